@@ -15,9 +15,13 @@ from pathlib import Path
 PATH = Path(__file__).with_name("rates.toml")
 STEPS = 200  # of the runs that were searched
 FEW = 4  # workers; gradients that many workers add up, each of them late, bear smaller rates
+TOO_FEW = (
+    "With fewer than 4 workers its held-out loss is up to {few:.2g} after {steps} steps, and half the rate does not "
+    "mend it; with 4 it is {best:.2g}. Give it more steps, or more workers."
+)
 TOO_MANY = (
     "With 16 workers its held-out loss is up to {many:.2g} after {steps} steps at every rate that was tried; with 4 it "
-    "is {few:.2g}. Give it more steps, or fewer workers."
+    "is {best:.2g}. Give it more steps, or fewer workers."
 )
 STAND_INS = {"mnist": "digits"}  # workloads that begin with the rates of another one: images of digits, only larger
 
@@ -28,9 +32,11 @@ class Rate:
 
     best   the rate of the lowest held-out loss at the end, in the mean over seeds; lower and higher rates are worse
     loss   that held-out loss
-    rate   the default for up to 4 workers: `best`, or the half of it, if a single worker bears no more
+    rate   the default for up to 4 workers: `best`, or the half of it, if the fewest workers bear that and no more
     many   the default for more: `rate`, or the half, quarter, eighth or sixteenth of it that 16 workers bear
     many_loss   the held-out loss, of the worst seed, at which 16 workers end where they bear none of these; or 0
+    few_loss   that at which the fewest workers end at `best`, of the worst seed, where they bear neither it nor its
+               half; or 0
     note   what is to be known where even the best rate ends far above the lowest loss of all methods; "" elsewhere
     """
 
@@ -39,6 +45,7 @@ class Rate:
     rate: float
     many: float
     many_loss: float = 0.0
+    few_loss: float = 0.0
     note: str = ""
 
     def default(self, workers: int) -> float:
@@ -47,8 +54,13 @@ class Rate:
 
     def notes(self, workers: int) -> list[str]:
         """Return what is to be known of so many workers at the default rate, in so few steps, in sentences."""
-        crowded = TOO_MANY.format(steps=STEPS, many=self.many_loss, few=self.loss)
-        return [crowded] * bool(self.many_loss and workers > FEW) + [self.note] * bool(self.note)
+        sparse = TOO_FEW.format(steps=STEPS, few=self.few_loss, best=self.loss)
+        crowded = TOO_MANY.format(steps=STEPS, many=self.many_loss, best=self.loss)
+        return (
+            [sparse] * bool(self.few_loss and workers < FEW)
+            + [crowded] * bool(self.many_loss and workers > FEW)
+            + [self.note] * bool(self.note)
+        )
 
 
 def known(algorithm: str, workload: str, model: str = "") -> Rate | None:
@@ -70,8 +82,8 @@ def table() -> dict[str, dict[str, Rate]]:
     return {part: {name: _line(**line) for name, line in lines.items()} for part, lines in parts.items()}
 
 
-def _line(best: float, loss: float, rate: float, many: float, many_loss: float = 0.0, note: str = "") -> Rate:
-    return Rate(float(best), float(loss), float(rate), float(many), float(many_loss), note)
+def _line(note: str = "", **numbers: float) -> Rate:
+    return Rate(**{name: float(number) for name, number in numbers.items()}, note=note)
 
 
 def write(lines: dict[str, dict[str, Rate]], path: Path = PATH) -> None:
@@ -80,10 +92,10 @@ def write(lines: dict[str, dict[str, Rate]], path: Path = PATH) -> None:
     for part, rates in lines.items():
         text.append(f"\n[{part}]\n")
         for name, one in rates.items():
-            more = f", many_loss = {one.many_loss:.4g}" * bool(one.many_loss) + f', note = "{one.note}"' * bool(
-                one.note
-            )
             values = f"best = {one.best:g}, loss = {one.loss:.4g}, rate = {one.rate:g}, many = {one.many:g}"
-            text.append(f"{name} = {{ {values}{more} }}\n")
+            values += f", many_loss = {one.many_loss:.4g}" * bool(one.many_loss)
+            values += f", few_loss = {one.few_loss:.4g}" * bool(one.few_loss)
+            values += f', note = "{one.note}"' * bool(one.note)
+            text.append(f"{name} = {{ {values} }}\n")
     path.write_text("".join(text), "utf-8")
     table.cache_clear()

@@ -50,9 +50,9 @@ def unwaited(now: Run, before: Run) -> str:
     more = units.number(now.summary["samples"] / before.summary["samples"], 2)
     stale = units.number(now.summary["staleness_mean"], 2)
     return (
-        f"In the same {units.seconds(now.experiment.seconds)} it goes through {more} times as many samples, since "
-        f"nobody waits for another worker: the grey that is left is the way to the server and back. The price is "
-        f"staleness: {stale} others change the model while a gradient is computed."
+        f"In {units.seconds(now.experiment.seconds)} it goes through {more} times as many samples as synchronous SGD "
+        f"does with the same slow worker, since nobody waits for another worker: the grey that is left is the way to "
+        f"the server and back. The price is staleness: {stale} others change the model while a gradient is computed."
     )
 
 
@@ -81,8 +81,8 @@ CARDS = (
         "Let nobody wait",
         ":material/fast_forward:",
         "The same slow worker, and everybody goes on.",
-        "Worker 3 is still slow, but now each worker sends its gradient to a server as soon as it has one, and goes "
-        "on: asynchronous SGD. What does that cost?",
+        "Worker 3 computes four times slower than the others, and each worker sends its gradient to a server as soon "
+        "as it has one, and goes on: asynchronous SGD. What does that cost?",
         ("Nothing, it is only faster", "Gradients come out of date"),
         1,
         _BY_QUERY["algorithm=asgd&slow=3:4&seconds=0.1"],

@@ -115,10 +115,10 @@ def viewed(text: Any) -> View:
     except (TypeError, ValueError, RecursionError):
         said = None
     said = said if isinstance(said, dict) else {}
-    return view([said.get("from"), said.get("to")], said.get("why"), said.get("zoom"))
+    return view([said.get("from"), said.get("to")], said.get("why"), said.get("zoom"), said.get("critical") is True)
 
 
-def view(window: Any, wait: Any, zoom: Any) -> View:
+def view(window: Any, wait: Any, zoom: Any, critical: bool = False) -> View:
     """Return a view of these numbers; without what is not (from, to), (rank, moment, times walked back), (from, to)."""
 
     def numbers(values: Any, count: int) -> bool:
@@ -129,7 +129,9 @@ def view(window: Any, wait: Any, zoom: Any) -> View:
         return (float(values[0]), float(values[1])) if numbers(values, 2) and values[0] < values[1] else None
 
     known = numbers(wait, 3) and max(wait[0], wait[2]) < 1e6
-    return View(edges(window), Unfolded(int(wait[0]), float(wait[1]), int(wait[2])) if known else None, edges(zoom))
+    return View(
+        edges(window), Unfolded(int(wait[0]), float(wait[1]), int(wait[2])) if known else None, edges(zoom), critical
+    )
 
 
 def seen(state: Any, name: str) -> bool:

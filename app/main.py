@@ -1,6 +1,7 @@
 """Lockstep's workbench: `streamlit run app/main.py`. The server; pages.py lists the pages."""
 
 import asyncio
+import socket
 import sys
 import threading
 import time
@@ -15,6 +16,7 @@ if str(HERE.parent) not in sys.path:  # Streamlit puts app/ there, and not the r
 import streamlit as st  # noqa: E402
 from starlette.middleware import Middleware  # noqa: E402
 
+from app.assets import AssetsMiddleware  # noqa: E402
 from app.embedding import EmbedMiddleware  # noqa: E402
 from app.opening import OpeningMiddleware  # noqa: E402
 
@@ -26,6 +28,7 @@ def prepare() -> None:
     from PIL import Image
 
     from app import session
+    from app.frames import frame
     from app.questions import asked
     from app.views import kernels, schedules, textbook, upload, workbench  # noqa: F401
     from experiments.experiment import Experiment
@@ -36,6 +39,7 @@ def prepare() -> None:
     if folder:
         session.timeline_frame(str(folder), None, True)
     time.sleep(LATER)
+    frame([])  # which imports pandas
     session.pool().prewarm()
 
 
@@ -45,14 +49,30 @@ def welcome() -> None:
         webbrowser.open(f"http://localhost:{st.get_option('server.port')}/{st.get_option('server.baseUrlPath')}")
 
 
+def answer_at_once(loop: asyncio.AbstractEventLoop) -> None:
+    """Send what is written without waiting until what was sent before is acknowledged, which takes up to 40 ms.
+
+    asyncio asks this for every socket that was made for TCP by name. Streamlit's, which listens, was not; those of
+    connections are as that is.
+    """
+    listen = loop.create_server
+
+    async def create_server(*words, sock=None, **named):
+        if sock and sock.family in (socket.AF_INET, socket.AF_INET6):
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return await listen(*words, sock=sock, **named)
+
+    loop.create_server = create_server
+
+
 @asynccontextmanager
 async def lifespan(_):
     """Prepare while the first browser still fetches Streamlit's own files."""
+    answer_at_once(asyncio.get_running_loop())
     threading.Thread(target=prepare, daemon=True).start()
     asyncio.get_running_loop().call_soon(threading.Thread(target=welcome, daemon=True).start)  # some browsers block
     yield
 
 
-app = st.App(
-    HERE / "pages.py", lifespan=lifespan, middleware=[Middleware(EmbedMiddleware), Middleware(OpeningMiddleware)]
-)
+MIDDLEWARE = AssetsMiddleware, EmbedMiddleware, OpeningMiddleware
+app = st.App(HERE / "pages.py", lifespan=lifespan, middleware=[Middleware(one) for one in MIDDLEWARE])

@@ -1,5 +1,7 @@
 """Opening: the page's first HTML carries its style, a curtain that opens when the page is whole, and a quick answer.
 
+It also asks for the scripts of the page's parts, see assets.py.
+
 Streamlit can bring a style sheet only with the elements of a page, after some of them have been seen without it. This
 middleware writes all of it to the end of the HTML that Streamlit serves: before any script of it has run, and behind
 its head, where Streamlit's own rules come in later and would win over equal ones.
@@ -12,7 +14,10 @@ from pathlib import Path
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from app import assets
+
 HERE = Path(__file__).resolve().parent
+SCRIPTS = ("opening.js", "answer.js", "help.js", "printing.js")
 OF_THE_FILE = (b"if-none-match", b"if-modified-since", b"range", b"accept-encoding")
 """Headers of a request that would be answered for Streamlit's own file, which is not what is sent."""
 
@@ -22,8 +27,9 @@ class OpeningMiddleware:
 
     def __init__(self, app: ASGIApp):
         self.app = app
-        style, *scripts = ((HERE / name).read_text("utf-8") for name in ("style.css", "opening.js", "answer.js"))
-        self.more = f"<style>{style}</style>" + "".join(f"<script type=module>{script}</script>" for script in scripts)
+        style, *scripts = ((HERE / name).read_text("utf-8") for name in ("style.css", *SCRIPTS))
+        self.more = assets.links() + f"<style>{style}</style>"
+        self.more += "".join(f"<script type=module>{script}</script>" for script in scripts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["method"] != "GET":

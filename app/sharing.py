@@ -1,8 +1,8 @@
 """Sharing: the link to exactly what is on the page, which makes the same page on another machine.
 
 It has the experiment's own query, how the reader looks at it (axis, source, sweep, what the timeline and the curves
-are zoomed to, the wait that is explained), and the pinned runs, each as the query that makes it again. What cannot be
-made again from a query stays the name of its folder.
+are zoomed to, the wait that is explained, the critical path, the first screen), and the pinned runs, each as the query
+that makes it again. What cannot be made again from a query stays the name of its folder.
 """
 
 from __future__ import annotations
@@ -20,8 +20,18 @@ from experiments.plots.canvases.timeline import View
 from experiments.runs.upload import uploaded
 
 PINS = ("pin", "keep")  # of which links have queries, and addresses the names of folders
-APART = ("run", "size", "embed", "embed_options", "view", "why", "zoom", "from")  # of this reader, or reported by it
-SWEEPS = ("sweep", "sweep2")  # which an address may have lost: Streamlit keeps the labels of widgets there
+APART = (
+    "run",
+    "size",
+    "embed",
+    "embed_options",
+    "view",
+    "why",
+    "zoom",
+    "critical",
+    "welcome",
+    "from",
+)  # of this reader, or reported by it
 BETWEEN = "~"  # numbers of a view
 
 
@@ -33,15 +43,15 @@ def here() -> str:
 def link(e: Experiment, shown: Any = None) -> str:
     """Return the address of the page as it is, with this experiment; `shown` is what the browser says it shows."""
     view = [(name, st.query_params[name]) for name in PAGE if name in st.query_params and name not in PINS + APART]
-    view += [(name, st.session_state[name]) for name in SWEEPS if name not in dict(view) and st.session_state.get(name)]
-    looks = written(components.viewed(shown))
+    looks = written(components.viewed(shown)) + [("welcome", "true")] * bool(st.session_state.get("welcome"))
     return f"{here()}?" + "&".join(filter(None, (e.query(), urlencode(view + looks), urlencode(_pins()))))
 
 
 def written(view: View) -> list[tuple[str, str]]:
     """Return a view as parameters of an address: view=0.0123~0.0145, why=2~0.0131~1, zoom=20~40."""
     parts = {"view": view.window, "why": view.wait, "zoom": view.zoom}
-    return [(name, BETWEEN.join(f"{one:.7g}" for one in values)) for name, values in parts.items() if values]
+    told = [(name, BETWEEN.join(f"{one:.7g}" for one in values)) for name, values in parts.items() if values]
+    return told + [("critical", "true")] * view.critical
 
 
 def read(given: Mapping[str, str]) -> View:
@@ -53,7 +63,7 @@ def read(given: Mapping[str, str]) -> View:
         except ValueError:
             return []
 
-    return components.view(numbers("view"), numbers("why"), numbers("zoom"))
+    return components.view(numbers("view"), numbers("why"), numbers("zoom"), given.get("critical") == "true")
 
 
 def view(e: Experiment) -> View:
@@ -61,7 +71,7 @@ def view(e: Experiment) -> View:
     first, asked = st.session_state.setdefault("link_view", (e, read(st.query_params)))
     if first == e:
         return asked
-    for name in ("view", "why", "zoom"):
+    for name in ("view", "why", "zoom", "critical"):
         st.query_params.pop(name, None)  # or a reload would have it of another run
     return View()
 

@@ -63,6 +63,14 @@ class Entry:
         return (ROOT / self.path).read_text("utf-8")
 
 
+def headed(path: str) -> str:
+    """Return what the first sentence of a file calls it: "Adam", "Dense backward, input half", "Row maximum"."""
+    with (ROOT / path).open(encoding="utf-8") as file:
+        sentence = file.readline().strip().removeprefix('"""').rstrip('."')
+    title, explained, _ = sentence.partition(":")
+    return title if explained else sentence.partition(",")[0]
+
+
 ALGORITHMS = {
     name: Entry(name, family, f"algorithms.{family}.{name}", title)
     for (family, name), title in ((entry.split("."), title) for entry, title in algorithms.CATALOGUE.items())
@@ -76,10 +84,11 @@ COMPRESSIONS = {
 }
 WORKLOADS = {name: Entry(name, "workload", f"workloads.{name}", title) for name, title in workloads.WORKLOADS.items()}
 KERNELS = {
-    name: Entry(name, family, f"kernels.{family}.{name}", name.replace("_", " "))
+    name: Entry(name, family, f"kernels.{family}.{name}", headed(f"kernels/{family}/{name}.py"))
     for family, names in kernels.FAMILIES.items()
     for name in names
 }
+"""All kernels, by family; their titles stand in their files."""
 
 PRESETS: dict[str, Mapping[str, Any]] = {"network": NETWORKS, "device": DEVICES, "jitter": JITTERS}
 """By field of an experiment: its presets by name, each with its `source`; None is the one that changes nothing."""

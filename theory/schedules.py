@@ -27,6 +27,32 @@ SCHEDULES: dict[str, Callable] = {  # in teaching order
     "systolic": schedule_systolic.schedule,
     **declared("pipemare", "pipedream", "pipedream_2bw"),
 }
+TITLES: dict[str, str] = {
+    "naive": "Naive model parallelism",
+    "gpipe": "GPipe",
+    "gpipe_early": "GPipe that recomputes at once",
+    "gpipe_late": "GPipe that recomputes late",
+    "1f1b": "1F1B",
+    "dapple_pb": "DAPPLE with policy PB",
+    "interleaved": "Interleaved 1F1B",
+    "looped_bfs": "Looped breadth-first",
+    "chimera": "Chimera",
+    "zb_h1": "ZB-H1",
+    "zb_h2": "ZB-H2",
+    "zb_1p": "ZB-1p",
+    "zb_2p": "ZB-2p",
+    "zb_interleaved": "Interleaved zero bubble",
+    "zb_v": "ZB-V",
+    "v_half": "V-Half",
+    "v_min": "V-Min",
+    "dualpipe": "DualPipe",
+    "dualpipe_v": "DualPipeV",
+    "systolic": "Systolic pipeline",
+    "pipemare": "PipeMare",
+    "pipedream": "PipeDream",
+    "pipedream_2bw": "PipeDream-2BW",
+}
+"""By name, its title: what the literature calls it."""
 
 
 def lists(name: str, ranks: int, chunks: int, **options) -> list[list[Op]]:

@@ -7,6 +7,7 @@ import plotly.graph_objects as go
 
 from app.charts.frame import frame
 from experiments import units
+from experiments.catalogue import KERNELS
 from experiments.measure.kernel_times import Peaks, Report, Row, reached
 from experiments.plots import palette
 
@@ -37,13 +38,19 @@ def roofline(report: Report, chosen: str) -> go.Figure:
             figure.add_scatter(
                 x=np.array([row.intensity for row in timed], np.float32),
                 y=np.array([row.flops / getattr(row, which) / 1e9 for row in timed], np.float32),
-                mode="markers", name=label, customdata=[row.kernel for row in timed],
+                mode="markers", name=label, customdata=[KERNELS[row.kernel].title for row in timed],
                 text=[_reached(report, row, which) for row in timed],
                 marker={"symbol": line.symbol, "color": line.colour, "size": np.where(large, 14, 7),
                         "opacity": np.where(large, 1.0, 0.5)},
                 hovertemplate="%{customdata}: %{y:.3g} GFLOP/s at %{x:.3g} FLOPs per byte, %{text}"
                               f"<extra>{label}</extra>",
             )  # fmt: skip
+    for row, which in _labelled(rows, chosen):
+        figure.add_annotation(
+            x=np.log10(row.intensity), y=np.log10(row.flops / row.cpu / 1e9), text=KERNELS[row.kernel].title,
+            showarrow=False, yshift=-14 if which == "lowest" else 14, font={"size": 12},
+            xanchor={"leftmost": "left", "rightmost": "right"}.get(which, "center"),
+        )  # fmt: skip
     frame(figure, "operational intensity, FLOPs per byte")
     figure.update_xaxes(type="log", rangemode="normal", exponentformat="power", dtick=1)
     figure.update_yaxes(type="log", exponentformat="power", dtick=1, title="GFLOP/s")
@@ -59,6 +66,21 @@ def _roofs(peaks: Peaks, row: Row | None) -> list[tuple[str, float, str]]:
         name = " in ".join(filter(None, (units.size(working_set), peaks.level(working_set))))
         found.setdefault(peaks.bandwidth(working_set), (name, dash))
     return [(name, bandwidth, dash) for bandwidth, (name, dash) in found.items()]
+
+
+def _labelled(rows: list[Row], chosen: str) -> list[tuple[Row, str]]:
+    """Return the kernels whose names stand in the picture: the chosen one, and the extremes; each with where it is."""
+    timed = [row for row in rows if row.cpu]
+    ends = {
+        "rightmost": max(timed, key=lambda row: row.intensity),
+        "leftmost": min(timed, key=lambda row: row.intensity),
+        "highest": max(timed, key=lambda row: row.flops / row.cpu),
+        "lowest": min(timed, key=lambda row: row.flops / row.cpu),
+    } if timed else {}  # fmt: skip
+    named = {row.kernel: (row, "chosen") for row in timed if row.kernel == chosen}
+    for where, row in ends.items():
+        named.setdefault(row.kernel, (row, where))
+    return [*named.values()]
 
 
 def _reached(report: Report, row: Row, which: str) -> str:

@@ -52,7 +52,7 @@ def _family() -> None:
         more = f" :green-badge[and {len(claims) - 1} more]" if claims[1:] else ""
         told = [f"- {escaped(one.claim)}: {EXACTNESS[one.exactness]}" for one in claims]
         st.markdown(
-            f":green-badge[:material/equal: {escaped(claims[0].claim)}]{more}",
+            f":small[In a limit case:] :green-badge[:material/equal: {escaped(claims[0].claim)}]{more}",
             help="What it becomes in limit cases, as the tests hold it to:\n\n" + "\n".join(told),
         )
 

@@ -7,7 +7,7 @@ let stands = null; // the run that the address stood for when it was drawn last
 
 export default function ({ data }) {
   watch();
-  if (data.run !== stands) {
+  if (data.run && data.run !== stands) {
     stands = data.run;
     history.replaceState({ ...history.state, ran: true }, "", location.href);
   }

@@ -12,8 +12,8 @@ _mount = st.components.v2.component(
 )
 
 
-def show(run: str) -> None:
-    """Have it on the page, at its end; `run` names the one that the address stands for."""
+def show(run: str = "") -> None:
+    """Have it on the page, at its end; `run` names the one that the address stands for, if it stands for one."""
     _mount(data={"run": run}, key="chrome")
 
 

@@ -1,6 +1,7 @@
 // The coach: a bubble beside the part of the page that it is about. It lies above the page and moves nothing in it.
 const SEEN = "lockstep-coach"; // in the browser's storage, once it was shown
 const PATIENCE = 30_000;       // ms in which the first part may appear
+const ACTS = ["pointerdown", "keydown"];
 const GAP = 12;                // px between a part and the bubble
 const NAMES = 84, TOP = 34, AXIS = 22; // px of the timeline's names, of what lies above its lanes, and below
 const STYLE = `
@@ -23,7 +24,7 @@ export default function ({ data, parentElement }) {
   let coach = coaches.get(parentElement);
   if (!coach) coaches.set(parentElement, (coach = new Coach(parentElement)));
   coach.update(data);
-  return () => { coach.leave(); coaches.delete(parentElement); };
+  return () => { coach.leave(); ACTS.forEach((act) => document.removeEventListener(act, coach.onAct, true)); coaches.delete(parentElement); };
 }
 
 const kept = { get() { try { return localStorage.getItem(SEEN); } catch { return null; } }, set() { try { localStorage.setItem(SEEN, "1"); } catch { /* it comes again */ } } };
@@ -32,6 +33,9 @@ class Coach {
   constructor(root) {
     this.root = root;
     this.asked = 0;
+    this.acted = false; // whoever has begun by himself needs no tour on top of what he does
+    this.onAct = () => { this.acted = true; };
+    ACTS.forEach((act) => document.addEventListener(act, this.onAct, true));
     this.onKey = (event) => {
       const outside = document.activeElement && document.activeElement !== document.body && !this.bubble?.contains(document.activeElement);
       if (event.key === "Escape" && !outside) this.leave();
@@ -42,7 +46,8 @@ class Coach {
     this.data = data;
     const asked = data.asked > this.asked;
     this.asked = data.asked;
-    if (asked || (data.first && !this.bubble && !kept.get())) this.begin();
+    if (asked) this.acted = false;
+    if (asked || (data.first && !this.bubble && !this.acted && !kept.get())) this.begin();
   }
 
   begin() {
@@ -82,7 +87,7 @@ class Coach {
 
   follow() {
     const box = this.part(this.data.steps[this.step].at);
-    if (!box && !this.bubble && performance.now() > this.until) return this.leave();
+    if (!this.bubble && (this.acted || (!box && performance.now() > this.until))) return this.leave();
     if (box) {
       if (!this.bubble) this.open();
       this.place(box);

@@ -28,6 +28,7 @@ COMPARED = (
 COUNTED = ("workers", "steps", "epochs")  # settings whose name is what they count
 IN_TITLE = ("algorithm", "compression")  # what the name of a method says
 ABSENT = (None, "", "none")  # values that need no words beside another run that has one
+TOLD = 4  # changes that a line names
 COLUMNS = 6  # settings in the table; more would not fit
 
 
@@ -82,6 +83,12 @@ def changes(was: Experiment, now: Experiment) -> list[str]:
         own = [n for n in now.flat() if n in after and n not in ("algorithm", "workload")]
         return [*switched, *(said(now, n, after[n]) for n in own if after[n] != before.get(n))]
     return [_change(was, now, n) for n in after if n in before and before[n] != after[n]]
+
+
+def listed(changes: list[str]) -> str:
+    """Return the changes in a line: as many as a reader takes in, and how many more there are."""
+    more = f" and {len(changes) - TOLD} more" if len(changes) > TOLD else ""
+    return f"{', '.join(changes[:TOLD])}{more}"
 
 
 def _change(was: Experiment, now: Experiment, name: str) -> str:

@@ -71,8 +71,10 @@ def _runs(kind: str, pairs: list[tuple[str, str]]) -> tuple[str, str, dict]:
         parts.append(place("accuracy"))
     parts = [f'<div class="two">{"".join(f"<div>{part}</div>" for part in parts)}</div>'] if parts else []
     if kind != "curves":
+        race = {"together": "race", "until": max(one.run.trace.seconds() for one in shown)} if len(shown) > 1 else {}
         for n, one in enumerate(shown):
-            frames[f"timeline-{n}"] = ("timeline", timeline.frame(one.run, str(n), most=SPANS // len(shown), view=view))
+            drawn = timeline.frame(one.run, str(n), most=SPANS // len(shown), view=view, **race)
+            frames[f"timeline-{n}"] = ("timeline", drawn)
             parts.append((f"<h2>{_entry(one)}</h2>" if len(shown) > 1 else "") + place(f"timeline-{n}"))
     elif len(shown) > 1:
         parts.insert(0, f'<div class="legend">{"".join(_entry(one) for one in shown)}</div>')
@@ -112,4 +114,4 @@ def _schedule(given: dict[str, str]) -> tuple[str, str, dict]:
     if schedules.size(plan) > schedules.QUICK:
         raise ValueError("this schedule is too large to be embedded; take fewer ranks or micro-batches.")
     done = schedules.study(plan)
-    return f"Schedule {name}", place("schedule"), {"schedule": ("timeline", schedule.frame(done))}
+    return plan.title, place("schedule"), {"schedule": ("timeline", schedule.frame(done))}

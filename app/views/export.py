@@ -30,7 +30,10 @@ def share(e: Experiment) -> None:
         reported = (st.session_state.get("view") or {}).get("view")
         st.markdown("**Link to this view**")
         st.code(sharing.link(e, reported), language=None, wrap_lines=True)
-        st.caption("Axis, zoom, the wait that is explained, pinned runs and all that is open on the page come with it.")
+        st.caption(
+            "Axis, zoom, critical path, the wait that is explained, pinned runs and the switches of the page come with "
+            "it. The run before, in grey, does not: pin it, and it does."
+        )
         st.markdown("**Repeat it on the command line**")
         st.code(typed(e.command()), language="bash", wrap_lines=True)
         _view(data={"view": reported}, key="view", on_view_change=lambda: None)

@@ -5,17 +5,18 @@ from __future__ import annotations
 import ast
 import inspect
 from dataclasses import dataclass
+from functools import partial
 from html import escape
 from pathlib import Path
 
 import streamlit as st
 
-from app import background, charts, session
+from app import address, background, charts, formula, session
 from app.text import escaped
-from app.views import threads
+from app.views import chrome, threads
 from app.views.pictures import heading
 from experiments import units
-from experiments.catalogue import KERNELS
+from experiments.catalogue import KERNELS, called
 from experiments.measure import kernel_times
 from experiments.measure.kernel_times import Peaks, Report, Row
 
@@ -40,8 +41,9 @@ def page() -> None:
     """Choose a kernel; read it, and see what it costs here."""
     with st.sidebar:
         name, n = _choose()
+    chrome.show()
     source = read(name)
-    st.markdown(f"# {escaped(name)}", anchors=False)
+    st.markdown(f"# {escaped(KERNELS[name].title)}", anchors=False)
     st.caption(KERNELS[name].path)
     st.markdown(INTRODUCTION)
     with st.container(key="source-code"):
@@ -51,7 +53,11 @@ def page() -> None:
 
 
 def _choose() -> tuple[str, int]:
-    name = st.selectbox("Kernel", KERNELS, key="kernel", help="Grouped by family. Type to search.", **BOUND)
+    address.keep("kernel", KERNELS, next(iter(KERNELS)))
+    name = st.selectbox(
+        "Kernel", KERNELS, key="kernel", format_func=partial(called, KERNELS), persist_state="session",
+        help="Grouped by family. Type to search.",
+    )  # fmt: skip
     st.markdown(f":small[{escaped(read(name).theory.splitlines()[0])}]")
     n = st.select_slider(
         "Numbers in a call", kernel_times.SIZES, kernel_times.SIZE, key="numbers",
@@ -65,7 +71,7 @@ def _source(source: Source) -> None:
     left, right = st.columns(2, gap="medium")
     with left:
         heading("Formula, price and source")
-        st.code(source.theory, language=None, wrap_lines=True)
+        _theory(source.theory)
         st.code(source.price, language="python", wrap_lines=True)
     with right:
         heading("Reference", "Plain NumPy, to which both implementations are compared in the tests.")
@@ -80,6 +86,17 @@ def _source(source: Source) -> None:
     with right:
         heading("GPU implementation")
         st.code(source.gpu, language="python", wrap_lines=True)
+
+
+def _theory(theory: str) -> None:
+    """Show what a file says of its kernel; its formula is set where it can be."""
+    plain = next((part for part in theory.split("\n\n") if part.startswith("    ")), "")
+    statements, remarks = formula.tex(plain)
+    if statements:
+        st.latex("\\begin{gathered}" + r" \\[0.6em] ".join(statements) + "\\end{gathered}")
+        st.caption(". ".join(map(escaped, remarks)))
+        theory = theory.replace(f"{plain}\n\n", "", 1)
+    st.code(theory, language=None, wrap_lines=True)
 
 
 # the source, cut in its parts without being loaded
@@ -150,7 +167,9 @@ def _measured(name: str, n: int) -> None:
     known = kernel_times.measured(wanted, n, session.ROOT)
     asked = f"measurement-{'all' if all_of_them else name}-{n}"
     number = max(len(known), state.get(asked, 1))
-    waiting = "Measuring all kernels: this takes a minute or two." if all_of_them else f"Measuring {name}."
+    waiting = (
+        "Measuring all kernels: this takes a minute or two." if all_of_them else f"Measuring {KERNELS[name].title}."
+    )
     folder = background.fetch(kernel_times.job_spec(wanted, n, number), waiting, "kernels")
     if folder is None and not known:
         return
@@ -235,7 +254,7 @@ def _spread(rows: list[Row], peaks: list[Peaks]) -> str:
 def _heard(row: Row, report: Report) -> str:
     """Return the chart in a sentence, for readers who do not see it."""
     return (
-        f"Roofline of {len(report.rows)} kernels: {row.kernel} does {units.number(row.flops / row.cpu / 1e9)} GFLOP/s "
-        f"at {units.number(row.intensity)} FLOPs per byte, "
+        f"Roofline of {len(report.rows)} kernels: {KERNELS[row.kernel].title} does "
+        f"{units.number(row.flops / row.cpu / 1e9)} GFLOP/s at {units.number(row.intensity)} FLOPs per byte, "
         f"{units.percent(kernel_times.reached(row, report.cpu))} of the roof."
     )

@@ -16,7 +16,7 @@ from experiments.plots.palette import LineStyle
 from experiments.plots.pictures import Series
 
 EVERY = 0.5  # s between two frames
-DIMMED = "<style>.st-key-figures, .st-key-rest { opacity: 0.45; filter: grayscale(1); }</style>"
+DIMMED = "<style>.st-key-figures, .st-key-lanes, .st-key-rest { opacity: 0.45; filter: grayscale(1); }</style>"
 
 
 def show(led: bool = False) -> None:

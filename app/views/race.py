@@ -23,7 +23,7 @@ def rivals(shown: list[Shown], name: str) -> list[Shown]:
     own = next(one for one in shown if one.folder == name)
     task = own.run.experiment
     others = [one for one in shown if one is not own and ghost.comparable(one.run.experiment, task)]
-    return [others[-1], own] if others and race.finish([others[-1].run, own.run]) is not None else []
+    return [others[-1], own] if others and _finish([others[-1], own]) is not None else []
 
 
 def offer(before: Shown | None, pair: list[Shown]) -> None:
@@ -59,17 +59,24 @@ def show(pair: list[Shown]) -> None:
             with st.container(height=HEAD, border=False):
                 heading("Held-out accuracy, %")
             lines(charts.accuracy, having, "Held-out accuracy of both against time.", "seconds", zoom=zoom)
-    heading("Both timelines", "One axis and one clock: Play, and watch both runs and both curves.")
-    name = " ".join([*(f"{one.folder}/{one.colour}" for one in pair), str(target)])
+    many = any(one.others for one in pair)
+    of = " and ".join(dict.fromkeys(f", seed {one.run.experiment.seed}" for one in pair)) if many else ""
+    heading(f"Both timelines{of}", "One axis and one clock: Play, and watch both runs and both curves.")
+    name = " ".join([*(f"{one.folder}/{one.colour}" for one in pair), str(target), str(len(race.heats(pair)))])
     window = components.wanted(st.session_state.get(KEY), name)
     components.timeline(_lanes(pair, name, target, window, sharing.view(pair[-1].run.experiment)), key=KEY)
 
 
+def _finish(pair: list[Shown]) -> float | None:
+    """Return the finish that lies where all runs of a race arrive."""
+    return race.finish([run for heat in race.heats(pair) for run in heat])
+
+
 def _head(pair: list[Shown]) -> float:
     """Draw the heading with the finish beside it, which can be moved; return the finish."""
-    default = race.finish([one.run for one in pair])
+    default = _finish(pair)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium", key="race-head"):
-        heading("Race", "Who is first at this held-out loss? By default the worse of both ends, so that both arrive.")
+        heading("Race", "Who is first at this held-out loss? By default the worst of all ends, so that all arrive.")
         st.number_input(
             "Finish at a held-out loss of", min_value=0.0, value=None, key="goal", format="%.4g", width=220,
             placeholder=f"{default:.4g}", bind="query-params",

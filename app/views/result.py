@@ -25,6 +25,7 @@ from experiments.runs.record import Run
 NOTES = 4  # remarks of a run before the others are folded away
 ABOVE = ("held_out_loss", "accuracy", "seconds", "samples_per_second", "share_compute", "bytes", "staleness_mean")
 """The figures that stand above the charts."""
+OLD = "<style>.st-key-figures { opacity: 0.5 }</style>"  # figures of other settings than those that are chosen
 LANES = (
     "Who did what when: one lane per rank, one bar per span. Arrows are messages. Click a rank's name to slow it down, "
     "let it pause, or lose it."
@@ -60,6 +61,7 @@ def show(
             under_way.line()
         else:
             if changed:
+                st.html(OLD)
                 predict.offer(wanted)
             predict.compared(run)
             if not told:
@@ -67,9 +69,11 @@ def show(
             ghost.line(before, run.experiment, run)
             remarks(run, missing)
         words = st.container()
-    figures(run)
+    row = st.container()
     with st.container():
         shown = compare.named([*beside, *seeds.others(beside)], name)
+    with row:
+        figures(next(one for one in shown if one.folder == name))
     each = [replace(one, name=f"{one.name}, seed {one.run.experiment.seed}") if one.others else one for one in shown]
     pair = race.rivals(shown, name)
     racing = bool(pair) and race.on() and not under_way
@@ -89,10 +93,11 @@ def show(
         else:
             more = partial(race.offer, before, pair)
             st.fragment(pictures.loss_and_accuracy)([*shown, *filter(None, [before])], more)
-        with st.container(key="rest"):
-            if not led and not racing:
+        if not led and not racing:
+            with st.container(key="lanes"):
                 heading("Timeline", LANES)
                 st.fragment(pictures.lanes)(folder)
+        with st.container(key="rest"):
             if not under_way:
                 learn.show(run, folder)
             if any(one.run.quantities for one in shown):
@@ -114,10 +119,10 @@ def awaited(experiment: Experiment, under_way: UnderWay) -> None:
     with st.container(key="head"):
         under_way.head()
     st.container()  # for its remarks
-    grid = st.grid(min_column_width=150, gap="small", key="figures")
-    for name in ABOVE:
-        if name != "staleness_mean" or experiment.method.deterministic is not True:
-            grid.container(gap="xxsmall").metric(_label(name, experiment), "–", help=FIGURES[name][2])
+    told = [name for name in ABOVE if name != "staleness_mean" or experiment.method.deterministic is not True]
+    grid = _grid(len(told), False)
+    for name in told:
+        grid.container(gap="xxsmall").metric(_label(name, experiment), "–", help=FIGURES[name][2])
     st.container()
     with st.container():
         under_way.curves([])
@@ -136,8 +141,8 @@ def _title(run: Run, folder: str, name: str, changed: list[str]) -> None:
         with st.container(width="stretch", gap="xxsmall", key="title"):
             st.markdown(f"# {title(run.experiment)}", anchors=False)
             if changed:
-                more = f" and {len(changed) - 2} more" if len(changed) > 2 else ""
-                st.markdown(f":orange-badge[Not run yet: {escaped(', '.join(changed[:2]))}{more}]")
+                st.markdown(f":orange-badge[Not run yet: {escaped(compare.listed(changed))}]")
+                st.caption(f"Shown below: {headline(run.experiment, place_too=False)}")
             else:
                 st.caption(headline(run.experiment, run.notes))
         with st.container(horizontal=True, width="content", vertical_alignment="center", gap="xsmall"):
@@ -170,8 +175,8 @@ def title(e: Experiment) -> str:
     return f"{escaped(naming.title(e))} :small[:gray[{escaped(naming.files(e))}]]"
 
 
-def headline(e: Experiment, notes: tuple[str, ...] = ()) -> str:
-    """Return what is run, in a line; of a run, with what its notes say that it had."""
+def headline(e: Experiment, notes: tuple[str, ...] = (), place_too: bool = True) -> str:
+    """Return what is run, in a line, and where; of a run, with what its notes say that it had."""
     ranks = f"{e.workers} worker{'s' * (e.workers != 1)}"
     if e.servers:
         ranks += f" and {e.servers} server{'s' * (e.servers != 1)}"
@@ -179,7 +184,8 @@ def headline(e: Experiment, notes: tuple[str, ...] = ()) -> str:
     budget += [f"{e.epochs:g} epochs"] if e.epochs else []
     budget += [units.seconds(e.seconds)] if e.seconds else []
     budget += [f"until a loss of {e.target_loss:g}"] if e.target_loss else []
-    return " · ".join([ranks, f"batch {e.batch}", " or ".join(budget), place(e, notes), f"seed {e.seed}"])
+    where = [place(e, notes)] if place_too else []
+    return " · ".join([ranks, f"batch {e.batch}", " or ".join(budget), *where, f"seed {e.seed}"])
 
 
 def remarks(run: Run, missing: list[str]) -> None:
@@ -230,25 +236,38 @@ def _undo(experiment: Experiment, name: str, value: Any) -> None:
     session.start(without)
 
 
-def figures(run: Run) -> None:
-    grid = st.grid(min_column_width=150, gap="small", key="figures")
-    for name in ABOVE:
-        if name == "staleness_mean" and run.summary.get(name) is None:
-            continue  # it has no shared model that could be old
+def figures(one: Shown) -> None:
+    """Draw the figures of a run; over several seeds their means and standard deviations, and say that they are."""
+    run = one.run
+    told = [name for name in ABOVE if name != "staleness_mean" or run.summary.get(name) is not None]
+    grid = _grid(len(told), bool(one.others))
+    for name in told:  # a method without a shared model has none that could be old
         value, help = run.summary.get(name), FIGURES[name][2]
-        if name == "accuracy" and run.summary.get("accuracy_error"):
+        if name == "accuracy" and run.summary.get("accuracy_error") and not one.others:
             help += f" Behind the ±: its standard error, from {run.held_out_samples:,} held-out samples."
         less = None
         if name == "bytes" and (ratio := run.summary.get("compression_ratio")):
             less = f"{units.number(ratio)} times less" if ratio >= 1 else f"{units.number(1 / ratio)} times more"
             help = f"Payload only. Whole gradients would be {units.size(ratio * value)}."
         if name == "share_compute" and value is not None:
-            help += " " + " ".join(f"{kind.capitalize()}: {share}." for kind, share in _spent(run).items())
-        said = compare.figure(run, name)
+            seed = f" Of seed {run.experiment.seed}:" * bool(one.others)
+            help += seed + "".join(f" {kind.capitalize()}: {share}." for kind, share in _spent(run).items())
         cell = grid.container(gap="xxsmall")
-        cell.metric(_label(name, run.experiment), said, less, delta_color="off", delta_arrow="off", help=help)
+        cell.metric(
+            _label(name, run.experiment), compare.told(one, name), less, delta_color="off", delta_arrow="off", help=help
+        )
         if name == "share_compute" and value is not None:
             cell.html(shares(run))
+    if one.others:
+        st.caption(
+            f"Mean ± standard deviation over {len(one.runs)} seeds. The timeline and what is below it are those of "
+            f"seed {run.experiment.seed}."
+        )
+
+
+def _grid(figures: int, spread: bool):
+    """Return the grid of so many figures: in one line, or in two of which the second has several."""
+    return st.grid(min_column_width=140 if figures < 7 and not spread else 190, gap="small", key="figures")
 
 
 def _label(name: str, experiment: Experiment) -> str:

@@ -6,12 +6,12 @@ import re
 from html import escape
 from pathlib import Path
 
-import pandas as pd
 import streamlit as st
 
-from app import background, components
+from app import address, background, components
+from app.frames import frame
 from app.text import escaped, sentence
-from app.views import schedule_links
+from app.views import chrome, partition, schedule_links
 from experiments import catalogue, units
 from experiments.jobs.spec import JobSpec
 from experiments.plots.canvases import schedule
@@ -85,6 +85,7 @@ def page() -> None:
     """Show controls on the left; one schedule or two, the table of both, and what lies behind it."""
     with st.sidebar:
         plans = _choose()
+    chrome.show()
     _title(plans)
     _introduce()
     studies = {slot: done for slot, plan in plans.items() if (done := _studied(plan, slot))}
@@ -93,7 +94,7 @@ def page() -> None:
     until = max(done.summary["makespan"] for done in studies.values())
     for slot, done in studies.items():
         if len(studies) > 1:
-            st.markdown(f"## {escaped(done.plan.schedule)}", anchors=False)
+            st.markdown(f"## {escaped(done.plan.title)}", anchors=False)
         components.timeline(_frame(done.plan.model_dump_json(), until, done), key=f"lanes_{slot}")
         if link := schedule_links.training(done.plan):
             st.caption(link)
@@ -101,6 +102,7 @@ def page() -> None:
             st.caption("Lighter bars are those of a rank's second stage, third stage and so on.")
     st.markdown("## Differences" if len(studies) > 1 else "## In numbers", anchors=False)
     _table(list(studies.values()))
+    partition.show(next(iter(studies.values())))
     st.fragment(_behind)(list(studies.values()))
 
 
@@ -110,10 +112,10 @@ def page() -> None:
 def _choose() -> dict[str, Plan]:
     """Draw the widgets; return a plan for "a", and for "b" if there is a second one. Errors are shown there."""
     names = {}
-    names["a"] = st.selectbox("Schedule", study.NAMES, study.NAMES.index("1f1b"), key="schedule_a", **BOUND)
+    names["a"] = _schedule("Schedule", "schedule_a", study.NAMES, "1f1b")
     _about(names["a"])
     chosen = {"a": _options("a", names["a"])}
-    names["b"] = st.selectbox("Beside it", (NOTHING, *study.NAMES), key="schedule_b", **BOUND)
+    names["b"] = _schedule("Beside it", "schedule_b", (NOTHING, *study.NAMES), NOTHING)
     if names["b"] != NOTHING:
         _about(names["b"])
         chosen["b"] = _options("b", names["b"])
@@ -126,6 +128,16 @@ def _choose() -> dict[str, Plan]:
         except ValueError as error:
             st.error(sentence(str(error)), icon=":material/tune:")
     return plans
+
+
+def _schedule(label: str, key: str, names: tuple[str, ...], default: str) -> str:
+    address.keep(key, names, default)
+    return st.selectbox(label, names, key=key, format_func=_called, persist_state="session")
+
+
+def _called(name: str) -> str:
+    """Return a schedule as the lists have it, found by title and by name: "ZB-H1 · zb_h1"."""
+    return f"{study.TITLES[name]} · {name}" if name in study.SCHEDULES else study.TITLES.get(name, name.capitalize())
 
 
 def _about(name: str) -> None:
@@ -214,7 +226,7 @@ def _compare(a: str, b: str) -> None:
 
 
 def _title(plans: dict[str, Plan]) -> None:
-    st.markdown(f"# {escaped(' beside '.join(plan.schedule for plan in plans.values()) or 'Schedules')}", anchors=False)
+    st.markdown(f"# {escaped(' beside '.join(plan.title for plan in plans.values()) or 'Schedules')}", anchors=False)
     if plans:
         plan = next((p for p in plans.values() if p.schedule != study.OWN), next(iter(plans.values())))
         where = (
@@ -235,12 +247,10 @@ def _studied(plan: Plan, slot: str) -> Study | None:
         if study.size(plan) <= study.QUICK:
             return _here(plan.model_dump_json(), plan)
         job_spec = JobSpec("study", plan.model_dump(exclude_defaults=True))
-        folder = background.fetch(
-            job_spec, f"{plan.schedule} is large: it is studied outside this page.", f"study-{slot}"
-        )
+        folder = background.fetch(job_spec, f"{plan.title} is large: it is studied outside this page.", f"study-{slot}")
         return _kept(str(folder)) if folder else None
     except (ValueError, OSError) as error:
-        st.error(f"**{escaped(plan.schedule)}** {_refusal(str(error))}", icon=":material/block:")
+        st.error(f"**{escaped(plan.title)}** {_refusal(str(error))}", icon=":material/block:")
         if plan.schedule == study.OWN:
             _unfinished(plan, str(error), slot)
         return None
@@ -283,7 +293,7 @@ def _frame(plan: str, until: float, _study: Study) -> bytes:
 
 def _table(studies: list[Study]) -> None:
     """Draw all figures of one schedule with their meaning, or of two with their differences."""
-    heads = ["", *(done.plan.schedule for done in studies), *(["difference"] if len(studies) > 1 else []), ""]
+    heads = ["", *(done.plan.title for done in studies), *(["difference"] if len(studies) > 1 else []), ""]
     rows = []
     for name, label, say, meaning in FIGURES:
         values = [done.summary[name] for done in studies]
@@ -320,7 +330,7 @@ def _behind(studies: list[Study]) -> None:
         with tab:
             for done in studies:
                 if len(studies) > 1:
-                    st.markdown(f"**{escaped(done.plan.schedule)}**")
+                    st.markdown(f"**{escaped(done.plan.title)}**")
                 show(done)
 
 
@@ -328,8 +338,8 @@ def _per_rank(done: Study) -> None:
     words = {name: label for name, label, _, _ in FIGURES}
     names = ("busy", "idle", "span", "in_flight", "held", "copies", "versions", "delay")
     table = {words.get(name, name.capitalize()): done.ranks[name] for name in names}
-    frame = pd.DataFrame({"Rank": range(len(done.ranks["busy"])), **table})
-    st.dataframe(frame.replace({"Delay": {-1: None}}), hide_index=True)
+    rows = frame({"Rank": range(len(done.ranks["busy"])), **table})
+    st.dataframe(rows.replace({"Delay": {-1: None}}), hide_index=True)
 
 
 def _idle(done: Study) -> None:
@@ -346,7 +356,7 @@ def _idle(done: Study) -> None:
         "Takes": (slots["end"] - slots["start"])[longest],
         "Because": [done.why(row) for row in longest],
     }
-    st.dataframe(pd.DataFrame(rows), hide_index=True)
+    st.dataframe(frame(rows), hide_index=True)
     if count > ROWS:
         st.caption(f"The longest {ROWS} of {units.count(count)} idle slots.")
 
@@ -367,7 +377,7 @@ def _text(done: Study) -> None:
         return
     text = done.spelled()
     st.code(text, language=None)
-    room = f"Choose *{study.OWN}* as the schedule and paste it there to change it."
+    room = f"Choose *{study.TITLES[study.OWN]}* as the schedule and paste it there to change it."
     st.caption(room if len(text) <= study.LONGEST else f"{units.count(len(text))} characters.")
 
 

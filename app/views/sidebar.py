@@ -6,14 +6,17 @@ from functools import partial
 
 import streamlit as st
 
-from app import chosen, controls, feasible, helps, session
+from app import chosen, feasible, helps, session
 from app.text import escaped, explained, sentence
-from app.views import all_settings, ask, best_rate, faults, fitting, predict, trouble
+from app.views import all_settings, ask, best_rate, compare, faults, fitting, predict, trouble
 from experiments.catalogue import ALGORITHMS, called
 from experiments.experiment import Experiment
 
 FEW = ("algorithm", "workload", "workers", "network", "slow", "jitter", "pause", "crash")
 """Settings that the first controls choose, and the workload, which stands in the title of every run."""
+
+
+SAID = 3  # settings behind the switch that are told while it is off
 
 
 def choose() -> tuple[Experiment | None, str]:
@@ -48,7 +51,9 @@ def choose() -> tuple[Experiment | None, str]:
         with fault_place:
             faults.choose(experiment)
     elif experiment and (more := beyond(experiment)):
-        st.caption(f"Set there: {escaped(', '.join(map(controls.spoken, more)))}.")
+        said = [compare.said(experiment, name, experiment.flat()[name]) for name in more[:SAID]]
+        left = f" and {len(more) - SAID} more" if len(more) > SAID else ""
+        st.caption(f"All settings has {escaped(', '.join(said))}{left}, not as by default.")
     return experiment, refusal
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import pandas as pd
 import streamlit as st
 
+from app.frames import frame
 from app.text import escaped
 from app.views import workbench
 from app.views.textbook.front import address
@@ -80,7 +80,7 @@ def _costs(model: survey.Stack, cluster: survey.Cluster) -> None:
         st.info("No method fits; clear the search or choose another family.", icon=":material/search_off:")
         return
     chosen = st.dataframe(
-        _frame(kept), key="costs", hide_index=True, height=min(35 * len(kept) + 38, 620), on_select="rerun",
+        frame(_lines(kept)), key="costs", hide_index=True, height=min(35 * len(kept) + 38, 620), on_select="rerun",
         selection_mode="single-row", column_config=_columns(),
     )  # fmt: skip
     st.download_button("Whole table (CSV)", _csv(rows), "lockstep-survey.csv", "text/csv", icon=":material/download:")
@@ -90,17 +90,17 @@ def _costs(model: survey.Stack, cluster: survey.Cluster) -> None:
     _method(kept[picked[0]] if picked else kept[0], cluster)
 
 
-def _frame(rows: list[dict]) -> pd.DataFrame:
+def _lines(rows: list[dict]) -> list[dict]:
     """Return the table as it is shown: formula and number of each quantity, side by side."""
-    frame = []
+    lines = []
     for row in rows:
         line = {"method": row["method"]}
         for quantity in survey.QUANTITIES:
             value = row[f"{quantity} value"]
             number = None if value is None else value / SCALES[quantity][1]
             line |= {quantity: row[quantity], f"{quantity} value": number}
-        frame.append(line | {name: row[name] for name in ("sending", "computing", "approximation", "family")})
-    return pd.DataFrame(frame)
+        lines.append(line | {name: row[name] for name in ("sending", "computing", "approximation", "family")})
+    return lines
 
 
 def _columns() -> dict:
@@ -160,6 +160,6 @@ def _figure(name: str) -> str:
 
 @st.cache_data(max_entries=8, show_spinner=False)
 def _csv(rows: list[dict]) -> str:
-    return pd.DataFrame(
-        [{k: " ".join(v) if isinstance(v, tuple) else v for k, v in row.items()} for row in rows]
-    ).to_csv(index=False)
+    return frame([{k: " ".join(v) if isinstance(v, tuple) else v for k, v in row.items()} for row in rows]).to_csv(
+        index=False
+    )

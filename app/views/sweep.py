@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from app import background, charts, chosen, feasible, session
+from app import address, background, charts, chosen, feasible, session
 from app.charts import Shown
 from app.controls import Control, control, owners, spoken
 from app.text import escaped, sentence
@@ -96,9 +96,6 @@ def show(run: Run) -> None:
         return
     wanted, given = linked(e)
     names = list(dict.fromkeys([*axes(e), *filter(None, [wanted])]))
-    for key in ("sweep", "sweep2"):
-        if (asked := st.query_params.get(key)) in names:  # a link has the name; the widget would look for its label
-            st.session_state.setdefault(key, asked)
     axis, other, best = _choose(names)
     if axis is None:
         st.caption("Choose what to turn: about six runs are made, those that were made before are just shown.")
@@ -124,21 +121,20 @@ def _choose(names: list[str]) -> tuple[str | None, str | None, bool]:
         return spoken(name).replace("_", " ")
 
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
-        st.segmented_control(
-            "Turn", names, key="sweep", bind="query-params", label_visibility="collapsed", format_func=spelled
+        address.keep("sweep", names, None, spelled)
+        axis = st.segmented_control(
+            "Turn", names, key="sweep", label_visibility="collapsed", format_func=spelled, persist_state="session"
         )
-        axis = st.session_state.sweep
-        if axis not in names:
+        if axis is None:
             return None, None, False
         others = [name for name in names if name != axis]
-        if st.session_state.get("sweep2") not in others:
-            st.session_state.sweep2 = None
-        st.selectbox(
-            "and", others, key="sweep2", bind="query-params", format_func=spelled, width=190, placeholder="and ...",
+        address.keep("sweep2", others, None, spelled)
+        other = st.selectbox(
+            "and", others, key="sweep2", format_func=spelled, width=190, placeholder="and ...", persist_state="session",
             label_visibility="collapsed", index=None,
         )  # fmt: skip
-        st.toggle("Each at its best rate", key="best", bind="query-params", help=BEST)
-    return axis, st.session_state.sweep2, st.session_state.best
+        best = st.toggle("Each at its best rate", key="best", bind="query-params", help=BEST)
+    return axis, other, best
 
 
 def _stops(e: Experiment, axis: str) -> tuple[list, str]:

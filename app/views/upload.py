@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
-import pandas as pd
 import streamlit as st
 
 from app import background, components, session
 from app.charts import Shown, lane_names
+from app.frames import frame
 from app.text import escaped, sentence
 from app.views import pictures, result, workbench
 from app.views.pictures import heading
@@ -91,8 +93,8 @@ def _run(name: str) -> None:
             st.switch_page(workbench.entry(), query_params={"pin": name})
     st.caption(result.headline(run.experiment, run.notes))
     result.remarks(run, [])
-    result.figures(run)
     shown = [Shown(f"{naming.method(run.experiment)}, uploaded", run, 0, name)]
+    result.figures(*shown)
     st.fragment(pictures.loss_and_accuracy)(shown)
     if run.quantities:
         heading("What the method measured", "Numbers that the algorithm itself found worth a curve.")
@@ -146,8 +148,8 @@ def _table(name: str) -> None:
             )  # fmt: skip
     with right:
         counts = np.bincount(target, minlength=len(classes))
-        st.dataframe(pd.DataFrame({label: classes, "rows": counts}), hide_index=True, height=180)
-    st.dataframe(_preview(table), hide_index=True)
+        st.dataframe(frame({label: classes, "rows": counts}), hide_index=True, height=180)
+    st.dataframe(frame(_preview(table)), hide_index=True)
     _go()
 
 
@@ -156,15 +158,15 @@ def _load(name: str) -> upload.Table:
     return upload.load_table(name)
 
 
-def _preview(table: upload.Table) -> pd.DataFrame:
-    """Return the first rows, with words where there were words."""
+def _preview(table: upload.Table) -> dict[str, Sequence]:
+    """Return the columns of the first rows, with words where there were words."""
     names = (*table.names[:30], *table.names[max(30, len(table.names) - 1) :])
     shown = {}
     for name in names:
         cells = table.cells[:PREVIEW, table.names.index(name)]
         words = table.words.get(name)
         shown[name] = [words[int(cell)] for cell in cells] if words else cells
-    return pd.DataFrame(shown)
+    return shown
 
 
 # a network

@@ -17,12 +17,18 @@ HEARD = ("tour", "axis", "log", "embed", "embed_options", "instructor")  # param
 
 def settle() -> None:
     """At the beginning of a session: greet those who come with an address that chooses nothing."""
-    st.session_state.welcome = not {*st.query_params} - {*HEARD}
+    st.session_state.linked = st.query_params.get("welcome") == "true"  # by one who has it on the page
+    st.session_state.welcome = st.session_state.linked or not {*st.query_params} - {*HEARD}
 
 
 def on() -> bool:
     """Return whether the page begins with it."""
     return bool(st.session_state.get("welcome"))
+
+
+def first() -> bool:
+    """Return whether the page begins with it unasked, and not by the link of somebody who shows what he looks at."""
+    return on() and not st.session_state.get("linked")
 
 
 def show(folder: str) -> bool:
@@ -40,9 +46,10 @@ def show(folder: str) -> bool:
                 if digits
                 else "Here is what each machine does. "
             )
-            + "Each has a lane: blue while it **computes**, orange while it **talks**, grey while it **waits**."
+            + "Each has a lane: blue while it **computes**, orange while it **talks**, grey while it **waits**, green "
+            "while it **updates** its model."
         )
-        st.fragment(pictures.lanes)(folder, play=not st.session_state.get("done"))
+        st.fragment(pictures.lanes)(folder, play=first() and not st.session_state.get("done"))
         with st.container(key="cards"):
             return _cards(run)
 
@@ -77,8 +84,10 @@ def _cards(run: Run) -> bool:
     told = next(
         (card for n, card in enumerate(CARDS) if n in done and card.question.experiment == run.experiment), None
     )
+    place = st.empty()  # also without a finding, or the cards would be there twice until the page is drawn
     if told:
-        _say(told, run, done[CARDS.index(told)])
+        with place:
+            _say(told, run, done[CARDS.index(told)])
     columns = st.columns(len(CARDS), gap="small")
     for n, (card, column) in enumerate(zip(CARDS, columns, strict=True)):
         mark = " :material/check:" if n in done else ""
@@ -135,3 +144,4 @@ def _do(card: Card, said: int) -> None:
 
 def _leave() -> None:
     st.session_state.welcome = False
+    st.query_params.pop("welcome", None)

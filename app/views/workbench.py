@@ -49,7 +49,7 @@ def page() -> None:
 
 def _show() -> None:
     state, now = st.session_state, session.under_way()
-    coach.show(welcome.on(), _lanes())
+    coach.show(welcome.first(), _lanes())
     with st.sidebar:
         experiment, refusal = sidebar.choose()
     sidebar.bar(experiment, refusal)

@@ -23,10 +23,14 @@ def lane_names(run: Run) -> list[str]:
 
 def troubled_names(run: Run) -> list[str]:
     """Return the ranks' names with what was done to them: "worker 2 ×5" is slowed, "worker 3 †" lost for good."""
-    e = run.experiment
-    slow = {rank: f" ×{factor:g}" for rank, factor in e.slow.by_rank.items() if factor != 1}
-    lost = {rank: " †" for rank, (_, until) in e.crash.by_rank.items() if math.isinf(until)}
+    slow = {rank: f" ×{factor:g}" for rank, factor in slowed_lanes(run).items()}
+    lost = {rank: " †" for rank, (_, until) in run.experiment.crash.by_rank.items() if math.isinf(until)}
     return [f"{name}{slow.get(rank, '')}{lost.get(rank, '')}" for rank, name in enumerate(lane_names(run))]
+
+
+def slowed_lanes(run: Run) -> dict[int, float]:
+    """Return the ranks whose experiment has them compute slower, each with how many times."""
+    return {rank: factor for rank, factor in run.experiment.slow.by_rank.items() if factor != 1}
 
 
 def rank_names(experiment: Experiment, ranks: int) -> list[str]:

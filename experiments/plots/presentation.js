@@ -1,10 +1,11 @@
 // The size of a presentation: P turns it on and off, and so does ?size=large. What it changes is in the page's sheet.
 const root = document.documentElement;
 const large = () => root.dataset.size === "large";
-let opened = false;
+let opened = false, button = null;
 
 function show(yes) {
   root.dataset.size = yes ? "large" : "";
+  if (button) button.hidden = !yes;
   const address = new URL(location.href);
   if (yes) address.searchParams.set("size", "large"); else address.searchParams.delete("size");
   if (address.href !== location.href) history.replaceState(history.state, "", address);
@@ -18,6 +19,17 @@ function off() {
   try { return localStorage.getItem("presentation-key") === "off"; } catch { return false; }
 }
 
+// A way out that is seen, since nobody knows a key that stands nowhere; in the colours of the page, whatever page it is.
+const STYLE = "position: fixed; right: 12px; bottom: 12px; z-index: 999980; font: 15px sans-serif; padding: 5px 14px; border-radius: 8px; cursor: pointer; color: CanvasText; background: Canvas; border: 1px solid GrayText";
+function leaving() {
+  const button = document.createElement("button");
+  Object.assign(button, { type: "button", textContent: "Leave the large size (P)", hidden: !large() });
+  button.style.cssText = STYLE;
+  button.addEventListener("click", () => show(false));
+  (document.querySelector('[data-testid="stApp"]') ?? document.body).append(button);
+  return button;
+}
+
 function presenting() {
   if (!opened) show(new URL(location.href).searchParams.get("size") === "large");
   opened = true;
@@ -26,5 +38,6 @@ function presenting() {
     show(!large());
   };
   document.addEventListener("keydown", press);
-  return () => document.removeEventListener("keydown", press);
+  button = leaving();
+  return () => { document.removeEventListener("keydown", press); button.remove(); };
 }

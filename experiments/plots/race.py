@@ -12,13 +12,14 @@ from dataclasses import replace
 import numpy as np
 
 from experiments import units
-from experiments.plots import curves, palette, pictures
+from experiments.plots import curves, palette, pictures, why
 from experiments.plots.canvases import timeline, topology
 from experiments.plots.canvases.timeline import Flag, View, Window
-from experiments.plots.lanes import troubled_names
+from experiments.plots.lanes import slowed_lanes, troubled_names
 from experiments.plots.pictures import Arrival, Finish, Picture, Shown
 from experiments.plots.saved import compared
 from experiments.runs.record import Run
+from experiments.runs.seeds import paired
 from tracing import Trace, ordered
 
 DEAD_HEAT = 0.005  # share of the winner's time within which both arrive together
@@ -34,29 +35,86 @@ def finish(runs: Sequence[Run]) -> float | None:
     return max(known, default=None)
 
 
+def heats(shown: Sequence[Shown]) -> list[tuple[Run, Run]]:
+    """Return the runs of both that race each other: those of the same seed, one heat for each."""
+    one, other = shown
+    return paired(one.runs, other.runs)
+
+
 def arrivals(shown: Sequence[Shown], target: float) -> list[Arrival]:
-    """Return when each run arrives at the held-out loss `target`, those that do first and by time."""
-    each = [Arrival(one.name, one.line.colour, curves.reached(one.run, target)) for one in shown]
+    """Return when each arrives at the held-out loss `target`, those that do first and by time.
+
+    Over several seeds that is the mean of each seed's own arrival, and NaN unless all of them arrive.
+    """
+    times = _times(shown, target)
+    behind = f" (mean of {len(times)} seeds)" if len(times) > 1 else ""
+    each = [
+        Arrival(f"{_method(one)}{behind}" if behind else one.name, one.line.colour, float(own.mean()))
+        for one, own in zip(shown, times.T, strict=True)
+    ]
     return sorted(each, key=lambda one: math.inf if math.isnan(one.seconds) else one.seconds)
 
 
 def verdict(shown: Sequence[Shown], target: float) -> str:
-    """Return who wins and by how much, in a sentence."""
+    """Return who is first and by how much, in a sentence. A win is what all of several seeds say."""
+    goal, times = f"a held-out loss of {units.number(target)}", _times(shown, target)
+    if np.isnan(times).all():
+        tried = f" with any of {len(times)} seeds" if len(times) > 1 else ""
+        lowest = min(run.summary.get("best_held_out_loss") or math.inf for heat in heats(shown) for run in heat)
+        return f"Neither reaches {goal}{tried}: the lowest of both is {units.number(lowest)}."
+    return _of_many(shown, goal, times) if len(times) > 1 else _of_one(shown, target, goal)
+
+
+def _of_one(shown: Sequence[Shown], target: float, goal: str) -> str:
+    """Return the verdict of one run of each."""
     first, second = arrivals(shown, target)
-    goal = f"a held-out loss of {units.number(target)}"
-    if math.isnan(first.seconds):
-        lowest = min(one.run.summary.get("best_held_out_loss") or math.inf for one in shown)
-        return f"Neither reaches {goal}: the lowest of both is {units.number(lowest)}."
+    seeds = {one.run.experiment.seed for one in shown}
+    given = f"With seed {seeds.pop()}" if len(seeds) == 1 else "In one run of each"
     there = f"{goal} after {units.seconds(first.seconds)}{_clock(shown)}"
-    if math.isnan(second.seconds):
-        return f"{first.name} wins: it reaches {there}. {second.name} never does."
     late = second.seconds - first.seconds
     if late <= DEAD_HEAT * first.seconds:
-        return f"A dead heat: both reach {there}."
-    return (
-        f"{first.name} wins: it reaches {there}. {second.name} gets there {units.seconds(late)} later"
-        f"{_longer(first, second)}."
-    )
+        return f"{given} it is a dead heat: both reach {there}."
+    behind = "never does" if math.isnan(late) else f"gets there {units.seconds(late)} later{_longer(first, second)}"
+    return f"{given} {first.name} is first: it reaches {there}. {second.name} {behind}. One seed may be chance."
+
+
+def _of_many(shown: Sequence[Shown], goal: str, times: np.ndarray) -> str:
+    """Return the verdict of several seeds, whose arrivals are `times`, (seeds, 2) s."""
+    known, names = np.where(np.isnan(times), np.inf, times), [_method(one) for one in shown]
+    ahead = known * (1 + DEAD_HEAT) < known[:, ::-1]
+    wins, seeds = ahead.sum(axis=0), len(times)
+    first = int(wins.argmax())
+    second = 1 - first
+    took = f" To {goal} {names[first]} {_took(times[:, first])}{_clock(shown)}"
+    took += f", {names[second]} {_took(times[:, second])}"
+    if wins[first] == seeds:
+        ratios = times[:, second] / times[:, first]
+        ends = dict.fromkeys(units.number(one, 2) for one in (ratios.min(), ratios.max()))
+        many = f", {' to '.join(ends)} times as long, seed by seed" if np.isfinite(ratios).all() else ""
+        return f"{names[first]} wins in all {seeds} seeds.{took}{many}."
+    if not wins.any():
+        return f"A dead heat in all {seeds} seeds.{took}."
+    level = f", and {seeds - wins.sum()} end in a dead heat" if wins.sum() < seeds else ""
+    score = f"{names[first]} is first in {wins[first]} of {seeds} seeds, {names[second]} in {wins[second]}{level}"
+    return f"No winner: {score}.{took}."
+
+
+def _took(times: np.ndarray) -> str:
+    """Return how long the seeds of a method took, in words: mean and standard deviation where all of them arrived."""
+    there = times[~np.isnan(times)]
+    if len(there) == len(times):
+        return f"takes {units.seconds(float(times.mean()), float(times.std(ddof=1)))}"
+    return f"gets there in {len(there)} of {len(times)} seeds only" if len(there) else "never gets there"
+
+
+def _times(shown: Sequence[Shown], target: float) -> np.ndarray:
+    """Return when both arrive in each heat, s: (seeds, 2), NaN where one does not."""
+    return np.array([[curves.reached(run, target) for run in heat] for heat in heats(shown)])
+
+
+def _method(one: Shown) -> str:
+    """Return the name of a run without how many seeds it stands for."""
+    return one.name.removesuffix(f", {len(one.runs)} seeds")
 
 
 def _clock(shown: Sequence[Shown]) -> str:
@@ -78,7 +136,7 @@ def _longer(first: Arrival, second: Arrival) -> str:
 
 def picture(shown: Sequence[Shown], target: float) -> Picture:
     """Return the losses of both runs against time, with the finish across them; decades, since it lies low."""
-    most = max(one.run.summary["seconds"] for one in shown)
+    most = max(run.summary["seconds"] for heat in heats(shown) for run in heat)
     drawn = pictures.loss(list(shown), "seconds", True, most)
     unit = most / drawn.x.most
     lines = [replace(one, bare=False) for one in drawn.series]  # what is judged is the held-out loss
@@ -103,10 +161,17 @@ def lanes(
     ]
     whole = stacked([one.run.trace for one in shown])
     told = f"The timelines of {' and, below it, of '.join(one.name for one in shown)}. {verdict(shown, target)}"
+    waited = [f"{_method(one)}: {said[0].lower()}{said[1:]}" for one in shown if (said := why.totals(one.run))]
     return timeline.framed(
         whole, names, told, name, window or view.window, opening=view.window or (0.0, whole.seconds()), flags=flags,
-        clock=True, colours=colours, saved=compared(shown, "race"), wait=view.wait,
-        machines=topology.together(*zip(*((one.run, one.name, one.line.colour) for one in shown), strict=True)),
+        clock=True, colours=colours, saved=compared(shown, "race"), wait=view.wait, critical=view.critical,
+        told=" ".join(waited),
+        slowed={
+            int(below) + lane: factor
+            for one, below in zip(shown, first, strict=False)
+            for lane, factor in slowed_lanes(one.run).items()
+        },
+        machines=topology.together(*zip(*((one.run, _method(one), one.line.colour) for one in shown), strict=True)),
     )  # fmt: skip
 
 

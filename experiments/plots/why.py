@@ -5,7 +5,7 @@ waits 517 µs for worker 2, whose gradient takes 5 times as long as usual; witho
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -126,6 +126,22 @@ def _last(trace: Trace, causes: Causes, names: Sequence[str]) -> str:
     return f"At the end the others wait for {' and '.join(gone)}, which stopped." if gone else ""
 
 
+def _rest(totals: np.ndarray, shares: Mapping[str, float], told: Sequence[str]) -> str:
+    """Return what else ranks waited for, by reason, so that the shares add up; ", 12 % caused by others"."""
+    total, left = totals.sum(), totals.sum() - sum(shares[name] for name in told)
+    kinds = {"caused by": "caused by others", "for a turn": "for turns at others", "for": "for others that had stopped"}
+    parts = dict.fromkeys((*kinds.values(), "for the network"), 0.0)
+    for name in shares.keys() - {*told}:
+        kind = next((words for begins, words in kinds.items() if name.startswith(f"{begins} ")), "")
+        parts["for the network" if name == "for the network" else kind] += shares[name]
+    parts["for something that was not recorded"] = totals[:, UNKNOWN].sum()
+    large = [name for name in sorted(parts, key=lambda name: -parts[name]) if parts[name] >= KNOWN * total / 2]
+    left -= sum(parts[name] for name in large)
+    more = [f"{100 * parts[name] / total:.0f} % {name}" for name in large]
+    more += [f"{100 * left / total:.0f} % for the rest"] * bool(left >= 0.01 * total)
+    return "".join(f", {one}" for one in more)
+
+
 def _most(trace: Trace, causes: Causes, names: Sequence[str]) -> str:
     """Return how much of their time ranks that compute waited, and who caused most of it; "" if not worth a word.
 
@@ -143,7 +159,8 @@ def _most(trace: Trace, causes: Causes, names: Sequence[str]) -> str:
     shares["for the network"] = totals[:, NETWORK].sum()
     most = sorted(shares, key=lambda name: -shares[name])[:2]
     first, second = (f"{100 * shares[name] / total:.0f} %" for name in most)
-    more = f", {second} {most[1]}" if shares[most[1]] >= KNOWN * total else ""
+    told = most if shares[most[1]] >= KNOWN * total else most[:1]
+    more = f", {second} {most[1]}" * (len(told) > 1) + _rest(totals, shares, told)
     who = "Workers" if any("worker" in name for name in names) else "Ranks"
     waited = units.percent(busy[computes, WAIT].sum() / busy[computes].sum())
     if shares[most[0]] < KNOWN * total:  # for something that was not recorded

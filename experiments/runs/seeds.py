@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from experiments.experiment import Experiment
+from experiments.runs.record import Run
 
 
 class SeedFigure(NamedTuple):
@@ -42,3 +43,13 @@ def with_seeds(experiment: Experiment, count: int) -> list[Experiment]:
     """Return the experiment with `count` seeds, its own first, and then those of 0, 1, 2 ... that are not its own."""
     others = [seed for seed in range(count) if seed != experiment.seed]
     return [experiment, *(experiment.change(seed=seed) for seed in others[: count - 1])]
+
+
+def paired(one: Sequence[Run], other: Sequence[Run]) -> list[tuple[Run, Run]]:
+    """Return the runs of both that can be judged against each other, those of one seed together; at least one pair.
+
+    Where no seed is in both, these are the first of each.
+    """
+    by_seed = {run.experiment.seed: run for run in other}
+    pairs = [(run, by_seed[run.experiment.seed]) for run in one if run.experiment.seed in by_seed]
+    return pairs or [(one[0], other[0])]

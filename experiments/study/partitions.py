@@ -22,10 +22,11 @@ from cluster.devices import parse_device
 from cluster.network import NETWORKS
 from experiments.experiment import Experiment
 from experiments.measure import profile as profiler
+from experiments.study.schedules import KINDS, LEAST, LONGEST_COSTS, Study
 from theory import balance
 from theory.partition_dapple import partition_step, ring
 from theory.partition_pipedream import FORMS, Partition, flat, link, partition, plan_of
-from theory.profile import Profile, load
+from theory.profile import NUMBERS, Profile, load, read
 from workloads.batches import Batches
 
 LEAST_RATE, MOST_RATE = 1e-6, 1e15  # bytes/s, or what a toy counts in
@@ -50,6 +51,7 @@ GOES_WITH = {  # option -> methods
     "chunks": (STEP, "torchgpipe_size"),
     "copies": ("torchgpipe_size",),
 }
+MOST_LAYERS = 200  # that a page cuts at once
 CHUNKS = 8  # micro-batches of a step, if none are given
 
 
@@ -79,6 +81,51 @@ def read_profile(path: str) -> Profile:
     if not any(profile.times):
         raise ValueError(f"{path}: no layer takes any time, so there is nothing to share out.")
     return profile
+
+
+def read_text(text: str) -> Profile:
+    """Read a profile from text of the same form. ValueError in one sentence."""
+    profile = read(text.strip().splitlines())
+    if not any(profile.times):
+        raise ValueError("no layer takes any time, so there is nothing to share out.")
+    if len(profile.layers) > MOST_LAYERS:
+        raise ValueError(f"{len(profile.layers)} layers are too many here; at most {MOST_LAYERS} are cut.")
+    return profile
+
+
+def written(profile: Profile) -> str:
+    """Return a profile as `read_text` reads it, to three digits."""
+    rows = zip(profile.layers, *(getattr(profile, name) for name in NUMBERS), strict=True)
+    lines = [",".join([layer, *(f"{number:.3g}" for number in numbers)]) for layer, *numbers in rows]
+    return "\n".join([",".join(("layer", *NUMBERS)), *lines])
+
+
+def stage_times(profile: Profile, plan: Partition) -> list[tuple[float, float]]:
+    """Return (forward, backward) of each stage, s."""
+    parts = [slice(stage.first, stage.last + 1) for stage in plan.stages]
+    return [(sum(profile.forward[part]), sum(profile.backward[part])) for part in parts]
+
+
+def stage_costs(profile: Profile, plan: Partition, study: Study) -> str:
+    """Return what the stages of a plan cost in the schedule of `study`, as its plan has it: "0F=1.2 0B=2.3 1F=0.9".
+
+    Forwards take as long together as those of even stages; I and W are half a backward each. ValueError if there are
+    too many stages to be written down, or no forward takes any time.
+    """
+    if not any(profile.forward):
+        raise ValueError("no forward takes any time, so there is nothing to measure the others by.")
+    unit = sum(profile.forward) / (study.plan.forward * study.summary["ranks"])
+    known = [KINDS[kind] for kind in np.unique(study.ops["kind"])]
+    words = []
+    for stage, (forward, backward) in enumerate(stage_times(profile, plan)):
+        costs = {"F": forward, "R": forward, "B": backward, "I": backward / 2, "W": backward / 2}
+        for kind in (kind for kind in known if kind in costs):
+            cost = costs[kind] / unit
+            words.append(f"{stage}{kind}={cost if cost >= LEAST else 0:.3g}")
+    text = " ".join(words)
+    if len(text) > LONGEST_COSTS:
+        raise ValueError(f"the costs of {len(plan.stages)} stages are too long to be written down; use fewer ranks.")
+    return text
 
 
 def read_levels(workers: str, bandwidth: str) -> Levels:

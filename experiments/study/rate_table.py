@@ -30,7 +30,7 @@ START = -3  # 0.1
 MANY = 16  # workers
 LEARNED = 0.75  # of the way from the first model's loss to the lowest loss: what a rate has to reach at both ends
 NEAR = 0.8  # of that way: what the best rate has to reach, or a note says that it does not
-FRACTIONS = {1: (1, 2), MANY: (1, 2, 4, 8, 16)}  # of the best rate that are tried with so many workers
+FEWEST_BEAR, MANY_BEAR = (1, 2), (1, 2, 4, 8, 16)  # parts of a rate, one over, that are tried with so many workers
 SLOW = (
     "After {steps} steps its held-out loss is {loss:.2g} even at its best rate; the lowest of all methods here is "
     "{lowest:.2g}. Give it more steps."
@@ -103,36 +103,57 @@ def line(experiment: Experiment, seeds: Sequence[int] = SEEDS) -> Rate:
     """Return the line of an experiment at its defaults: its best rate, and what fewer and more workers bear of it."""
     search = Search(experiment, seeds)
     best = search.best(START)
-    loss, rate = search.loss(best), rung(best)
+    loss = search.loss(best)
     workload = workload_of(experiment)
     start = workload.evaluate(workload.start(0)).loss
     enough = start - LEARNED * (start - loss)
-    rate, _ = borne(experiment, rate, 1, enough, seeds)
-    many, many_loss = borne(experiment, rate, MANY, enough, seeds)
-    return Rate(rung(best), float(f"{loss:.4g}"), rate, many, float(f"{many_loss:.4g}"))
+    few = experiment.change(workers=fewest(experiment))
+    rate, few_loss = borne(few, rung(best), FEWEST_BEAR, enough, seeds)
+    if few_loss:  # then half the rate would only be worse for the others
+        rate, few_loss = rung(best), worst(few, rung(best), seeds)
+    many, many_loss = borne(experiment.change(workers=MANY), rate, MANY_BEAR, enough, seeds)
+    return Rate(rung(best), *_short(loss), rate, many, *_short(many_loss, few_loss))
+
+
+def _short(*losses: float) -> Iterator[float]:
+    return (float(f"{loss:.4g}") for loss in losses)
+
+
+def fewest(experiment: Experiment) -> int:
+    """Return with how few workers the experiment can run, at most as many as it has."""
+    for workers in range(1, experiment.workers):
+        try:
+            check(experiment.change(workers=workers))
+            return workers
+        except ValueError:
+            continue
+    return experiment.workers
 
 
 def borne(
-    experiment: Experiment, rate: float, workers: int, enough: float, seeds: Sequence[int]
+    experiment: Experiment, rate: float, parts: Sequence[int], enough: float, seeds: Sequence[int]
 ) -> tuple[float, float]:
-    """Return the largest of `rate` and its FRACTIONS at which so many workers end at `enough` or below with every seed.
+    """Return the largest of the `parts` of `rate` at which the experiment ends at `enough` or below with every seed.
 
     With it comes 0. If there is none, return the fraction whose worst seed ends lowest, and at which loss. If there
     cannot be so many workers, return `rate` and 0.
     """
-    other = experiment.change(workers=workers)
     try:
-        check(other)
+        check(experiment)
     except ValueError:
         return rate, 0.0
     ends = {}
-    for part in FRACTIONS[workers]:
-        worst = max(end(other.change(learning_rate=rate / part, seed=seed)) for seed in seeds)
-        if worst <= enough:
+    for part in parts:
+        ends[rate / part] = worst(experiment, rate / part, seeds)
+        if ends[rate / part] <= enough:
             return rate / part, 0.0
-        ends[rate / part] = worst
     lowest = min(ends, key=ends.get)
     return lowest, ends[lowest]
+
+
+def worst(experiment: Experiment, rate: float, seeds: Sequence[int]) -> float:
+    """Return the highest held-out loss, over seeds, at which the experiment ends with this rate."""
+    return max(end(experiment.change(learning_rate=rate, seed=seed)) for seed in seeds)
 
 
 def noted(lines: dict[str, Rate], workload: Workload) -> dict[str, Rate]:

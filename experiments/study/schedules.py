@@ -32,11 +32,14 @@ from experiments.jobs.spec import JobSpec
 from knobs import Knobs, knob, make
 from theory import bubbles, pipeline_memory, schedule_timing, schedules, staleness
 from theory.schedules import SCHEDULES
+from theory.schedules import TITLES as LITERATURE
 
 OWN = "own"
 NAMES = (*SCHEDULES, OWN)
+TITLES = {**LITERATURE, OWN: "Your own"}
 QUICK = 6000  # ops that are studied in about a tenth of a second
 MOST = 60_000  # ops of one schedule
+LONGEST_COSTS = 1000  # characters of other costs
 LONGEST = 6000  # characters of a schedule that is typed in; in a file it may be as large as any other
 NEWEST = ("systolic", "pipemare")  # their backwards read the newest weights, not those that the forward read
 EXAMPLE = "0F0 0F1 0B0 0B1 0U0\n1F0 1B0 1F1 1B1 1U0"
@@ -58,7 +61,12 @@ class Plan(Knobs):
     inputs: float = knob(1.0, "time of the gradient of the inputs (I)", ge=0, le=LARGEST)
     weights: float = knob(1.0, "time of the gradient of the weights (W); a whole backward is I and W", ge=0, le=LARGEST)
     latency: float = knob(0.0, "time over a link from rank to rank", ge=0, le=LARGEST)
-    costs: str = knob("", "other costs, for example 2F=3 0B=1.5 2F0=5 F+B=2 U=0.5", max_length=1000)
+    costs: str = knob("", "other costs, for example 2F=3 0B=1.5 2F0=5 F+B=2 U=0.5", max_length=LONGEST_COSTS)
+
+    @property
+    def title(self) -> str:
+        """What people call its schedule."""
+        return TITLES[self.schedule]
 
     def key(self) -> str:
         """Return 16 hexadecimal digits that identify this plan."""

@@ -657,21 +657,63 @@ VISITORS = {
     "EAMSGD": {"algorithm": "easgd", "momentum": 0.9},
     "Downpour": {"algorithm": "downpour", "update": "sgd"},
 }
+MEAN = {"AGN": {"algorithm": "agn"}}
 
 
 def rates(method, period):
     """The rates that are tried."""
     if method == "Downpour":
         return (0.025, 0.05, 0.1, 0.2, 0.4) if period < 16 else (0.0015, 0.003, 0.006, 0.0125, 0.025, 0.05)
-    return {"EASGD": (0.2, 0.4, 0.8, 1.6), "EAMSGD": (0.05, 0.1, 0.2, 0.4, 0.8)}[method]
+    return {"AGN": (0.2, 0.4, 0.8, 1.6), "EASGD": (0.2, 0.4, 0.8, 1.6), "EAMSGD": (0.05, 0.1, 0.2, 0.4, 0.8)}[method]
 
 
-def visiting(run, method, period):
-    """(held-out loss at the best rate, bytes) of four replicas that visit a server every `period` steps."""
+def visiting(run, method, period, workers=4):
+    """(held-out loss at the best rate, bytes) of replicas that visit a server every `period` steps.
+
+    They compute 1,024 gradients in all.
+    """
     often = {"n_push": period, "n_fetch": period} if method == "Downpour" else {"period": period}
-    values = {"workers": 4, "batch": 16, "steps": 256, "jitter": "cloud", "evaluations": 2, **SMALL, **often}
-    tried = {rate: run(**VISITORS[method], **values, learning_rate=rate) for rate in rates(method, period)}
+    values = {"batch": 16, "steps": 1024 // workers, "jitter": "cloud", "evaluations": 2, **SMALL, **often}
+    visitor = {**(VISITORS | MEAN)[method], "workers": workers}
+    tried = {rate: run(**visitor, **values, learning_rate=rate) for rate in rates(method, period)}
     return at_best(tried), next(iter(tried.values())).summary["bytes"]
+
+
+@figure(
+    "Should a visitor hand in the mean of its steps, or be tied by a spring?",
+    source="Hermans, Spanakis & Moeckel, 2017, on AGN and asynchronous EASGD",
+    claims={
+        "with two or four workers the spring ends far lower": lambda rows: all(
+            _against_means(rows, "EASGD", workers) < 2 / 3 for workers in (2, 4)
+        ),
+        "with eight the two are about level": lambda rows: 2 / 3 < _against_means(rows, "EASGD", 8) < 3 / 2,
+        "with sixteen the mean is ahead, as its authors report": lambda rows: _against_means(rows, "EASGD", 16) > 3 / 2,
+        "the mean ends alike with all of them": lambda rows: (
+            max(column(rows, "loss", method="AGN")) < 1.6 * min(column(rows, "loss", method="AGN"))
+        ),
+        "springs with momentum (EAMSGD) are ahead of it with up to eight": lambda rows: all(
+            _against_means(rows, "EAMSGD", workers) < 3 / 4 for workers in (2, 4, 8)
+        ),
+        "and with sixteen level or ahead": lambda rows: _against_means(rows, "EAMSGD", 16) < 5 / 4,
+    },
+    look=Look("workers", ("loss",), "method", log="xy", title="held-out loss of the server's model"),
+)
+def mean_or_spring(run):
+    """Digits, 1,024 gradients of 16 images in all, a visit in every 16th step, each method at its best rate.
+
+    These are 64 visits, whoever makes them, and a visit of AGN moves the server by one step, the mean of 16. A spring
+    of 0.9 / N is the slacker the more replicas there are, and the centre follows them at a greater distance.
+    """
+    return [
+        {"workers": workers, "method": method, "loss": visiting(run, method, 16, workers)[0]}
+        for workers in (2, 4, 8, 16)
+        for method in ("AGN", "EASGD", "EAMSGD")
+    ]
+
+
+def _against_means(rows, method, workers):
+    """The loss of a method, in times of that of AGN."""
+    return value(rows, "loss", method=method, workers=workers) / value(rows, "loss", method="AGN", workers=workers)
 
 
 @figure(

@@ -10,6 +10,8 @@ from experiments.runs.record import Run
 
 WAIT = re.compile(r"rank (\d+) has waited (?:in (.+?) )?for (?:a message from )?(any rank|rank \d+|the others)")
 
+RAGGED = re.compile(r"ValueError: setting an array element with a sequence\..*?inhomogeneous part\.")
+
 
 def deadlock(run: Run) -> str:
     """Return a deadlock in one sentence: when, and who waits for whom; "" if the run has not ended by one."""
@@ -29,8 +31,11 @@ def deadlock(run: Run) -> str:
 
 
 def failure(error: str) -> str:
-    """Return the error of a run without the rank, where it is about the whole file."""
-    return re.sub(r"^rank \d+ failed: (?=your file has no function )", "", error)
+    """Return the error of a run without the rank, where it is about the whole file, and NumPy's in plain words."""
+    error = re.sub(r"^rank \d+ failed: (?=your file has no function )", "", error)
+    return RAGGED.sub(
+        "NumPy makes no array of things of different shapes, such as vectors and None: leave out None", error
+    )
 
 
 def crash(values: Mapping[str, Any]) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from urllib.parse import parse_qsl
 
-import pandas as pd
 import streamlit as st
 
 from app import background, components
+from app.frames import frame
 from app.text import escaped
 from app.views import compare, origin, workbench
 from experiments import naming
@@ -49,7 +49,7 @@ def show(recorded: RecordedFigure, place: str, number: str = "") -> None:
                     help=f"Do its experiments again, on this machine. {recorded.said_of_seeds()}",
                 )  # fmt: skip
             with st.popover("Rows", icon=":material/table_rows:"):
-                st.dataframe(pd.DataFrame(recorded.table()), hide_index=True)
+                st.dataframe(frame(recorded.table()), hide_index=True)
             if recorded.runs:
                 with st.popover("Workbench", icon=":material/tune:"):
                     _to_workbench(recorded, key)

@@ -49,6 +49,7 @@ def show(chapter: Chapter, language: str) -> None:
             )  # fmt: skip
             break
     else:
+        _more(chapter)
         front.ways_on(chapter)
     contents.markdown(_contents(_heads(chapter.text(language)), passed_heads))
 
@@ -73,6 +74,26 @@ def _figures(chapter: Chapter) -> None:
     for name in chapter.shown:
         block(chapter, markup.LiveFigure(name), "text")
     front.ways_on(chapter)
+
+
+def _more(chapter: Chapter) -> None:
+    """Offer the figures of the chapter that its text does not show, each drawn when it is opened."""
+    more = [name for name in chapter.declared if name not in chapter.shown]
+    if not more:
+        return
+    st.markdown("## More figures")
+    st.caption("They belong to this chapter, and its text does not show them.")
+    for name in more:
+        with st.expander(escaped(chapter.declared[name]), key=f"more-{name}", on_change="rerun") as opened:
+            if not opened.open:
+                continue
+            if recorded := chapter.golden.figures.get(name):
+                figure.show(recorded, "more")
+            else:
+                command = typed(f"python -m lessons show {name}")
+                st.markdown(
+                    f"It is not among the published ones. This runs its experiments and shows it:\n\n`{command}`"
+                )
 
 
 def _heads(text: str) -> list[str]:

@@ -8,6 +8,7 @@ const RIGHT = 12;
 const NEAR = 8;      // px within which a point belongs to the line under the pointer
 const DRAG = 6;      // px from which a press is a drag
 const ROOM = 0.06;   // of a fitted axis, above and below what is seen
+const FEW = 8;       // points of a line, of which a window has to have more to show how it goes
 
 // The curves of the page: those that are drawn together are zoomed into together.
 globalThis.lockstepCurves ??= new Set();
@@ -25,6 +26,7 @@ class Curve {
     this.player = root.querySelector(".slider button");
     this.stopAt = 0;     // which stop of the slider
     this.window = null;  // what the reader zoomed to: {x: [from, to]}
+    this.shade = null;   // what the timeline shows where this shows the whole: [from, to] of x
     this.at = null;      // x where the reader looks
     this.surface = fit(root.querySelector("canvas"), this.stage, 260, (...args) => this.draw(...args));
     const follow = () => this.follow();
@@ -224,7 +226,8 @@ class Curve {
     for (const line of this.lines) if (line.bar) drawBars(g, line, columns, to, page);
     for (const line of this.lines) if (line.band && !line.bar) drawBand(g, line, columns, to);
     for (const line of this.lines) if (!line.bar) drawLine(g, line, columns, to, growing);
-    for (const line of this.lines) if (!line.bar) drawLimits(g, line, columns, to, top, page);
+    if (this.shade) drawShade(g, this.shade, to, top, bottom, page);
+    drawLimits(g, this.lines.filter((line) => !line.bar), columns, to, top, page);
     const { finish } = this.frame, now = lockstepClock.seconds;
     if (finish && now !== null) drawVeil(g, Math.max(left, to.x(now / finish.unit)), to, top, bottom, page);
     if (finish) drawFinish(g, finish, now, to, page);
@@ -393,13 +396,22 @@ class Curve {
   // The timeline shows these seconds, null for the whole run: so does a picture against time, once it is zoomed into.
   led(seconds, zooms) {
     const { second, least, most } = this.frame?.x ?? {};
-    if (!second || !(zooms || this.window)) return;
-    const inside = (value) => Math.min(most, Math.max(least, value / second));
-    this.see(seconds && { x: seconds.map(inside) });
+    if (!second || !(zooms || this.window || this.shade)) return;
+    const inside = (value) => Math.min(most, Math.max(least, value / second)), x = seconds && seconds.map(inside);
+    const seen = x && this.goes(x);
+    this.see(seen ? { x } : null);
+    this.shade = seen ? null : x;
+    this.surface.request();
+  }
+
+  // Whether a line has points enough in this part of x to be seen how it goes: two of them are a slanted line.
+  goes([from, to]) {
+    return this.lines.some((line) => !line.faint && !line.bare && this.frame.columns[line.x].filter((x) => x >= from && x <= to).length > FEW);
   }
 
   see(window) {
     this.window = window;
+    this.shade = null;
     this.whole.hidden = !window;
     if (this.frame) this.leave();
   }

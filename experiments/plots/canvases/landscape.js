@@ -133,7 +133,7 @@ class Landscape {
     }
     if (this.gone) return `${parts.join(" · ")} · left this picture after ${inSeconds(this.frame.left)}.`;
     const apart = this.apart();
-    if (apart !== null && this.workers.length > 1) parts.push(`the farthest worker ${Number(apart.toPrecision(2))} from the ${this.frame.model}, on this plane`);
+    if (apart !== null && this.workers.length > 1) parts.push(`distance of the ${this.frame.model} to the worker farthest from it: ${Number(apart.toPrecision(2))}, on this plane`);
     return `${parts.join(" · ")}.`;
   }
 

@@ -108,7 +108,7 @@ def describe(run: Run, learning: Learning) -> str:
     shown = sum(learning.shares)
     said = [
         f"The ground is the held-out loss, on the plane that holds {units.percent(shown)} of the variance of the path "
-        "around the final model; elsewhere the loss beneath a dot is that of its shadow on the plane."
+        "around the final model; elsewhere the loss beneath a dot is that of the nearest point of the plane."
         if shown < 0.9999
         else "The ground is the held-out loss; the whole path lies in this plane."
     ]

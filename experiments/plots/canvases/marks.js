@@ -46,24 +46,34 @@ function drawLine(g, line, columns, to, growing) {
 }
 
 // Where a line leaves the axis upwards there is an arrow, with how far it goes beside the first; where the run ended, a
-// cross.
-function drawLimits(g, line, columns, to, top, page) {
+// cross. What is said stands where it covers no cross, arrow or other words: of one line or of several.
+function drawLimits(g, lines, columns, to, top, page) {
+  const taken = [], said = [];
+  g.font = `11px ${FONT}`;
+  g.textBaseline = "middle";
+  for (const line of lines) limits(g, line, columns, to, top, taken, said);
+  const free = (box) => taken.every(([x0, y0, x1, y1]) => box[0] >= x1 || box[2] <= x0 || box[1] >= y1 || box[3] <= y0);
+  for (const { text, x, y } of said) {
+    const wide = g.measureText(text).width, right = x + 14 + wide < to.right, left = right ? x + 9 : x - 13 - wide;
+    const box = (row) => [left, y + row * WORDS - 7, left + wide + 4, y + row * WORDS + 7];
+    const row = [0, 1, 2, 3, 4, 5].find((one) => free(box(one))) ?? 0;
+    taken.push(box(row));
+    g.textAlign = "left";
+    g.fillStyle = page.page;
+    g.globalAlpha = 0.8;
+    g.fillRect(left, y + row * WORDS - 7, wide + 4, 14);
+    g.globalAlpha = 1;
+    g.fillStyle = page.text;
+    g.fillText(text, left + 2, y + row * WORDS);
+  }
+}
+
+// The arrows and the cross of one line: draws them, adds their boxes to `taken` and what there is to say to `said`.
+function limits(g, line, columns, to, top, taken, said) {
   const xs = columns[line.x], ys = columns[line.y], last = xs.length - 1;
   const inside = (x) => x >= to.left - 1 && x <= to.right + 1, beyond = (y) => y > to.most || (line.ended && !Number.isFinite(y));
   if (last < 0 || line.faint || line.bare) return;
-  const say = (text, x, y) => {
-    const wide = g.measureText(text).width, right = x + 14 + wide < to.right;
-    g.textAlign = right ? "left" : "right";
-    g.fillStyle = page.page;
-    g.globalAlpha = 0.8;
-    g.fillRect(right ? x + 9 : x - 13 - wide, y - 7, wide + 4, 14);
-    g.globalAlpha = 1;
-    g.fillStyle = page.text;
-    g.fillText(text, right ? x + 11 : x - 11, y);
-  };
-  g.strokeStyle = line.colour;
-  g.font = `11px ${FONT}`;
-  g.textBaseline = "middle";
+  g.strokeStyle = g.fillStyle = line.colour;
   const arrows = [];
   let highest = 0;
   for (let i = 1; i <= last; i++) {
@@ -72,23 +82,42 @@ function drawLimits(g, line, columns, to, top, page) {
     if (ys[i] < Infinity) highest = Math.max(highest, ys[i]);
     if (beyond(ys[i]) && !beyond(ys[i - 1]) && !(x - arrows.at(-1) < 14)) arrows.push(x);
   }
-  if (arrows.length && highest > to.most && !line.symbol) say(`off the chart, up to ${exact(highest)}`, arrows[0], top + 4);
-  g.fillStyle = line.colour;
+  if (arrows.length && highest > to.most && !line.symbol) said.push({ text: `off the chart, up to ${exact(highest)}`, x: arrows[0], y: top + 4 });
   for (const x of arrows) {
     g.beginPath();
     g.moveTo(x - 5, top + 7);
     g.lineTo(x, top - 2);
     g.lineTo(x + 5, top + 7);
     g.fill();
+    taken.push([x - 6, top - 3, x + 6, top + 8]);
   }
   const x = to.x(xs[last]);
   if (!line.ended || !inside(x)) return;
   const y = ys[last] <= to.most && drawable(ys[last], to) ? to.y(ys[last]) : top + 6;
-  say(line.ended, x, Math.max(y, top + (arrows.length ? 20 : 6)));
+  said.push({ text: line.ended, x, y: Math.max(y, top + 6) });
+  taken.push([x - 7, y - 7, x + 7, y + 7]);
   g.lineWidth = 2.4;
   g.beginPath();
   for (const way of [-1, 1]) { g.moveTo(x - 5, y - 5 * way); g.lineTo(x + 5, y + 5 * way); }
   g.stroke();
+}
+
+// The part of x that the timeline shows, where too few points lie in it to be zoomed into.
+function drawShade(g, [from, until], to, top, bottom, page) {
+  const left = to.x(from), wide = Math.max(to.x(until) - left, 3), text = "the timeline's window";
+  g.fillStyle = page.text;
+  g.globalAlpha = 0.13;
+  g.fillRect(left, top - 5, wide, bottom - top + 6);
+  g.font = `11px ${FONT}`;
+  const long = g.measureText(text).width + 4, at = left + wide + 4 + long < to.right ? left + wide + 4 : left - 4 - long;
+  g.fillStyle = page.page;
+  g.globalAlpha = 0.85;
+  g.fillRect(at, bottom - 18, long, 15);
+  g.globalAlpha = 1;
+  g.fillStyle = page.text;
+  g.textBaseline = "middle";
+  g.textAlign = "left";
+  g.fillText(text, at + 2, bottom - 10);
 }
 
 // The finish of a race: a chequered line across, and a flag for each that has arrived by `now`, in units of the axis.

@@ -104,7 +104,7 @@ def describe(study: Study) -> str:
     """Return the picture in a sentence, for readers who do not see it."""
     s = study.summary
     return (
-        f"Schedule {study.plan.schedule} of {s['ranks']} ranks: {units.count(s['ops'])} ops take "
+        f"{study.plan.title} on {s['ranks']} ranks: {units.count(s['ops'])} ops take "
         f"{units.number(s['makespan'], 5)}, and {units.percent(s['bubble_of_total'])} of the time is idle."
     )
 
@@ -116,7 +116,7 @@ def _saved(study: Study) -> dict:
     idle = units.percent(study.summary["bubble_of_total"])
     return {
         "file": f"{plan.schedule} {size}",
-        "heading": f"{plan.schedule} · {size.replace(', ', ' · ')} · {idle} idle",
+        "heading": f"{plan.title} · {size.replace(', ', ' · ')} · {idle} idle",
     }
 
 

@@ -100,7 +100,9 @@ class Timeline {
     this.offerLegend();
     this.strip = null;
     this.why.show(frame, again);
+    if (!again && frame.critical) this.why.mark(true);
     if (!again && frame.why) this.why.unfold(...frame.why);
+    if (!again && (frame.why || frame.critical)) this.comeIntoView();
     this.redraw();
     this.say();
     if (!again && frame.play && !this.calm.matches) this.play();
@@ -113,7 +115,11 @@ class Timeline {
       const chip = document.createElement("button");
       chip.type = "button";
       chip.textContent = text;
-      chip.addEventListener("click", () => { this.leave(); this.window(from, to); });
+      chip.addEventListener("click", () => {
+        this.leave();
+        this.window(from, to);
+        if (text === "longest wait") this.why.pin(); // and says why
+      });
       return chip;
     }));
   }

@@ -7,7 +7,7 @@ the single spans of one window; when the reader zooms in elsewhere it asks for t
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +16,7 @@ from experiments import units
 from experiments.plots import palette, why
 from experiments.plots.canvases.topology import Machines, machines
 from experiments.plots.column_codec import pack, pack_messages, pack_timeline
-from experiments.plots.lanes import lane_names, troubled_names
+from experiments.plots.lanes import lane_names, slowed_lanes, troubled_names
 from experiments.plots.saved import saved
 from experiments.plots.story import Chip, Flag, Window, aftermath, story
 from experiments.runs.causes import Causes, causes
@@ -38,12 +38,13 @@ class Unfolded(NamedTuple):
 
 class View(NamedTuple):
     """What a page opens with: a window (s) of its timeline, by default that of the story, a wait that is explained,
-    and the part of the curves' axis, in its units, that is zoomed into.
+    the part of the curves' axis, in its units, that is zoomed into, and whether the critical path is outlined.
     """
 
     window: Window | None = None
     wait: Unfolded | None = None
     zoom: Window | None = None
+    critical: bool = False
 
 
 def frame(
@@ -53,19 +54,23 @@ def frame(
     most: int | None = None,
     play: bool = False,
     view: View | None = None,
+    together: str = "",
+    until: float = 0.0,
 ) -> bytes:
     """Return all that the browser needs; `name` identifies the run, `window` (s) is where single spans are wanted.
 
-    At most `most` single spans are in it, by default SPANS. It opens with `view`.
+    At most `most` single spans are in it, by default SPANS. It opens with `view`. Those that are shown `together`, by
+    any name, have one window, on an axis that reaches `until`, s, which opens whole.
     """
     view = view or View()
     names, after = lane_names(run), aftermath(run, lane_names(run))
     found = story(run, names)
     return framed(
         after, troubled_names(run), describe(run), name, window or view.window, clickable=True, play=play,
-        opening=view.window or found.opening, wait=view.wait,
+        opening=view.window or ((0.0, until) if together else found.opening), wait=view.wait, critical=view.critical,
+        slowed=slowed_lanes(run),
         flags=found.flags, chips=found.chips, clock=True, end=run.trace.seconds(),
-        saved=saved(run.experiment, "timeline"), machines=machines(run), most=most,
+        together=together, until=until, saved=saved(run.experiment, "timeline"), machines=machines(run), most=most,
         known=run.causes if after is run.trace else None, told=why.totals(run),
     )  # fmt: skip
 
@@ -91,6 +96,9 @@ def framed(
     known: Causes | None = None,
     told: str | None = None,
     wait: Unfolded | None = None,
+    critical: bool = False,
+    slowed: Mapping[int, float] | None = None,
+    together: str = "",
 ) -> bytes:
     """Return the same for any trace, with names for its lanes that can be clicked or not.
 
@@ -99,7 +107,8 @@ def framed(
     reader prefers less motion. With `clock` its cursor is the time of the page's clock. What goes on after the `end` of
     the run, s, goes on for ever. `saved` is what the picture is called as a file. Beside it stand the `machines`, if
     given. `known` are the causes of its waits, if they have been found before, and `told` says who caused most of them;
-    the `wait` is explained at once.
+    the `wait` is explained at once, and the `critical` path is outlined. `slowed` is how many times longer a lane's
+    computation takes because its experiment asks for that. Those that are shown `together` have one window.
     """
     columns, total, most = {}, trace.seconds(), most or SPANS
     known = known or causes(trace)
@@ -132,10 +141,13 @@ def framed(
         "look": {kind: look._asdict() for kind, look in kinds.items()},
         "told": told,
         "why": wait,
+        "critical": critical,
+        "slowed": {str(lane): factor for lane, factor in (slowed or {}).items()},
         "description": description,
         "clickable": clickable,
         "machines": machines and machines.header,
         "saved": saved,
+        **({"together": together} if together else {}),
     }
     return pack(header, columns)
 

@@ -19,7 +19,7 @@ class Why {
   show(frame, again) {
     const bytes = frame.columns.why;
     const { words = {}, how = [], nearly = 1, columns = {} } = bytes ? decode(bytes) : {};
-    Object.assign(this, { words, how, nearly, columns, said: frame.told ?? "" });
+    Object.assign(this, { words, how, nearly, columns, said: frame.told ?? "", slowed: frame.slowed ?? {} });
     this.rows = new Map(Array.from(columns.row ?? [], (row, n) => [row, n]));
     this.button.hidden = !columns.critical?.some((one) => one);
     this.mark(again && this.marked);
@@ -105,6 +105,13 @@ class Why {
   }
 
   // ---- what is shown of it
+
+  // Where a chain of causes ends at span n: what this experiment asks for, or nothing that is known.
+  beginning(n) {
+    const { lane, kind } = this.timeline.spans.columns, factor = this.slowed[lane[n]], works = kind[n] < this.timeline.work;
+    if (!factor || !works) return "Nothing is known to have held it up: there it begins.";
+    return `There it begins: it is slowed ${Number(factor.toPrecision(3))} times, as this experiment asks for under Trouble.`;
+  }
 
   // Lines of the card under the pointer. The label of an idle slot of a schedule says it already.
   lines(n) {
@@ -243,14 +250,15 @@ class Why {
   tell(otherwise = "") {
     const words = document.createElement("span"), n = this.trail.at(-1);
     if (n === undefined) {
-      const hint = `Click ${this.timeline.timed ? "a wait" : "an idle slot"} to see why, or press w.`;
+      const way = matchMedia("(pointer: coarse)").matches ? ["Touch", ""] : ["Click", ", or press w"]; // a phone has no keys
+      const hint = `${way[0]} ${this.timeline.timed ? "a wait" : "an idle slot"} to see why${way[1]}.`;
       words.className = "hint";
       words.textContent = otherwise || (this.said || !this.timeline.timed ? `${this.said} ${hint}`.trim() : "Nobody waits for long in this run.");
       return this.box.replaceChildren(words);
     }
     const next = this.before(n), back = next >= 0 && !this.trail.includes(next);
     const why = this.trail.length > 1 ? `That is because ${this.describe(n)}` : this.describe(n);
-    words.textContent = `${why[0].toUpperCase()}${why.slice(1)}.${back ? "" : " Nothing is known to have held it up: there it begins."}`;
+    words.textContent = `${why[0].toUpperCase()}${why.slice(1)}.${back ? "" : ` ${this.beginning(n)}`}`;
     const act = (text, title, does) => {
       const button = document.createElement("button");
       Object.assign(button, { type: "button", textContent: text, title });

@@ -88,6 +88,20 @@ def test_where_sixteen_workers_bear_no_part_of_it_the_one_whose_worst_seed_ends_
     assert "up to 1.2 after 200 steps at every rate that was tried" in many[0] and not few and not long
 
 
+def test_where_the_fewest_workers_bear_neither_the_best_rate_nor_its_half_the_loss_they_end_at_is_said(monkeypatch):
+    def end(e):
+        bears = {2: 0.4, 16: 0.5}[e.workers]  # 1 cannot: 2 are the fewest
+        return 0.0 if e.settings["learning_rate"] <= bears else 2 * e.settings["learning_rate"] + e.seed / 10
+
+    monkeypatch.setattr(rates, "end", lambda e: abs(math.log(e.settings["learning_rate"])))
+    monkeypatch.setattr(rate_table, "end", end)
+    line = rate_table.line(Experiment.of({"algorithm": "noise_scale"}), seeds=(0, 1, 2))
+    assert line == Rate(best=1.0, loss=0.0, rate=1.0, many=0.5, few_loss=2.2)
+    monkeypatch.setattr(tables, "table", lambda: {"digits-mlp": {"noise_scale": line}})
+    few, four, many = (Experiment.of({"algorithm": "noise_scale", "workers": n}).notes for n in (3, 4, 16))
+    assert "fewer than 4 workers its held-out loss is up to 2.2 after 200 steps" in few[0] and not four and not many
+
+
 def test_algorithms_that_compute_the_same_are_one_search():
     names = ["sgd", "gpipe", "zb_h1", "pipedream"]
     begun = {name: rate_table._begin((name, "digits", "residual")) for name in names}
@@ -167,7 +181,8 @@ def test_tune_lists_what_it_tried_and_says_which_is_best(bowl, capsys):
 
 
 def test_a_table_is_read_as_it_was_written(tmp_path, monkeypatch):
-    lines = {"sparse": {"asgd": Rate(50, 0.61, 50, 25)}, "text": {"ssp": Rate(1, 2.4, 0.5, 0.5, 2.5, "It says why.")}}
+    said = Rate(1, 2.4, 0.5, 0.5, many_loss=2.5, few_loss=2.6, note="It says why.")
+    lines = {"sparse": {"asgd": Rate(50, 0.61, 50, 25)}, "text": {"ssp": said}}
     monkeypatch.setattr(tables, "PATH", tmp_path / "rates.toml")
     tables.write(lines, tables.PATH)
     assert tables.table() == lines

@@ -8,6 +8,7 @@ from urllib.parse import parse_qsl
 
 import pytest
 
+from app import session
 from app.views.embedded import answer
 from experiments.experiment import Experiment
 from experiments.plots.column_codec import unpack
@@ -43,6 +44,16 @@ def test_a_picture_is_embedded_with_one_line_that_links_to_the_workbench(query, 
     (link,) = re.findall(r'<a href="\?([^"]*)"', text)
     assert dict(parse_qsl(link.replace("&amp;", "&"))) == {k: v for k, v in parse_qsl(query) if k != "embed"}
     assert len(text) < 1_000_000
+
+
+def test_the_timelines_of_an_embedded_race_have_one_axis_and_one_window(stored):
+    runs = Experiment(algorithm="easgd", workers=3), Experiment()
+    longest = max(session.load(str(stored(one))).trace.seconds() for one in runs)
+    drawn = [frame for name, frame in frames(asked(f"embed=race&{EASGD}&pin=workers%3D4")[0]).items() if name != "loss"]
+    assert [one["together"] for one in drawn] == ["race", "race"]
+    assert [one["seconds"] for one in drawn] == [longest] * 2 == [one["open"][1] for one in drawn]
+    (alone,) = frames(asked(f"embed=timeline&{EASGD}")[0]).values()
+    assert "together" not in alone
 
 
 def test_an_embedded_schedule_is_the_one_of_the_page_of_schedules(stored):

@@ -194,7 +194,7 @@ def test_a_press_is_answered_in_the_next_frame_and_the_sign_goes_when_the_page_h
       requestAnimationFrame(() => done(document.documentElement.classList.contains("asked")));
     })""")
     assert heard
-    expect(page.get_by_role("heading", name="gpipe beside 1f1b")).to_be_visible()
+    expect(page.get_by_role("heading", name="GPipe beside 1F1B")).to_be_visible()
     expect(page.locator("html.asked")).to_have_count(0)
     page.close()
 
@@ -238,4 +238,52 @@ def test_no_figure_of_a_run_is_cut_at_any_width(window, address):
         page.set_viewport_size({"width": width, "height": 800})
         drawn(page)
         assert words.evaluate_all(CUT) == [], width
+    page.close()
+
+
+PAPER = """() => {
+  dispatchEvent(new Event("beforeprint"));
+  const main = document.querySelector("[data-testid=stMainBlockContainer]").getBoundingClientRect();
+  const right = (one) => one.getBoundingClientRect().right;
+  const all = [...document.querySelectorAll("[data-testid=stMainBlockContainer] *")];
+  const controls = all.filter((one) => one.matches("button, input") && one.closest(".stButton, .stCheckbox"));
+  return {
+    width: main.right, height: document.body.scrollHeight, seen: innerHeight,
+    cut: all.filter((one) => one.matches("canvas, table, .bars") && right(one) > main.right + 1).length,
+    controls: controls.filter((one) => one.checkVisibility()).length,
+    bars: [...document.querySelectorAll(".stSidebar, .stAppHeader")].filter((one) => one.checkVisibility()).length,
+  };
+}"""
+
+
+@pytest.mark.parametrize("where", ["/?workers=2&source=true&all_settings=true", "/schedules?schedule_b=zb_h1"])
+def test_on_paper_a_page_is_whole_not_cut_and_without_its_controls(window, address, where):
+    page = window.new_page()
+    page.set_viewport_size({"width": 1366, "height": 768})
+    page.goto(address + where)
+    whole(page)
+    page.set_viewport_size({"width": 1032, "height": 700})  # as a sheet of paper, on which no script draws anew
+    page.emulate_media(media="print")
+    paper = page.evaluate(PAPER)
+    assert paper["height"] > 1.5 * paper["seen"] and paper["width"] <= 1032
+    assert (paper["cut"], paper["controls"], paper["bars"]) == (0, 0, 0)
+    page.close()
+
+
+@pytest.mark.parametrize(("where", "width", "part"), [("/schedules", 1366, "stSidebar"), ("/kernels", 390, "stMain")])
+def test_help_is_large_enough_to_be_hit_and_read_out_with_the_name_of_what_it_is_for(
+    window, address, where, width, part
+):
+    page = window.new_page()
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto(address + where)
+    whole(page)
+    marks = page.get_by_test_id(part).locator("[data-testid=stTooltipIcon] button:visible")
+    boxes = marks.evaluate_all("all => all.map((one) => one.getBoundingClientRect().toJSON())")
+    assert boxes and all(box["width"] >= 24 and box["height"] >= 24 for box in boxes)
+    marks.first.focus()
+    expect(marks.first).to_have_accessible_name(re.compile("Help"))
+    expect(marks.first).to_have_accessible_description(re.compile(r"\w+ \w+ \w+"), timeout=60_000)
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("tooltip")).to_have_count(0)
     page.close()

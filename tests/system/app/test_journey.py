@@ -1,6 +1,7 @@
 """The workbench in a real Chromium, with real runs."""
 
 import contextlib
+import itertools
 import os
 import re
 import shutil
@@ -212,6 +213,16 @@ def test_a_student_runs_compares_and_shares(tab, address):
     expect(again.locator(".figures table")).to_have_text(table.inner_text().replace("\n", "").replace("\t", ""))
 
 
+MOST_CARDS = """() => {
+  window.mostCards = 0;
+  const look = () => {
+    mostCards = Math.max(mostCards, document.querySelectorAll(".st-key-card-2 button").length);
+    requestAnimationFrame(look);
+  };
+  look();
+}"""
+
+
 def test_a_newcomer_predicts_sees_what_comes_of_it_and_goes_back(newcomer, address):
     page = newcomer
     page.goto(address)
@@ -238,9 +249,12 @@ def test_a_newcomer_predicts_sees_what_comes_of_it_and_goes_back(newcomer, addre
     page.go_back()
     expect(finding).to_contain_text("They wait")
     assert query(page)["slow"] == "3:4"
+    page.evaluate(MOST_CARDS)
     page.go_back()
     expect(finding).to_have_count(0)
     assert "slow" not in query(page)
+    expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
+    assert page.evaluate("mostCards") == 1  # not once more for a moment, below where they are now
 
     page.reload()
     expect(greeting).to_be_visible()
@@ -305,13 +319,34 @@ def test_the_run_before_stays_as_a_ghost_says_the_difference_and_is_raced(tab, a
     assert "race" not in query(page) and "pin" in query(page)
 
 
-def test_a_cell_of_a_map_of_two_settings_opens_its_run_and_the_map_stays(tab, address):
+def test_a_cell_of_a_map_of_two_settings_opens_its_run_and_the_map_stays(tab, address, runs, made):
+    shown = Experiment(steps=2, evaluations=1)
+    for workers, batch in itertools.product((1, 2, 4, 8, 16), (8, 16, 32, 64, 128)):
+        if (workers, batch) not in ((2, 8), (shown.workers, shown.batch)):  # these two are run
+            store.save(made(shown.change(workers=workers, batch=batch)), runs)
     page = tab(f"{address}?steps=2&evaluations=1&sweep=workers&sweep2=batch")
     result(page)
     cell = page.get_by_role("button", name="Open the run with workers 2, batch size 8")
     cell.press("Enter")
     expect(page.get_by_text("2 workers · batch 8 · 2 steps")).to_be_visible()
     expect(cell).to_be_visible()
+
+
+def test_choices_stand_in_the_address_by_name_and_are_still_there_when_one_comes_back(tab, address):
+    page = tab(f"{address}/schedules?schedule_a=zb_h1&ranks=3")
+    title = page.get_by_role("heading", level=1)
+    expect(title).to_have_text("ZB-H1")
+    box = page.get_by_role("combobox", name="Schedule", exact=False).first
+    box.fill("v_half")
+    box.press("Enter")
+    expect(title).to_have_text("V-Half")
+    assert query(page) == {"schedule_a": "v_half", "ranks": "3"}
+    page.get_by_role("link", name="Kernels").click()
+    expect(title).to_have_text("SGD")
+    assert query(page) == {}
+    page.go_back()
+    expect(title).to_have_text("V-Half")
+    expect(page).to_have_url(re.compile("schedule_a=v_half"))
 
 
 def test_stop_ends_a_long_run_and_shows_what_was_recorded(tab, address):
@@ -559,7 +594,7 @@ def test_a_schedule_is_changed_compared_explained_and_shared(tab, address):
 
 def test_an_instructor_opens_a_chapter_runs_a_figure_of_it_and_grades_a_solution(tab, address):
     page = tab(f"{address}/textbook?chapter=stragglers&everything=true")
-    figure = page.locator(".st-key-figure-text-stragglers-a_hundred_machines")
+    figure = page.locator(".st-key-figure-text-stragglers-steps_against_batch")  # the quickest of the chapter
     figure.get_by_role("button", name="Run it here").click()
     expect(figure.get_by_text("run here, just now")).to_be_visible()
     page.get_by_role("radio", name="Exercise").click(force=True)

@@ -3,6 +3,7 @@
 import json
 import time
 from dataclasses import asdict, replace
+from urllib.parse import urlencode
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -89,7 +90,9 @@ def test_a_kernel_is_shown_with_its_source_its_price_and_its_times(page, measure
     opened = page(kernel="adam", numbers=1000)
     assert not opened.exception and not opened.error
     assert any("def cpu(w, m, v, g, t" in element.value for element in opened.code)
-    assert any("m &lt;- b1 m" in element.value or "m <- b1 m" in element.value for element in opened.code)
+    (formula,) = opened.latex
+    assert r"m \leftarrow b_{1}\,m" in formula.value and r"\frac" in formula.value
+    assert not any("m <- b1 m" in element.value for element in opened.code)
     assert "<td>1 µs</td><td>4 ×</td><td>2</td><td>12</td><td>60.0 %</td>" in table(opened)
     assert any("2,000 FLOPs and 12 kB a call" in element.value for element in opened.caption)
     assert any(element.value.endswith("a machine, 1 January 2026, 12:00.") for element in opened.caption)
@@ -115,6 +118,29 @@ def test_a_kernel_of_high_intensity_has_the_matrix_product_for_a_roof():
 def test_where_caches_are_unknown_the_roof_still_names_the_size():
     row = Row("sgd", "updates", 1000, 2000.0, 12000.0, 8000.0, cpu=1e-6)
     assert view._roof(row, Peaks(PEAKS.flops, PEAKS.streams)).startswith("Its working set is 8 kB. ")
+
+
+def test_kernels_are_offered_by_title_and_stand_in_the_address_by_name(page, measured):
+    measured(["dense_forward"], kernel_times.SIZE)
+    measured(["adam"], kernel_times.SIZE)
+    opened = page(kernel="dense_forward")
+    assert "# Dense forward" in [one.value for one in opened.markdown]
+    assert urlencode(opened.query_params, doseq=True) == "kernel=dense_forward"
+    assert "Adam · adam" in opened.selectbox("kernel").options
+    opened.selectbox("kernel").select("adam").run()
+    assert urlencode(opened.query_params, doseq=True) == "kernel=adam" and not opened.exception
+
+
+def test_every_kernel_has_a_title_of_its_own_from_its_file():
+    titles = {name: KERNELS[name].title for name in KERNELS}
+    assert titles["row_largest"] == "Row maximum" and titles["delay_compensated"] == "Delay compensation (DC-ASGD)"
+    assert len({*titles.values()}) == len(titles) and max(map(len, titles.values())) < 45
+
+
+def test_a_formula_with_words_in_it_stays_plain(page, measured):
+    measured(["kth_largest"], kernel_times.SIZE)
+    opened = page(kernel="kth_largest")
+    assert not opened.latex and any("cut <- the k-th of |v|" in element.value for element in opened.code)
 
 
 def test_another_kernel_is_another_measurement(page, measured):

@@ -27,20 +27,29 @@ SLOWLY = """() => {
 PRIVATE = "Storage.prototype.setItem = () => { throw new DOMException('full', 'QuotaExceededError'); };"
 
 
-@pytest.fixture
-def reader():
-    """reader() is the window of a reader who has never been here; several tabs of it share their storage."""
+@pytest.fixture(scope="module")
+def browser():
     with playwright.sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=CHROMIUM, args=SWITCHES)
-
-        def opened(script: str = "", **how):
-            context = browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce", **how)
-            context.set_default_timeout(240_000)
-            context.add_init_script(script)
-            return context
-
-        yield opened
+        yield browser
         browser.close()
+
+
+@pytest.fixture
+def reader(browser):
+    """reader() is the window of a reader who has never been here; several tabs of it share their storage."""
+    contexts = []
+
+    def opened(script: str = "", **how):
+        context = browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce", **how)
+        contexts.append(context)
+        context.set_default_timeout(240_000)
+        context.add_init_script(script)
+        return context
+
+    yield opened
+    for context in contexts:
+        context.close()
 
 
 def answer(tab, name: str, choice: str, sure: str) -> None:

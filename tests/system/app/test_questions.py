@@ -88,7 +88,7 @@ SAYS = {  # of each card: the prediction that is right, what its run shows, and 
     ),
     "Let nobody wait": (
         "Gradients come out of date", lambda now, _: now.summary["staleness_mean"] > 2,
-        ["In the same 100 ms", "2.2 times as many samples", "3 others change the model"],
+        ["In 100 ms", "2.2 times as many samples as synchronous SGD", "3 others change the model"],
     ),
     "Kill a worker": (
         "They stop", lambda now, was: now.summary["updates"] < was.summary["updates"] / 2,

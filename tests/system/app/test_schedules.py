@@ -2,6 +2,7 @@
 
 import json
 import time
+from urllib.parse import urlencode
 
 import numpy as np
 import pytest
@@ -48,6 +49,11 @@ def figure(page, label: str, column: int = 0) -> str:
     return cells(page)[label][column].split("</td>")[0]
 
 
+def lanes(page) -> list:
+    """The schedules on the page."""
+    return [one for one in page.get("bidi_component") if one.proto.bytes]
+
+
 def refusals(page) -> str:
     return " ".join(element.value for element in page.error)
 
@@ -56,7 +62,7 @@ def refusals(page) -> str:
 def test_every_schedule_is_drawn_and_measured(page, name):
     opened = page(schedule_a=name)
     assert not opened.exception and not opened.error
-    assert len(opened.get("bidi_component")) == 1
+    assert len(lanes(opened)) == 1
     plan = Plan.of(schedule=name)
     assert figure(opened, "Makespan") == f"{study.study(plan).summary['makespan']:g}"
 
@@ -72,7 +78,7 @@ def test_a_widget_that_is_moved_changes_the_figures(page):
 
 def test_two_schedules_stand_side_by_side_with_their_differences(page):
     opened = page(schedule_a="1f1b", schedule_b="zb_h1")
-    assert len(opened.get("bidi_component")) == 2
+    assert len(lanes(opened)) == 2
     assert [figure(opened, "Makespan", column) for column in range(3)] == ["33", "27", "−6 (−18.2 %), better"]
     assert figure(opened, "Bubble, of total", 2) == "−16.2 points, better"
     assert figure(opened, "Delay", 2) == "the same"
@@ -117,7 +123,7 @@ def test_an_own_schedule_that_cannot_be_says_which_op_breaks_which_rule(page, te
     assert words in refusals(opened)
     typed = next(one.proto.body for one in opened.get("html") if "own-ops" in one.proto.body)
     assert typed.count('class="wrong"') == 1 and "<script>" not in typed
-    assert len(opened.get("bidi_component")) == ("is no op" not in words)  # what can be done is drawn
+    assert len(lanes(opened)) == ("is no op" not in words)  # what can be done is drawn
 
 
 def test_an_own_schedule_says_itself_how_many_ranks_and_micro_batches_it_has(page):
@@ -133,6 +139,39 @@ def test_an_own_schedule_stands_beside_one_of_the_literature(page):
     opened.text_area("own_schedule").set_value("0F0 0F1 0B0 0B1 0U0\n1F0 1B0 1F1 1B1 1U0").run()
     assert [figure(opened, "Makespan", column) for column in range(2)] == ["9", "9"]
     assert figure(opened, "In flight", 1) == "2"
+
+
+def test_schedules_are_offered_by_title_and_stand_in_the_address_by_name(page):
+    opened = page(schedule_a="zb_h1")
+    assert "# ZB-H1" in [one.value for one in opened.markdown]
+    assert "ZB-H1 · zb_h1" in opened.selectbox("schedule_a").options
+    assert urlencode(opened.query_params, doseq=True) == "schedule_a=zb_h1"
+    opened.selectbox("schedule_b").select("v_half").run()
+    assert urlencode(opened.query_params, doseq=True) == "schedule_a=zb_h1&schedule_b=v_half"
+    opened.selectbox("schedule_a").select("1f1b").run()
+    opened.selectbox("schedule_b").select("nothing").run()
+    assert opened.query_params == {} and not opened.exception
+
+
+def test_a_model_is_cut_into_the_stages_of_the_schedule_which_is_then_timed_with_them(page):
+    opened = page(ranks=3)
+    assert not opened.get("text_area")
+    opened.session_state["partition"] = True
+    opened.run()
+    opened.text_area("layers").set_value(
+        "layer,forward,backward,activations,weights\na,1,2,0,0\nb,1,2,0,0\nc,4,8,0,0"
+    ).run()
+    loads = next(one.value for one in opened.get("html") if "stage 2" in one.value)
+    assert "16.7 %" in loads and "66.7 %" in loads and not opened.exception
+    assert any("takes 2 times the mean" in one.value and "at most 1.5 times" in one.value for one in opened.markdown)
+    before = figure(opened, "Makespan")
+    opened.button("with-stages").click().run()
+    assert opened.text_input("other_costs").value == "0F=0.5 0B=1 1F=0.5 1B=1 2F=2 2B=4"
+    assert float(figure(opened, "Makespan")) > float(before) and opened.button("with-stages").disabled
+    opened.button("even-stages").click().run()
+    assert figure(opened, "Makespan") == before
+    opened.text_area("layers").set_value("nonsense").run()
+    assert "the profile has no column 'layer'" in refusals(opened).lower() and not opened.exception
 
 
 def test_what_one_of_two_cannot_do_does_not_hide_the_other(page):

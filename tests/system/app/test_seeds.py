@@ -5,6 +5,7 @@ import pytest
 from app import session
 from app.views import compare, seeds
 from experiments.experiment import Experiment
+from experiments.plots import race
 
 
 @pytest.fixture
@@ -30,6 +31,9 @@ def test_a_run_is_drawn_with_five_seeds_when_that_is_asked_for(page, five, canva
     assert compare.told(shown, "samples_per_second") in told(opened) and "±" in compare.told(
         shown, "samples_per_second"
     )
+    figures = {metric.label: metric.value for metric in opened.metric}
+    assert figures["Samples per second"] == compare.told(shown, "samples_per_second")
+    assert any("Mean ± standard deviation over 5 seeds" in caption.value for caption in opened.caption)
     assert any("of several seeds, the standard deviation" in caption.value for caption in opened.caption)
 
 
@@ -40,6 +44,20 @@ def test_pinned_runs_are_asked_for_with_five_seeds_too(page, five, stored, canva
     for workers in (2, 4):
         assert f"Synchronous SGD, {workers} workers, 5 seeds" in told(opened)
     assert len(canvases(opened)["accuracy"][0]["lines"]) == 2
+
+
+def test_a_race_of_five_seeds_is_judged_by_all_of_them_and_says_whose_timelines_it_shows(page, five, stored, canvases):
+    others = [stored(Experiment(seed=seed, workers=2)) for seed in range(5)]
+    opened = page(f"seeds=true&race=1&pin={others[0].name}")
+    assert not opened.exception
+    pair = compare.named([(one.name, session.load(str(one))) for one in [*others, *five]])
+    finish = race.finish([run for one in pair for run in one.runs])
+    told_of = canvases(opened)["loss"][0]["finish"]
+    assert told_of["target"] == finish and told_of["verdict"] == race.verdict(pair, finish)
+    assert "of 5 seeds" in told_of["verdict"] or "all 5 seeds" in told_of["verdict"]
+    assert any("Both timelines, seed 0" in one.value for one in opened.markdown)
+    calm = page(f"seeds=true&pin={others[0].name}")
+    assert any("pinned: over 5 seeds" in one.value for one in calm.markdown)
 
 
 def test_pinned_runs_that_differ_only_in_their_seed_are_one_without_being_asked(page, five, canvases):

@@ -37,3 +37,23 @@ def test_what_a_link_cannot_pin_it_says_in_a_sentence(page, stored):
     opened = page(f"{Experiment().query()}&pin=cluster%3Dprocesses")
     assert any("left out" in warning.value for warning in opened.warning)
     assert "pin" not in opened.query_params
+
+
+def test_a_link_of_the_first_screen_opens_with_it_and_with_the_critical_path_and_plays_nothing(page, stored, canvases):
+    stored(Experiment())
+    first = page(unfolded=False)
+    first.session_state["view"] = {"view": '{"critical": true, "why": [1, 0.01, 0]}'}
+    link = urlsplit(linked(first)).query
+    assert {"critical": ["true"], "welcome": ["true"], "why": ["1~0.01~0"]}.items() <= parse_qs(link).items()
+    opened = page(link, unfolded=False)
+    assert not opened.exception and any("Train one model" in one.value for one in opened.markdown)
+    header, _ = canvases(opened)["timeline"]
+    assert header["critical"] and not header["play"] and canvases(first)["timeline"][0]["play"]
+    assert opened.session_state["welcome"] and not canvases(page(Experiment().query()))["timeline"][0]["critical"]
+
+
+def test_what_does_not_come_with_a_link_is_said_beside_it(page, stored):
+    stored(Experiment())
+    opened = page(Experiment().query())
+    linked(opened)
+    assert any("The run before, in grey, does not" in one.value for one in opened.caption)

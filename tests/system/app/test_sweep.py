@@ -2,6 +2,7 @@
 
 import json
 import re
+from urllib.parse import urlencode
 
 import numpy as np
 import pytest
@@ -181,6 +182,9 @@ def test_two_settings_are_a_map_of_their_combinations(page, stored, monkeypatch)
     opened.session_state["share"] = True
     opened.run()
     assert any("sweep2=batch" in block.value for block in opened.code)
+    assert urlencode(opened.query_params, doseq=True).startswith("sweep=workers&sweep2=batch")
+    older = page("sweep=workers&sweep2=batch+size")  # which had what is on the screen
+    assert urlencode(older.query_params, doseq=True).startswith("sweep=workers&sweep2=batch")
     assert set(wanted) == {(n, batch) for n in (1, 2, 4, 8, 16) for batch in (8, 16, 32, 64, 128)}
 
 

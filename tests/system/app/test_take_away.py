@@ -82,6 +82,14 @@ def test_what_a_reader_takes_away_is_what_was_on_the_page(address, tmp_path):  #
         page.keyboard.press("p")
         expect(page.get_by_test_id("stSidebar")).to_be_visible()
         # a picture in another page
+        race = opened(f"{address}/?embed=race&workers=2&steps=20&pin=workers%3D2%26steps%3D40")
+        race.locator(".timeline canvas").nth(1).wait_for(state="attached")
+        race.wait_for_function("() => lockstepTimelines.size === 2")
+        race.locator('[data-do="in"]').first.click()
+        windows = race.evaluate("[...lockstepTimelines].map((one) => [one.from, one.to])")
+        assert windows[0] == windows[1] and windows[0][0] > 0
+        race.evaluate("(([one]) => one.window(one.end * 1.2, one.end * 1.5))([...lockstepTimelines])")
+        expect(race.locator(".status").first).to_contain_text("nothing: this run ends at", timeout=30_000)
         alone = opened(f"{address}/?embed=timeline&{SHOWN}")
         expect(alone.locator("canvas").first).to_be_attached()
         expect(alone.get_by_role("link", name="Lockstep")).to_be_visible()

@@ -694,3 +694,25 @@ def test_the_page_needs_neither_torch_nor_compilers_nor_scikit_learn(stored, fol
         [sys.executable, "-c", program], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=500
     )
     assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_figures_of_other_settings_are_dimmed_and_say_whose_they_are_while_these_have_not_run(page, stored):
+    stored(Experiment())
+    opened = page()
+    dims = "<style>.st-key-figures { opacity"
+    assert not any(dims in str(one.value) for one in opened.get("html"))
+    for name, value in (("workers", 2), ("batch", 64), ("seed", 3), ("steps", 100)):
+        opened.session_state[name] = value
+    opened.run()
+    assert any(dims in str(one.value) for one in opened.get("html"))
+    assert any(one.value.startswith("Shown below: 4 workers") for one in opened.caption)
+    (badge,) = [one.value for one in opened.markdown if "Not run yet" in one.value]
+    assert all(word in badge for word in ("workers", "batch", "seed", "steps")) and "more" not in badge
+
+
+def test_settings_behind_the_switch_are_said_with_their_values_while_it_is_off(page, stored):
+    stored(Experiment(seed=3))
+    opened = page("seed=3", unfolded=False)
+    opened.session_state["all_settings"] = False
+    opened.run()
+    assert any("All settings has seed 3, not as by default." in one.value for one in opened.caption)

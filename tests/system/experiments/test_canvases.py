@@ -78,7 +78,7 @@ def pixels(page) -> str:
 
 def test_a_schedule_plays_on_a_page_without_a_server(drawn):
     page = drawn("timeline", schedule.frame(schedules.study(Plan.of(schedule="1f1b", ranks=4, chunks=8))))
-    expect(page.locator(".stage")).to_have_attribute("aria-label", re.compile("^Schedule 1f1b of 4 ranks"))
+    expect(page.locator(".stage")).to_have_attribute("aria-label", re.compile("^1F1B on 4 ranks"))
     expect(page.locator(".status")).to_contain_text(re.compile(r"Showing the schedule, [\d.]+ units of time"))
     expect(page.locator(".legend")).to_contain_text("critical path")
     page.get_by_role("button", name="Play", exact=True).click()
@@ -122,18 +122,57 @@ def test_a_wait_says_why_under_the_pointer_and_by_keys_and_is_walked_back(drawn)
     page.mouse.down()
     page.mouse.up()
     expect(why).to_contain_text(sentence)
+    expect(tip).to_be_hidden()  # what stands below the lanes need not cover them
     page.mouse.move(0, 0)
     page.wait_for_function(
         "before => document.getElementById('here').shadowRoot.querySelector('canvas').toDataURL() !== before", arg=plain
     )
     page.get_by_role("button", name="And why that?").click()
     expect(why).to_contain_text("worker 2 ×5 is at work on gradient")
+    expect(why).to_contain_text("it is slowed 5 times, as this experiment asks for under Trouble.")
     stage.press("Escape")
     expect(why).to_contain_text("Workers waited")
     stage.press("w")
     expect(why).to_contain_text(sentence)
     stage.press("c")
     expect(page.get_by_role("button", name="Critical path")).to_have_attribute("aria-pressed", "true")
+
+
+def test_what_is_said_of_runs_that_diverge_covers_no_cross_and_no_other_words(drawn):
+    x, y = np.arange(20.0), np.geomspace(1, 1e30, 20)
+    ended = [Series(x, y, "#000000", name=name, ended="diverged") for name in ("one", "other")]
+    page = drawn("curve", curve.frame(Picture(ended, Axis("step", 0, 40), Axis("loss", 0, 5)), ""))
+    expect(page.locator(".stage")).to_have_attribute("aria-label", re.compile("step"))
+    places = page.evaluate("""() => {
+      const [one] = [...lockstepCurves], boxes = [], g = document.createElement("canvas").getContext("2d");
+      const fill = g.fillText.bind(g);
+      g.fillText = (text, x, y) => {
+        const wide = g.measureText(text).width;
+        if (/diverged|off the chart/.test(text)) boxes.push([text, x, y, x + wide]);
+        fill(text, x, y);
+      };
+      one.draw(g, 600, 260);
+      const to = one.scales(600, 260);
+      return { boxes, cross: to.x(19), top: one.edges(600, 260).top };
+    }""")
+    boxes, cross, top = places["boxes"], places["cross"], places["top"]
+    assert sorted(text.split(",")[0] for text, *_ in boxes) == [
+        "diverged",
+        "diverged",
+        "off the chart",
+        "off the chart",
+    ]
+    for n, (_, left, y, right) in enumerate(boxes):
+        assert right < cross - 7 or left > cross + 7 or abs(y - (top + 6)) > 12
+        assert all(abs(y - other) >= 13 or right < a or left > b for _, a, other, b in boxes[:n])
+
+
+def test_the_legend_has_the_pattern_that_a_bar_has(drawn, made):
+    page = drawn("timeline", timeline.frame(made(Experiment()), "it"))
+    update = page.locator(".legend span", has_text="update").locator("i")
+    assert "repeating-linear-gradient" in update.evaluate("one => getComputedStyle(one).backgroundImage")
+    compute = page.locator(".legend span", has_text="compute").locator("i")
+    assert compute.evaluate("one => getComputedStyle(one).backgroundImage") == "none"
 
 
 def test_a_rank_is_chosen_and_its_spans_are_told_by_keys(drawn):
@@ -168,6 +207,10 @@ def test_the_key_of_a_presentation_is_turned_off_for_good_by_a_reader_who_does_n
     for presses in (1, 0):
         page.keyboard.press("p")
         expect(large).to_have_count(presses)
+        expect(page.get_by_role("button", name="Leave the large size")).to_be_visible(visible=bool(presses))
+    page.keyboard.press("p")
+    page.get_by_role("button", name="Leave the large size").click()
+    expect(large).to_have_count(0)
     page.locator(".timeline .stage").press("?")
     page.get_by_label("the size of a presentation").uncheck()
     page.keyboard.press("Escape")
@@ -352,8 +395,13 @@ def test_curves_against_time_and_the_timeline_show_one_window(browser, made, tmp
     assert curves_now != windows()[1] and windows()[1][0] == pytest.approx(windows()[0][0])
     lanes.press("ArrowLeft")
     assert windows()[1][0] == pytest.approx(windows()[0][0])
+    shades = "() => [...lockstepCurves].map(({ shade, frame }) => shade && shade.map((x) => x * frame.x.second))"
+    for _ in range(9):
+        lanes.press("+")
+    assert windows()[1] == [None, None], "two points of a line are no curve: it stays whole"
+    assert page.evaluate(shades) == [pytest.approx(windows()[0][0])] * 2
     lanes.press("Home")
-    assert windows()[1] == [None, None]
+    assert windows()[1] == [None, None] == page.evaluate(shades)
     page.close()
 
 
@@ -363,12 +411,14 @@ def test_a_timeline_opens_with_the_window_and_the_wait_that_it_is_given_and_tell
     page.locator(".stage").press("+")
     page.locator(".stage").press("w")
     page.locator(".stage").press("w")
+    page.locator(".stage").press("c")
     why = page.locator(".why").inner_text()
     seen = page.evaluate("[...lockstepTimelines][0].view()")
     assert "That is because" in why and seen["why"][2] == 1
-    view = timeline.View((seen["from"], seen["to"]), timeline.Unfolded(*seen["why"]))
+    view = timeline.View((seen["from"], seen["to"]), timeline.Unfolded(*seen["why"]), critical=seen["critical"])
     again = drawn("timeline", timeline.frame(done, "it", view=view))
     expect(again.locator(".why")).to_have_text(page.locator(".why").text_content())
+    expect(again.get_by_role("button", name="Critical path")).to_have_attribute("aria-pressed", "true")
     now = again.evaluate("(({ from, to }) => [from, to])([...lockstepTimelines][0])")
     assert now == pytest.approx([seen["from"], seen["to"]])
     assert "from" not in drawn("timeline", timeline.frame(done, "it")).evaluate("[...lockstepTimelines][0].view()")
@@ -463,7 +513,7 @@ def test_a_run_that_diverges_opens_where_it_leaves_the_picture_and_says_so_after
     learned = replay.learn(e, done.summary["digest"])
     page = drawn("landscape", landscape.frame(done, learned, "it"))
     said = page.locator(".status")
-    expect(said).to_contain_text(re.compile(r"^At .* the farthest worker"))
+    expect(said).to_contain_text(re.compile(r"^At .* distance of the .* to the worker farthest from it: "))
     slider = page.get_by_role("slider", name="Moment of the run")
     assert 0 < int(slider.input_value()) < 1000
     slider.press("End")

@@ -62,26 +62,32 @@ def pages(site):
     return {path.name: Page(path.read_text("utf-8")) for path in site.glob("*.html")}
 
 
-@pytest.fixture
-def tab(site):
-    """tab() opens a page of the book in a window without a network; what it asks of one, or complains of, fails."""
+@pytest.fixture(scope="module")
+def chromium():
     sync_api = pytest.importorskip("playwright.sync_api")
     sync_api.expect.set_options(timeout=60_000)
-    complaints = []
     with sync_api.sync_playwright() as driver:
         chromium = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        window = chromium.new_context(offline=True, reduced_motion="reduce", viewport={"width": 1280, "height": 900})
-
-        def opened(name: str):
-            page = window.new_page()
-            page.on("pageerror", lambda error: complaints.append(str(error)))
-            page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
-            page.on("request", lambda one: one.url.startswith(("http", "ws")) and complaints.append(one.url))
-            page.goto(f"{site.as_uri()}/{name}")
-            return page
-
-        yield opened
+        yield chromium
         chromium.close()
+
+
+@pytest.fixture
+def tab(site, chromium):
+    """tab() opens a page of the book in a window without a network; what it asks of one, or complains of, fails."""
+    complaints = []
+    window = chromium.new_context(offline=True, reduced_motion="reduce", viewport={"width": 1280, "height": 900})
+
+    def opened(name: str):
+        page = window.new_page()
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
+        page.on("request", lambda one: one.url.startswith(("http", "ws")) and complaints.append(one.url))
+        page.goto(f"{site.as_uri()}/{name}")
+        return page
+
+    yield opened
+    window.close()
     assert complaints == []
 
 

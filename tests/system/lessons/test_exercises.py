@@ -318,3 +318,5 @@ def test_hints_that_a_file_says_were_taken_are_in_its_report():
 def test_an_error_when_a_worker_crashes_says_that_it_does_and_what_the_server_is_sent():
     report = grade(lessons.chapter("stragglers"), lessons.chapter("stragglers").exercise, seed=1)
     assert re.match(r"when worker (\d+) crashes, and comm\.recv_any\(\) returns \(\1, None\) for it: ", report.error)
+    assert "such as vectors and None: leave out None in line 41: `w = w" in report.error
+    assert "inhomogeneous" not in report.error

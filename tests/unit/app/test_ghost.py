@@ -1,5 +1,6 @@
 """What the page says of the run before and the run that took its place, with small real runs."""
 
+from dataclasses import replace
 from functools import cache
 from types import SimpleNamespace
 
@@ -35,6 +36,32 @@ def test_another_rate_is_said_by_its_loss_and_not_by_the_clock():
     told = ghost.difference(before, now)
     assert told.startswith("as long on the clock, held-out loss ") and "instead of" in told
     assert not ghost.only_the_clock(before, now)
+
+
+def digits(seed=0, accuracy=0.95):
+    record = ran(workload="digits", seed=seed)
+    return replace(record, summary={**record.summary, "accuracy": accuracy, "accuracy_error": 0.01, "weights": None})
+
+
+def test_a_loss_that_the_held_out_samples_do_not_tell_apart_is_not_named_as_a_difference():
+    other = ran(workload="digits", learning_rate=0.01)
+    near, far = (
+        replace(other, summary={**digits(0, value).summary, "held_out_loss": 9.0, "digest": ""})
+        for value in (0.96, 0.99)
+    )
+    assert ghost.difference(digits(), near).endswith("may be chance: the accuracies' standard errors overlap")
+    assert ghost.difference(digits(), far).endswith(
+        f"held-out loss 9 instead of {digits().summary['held_out_loss']:.3g}"
+    )
+
+
+def test_over_seeds_every_seed_is_compared_with_its_own_and_lower_losses_are_counted():
+    worse = [ran(seed=seed, learning_rate=0.001 if seed else 0.05, slow="1:200") for seed in range(3)]
+    better = [ran(seed=seed, learning_rate=0.02) for seed in range(3)]
+    told = ghost.over_seeds(list(zip(worse, better, strict=True)))
+    lower = sum(b.summary["held_out_loss"] < w.summary["held_out_loss"] for w, b in zip(worse, better, strict=True))
+    assert told.startswith("over 3 seeds ") and "times faster on the clock" in told
+    assert told.endswith(f", lower in {lower}") and "±" in told
 
 
 def test_more_steps_take_longer_for_more_samples():

@@ -7,8 +7,9 @@ from functools import cache
 import numpy as np
 import pytest
 
+from experiments import units
 from experiments.experiment import Experiment
-from experiments.plots import race
+from experiments.plots import curves, race, why
 from experiments.plots.canvases import curve
 from experiments.plots.column_codec import unpack
 from experiments.plots.pictures import Shown
@@ -35,19 +36,64 @@ def test_a_run_that_diverged_sets_no_finish_and_never_arrives():
     gone = ran(learning_rate=1000.0, steps=200)
     target = race.finish([gone, ran()])
     assert gone.status == "diverged" and target == ran().summary["held_out_loss"]
-    assert race.verdict(pair(gone, ran()), target).endswith("A never does.")
+    assert "With seed 0 B is first" in race.verdict(pair(gone, ran()), target)
+    assert "A never does." in race.verdict(pair(gone, ran()), target)
 
 
-def test_who_is_first_wins_by_the_time_between_both():
+def test_of_one_seed_who_is_first_is_told_with_the_seed_and_is_called_no_win():
     fast, slow = ran(), ran(slow="1:200")
     told = race.verdict(pair(slow, fast), race.finish([fast, slow]))
     assert re.fullmatch(
-        r"B wins: it reaches a held-out loss of \S+ after \S+ .s of virtual time\. "
-        r"A gets there \S+ .s later: it takes \S+ times as long\.",
+        r"With seed 0 B is first: it reaches a held-out loss of \S+ after \S+ .s of virtual time\. "
+        r"A gets there \S+ .s later: it takes \S+ times as long\. One seed may be chance\.",
         told,
     )
-    assert race.verdict(pair(fast, fast), 1.0).startswith("A dead heat")
+    assert race.verdict(pair(fast, fast), 1.0).startswith("With seed 0 it is a dead heat")
     assert race.verdict(pair(fast, slow), 0.0).startswith("Neither reaches")
+    assert race.verdict(pair(fast, ran(slow="1:200", seed=3)), 1.0).startswith("In one run of each")
+
+
+def seeded(name, number, runs):
+    return Shown(f"{name}, {len(runs)} seeds", runs[0], number, others=tuple(runs[1:]))
+
+
+def test_over_seeds_times_are_the_mean_of_each_seeds_own_arrival_and_a_win_is_said_of_all():
+    slow = seeded("A", 0, [ran(slow="1:200", seed=seed) for seed in range(3)])
+    fast = seeded("B", 1, [ran(seed=seed) for seed in (1, 0, 2)])  # heats are put together by seed
+    target = race.finish([*slow.runs, *fast.runs])
+    first, second = race.arrivals([slow, fast], target)
+    for arrival, one in ((first, fast), (second, slow)):
+        assert arrival.seconds == pytest.approx(np.mean([curves.reached(run, target) for run in one.runs]))
+    told = race.verdict([slow, fast], target)
+    assert re.fullmatch(
+        r"B wins in all 3 seeds\. To a held-out loss of \S+ B takes \S+( ± \S+)? .s of virtual time, "
+        r"A takes \S+( ± \S+)? .s, \S+( to \S+)? times as long, seed by seed\.",
+        told,
+    )
+    assert units.seconds(first.seconds).split()[0][:2] in told
+
+
+def test_a_win_that_one_seed_breaks_is_counted_and_is_no_win():
+    one = seeded("A", 0, [ran(seed=0), ran(seed=1), ran(seed=2, slow="1:200")])
+    other = seeded("B", 1, [ran(seed=0, slow="1:200"), ran(seed=1, slow="1:200"), ran(seed=2)])
+    told = race.verdict([one, other], race.finish([*one.runs, *other.runs]))
+    assert told.startswith("No winner: A is first in 2 of 3 seeds, B in 1. To a held-out loss of ")
+
+
+def test_a_seed_that_never_arrives_leaves_no_mean_and_is_counted():
+    far = seeded("A", 0, [ran(seed=0), ran(seed=1, learning_rate=1e-6)])
+    near = seeded("B", 1, [ran(seed=0), ran(seed=1)])
+    target = race.finish(near.runs)
+    assert math.isnan(race.arrivals([far, near], target)[1].seconds)
+    assert "A gets there in 1 of 2 seeds only" in race.verdict([far, near], target)
+
+
+def test_what_both_timelines_say_of_waiting_is_told_of_each_run_by_itself():
+    shown = pair(ran(slow="1:200"), ran(workers=2, slow="1:200"))
+    header, _ = unpack(race.lanes(shown, "name", race.finish([one.run for one in shown])))
+    for one in shown:
+        said = why.totals(one.run)
+        assert said and f"{one.name}: {said[0].lower()}{said[1:]}" in header["told"]
 
 
 def test_both_timelines_keep_their_spans_one_below_the_other():

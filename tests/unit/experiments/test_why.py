@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pytest
 
@@ -62,6 +64,15 @@ def test_the_passes_of_a_pipeline_have_the_colours_of_a_schedule():
     other, _ = unpack(schedule.frame(study(Plan.of(schedule="zb_h1", ranks=3, chunks=4))))
     for kind in ("forward", "backward of inputs", "backward of weights"):
         assert header["look"][kind] == other["look"][kind]
+
+
+@pytest.mark.parametrize(
+    "values", [{"algorithm": "gpipe"}, {"algorithm": "easgd", "workers": 16}, {"algorithm": "asgd"}]
+)
+def test_the_shares_of_what_ranks_waited_for_add_up(values):
+    told = why.totals(run(Experiment.of({"steps": 20, **values})))
+    shares = [float(one) for one in re.findall(r"([\d.]+) % (?!of their)", told)]
+    assert len(shares) > 1 and sum(shares) == pytest.approx(100, abs=0.5 * len(shares))
 
 
 def test_an_idle_slot_of_a_schedule_is_told_as_a_wait_of_a_run_is():

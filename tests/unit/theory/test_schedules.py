@@ -565,3 +565,8 @@ def test_the_drawing_in_the_docstring_is_what_happens(name):
 def test_every_schedule_that_an_algorithm_declares_can_be_studied():
     declared = [name for one in algorithms.names() for name in algorithms.find(one).schedules]
     assert sorted(declared) == sorted(set(schedules.SCHEDULES) - {"naive", "systolic"})
+
+
+def test_every_schedule_has_a_title_of_its_own():
+    assert [*schedules.TITLES] == [*schedules.SCHEDULES]
+    assert len({*schedules.TITLES.values()}) == len(schedules.TITLES)

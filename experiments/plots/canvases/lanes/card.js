@@ -18,6 +18,7 @@ class Card {
     const arrow = found < 0 || this.spans.columns.kind[found] >= this.work ? this.why.arrow(x, y) : -1;
     if (arrow >= 0) return this.card(x, y, this.why.ofMessage(arrow));
     if (found < 0) return this.hide();
+    if (this.why.trail.at(-1) === found) { this.tip.hidden = true; return; } // what it says stands below the lanes already
     const { start, duration, lane: lanes } = this.spans.columns;
     const [head, body] = ["b", "div"].map((tag) => document.createElement(tag));
     [head.textContent, body.textContent] = this.titled(found);

@@ -39,7 +39,7 @@ class Controls {
       const [x, y] = at(event), lane = this.named(x, y);
       if (!this.pressed || Math.hypot(x - this.pressed[0], y - this.pressed[1]) > 4) return;
       if (event.pointerType !== "mouse") this.hover(x, y); // a finger comes without moving there
-      if (this.over >= 0 && this.why.waits(this.over)) this.why.pin(this.over);
+      if (this.over >= 0 && this.why.waits(this.over)) { this.why.pin(this.over); this.tip.hidden = true; }
       if (lane < 0) return;
       this.events.tell?.("rank", { run: this.run, rank: lane, at: (this.from + this.to) / 2 });
     });

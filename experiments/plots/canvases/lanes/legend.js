@@ -9,7 +9,8 @@ class Legend {
       entry.title = this.look[kind].meaning;
       const swatch = document.createElement("i");
       const { colour, height, hatch } = this.look[kind];
-      swatch.style.background = hatch === "x" ? `repeating-linear-gradient(45deg, ${colour} 0 2px, transparent 2px 4px)` : colour;
+      const striped = "repeating-linear-gradient(45deg, transparent 0 3px, rgba(255, 255, 255, 0.5) 3px 4px)";
+      swatch.style.background = hatch === "x" ? `repeating-linear-gradient(45deg, ${colour} 0 2px, transparent 2px 4px)` : hatch === "\\" ? `${striped}, ${colour}` : colour;
       swatch.style.height = `${Math.max(4, 12 * height)}px`;
       entry.append(swatch, kind);
       return entry;
@@ -35,6 +36,7 @@ class Legend {
       const high = Math.max(4, 12 * height);
       g.fillStyle = colour;
       if (hatch === "x") this.hatched(g, x, y - high / 2, 18, high, colour); else g.fillRect(x, y - high / 2, 18, high);
+      if (hatch === "\\") this.stripes(g, x, y - high / 2, 18, high);
       g.fillStyle = page.text;
       g.fillText(kind, x + 24, y);
       x += wide + 16;

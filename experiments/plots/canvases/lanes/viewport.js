@@ -1,6 +1,8 @@
 // Which stretch of time is in view, `from` to `to`, how far the lanes are scrolled, and how both become px.
 // Mixed into Timeline (timeline.js), which is `this` here.
 
+const SETTLES = 5000; // ms in which a page may still grow above its timeline
+
 class Viewport {
   // The first window: everything if that can be read, otherwise the first steps of the run.
   opening() {
@@ -61,6 +63,23 @@ class Viewport {
   view() {
     const [from, to] = this.opening(), same = (one, other) => Math.abs(one - other) < (to - from) * 1e-3;
     const window = same(from, this.from) && same(to, this.to) ? {} : { from: this.from, to: this.to };
-    return { run: this.run, ...window, why: this.why.unfolded() };
+    return { run: this.run, ...window, why: this.why.unfolded(), critical: this.why.marked };
+  }
+
+  // Be where the reader looks, as for one who sent a link; what is above may still grow, until the reader acts.
+  comeIntoView() {
+    if (globalThis.lockstepArrived) return;
+    globalThis.lockstepArrived = true;
+    const acts = ["wheel", "pointerdown", "keydown", "touchstart"], until = performance.now() + SETTLES;
+    let left = false;
+    const leave = () => { left = true; acts.forEach((act) => removeEventListener(act, leave, true)); };
+    acts.forEach((act) => addEventListener(act, leave, true));
+    const come = () => {
+      if (left || performance.now() > until || !this.stage.isConnected) return leave();
+      const { top, bottom } = this.box.getBoundingClientRect();
+      if (top < 60 || bottom > Math.max(innerHeight, top + 40) || top > innerHeight / 2) this.box.scrollIntoView({ block: "center" });
+      setTimeout(come, 200);
+    };
+    come();
   }
 }

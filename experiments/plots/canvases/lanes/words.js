@@ -13,7 +13,7 @@ class Words {
     this.status.classList.toggle("at", this.looking());
     const chosen = this.rank.told();
     if (this.looking()) { this.status.textContent = chosen + this.told(); return; }
-    const where = all ? `the ${this.whole}, ${this.inTime(this.end)}` : `${this.inTime(this.from)} to ${this.inTime(Math.min(this.to, this.end))} of ${this.inTime(this.end)}`;
+    const where = all ? `the ${this.whole}, ${this.inTime(this.end)}` : this.from >= this.end ? `nothing: this run ends at ${this.inTime(this.end)}` : `${this.inTime(this.from)} to ${this.inTime(Math.min(this.to, this.end))} of ${this.inTime(this.end)}`;
     const how = matchMedia("(pointer: coarse)").matches
       ? "Drag to move, two fingers to zoom; tap the axis to look at a moment."
       : "Drag to move, + and − or Ctrl+wheel to zoom, double-click to zoom in, Home for all; space to play, a click on the axis to look at a moment.";

@@ -1,0 +1,59 @@
+"""Assets: Streamlit's own scripts, styles and fonts, which a first visit fetches by the hundred.
+
+Streamlit reads each file in several turns of a pool of threads while other threads import what the page needs, and a
+browser learns only from the page's elements which scripts draw them. This middleware answers from memory, and the
+page's first HTML names the scripts of our parts, so that they come while the server is still at work on the page.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from mimetypes import guess_type
+from pathlib import Path
+
+import streamlit
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+SERVED = Path(streamlit.__file__).parent / "static"
+FILES = {path.relative_to(SERVED).as_posix(): path for path in (SERVED / "static").rglob("*.*")}
+FOR_EVER = {"cache-control": "public, immutable, max-age=31536000"}  # as Streamlit says: names hold a hash of content
+PARTS = ("BidiComponent", "Button", "ButtonGroup", "Checkbox", "DownloadButton", "Html", "MenuButton", "Metric")
+PARTS += ("Progress", "Selectbox", "Slider", "rehype-raw")
+"""Scripts that draw the first page."""
+NAMED = re.compile(r"""["'`]\./(?:static/js/)?([\w.-]+\.js)["'`]""")
+IMPORTED = re.compile(r"""(?:from|import)\s*["'`]\./([\w.-]+\.js)["'`]""")
+
+
+class AssetsMiddleware:
+    """Answers a request for one of Streamlit's own files, and passes all others on."""
+
+    def __init__(self, app: ASGIApp):
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["method"] == "GET":
+            name = "static/" + scope["path"].rpartition("/static/")[2]  # whatever path the workbench is served under
+            if name in FILES:
+                return await _response(name)(scope, receive, send)
+        return await self.app(scope, receive, send)
+
+
+@cache
+def _response(name: str) -> Response:
+    return Response(FILES[name].read_bytes(), media_type=guess_type(name)[0], headers=FOR_EVER)
+
+
+def links() -> str:
+    """Return the HTML that asks for the scripts of PARTS and all that these import, but for what the page has."""
+    asked = set(NAMED.findall((SERVED / "index.html").read_text("utf-8")))
+    wanted = [path.name for part in PARTS for path in (SERVED / "static" / "js").glob(f"{part}.*.js")]
+    lines = []
+    while wanted:
+        name = wanted.pop()
+        if name not in asked:
+            asked.add(name)
+            lines.append(f'<link rel=modulepreload crossorigin href="./static/js/{name}">')
+            wanted += IMPORTED.findall(FILES[f"static/js/{name}"].read_text("utf-8"))
+    return "".join(lines)

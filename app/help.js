@@ -1,0 +1,15 @@
+// The little question marks beside controls: what one says is read out with its name. Streamlit says it of what is
+// around the button, and a screen reader reads the button alone.
+document.addEventListener("focusin", ({ target }) => {
+  const around = target.matches?.("button") && target.closest('[data-testid="stTooltipHoverTarget"]');
+  if (!around) return;
+  const describe = () => {
+    const told = around.getAttribute("aria-describedby");
+    if (told) target.setAttribute("aria-describedby", told);
+    else target.removeAttribute("aria-describedby");
+  };
+  describe();
+  const watch = new MutationObserver(describe);
+  watch.observe(around, { attributeFilter: ["aria-describedby"] });
+  target.addEventListener("blur", () => { watch.disconnect(); target.removeAttribute("aria-describedby"); }, { once: true });
+});
