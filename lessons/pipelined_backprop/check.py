@@ -20,7 +20,7 @@ POINTS = {
 TOLD_APART = 1e-7  # how far a mistake's weights have to be from the right ones
 
 
-class Case(NamedTuple):
+class Chain(NamedTuple):
     """What `train` is called with."""
 
     w: list[float]
@@ -45,7 +45,7 @@ def check(solution, seed):
         stages = stages or dice.randint(3, 6)
         w, xs = ([dice.uniform(low, high) for _ in range(n)] for low, high, n in
                  ((0.7, 1.1, stages), (0.6, 1.4, batches or dice.randint(15, 25))))  # fmt: skip
-        return Case(w, xs, dice.uniform(0.03, 0.06), hops, stash, divided)
+        return Chain(w, xs, dice.uniform(0.03, 0.06), hops, stash, divided)
 
     few = dice.randint(4, 6)
     cases = dict(
@@ -68,7 +68,7 @@ def check(solution, seed):
             yield mark, not wrong, _told(*wrong[0]) if wrong else "; ".join(one.told for one in some)
 
 
-def weights(case: Case, late=None, back="", hasty=False) -> list[float]:
+def weights(case: Chain, late=None, back="", hasty=False) -> list[float]:
     """Return the weights after the last update; with `late`, `back` or `hasty` those that a mistake leads to."""
     stages = len(case.w)
     due = [case.hops * (stages - 1 - s) for s in range(stages)]
@@ -88,7 +88,7 @@ def weights(case: Case, late=None, back="", hasty=False) -> list[float]:
     return [mine[-1] for mine in versions]
 
 
-def _weights(attempt, case: Case) -> list[float]:
+def _weights(attempt, case: Chain) -> list[float]:
     """Return what the solution makes of a case. SolutionError unless it is a number for each stage."""
     found = attempt.call("train", *case)
     try:
@@ -100,7 +100,7 @@ def _weights(attempt, case: Case) -> list[float]:
     return found.tolist()
 
 
-def _told(case: Case, found: list[float]) -> str:
+def _told(case: Chain, found: list[float]) -> str:
     """Return which mistake leads to these weights, or how far they are from the right ones."""
     right, last = weights(case), len(case.w) - 1
     mistakes = {

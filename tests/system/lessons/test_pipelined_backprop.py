@@ -10,7 +10,7 @@ import workloads
 from experiments.experiment import Experiment
 from experiments.run import run
 from lessons.grading.grader import grade
-from lessons.pipelined_backprop.check import Case, weights
+from lessons.pipelined_backprop.check import Chain, weights
 from lessons.pipelined_backprop.slots import updates
 from tests.system.lessons.near_misses import lost, solution
 from tests.training import ScalarChain, train
@@ -99,7 +99,7 @@ def test_what_is_returned_wrongly_is_told_in_a_sentence(returned):
 def test_the_grader_computes_what_the_pipelines_compute(name, settings, hops, stash):
     w, xs = (0.5, 0.6, 0.7, 1.1), np.linspace(0.5, 1.5, 14)
     done = train(name, ScalarChain(w=w, x=xs), 4, {"learning_rate": 0.05, **settings}, steps=14)
-    assert done.shipped == pytest.approx(weights(Case(w, xs, 0.05, hops, stash, False)), abs=1e-12)
+    assert done.shipped == pytest.approx(weights(Chain(w, xs, 0.05, hops, stash, False)), abs=1e-12)
 
 
 def test_slots_compute_what_the_pipeline_computes():
