@@ -19,7 +19,7 @@ PAGES = [
     st.Page(survey.page, title="Survey", url_path="survey"),
     st.Page(kernels.page, title="Kernels", url_path="kernels"),
     st.Page(upload.page, title="Your own", url_path="own"),
-    st.Page(network.page, title="Network", url_path="network"),
+    st.Page(network.page, title="Simulated network", url_path="network"),
     st.Page(
         instructor.page,
         title="For instructors",

@@ -5,7 +5,7 @@ const PATIENCE = 20_000; // ms in which the text up to the reader's place may ap
 const STILL = 15; // looks after which the place is taken to stay: a page that is still drawn moves it
 const stores = new WeakMap();
 let returned = 0; // how many times the reader was led back to a figure
-let arrived = false; // since the page was loaded: who goes on to another chapter begins at its beginning
+let opened; // what is read: a part of a chapter, or the contents
 
 export default function ({ data, parentElement, setTriggerValue }) {
   let store = stores.get(parentElement);
@@ -59,6 +59,7 @@ class Store {
     } catch (error) {
       if (this.told !== "nothing") this.tell({ lasting: false, why: String(error.message) });
       this.told = "nothing";
+      this.open();
       return;
     }
     const first = this.chapter === undefined;
@@ -68,21 +69,26 @@ class Store {
       this.told = now; // once: a session that cannot read it would be told for ever
       this.tell({ kept: JSON.stringify(kept) });
     }
-    if (data.chapter !== this.chapter) {
-      this.chapter = data.chapter;
-      this.arrive(arrived || location.hash ? null : kept.places[data.chapter]);
-    }
+    this.open(kept.places[data.chapter]);
     if (data.returning && data.returning.number !== returned) {
       returned = data.returning.number;
       this.arrive(data.returning.anchor);
     }
   }
 
+  /** Begin at the top of what was opened, or, of what the page was loaded with, at the reader's place. */
+  open(anchor) {
+    this.chapter = this.data.chapter;
+    if (this.data.opened === opened) return;
+    this.arrive(opened || location.hash ? null : anchor);
+    if (opened) document.querySelector('[data-testid="stMain"]').scrollTo(0, 0);
+    opened = this.data.opened;
+  }
+
   /** Go to where the reader was, an id or a key of Streamlit's, once the text is there that far, until it stands still. */
   arrive(anchor) {
     clearInterval(this.looking);
     this.returning = anchor;
-    arrived ||= Boolean(this.chapter);
     if (!this.returning) return;
     const until = Date.now() + PATIENCE;
     let still = 0;

@@ -19,6 +19,7 @@ KEY = "browser-storage"
 def storage(
     document: progress.ReaderProgress,
     chapter: str,
+    opened: str,
     forget: bool,
     resets: int,
     returning: dict | None,
@@ -26,11 +27,13 @@ def storage(
 ):
     """Keep `document`; while the text of `chapter` is on the page, also where the reader is.
 
+    `opened` names what is read; when the reader goes on to something else, that begins at its top.
     `on_news` is called when the browser has something to tell: `told()` returns it. With `forget`, what is kept is
     deleted instead. `resets` counts how often the session began anew: what it knew before is not kept again.
     `returning` has the anchor of a figure to which the reader goes back, and a number that makes it once.
     """
-    data = {"document": document.text(), "chapter": chapter, "forget": forget, "resets": resets, "returning": returning}
+    data = {"document": document.text(), "chapter": chapter, "opened": opened}
+    data |= {"forget": forget, "resets": resets, "returning": returning}
     return _mount(data=data, key=KEY, on_news_change=on_news)
 
 

@@ -1,7 +1,8 @@
 """Progress: what one reader has done, as a document that workbench and static book share.
 
     {"lockstep": 1, "reader": "", "answers": [...], "passed": ["stragglers.elsewhere"],
-     "places": {"stragglers": "what-waiting-costs"}, "scores": {"stragglers": {"score": 83, "at": "..."}}}
+     "places": {"stragglers": "what-waiting-costs"},
+     "scores": {"stragglers": {"score": 83, "at": "...", "solution": "def server(...", "seed": 5, "digests": [...]}}}
 
 Answers only grow, in order of time; an answer is known by time, question and place. The last of `places` is where the
 reader is. `book/progress.js` merges by the same rules, and a test holds the two to each other.
@@ -9,6 +10,8 @@ reader is. `book/progress.js` merges by the same rules, and a test holds the two
 
 from __future__ import annotations
 
+import hashlib
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -18,6 +21,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, FiniteFloat,
 SCRIPT = Path(__file__).parent / "book" / "progress.js"
 KEY = "lockstep-progress"  # in the browser's storage
 LIMIT = 2_000_000  # bytes of a document: a reader who answers ten times a day fills it in two years
+LONGEST = 50_000  # characters of a solution that is kept: a tenth of that is usual
 SURE = ("unsure", "fairly sure", "sure")
 MEANING = {
     (True, 2): "You were sure, and you were right.",
@@ -69,10 +73,16 @@ class Answer(_Part):
 
 
 class Score(_Part):
-    """Best result of an exercise, out of 100."""
+    """Best result of an exercise, out of 100, with the solution that earned it, as long as it is not too long to keep.
+
+    `seed` is that of its hidden cases; `digests` are of the solution as it was graded, and of its marks.
+    """
 
     score: Annotated[int, Field(ge=0, le=100)]
     at: Instant
+    solution: Annotated[str, Field(max_length=LONGEST)] = ""
+    seed: Annotated[int, Field(ge=0)] | None = None
+    digests: tuple[Name, Name] | None = None
 
 
 class ReaderProgress(_Part):
@@ -102,12 +112,26 @@ class ReaderProgress(_Part):
         """Return progress with a prediction passed without an answer."""
         return merge(self, ReaderProgress(passed=(f"{chapter}.{item}",)))
 
-    def graded(self, chapter: str, score: int) -> ReaderProgress:
-        """Return progress with the score of an exercise, which counts if it is the best."""
-        return merge(self, ReaderProgress(scores={chapter: Score(score=score, at=now())}))
+    def graded(self, report: dict[str, Any], solution: str) -> ReaderProgress:
+        """Return progress with the score in the report on a solution, which counts if it is the exercise's best."""
+        kept = {"score": report["score"], "at": now(), "seed": report["seed"]}
+        if len(solution) <= LONGEST:
+            kept |= {"solution": solution, "digests": (digest(solution), digest(marks(report)))}
+        return merge(self, ReaderProgress(scores={report["chapter"]: Score.model_validate(kept)}))
 
 
 EMPTY = ReaderProgress()
+
+
+def digest(text: str) -> str:
+    """Return what tells a text from all others."""
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+
+
+def marks(report: dict[str, Any]) -> str:
+    """Return as text what is the same whenever a solution is graded on the same hidden cases."""
+    earned = [[mark["name"], mark["points"], mark["earned"]] for mark in report["marks"]]
+    return json.dumps([report["chapter"], report["seed"], report["score"], earned])
 
 
 def now() -> str:

@@ -6,7 +6,7 @@ Each thread takes one sample after the other, reads the sample's coordinates v, 
 
 If samples have few of many coordinates, threads rarely collide, and then it matters little that g was computed from a
 value that has changed since (a conflict), or that of two simultaneous additions one is lost; with `atomic` none is.
-With dense gradients every step is a conflict.
+With dense gradients every step is a conflict. With `locked` threads take turns at w, which is what to compare it with.
 
 Price: no messages; cache lines travel between cores, one for each coordinate written. Memory: one w for all.
 Staleness: the steps that others write between a read and its write, about N-1; measured on the simulated cluster.
@@ -21,10 +21,18 @@ class Settings(Knobs):
     learning_rate: float = knob(0.01, "step size of every sample", gt=0, le=1000)
     back_off: float = knob(1.0, "factor of the rate after each epoch; the paper's is about 0.9", gt=0, le=1)
     atomic: bool = knob(False, "atomic additions: none is lost")
+    locked: bool = knob(
+        False, "one lock for all of w, held for every read and for every write: what Hogwild does without"
+    )
+
+
+def check(workers, batch, workload, s):
+    if s.atomic and s.locked:
+        raise ValueError("under a lock nobody else adds, so nothing is left for atomic to do; choose atomic or locked.")
 
 
 def worker(comm, task, s=Settings()):
-    shared = comm.shared(task.start(), guard="atomic" if s.atomic else "none")
+    shared = comm.shared(task.start(), guard="locked" if s.locked else "atomic" if s.atomic else "none")
     for step in task.steps():
         rate = s.learning_rate * s.back_off ** (step // task.per_epoch)
         task.descend(shared, descend, rate, compiled=descend_rows)  # one sample after the other
@@ -60,6 +68,7 @@ def finished(comm, shared):
 ALGORITHM = Algorithm(
     worker,
     Settings,
+    check=check,
     elements_sent=nothing_sent,
     deterministic=False,
     equivalences=(Equivalence("one thread that takes single samples is SGD", to="sgd", batch=1),),

@@ -12,6 +12,7 @@ from streamlit.navigation.page import StreamlitPage
 
 import lessons
 from app.text import escaped
+from app.views.textbook import memory
 
 NAME = "from"
 ADDRESS = ("chapter", "language", "part", "everything")
@@ -40,5 +41,5 @@ def back(textbook: StreamlitPage) -> None:
     if st.button(label, key="back-to-chapter", icon=":material/arrow_back:", type="tertiary"):
         for name in ADDRESS:  # the page reads them from its address where the session has none
             state.pop(name, None)
-        state.returning = {"anchor": anchor, "number": state.get("returning", {}).get("number", 0) + 1}
+        memory.go_back(anchor)
         st.switch_page(textbook, query_params=there)

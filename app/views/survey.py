@@ -18,6 +18,16 @@ SCALES = {
     "memory": ("MB", 1e6),
     "staleness": ("updates", 1),
 }
+HEADS = {
+    "computation": ("GFLOP", 90, 70),
+    "communication": ("MB sent", 125, 70),
+    "memory": ("MB held", 120, 70),
+    "staleness": ("updates late", 90, 95),
+}
+"""Of each quantity: the head of its number, which no other column has; widths of its formula and its number, in px.
+
+A page of 1366 px has room for all columns up to the time of sending, and cuts none.
+"""
 TITLES = {"computation": "Computation", "communication": "Communication", "memory": "Memory", "staleness": "Staleness"}
 
 
@@ -105,13 +115,14 @@ def _lines(rows: list[dict]) -> list[dict]:
 
 def _columns() -> dict:
     text, number = st.column_config.TextColumn, st.column_config.NumberColumn
-    columns = {"method": text("Method", pinned=True)}
+    columns = {"method": text("Method", pinned=True, width=115)}
     for quantity, title in TITLES.items():
-        unit = SCALES[quantity][0]
-        columns[quantity] = text(title, width=150 if quantity in ("communication", "memory") else 110)
-        columns[f"{quantity} value"] = number(unit, format="%.3g", help=f"{title} of a step, in {unit}")
-    columns["sending"] = number("Sending, s", format="%.3g", help="If all ports are busy without a pause.")
-    columns["computing"] = number("Computing, s", format="%.3g", help="If all devices are at their peak.")
+        head, wide, number_wide = HEADS[quantity]
+        columns[quantity] = text(title, width=wide)
+        told = f"{title} of a step, in {SCALES[quantity][0]}"
+        columns[f"{quantity} value"] = number(head, format="%.3g", help=told, width=number_wide)
+    columns["sending"] = number("s to send", format="%.3g", help="If all ports are busy without a pause.", width=75)
+    columns["computing"] = number("s to compute", format="%.3g", help="If all devices are at their peak.")
     return columns | {"approximation": text("Approximation", width="large"), "family": "Family"}
 
 

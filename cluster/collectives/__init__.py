@@ -47,6 +47,12 @@ ALL_REDUCE: dict[str, Callable] = {
 }
 
 
+def idea(name: str) -> str:
+    """Return how an all-reduce is done, in one line: what its function says."""
+    said = ALL_REDUCE[name].__doc__.partition("\n")[0].partition(": ")[2]
+    return said[:1].upper() + said[1:]
+
+
 def known(name: str) -> str:
     """Return `name`. Raises ValueError if it is neither in ALL_REDUCE nor "fast", by which the cluster chooses one."""
     if name != "fast" and name not in ALL_REDUCE:

@@ -11,7 +11,7 @@ from cluster.comm import COLLECTIVE, Comm, Message, shares
 
 
 def ring(comm: Comm, x: np.ndarray, scale: float = 1.0, tag: int = COLLECTIVE) -> None:
-    """Sum x over all ranks in place, times `scale`: a reduce-scatter, then an all-gather.
+    """Sum x in place, times `scale`: a reduce-scatter, then an all-gather, each from neighbour to neighbour.
 
     piece   0   1   2
     rank 0          >>      after P - 1 steps rank r has the whole sum of piece r,

@@ -14,7 +14,7 @@ FILL = 8192  # bytes: a quarter of what links carry during their latency, 23 kB 
 
 
 def tree(comm: Comm, x: np.ndarray, scale: float = 1.0, tag: int = COLLECTIVE) -> None:
-    """Sum x in place: up a binomial tree to rank 0, and down again."""
+    """Sum x in place: partial sums go up a binomial tree to rank 0, the sum comes down again."""
     distance = 1
     while distance < comm.size:
         if comm.rank & distance:
@@ -44,7 +44,7 @@ def broadcast(comm: Comm, x: Message, src: int = 0, tag: int = COLLECTIVE) -> Me
 
 
 def double_tree(comm: Comm, x: np.ndarray, scale: float = 1.0, tag: int = COLLECTIVE, chunks: int = 0) -> None:
-    """Sum x in place: half of it by one binary tree, half by another whose inner ranks are the leaves of the first.
+    """Sum x in place: half by one binary tree, half by another whose inner ranks are the leaves of the first.
 
             0                                level 3
                     4                        level 2

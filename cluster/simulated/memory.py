@@ -29,7 +29,8 @@ end of the vector, in proportion to its length. A piece stands for that stretch;
 25 ms a tenth to four times. Left out is how far apart cores are, and that a step takes longer because lines travel.
 Cores that pass a line in 230 ns take up to three times as long a step, and lose up to 3.5 times what is simulated of
 sparse and five times of dense additions.
-Source: the race is that of Niu, Recht, Re & Wright, NIPS 2011, section 2; the probability is elementary.
+Source: threads that read and write so are those of Niu, Recht, Re & Wright, NIPS 2011, which assumes atomic additions;
+the probability is elementary.
 """
 
 from __future__ import annotations

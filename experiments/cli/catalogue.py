@@ -1,4 +1,4 @@
-"""`list`: every algorithm and every compression, each with its idea."""
+"""`list`: every algorithm, compression and way to do an all-reduce, each with its idea."""
 
 from __future__ import annotations
 
@@ -6,38 +6,43 @@ import json
 
 import click
 
+from cluster.collectives import ALL_REDUCE, idea
 from experiments.catalogue import ALGORITHMS, COMPRESSIONS, FAMILIES, Entry
 from experiments.cli import console
 
 NAME = "cyan"
+ALL_REDUCES = "all-reduces"
 
 
-@click.command("list", short_help="All algorithms by family, and all compressions.")
+@click.command("list", short_help="All algorithms by family, compressions and all-reduces.")
 @click.option("--json", "as_json", is_flag=True, help="print the catalogue as JSON")
 def list_command(as_json: bool) -> None:
-    """All algorithms by family, and all compressions, each with its idea."""
+    """All algorithms by family, all compressions and all-reduces, each with its idea."""
     entries = [*ALGORITHMS.values(), *COMPRESSIONS.values()]
     if as_json:
         rows = [
             {"family": entry.family, "name": entry.name, "title": entry.title, "idea": entry.idea} for entry in entries
         ]
+        rows += [{"family": ALL_REDUCES, "name": name, "title": name, "idea": idea(name)} for name in ALL_REDUCE]
         click.echo(json.dumps(rows, indent=1))
         return
-    families: dict[str, list[Entry]] = {}
+    families: dict[str, dict[str, str]] = {}
     for entry in entries:
-        families.setdefault(entry.family, []).append(entry)
+        families.setdefault(FAMILIES[entry.family], {})[entry.name] = told(entry)
+    families[ALL_REDUCES] = {name: idea(name) for name in ALL_REDUCE}
     wide = max(len(entry.name) for entry in entries)
     for family, members in families.items():
         console.say()
-        console.say((FAMILIES[family], console.HEAD))
-        for entry in members:
-            label = f"  {entry.name:<{wide}} "
-            text = console.folded(label + told(entry), " " * len(label))
+        console.say((family, console.HEAD))
+        for name, words in members.items():
+            label = f"  {name:<{wide}} "
+            text = console.folded(label + words, " " * len(label))
             console.say((label, NAME), text[len(label) :])
     able = [name for name, entry in ALGORITHMS.items() if entry.declaration.compresses]
     console.say()
     console.note("python -m experiments run NAME --help shows the settings of one;")
-    console.note(f"--compression NAME compresses the gradients of {', '.join(able)}.")
+    console.note(f"--compression NAME compresses the gradients of {', '.join(able)};")
+    console.note("--collective NAME does every all-reduce so; without it the cluster does them as it does best.")
 
 
 def told(entry: Entry) -> str:

@@ -11,7 +11,7 @@ from experiments.runs import store
 
 
 @click.command("compare", short_help="Lay stored runs side by side.")
-@click.argument("names", nargs=-1, required=True, metavar="RUN...")
+@click.argument("names", nargs=-1, metavar="RUN...")
 @runs_option
 @click.option("--seeds", is_flag=True, help="one row, mean and spread, for runs that differ only in their seed")
 @json_option
@@ -19,6 +19,6 @@ def compare_command(names: Sequence[str], runs: str, seeds: bool, as_json: bool)
     """The settings in which stored runs differ, and their main figures."""
     from experiments.cli.comparison import side_by_side
 
-    folders = [store.find(name, runs) for name in names]
+    folders = [store.find(name, runs) for name in names or [""]]
     found = [store.load(folder) for folder in folders]
     click.echo(side_by_side(found, folders, seeds, as_json))

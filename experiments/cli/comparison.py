@@ -31,7 +31,9 @@ def side_by_side(runs: Sequence[Run], folders: Sequence[Path], seeds: bool, as_j
     if not rows:
         return ""
     rows, alike = parted(rows)
-    told = [show.table(rows, keys=list(rows[0]).index("held_out_loss"))]
+    virtual = all(run.experiment.cluster == "simulated" for run in runs)
+    heads = {**show.HEADS, "seconds": "virtual time" if virtual else show.HEADS["seconds"]}
+    told = [show.table(rows, keys=list(rows[0]).index("held_out_loss"), heads=heads)]
     told += [folded(alike, "  ")] if alike else []
     if seeds:
         some = any(isinstance(v, SeedFigure) and 0 < v.n < len(row["seeds"]) for row in rows for v in row.values())

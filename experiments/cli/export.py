@@ -14,7 +14,7 @@ ENDINGS = ("csv", "trace.json", "html", "learning.html", "svg", "png", "json")
 
 
 @click.command("export", short_help="Write a stored run for other programs.")
-@click.argument("name", metavar="RUN")
+@click.argument("name", default="", metavar="RUN")
 @click.option("--to", required=True, metavar="FORM|FILE", help=f"{', '.join(FORMS)}; or a file that ends so")
 @click.option("--out", metavar="FILE", help="where to write it [default: the run's name here]")
 @runs_option

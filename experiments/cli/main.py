@@ -1,4 +1,4 @@
-"""The command line: list, run, sweep, compare, replay and export experiments, and measure what they run on.
+"""The command line: list, run, sweep, runs, compare, replay and export experiments, and measure what they run on.
 
     python -m experiments run easgd --workers 8 --period 10 --network 10GbE
 
@@ -8,17 +8,15 @@ sentence; 130 interrupted, with what was recorded kept.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 
 import click
 
-from cluster.real import launchers
-from cluster.real.signals import raising
 from experiments.cli.add import add_command
 from experiments.cli.catalogue import list_command
 from experiments.cli.compare import compare_command
-from experiments.cli.console import ByPurpose, abridged, complain, sentence, unheard
+from experiments.cli.console import ByPurpose
+from experiments.cli.entry import entered
 from experiments.cli.export import export_command
 from experiments.cli.fit import fit_command
 from experiments.cli.kept import kept_command
@@ -27,13 +25,14 @@ from experiments.cli.partition import partition_command
 from experiments.cli.profile import profile_command
 from experiments.cli.replay import replay_command
 from experiments.cli.run import run_command
+from experiments.cli.runs import runs_command
 from experiments.cli.schedule import schedule_command
 from experiments.cli.sweep import sweep_command
 from experiments.cli.tune import tune_command
 
 PURPOSES = {
     "Run": (run_command, list_command, add_command),
-    "Compare": (sweep_command, compare_command, tune_command, replay_command),
+    "Compare": (runs_command, compare_command, sweep_command, tune_command, replay_command),
     "Study": (schedule_command, profile_command, partition_command, kernels_command, fit_command),
     "Share": (export_command, kept_command),
 }
@@ -56,24 +55,4 @@ def cli() -> None:
 
 def main(args: Sequence[str] | None = None, group: click.Group = cli, program: str = "python -m experiments") -> int:
     """Run a group of commands and return the exit code; every mistake becomes one sentence on stderr."""
-    try:
-        words = sys.argv[1:] if args is None else list(args)
-        with raising(), group.make_context(program, words) as context:
-            code = group.invoke(context)  # cli.main would end on a closed pipe itself
-        sys.stdout.flush()
-        return code if isinstance(code, int) else 0
-    except click.exceptions.Exit as end:
-        return end.exit_code
-    except (click.Abort, KeyboardInterrupt):
-        return 130
-    except BrokenPipeError:  # the reader of our output has seen enough
-        message = ""
-    except click.ClickException as error:
-        message = error.format_message()
-    except (ValueError, OSError) as error:
-        message = sentence(error)
-    if message and launchers.variables().get("RANK", "0") == "0":  # of the ranks of a launcher one speaks for all
-        complain(abridged(message))
-    with unheard(sys.stdout):
-        sys.stdout.flush()
-    return 2 if message else 0
+    return entered(group, args, program)

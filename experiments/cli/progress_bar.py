@@ -20,13 +20,19 @@ class Bar:
 
     def __init__(self, title: str):
         self.title, self._began, self._bar, self._task, self._told = title, time.monotonic(), None, None, -EVERY
+        self._text = title
 
     def __enter__(self) -> Bar:
         return self
 
     def __exit__(self, *_) -> None:
+        if self._told >= 0 and not self._bar:  # the last line of progress is not the last word
+            with unheard(sys.stderr):
+                print(f"ended  {self._text}  after {time.monotonic() - self._began:.1f} s", file=sys.stderr, flush=True)
         if self._bar:
             with unheard(sys.stderr):
+                if self._task is not None:  # leaves nothing behind, also where the line cannot be taken back
+                    self._bar.update(self._task, visible=False)
                 self._bar.stop()
 
     def __call__(self, progress: Progress, title: str | None = None) -> None:
@@ -50,7 +56,7 @@ class Bar:
         elif sys.stderr.isatty():
             self._on_terminal(text, fraction)
         elif waited - self._told >= EVERY:
-            self._told = waited
+            self._told, self._text = waited, text.partition("  ")[0]
             print(f"{100 * fraction:3.0f} %  {text}", file=sys.stderr, flush=True)
 
     def _on_terminal(self, text: str, fraction: float) -> None:

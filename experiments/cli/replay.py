@@ -16,7 +16,7 @@ from experiments.runs.record import Run
 
 
 @click.command("replay", short_help="Repeat a stored run: does it come out the same?")
-@click.argument("name", metavar="RUN")
+@click.argument("name", default="", metavar="RUN")
 @runs_option
 def replay_command(name: str, runs: str) -> int:
     """Repeat a stored run and compare the results: bit for bit, or to rounding if other arithmetic computes here."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,14 @@ from experiments.runs.record import Run
 from experiments.runs.seeds import SeedFigure
 from tracing import HELD
 
-HEADS = {"held_out_loss": "held-out", "samples_per_second": "samples/s", "staleness_mean": "staleness"}
-COUNTS = ("samples", "updates")  # written in groups of three digits
+HEADS = {
+    "held_out_loss": "held-out loss",
+    "loss": "training loss",
+    "seconds": "time",
+    "samples_per_second": "samples/s",
+    "staleness_mean": "staleness",
+}
+COUNTS = ("samples", "updates", "steps")  # written in groups of three digits
 BYTES = ("bytes", "kB", "MB", "GB")
 FLOPS = ("FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP")
 SKETCH = 33  # columns of a sketch of a run
@@ -102,7 +108,7 @@ def _ends(run: Run) -> tuple[str, str]:
 
 def _work(s: dict[str, Any]) -> str:
     """Return what stands behind the samples of a summary."""
-    told = [f"{s['steps']} steps", f"{number(s['samples_per_second'])} samples/s"]
+    told = [f"{s['steps']:,} steps", f"{number(s['samples_per_second'])} samples/s"]
     if s.get("updates") not in (None, s["steps"]):
         told.insert(1, f"{s['updates']:,} updates")
     return ", ".join(told + ([flops(s["flops"])] if s.get("flops") is not None else []))
@@ -123,7 +129,13 @@ def fewer(ratio: float) -> str:
     return f"{number(1 / ratio)} times more bytes than whole gradients"
 
 
-def table(rows: Sequence[dict[str, Any]], words: int = 0, keys: int = 0, wide: int | None = None) -> str:
+def table(
+    rows: Sequence[dict[str, Any]],
+    words: int = 0,
+    keys: int = 0,
+    wide: int | None = None,
+    heads: Mapping[str, str] = HEADS,
+) -> str:
     """Return rows with the same names as aligned columns: the first `words` to the left, the others to the right.
 
     Where these are wider than `wide`, by default the terminal, and all rows fit beside each other, a row becomes a
@@ -133,7 +145,7 @@ def table(rows: Sequence[dict[str, Any]], words: int = 0, keys: int = 0, wide: i
         return ""
     wide = width() if wide is None else wide
     names = [name for name in rows[0] if name != "accuracy_error"]  # which stands behind the accuracy
-    cells = [[head(name) for name in names], *([cell(row, name) for name in names] for row in rows)]
+    cells = [[head(name, heads) for name in names], *([cell(row, name) for name in names] for row in rows)]
     whole = aligned(cells, words)
     if max(map(len, whole.splitlines())) <= wide:
         return whole
@@ -167,10 +179,10 @@ def aligned(cells: Sequence[Sequence[str]], words: int = 0) -> str:
 
 
 def number(value: float | None) -> str:
-    """Return four digits, or all before the point; an en dash for what does not exist."""
+    """Return four digits, or all before the point, in groups of three; an en dash for what does not exist."""
     if value is None:
         return "–"
-    return f"{value:,.0f}" if 1e4 <= abs(value) < 1e12 else f"{value:.4g}"
+    return f"{value:,.0f}" if 1e3 <= abs(value) < 1e12 else f"{value:.4g}"
 
 
 def percent(value: float | None, error: float | None = None) -> str:
@@ -212,9 +224,9 @@ def scale(seconds: float) -> tuple[float, str]:
     return next((unit for unit in units if seconds >= unit[0]), (1.0, "s"))
 
 
-def head(name: str) -> str:
+def head(name: str, heads: Mapping[str, str] = HEADS) -> str:
     """Return the head of a column of a table."""
-    return HEADS.get(name, name.replace("_", " "))
+    return heads.get(name, name.replace("_", " "))
 
 
 def cell(row: dict[str, Any], name: str) -> str:
@@ -230,6 +242,8 @@ def cell(row: dict[str, Any], name: str) -> str:
         return f"{value:,}"
     if name == "accuracy":
         return percent(value, row.get("accuracy_error"))
+    if name == "seconds" and isinstance(value, float):
+        return duration(value)
     return number(value) if value is None or isinstance(value, float) else str(value)
 
 
@@ -237,9 +251,12 @@ def _seed_figure(name: str, s: SeedFigure, runs: int) -> str:
     """Return a figure over several seeds: its mean and standard deviation, and of how many runs if not of all."""
     if s.mean is None:
         return "–"
-    scale, unit = (100, "%") if name == "accuracy" else suited(s.mean, UNITS[name]) if name in UNITS else (1, "")
+    factor, unit = (100, "%") if name == "accuracy" else suited(s.mean, UNITS[name]) if name in UNITS else (1, "")
+    if name == "seconds":
+        one, unit = scale(s.mean)
+        factor = 1 / one
     alone = "{:.1f}".format if name == "accuracy" else "{:.3g}".format if name in UNITS else number
-    told = plus_minus(s.mean * scale, (s.std or 0) * scale, alone)
+    told = plus_minus(s.mean * factor, (s.std or 0) * factor, alone)
     return f"{told} {unit}".rstrip() + (f" ({s.n})" if s.n < runs else "")
 
 

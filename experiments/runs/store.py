@@ -108,9 +108,9 @@ def find(text: str, root: str | Path) -> Path:
         here = Path("runs").resolve()  # where runs were kept once
         if text and here != Path(root).resolve() and any(folder.name.startswith(text) for folder in recent(here)):
             raise ValueError(f"there is no run {text[:80]!r} in {root}, but one in {here}; add --runs {here}.")
-        raise ValueError(
-            f"there is no run {text[:80]!r} in {root}; " + (f"the latest are {known}." if known else "it is empty.")
-        )
+        there = f"the latest are {known}; `python -m experiments runs` lists them" if known else "it is empty"
+        which = f"there is no run {text[:80]!r} in {root}" if text else f"which run? Give the name of one of {root}"
+        raise ValueError(f"{which}: {there}." if not text else f"{which}; {there}.")
     return matching[0]
 
 

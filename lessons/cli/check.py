@@ -46,9 +46,11 @@ def check(
                 raise ValueError("a pile is graded with --csv FILE; hints and other formats are for one solution.")
             _pile(lessons.chapter(name), file, table, seed)
         return
+    from lessons import progress
     from lessons.cli import exercise
     from lessons.grading import grader, hints, levels, sandbox
     from lessons.grading.sheet import STEPS, Sheet
+    from lessons.instructor import hand_ins
 
     with usage_errors():
         sheet = Sheet(lessons.chapter(name))
@@ -61,7 +63,13 @@ def check(
         if not file:
             exercise.show(sheet)
             return
-        source, taken = file.read_text("utf-8", "replace"), hints.taken(sheet, file)
+        source, taken, claim = file.read_text("utf-8", "replace"), hints.taken(sheet, file), None
+        if hand_ins.of_work(file):
+            handed = hand_ins.from_work(file.stem, file.name, source.encode(), name)
+            if handed.trouble:
+                raise ValueError(f"{file.name}: {handed.trouble}")
+            source, claim = handed.source, handed
+            seed = handed.claim.seed if seed is None else seed
         with console.status("grading"):
             report = grader.grade(lessons.chapter(name), source, seed, file.name, taken, practice=not written)
     for mark in report.reached:
@@ -79,6 +87,10 @@ def check(
     if report.printed:
         console.print(f"\nOutput of the solution:\n{report.printed}", highlight=False, markup=False)
     console.print(f"\n[bold]{report.score} of 100[/]   (seed {report.seed}, {report.seconds:.1f} s)", highlight=False)
+    if claim:
+        again = claim.claim.digests == (progress.digest(source), progress.digest(progress.marks(report.plain())))
+        same = ": graded again, it has the same marks" if again else ""
+        console.print(f"The file claims {claim.claimed}, with seed {claim.claim.seed}{same}.", highlight=False)
     held = ", ".join(f"{part} ({by})" for part, by in report.sandbox.items()) or "not started"
     console.print(f"Sandbox: {held}", style="dim", highlight=False)
     if missing := [part for part in sandbox.ALL if part not in report.sandbox]:
@@ -99,7 +111,7 @@ def _pile(chapter, place: Path, table: Path, seed: int | None) -> None:
 
     if not chapter.exercise:
         raise ValueError(f"chapter {chapter.name} has no exercise.")
-    found = hand_ins.collect(place)
+    found = hand_ins.collect(place, chapter.name)
     if seed is None:
         seed = pile.seed_of(table)
     seed = secrets.randbelow(2**31) if seed is None else seed
@@ -114,9 +126,10 @@ def _pile(chapter, place: Path, table: Path, seed: int | None) -> None:
         rows = pile.grade(chapter, found, table, seed, told)
     for row in rows:
         level = f"  [dim]level {row['level']}[/]" if row["level"] else ""
-        console.print(f"{row['score']:>3}  {escape(row['student'])}{level}", highlight=False)
+        claim = "" if row["claimed"] in ("", str(row["score"])) else f"  [red]claimed {row['claimed']}[/]"
+        console.print(f"{row['score']:>3}  {escape(row['student'])}{level}{claim}", highlight=False)
         for said in filter(None, (row["lost"], row["error"])):
-            console.print(Padding(Text(said, style="dim"), (0, 0, 0, 5)))
+            console.print(Padding(Text(said, style="dim"), (0, 0, 0, 5), expand=False))
     scores = [int(row["score"]) for row in rows]
     count = f"{len(rows)} solution{'s' * (len(rows) != 1)}"
     kept = f", {len(rows) - len(done)} as before" if len(done) < len(rows) else ""

@@ -25,13 +25,12 @@ Exit codes: 0 success; 1 a claim does not hold, the solution lost marks, or a fi
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 
 import click
 
-from cluster.real.signals import raising
-from experiments.cli.console import ByPurpose, abridged, complain, sentence, unheard
+from experiments.cli.console import ByPurpose
+from experiments.cli.entry import entered
 from lessons.cli import authoring, bugs, build, check, exercise, grade, inventory, labs, progress, quiz, reading, survey
 
 COMMANDS = {
@@ -50,12 +49,5 @@ def main() -> None:
 
 
 def command_line(words: Sequence[str] | None = None, program: str = "python -m lessons") -> int:
-    """Run the command line and return its exit code; a disk that is full becomes a sentence on stderr."""
-    try:
-        with raising():
-            main(words, program)
-    except OSError as error:
-        complain(abridged(sentence(error)))
-    with unheard(sys.stdout):
-        sys.stdout.flush()
-    return 2
+    """Run the command line and return its exit code; every mistake becomes one sentence on stderr."""
+    return entered(main, words, program)

@@ -30,7 +30,7 @@ NumPy and the standard library may be imported. Every rank is a process of its o
 
 TARGETS = {
     "time": 0.55,  # times the time of back-propagation
-    "traffic": 0.55,  # times its bytes
+    "traffic": 0.55,  # times the bytes of back-propagation
     "activations": 1,  # mini-batches on a module
     "accuracy": 80,  # percent of held-out points, at least
 }

@@ -176,7 +176,7 @@ class Attempt:
     def run(self, worker: Callable[[Any, Any, Any], Any], beside: Run | None = None, **values: Any) -> Run:
         """Return the Run of the experiment with these flat values and `worker` in place of the algorithm's own.
 
-        Its timeline is kept for the report together with that of the run `beside`, the textbook's, also if it fails.
+        Its timeline is kept for the report, also if it fails, together with that of the run `beside`, the textbook's.
         """
         experiment = Experiment.of(values)
         self.solution.quota = Quota()

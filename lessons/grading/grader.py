@@ -29,7 +29,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from lessons.grading import levels
-from lessons.grading.attempt import Solution, SolutionError
+from lessons.grading.attempt import TEXTBOOK, Solution, SolutionError
 from lessons.grading.hints import told
 from lessons.grading.sheet import NOT_REACHED, Sheet
 
@@ -51,8 +51,8 @@ class GradingReport:
     """Result of grading. `score` is 0 to 100; `error` is why grading ended early, else "".
 
     `sandbox` maps what was protected (sandbox.ALL) to the mechanism that did it; `timelines` "yours" and "the
-    textbook's" to who did what when (`timelines.plain`). `hints` are those that were taken, as "2.1"; `level` is the
-    one that the file began with (`levels.level_of`).
+    textbook's" to who did what when (`timelines.plain`), the latter once every mark is earned: it may be the answer.
+    `hints` are those that were taken, as "2.1"; `level` is the one that the file began with (`levels.level_of`).
     """
 
     chapter: str
@@ -87,8 +87,9 @@ def grade(
 ) -> GradingReport:
     """Judge `source` as a solution of the chapter's exercise. ValueError if the chapter has none.
 
-    A file of level 1 is judged by its predictions in practice, and refused where grades count. `hints` are those that
-    were taken, for the report; those that the file itself names are added.
+    A file that was given to begin with earns nothing as it is, though it may do some things right. One of level 1 is
+    judged by its predictions in practice, and refused where grades count. `hints` are those that were taken, for the
+    report; those that the file itself names are added.
     """
     sheet = Sheet(chapter)
     seed = secrets.randbelow(2**31) if seed is None else seed
@@ -99,8 +100,15 @@ def grade(
     else:
         module = importlib.import_module(f"lessons.{chapter.name}.check")
         check, points = module.check, module.POINTS
+    if check is not _refuse and levels.untouched(sheet, source):
+        check = _untouched
     report = judge(check, points, solution, seed, chapter.name)
     return replace(report, hints=tuple(dict.fromkeys((*hints, *told(source)))), level=level)
+
+
+def _untouched(solution: Solution, seed: int) -> Iterator[tuple[str, bool, str]]:
+    raise SolutionError("this is the start file: nothing of yours is in it yet. Change it, and have it graded again.")
+    yield
 
 
 def _refuse(solution: Solution, seed: int) -> Iterator[tuple[str, bool, str]]:
@@ -134,9 +142,10 @@ def judge(
         marks.append(Mark(mark, worth, worth if earned else 0, observed))
     score = round(100 * sum(mark.earned for mark in marks) / sum(points.values()))
     took = time.monotonic() - began
+    shown = {whose: one for whose, one in solution.timelines.items() if whose != TEXTBOOK or score == 100}
     return GradingReport(
         chapter, score, tuple(marks), seed, took, " ".join(map(sentence, solution.errors)), solution.printed,
-        solution.sandbox, solution.timelines,
+        solution.sandbox, shown,
     )  # fmt: skip
 
 

@@ -94,8 +94,8 @@ class HostedRank:
         thing = self.objects.get(number) if isinstance(number, int) else None
         if what == "wait" and hasattr(thing, "wait"):
             return self.objects.pop(number).wait()
-        if what in ("vector", "read", "add") and hasattr(thing, "walk"):
-            return _shared(thing, what, *given)
+        if what in ("vector", "read", "add", "write") and hasattr(thing, "read"):
+            return _shared(self._part(thing, "shared", what), what, *given)
         if what in COMM and hasattr(thing, "size"):
             return self._communicate(self._part(thing, "comm", what), what, *given)
         raise SolutionError(f"comm and task have no {what[:40]!r}.")
@@ -143,11 +143,15 @@ def _vector(x: Any, what: str) -> np.ndarray:
 
 
 def _shared(thing: Any, what: str, *given: Any) -> np.ndarray | None:
-    """Read or add to a shared vector. SolutionError if the coordinates are not in it, or do not fit what is added."""
-    vector = thing.vector
+    """Read a shared vector, add to it, or store in it. SolutionError if the coordinates are not in it, or do not fit.
+
+    A probe may have `write`, which stores numbers over whatever is there, and in place of `vector`, which costs nothing
+    to read, something `blank` like it.
+    """
+    vector = thing.blank if hasattr(thing, "blank") else thing.vector
     if what == "vector":
         return vector.copy()
-    *delta, where = given
+    *numbers, where = given
     if isinstance(where, tuple) and len(where) == 3 and all(n is None or isinstance(n, int) for n in where):
         where = slice(*where)
         if where.step == 0:
@@ -159,7 +163,8 @@ def _shared(thing: Any, what: str, *given: Any) -> np.ndarray | None:
     if what == "read":
         return thing.read(where)
     fits = len(vector) if where is None else len(vector[where])
-    if len(_vector(delta[0], "add")) != fits:
-        raise SolutionError(f"{len(delta[0])} numbers cannot be added to {fits} coordinates of a shared vector.")
-    thing.add(delta[0].astype(vector.dtype), where)
+    if len(_vector(numbers[0], what)) != fits:
+        done = "added to" if what == "add" else "stored in"
+        raise SolutionError(f"{len(numbers[0])} numbers cannot be {done} {fits} coordinates of a shared vector.")
+    getattr(thing, what)(numbers[0].astype(vector.dtype), where)
     return None

@@ -103,7 +103,7 @@ class RemoteHandle(Remote):
 
 
 class RemoteShared(Remote):
-    """Stub of `cluster.shared_memory.Shared`; `vector` is a copy of the memory as it is at this moment."""
+    """Stub of `cluster.shared_memory.Shared`; `vector` is a copy of the memory; `write` is up to a check."""
 
     name = "a shared vector"
 
@@ -119,6 +119,9 @@ class RemoteShared(Remote):
 
     def add(self, delta: np.ndarray, where: Any = None) -> None:
         self._request("add", self._number, delta, _place(where))
+
+    def write(self, values: np.ndarray, where: Any = None) -> None:
+        self._request("write", self._number, values, _place(where))
 
 
 def _place(where: Any) -> Any:

@@ -185,7 +185,8 @@ def _describe(error: BaseException, name: str) -> str:
         return str(error)[:600]
     if isinstance(error, SyntaxError) and error.filename == name:
         text = (error.text or "").strip()
-        return f"line {error.lineno} is not Python ({error.msg}){f': `{text[:400]}`' if text else ''}"[:600]
+        said = error.msg.partition(" (detected at line ")[0]  # the line is named already
+        return f"line {error.lineno} is not Python ({said}){f': `{text[:400]}`' if text else ''}"[:600]
     message = str(error) if isinstance(error, Exception) else ""
     return f"{type(error).__name__}{': ' + message[:300] if message else ''}{where}"[:600]
 

@@ -3,7 +3,9 @@
 Alice Smith_12345_assignsubmission_file_/averaging_solution.py      Moodle: a folder for each student
 smithalice_LATE_12345_67890_averaging_solution.py                   Canvas: one file for each
 alice/solution.py, alice.py                                         by hand
+alice-lockstep.json                                                 from the page My work, in any of these places
 
+A file of the last kind holds the student's best solution of each exercise, and the score that it claims.
 Two students of one name are told apart by their number; whoever handed in no Python file is listed, too.
 """
 
@@ -15,33 +17,49 @@ import zipfile
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath
+
+from lessons import progress
+from lessons.progress import Score
 
 LARGEST = 1_000_000  # bytes of a file that are read
 MOST = 2_000  # files of a pile
 MOODLE = re.compile(r"^(.+?)_(\d+)_assignsubmission_\w*$")
 CANVAS = re.compile(r"^([^_]+)_(?:LATE_)?(\d+)_\d+_")
+WORK = re.compile(r"lockstep.*\.json$", re.IGNORECASE)
 FOLDER = "(nothing)"  # stands for what an empty folder has
 
 
 @dataclass(frozen=True)
 class HandIn:
-    """One student's solution: `source` is its text, or `trouble` says why there is none."""
+    """One student's solution: `source` is its text, or `trouble` says why there is none.
+
+    `claim` is the score that the file says the solution has, None if it says nothing.
+    """
 
     student: str
     file: str
     source: str = ""
     trouble: str = ""
+    claim: Score | None = None
+
+    @property
+    def claimed(self) -> str:
+        """The claim in words: "100", "100, for another text" if the text is not the one that was graded, or ""."""
+        if not self.claim:
+            return ""
+        same = self.claim.digests and self.claim.digests[0] == progress.digest(self.source)
+        return f"{self.claim.score}{'' if same else ', for another text'}"
 
 
-def collect(place: Path) -> list[HandIn]:
-    """Return the hand-ins in a folder or a zip, by student. ValueError, in one sentence, if it has none."""
+def collect(place: Path, chapter: str) -> list[HandIn]:
+    """Return the hand-ins of a chapter's exercise in a folder or a zip, by student. ValueError if it has none."""
     files = _handed(dict(_zipped(place) if place.is_file() else _in_folder(place)))
-    programs = [path for path in files if _python(path)]
+    programs = [path for path in files if _read(path)]
     if not programs:
-        raise ValueError(f"{place.name} has no Python files; give a folder or a zip of them.")
+        raise ValueError(f"{place.name} has no Python files, nor files of My work; give a folder or a zip of them.")
     if len(programs) > MOST:
-        raise ValueError(f"{place.name} has {len(programs)} Python files; at most {MOST} are read.")
+        raise ValueError(f"{place.name} has {len(programs)} files to grade; at most {MOST} are read.")
     tops = {path.parts[0] for path in files}
     if len(tops) == 1 and all(len(path.parts) > 1 for path in files) and not MOODLE.match(*tops):  # look inside
         files = _handed({PurePosixPath(*path.parts[1:]): content for path, content in files.items()})
@@ -50,14 +68,16 @@ def collect(place: Path) -> list[HandIn]:
         by_student.setdefault(student(path), []).append(path)
     same = Counter(name for name, _ in by_student)
     return [
-        _hand_in(f"{name} ({number})" if number and same[name] > 1 else name, {path: files[path] for path in paths})
+        _hand_in(
+            f"{name} ({number})" if number and same[name] > 1 else name, {path: files[path] for path in paths}, chapter
+        )
         for (name, number), paths in by_student.items()
     ]
 
 
 def student(path: PurePosixPath) -> tuple[str, str]:
     """Return name and number, "" if unknown, of the student who handed in the file at this path of the pile."""
-    name = path.parts[0] if len(path.parts) > 1 else path.stem
+    name = path.parts[0] if len(path.parts) > 1 else re.sub(r"-lockstep.*", "", path.stem)
     for form in (MOODLE, CANVAS):
         if found := form.match(name):
             return found[1], found[2]
@@ -69,12 +89,31 @@ def _handed(files: dict[PurePosixPath, bytes | None]) -> dict[PurePosixPath, byt
     return {
         path: content
         for path, content in files.items()
-        if len(path.parts) > 1 or _python(path) or path.suffix == ".ipynb" or CANVAS.match(path.name)
+        if len(path.parts) > 1 or _read(path) or path.suffix == ".ipynb" or CANVAS.match(path.name)
     }
 
 
-def _hand_in(name: str, files: dict[PurePosixPath, bytes | None]) -> HandIn:
+def from_work(name: str, file: str, content: bytes, chapter: str) -> HandIn:
+    """Return the solution of a chapter's exercise in a file that My work wrote, and what it claims."""
+    try:
+        found = progress.read(content).scores.get(chapter)
+    except ValueError as error:
+        return HandIn(name, file, trouble=str(error))
+    if not found:
+        return HandIn(name, file, trouble=f"the file has no score of {chapter}: nothing was graded.")
+    if not found.solution:
+        return HandIn(name, file, trouble=f"the file says {found.score} of 100, and holds no solution; ask for it.")
+    return HandIn(name, file, found.solution, claim=found)
+
+
+def of_work(path: PurePath) -> bool:
+    """Return whether a file is called as My work calls those to hand in."""
+    return bool(WORK.search(path.name))
+
+
+def _hand_in(name: str, files: dict[PurePosixPath, bytes | None], chapter: str) -> HandIn:
     programs = {path: content for path, content in files.items() if _python(path)}
+    programs = programs or {path: content for path, content in files.items() if of_work(path)}
     if not programs:
         others = [path.name for path in files if path.name != FOLDER]
         instead = f", only {', '.join(others[:3])}{' and more' * (len(others) > 3)}" if others else ""
@@ -83,16 +122,19 @@ def _hand_in(name: str, files: dict[PurePosixPath, bytes | None]) -> HandIn:
         return HandIn(name, str(place), trouble=f"no Python file was handed in{instead}.")
     (path, content), *others = programs.items()
     if others:
-        return HandIn(name, str(path), trouble=f"{len(programs)} Python files were handed in; one is expected.")
+        kind = "Python files" if _python(path) else "files of My work"
+        return HandIn(name, str(path), trouble=f"{len(programs)} {kind} were handed in; one is expected.")
     if content is None:
         return HandIn(
             name, str(path), trouble=f"the file is a link, has more than {LARGEST:,} bytes, or is unreadable."
         )
+    if of_work(path):
+        return from_work(name, str(path), content, chapter)
     return HandIn(name, str(path), content.decode("utf-8", "replace"))
 
 
 def _in_folder(folder: Path) -> Iterator[tuple[PurePosixPath, bytes | None]]:
-    """Yield (path, content) of what is there: None of all but Python files, and of links, which may lead anywhere."""
+    """Yield (path, content) of what is there: None of what is not graded, and of links, which may lead anywhere."""
     for path in sorted(folder.rglob("*")):
         place = PurePosixPath(path.relative_to(folder).as_posix())
         if not _wanted(place):
@@ -101,7 +143,7 @@ def _in_folder(folder: Path) -> Iterator[tuple[PurePosixPath, bytes | None]]:
             yield place / FOLDER, None
             continue
         try:
-            reads = _python(place) and not path.is_symlink() and path.is_file() and path.stat().st_size <= LARGEST
+            reads = _read(place) and not path.is_symlink() and path.is_file() and path.stat().st_size <= LARGEST
             yield place, path.read_bytes() if reads else None
         except OSError:
             yield place, None
@@ -115,7 +157,7 @@ def _zipped(file: Path) -> Iterator[tuple[PurePosixPath, bytes | None]]:
                 path = PurePosixPath(entry.filename.replace("\\", "/"))
                 if not _wanted(path) or not path.parts:
                     continue
-                if entry.is_dir() or not _python(path) or stat.S_ISLNK(entry.external_attr >> 16):
+                if entry.is_dir() or not _read(path) or stat.S_ISLNK(entry.external_attr >> 16):
                     yield path / FOLDER if entry.is_dir() else path, None
                     continue
                 try:
@@ -130,6 +172,10 @@ def _zipped(file: Path) -> Iterator[tuple[PurePosixPath, bytes | None]]:
 
 def _python(path: PurePosixPath) -> bool:
     return path.suffix.lower() == ".py"
+
+
+def _read(path: PurePosixPath) -> bool:
+    return _python(path) or of_work(path)
 
 
 def _wanted(path: PurePosixPath) -> bool:

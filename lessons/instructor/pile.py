@@ -2,7 +2,8 @@
 
 Everybody gets the same hidden cases. Whatever a solution does, and even if it takes its grader with it, the others are
 graded. A row is written when its solution is done; the next time, only what is new or changed is graded. Files of
-level 1 are refused; "level" and "hints" are what a file itself says of them.
+level 1 are refused; "level" and "hints" are what a file itself says of them, and "claimed" is the score that it says
+the solution had on the page, on hidden cases of its own.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from lessons.grading.sheet import NOT_REACHED, Sheet
 from lessons.instructor.hand_ins import HandIn
 
 LONGEST = 900.0  # s of one solution, whatever its grader does
-FIRST = ("student", "file", "level", "hints", "score")
+FIRST = ("student", "file", "level", "hints", "score", "claimed")
 LAST = ("lost", "error", "seconds", "hash", "seed")
 
 
@@ -90,6 +91,7 @@ def _row(one: HandIn, report: dict[str, Any], points: dict[str, int], seed: int)
     return {
         "student": _safe(one.student), "file": _safe(one.file), "level": report.get("level") or "",
         "hints": ", ".join(report.get("hints", ())), "score": report.get("score", 0),
+        "claimed": one.claimed,
         **{name: earned.get(name, 0) for name in points}, "lost": _safe(_first_lost(report)),
         "error": _safe(" ".join(report.get("error", "").split())[:500]), "seconds": f"{report.get('seconds', 0):.1f}",
         "hash": _hash(one), "seed": seed,

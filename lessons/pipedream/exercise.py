@@ -28,8 +28,8 @@ NumPy and the standard library may be imported.
 TARGETS = {
     "time": 1.02,  # times the time of the textbook's pipeline
     "staleness": 0,  # updates beyond S-1-s
-    "traffic": 1.0,  # times its bytes
-    "memory": 1.5,  # times the versions it stashes on all stages together, plus one per stage to work on
+    "traffic": 1.0,  # times the bytes of the textbook's pipeline
+    "memory": 1.5,  # times the versions that pipeline stashes on all stages together, plus one per stage to work on
 }
 
 

@@ -6,96 +6,211 @@ between can be counted; on real threads the same code runs at full speed, and no
 
 from __future__ import annotations
 
+from math import inf
+
 import numpy as np
 
-from lessons.figure import Look, column, figure, value
+from lessons.figure import Look, column, figure, interior, value
+from lessons.shared_memory.closed_forms import SparseRows
 
-ROWS = {"workload": "sparse", "rows": 4096, "nonzeros": 8, "batch": 16, "evaluations": 2, "learning_rate": 0.5}
-GAP = {"workload": "sparse", "rows": 1024, "features": 200, "nonzeros": 8, "l2": 1e-3, "judged": "gap"}
+ROWS = {"workload": "sparse", "nonzeros": 8, "evaluations": 2, "epochs": 1, "steps": None, "learning_rate": 0.5}
 
 
-def _shares(done):
+def shares(done):
     """Of the coordinates written: the part that another had written since the look, and the part that was lost."""
     return {name: float(done.measured(name)["value"].mean()) for name in ("conflicts", "lost")}
 
 
+def per_second(done):
+    """Samples a second of all threads together, each timed until its own last step."""
+    losses = done.losses
+    return sum(
+        losses["samples"][losses["rank"] == rank].max() / losses["seconds"][losses["rank"] == rank].max()
+        for rank in set(losses["rank"])
+    )
+
+
 @figure(
-    "How sparse must samples be for threads not to interfere?",
-    source="Niu, Recht, Re & Wright, 2011; the simulated version is ours",
+    "Are sixteen threads faster than one?",
+    source="Niu, Recht, Re & Wright, 2011, in shape; the simulated version is ours",
     claims={
-        "with ten times the features a write conflicts about a tenth as often": lambda rows: all(
-            5 < few / many < 20
+        "without a lock sixteen threads take at least thirteen times as many samples a second as one": lambda rows: (
+            value(rows, "speed-up", threads=16, lock="none") > 13
+        ),
+        "with one lock for all no number of threads is a quarter faster than one": lambda rows: (
+            max(column(rows, "speed-up", lock="one for all")) < 1.25
+        ),
+        "the closed form is met within a fifth": lambda rows: all(
+            abs(row["speed-up"] / row["at most"] - 1) < 0.2 for row in rows
+        ),
+    },
+    look=Look("threads", ("speed-up",), "lock", theory=("at most",), log="xy", title="speed-up, in samples a second"),
+)
+def speed_up(run):
+    """Rows with eight of 2,000 features, and as many samples for 1 to 16 threads: once with a lock that a thread holds
+    while it reads, and while it writes, and once without.
+
+    `at most`: N threads are N times as fast, and a lock lets through one step in the time for which it is held. That
+    cores share memory bandwidth is not simulated, nor what it costs to take a lock.
+    """
+    rows, law = [], SparseRows(2000)
+    for lock in ("none", "one for all"):
+        for threads in (1, 2, 4, 8, 16):
+            done = run(
+                algorithm="hogwild", workers=threads, locked=lock != "none", rows=512, features=2000, batch=32, **ROWS
+            )
+            rows.append({"lock": lock, "threads": threads, "speed": per_second(done)})
+    alone = rows[0]["speed"]
+    for row in rows:
+        row["speed-up"] = row.pop("speed") / alone
+        row["at most"] = float(row["threads"] if row["lock"] == "none" else min(row["threads"], 1 / alone / law.lock))
+    return rows
+
+
+@figure(
+    "How sparse must samples be for threads not to meet?",
+    source="Niu, Recht, Re & Wright, 2011; the closed form is elementary",
+    claims={
+        "with four times the features a write conflicts about a quarter as often": lambda rows: all(
+            2 < few / many < 6
             for few, many in zip(
                 column(rows, "conflicts", skew=0.0), column(rows, "conflicts", skew=0.0)[1:], strict=False
             )
         ),
-        "popular features cause conflicts: at 10,000 features over ten times as many as without skew": lambda rows: (
-            value(rows, "conflicts", features=10_000, skew=1.0)
-            > 10 * value(rows, "conflicts", features=10_000, skew=0.0)
+        "popular features cause conflicts: at 3,200 features over ten times as many as without skew": lambda rows: (
+            value(rows, "conflicts", features=3200, skew=1.0) > 10 * value(rows, "conflicts", features=3200, skew=0.0)
         ),
-        "fewer additions are lost than there are conflicts": lambda rows: all(
-            row["lost"] < row["conflicts"] for row in rows
+        "the closed form is met within a quarter where a conflict is not rarer than one in a hundred": lambda rows: all(
+            abs(row["conflicts"] / row["closed form"] - 1) < 0.25 for row in rows if row["closed form"] > 0.01
         ),
     },
-    look=Look("features", ("conflicts", "lost"), "skew", log="xy", title="fraction of the coordinates written"),
+    look=Look(
+        "features", ("conflicts",), "skew", theory=("closed form",), log="xy", title="conflicts per coordinate written"
+    ),
 )
 def conflicts_against_sparsity(run):
     """Eight threads, rows with eight features out of more and more; with skew 1 feature v is drawn 1/v times as often.
 
     A conflict is a coordinate that another thread writes between a thread's read and its own write: the gradient was
-    computed from a stale value. An addition is lost only if the two writes themselves overlap.
+    computed from a stale value.
     """
     rows = []
     for skew in (0.0, 1.0):
-        for features in (100, 1000, 10_000):
-            done = run(algorithm="hogwild", workers=8, features=features, skew=skew, steps=16, **ROWS)
-            rows.append({"skew": skew, "features": features, **_shares(done)})
+        for features in (50, 200, 800, 3200):
+            done = run(algorithm="hogwild", workers=8, features=features, skew=skew, rows=512, batch=32, **ROWS)
+            law = SparseRows(features, skew=skew)
+            rows.append(
+                {
+                    "skew": skew,
+                    "features": features,
+                    "conflicts": shares(done)["conflicts"],
+                    "closed form": law.conflicts(8),
+                }
+            )
     return rows
 
 
 @figure(
-    "What does each further thread cost?",
-    source="Niu, Recht, Re & Wright, 2011; the simulated version is ours",
+    "How many additions are lost?",
+    source="a measurement of ours on the simulated cluster; the closed forms are elementary",
     claims={
-        "conflicts grow in proportion to the number of other threads": lambda rows: all(
-            0.7 < row["conflicts"] / (row["threads"] - 1) / (rows[1]["conflicts"] / (rows[1]["threads"] - 1)) < 1.3
-            for row in rows[1:]
+        "an addition is lost less than a fifth as often as a write conflicts": lambda rows: all(
+            row["lost"] < row["conflicts"] / 5 for row in rows
+        ),
+        "conflicts meet their closed form within a fifth": lambda rows: all(
+            abs(row["conflicts"] / row["conflicts, closed form"] - 1) < 0.2 for row in rows
+        ),
+        "with eight threads or more, losses are 0.6 to 1 times what theirs says": lambda rows: all(
+            0.6 < row["lost"] / row["lost, closed form"] < 1 for row in rows[2:]
         ),
         "between a read and its write each other thread writes about once": lambda rows: all(
-            abs(row["staleness"] - (row["threads"] - 1)) <= 0.1 * row["threads"] for row in rows
-        ),
-        "time still falls almost in proportion to the threads": lambda rows: (
-            rows[-1]["microseconds"] < 1.3 * rows[0]["microseconds"] / rows[-1]["threads"]
-        ),
-        "and the final loss is the same within 3 %": lambda rows: (
-            max(column(rows, "loss")) < 1.03 * min(column(rows, "loss"))
+            abs(row["staleness"] - (row["threads"] - 1)) <= 0.2 * row["threads"] for row in rows
         ),
     },
-    look=Look("threads", ("conflicts", "lost"), title="fraction of the coordinates written"),
+    look=Look(
+        "threads",
+        ("conflicts", "lost"),
+        theory=("conflicts, closed form", "lost, closed form"),
+        log="xy",
+        title="fraction of the coordinates written",
+    ),
 )
 def conflicts_against_workers(run):
-    """4,096 rows, each with eight of 2,000 features; the same number of samples for 1 to 16 threads.
+    """Rows with eight of 200 features, and as many samples for 2 to 16 threads.
 
-    That cores share memory bandwidth is not simulated here, so the speed-up is an upper bound.
+    An addition is lost only if two writes to one coordinate overlap themselves: both threads have loaded the old value
+    before one of them stores.
     """
     rows = []
-    for threads in (1, 2, 4, 8, 16):
-        done = run(algorithm="hogwild", workers=threads, features=2000, epochs=1, steps=None, **ROWS)
+    for threads in (2, 4, 8, 16):
+        done = run(algorithm="hogwild", workers=threads, features=200, rows=1024, batch=64, **ROWS)
+        law = SparseRows(200)
         rows.append(
             {
                 "threads": threads,
-                **_shares(done),
+                **shares(done),
+                "conflicts, closed form": law.conflicts(threads),
+                "lost, closed form": law.lost(threads, threads / per_second(done)),
                 "staleness": float(done.applied["staleness"].mean()),
-                "microseconds": 1e6 * float(done.losses["seconds"].max()),
-                "loss": done.summary["held_out_loss"],
             }
         )
     return rows
 
 
+KINDS = {
+    "sparse": {"features": 400, "nonzeros": 8},
+    "dense": {"features": 8, "nonzeros": 40},  # so many draws of eight that hardly any is missing
+}
+SMALL, RATES = 0.25, (0.25, 1.0, 4.0)
+
+
+@figure(
+    "Does the model notice?",
+    source="a comparison of ours",
+    claims={
+        "on sparse rows, at a small rate, sixteen threads are at most 5 % behind one": lambda rows: (
+            value(rows, "behind", samples="sparse, small rate", additions="plain") < 1.05
+        ),
+        "at the best rate they are at most 30 % behind, and with atomic additions at most 10 %": lambda rows: (
+            value(rows, "behind", samples="sparse, best rate", additions="plain") < 1.3
+            and value(rows, "behind", samples="sparse, best rate", additions="atomic") < 1.1
+        ),
+        "on dense rows, at a small rate, they are over 8 % behind, with atomic additions at most 5 %": lambda rows: (
+            value(rows, "behind", samples="dense, small rate", additions="plain") > 1.08
+            and value(rows, "behind", samples="dense, small rate", additions="atomic") < 1.05
+        ),
+    },
+    look=Look("samples", ("behind",), "additions", kind="bar", title="objective above its minimum, one thread: 1"),
+)
+def nobody_notices(run):
+    """Sixteen threads, compared with one on the same 512 samples: how many times as far above its minimum the objective
+    ends. Sparse rows have eight of 400 features, and dense ones all of eight features.
+
+    The best rate is that of three, and lies inside of them, for one thread and for sixteen. On dense rows the noise of
+    single samples decides there, so only the small rate is shown.
+    """
+    rows = []
+    for kind, rates in (("sparse", RATES), ("dense", (SMALL,))):
+        one = {rate: gap(run, kind, 1, rate) for rate in rates}
+        for additions in ("plain", "atomic"):
+            many = {rate: gap(run, kind, 16, rate, additions == "atomic") for rate in rates}
+            rows.append({"samples": f"{kind}, small rate", "additions": additions, "behind": many[SMALL] / one[SMALL]})
+            if len(rates) > 1:
+                behind = many[interior(many)] / one[interior(one)]
+                rows.append({"samples": f"{kind}, best rate", "additions": additions, "behind": behind})
+    return rows
+
+
+def gap(run, kind, threads, rate, atomic=False):
+    """How far the objective is above its minimum after one pass."""
+    values = ROWS | KINDS[kind] | {"learning_rate": rate, "l2": 1e-3, "judged": "gap"}
+    done = run(algorithm="hogwild", workers=threads, atomic=atomic, rows=512, batch=32, **values)
+    return done.summary["held_out_loss"]
+
+
 @figure(
     "What do lost additions cost?",
-    source="a finding of ours on the simulated cluster; the failure is Hogwild's on dense problems",
+    source="a finding of ours on the simulated cluster",
     claims={
         "the descent equals the fraction of additions that is not lost, within 5 %": lambda rows: all(
             abs(row["descent"] / row["not lost"] - 1) < 0.05 for row in rows
@@ -114,10 +229,10 @@ def lost_additions(run):
     `descent` is how far all threads together descend, relative to one thread on the same number of samples. Lost
     additions do not mislead; they are steps not made: a smaller rate at the full price.
 
-    How much is lost is within a factor of two of what two cores lose that share a cache; cores farther apart lose up to
+    How much is lost is the simulator's: real threads lose cache lines, from a quarter as much to over
     five times as much. That it grows with the threads does not depend on it.
     """
-    bowl = {"workload": "quadratic", "dimension": 1000, "condition": 1, "points": 2048, "precision": "float64"}
+    bowl = {"workload": "quadratic", "dimension": 1000, "condition": 1, "points": 512, "precision": "float64"}
     rows = []
     for atomic in (False, True):
         for threads in (1, 2, 4, 8):
@@ -125,119 +240,127 @@ def lost_additions(run):
                 algorithm="hogwild", workers=threads, batch=16, epochs=1, steps=None, learning_rate=1e-4,
                 atomic=atomic, evaluations=2, **bowl,
             )  # fmt: skip
-            loss, samples = done.evaluations["loss"], 2048 // (16 * threads) * 16 * threads
+            loss, samples = done.evaluations["loss"], 512 // (16 * threads) * 16 * threads
             descent = float(np.log(loss[0] / loss[-1]) / 2 / -np.log(1 - 1e-4) / samples)
-            kept = 1 - _shares(done)["lost"]
+            kept = 1 - shares(done)["lost"]
             rows.append({"atomic": atomic, "threads": threads, "descent": descent, "not lost": kept})
     return rows
 
 
 @figure(
-    "How many samples should a thread accumulate before it writes?",
-    source="Sallinen, Satish, Smelyanskiy, Sury & Re, 2016",
+    "What does gathering save?",
+    source="Sallinen, Satish, Smelyanskiy, Sury & Re, 2016; the closed form is elementary",
     claims={
-        "the more, the less is written, and the shorter is an epoch": lambda rows: all(
-            (np.diff(column(rows, quantity)) < 0).all() for quantity in ("written", "epoch")
+        "the closed form is met within 6 %": lambda rows: all(
+            abs(row["written"] / row["closed form"] - 1) < 0.06 for row in rows
         ),
-        "the samples needed to come within 0.02 of the minimum differ by a factor below 1.7": lambda rows: (
-            max(column(rows, "samples")) < 1.7 * min(column(rows, "samples"))
+        "with skew, 64 rows at a time write less than a third of what single rows write": lambda rows: (
+            value(rows, "written", skew=1.0, gathered=64) < value(rows, "written", skew=1.0, gathered=1) / 3
         ),
-        "so 64 at a time take less than three quarters of the time of single samples": lambda rows: (
-            value(rows, "time", per_write=64) < 0.75 * value(rows, "time", per_write=1)
+        "without, more than 0.9 of it": lambda rows: (
+            value(rows, "written", skew=0.0, gathered=64) > 0.9 * value(rows, "written", skew=0.0, gathered=1)
         ),
     },
-    look=Look("per_write", ("time", "epoch"), log="xy", title="microseconds"),
+    look=Look("gathered", ("written",), "skew", theory=("closed form",), log="x", title="coordinates written per row"),
 )
-def samples_per_write(run):
-    """Four threads, rows that mostly share the same few features, one rate per sample; until the objective is within
-    0.02 of its minimum.
+def written_per_row(run):
+    """Rows with eight of 4,000 features without skew, and of 200 with it; 1 to 64 rows are gathered for one write.
 
-    `written` is in coordinates per sample, times are microseconds of the simulated clock. That clock does not charge
-    for a coordinate that another core has just written. This cost is why accumulation gained up to twenty times in the
-    paper; here it gains less.
+    A coordinate that several of the gathered rows have is written once.
     """
     rows = []
-    for per_write in (1, 4, 16, 64):
-        done = run(
-            algorithm="hogbatch",
-            workers=4,
-            batch=64,
-            per_write=per_write,
-            epochs=8,
-            steps=None,
-            learning_rate=0.3,
-            evaluations=40,
-            skew=1.0,
-            **GAP,
-        )
-        tried = done.evaluations
-        near = np.flatnonzero(tried["loss"] <= 0.02)[0]
-        rows.append(
-            {
-                "per_write": per_write,
-                "written": float(done.measured("written")["value"].mean()),
-                "lost": _shares(done)["lost"],
-                "epoch": 1e6 * float(tried["seconds"][-1]) / 8,
-                "samples": int(tried["samples"][near]),
-                "time": 1e6 * float(tried["seconds"][near]),
-            }
-        )
+    for skew, features in ((0.0, 4000), (1.0, 200)):
+        for per_write in (1, 8, 64):
+            done = run(
+                algorithm="hogbatch", workers=4, batch=64, per_write=per_write, rows=512, features=features,
+                skew=skew, **ROWS,
+            )  # fmt: skip
+            written = float(done.measured("written")["value"].mean())
+            law = SparseRows(features, skew=skew).written(per_write)
+            rows.append({"skew": skew, "gathered": per_write, "written": written, "closed form": law})
     return rows
 
 
-def _slopes(rows):
-    """How much the logarithm of AsySVRG's gap falls with a pass, from row to row."""
-    gap, passes = (column(rows, quantity, method="AsySVRG") for quantity in ("gap", "passes"))
-    return -np.diff(np.log(gap)) / np.diff(passes)
+GATHERING = (0.15, 0.3, 0.6, 1.2, 2.4)
+NEAR = 0.03  # above the minimum
+
+
+@figure(
+    "How many samples should a thread gather before it writes?",
+    source="Sallinen, Satish, Smelyanskiy, Sury & Re, 2016",
+    claims={
+        "at its own best rate, 64 at a time take less time than single samples": lambda rows: (
+            value(rows, "time", gathered=64) < 1
+        ),
+        "though they need over 1.2 times as many samples": lambda rows: value(rows, "samples", gathered=64) > 1.2,
+    },
+    look=Look("gathered", ("time", "samples"), log="x", title="until near the minimum, relative to one at a time"),
+)
+def samples_per_write(run):
+    """Four threads, rows that mostly share the same few features; until the objective is within 0.03 of its minimum.
+
+    Each at the rate of five that takes the fewest samples, and so the least time; it lies inside of them. The simulated
+    clock does not charge for a coordinate that another core has just written, which is the cost that the paper avoids.
+    """
+    rows = []
+    for per_write in (1, 8, 64):
+        tried = {}
+        for rate in GATHERING:
+            done = run(
+                algorithm="hogbatch", workers=4, batch=64, per_write=per_write, epochs=1.5, steps=None,
+                learning_rate=rate, evaluations=24, skew=1.0, workload="sparse", rows=1024, features=200, nonzeros=8,
+                l2=1e-3, judged="gap",
+            )  # fmt: skip
+            near = np.flatnonzero(done.evaluations["loss"] <= NEAR)
+            tried[rate] = int(done.evaluations["samples"][near[0]]) if len(near) else inf
+        best = interior(tried)
+        rows.append(
+            {"gathered": per_write, "time": tried[best] / per_second(done), "samples": tried[best], "rate": best}
+        )
+    first = dict(rows[0])
+    for row in rows:
+        row |= {what: row[what] / first[what] for what in ("time", "samples")}
+    return rows
+
+
+TO_THE_OPTIMUM = {
+    "Hogwild, constant rate": {"algorithm": "hogwild", "learning_rate": 0.25},
+    "Hogwild, falling rate": {"algorithm": "hogwild", "learning_rate": 0.5, "back_off": 0.8},
+    "AsySVRG": {"algorithm": "async_svrg", "learning_rate": 0.5},
+}
 
 
 @figure(
     "Do threads without locks reach the optimum?",
     source="Zhao & Li, 2016",
     claims={
-        "Hogwild at a constant rate stalls well above it": lambda rows: (
-            column(rows, "gap", method="Hogwild")[-1] > 0.3 * column(rows, "gap", method="Hogwild")[2]
+        "at a constant rate Hogwild gains less than a factor of three after its second point": lambda rows: (
+            min(column(rows, "gap", method="Hogwild, constant rate")[1:])
+            > column(rows, "gap", method="Hogwild, constant rate")[1] / 3
         ),
-        "at a decaying rate it gets closer, more and more slowly": lambda rows: (
-            column(rows, "gap", method="Hogwild, 0.8 per epoch")[-1] < column(rows, "gap", method="Hogwild")[-1] / 5
-            and column(rows, "gap", method="Hogwild, 0.8 per epoch")[-1]
-            > column(rows, "gap", method="Hogwild, 0.8 per epoch")[-2] / 3
-        ),
-        "AsySVRG shrinks the gap by about the same factor in every pass": lambda rows: (
-            max(_slopes(rows)) < 2 * min(_slopes(rows))
-        ),
-        "it starts worse, and ends over a thousand times closer": lambda rows: (
-            column(rows, "gap", method="AsySVRG")[0] > column(rows, "gap", method="Hogwild")[0]
-            and column(rows, "gap", method="AsySVRG")[-1]
-            < column(rows, "gap", method="Hogwild, 0.8 per epoch")[-1] / 1000
+        "AsySVRG gains over a factor of twenty after its third, and ends lowest, by a factor of three": lambda rows: (
+            column(rows, "gap", method="AsySVRG")[-1] < column(rows, "gap", method="AsySVRG")[2] / 20
+            and 3 * column(rows, "gap", method="AsySVRG")[-1]
+            < min(column(rows, "gap", method=f"Hogwild, {one} rate")[-1] for one in ("constant", "falling"))
         ),
     },
     look=Look("passes", ("gap",), "method", log="y", title="objective above its minimum"),
 )
 def gap_per_pass(run):
-    """Four threads on 1,024 sparse rows with an L2 penalty; passes count gradients computed, of which AsySVRG needs
-    five for every three samples.
+    """Four threads on 192 sparse rows with an L2 penalty; passes count gradients computed, of which AsySVRG needs five
+    for every three samples.
 
     The noise of single samples does not vanish at the optimum, so at a constant rate the model keeps moving around it.
+    It is shapes that are compared: other rates move the lines, and one of a constant rate still bends.
     """
-    methods = {
-        "Hogwild": {"algorithm": "hogwild", "learning_rate": 0.5},
-        "Hogwild, 0.8 per epoch": {"algorithm": "hogwild", "learning_rate": 0.5, "back_off": 0.8},
-        "AsySVRG": {"algorithm": "async_svrg", "learning_rate": 1.0},
-    }
     rows = []
-    for method, values in methods.items():
+    for method, values in TO_THE_OPTIMUM.items():
         gradients = 5 / 3 if method == "AsySVRG" else 1  # for a look at a sample, each of which counts as one
-        done = run(
-            workers=4,
-            batch=8,
-            steps=None,
-            epochs=25 / gradients,
-            evaluations=5,
-            precision="float64",
-            **GAP,
-            **values,
-        )
-        for samples, gap in zip(done.evaluations["samples"][1:], done.evaluations["loss"][1:], strict=True):
-            rows.append({"method": method, "passes": float(samples) / 1024, "gap": float(gap)})
+        tried = run(
+            workers=4, batch=8, steps=None, epochs=20 / gradients, evaluations=6, precision="float64",
+            workload="sparse", network="ideal", rows=192, features=64, nonzeros=8, l2=1e-2, judged="gap", **values,
+        ).evaluations  # fmt: skip
+        within = slice(1, -1)  # the last is at the end of a pass, where some of the noise has cancelled
+        for samples, gap in zip(tried["samples"][within], tried["loss"][within], strict=True):
+            rows.append({"method": method, "passes": float(samples) / 192, "gap": float(gap)})
     return rows

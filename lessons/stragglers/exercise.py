@@ -21,7 +21,7 @@ import numpy as np
 
 TARGETS = {
     "time": 1.05,  # times what the textbook's server takes with the same stragglers
-    "traffic": 1.05,  # times the bytes it sends and receives
+    "traffic": 1.05,  # times the bytes that server sends and receives
     "memory": 8,  # vectors as long as w that may be held at once, whatever the number of workers
 }
 

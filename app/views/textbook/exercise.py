@@ -10,7 +10,7 @@ from app import background
 from app.text import escaped
 from app.views.textbook import grading_report, memory
 from installation import typed
-from lessons import job_specs
+from lessons import job_specs, progress
 from lessons.chapters import Chapter
 from lessons.grading import levels
 from lessons.grading.sheet import STEPS, Sheet
@@ -36,17 +36,21 @@ def show(chapter: Chapter, language: str) -> None:
         work = job_specs.grading_spec(chapter.name, text, name, seed, hints)
         if folder := background.fetch(work, "Grading, in a process of its own.", key):
             report = job_specs.read(folder)
-            if memory.grade(chapter.name, report["score"]):
+            practice = report.get("level") == 1  # predictions, which count nowhere
+            if not practice and memory.grade(report, text):
                 st.rerun()  # so that the browser keeps it
             grading_report.show(report, key)
+            if not practice and report["score"]:
+                _way_to_hand_in(chapter)
 
 
 def _asked(sheet: Sheet) -> None:
     """Show what each mark is worth, with its hints one after the other, and the targets."""
     st.markdown("## What it is worth", anchors=False)
+    st.markdown(f"{sum(sheet.points.values())} points in all, for a score of 100:")
     for number, (mark, points) in enumerate(sheet.points.items(), 1):
         with st.container(key=f"mark-{sheet.name}-{number}", horizontal=True, vertical_alignment="center"):
-            st.markdown(f"**{points}** {escaped(mark)}", width="stretch")
+            st.markdown(f"**{points} point{'s' * (points != 1)}**: {escaped(mark)}", width="stretch")
             if number <= len(sheet.hints):
                 _hints(sheet, number)
     if sheet.targets:
@@ -76,6 +80,12 @@ def _begin(sheet: Sheet, key: str) -> None:
     files = {0: (f"{sheet.name}_solution.py", sheet.source)}
     if sheet.notes:
         files |= {n: (f"{n}. {what}", levels.template(sheet, n)) for n, what in levels.LEVELS.items()}
+    st.markdown(
+        "Take one of these files, change it, and have it graded below. The first is the one above: it works, and is "
+        "not good enough. The others are steps: in 1 you predict what a program does, for practice and without points; "
+        "in 2 a line of a solution is yours to write, in 3 a part of it, in 4 all of it. Files 2 to 4 earn the same "
+        "points as the first."
+    )
     with st.container(horizontal=True):
         for level, (label, source) in files.items():
             name = f"{sheet.name}_level{level}.py" if level else f"{sheet.name}_solution.py"
@@ -89,15 +99,33 @@ def _given(sheet: Sheet, key: str) -> bool:
     """Draw where a solution is uploaded or written; return whether there is one."""
     how = st.segmented_control(
         "Hand in", list(HOW), key=f"how-{key}", default="file", required=True, format_func=HOW.get,
-        label_visibility="collapsed",
+        label_visibility="collapsed", persist_state="session",
     )  # fmt: skip
     if how == "file":
         return st.file_uploader("Your solution", type="py", key=f"given-{key}", max_upload_size=1) is not None
     written = st.text_area(
-        "Your solution", sheet.source, key=f"typed-{key}", height=480, max_chars=LONGEST, persist_state="session",
-        help="It begins with the file above. It is graded as a file is, and gone after a reload: keep a copy.",
+        "Your solution", sheet.program, key=f"typed-{key}", height=480, max_chars=LONGEST, persist_state="session",
+        help="It begins with the file above, without the task. It is graded as a file is, and gone after a reload: "
+        "keep a copy.",
     )  # fmt: skip
     return bool(written.strip())
+
+
+def _way_to_hand_in(chapter: Chapter) -> None:
+    """Say which score counts, and lead to where the file to hand in is."""
+    best = memory.document().scores[chapter.name]
+    with st.container(border=True, key=f"way-{chapter.name}"):
+        st.markdown(
+            f"Your best solution, with **{best.score} of 100**, is kept in this browser, and goes into the one file "
+            "that you hand in for the whole book, with your name and your answers."
+            + (
+                ""
+                if best.solution
+                else f" It has more than {progress.LONGEST:,} characters: hand in its own file, too."
+            )
+        )
+        st.button("Hand it in, under My work", key=f"go-{chapter.name}", icon=":material/assignment_turned_in:",
+                  on_click=st.session_state.update, args=({"part": "work"},))  # fmt: skip
 
 
 def _hand_in(key: str, name: str) -> None:

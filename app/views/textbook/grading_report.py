@@ -1,4 +1,4 @@
-"""The report on a solution: its score and marks, and its timeline beside the textbook's."""
+"""The report on a solution: its score and marks, and its timeline, beside the textbook's once every mark is earned."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ def show(report: dict, key: str) -> None:
     if missing := [mark["name"] for mark in report["marks"] if mark["observed"] == NOT_REACHED]:
         st.markdown(f":material/remove: Not reached: {escaped('; '.join(missing))}.")
     if report["error"]:
-        st.warning(f"It ended early: {sentence(report['error'])}", icon=":material/error:")
+        judged = len(missing) < len(report["marks"])
+        early = "It ended early" if judged else "Nothing was judged"
+        st.warning(f"{early}. {sentence(report['error'])}", icon=":material/error:")
     if report.get("timelines"):
         _timelines(report["timelines"], f"{key}-{report['seed']}")
     if report["printed"]:
@@ -37,8 +39,11 @@ def show(report: dict, key: str) -> None:
 
 
 def _timelines(kept: dict[str, dict], key: str) -> None:
-    """Draw both timelines, one above the other, on one clock."""
-    st.markdown("### Your timeline and the textbook's", anchors=False)
+    """Draw the timelines one above the other, on one clock, and say when there will be two."""
+    both = len(kept) > 1
+    st.markdown("### Your timeline and the textbook's" if both else "### Your timeline", anchors=False)
+    if not both:
+        st.caption("The textbook's stands beside it when you have earned every mark: before, it would tell the answer.")
     for number, (whose, frame) in enumerate(_frames(kept).items()):
         st.caption(whose[:1].upper() + whose[1:])
         with st.container(key=f"strip-{key}-{number}"):

@@ -54,12 +54,12 @@ def passed(chapter: str, item: str) -> bool:
     return f"{chapter}.{item}" in document().passed
 
 
-def grade(chapter: str, score: int) -> bool:
-    """Record the score of an exercise; return whether it is better than what was recorded."""
-    before = document().scores.get(chapter)
-    if before and before.score >= score:
+def grade(report: dict, solution: str) -> bool:
+    """Record a solution and the score in its report; return whether it is better than what was recorded."""
+    before = document().scores.get(report["chapter"])
+    if before and before.score >= report["score"]:
         return False
-    st.session_state.progress = document().graded(chapter, score)
+    st.session_state.progress = document().graded(report, solution)
     return True
 
 
@@ -69,11 +69,14 @@ def forget() -> None:
     st.session_state.forget = True  # until the browser says that it has
 
 
-def keep(chapter: str) -> None:
-    """Keep progress in the browser, and take over what it has; `chapter` is the one whose text is read, or ""."""
+def keep(chapter: str, opened: str) -> None:
+    """Keep progress in the browser, and take over what it has.
+
+    `chapter` is the one whose text is read, or ""; `opened` names what is on the page, and begins at its top.
+    """
     state = st.session_state
-    returning = state.get("returning")
-    storage.storage(document(), chapter, state.get("forget", False), state.get("resets", 0), returning, _listen)
+    forget, resets, returning = state.get("forget", False), state.get("resets", 0), state.get("returning")
+    storage.storage(document(), chapter, opened, forget, resets, returning, _listen)
     if said := state.get("not_kept"):
         st.caption(said)
 
@@ -82,6 +85,19 @@ def place() -> str:
     """Return the chapter in which the reader was last, "" if in none."""
     last = next(reversed(document().places), "")
     return last if last in lessons.CHAPTERS else ""
+
+
+def go_back(anchor: str) -> None:
+    """Lead the reader to this anchor, once, as soon as the page is there that far."""
+    state = st.session_state
+    state.returning = {"anchor": anchor, "number": state.get("returning", {}).get("number", 0) + 1}
+
+
+def go_on() -> None:
+    """Open the chapter in which the reader was last, at the place."""
+    chapter = place()
+    st.session_state.chapter, st.session_state.part = chapter, "text"
+    go_back(document().places[chapter])
 
 
 def _listen() -> None:

@@ -7,6 +7,7 @@ import secrets
 import streamlit as st
 
 import lessons
+from app.views import chrome
 from app.views.textbook import again, bugs, exercise, front, lab, memory, quiz, reading, work
 from app.views.textbook.question import SEEDS
 from lessons.chapters import LANGUAGES
@@ -36,12 +37,10 @@ def page() -> None:
         )  # fmt: skip
     if name not in chapters:
         with st.container(key="reading"):
-            memory.keep("")
+            memory.keep("", front.CONTENTS)
             if last := memory.place():
-                st.button(
-                    f"Go on where you were: {front.name(chapters[last])}", key="go-on", type="primary",
-                    on_click=st.session_state.update, args=({"chapter": last, "part": "text"},),
-                )  # fmt: skip
+                label = f"Go on where you were: {front.name(chapters[last])}"
+                st.button(label, key="go-on", type="primary", on_click=memory.go_on)
             return front.first_page()
     with st.sidebar:
         chapter, language = chapters[name], st.session_state.language
@@ -70,17 +69,17 @@ def page() -> None:
                 **reading.KEPT,
             )  # fmt: skip
         part = st.session_state.part
-        memory.keep(name if part == "text" else "")
+        memory.keep(name if part == "text" else "", f"{name}/{part}")
         parts[part][1](chapter, language)
 
 
 def _read_address(**options: list) -> None:
-    """Take over what the address says at first, and keep the address up to date from then on."""
-    state = st.session_state
+    """Take over what the address says at first, and after going back; keep the address up to date from then on."""
+    state, again = st.session_state, chrome.went_back()
     for name, values in options.items():
-        if name not in state:
+        if again or name not in state:
             state[name] = next((v for v in values if str(v).lower() == st.query_params.get(name)), values[0])
-        if state[name] == values[0] and name != "chapter":
+        if state[name] == values[0]:
             st.query_params.pop(name, None)
         else:
             st.query_params[name] = str(state[name]).lower()

@@ -36,8 +36,11 @@ def show(chapter: Chapter, language: str) -> None:
     st.download_button(
         "Download the file to hand in", handed.text(), f"{_slug(name)}-lockstep.json", "application/json",
         key="hand-in", on_click="ignore", icon=":material/assignment_turned_in:", disabled=not name,
-        help="Your name, your answers and your scores.",
     )  # fmt: skip
+    st.caption(
+        "It has your name, your answers, and of each exercise your best solution with its score. Send it to whoever "
+        "teaches you: there it is graded again."
+    )
     with st.popover("Forget everything", icon=":material/delete:"):
         st.markdown("Answers, places and scores in this browser are deleted. A file that you downloaded stays.")
         st.button("Yes, forget everything", key="forget", on_click=memory.forget)

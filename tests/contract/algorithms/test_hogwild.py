@@ -191,3 +191,13 @@ def test_it_learns_sparse_rows(run):
     workload = problem(rows=4096, features=500, dtype=np.float32)
     done = train("hogwild", workload, 2, {"learning_rate": 1.0}, batch=64, steps=200, run=run)
     assert workload.evaluate(done.shipped).accuracy > 0.8
+
+
+def test_under_one_lock_no_addition_is_lost():
+    locked, free = (train("hogwild", Pull(), 4, {"locked": one}, batch=4, steps=24) for one in (True, False))
+    assert not any(measured(locked, "lost")) and any(measured(free, "lost"))
+
+
+def test_a_lock_and_atomic_additions_together_are_refused_with_a_reason():
+    with pytest.raises(ValueError, match="choose atomic or locked"):
+        hogwild.check(2, 8, None, hogwild.Settings(atomic=True, locked=True))

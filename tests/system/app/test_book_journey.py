@@ -11,7 +11,7 @@ playwright = pytest.importorskip("playwright.sync_api")
 expect = playwright.expect
 pytestmark = test_journey.pytestmark
 runs, address, window, tab = test_journey.runs, test_journey.address, test_journey.window, test_journey.tab
-READING, SIDE = ".st-key-reading", "[data-testid=stSidebar]"
+READING, SIDE, MAIN = ".st-key-reading", "[data-testid=stSidebar]", "[data-testid=stMain]"
 
 
 def test_a_click_in_the_contents_goes_to_every_section_that_is_open_and_no_other_is_a_link(tab, address):
@@ -43,6 +43,29 @@ def test_a_reader_goes_from_the_first_page_through_chapters_and_back(tab, addres
     expect(page.get_by_role("heading", name=re.compile(f"Figure {gossip}.9"))).to_be_in_viewport()
 
 
+def at_the_top_of(page, title):
+    """Wait until the page is at the top of this chapter, and stays there."""
+    expect(page.get_by_role("heading", name=title, level=1)).to_be_in_viewport()
+    page.wait_for_timeout(1000)  # a page that is still drawn could move
+    assert page.locator(MAIN).evaluate("main => main.scrollTop") == 0
+
+
+def test_a_chapter_begins_at_its_top_from_the_contents_the_chapter_before_and_by_back(tab, address):
+    page, place = tab(f"{address}/textbook?everything=true"), lessons.chapter("sandblaster").number
+    entry = page.locator(READING).get_by_role("button", name=f"{place}. Sandblaster")
+    expect(entry).to_be_visible()
+    assert page.locator(MAIN).evaluate("main => { main.scrollTo(0, 200); return main.scrollTop; }") == 200
+    entry.click()
+    at_the_top_of(page, "Sandblaster")
+    page.locator(".st-key-ways").get_by_role("button", name=f"{place + 1}. Shared memory").click()
+    at_the_top_of(page, "Shared memory")
+    page.locator(".st-key-ways").scroll_into_view_if_needed()
+    page.go_back()
+    at_the_top_of(page, "Sandblaster")
+    page.go_back()
+    expect(page.get_by_role("heading", name="Contents", level=1)).to_be_visible()
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_term_is_underlined_with_dots_and_says_what_it_means_on_hover_and_by_keyboard(tab, address, scheme):
     page = tab(f"{address}/textbook?chapter=stragglers", scheme)
@@ -60,6 +83,7 @@ def test_a_term_is_underlined_with_dots_and_says_what_it_means_on_hover_and_by_k
 def test_who_opens_a_run_of_a_figure_or_a_timeline_is_led_back_to_it(tab, window, address):
     page = tab(f"{address}/textbook?chapter=stragglers&everything=true")
     name = "figure-stragglers-waiting_for_fewer"
+    expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")  # or its box shuts
     page.locator("[class*='st-key-figure-text-stragglers-waiting_for_fewer']").get_by_role(
         "button", name="Workbench"
     ).click()

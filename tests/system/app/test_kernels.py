@@ -5,6 +5,7 @@ import time
 from dataclasses import asdict, replace
 from urllib.parse import urlencode
 
+import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -218,6 +219,20 @@ def test_the_solid_roof_is_that_of_the_chosen_kernel_and_no_kernel_lies_above_th
     assert all(roofs["solid"].y <= roofs["dot"].y)
     (numba,) = [trace for trace in drawn if trace.name == "Numba"]
     assert list(numba.text) == ["60.0 % of its roof"] * 2
+
+
+def test_the_chosen_kernel_and_the_extremes_are_named_in_the_picture_and_no_other():
+    known = {"sgd": (2e3, 1e-6), "adam": (8e3, 1e-6), "ema": (3e3, 9e-6), "dot": (9e3, 3e-6), "clip": (4e3, 2e-6)}
+    row = report("sgd").rows[0]
+    rows = [replace(row, kernel=name, flops=flops, cpu=cpu) for name, (flops, cpu) in known.items()]
+    drawn = charts.roofline(replace(report("sgd"), rows=tuple(rows)), "clip")
+    named = {one.text: (one.x, one.y) for one in drawn.layout.annotations}
+    titles = {"clip", "adam", "ema", "dot", "sgd"}  # chosen, highest, lowest, rightmost, leftmost
+    assert {*named} == {KERNELS[name].title for name in titles}
+    more = replace(row, kernel="momentum", flops=5e3, cpu=2e-6)
+    drawn = charts.roofline(replace(report("sgd"), rows=(*rows, more)), "clip")
+    assert {one.text for one in drawn.layout.annotations} == {*named}
+    assert named["Adam"] == pytest.approx((np.log10(8 / 12), np.log10(8)))
 
 
 def block(page) -> str:

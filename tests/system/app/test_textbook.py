@@ -374,7 +374,7 @@ def test_a_solution_that_is_written_on_the_page_goes_to_the_same_grader(book, po
     made = pool(JobState("running"))
     page, key = book(chapter="stragglers", part="exercise"), "solution-stragglers"
     page.button_group(f"how-{key}").set_value("here").run()
-    assert page.text_area(f"typed-{key}").value == Sheet(lessons.chapter("stragglers")).source
+    assert page.text_area(f"typed-{key}").value == Sheet(lessons.chapter("stragglers")).program
     page.text_area(f"typed-{key}").set_value("  ").run()
     assert page.button(f"grade-{key}").disabled
     page.text_area(f"typed-{key}").set_value("def server(comm, task, s): ...").run()

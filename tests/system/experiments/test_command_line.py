@@ -19,6 +19,7 @@ import threadpoolctl
 
 import algorithms
 from algorithms.compression import COMPRESSIONS, find, module
+from cluster.collectives import ALL_REDUCE, idea
 from experiments.cli import main as command_line
 from experiments.cli import progress_bar
 from experiments.cli.main import cli
@@ -122,12 +123,30 @@ def test_help_shows_the_knobs_of_the_chosen_compression(main, name):
     assert "Compression" not in main("run", "--help")[1]
 
 
-def test_list_shows_the_catalogue_by_family_and_the_compressions(main):
+def test_list_shows_the_catalogue_by_family_the_compressions_and_the_all_reduces(main):
     code, out, _ = main("list")
     assert code == 0 and all(algorithms.idea(algorithms.module(name)) in out for name in algorithms.names())
     assert all(algorithms.idea(module(name)) in out for name in COMPRESSIONS)
     named = [entry["name"] for entry in json.loads(main("list", "--json")[1])]
-    assert named == [*algorithms.names(), *COMPRESSIONS]
+    assert named == [*algorithms.names(), *COMPRESSIONS, *ALL_REDUCE]
+    assert all(f"  {name} " in out and idea(name).endswith(".") and idea(name) in out for name in ALL_REDUCE)
+
+
+def test_runs_lists_stored_runs_the_newest_first_with_the_name_that_finds_them(main):
+    assert "no run is stored" in main("runs")[1]
+    for seed in (0, 3):
+        main("run", "easgd", *SMALL, "--seed", seed)
+    code, out, _ = main("runs")
+    head, first, second, *_ = out.splitlines()
+    newest, older = store.recent("runs")
+    assert code == 0 and head.split() == ["run", "what", "when", "held-out", "loss"]
+    assert newest.name.startswith(first.split()[0]) and older.name.startswith(second.split()[0])
+    assert "easgd, " in first and ", seed 3" in first and "seed" not in second
+    loss = store.load(newest).summary["held_out_loss"]
+    assert first.endswith(f"{loss:.4g}") and main("compare", first.split()[0])[0] == 0
+    (newest / "run.json").write_text("no")
+    assert "unreadable" in main("runs", "--most", "1")[1] and "1 more" in main("runs", "--most", "1")[1]
+    assert [row["run"] for row in json.loads(main("runs", "--json")[1])] == [one.name for one in store.recent("runs")]
 
 
 def test_run_from_a_link_a_file_a_folder_and_a_name(main, tmp_path):
@@ -153,6 +172,8 @@ COMMANDS = {
     "sweep": ["sweep", "asgd", *SMALL[2:], "--workers", "1,2,3", "--jitter", "none,cloud"],
     "sweep over seeds": ["sweep", "easgd", *SMALL, "--seeds", "3", "--period", "1,2"],
     "compare": ["compare", "RUN", "RUN"],
+    "runs": ["runs", "--runs", "runs"],
+    "no run is named": ["compare"],
     "replay": ["replay", "RUN"],
     "schedules": ["schedule"],
     "schedule": ["schedule", "zb_v", "--ranks", "3", "--chunks", "4"],
@@ -292,7 +313,8 @@ def test_compare_shows_what_differs_and_the_work_that_was_done(main):
         main("run", "easgd", *SMALL, "--workers", workers)
     code, out, _ = main("compare", *[path.name for path in store.recent("runs")])
     assert code == 0 and "workers" in out.splitlines()[0] and len(out.splitlines()) == 5
-    assert {"samples", "updates", "seconds", "bytes", "flops", "workers"} <= {*out.split()}
+    assert {"samples", "updates", "bytes", "flops", "workers"} <= {*out.split()}
+    assert all(f"{head}  " in out for head in ("held-out loss", "virtual time", "training loss")), "they name a figure"
 
 
 def test_a_sweep_over_seeds_shows_mean_and_standard_deviation_of_each_combination(main, monkeypatch):
@@ -446,7 +468,9 @@ def test_export_writes_the_file(main, tmp_path):
         (["sweep", "easgd", "--seeds", "3", "--seed", "1"], "both --seed and --seeds"),
         (["sweep", "easgd", "--seeds", "0"], "--seeds"),
         (["compare", "nothing"], "there is no run 'nothing'"),
-        (["compare"], "Missing argument"),
+        (["compare"], "which run? Give the name of one of"),
+        (["replay"], "which run? Give the name of one of"),
+        (["export", "--to", "csv"], "which run? Give the name of one of"),
         (["replay", "nothing"], "there is no run"),
         (["export", "nothing", "--to", "csv"], "there is no run"),
         (["nonsense"], "No such command"),

@@ -95,7 +95,7 @@ def test_every_mark_has_hints_in_three_steps(sheet):
 def test_a_level_passes_with_its_cut_filled_and_not_without(sheet, level):
     """That the solution itself gets all marks is tested for each chapter elsewhere."""
     chapter, template = lessons.chapter(sheet.name), levels.template(sheet, level)
-    assert grade(chapter, template, seed=5).score < 50
+    assert grade(chapter, f"{template}\nmine = 1\n", seed=5).score < 50
     if level in (2, 3):
         assert body(levels.filled(sheet, level)) == body(levels.solution(sheet))
         assert len(template.splitlines()) < len(levels.filled(sheet, level).splitlines()) + 12
@@ -202,6 +202,7 @@ MISTAKES = {
     "line 1 is not Python ('(' was never closed): `w = task.start(`.": "w = task.start(",
     "your file has no function server(comm, task, s); it has serve": "def serve(comm, task, s): pass",
     "s has backups and learning_rate, no learning_rat": "def server(comm, task, s): s.learning_rat",
+    "line 1 is not Python (unterminated string literal): `w = 'F`.": "w = 'F",
     "line 2 is not Python (expected ':'): `def server(comm, task, s)`": "\ndef server(comm, task, s)\n    pass",
     "before the first update nobody goes on: rank 0 waits": "def server(comm, task, s):\n    comm.recv_any(7)",
 }
@@ -224,11 +225,36 @@ def test_a_deadlock_says_after_which_update_and_who_waits():
     assert error.startswith("after update 0 nobody goes on: ") and "wait for rank 0" in error and "since" not in error
 
 
-def test_both_timelines_are_kept_also_of_a_run_that_fails():
+def test_a_timeline_is_kept_also_of_a_run_that_fails():
     source = "def server(comm, task, s):\n    w = task.start()\n    comm.recv_any()\n    raise ValueError('no')"
-    kept = grade(lessons.chapter("stragglers"), source, seed=1).timelines
-    assert [*kept] == ["yours", "the textbook's"]
-    assert len(kept["yours"]["spans"]["start"]) < len(kept["the textbook's"]["spans"]["start"])
+    assert [*grade(lessons.chapter("stragglers"), source, seed=1).timelines] == ["yours"]
+
+
+@pytest.mark.parametrize("name", ["stragglers", "pipelines"])
+def test_the_timeline_of_the_textbook_is_told_to_those_who_earned_every_mark(name):
+    chapter = lessons.chapter(name)
+    right = (chapter.folder / "solution.py").read_text("utf-8")
+    assert [*grade(chapter, right, seed=1).timelines] == ["yours", "the textbook's"]
+    almost = chapter.exercise.replace("reversed(range(chunks))", "range(chunks)") if name == "pipelines" else (
+        right.replace("w + total", "w + total / 2"))  # fmt: skip
+    report = grade(chapter, almost, seed=1)
+    assert report.reached and report.score < 100 and [*report.timelines] == ["yours"]
+
+
+@each
+def test_a_file_to_begin_with_earns_nothing_as_it_was_given_and_is_told_so(sheet):
+    for given in (sheet.source, *(levels.template(sheet, level) for level in levels.LEVELS)):
+        for as_it_is in (given, f"# Hints taken: 2.1\n{given}\n\n# by Ada\n"):
+            report = grade(lessons.chapter(sheet.name), as_it_is, seed=1)
+            assert (report.score, report.reached, report.timelines) == (0, (), {})
+            assert report.error.startswith("this is the start file: nothing of yours is in it yet.")
+
+
+@each
+def test_a_file_in_which_anything_was_changed_is_judged(sheet):
+    changed = f"{sheet.source}\nmine = 1\n"
+    assert levels.untouched(sheet, sheet.source) and not levels.untouched(sheet, changed)
+    assert not levels.untouched(sheet, levels.solution(sheet)) and not levels.untouched(sheet, "def (")
 
 
 def test_what_depends_on_a_mark_that_failed_says_so():
@@ -316,7 +342,7 @@ def test_hints_that_a_file_says_were_taken_are_in_its_report():
 
 
 def test_an_error_when_a_worker_crashes_says_that_it_does_and_what_the_server_is_sent():
-    report = grade(lessons.chapter("stragglers"), lessons.chapter("stragglers").exercise, seed=1)
+    report = grade(lessons.chapter("stragglers"), f"{STRAGGLERS.source}\nmine = 1\n", seed=1)
     assert re.match(r"when worker (\d+) crashes, and comm\.recv_any\(\) returns \(\1, None\) for it: ", report.error)
     assert "such as vectors and None: leave out None in line 41: `w = w" in report.error
     assert "inhomogeneous" not in report.error

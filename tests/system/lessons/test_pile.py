@@ -8,7 +8,9 @@ import pytest
 from click.testing import CliRunner
 
 import lessons
+from lessons import progress
 from lessons.cli.main import main
+from lessons.grading import grader
 from lessons.instructor import pile
 
 CHAPTER = lessons.chapter("stragglers")
@@ -53,7 +55,7 @@ def test_an_instructor_grades_thirty_files_of_which_some_are_hostile(tmp_path):
     graded = rows(tmp_path / "grades.csv")
     assert len(graded) == 30 and list(graded["right0"]) == pile.heads(list(pile.Sheet(CHAPTER).points))
     assert {graded[f"right{n}"]["score"] for n in range(8)} == {"100"} == {graded["'=sum"]["score"]}
-    assert {graded[f"template{n}"]["score"] for n in range(8)} < {str(n) for n in range(60)}
+    assert {graded[f"template{n}"]["score"] for n in range(8)} == {"0"}
     for name in (*HOSTILE, *BAD, "endless", "late0"):
         row = graded[name.replace("_", "-")]
         assert int(row["score"]) < 50 and row["error"] and not row["error"].startswith("="), row
@@ -93,6 +95,55 @@ def test_a_pile_goes_on_where_it_stopped_and_grades_what_has_changed(tmp_path, q
     assert pile.seed_of(table) == seed
     call("check", "stragglers", folder, "--csv", table, "--seed", seed + 1)
     assert quick[4:] == ["ann", "bob", "cyd"]
+
+
+def of_my_work(path, solution, earned, chapter="stragglers", **changed):
+    """Write the file that My work gives out after this solution was graded, or one that was changed afterwards."""
+    marks = [{"name": "right", "points": 4, "earned": 4, "observed": "so"}]
+    report = {"chapter": chapter, "score": earned, "seed": 5, "marks": marks}
+    handed = json.loads(progress.EMPTY.graded(report, solution).text())
+    handed["scores"][chapter] |= changed
+    path.write_text(json.dumps(handed))
+
+
+def test_files_of_my_work_are_graded_again_beside_what_they_claim(tmp_path, quick):
+    of_my_work(tmp_path / "ann-lockstep.json", "x" * 10, 90)
+    of_my_work(tmp_path / "bob-lockstep.json", "x" * 10, 90, score=100)
+    of_my_work(tmp_path / "cyd-lockstep (1).json", "x" * 10, 90, solution="y" * 10)
+    of_my_work(tmp_path / "dan-lockstep.json", "x", 99, chapter="pipelines")
+    of_my_work(tmp_path / "eve-lockstep.json", "x" * (progress.LONGEST + 1), 40)
+    (tmp_path / "flo.py").write_text("x" * 10)
+    (tmp_path / "notes.json").write_text("{}")
+    done = call("check", "stragglers", tmp_path, "--csv", tmp_path / "grades.csv")
+    graded = rows(tmp_path / "grades.csv")
+    assert quick == ["ann", "bob", "cyd", "dan", "eve", "flo"]
+    assert {name: (row["score"], row["claimed"]) for name, row in graded.items() if name < "d"} == {
+        "ann": ("90", "90"), "bob": ("90", "100"), "cyd": ("90", "90, for another text")
+    }  # fmt: skip
+    assert graded["flo"]["claimed"] == "" and "90  ann\n" in done.output
+    assert "bob  claimed 100\n" in done.output and "cyd  claimed 90, for another text\n" in done.output
+
+
+def test_a_file_of_my_work_without_a_solution_says_why(tmp_path):
+    of_my_work(tmp_path / "ann-lockstep.json", "x", 99, chapter="pipelines")
+    of_my_work(tmp_path / "bob-lockstep.json", "x" * (progress.LONGEST + 1), 40)
+    (tmp_path / "cyd-lockstep.json").write_text("no")
+    call("check", "stragglers", tmp_path, "--csv", tmp_path / "grades.csv")
+    told = {name: row["error"] for name, row in rows(tmp_path / "grades.csv").items()}
+    assert told["ann"] == "the file has no score of stragglers: nothing was graded."
+    assert told["bob"] == "the file says 40 of 100, and holds no solution; ask for it."
+    assert told["cyd"].startswith("the file is not JSON")
+
+
+def test_one_file_of_my_work_is_graded_on_the_hidden_cases_that_it_was_graded_on(tmp_path):
+    report = grader.grade(CHAPTER, "def server(comm, task, s): return 1", seed=7).plain()
+    file = tmp_path / "ann-lockstep.json"
+    file.write_text(progress.EMPTY.graded(report, "def server(comm, task, s): return 1").text())
+    told = call("check", "stragglers", file).output
+    assert "(seed 7," in told and "The file claims 0, with seed 7: graded again, it has the same marks." in told
+    file.write_text(file.read_text().replace('"score":0', '"score":100'))
+    told = call("check", "stragglers", file, "--seed", 8).output
+    assert "0 of 100" in told and "The file claims 100, with seed 7." in " ".join(told.split())
 
 
 def test_a_pile_is_printed_in_the_order_of_its_students_with_the_first_mark_that_was_lost(tmp_path, monkeypatch):

@@ -57,7 +57,7 @@ def test_a_zip_is_read_without_unpacking_and_what_is_no_hand_in_is_passed_over(t
         link = zipfile.ZipInfo("class/eve/link.py")
         link.external_attr = (stat.S_IFLNK | 0o777) << 16
         archive.writestr(link, "/etc/passwd")
-    found = {one.student: one for one in hand_ins.collect(pile)}
+    found = {one.student: one for one in hand_ins.collect(pile, "stragglers")}
     assert [one.name for one in tmp_path.iterdir()] == ["pile.zip"]
     assert found["ann"].source == "x = 1" and "is a link" in found["eve"].trouble
     assert "2 Python files" in found["cyd"].trouble and "more than" in found["dan"].trouble
@@ -69,7 +69,7 @@ def test_two_students_of_one_name_are_told_apart_by_their_number(tmp_path):
         for name in ("Bo Li_1235", "Bo Li_1236", "Ann Wu_1237"):
             archive.writestr(f"{name}_assignsubmission_file_/mine.py", name)
             archive.writestr(f"{name}_assignsubmission_onlinetext_/onlinetext.html", "see file")
-    found = {one.student: one.source for one in hand_ins.collect(pile)}
+    found = {one.student: one.source for one in hand_ins.collect(pile, "stragglers")}
     assert found == {"Ann Wu": "Ann Wu_1237", "Bo Li (1235)": "Bo Li_1235", "Bo Li (1236)": "Bo Li_1236"}
 
 
@@ -78,7 +78,7 @@ def test_who_handed_in_no_python_file_is_listed_with_the_reason_and_a_teachers_o
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("x")
     (tmp_path / "cyd").mkdir()
-    found = {one.student: one.trouble for one in hand_ins.collect(tmp_path)}
+    found = {one.student: one.trouble for one in hand_ins.collect(tmp_path, "stragglers")}
     assert found == {
         "ann": "",
         "bob": "no Python file was handed in, only data.csv, mine.ipynb.",
@@ -89,15 +89,15 @@ def test_who_handed_in_no_python_file_is_listed_with_the_reason_and_a_teachers_o
     with zipfile.ZipFile(tmp_path / "class.zip", "w") as archive:
         for name in ("class/", "class/cyd/", "class/ann/", "class/ann/mine.py", "class/README.txt"):
             archive.writestr(name, "x" * (not name.endswith("/")))
-    assert [one.student for one in hand_ins.collect(tmp_path / "class.zip")] == ["ann", "cyd"]
+    assert [one.student for one in hand_ins.collect(tmp_path / "class.zip", "stragglers")] == ["ann", "cyd"]
 
 
 def test_a_pile_without_solutions_and_a_broken_zip_are_refused_in_a_sentence(tmp_path):
     with pytest.raises(ValueError, match="has no Python files"):
-        hand_ins.collect(tmp_path)
+        hand_ins.collect(tmp_path, "stragglers")
     (tmp_path / "pile.zip").write_bytes(b"PK no")
     with pytest.raises(ValueError, match="is no zip that can be read"):
-        hand_ins.collect(tmp_path / "pile.zip")
+        hand_ins.collect(tmp_path / "pile.zip", "stragglers")
 
 
 def test_gradescope_reads_a_score_for_every_mark():

@@ -64,7 +64,10 @@ def some_documents(count: int) -> list[ReaderProgress]:
             for _ in range(dice.randrange(12))
         ]  # fmt: skip
         chosen = dice.sample(CHAPTERS, dice.randrange(4))
-        scores = {name: Score(score=dice.randrange(3), at=moment(hours=dice.randrange(3))) for name in chosen}
+        scores = {
+            name: Score(score=score, at=at, solution=f"{score} {at}", seed=score, digests=("a", at))
+            for name, score, at in ((name, dice.randrange(3), moment(hours=dice.randrange(3))) for name in chosen)
+        }
         places = {name: dice.choice(["top", "middle"]) for name in dice.sample(CHAPTERS, dice.randrange(4))}
         one = ReaderProgress(answers=tuple(given), passed=tuple(chosen), places=places, scores=scores)
         found.append(merge(EMPTY, one))
@@ -216,3 +219,20 @@ def test_a_test_asks_each_question_once_before_any_comes_again():
 def test_the_first_answers_are_what_counts():
     given = [answer(right=False, sure=2), answer(at=moment(days=1)), answer(item="b"), answer(item="c", right=False)]
     assert returning.standing(given) == (3, 1, 1)
+
+
+def report(score: int, seed: int = 1) -> dict:
+    marks = [{"name": "right", "points": 100, "earned": score, "observed": "so"}]
+    return {"chapter": "first", "score": score, "seed": seed, "marks": marks}
+
+
+def test_the_best_solution_stays_with_its_score_its_seed_and_its_digests():
+    done = EMPTY.graded(report(40), "a").graded(report(70, 2), "b").graded(report(60), "c")
+    (kept,) = progress.read(done.text()).scores.values()
+    assert (kept.score, kept.solution, kept.seed) == (70, "b", 2)
+    assert kept.digests == (progress.digest("b"), progress.digest(progress.marks(report(70, 2))))
+
+
+def test_of_a_solution_that_is_too_long_the_score_is_kept_alone():
+    (kept,) = EMPTY.graded(report(70), "x" * (progress.LONGEST + 1)).scores.values()
+    assert (kept.score, kept.solution, kept.digests) == (70, "", None)

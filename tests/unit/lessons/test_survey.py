@@ -30,6 +30,10 @@ WITHOUT = {
     "Adaptive Subgradient Methods for Online Learning": "JMLR, which has no DOIs; not on arXiv",
     "RMSProp": "a lecture",
     "On the Importance of Initialization and Momentum": "ICML 2013, which has no DOIs; not on arXiv",
+    "Accelerating Stochastic Gradient Descent using Predictive": "NIPS 2013, whose papers have no DOI; not on arXiv",
+    "High Performance Parallel Stochastic Gradient Descent": "IPDPS 2016; no DOI could be looked up",
+    "Taming the Wild": "NIPS 2015, whose papers have no DOI",
+    "HogWild++": "ICDM 2016; no DOI could be looked up",
 }
 """References of chapters without a link, and why."""
 

@@ -1,0 +1,69 @@
+"""`runs`: the stored runs, the newest first: what each is, when it was made, and where it ended."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from experiments.cli import console, show
+from experiments.cli.comparison import short_names
+from experiments.cli.options import json_option, runs_option
+from experiments.experiment import Experiment
+from experiments.runs import run_files, store
+
+MOST = 20  # runs that are listed where nobody asks for more
+
+
+@click.command("runs", short_help="Stored runs, the newest first.")
+@click.option("--most", type=click.IntRange(1), default=MOST, metavar="INT", help=f"so many of them [default: {MOST}]")
+@runs_option
+@json_option
+def runs_command(most: int, runs: str, as_json: bool) -> None:
+    """List stored runs, the newest first: what was run and when, and the loss at its end.
+
+    The name in front is what compare, replay, export and --from know a run by.
+    """
+    folders = store.recent(runs)
+    shown = folders[:most]
+    names = [folder.name for folder in shown] if as_json else short_names(shown)
+    rows = [_row(name, folder) for name, folder in zip(names, shown, strict=True)]
+    if as_json:
+        click.echo(json.dumps(rows, indent=1))
+        return
+    if not rows:
+        console.note(f"no run is stored in {runs} yet; python -m experiments run makes one.")
+        return
+    click.echo(show.table([_told(row) for row in rows], words=3))
+    console.say()
+    if len(folders) > len(shown):
+        console.note(f"{len(folders) - len(shown):,} more: --most {len(folders)} lists all.")
+    console.note("python -m experiments compare RUN RUN lays some side by side; replay RUN repeats one.")
+
+
+def _row(name: str, folder: Path) -> dict[str, Any]:
+    """Return what is told of a stored run; of one that cannot be read, that it cannot."""
+    when = datetime.fromtimestamp(folder.stat().st_mtime).astimezone().isoformat(timespec="seconds")
+    try:
+        one = run_files.header(folder)
+        e = Experiment.from_json(json.dumps(one.experiment))
+    except (ValueError, OSError):
+        return {"run": name, "status": "unreadable", "when": when, "held_out_loss": None}
+    what = {"algorithm": e.algorithm, "workers": e.workers, "seed": e.seed, "cluster": e.cluster}
+    return {"run": name, **what, "status": one.status, "when": when, "held_out_loss": one.summary.get("held_out_loss")}
+
+
+def _told(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row in words; what is usual is left out: a seed of 0, a simulated cluster, this year, a good end."""
+    what = []
+    if "algorithm" in row:
+        what = [row["algorithm"], f"{row['workers']} worker{'s' * (row['workers'] != 1)}"]
+        what += [f"seed {row['seed']}"] * bool(row["seed"]) + [row["cluster"]] * (row["cluster"] != "simulated")
+    what += [row["status"]] * (row["status"] != "finished")
+    when = datetime.fromisoformat(row["when"])
+    year = "" if when.year == datetime.now().year else f" {when.year}"
+    day = f"{when.day} {when:%b}{year} {when:%H:%M}"
+    return {"run": row["run"], "what": ", ".join(what), "when": day, "held_out_loss": row["held_out_loss"]}

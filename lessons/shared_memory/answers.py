@@ -1,0 +1,54 @@
+"""Answers to the quiz on shared memory: closed forms, and the chapter's own measurements."""
+
+from __future__ import annotations
+
+from lessons.shared_memory import experiments
+
+
+def lock(run, threads: int, held: float) -> float:
+    """Return how many times as fast as one threads are that hold a lock for `held` per cent of a step."""
+    return min(threads, 100 / held)
+
+
+def meet(run, features: int, nonzeros: int) -> float:
+    """Return the percentage of pairs of samples that have a feature in common."""
+    return 100 * (1 - (1 - nonzeros / features) ** nonzeros)
+
+
+def conflict(run, features: int, threads: int) -> float:
+    """Return the percentage of coordinates in conflict, with eight features in a sample."""
+    return 100 * (1 - 1 / (1 + (threads - 1) * 8 / features))
+
+
+def lost(run, threads: int, nanoseconds: int) -> float:
+    """Return the percentage of additions lost with 8 of 1,000 features, 12 ns from load to store, and steps so long."""
+    return 100 * (threads - 1) * 8 / 1000 * 12 / nanoseconds
+
+
+def notice(run, kind: str) -> str:
+    """Return how far sixteen threads are behind one at a small rate, in the range that the chapter measured."""
+    one, many = (experiments.gap(run, kind.partition(":")[0], threads, 0.25) for threads in (1, 16))
+    behind = many / one - 1
+    return "same" if behind < 0.05 else "some" if behind < 1 else "lost"
+
+
+def descent(run, lost: int) -> float:
+    """Return how many times as many samples are needed for the same descent if so many per cent are lost."""
+    return 1 / (1 - lost / 100)
+
+
+def gathered(run, features: int, gathered: int) -> float:
+    """Return the coordinates written for a sample with eight features, if so many are gathered."""
+    return features * (1 - (1 - 8 / features) ** gathered) / gathered
+
+
+def sharing(run, case: str) -> str:
+    """Return what two threads do to each other."""
+    begins = {"load the same": "lost", "write w": "line", "write coordinates": "nothing", "read w": "stale"}
+    return next(key for words, key in begins.items() if case.startswith(words))
+
+
+def which(run, asked: str) -> str:
+    """Return the only one that fits."""
+    fits = {"the weights": "lock", "fewest": "gather", "an objective": "svrg", "as many": "hogwild"}
+    return next(key for begins, key in fits.items() if asked.startswith(begins))

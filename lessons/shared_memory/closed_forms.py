@@ -1,0 +1,56 @@
+"""Closed forms of threads that share a vector: how often their samples meet, what is lost, and when a lock is full.
+
+Of `Samples` with k of d features, feature v is in a sample with probability p_v. A step takes T, in the mean, and its
+time is exponential, so that the others write n times meanwhile with probability (1 - q) q^n, with mean N - 1:
+
+    conflict    1 - 1 / (1 + (N - 1) p)      the chance that n others, each with chance p, have written a coordinate
+    lost        (N - 1) p r / T              two times from load to store, r each, that overlap
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cluster.devices import DEVICES
+from cluster.simulated.memory import LINE, OWNED, TAKEN
+
+NUMBERS = LINE // 4  # float32 numbers in a cache line
+
+
+@dataclass(frozen=True)
+class SparseRows:
+    """Rows of `nonzeros` draws out of `features`, feature v drawn (v + 1)^-skew times as often as the first."""
+
+    features: int
+    nonzeros: int = 8
+    skew: float = 0.0
+
+    @property
+    def present(self) -> np.ndarray:
+        """For each feature, the probability p_v that a row has it: (features,)."""
+        drawn = np.arange(1, self.features + 1) ** -self.skew
+        return 1 - (1 - drawn / drawn.sum()) ** self.nonzeros
+
+    def conflicts(self, threads: int) -> float:
+        """Return the fraction of written coordinates that another thread has written since they were read."""
+        p = self.present
+        return float(p @ (1 - 1 / (1 + (threads - 1) * p)) / p.sum())
+
+    def lost(self, threads: int, step: float) -> float:
+        """Return the fraction of additions that are lost where a step takes `step` seconds."""
+        p = self.present
+        met = float(p @ p / p.sum())
+        lines = np.array([1 - np.prod(1 - part) for part in np.split(p, range(NUMBERS, len(p), NUMBERS))]).sum()
+        window = (TAKEN * lines + OWNED * (p.sum() - lines)) / p.sum()
+        return (threads - 1) * met * window / step
+
+    def written(self, rows: int) -> float:
+        """Return the coordinates that are written for a row if `rows` of them are gathered before a write."""
+        return float((1 - (1 - self.present) ** rows).sum() / rows)
+
+    @property
+    def lock(self) -> float:
+        """Return the seconds of a step in which a lock is held: each coordinate's line is moved three times."""
+        return 3 * LINE * float(self.present.sum()) / DEVICES["laptop"].bandwidth

@@ -1,0 +1,47 @@
+"""What the lab on shared memory has a class run."""
+
+from lessons.figure import value
+from lessons.instructor.assignment import Assignment
+
+WORDS = {"workload": "sparse", "nonzeros": 8, "batch": 32, "network": "ideal", "learning_rate": 0.5, "evaluations": 2}
+LOCK = Assignment(
+    {**WORDS, "algorithm": "hogwild", "rows": 2048, "features": 2000, "epochs": 1},
+    turn={"locked": (True, False), "workers": (1, 4, 16)},
+    note=("samples_per_second",),
+    claims={
+        "with a lock sixteen threads are hardly faster than one": lambda rows: (
+            value(rows, "samples_per_second", locked=True, workers=16)
+            < 1.3 * value(rows, "samples_per_second", locked=True, workers=1)
+        ),
+        "without, over eight times as fast": lambda rows: (
+            value(rows, "samples_per_second", locked=False, workers=16)
+            > 8 * value(rows, "samples_per_second", locked=False, workers=1)
+        ),
+    },
+)
+NOTICE = Assignment(
+    {**WORDS, "algorithm": "hogwild", "rows": 2048, "features": 2000, "epochs": 4, "learning_rate": 2.0},
+    turn={"workers": (1, 4, 16)},
+    note=("staleness_mean", "held_out_loss"),
+    claims={
+        "sixteen threads end within 5 % of one": lambda rows: (
+            rows[-1]["held_out_loss"] < 1.05 * rows[0]["held_out_loss"]
+        ),
+    },
+)
+BOWL = Assignment(
+    {"algorithm": "hogwild", "workload": "quadratic", "dimension": 1000, "condition": 1, "points": 2048, "batch": 16,
+     "epochs": 1, "learning_rate": 5e-4, "network": "ideal", "evaluations": 2},
+    turn={"atomic": (False, True), "workers": (1, 4, 8)},
+    note=("held_out_loss",),
+    claims={
+        "without atomic additions eight threads end over a quarter above one": lambda rows: (
+            value(rows, "held_out_loss", atomic=False, workers=8)
+            > 1.25 * value(rows, "held_out_loss", atomic=False, workers=1)
+        ),
+        "with them, within 5 %": lambda rows: (
+            abs(value(rows, "held_out_loss", atomic=True, workers=8)
+                / value(rows, "held_out_loss", atomic=True, workers=1) - 1) < 0.05
+        ),
+    },
+)  # fmt: skip

@@ -1,0 +1,123 @@
+"""The check of the chapter on shared memory: near misses of its exercise lose the marks that they should lose."""
+
+import re
+
+import pytest
+
+import lessons
+from lessons.grading.grader import grade
+from tests.system.lessons.near_misses import lost, solution
+
+CHAPTER = lessons.chapter("shared_memory")
+TEMPLATE = (CHAPTER.folder / "exercise.py").read_text("utf-8")
+ADDED, KEPT, WRITTEN, LEARNED, FREE = [
+    "each gradient goes into w",
+    "few additions are lost",
+    "few coordinates are written",
+    "the objective is that of one thread",
+    "no time is lost in waiting",
+]
+
+
+def test_the_template_covers_what_others_write_all_over_w_and_learns_too_little():
+    score, marks = lost("shared_memory", TEMPLATE)
+    assert score < 60 and {KEPT, WRITTEN, LEARNED} <= set(marks) and ADDED not in marks
+
+
+def test_adding_to_what_was_read_before_the_gradient_loses_the_additions_of_others():
+    score, marks = lost(
+        "shared_memory",
+        solution(
+            "shared_memory",
+            ("def add(shared, change):", "def add(shared, change, w):"),
+            ("* gathered)", "* gathered, w)"),
+            ("shared.read(v) + change[v]", "w[v] + change[v]"),
+        ),
+    )
+    assert KEPT in marks and ADDED not in marks and WRITTEN not in marks and score < 80
+
+
+def test_writing_after_each_sample_writes_popular_coordinates_again_and_again():
+    score, marks = lost("shared_memory", solution("shared_memory", ("GATHER = 32", "GATHER = 1")))
+    assert marks == [WRITTEN] and score < 90
+
+
+def test_gathering_everything_steps_too_far_and_then_nothing_else_counts():
+    _, marks = lost("shared_memory", solution("shared_memory", ("GATHER = 32", "GATHER = 10**6")))
+    assert marks == [KEPT, WRITTEN, LEARNED, FREE]
+
+
+TURNS = """
+import numpy as np
+
+def thread(comm, task, s):
+    \"\"\"Take turns: a token goes round, and who has it takes a step.\"\"\"
+    shared = comm.shared(task.start())
+    for step in task.steps():
+        if step or comm.rank:
+            comm.recv((comm.rank - 1) % comm.size)
+        w = shared.read()
+        _, g = task.gradient(w)
+        v = np.flatnonzero(g)
+        shared.write(w[v] - s.learning_rate * g[v], v)
+        comm.send(0.0, (comm.rank + 1) % comm.size)
+    if comm.rank == 0:
+        comm.recv(comm.size - 1)
+"""
+
+
+ALONE = """
+import numpy as np
+
+def thread(comm, task, s):
+    \"\"\"Train on a copy of one's own, and add what came of it at the end, number by number.\"\"\"
+    shared = comm.shared(task.start())
+    w = shared.read()
+    change = np.zeros(len(w))
+    for _ in task.steps():
+        _, g = task.gradient(w + change)
+        change -= s.learning_rate * g
+    for v in np.flatnonzero(change):
+        shared.write(shared.read([v]) + change[v], [v])
+"""
+
+
+def test_threads_that_share_nothing_until_the_end_earn_nothing_but_the_sum():
+    score, marks = lost("shared_memory", ALONE)
+    assert marks == [KEPT, WRITTEN, LEARNED, FREE] and score < 25
+
+
+def test_a_token_that_lets_one_thread_step_at_a_time_loses_nothing_but_time():
+    _, marks = lost("shared_memory", TURNS)
+    assert marks == [WRITTEN, FREE]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("gathered += g\n", "gathered += g if step % 2 else 0\n"), "added .* to coordinate .*, expected"),
+        (("_, g = task.gradient(w)", "g = np.zeros(len(w))"), "took the gradients of 0 of its"),
+    ],
+)
+def test_a_thread_that_leaves_gradients_out_earns_nothing(change, said):
+    report = grade(CHAPTER, solution("shared_memory", change), seed=5)
+    assert report.score == 0 and re.search(said, report.marks[0].observed)
+
+
+def test_a_thread_that_does_nothing_earns_nothing():
+    assert grade(CHAPTER, "def thread(comm, task, s):\n    comm.shared(task.start())\n", seed=5).score == 0
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("shared.write(shared.read(v) + change[v], v)", "shared.write(change, v)", "cannot be stored in"),
+        ("shared.write(shared.read(v) + change[v], v)", "shared.add(change[v], v)", "there is no shared.add"),
+        ("shared.read(v) + change[v], v", "shared.read(v[:1]) + change[v[:1]], v[[0] * 2]", "cannot be stored in"),
+        ("w = shared.read()", "w = shared.vector", "no shared.vector in this exercise"),
+        ("w = shared.read()", "w = np.zeros(len(gathered))", "that this thread has never read"),
+    ],
+)
+def test_a_mistake_is_told_in_a_sentence(old, new, said):
+    changes = [(old, new)] + ([("shared.read(v) + change[v]", "change[v]")] if "zeros" in new else [])
+    assert re.search(said, grade(CHAPTER, solution("shared_memory", *changes), seed=5).error)

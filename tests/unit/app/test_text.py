@@ -1,0 +1,13 @@
+"""Text from elsewhere on our pages."""
+
+from app.text import sentence
+
+
+def test_code_in_a_message_is_code_and_all_else_is_as_it_was_written():
+    said = sentence('line 7 is not Python (never closed): `ops.append(f"F{warm *`')
+    assert said == 'Line 7 is not Python (never closed)\\: `ops.append(f"F{warm *`.'
+    assert sentence("a * b and `x`") == r"A \* b and `x`."
+
+
+def test_a_single_backtick_is_no_mark():
+    assert sentence("a ` b [x](y)") == r"A \` b \[x\](y)."
