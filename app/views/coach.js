@@ -46,12 +46,14 @@ class Coach {
     this.data = data;
     const asked = data.asked > this.asked;
     this.asked = data.asked;
-    if (asked) this.acted = false;
+    this.wanted ||= asked;
     if (asked || (data.first && !this.bubble && !this.acted && !kept.get())) this.begin();
   }
 
   begin() {
+    const wanted = this.wanted;
     this.leave();
+    this.wanted = wanted;
     this.step = 0;
     this.until = performance.now() + PATIENCE;
     this.frame = requestAnimationFrame(() => this.follow());
@@ -59,6 +61,7 @@ class Coach {
   }
 
   leave() {
+    this.wanted = false;
     cancelAnimationFrame(this.frame);
     document.removeEventListener("keydown", this.onKey);
     this.bubble?.remove();
@@ -87,7 +90,7 @@ class Coach {
 
   follow() {
     const box = this.part(this.data.steps[this.step].at);
-    if (!this.bubble && (this.acted || (!box && performance.now() > this.until))) return this.leave();
+    if (!this.bubble && ((this.acted && !this.wanted) || (!box && performance.now() > this.until))) return this.leave();
     if (box) {
       if (!this.bubble) this.open();
       this.place(box);

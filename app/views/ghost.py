@@ -128,7 +128,7 @@ def over_seeds(heats: Sequence[tuple[Run, Run]]) -> str:
     if None not in losses[0] + losses[1] and comparable(*(one.experiment for one in heats[0])):
         lower = sum(now < before for before, now in zip(*losses, strict=True))
         was, has = (units.figure("held_out_loss", one.mean, one.std) for one in map(seed_figure, losses))
-        parts.append(f"held-out loss {has} instead of {was}, lower in {lower}")
+        parts.append(f"held-out loss {has} instead of {was}, lower in {lower} of them")
     return f"over {len(heats)} seeds {', '.join(parts)}"
 
 

@@ -54,6 +54,9 @@ OPTIONS = {
 }  # fmt: skip
 """Settings of schedules by name: label, and what it does."""
 CHOICES = {"PA": "few (PA)", "PB": "twice as many (PB)"}
+ALSO = {
+    "policy": "PA and PB are DAPPLE's names: few are enough where links cost nothing, twice as many hide slow ones."
+}
 IGNORED = "Not with a schedule of your own: its lines say how many ranks and micro-batches there are."
 
 FIGURES = (
@@ -63,7 +66,12 @@ FIGURES = (
     ("bubble_of_span", "Bubble, of span", units.percent, "idle share of the longest span of a rank (zero bubble)"),
     ("throughput", "Throughput", figure, "micro-batches per unit of time"),
     ("in_flight", "In flight", figure, "most micro-batches between their F and their B or I on one rank"),
-    ("held", "Activations held", figure, "the same, of those whose activations are there: W needs them, R makes them"),
+    (
+        "held",
+        "Activations held",
+        figure,
+        "the same, of those whose activations are there: kept until W, made again by a repeated forward (R)",
+    ),
     ("copies", "Weights held", figure, "most on one rank: versions that are still read, and stages held twice"),
     ("versions", "Versions alive", figure, "most of one stage: the newest, and those that a backward will still read"),
     ("delay", "Delay", figure, "most updates between what a gradient's forward saw and its own update"),
@@ -74,7 +82,8 @@ FIGURES = (
 INTRODUCTION = (
     "Who does what when, without a model: a row is a rank of a pipeline, a box one micro-batch on its way forward (F) "
     "or backward (B), and a gap is the bubble, in which the rank waits. Choose a schedule, turn what things "
-    "take, and click a gap to see what it waits for."
+    "take, and click a gap to see what it waits for. Answers name a box with its stage: 2B0 is the backward of "
+    "micro-batch 0 on stage 2."
 )
 FIRST = "**A first question.** GPipe does all forwards first, 1F1B goes backward as soon as it can. Does it wait less?"
 MORE_IS_BETTER = ("throughput",)
@@ -87,10 +96,12 @@ def page() -> None:
         plans = _choose()
     chrome.show()
     _title(plans)
-    _introduce()
+    answer = _introduce()
     studies = {slot: done for slot, plan in plans.items() if (done := _studied(plan, slot))}
     if not studies:
         return
+    if len(studies) > 1:
+        answer.markdown(f"**{escaped(answered(*studies.values()))}**")
     until = max(done.summary["makespan"] for done in studies.values())
     for slot, done in studies.items():
         if len(studies) > 1:
@@ -164,6 +175,8 @@ def _options(slot: str, name: str) -> dict:
         else:
             start = option.default if isinstance(option.default, int) else None
             value = st.number_input(label, 1, study.MOST_OPTION, start, 1, placeholder="no limit", **more)
+        if option.name in ALSO:
+            st.markdown(f":small[{ALSO[option.name]}]")
         if value is not None:
             given[option.name] = value
     return given
@@ -211,14 +224,33 @@ def _common(own: bool, alone: bool) -> dict:
     return values
 
 
-def _introduce() -> None:
-    """Say what is seen here, and ask a first question, until two schedules are compared."""
-    st.markdown(INTRODUCTION)
+def _introduce():
+    """Say what is seen here, and ask a first question; return the place for the answer once two are compared."""
     if st.session_state.schedule_b != NOTHING:
-        return
+        return st.container()  # no more words before the pictures of both
+    st.markdown(INTRODUCTION)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(FIRST, width="content")
         st.button("Put 1F1B beside GPipe", key="first-question", on_click=_compare, args=("gpipe", "1f1b"))
+
+
+def answered(one: Study, other: Study) -> str:
+    """Return whether the other schedule waits less than the one, and what it takes and holds, in sentences."""
+    a, b = one.plan.title, other.plan.title
+    (idle, now_idle), (took, takes), (many, now_many) = (
+        (one.summary[name], other.summary[name]) for name in ("bubble_of_total", "makespan", "in_flight")
+    )
+    if units.percent(idle) == units.percent(now_idle):
+        said = [f"{b} waits as much as {a}: ranks are idle for {units.percent(idle)} of the time in both."]
+    else:
+        word = "less" if now_idle < idle else "more"
+        said = [f"{b} waits {word} than {a}: ranks are idle for {units.percent(now_idle)} of the time instead of "
+                f"{units.percent(idle)}."]  # fmt: skip
+    if took != takes:
+        said.append(f"It takes {figure(takes)} instead of {figure(took)}.")
+    if many != now_many:
+        said.append(f"At most {figure(now_many)} micro-batches are in flight on a rank instead of {figure(many)}.")
+    return " ".join(said)
 
 
 def _compare(a: str, b: str) -> None:

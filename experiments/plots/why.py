@@ -6,6 +6,7 @@ waits 517 µs for worker 2, whose gradient takes 5 times as long as usual; witho
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 
@@ -80,11 +81,19 @@ def packed(part: Trace) -> bytes:
     return message(row, cells, {"critical": part.spans["critical"][order].astype("u1")})
 
 
-def message(row: np.ndarray, cells: dict[str, np.ndarray], more: dict[str, np.ndarray] | None = None) -> bytes:
-    """Return CELLS of the spans in these rows packed for a canvas, and `more` columns."""
+def message(
+    row: np.ndarray,
+    cells: dict[str, np.ndarray],
+    more: dict[str, np.ndarray] | None = None,
+    words: Mapping[str, str] = MappingProxyType({}),
+) -> bytes:
+    """Return CELLS of the spans in these rows packed for a canvas, and `more` columns; `words` for some of WORDS."""
     kinds = {"how": "u1", "what": "u2", **dict.fromkeys(("caused", "back", "factor", "without", "bytes"), "f4")}
     columns = {name: column.astype(kinds.get(name, "i4")) for name, column in cells.items()}
-    return pack({"words": WORDS, "how": HOW, "nearly": NEARLY}, {**columns, "row": row.astype("u4"), **(more or {})})
+    return pack(
+        {"words": WORDS | dict(words), "how": HOW, "nearly": NEARLY},
+        {**columns, "row": row.astype("u4"), **(more or {})},
+    )
 
 
 def sentence(part: Trace, row: int, names: Sequence[str], time: Callable[[float], str] = units.seconds) -> str:

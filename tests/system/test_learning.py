@@ -9,7 +9,7 @@ import algorithms
 from algorithms import rates
 from experiments.run import run, workload_of
 from experiments.study.rate_table import LEARNED, MANY, PAIRS, experiment_of, fewest
-from experiments.study.rates import SEEDS
+from experiments.study.rates import SEEDS, end
 
 ENOUGH = 0.7  # of the way from the model before training to the lowest loss that any algorithm of the table reaches
 
@@ -64,6 +64,14 @@ def test_the_fewest_workers_learn_at_their_defaults_under_one_of_the_seeds(pair,
     few = experiment.change(workers=fewest(experiment))
     assert few.settings["learning_rate"] == line_of(pair, name).rate
     learns(few, pair, name)
+
+
+@pytest.mark.parametrize("name", [name for pair, name in CASES if pair == ("digits", "mlp")])
+def test_at_its_best_rate_it_ends_where_its_line_says_and_no_seed_fails(name):
+    line = line_of(("digits", "mlp"), name)
+    best = experiment_of(name, "digits", "mlp").change(learning_rate=line.best)
+    losses = [end(best.change(seed=seed)) for seed in SEEDS]
+    assert sum(losses) / len(losses) == pytest.approx(line.loss, rel=0.25)
 
 
 def learns(experiment, pair, name):

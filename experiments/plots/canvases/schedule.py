@@ -78,6 +78,10 @@ def frame(study: Study, until: float | None = None, together: str = "") -> bytes
     return pack(header, {name: np.frombuffer(part, "u1") for name, part in parts.items()})
 
 
+WORDS = {"network": "for the link from {whom}", "then": ", and then {wait} for the link from there"}
+"""What is said of a link, which in a schedule is one that takes so long, and no network."""
+
+
 def _causes(study: Study, seen: np.ndarray, idle: dict[str, np.ndarray], place: np.ndarray) -> bytes:
     """Return why ranks idle: for the op that the next one needs, or for the link that its result comes over."""
     ops, row = study.ops, np.full(len(study.ops["start"]), -1)
@@ -97,7 +101,7 @@ def _causes(study: Study, seen: np.ndarray, idle: dict[str, np.ndarray], place: 
         "src": none - 1,
         "bytes": none,
     }
-    return why.message(place[len(seen) + slots], cells)
+    return why.message(place[len(seen) + slots], cells, words=WORDS)
 
 
 def describe(study: Study) -> str:

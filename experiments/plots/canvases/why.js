@@ -58,11 +58,19 @@ class Why {
     let whom = names[cause.culprit] ?? "";
     const filled = (words, values) => words.replace(/\{(\w+)\}/g, (_, name) => values[name]);
     if (["slow", "work", "busy"].includes(how) && cause.by !== cause.culprit) whom = filled(this.words.through, { by, whom });
-    const after = cause.without > 0 ? this.words.without : "";
+    const link = this.linkAfter(n);
+    const after = cause.without > 0 ? this.words.without : link >= 0 ? filled(this.words.then, { wait: inTime(spans.columns.duration[link]) }) : "";
     return filled(`${this.words[cause.caused >= this.nearly * wait ? "all" : "part"]} ${this.words[how]}${after}`, {
       whom, what: spans.labels[cause.what], factor: Number(cause.factor.toPrecision(2)),
       wait: this.timeline.endless(n) ? "for ever" : inTime(wait), seconds: inTime(cause.caused), without: inTime(cause.without),
     });
+  }
+
+  // The idle slot after span n in which what it waited for is on its link, where that is told apart; -1 without one.
+  linkAfter(n) {
+    const { start, duration, lane } = this.timeline.spans.columns, next = n + 1, how = (m) => this.how[this.of(m)?.how];
+    if (!this.words.then || how(n) !== "work" || how(next) !== "network" || lane[next] !== lane[n]) return -1;
+    return Math.abs(start[next] - start[n] - duration[n]) < this.timeline.total * 1e-6 ? next : -1;
   }
 
   // What a message carries, from whom: of a span in which one was received.

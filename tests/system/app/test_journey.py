@@ -298,7 +298,7 @@ def test_the_run_before_stays_as_a_ghost_says_the_difference_and_is_raced(tab, a
 
     page.get_by_role("button", name="Race", exact=True).click()
     verdict = page.locator(".st-key-loss .verdict")
-    expect(verdict).to_contain_text("wins: it reaches a held-out loss of")
+    expect(verdict).to_contain_text("is first: it reaches a held-out loss of")
     stage = page.locator(".st-key-race-timeline .stage")
     expect(page.locator(".st-key-race-timeline .status")).to_contain_text("Showing")
     box = stage.bounding_box()
@@ -310,7 +310,7 @@ def test_the_run_before_stays_as_a_ghost_says_the_difference_and_is_raced(tab, a
     )
     assert seconds > 0 and {name.split(", ")[1] for name in dots} == {"4 workers", "8 workers"}
     stage.press("Escape")
-    expect(verdict).to_contain_text("wins")
+    expect(verdict).to_contain_text("is first")
 
     again = tab(page.url)
     expect(again.locator(".st-key-loss .verdict")).to_have_text(verdict.inner_text())

@@ -93,6 +93,20 @@ def test_a_newcomer_is_told_what_is_seen_and_has_a_first_question_answered(page)
     assert not any("A first question" in one.value for one in opened.markdown)
     assert figure(opened, "Bubble, of total", 2) == "the same"
     assert "better" in figure(opened, "In flight", 2)
+    told = " ".join(one.value for one in opened.markdown).replace("\\:", ":")
+    assert "1F1B waits as much as GPipe: ranks are idle for 27.3 % of the time in both." in told
+    assert "At most 4 micro-batches are in flight on a rank instead of 8." in told
+
+
+def test_of_two_schedules_it_is_said_in_a_sentence_which_waits_less(page):
+    told = " ".join(one.value for one in page(schedule_a="1f1b", schedule_b="zb_h1").markdown).replace("\\:", ":")
+    assert "ZB-H1 waits less than 1F1B: ranks are idle for 11.1 % of the time instead of 27.3 %." in told
+    assert "It takes 27 instead of 33." in told
+
+
+def test_names_in_answers_and_policies_are_explained_at_sight(page):
+    told = " ".join(one.value for one in page().markdown)
+    assert "2B0 is the backward of micro-batch 0 on stage 2" in told and "PA and PB are DAPPLE's names" in told
 
 
 def test_each_schedule_has_its_own_settings(page):

@@ -175,6 +175,17 @@ def test_the_legend_has_the_pattern_that_a_bar_has(drawn, made):
     assert compute.evaluate("one => getComputedStyle(one).backgroundImage") == "none"
 
 
+def test_an_idle_slot_that_ends_with_a_link_names_the_link_and_what_it_takes(drawn):
+    page = drawn("timeline", schedule.frame(schedules.study(Plan.of(schedule="1f1b", latency=1.0))))
+    page.locator(".stage").press("w")
+    said = re.compile(r"waits \d+ for rank \d, which is at work on \dB\d, and then 1 for the link from there\.")
+    expect(page.locator(".why")).to_contain_text(said)
+    page = drawn("timeline", schedule.frame(schedules.study(Plan.of(schedule="1f1b"))))
+    page.locator(".stage").press("w")
+    expect(page.locator(".why")).to_contain_text("which is at work on")
+    expect(page.locator(".why")).not_to_contain_text("link")
+
+
 def test_a_rank_is_chosen_and_its_spans_are_told_by_keys(drawn):
     page = drawn("timeline", schedule.frame(schedules.study(Plan.of(schedule="gpipe", ranks=2, chunks=2))))
     stage, status = page.locator(".stage"), page.locator(".status")
