@@ -21,6 +21,7 @@ CHAPTERS: tuple[str, ...] = (
     "shared_memory",
     "model_parallel",
     "pipelines",
+    "pipelined_backprop",
     "pipedream",
     "decoupled",
     "choosing",

@@ -28,6 +28,8 @@ TITLES = {
     "ddg": "DDG", "greedy": "Greedy learning", **schedules.TITLES,
 }  # fmt: skip
 """What a sentence calls algorithms and schedules of the texts; others have their own name."""
+WHOLE = {"pipedream", "systolic", "pipemare"}
+"""Schedules that never empty and update after each pass back: what goes through them is not cut."""
 CLOUDS = {"none": "", "hpc": " on a quiet cluster", "cloud": " in the cloud", "noisy cloud": " in the noisy cloud"}
 
 
@@ -40,7 +42,8 @@ class Schedule(NamedTuple):
     def caption(self) -> str:
         """What is drawn, in a sentence without its full stop."""
         plan = self.plan
-        size = "one micro-batch" if plan.chunks == 1 else f"{plan.chunks} micro-batches"
+        piece = "mini-batch" if plan.schedule in WHOLE else "micro-batch"
+        size = f"one {piece}" if plan.chunks == 1 else f"{plan.chunks} {piece}es"
         return f"{_title(plan.schedule)}: {size} on {plan.ranks} ranks"
 
     @property

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import pi, sin
-
 from algorithms.pipelined import pipedream
 from lessons.pipedream.experiments import EXACT, NONE, STASH, TIMED, VERTICAL, loss_after, to_a_loss
 from lessons.pipedream.gradients import PLACES, distance
@@ -60,11 +58,6 @@ def first(run, rates: str) -> str:
         tried = {key: (method, (0.002,)) for key, (method, _) in tried.items()}
     seconds = {key: min(to_a_loss(run, TIMED[m], rate)[1] for rate in some) for key, (m, some) in tried.items()}
     return min(seconds, key=seconds.get)
-
-
-def stable(run, delay: int) -> float:
-    """Return the largest learning rate at which SGD with this delay, in updates, converges on w^2/2."""
-    return 2 * sin(pi / (4 * delay + 2))
 
 
 def period(run, seconds: str) -> float:

@@ -8,7 +8,6 @@ from cluster.devices import parse_device
 from experiments.measure.profile import priced
 from lessons.figure import Look, column, figure, value
 from lessons.pipedream.gradients import PLACES, distance
-from theory.balance import striped
 from theory.partition_pipedream import partition
 from tracing import COMPUTE, HELD, UPDATE
 from workloads import digits
@@ -238,102 +237,6 @@ def _trained(rows, net, weights, quantity="loss"):
     return value(rows, quantity, net=net, weights=weights)
 
 
-@figure(
-    "How large may a step be, if it is late?",
-    source="Yang et al., 2021 (PipeMare), lemma 1; with momentum by trying",
-    claims={
-        "without momentum less than 2 sin(pi / (4 t + 2)) on curvature 1, for every delay t": lambda rows: all(
-            abs(row["largest rate"] / row["theory"] - 1) < 0.01 for row in rows if row["momentum"] == 0
-        ),
-        "that rate falls as one over the delay": lambda rows: 1.9 < _rate(rows, 0, 10) / _rate(rows, 0, 20) < 2.1,
-        "without delay, momentum tolerates larger steps": lambda rows: _rate(rows, 0.9, 0) > _rate(rows, 0, 0),
-        "with delay, only far smaller ones: a tenth already at five updates": lambda rows: (
-            _rate(rows, 0.9, 5) < _rate(rows, 0, 5) / 10
-        ),
-    },
-    look=Look("delay", ("largest rate",), slider="momentum", theory=("theory",), log="y"),
-)
-def stability(run):
-    """A bowl without noise and gradients of a fixed age: the largest of 200 rates that does not diverge.
-
-    In a pipeline the delay is S-1-s on stage s for PipeDream, 2(S-1-s) for the pipelines of 1993 and 2012, and
-    2(S-1-s) + 1 for PipeMare. Rate r on curvature h is rate r h on curvature 1, so one bowl with 200 curvatures tries
-    all rates at once.
-    """
-    rows = []
-    for momentum in (0.0, 0.5, 0.9):
-        for delay in (0, 1, 2, 3, 5, 10, 20):
-            highest = 4.2 if not delay else 2.2 / delay
-            lowest = highest / (3 if momentum == 0 else 100 if momentum < 0.9 else 600)
-            bowl = {"workload": "quadratic", "dimension": 200, "condition": highest / lowest, "points": 64, "batch": 1}
-            done = run(
-                algorithm="delayed", workers=1, delay=delay, update="momentum" if momentum else "sgd",
-                momentum=momentum, learning_rate=highest, steps=1500, **EXACT, **bowl,
-            )  # fmt: skip
-            grown = int((~(np.abs(done.parameters) < 1)).sum())
-            rate = highest * (lowest / highest) ** (grown / 200)
-            theory = 2 * np.sin(np.pi / (4 * delay + 2))
-            rows.append({"momentum": momentum, "delay": delay, "largest rate": rate, "theory": float(theory)})
-    return rows
-
-
-def _rate(rows, momentum, delay):
-    return value(rows, "largest rate", momentum=momentum, delay=delay)
-
-
-@figure(
-    "What do PipeMare's repairs repair?",
-    source="Yang et al., 2021 (PipeMare), techniques T1 and T2; a rate that stays small is ours",
-    claims={
-        "at a small rate there is nothing to repair, and small steps (T1) only make it slower": lambda rows: (
-            _repaired(rows, 0.02, "T1") > 1.1 * _repaired(rows, 0.02, "none")
-            and _repaired(rows, 0.02, "T1 for good") > 1.5 * _repaired(rows, 0.02, "none")
-        ),
-        "at a large one, without repairs, training diverges, or ends far above stashed weights": lambda rows: (
-            _repaired(rows, 0.6, "none") > 3 * _repaired(rows, 0.6, "stash instead")
-        ),
-        "going back on corrected weights (T2) it does not diverge, but ends far above them, too": lambda rows: (
-            2 * _repaired(rows, 0.6, "stash instead") < _repaired(rows, 0.6, "T2") < float("inf")
-        ),
-        "in between, a rate that stays divided by the delay learns more than an undivided one": lambda rows: (
-            _repaired(rows, 0.2, "T1 for good") < _repaired(rows, 0.2, "none")
-        ),
-        "and one that comes back in full (T1) less": lambda rows: (
-            _repaired(rows, 0.2, "T1") > _repaired(rows, 0.2, "none")
-        ),
-        "weights that are stashed need no repair: they learn at any of these rates": lambda rows: (
-            _repaired(rows, 0.02, "stash instead") < 1.1 * _repaired(rows, 0.02, "none")
-            and max(_repaired(rows, rate, "stash instead") for rate in (0.2, 0.6)) < GUESSING / 4
-        ),
-    },
-    look=Look("rate", ("loss",), "repair", log="xy", title="loss of the last 60 mini-batches"),
-)
-def repairs(run):
-    """Digits, 8 layers in 4 stages, 300 mini-batches, without momentum; the stages are 7, 5, 3 and 1 updates behind.
-
-    T1 divides a stage's rate by its delay at first, and has it back in full after 150 updates; for good: it never has.
-    Where a point is missing, training diverged. The paper's stages are single layers of far deeper networks, trained
-    for many epochs: take what helps and what hurts from here, not how much.
-    """
-    repairs = {
-        "none": PIPEMARE,
-        "T1": PIPEMARE | {"rescale": 150},
-        "T1 for good": PIPEMARE | {"rescale": 10_000_000},
-        "T2": PIPEMARE | {"correct": True},
-        "stash instead": STASH,
-    }
-    rows = []
-    for rate in (0.02, 0.2, 0.6):
-        for repair, how in repairs.items():
-            where = DEEP | {"depth": 6, "momentum": 0.0, "learning_rate": rate, "steps": 300}
-            rows.append({"rate": rate, "repair": repair, "loss": tail(run(**how, workers=4, **where))})
-    return rows
-
-
-def _repaired(rows, rate, repair):
-    return value(rows, "loss", rate=rate, repair=repair)
-
-
 KEPT = [HELD.index("parameters"), HELD.index("activations")]
 HOLDS = {
     "GPipe": SYNCHRONOUS | {"chunks": 8, "batch": 64},
@@ -545,39 +448,4 @@ def replicas(run):
             row[name] = run(workers=3, **how, **net).summary["samples_per_second"] / alone
         plan = partition(profile, [(3, bandwidth)])
         rows.append({**row, "plan": plan.name, "planned": plan.speed_up})
-    return rows
-
-
-@figure(
-    "What if the last layer alone is as much work as all the others?",
-    source="Chen et al., 2012, who striped it; the sizes are ours",
-    claims={
-        "whole, it is the slowest stage, and a fourth machine is for nothing": lambda rows: (
-            value(rows, "speed-up", machines=8, top="whole") < 1.05 * value(rows, "speed-up", machines=3, top="whole")
-        ),
-        "striped, four machines are worth more than three": lambda rows: (
-            value(rows, "speed-up", machines=4, top="striped") > 3
-        ),
-        "of two machines it makes no difference": lambda rows: (
-            abs(
-                value(rows, "speed-up", machines=2, top="striped") / value(rows, "speed-up", machines=2, top="whole")
-                - 1
-            )
-            < 0.1
-        ),
-    },
-    look=Look("machines", ("speed-up",), "top", theory=("ideal",), title="times as fast as one machine"),
-)
-def stripes(run):
-    """Seven layers of 2,000 neurons and 10,000 classes, as large speech models had them, in a full pipeline.
-
-    The work of a layer is the number of its weights. Striped: the classes are dealt to half of the machines, rounded
-    up, each with stages of its own.
-    """
-    work = [500 * 2000, *[2000 * 2000] * 6, 2000 * 10_000]
-    rows = []
-    for machines in (1, 2, 3, 4, 6, 8):
-        for top, stripes in (("whole", 1), ("striped", (machines + 1) // 2)):
-            speed_up = striped(work, machines, stripes)
-            rows.append({"machines": machines, "top": top, "speed-up": speed_up, "ideal": machines})
     return rows

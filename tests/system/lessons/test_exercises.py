@@ -63,6 +63,7 @@ CALLED = {
     "(w, g, memory)": "task = One(w, g); return (printed(None, task, Settings()), task.shipped, [])",
     "(stage, stages, chunks)": "return [op for op in printed(stage, stages, chunks) if op[0] != 'U']",
     "(model, cluster)": "return printed(model, cluster)",
+    "(w, xs, rate, hops, stash, divided)": "printed(0, len(w), len(xs)); return w",  # the order trains nothing
 }
 
 

@@ -1,0 +1,69 @@
+"""Answers to the quiz on pipelined back-propagation: counted along schedules, closed forms, and small runs."""
+
+from __future__ import annotations
+
+from math import pi, sin
+
+from algorithms.pipelined import petrowski, pipemare
+from lessons.pipelined_backprop import experiments
+from theory import staleness
+from theory.balance import striped as speed_up
+
+AT_BEST = {1: 0.0256, 2: 0.0128, 8: 0.0032}  # stages -> rate; the figure `deeper` tries others
+
+
+def late(run, stages: int, stage: int) -> float:
+    """Return the updates of a stage between the forward of a mini-batch and its own update."""
+    return _delay(petrowski, stages, stage)
+
+
+def kept(run, stages: int, stage: int) -> float:
+    """Return the most mini-batches that have gone forward on a stage and not yet back."""
+    held, most = 0, 0
+    for op in petrowski.schedule(stage, stages, 4 * stages):
+        held += {"F": 1, "B": -1}.get(op.kind, 0)
+        most = max(most, held)
+    return most
+
+
+def deeper(run, stages: int, rates: str) -> str:
+    """Return how the loss of so many stages ends, compared with that of one."""
+    small = rates.startswith("Both")
+    one, many = (
+        experiments.loss_after(run, experiments.NEVER, n, 0.0016 if small else AT_BEST[n]) for n in (1, stages)
+    )
+    ratio = many / one
+    return "lower" if ratio < 0.95 else "alike" if ratio < 1.05 else "higher" if ratio < 4 else "far"
+
+
+def edge(run, stages: int) -> float:
+    """Return how many times as large a rate a fresh gradient bears as one as late as the first stage's."""
+    return 1 / sin(pi / (4 * 2 * (stages - 1) + 2))
+
+
+def follows(run, order: str) -> str:
+    """Return of which loss the update of one mini-batch is the gradient."""
+    ways = {"Each mini-batch": {"hops": 0}, "Nobody waits:": {}, "Nobody waits,": {"stash": True}}
+    how = next(how for begins, how in ways.items() if order.startswith(begins))
+    met, newest, between = experiments.distances(run, 4, 10, **how)
+    return "newest" if newest < 1e-6 else "met" if met < 1e-6 else "between" if between < 1e-6 else "nothing"
+
+
+def divided(run, stages: int, stage: int) -> float:
+    """Return how many times as large the rate of the last stage is at first."""
+    return _delay(pipemare, stages, stage) / _delay(pipemare, stages, stages - 1)
+
+
+def striped(run, machines: int, units: int, top: str) -> float:
+    """Return the speed-up over one machine."""
+    return speed_up([1] * 8 + [units], machines, machines // 2 if "stripes" in top else 1)
+
+
+def which(run, asked: str) -> str:
+    """Return the only method that fits."""
+    fits = {"the last": "own", "errors half": "half", "both passes": "guess", "one rate": "plain"}
+    return next(key for begins, key in fits.items() if asked.startswith(begins))
+
+
+def _delay(pipeline, stages: int, stage: int) -> int:
+    return staleness.count(pipeline.schedule(stage, stages, 4 * stages))[stage].delay[-1]
