@@ -120,7 +120,8 @@ def awaited(experiment: Experiment, under_way: UnderWay) -> None:
         under_way.head()
     st.container()  # for its remarks
     told = [name for name in ABOVE if name != "staleness_mean" or experiment.method.deterministic is not True]
-    grid = _grid(len(told), False)
+    with st.container():  # where a run's are: they take the place of these one by one
+        grid = _grid(len(told), False)
     for name in told:
         grid.container(gap="xxsmall").metric(_label(name, experiment), "–", help=FIGURES[name][2])
     st.container()

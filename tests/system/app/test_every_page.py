@@ -67,7 +67,8 @@ COVERED = """() => {
   return a.left < b.right - 6 && b.left + 6 < a.right && a.top < b.bottom - 6 && b.top + 6 < a.bottom;
 }"""
 CUT = """(all) => all.flatMap((one) => [one, ...one.querySelectorAll("*")])
-  .filter((one) => one.clientWidth && one.scrollWidth > one.clientWidth + 1).map((one) => one.textContent)"""
+  .filter((one) => one.innerText?.trim() && one.clientWidth && one.scrollWidth > one.clientWidth + 1)
+  .map((one) => one.innerText)"""
 ZOOMED = {"width": 640, "height": 400}  # px of a page that has 1280 by 800 at 200 %
 NARROW = {"width": 320, "height": 256}  # and at 400 %
 
