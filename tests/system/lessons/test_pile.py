@@ -97,7 +97,7 @@ def test_a_pile_goes_on_where_it_stopped_and_grades_what_has_changed(tmp_path, q
     assert quick[4:] == ["ann", "bob", "cyd"]
 
 
-def of_my_work(path, solution, earned, chapter="stragglers", **changed):
+def of_my_work(path, solution, earned, /, chapter="stragglers", **changed):
     """Write the file that My work gives out after this solution was graded, or one that was changed afterwards."""
     marks = [{"name": "right", "points": 4, "earned": 4, "observed": "so"}]
     report = {"chapter": chapter, "score": earned, "seed": 5, "marks": marks}
