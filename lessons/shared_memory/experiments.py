@@ -215,12 +215,14 @@ def gap(run, kind, threads, rate, atomic=False):
         "the descent equals the fraction of additions that is not lost, within 5 %": lambda rows: all(
             abs(row["descent"] / row["not lost"] - 1) < 0.05 for row in rows
         ),
-        "atomic additions lose nothing": lambda rows: all(row["not lost"] == 1 for row in rows if row["atomic"]),
+        "atomic additions lose nothing": lambda rows: all(
+            row["not lost"] == 1 for row in rows if row["additions"] == "atomic"
+        ),
         "without them, the more threads, the more is lost": lambda rows: (
-            np.diff(column(rows, "not lost", atomic=False)) < 0
+            np.diff(column(rows, "not lost", additions="plain")) < 0
         ).all(),
     },
-    look=Look("threads", ("descent",), "atomic", theory=("not lost",), title="descent, relative to one thread"),
+    look=Look("threads", ("descent",), "additions", theory=("not lost",), title="descent, relative to one thread"),
 )
 def lost_additions(run):
     """A round bowl in a thousand dimensions, where every write covers the whole vector; a rate so small that stale
@@ -234,16 +236,16 @@ def lost_additions(run):
     """
     bowl = {"workload": "quadratic", "dimension": 1000, "condition": 1, "points": 512, "precision": "float64"}
     rows = []
-    for atomic in (False, True):
+    for additions in ("plain", "atomic"):
         for threads in (1, 2, 4, 8):
             done = run(
                 algorithm="hogwild", workers=threads, batch=16, epochs=1, steps=None, learning_rate=1e-4,
-                atomic=atomic, evaluations=2, **bowl,
+                atomic=additions == "atomic", evaluations=2, **bowl,
             )  # fmt: skip
             loss, samples = done.evaluations["loss"], 512 // (16 * threads) * 16 * threads
             descent = float(np.log(loss[0] / loss[-1]) / 2 / -np.log(1 - 1e-4) / samples)
             kept = 1 - shares(done)["lost"]
-            rows.append({"atomic": atomic, "threads": threads, "descent": descent, "not lost": kept})
+            rows.append({"additions": additions, "threads": threads, "descent": descent, "not lost": kept})
     return rows
 
 
