@@ -57,8 +57,8 @@ def test_a_chapter_begins_at_its_top_from_the_contents_the_chapter_before_and_by
     assert page.locator(MAIN).evaluate("main => { main.scrollTo(0, 200); return main.scrollTop; }") == 200
     entry.click()
     at_the_top_of(page, "Sandblaster")
-    page.locator(".st-key-ways").get_by_role("button", name=f"{place + 1}. Shared memory").click()
-    at_the_top_of(page, "Shared memory")
+    page.locator(".st-key-ways").get_by_role("button", name=f"{place + 1}. Hogwild").click()
+    at_the_top_of(page, "Hogwild")
     page.locator(".st-key-ways").scroll_into_view_if_needed()
     page.go_back()
     at_the_top_of(page, "Sandblaster")
