@@ -13,6 +13,7 @@ from experiments.cli import main as command_line
 from experiments.experiment import Experiment
 from experiments.run import run
 from tests import fabricated
+from tests.chromium import browser  # noqa: F401  (a fixture)
 
 processes.PRELOADED += ["torch.distributed", "pytest", "experiments.run", "tests.training"]
 

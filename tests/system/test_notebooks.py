@@ -1,19 +1,18 @@
 """The example notebooks run from their first cell to their last, in a kernel, and their pictures draw in a browser."""
 
 import re
-import shutil
 from pathlib import Path
 
 import pytest
 
 import experiments
 from experiments.experiment import Experiment
+from tests.chromium import CHROMIUM
 
 nbclient = pytest.importorskip("nbclient")
 nbformat = pytest.importorskip("nbformat")
 
 FOLDER = Path(__file__).resolve().parents[2] / "notebooks"
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 AT_ONCE = """
 from experiments.cli import progress_bar
 progress_bar.PATIENCE = progress_bar.OFTEN = 0"""
@@ -75,28 +74,23 @@ def test_a_notebook_shows_summaries_tables_pictures_and_progress(executed):
 
 @pytest.mark.browser
 @pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine")
-def test_the_pictures_of_a_notebook_draw_in_a_browser_at_their_full_height(executed, tmp_path):
+def test_the_pictures_of_a_notebook_draw_in_a_browser_at_their_full_height(executed, browser, tmp_path):
     sync_api = pytest.importorskip("playwright.sync_api")
     frames = [text for text in outputs(executed[1], "text/html") if text.startswith("<iframe")]
     (tmp_path / "outputs.html").write_text("<!doctype html><meta charset=utf-8>" + "".join(frames), "utf-8")
-    with sync_api.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        page, complaints = browser.new_context(offline=True).new_page(), []
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.goto((tmp_path / "outputs.html").as_uri())
-        inside = page.frame_locator("iframe").first
-        sync_api.expect(inside.locator("[aria-label^='Timeline of']").first).to_be_visible(timeout=120_000)
-        for name in ("loss", "timeline-0"):
-            page.wait_for_function(DRAWN, arg=f"#canvas-{name}", timeout=120_000)
-        page.wait_for_function(
-            "() => !document.querySelector('iframe').style.height.startsWith('760')", timeout=120_000
-        )
-        page.wait_for_function(
-            "() => { const f = document.querySelector('iframe');"
-            " return f.clientHeight >= f.contentDocument.body.getBoundingClientRect().height }",
-            timeout=120_000,
-        )
-        browser.close()
+    page, complaints = browser.new_context(offline=True).new_page(), []
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.goto((tmp_path / "outputs.html").as_uri())
+    inside = page.frame_locator("iframe").first
+    sync_api.expect(inside.locator("[aria-label^='Timeline of']").first).to_be_visible(timeout=120_000)
+    for name in ("loss", "timeline-0"):
+        page.wait_for_function(DRAWN, arg=f"#canvas-{name}", timeout=120_000)
+    page.wait_for_function("() => !document.querySelector('iframe').style.height.startsWith('760')", timeout=120_000)
+    page.wait_for_function(
+        "() => { const f = document.querySelector('iframe');"
+        " return f.clientHeight >= f.contentDocument.body.getBoundingClientRect().height }",
+        timeout=120_000,
+    )
     assert not complaints
 
 

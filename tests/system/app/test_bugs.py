@@ -5,21 +5,17 @@ import re
 import pytest
 
 from lessons.bugs.mutant import find, mechanisms, mutants
-from tests.system.app.test_journey import CHROMIUM, SWITCHES, expect, playwright, served
+from tests.chromium import NEEDED
+from tests.system.app.test_journey import expect, served
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.timeout(1200),
-    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine"),
-]
+pytestmark = [*NEEDED, pytest.mark.timeout(1200)]
 
 
-def test_a_student_names_the_mechanism_then_the_line_and_both_stay(tmp_path):
+def test_a_student_names_the_mechanism_then_the_line_and_both_stay(browser, tmp_path):
     easgd, all_points = find("easgd"), 2 * len(mutants())
     right, wrong = (mechanisms()[key].says for key in (easgd.mechanism, easgd.distractors[0]))
-    with served(tmp_path) as address, playwright.sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=SWITCHES)
-        page = chromium.new_page(viewport={"width": 1366, "height": 900})
+    with served(tmp_path) as address:
+        page = browser.new_page(viewport={"width": 1366, "height": 900})
         page.goto(f"{address}/textbook?chapter=averaging&part=bugs&bug=easgd")
         box = page.locator(".st-key-bug-easgd")
         expect(page.get_by_role("cell", name="2.35", exact=True)).to_be_visible(timeout=60_000)
@@ -40,4 +36,3 @@ def test_a_student_names_the_mechanism_then_the_line_and_both_stay(tmp_path):
         expect(box.get_by_text(re.compile("You said line"))).to_be_visible()
         page.set_viewport_size({"width": 390, "height": 844})
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
-        chromium.close()

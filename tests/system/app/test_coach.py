@@ -1,15 +1,12 @@
 """The tour on a page of its own, without a server: when it comes, and when it stays away."""
 
-import shutil
 from pathlib import Path
 
 import pytest
 
 from app.views import coach
+from tests.chromium import NEEDED
 
-playwright = pytest.importorskip("playwright.sync_api")
-
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 LANES = """() => {
   const lanes = document.createElement("div");
   lanes.className = "st-key-timeline";
@@ -17,19 +14,7 @@ LANES = """() => {
   document.body.append(lanes);
 }"""
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.timeout(300),
-    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine"),
-]
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        yield browser
-        browser.close()
+pytestmark = [*NEEDED, pytest.mark.timeout(300)]
 
 
 def toured(browser, acts: bool, asked: int = 0) -> bool:

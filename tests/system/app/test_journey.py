@@ -4,7 +4,6 @@ import contextlib
 import itertools
 import os
 import re
-import shutil
 import socket
 import subprocess
 import sys
@@ -20,22 +19,17 @@ from experiments.experiment import Experiment
 from experiments.measure import this_machine
 from experiments.measure.this_machine import Fit
 from experiments.runs import store
+from tests.chromium import CHROMIUM, NEEDED, SWITCHES
 
 playwright = pytest.importorskip("playwright.sync_api")
 expect = playwright.expect
 expect.set_options(timeout=240_000)  # ms, for what takes one or two seconds: the machine may be slow and busy
 
 ROOT = Path(__file__).resolve().parents[3]
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-SWITCHES = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"]
 AS_MODULE = [sys.executable, "-m", "streamlit"]
 AS_PROGRAM = [str(Path(sys.executable).with_name("streamlit"))]
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.timeout(1200),
-    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine"),
-]
+pytestmark = [*NEEDED, pytest.mark.timeout(1200)]
 
 
 @contextlib.contextmanager

@@ -4,20 +4,16 @@ import re
 
 import pytest
 
-from tests.system.app.test_journey import CHROMIUM, SWITCHES, expect, playwright, served
+from tests.chromium import NEEDED
+from tests.system.app.test_journey import expect, served
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.timeout(1200),
-    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine"),
-]
+pytestmark = [*NEEDED, pytest.mark.timeout(1200)]
 
 
-def test_a_reader_steps_through_a_block_by_keyboard_and_sees_where_a_warp_diverges(tmp_path):
-    with served(tmp_path) as address, playwright.sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=SWITCHES)
+def test_a_reader_steps_through_a_block_by_keyboard_and_sees_where_a_warp_diverges(browser, tmp_path):
+    with served(tmp_path) as address:
         for scheme, width in (("dark", 1366), ("light", 390)):
-            page = chromium.new_page(color_scheme=scheme, viewport={"width": width, "height": 800})
+            page = browser.new_page(color_scheme=scheme, viewport={"width": width, "height": 800})
             page.goto(f"{address}/kernels?kernel=norms")
             expect(page.locator(".watched-said")).to_contain_text("Warps 0…7: 32 threads read edges[0]")
             page.get_by_role("slider", name="Moment").focus()
@@ -32,4 +28,3 @@ def test_a_reader_steps_through_a_block_by_keyboard_and_sees_where_a_warp_diverg
             assert last["x"] + last["width"] <= width  # all 32 threads are on the page
             assert page.evaluate("document.documentElement.scrollWidth") <= width
             page.close()
-        chromium.close()

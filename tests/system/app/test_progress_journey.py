@@ -8,12 +8,9 @@ import pytest
 
 from lessons import progress, returning
 from tests.system.app.test_journey import (  # noqa: F401  (address and runs are fixtures)
-    CHROMIUM,
     ROOT,
-    SWITCHES,
     address,
     expect,
-    playwright,
     pytestmark,
     runs,
 )
@@ -25,14 +22,6 @@ SLOWLY = """() => {
     WebSocket.prototype.send = function (...what) { setTimeout(() => send.apply(this, what), 2000); };
 }"""  # what this tab tells the server arrives late
 PRIVATE = "Storage.prototype.setItem = () => { throw new DOMException('full', 'QuotaExceededError'); };"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=SWITCHES)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

@@ -5,27 +5,16 @@ import re
 import pytest
 
 from lessons import survey
-from tests.system.app.test_journey import CHROMIUM, SWITCHES, expect, playwright, served
+from tests.chromium import NEEDED
+from tests.system.app.test_journey import expect, served
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.timeout(1200),
-    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine"),
-]
+pytestmark = [*NEEDED, pytest.mark.timeout(1200)]
 
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
     with served(tmp_path_factory.mktemp("runs")) as address:
         yield f"{address}/survey"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with playwright.sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=SWITCHES)
-        yield chromium
-        chromium.close()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -3,7 +3,6 @@
 import base64
 import math
 import re
-import shutil
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from dataclasses import replace
@@ -24,12 +23,12 @@ from experiments.plots.report import report
 from experiments.run import run
 from experiments.study import schedules
 from experiments.study.schedules import Plan
+from tests.chromium import NEEDED
 
 playwright = pytest.importorskip("playwright.sync_api")
 expect = playwright.expect
 expect.set_options(timeout=120_000)  # ms, for what takes one or two seconds: the machine may be slow and busy
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 PAGE = """<!doctype html>
 <meta charset="utf-8">
 <style>:root { --st-text-color: rgb(1, 2, 3) } .stage { display: none }</style>
@@ -37,19 +36,7 @@ PAGE = """<!doctype html>
 <script>CANVASES</script>
 <script>lockstep.KIND(document.getElementById("here"), lockstep.bytes("FRAME"));</script>"""
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.timeout(600),
-    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine"),
-]
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        yield browser
-        browser.close()
+pytestmark = [*NEEDED, pytest.mark.timeout(600)]
 
 
 @pytest.fixture

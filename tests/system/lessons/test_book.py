@@ -17,17 +17,13 @@ from lessons.book import chapter as chapters
 from lessons.book import paper
 from lessons.book.site import MORE
 from tests import wcag
+from tests.chromium import NEEDED
 
-CHROMIUM = next(filter(None, map(shutil.which, paper.BROWSERS)), None)
 LARGEST = 15_000_000  # bytes of the whole book
 FORMULA = re.compile(r"\$\$(.+?)\$\$|\$([^$]+?)\$", re.S)
 CODE = re.compile(r"```.*?```|`[^`]*`", re.S)
 DRAWN = """plot => [...plot.shadowRoot.querySelectorAll("canvas")].some(
     (c) => c.getContext("2d").getImageData(0, 0, c.width, c.height).data.some((value) => value))"""
-browser = [
-    pytest.mark.browser,
-    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine"),
-]
 
 
 class Page(HTMLParser):
@@ -62,21 +58,11 @@ def pages(site):
     return {path.name: Page(path.read_text("utf-8")) for path in site.glob("*.html")}
 
 
-@pytest.fixture(scope="module")
-def chromium():
-    sync_api = pytest.importorskip("playwright.sync_api")
-    sync_api.expect.set_options(timeout=60_000)
-    with sync_api.sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        yield chromium
-        chromium.close()
-
-
 @pytest.fixture
-def tab(site, chromium):
+def tab(site, browser):
     """tab() opens a page of the book in a window without a network; what it asks of one, or complains of, fails."""
     complaints = []
-    window = chromium.new_context(offline=True, reduced_motion="reduce", viewport={"width": 1280, "height": 900})
+    window = browser.new_context(offline=True, reduced_motion="reduce", viewport={"width": 1280, "height": 900})
 
     def opened(name: str):
         page = window.new_page()
@@ -189,7 +175,7 @@ def test_without_a_browser_printing_says_what_is_missing(site, tmp_path, monkeyp
 
 
 class TestInABrowser:
-    pytestmark = browser
+    pytestmark = NEEDED
 
     def test_the_text_goes_on_behind_a_prediction_and_an_answer_survives_a_reload(self, tab):
         page = tab("stragglers.html")
