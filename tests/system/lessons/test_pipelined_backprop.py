@@ -12,11 +12,11 @@ from experiments.run import run
 from lessons.grading.grader import grade
 from lessons.pipelined_backprop.check import Chain, weights
 from lessons.pipelined_backprop.slots import updates
-from tests.system.lessons.near_misses import lost, solution
+from tests.system.lessons.near_misses import begun, lost, solution
 from tests.training import ScalarChain, train
 
 CHAPTER = lessons.chapter("pipelined_backprop")
-TEMPLATE = (CHAPTER.folder / "exercise.py").read_text()
+TEMPLATE = begun("pipelined_backprop")
 SGD, STASH, NEWEST, FILLS, RATES = [
     "stages that wait, and one alone, are SGD",
     "with a stash, each stage is as late as the order says",
