@@ -109,9 +109,11 @@ def test_find_takes_a_path_a_name_or_its_beginning(small_run, stale_run, tmp_pat
         and store.find(b.name[:6], tmp_path) == b
     )
     assert set(store.recent(tmp_path)) == {a, b}
-    for text in ("nothing", "", "../..", "x" * 5000, "\0"):
+    for text in ("nothing", "../..", "x" * 5000, "\0"):
         with pytest.raises(ValueError, match="there is no run"):
             store.find(text, tmp_path)
+    with pytest.raises(ValueError, match=f"which run.* the latest are .*{a.name}"):
+        store.find("", tmp_path)
     assert store.recent(tmp_path / "nowhere") == []
 
 
