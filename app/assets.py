@@ -22,7 +22,7 @@ FOR_EVER = {"cache-control": "public, immutable, max-age=31536000"}  # as Stream
 PARTS = ("BidiComponent", "Button", "ButtonGroup", "Checkbox", "DownloadButton", "Html", "MenuButton", "Metric")
 PARTS += ("Progress", "Selectbox", "Slider", "rehype-raw")
 """Scripts that draw the first page."""
-NAMED = re.compile(r"""["'`]\./(?:static/js/)?([\w.-]+\.js)["'`]""")
+NAMED = re.compile(r"static/js/([\w.-]+\.js)")
 IMPORTED = re.compile(r"""(?:from|import)\s*["'`]\./([\w.-]+\.js)["'`]""")
 
 
