@@ -19,9 +19,9 @@ def main(words: Sequence[str] | None = None) -> int:
 
     interruptible()
     from app.cli import lockstep
-    from experiments.cli.main import main as run
+    from experiments.cli.entry import entered
 
-    return run(words, lockstep, "lockstep")
+    return entered(lockstep, words, "lockstep")
 
 
 if __name__ == "__main__":

@@ -53,6 +53,6 @@ def cli() -> None:
     """Train one model on many machines, and see what happens. COMMAND --help says more of one."""
 
 
-def main(args: Sequence[str] | None = None, group: click.Group = cli, program: str = "python -m experiments") -> int:
-    """Run a group of commands and return the exit code; every mistake becomes one sentence on stderr."""
-    return entered(group, args, program)
+def main(args: Sequence[str] | None = None) -> int:
+    """Run a command and return the exit code; every mistake becomes one sentence on stderr."""
+    return entered(cli, args, "python -m experiments")
