@@ -111,6 +111,11 @@ def newcomer(window):
     page.close()
 
 
+def uncovered(page):
+    """Wait until the curtain before the page has opened: what is not seen takes no key."""
+    expect(page.locator("html:not(.opening)")).to_have_count(1)
+
+
 @pytest.fixture
 def tab(window):
     """tab(address) opens a page; what its scripts complain of fails the test."""
@@ -123,6 +128,7 @@ def tab(window):
         page.on("dialog", lambda dialog: complaints.append(dialog.message))
         pages.append(page)
         page.goto(address)
+        uncovered(page)
         return page
 
     yield opened

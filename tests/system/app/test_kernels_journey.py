@@ -5,7 +5,7 @@ import re
 import pytest
 
 from tests.chromium import NEEDED
-from tests.system.app.test_journey import expect, served
+from tests.system.app.test_journey import expect, served, uncovered
 
 pytestmark = [*NEEDED, pytest.mark.timeout(1200)]
 
@@ -15,6 +15,7 @@ def test_a_reader_steps_through_a_block_by_keyboard_and_sees_where_a_warp_diverg
         for scheme, width in (("dark", 1366), ("light", 390)):
             page = browser.new_page(color_scheme=scheme, viewport={"width": width, "height": 800})
             page.goto(f"{address}/kernels?kernel=norms")
+            uncovered(page)
             expect(page.locator(".watched-said")).to_contain_text("Warps 0…7: 32 threads read edges[0]")
             page.get_by_role("slider", name="Moment").focus()
             for edge in ("edges[1]", "v[0…11]"):

@@ -27,7 +27,6 @@ from tests.chromium import NEEDED
 
 playwright = pytest.importorskip("playwright.sync_api")
 expect = playwright.expect
-expect.set_options(timeout=120_000)  # ms, for what takes one or two seconds: the machine may be slow and busy
 
 PAGE = """<!doctype html>
 <meta charset="utf-8">
