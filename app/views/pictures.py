@@ -15,7 +15,7 @@ from experiments.plots import curves, why
 from experiments.plots.bars import html
 from experiments.plots.canvases import curve, timeline
 from experiments.plots.saved import compared
-from experiments.runs.figures import FIGURES
+from experiments.runs.figures import DIVERGED, FIGURES, LAST
 from experiments.runs.record import Run
 from tracing import HELD
 
@@ -215,6 +215,6 @@ def _heard(shown: list[Shown], name: str) -> str:
     told = [
         f"The {FIGURES[name].label} of {one.name} ends at {compare.told(one, name)}."
         for one in shown
-        if one.run.summary.get(name) is not None
+        if one.run.summary.get(name) is not None or (one.run.status == DIVERGED and name in LAST)
     ]
     return " ".join(told) or f"No {FIGURES[name].label} was recorded."
