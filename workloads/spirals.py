@@ -3,8 +3,8 @@
     r = uniform in (0, 1)    angle = 2 pi (turns r + class / classes)    point = r (cos, sin) + noise
 
 Synthetic, from a fixed seed: the same points in every run. A fifth of them is held out.
-Source: the two spirals are Alexis Wieland's benchmark of 1988; see Lang & Witbrock, Learning to Tell Two Spirals Apart,
-1988.
+Source: the two spirals are Alexis Wieland's benchmark, unpublished, 1988 at the latest; see Lang & Witbrock, Learning
+to Tell Two Spirals Apart, 1988.
 """
 
 from __future__ import annotations

@@ -10,7 +10,8 @@ Gradients of other layers are sent as they are. When a share `finish` of the wor
 stopped: the slowest machines are not worth waiting for.
 
 Price: at most d elements to the server in every step of a worker, and d back. Staleness: N-1 updates on average.
-Source: Chilimbi, Suzue, Apacible & Kalyanaraman, OSDI 2014, sections 3.2 and 4.
+Source: Chilimbi, Suzue, Apacible & Kalyanaraman, OSDI 2014, on communication with the parameter server
+and on slow machines.
 """
 
 import kernels

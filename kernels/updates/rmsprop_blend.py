@@ -5,7 +5,7 @@
 sgd = 1 and rms = 0 is momentum, bit for bit; sgd = 0 is RMSprop with momentum and the rate lr rms.
 
 Price: 12 FLOPs and 7 words per parameter (read w, D, m and g, write w, D and m); two more vectors of memory.
-Source: Akiba, Suzuki & Fukuda, arXiv:1711.04325, 2017, section 3.1.
+Source: Akiba, Suzuki & Fukuda, arXiv:1711.04325, 2017.
 """
 
 from math import sqrt

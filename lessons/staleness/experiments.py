@@ -754,7 +754,7 @@ def server_bottleneck(run):
 
 @figure(
     "When is a gradient's recipe shorter than the gradient?",
-    source="Chilimbi, Suzue, Apacible & Kalyanaraman, 2014, section 3.2",
+    source="Chilimbi, Suzue, Apacible & Kalyanaraman, 2014",
     claims={
         "a push is as short as arithmetic says": lambda rows: all(row["numbers"] == row["theory"] for row in rows),
         "below k = m n / (m + n), 32 in the first layer, factors are shorter": lambda rows: all(

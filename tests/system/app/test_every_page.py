@@ -66,6 +66,14 @@ COVERED = """() => {
   const [a, b] = [".coach", ".coach-ring"].map((one) => document.querySelector(one).getBoundingClientRect());
   return a.left < b.right - 6 && b.left + 6 < a.right && a.top < b.bottom - 6 && b.top + 6 < a.bottom;
 }"""
+HIDDEN = """() => {
+  const a = document.querySelector(".coach").getBoundingClientRect();
+  const used = [...document.querySelectorAll("button, [data-testid=stSlider], [data-baseweb=select], label")];
+  return used.filter((one) => !one.closest(".coach")).filter((one) => {
+    const b = one.getBoundingClientRect();
+    return b.width && a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+  }).map((one) => one.innerText || one.dataset.testid);
+}"""
 CUT = """(all) => all.flatMap((one) => [one, ...one.querySelectorAll("*")])
   .filter((one) => one.innerText?.trim() && one.clientWidth && one.scrollWidth > one.clientWidth + 1)
   .map((one) => one.innerText)"""
@@ -131,6 +139,36 @@ def test_nothing_jumps_when_a_run_ends_that_was_watched_from_its_start(page, add
     assert sum(value for value, *_ in shifts) < 0.1, shifts
 
 
+@pytest.mark.parametrize("width", [1280, 390, 1920])
+def test_nothing_jumps_when_five_seeds_are_asked_for_and_when_they_are_there(window, address, runs, width):
+    for seed in range(5):
+        store.save(fabricated.run(Experiment(workers=2, seed=seed)), runs)
+    page = window.new_page()
+    page.set_viewport_size({"width": width, "height": 800})
+    page.add_init_script(SHIFTS)
+    page.goto(f"{address}/?workers=2")
+    whole(page)
+    above = page.locator(".st-key-loss").bounding_box()
+    page.evaluate("shifts.length = 0")
+    page.get_by_text("5 seeds", exact=True).click()
+    expect(page.get_by_text("± standard deviation over 5 seeds; timeline of seed 0")).to_be_visible()
+    whole(page)
+    assert page.locator(".st-key-loss").bounding_box() == pytest.approx(above, abs=1)
+    assert sum(value for value, *_ in page.evaluate("shifts")) < 0.01, page.evaluate("shifts")
+    page.close()
+
+
+def test_on_a_phone_the_names_of_all_tabs_are_seen(window, address):
+    page = window.new_page()
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(f"{address}/?workers=2")
+    whole(page)
+    for name in ("Where the time goes", "Memory", "Rank by rank"):
+        box = page.get_by_role("tab", name=name).bounding_box()
+        assert box["x"] >= 0 and box["x"] + box["width"] <= 390, (name, box)
+    page.close()
+
+
 def test_no_page_violates_wcag_in_light_or_dark(visits):
     assert {path: seen["violations"] for path, seen in visits.items() if seen["violations"]} == {}
 
@@ -161,6 +199,7 @@ def test_what_opens_over_a_page_violates_nothing_and_closes_by_keyboard(page, ad
     assert wcag.in_both_schemes(page) == []
     page.emulate_media(color_scheme="dark")
     expect(tour).to_have_css("background-color", "rgb(27, 35, 44)")
+    assert page.evaluate(HIDDEN) == []  # all that can be used is free, also while it is about the first lane
     for width in (1280, 900, 640):  # beside, below or above what it points at
         page.set_viewport_size({"width": width, "height": 800})
         drawn(page)
