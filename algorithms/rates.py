@@ -32,7 +32,7 @@ class Rate:
 
     best   the rate of the lowest held-out loss at the end, in the mean over seeds; lower and higher rates are worse
     loss   that held-out loss
-    rate   the default for up to 4 workers: `best`, or the half of it, if fewer workers bear no more
+    rate   the default for up to 4 workers: `best`, or the half of it, if fewer workers bear no more and 4 bear it
     many   the default for more: `rate`, or the half, quarter, eighth or sixteenth of it that 6, 8 and 16 bear; of
            what cannot have 16, as a pipeline of few layers, that which every number above 4 bears
     many_loss   the held-out loss, of the worst seed, at which these end where they bear none of these parts; or 0

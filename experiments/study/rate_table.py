@@ -108,12 +108,12 @@ def line(experiment: Experiment, seeds: Sequence[int] = SEEDS) -> Rate:
     workload = workload_of(experiment)
     start = workload.evaluate(workload.start(0)).loss
     enough = start - LEARNED * (start - loss)
-    few = fewer(experiment)
-    rate, few_loss = borne(few, rung(best), FEWER_BEAR, enough, seeds)
-    if few_loss:  # then the fewest decide; if they bear neither, half the rate would only be worse for the others
+    few, few_loss = fewer(experiment), 0.0
+    rate, missed = borne([*few, experiment], rung(best), FEWER_BEAR, enough, seeds)
+    if missed:  # then the fewest decide; if they bear neither, half the rate would only be worse for the others
         half, alone = borne(few[:1], rung(best), FEWER_BEAR, enough, seeds)
         rate = rung(best) if alone else half
-        few_loss = worst(few, rate, seeds)
+        few_loss = lost if (lost := worst(few, rate, seeds)) > enough else 0.0
     many, many_loss = borne(more(experiment), rate, MORE_BEAR, enough, seeds)
     return Rate(rung(best), *_short(loss), rate, many, *_short(many_loss, few_loss))
 

@@ -92,7 +92,7 @@ def test_a_pipeline_that_cannot_have_sixteen_stages_is_tried_with_every_number_a
     monkeypatch.setattr(rate_table, "end", end)
     line = rate_table.line(Experiment.of({"algorithm": "dni", "model": "residual"}))
     assert line == Rate(best=1.0, loss=0.0, rate=1.0, many=0.25)
-    assert tried == {1, 2, 3, 5, 6, 7, 8}
+    assert tried == {1, 2, 3, 4, 5, 6, 7, 8}
 
 
 def test_where_sixteen_workers_bear_no_part_of_it_the_one_whose_worst_seed_ends_lowest_is_taken_and_said(monkeypatch):
@@ -132,6 +132,16 @@ def test_where_numbers_between_bear_no_part_the_fewest_decide_and_the_loss_is_sa
         rate_table, "end", lambda e: 9.0 * (e.settings["learning_rate"] > bears.get(e.workers, 1.2)) * e.workers
     )
     assert rate_table.line(Experiment()) == Rate(best=1.0, loss=0.0, rate=0.5, many=0.5, few_loss=18.0)
+
+
+def test_half_a_rate_that_four_workers_do_not_bear_is_not_taken_for_the_sake_of_fewer(monkeypatch):
+    def end(e):
+        half = e.settings["learning_rate"] <= 0.5
+        return {2: 0.0 if half else 9.0, 4: 9.0 if half else 0.0}.get(e.workers, 0.0)
+
+    monkeypatch.setattr(rates, "end", lambda e: abs(math.log(e.settings["learning_rate"])))
+    monkeypatch.setattr(rate_table, "end", end)
+    assert rate_table.line(Experiment()) == Rate(best=1.0, loss=0.0, rate=1.0, many=1.0, few_loss=9.0)
 
 
 def test_of_parts_that_end_as_low_as_each_other_the_largest_is_taken(monkeypatch):
