@@ -28,6 +28,10 @@ class Store {
       else this.update(this.data);
     };
     this.onTouch = () => { this.returning = null; }; // a reader who moves is not moved
+    this.onToggle = ({ target }) => { // a fold that the browser opened, for a link into it, is still shut to Streamlit
+      if (target.open && target.querySelector("[inert]")) target.querySelector("summary").click();
+    };
+    document.addEventListener("toggle", this.onToggle, true);
     document.addEventListener("scroll", this.onScroll, { capture: true, passive: true });
     window.addEventListener("storage", this.onStorage);
     for (const kind of ["wheel", "touchmove", "keydown", "pointerdown"]) window.addEventListener(kind, this.onTouch);
@@ -36,6 +40,7 @@ class Store {
   stop() {
     clearTimeout(this.waiting);
     clearInterval(this.looking);
+    document.removeEventListener("toggle", this.onToggle, true);
     document.removeEventListener("scroll", this.onScroll, { capture: true });
     window.removeEventListener("storage", this.onStorage);
     for (const kind of ["wheel", "touchmove", "keydown", "pointerdown"]) window.removeEventListener(kind, this.onTouch);
@@ -76,11 +81,11 @@ class Store {
     }
   }
 
-  /** Begin at the top of what was opened, or, of what the page was loaded with, at the reader's place. */
+  /** Begin at the top of what was opened; on a page that was just loaded, where its address says, or at the place. */
   open(anchor) {
     this.chapter = this.data.chapter;
     if (this.data.opened === opened) return;
-    this.arrive(opened || location.hash ? null : anchor);
+    this.arrive(opened ? null : location.hash.slice(1) || anchor);
     if (opened) document.querySelector('[data-testid="stMain"]').scrollTo(0, 0);
     opened = this.data.opened;
   }
@@ -94,6 +99,7 @@ class Store {
     let still = 0;
     this.looking = setInterval(() => {
       const there = this.returning && place(this.returning);
+      there?.closest("details:not([open])")?.querySelector("summary").click();
       const top = there?.getBoundingClientRect().top;
       there?.scrollIntoView();
       still = there && Math.abs(there.getBoundingClientRect().top - top) < 1 ? still + 1 : 0;

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING
 
-from experiments.runs.figures import FIGURES, plus_minus
+from experiments.runs.figures import DIVERGED, FIGURES, LAST, plus_minus
+
+if TYPE_CHECKING:
+    from experiments.runs.record import Run
 
 _TIMES = ((60.0, "min"), (1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 _WORK = ((1e15, "PFLOP"), (1e12, "TFLOP"), (1e9, "GFLOP"), (1e6, "MFLOP"), (1e3, "kFLOP"), (1.0, "FLOP"))
@@ -82,9 +84,16 @@ def figure(name: str, value: float | None, error: float | None = None) -> str:
     return "–" if value is None else SAY[FIGURES[name].unit](value, error)
 
 
-def told(summary: Mapping[str, Any], name: str) -> str:
-    """Return a figure of this summary; an accuracy with its standard error."""
-    return figure(name, summary.get(name), summary.get("accuracy_error") if name == "accuracy" else None)
+def told(run: Run, name: str) -> str:
+    """Return a figure of a run: an accuracy with its standard error, the last loss of one that diverged in words."""
+    if run.status == DIVERGED and name in LAST:
+        return DIVERGED
+    return figure(name, run.summary.get(name), run.summary.get("accuracy_error") if name == "accuracy" else None)
+
+
+def loss(value: float) -> str:
+    """Return a loss as a number, or that there is none: "diverged"."""
+    return number(value) if math.isfinite(value) else DIVERGED
 
 
 def _scaled(value: float, scale: tuple, least: str, error: float | None = None) -> str:

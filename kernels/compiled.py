@@ -12,10 +12,26 @@ Division follows NumPy, x / 0 is an infinity and not an exception: the check for
 Compiled loops do no bounds checks, so elementwise ones iterate over `length(w, g)`, which compares the sizes.
 """
 
+import hashlib
+import inspect
+from pathlib import Path
+
 from numba import literal_unroll, njit
+from numba.extending import is_jitted
 
 formula = njit(inline="always", error_model="numpy")
-exact = njit(cache=True, nogil=True, error_model="numpy")
+
+
+def exact(function):
+    """Return the function compiled, and kept on disk until its file, or that of a function it calls, has changed.
+
+    Numba by itself looks at the function's own file alone.
+    """
+    compiled = njit(cache=True, nogil=True, error_model="numpy")(function)
+    if is_jitted(compiled):  # not under NUMBA_DISABLE_JIT
+        kept = compiled._cache._cache_file
+        kept._source_stamp = kept._source_stamp, _digest(function)
+    return compiled
 
 
 @njit(error_model="numpy")
@@ -25,3 +41,15 @@ def length(array, *others):
         if other.size != array.size:
             raise ValueError("the arrays of this call have different lengths; they must be alike.")
     return array.size
+
+
+def _digest(function) -> str:
+    """Return the digest of the files of all compiled functions that a function's module knows, and that these know."""
+    files, wanted = set(), [function]
+    while wanted:
+        one = wanted.pop()
+        file = Path(inspect.getfile(one))
+        if file not in files and file.exists():  # a cell of a notebook is none
+            files.add(file)
+            wanted += [known.py_func for known in one.__globals__.values() if is_jitted(known)]
+    return hashlib.sha256(b"".join(file.read_bytes() for file in sorted(files))).hexdigest()

@@ -20,7 +20,7 @@ from functools import cached_property
 from pathlib import Path
 
 import lessons
-from lessons import figure, front_matter, golden, markup, quiz, seeds
+from lessons import figure, folds, front_matter, golden, markup, quiz, seeds
 from lessons.front_matter import FrontMatter
 from lessons.golden import Golden
 
@@ -100,10 +100,22 @@ class Chapter:
 
     @property
     def minutes(self) -> int:
-        """Minutes to read it: 200 words each, and one more for each figure, question, piece of code or movement."""
-        marks = markup.ALONE_IN_TEXT.findall(self.text()) if self.written else self.shown
-        words = len(markup.MARK.sub("", self.text().partition("\n## Sources")[0]).split())
-        return round(words / WORDS_A_MINUTE) + len(marks)
+        """Minutes to read it, without what is folded.
+
+        They are 200 words each, and one more for each figure, question, piece of code or movement.
+        """
+        return _minutes(folds.path(self.text())) if self.written else len(self.shown)
+
+    @property
+    def minutes_folded(self) -> int:
+        """Minutes more to read what is folded, too; 0 if nothing is."""
+        folded = folds.folded(self.text())
+        return max(1, _minutes(folded)) if folded else 0
+
+    @property
+    def length(self) -> str:
+        """How long it is: "22 minutes, 6 more to go deeper"."""
+        return f"{self.minutes} minutes" + (f", {self.minutes_folded} more to go deeper" if self.minutes_folded else "")
 
     @cached_property
     def declared(self) -> dict[str, str]:
@@ -215,6 +227,12 @@ class Chapter:
             if self._path(kind, one).is_file():
                 return self._path(kind, one).read_text("utf-8")
         return ""
+
+
+def _minutes(text: str) -> int:
+    """Return the minutes that it takes to read a text as far as its sources."""
+    words = len(markup.MARK.sub("", text.partition("\n## Sources")[0]).split())
+    return round(words / WORDS_A_MINUTE) + len(markup.ALONE_IN_TEXT.findall(text))
 
 
 def run_figure(name: str, figure, on_run: Callable[[int], None] = lambda _: None) -> golden.RecordedFigure:

@@ -7,6 +7,8 @@ A mark stands in double braces, with a space on each side. Alone in its line:
     {{ predict speed_up }}                         a quiz item, to be answered before the text goes on
     {{ schedule zb_h1 ranks=4 chunks=8 }}          a schedule that plays (lessons.movement)
     {{ timeline algorithm=easgd workers=8 }}       the timeline of a simulated run
+    {{ fold Where the edge is }}                 what follows is folded (lessons.folds), down to
+    {{ end fold }}
 
 Inside a line, a reference (lessons.references):
 
@@ -26,7 +28,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -35,7 +37,7 @@ from jinja2 import StrictUndefined, TemplateError
 from jinja2.environment import TemplateExpression
 from jinja2.sandbox import SandboxedEnvironment
 
-from lessons import movement, references
+from lessons import folds, movement, references
 from lessons.figure import value
 from lessons.glossary import Glossary
 from lessons.golden import Golden
@@ -50,7 +52,6 @@ ALONE = re.compile(r"^\{\{ ([^{}]+) \}\}\s*$")
 ALONE_IN_TEXT = re.compile(r"(?m)^\{\{ [^{}(]+ \}\}\s*$")
 NAME = re.compile(r"^(\w+\.)?\w+$")
 VALUE = re.compile(r'\bvalue\("([^"]+)\.')  # up to the last dot, which precedes the column
-CODE_BLOCK = re.compile(r"^\s*(```|~~~)")
 JINJA = SandboxedEnvironment(undefined=StrictUndefined)
 JINJA.filters["f"] = format
 
@@ -82,7 +83,19 @@ class Predict(NamedTuple):
     item: str
 
 
-Block = Text | LiveFigure | Code | Predict | Schedule | Timeline
+class Fold(NamedTuple):
+    """Blocks that are closed on a page until the reader opens them (lessons.folds)."""
+
+    title: str
+    blocks: tuple[Text | LiveFigure | Code | Schedule | Timeline, ...]
+
+    @property
+    def label(self) -> str:
+        """What stands on it, in Markdown."""
+        return f"Deeper: {self.title}"
+
+
+Block = Text | LiveFigure | Code | Predict | Schedule | Timeline | Fold
 MOVEMENTS = {"schedule": movement.schedule, "timeline": movement.timeline}
 REFERENCES = {"ref": references.figure, "chapter": references.title}
 
@@ -90,9 +103,28 @@ REFERENCES = {"ref": references.figure, "chapter": references.title}
 def blocks(text: str, chapter: str, golden: Golden, address: Address | None = None, draft: bool = False) -> list[Block]:
     """Return the blocks of `text`, of this chapter, in order. ValueError, in one sentence, if a mark is invalid.
 
-    With an `address`, references are links, and terms of the glossary are explained by <abbr>. In a draft, numbers of
-    figures that are not recorded yet are "?".
+    With an `address`, references are links, and terms of the glossary are explained by <abbr>: in a fold once more, as
+    it may be opened before the text has come to them. In a draft, numbers of figures that are not recorded yet are "?".
     """
+    found: list[Block] = []
+    glossary = Glossary()
+    folds.check(text, chapter)
+    for title, piece in folds.pieces(text):
+        parts = _blocks(piece, chapter, golden, address, draft)
+        if address:
+            parts = _explained(parts, Glossary() if title else glossary)
+        found += [Fold(title, tuple(parts))] if title else parts
+    return found
+
+
+def unfolded(blocks: Iterable[Block]) -> Iterator[Block]:
+    """Yield blocks in order, those of a fold in its place."""
+    for block in blocks:
+        yield from block.blocks if isinstance(block, Fold) else (block,)
+
+
+def _blocks(text: str, chapter: str, golden: Golden, address: Address | None, draft: bool) -> list[Block]:
+    """Return the blocks of a piece of text that has no folds."""
     found: list[Block] = []
     lines: list[str] = []
 
@@ -101,7 +133,7 @@ def blocks(text: str, chapter: str, golden: Golden, address: Address | None = No
             found.append(Text(markdown))
         lines.clear()
 
-    for line, code in _lines(text):
+    for line, code in folds.lines(text):
         alone = None if code else ALONE.match(line)
         kind, _, rest = alone[1].partition(" ") if alone else ("", "", "")
         if alone is None or "(" in alone[1] or (kind in REFERENCES and rest):
@@ -121,16 +153,18 @@ def blocks(text: str, chapter: str, golden: Golden, address: Address | None = No
         else:
             raise ValueError(f"{chapter}: the mark {alone[0][:80]!r} is invalid; see lessons/markup.py.")
     close()
-    if address:
-        glossary = Glossary()
-        found = [Text(glossary.explain(part.markdown)) if isinstance(part, Text) else part for part in found]
     return found
+
+
+def _explained(blocks: list[Block], glossary: Glossary) -> list[Block]:
+    """Return blocks with the terms explained that the glossary has not explained yet."""
+    return [Text(glossary.explain(block.markdown)) if isinstance(block, Text) else block for block in blocks]
 
 
 def figure_names(text: str, chapter: str) -> list[str]:
     """Return the full names of the figures that `text` shows or quotes, in the order of first mention."""
     names: dict[str, None] = {}
-    for line, code in _lines(text):
+    for line, code in folds.lines(text):
         for mark in () if code else MARK.finditer(line):
             figures = [mark[1]] if NAME.match(mark[1]) else VALUE.findall(mark[1])
             names |= dict.fromkeys(full_name(figure, chapter) for figure in figures)
@@ -139,7 +173,7 @@ def figure_names(text: str, chapter: str) -> list[str]:
 
 def shown_figures(text: str, chapter: str) -> list[str]:
     """Return the full names of the figures that `text` shows, in order, each once."""
-    alone = [ALONE.match(line) for line, code in _lines(text) if not code]
+    alone = [ALONE.match(line) for line, code in folds.lines(text) if not code]
     return list(dict.fromkeys(full_name(mark[1], chapter) for mark in alone if mark and NAME.match(mark[1])))
 
 
@@ -147,7 +181,7 @@ def shown_figures(text: str, chapter: str) -> list[str]:
 def numbered(text: str, chapter: str) -> tuple[str, ...]:
     """Return what `text` shows and has a number, in order: full names of figures, links of schedules and timelines."""
     found: dict[str, None] = {}
-    for mark in (ALONE.match(line) for line, code in _lines(text) if not code):
+    for mark in (ALONE.match(line) for line, code in folds.lines(text) if not code):
         kind, _, rest = mark[1].partition(" ") if mark else ("", "", "")
         if kind in MOVEMENTS and rest:
             found[_movement(kind, rest, chapter).link] = None
@@ -158,13 +192,13 @@ def numbered(text: str, chapter: str) -> tuple[str, ...]:
 
 def predictions(text: str) -> list[str]:
     """Return the quiz items that `text` asks, in order."""
-    alone = (ALONE.match(line) for line, code in _lines(text) if not code)
+    alone = (ALONE.match(line) for line, code in folds.lines(text) if not code)
     return [mark[1].partition(" ")[2] for mark in alone if mark and mark[1].startswith("predict ")]
 
 
 def movements(text: str, chapter: str) -> list[Schedule | Timeline]:
     """Return the schedules and timelines of `text`, in order."""
-    alone = [ALONE.match(line) for line, code in _lines(text) if not code]
+    alone = [ALONE.match(line) for line, code in folds.lines(text) if not code]
     words = [mark[1].partition(" ") for mark in alone if mark and "(" not in mark[1]]
     return [_movement(kind, rest, chapter) for kind, _, rest in words if kind in MOVEMENTS and rest]
 
@@ -206,15 +240,6 @@ def _called(node: ast.AST) -> str:
         target = node.targets[0] if isinstance(node, ast.Assign) else node.target
         return getattr(target, "id", "")
     return getattr(node, "name", "")
-
-
-def _lines(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield (line, whether it belongs to a block of code)."""
-    inside = False
-    for line in text.splitlines():
-        edge = bool(CODE_BLOCK.match(line))
-        yield line, inside or edge
-        inside ^= edge
 
 
 def _movement(kind: str, words: str, chapter: str) -> Schedule | Timeline:

@@ -37,6 +37,11 @@ def figure_anchor(name: str) -> str:
     return f"figure-{name.replace('.', '-')}"
 
 
+def fold_anchor(title: str, chapter: str) -> str:
+    """Return the anchor of the fold of this title in a chapter's text."""
+    return f"fold-{chapter}-{heading_anchor(title)}"
+
+
 def _linked(words: str, there: str, anchor: str, here: str, address: Address | None) -> str:
     if address is None:
         return words

@@ -16,6 +16,7 @@ import numpy as np
 
 import kernels
 from kernels.arrays import extents
+from workloads.dense_pass import DensePass
 from workloads.layers import Layer
 from workloads.workload import Evaluation
 
@@ -48,6 +49,7 @@ class Sequential:
                 end = self.parameters + math.prod(shape)
                 self._places[-1].append((slice(self.parameters, end), shape))
                 self.parameters = end
+        self._pass = DensePass.of(self.layers, loss, self._by_layer)
 
     def __str__(self) -> str:
         """Return kind and outputs of every layer: "dense 64, dense 10"."""
@@ -124,6 +126,9 @@ class Sequential:
 
     def gradient(self, w, x, target) -> tuple:
         """Return (loss, g) of the whole model."""
+        return self._pass(w, x, target)
+
+    def _by_layer(self, w, x, target) -> tuple:
         y, saved = self.forward(w, x)
         if len(x) not in self.activations:
             self.activations[len(x)] = sum(extents(saved).values())

@@ -13,7 +13,7 @@ from app.charts.frame import frame
 from experiments import units
 from experiments.plots import palette
 from experiments.plots.pictures import HEIGHT, Picture, Shown, panel
-from experiments.runs.figures import FIGURES
+from experiments.runs.figures import DIVERGED, FIGURES, LAST, settled
 from experiments.runs.record import Run
 
 TALL = 350  # px: as two rows of small pictures
@@ -31,11 +31,17 @@ def overlaid(shown: list[Shown], axis: str, log: bool, most: float, top: float) 
 
 
 def outcome(shown: list[Shown], names: tuple[str, ...], figure: str, title: str, word: str) -> go.Figure:
-    """Draw a figure of the summary for each of several runs, as bars."""
-    values = np.array([s.run.summary[figure] if s.run.summary[figure] is not None else np.nan for s in shown])
+    """Draw a figure of the summary for each of several runs, as bars; a run that diverged has a word for its loss."""
+    known = [settled(s.run.status, s.run.summary, figure) for s in shown]
+    gone = [s.run.status == DIVERGED and figure in LAST for s in shown]
+    values = np.array(
+        [0 if lost else np.nan if value is None else value for value, lost in zip(known, gone, strict=True)]
+    )
     bars = go.Figure(
         go.Bar(
-            x=list(names), y=values.astype(np.float32), hovertemplate="%{x}: %{y:.4g}<extra></extra>",
+            x=list(names), y=values.astype(np.float32), hovertemplate="%{x}: %{customdata}<extra></extra>",
+            customdata=[units.told(s.run, figure) for s in shown],
+            text=[DIVERGED if lost else "" for lost in gone], textposition="outside",
             marker={"color": [s.line.colour for s in shown], "line": {"width": 0}},
         )
     )  # fmt: skip

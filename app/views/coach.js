@@ -3,6 +3,8 @@ const SEEN = "lockstep-coach"; // in the browser's storage, once it was shown
 const PATIENCE = 30_000;       // ms in which the first part may appear
 const ACTS = ["pointerdown", "keydown"];
 const GAP = 12;                // px between a part and the bubble
+const USED = "button, a[href], [data-baseweb=select], [data-testid=stSlider], label";
+const MATTERS = 100;           // times as much as what else is hidden
 const NAMES = 84, TOP = 34, AXIS = 22; // px of the timeline's names, of what lies above its lanes, and below
 const STYLE = `
   .coach-ring { position: fixed; z-index: 999990; pointer-events: none; border: 2px solid #0072B2; border-radius: 8px;
@@ -140,14 +142,22 @@ class Coach {
     const stage = document.querySelector(".st-key-timeline")?.getBoundingClientRect();
     const { style } = this.ring, wide = this.bubble.offsetWidth, high = this.bubble.offsetHeight;
     Object.assign(style, { left: `${box.left - 5}px`, top: `${box.top - 4}px`, width: `${box.width + 6}px`, height: `${box.height + 4}px` });
-    // beside the picture, where it hides nothing of it, or on the side of the part that has room; at worst on the least of it
-    const pictured = stage && box.left >= stage.left - 1, sides = [
-      [box.right + GAP, box.top], [box.left - GAP - wide, box.top], [box.left, box.bottom + GAP], [box.left, box.top - GAP - high],
+    // on the side of the part, of the lanes or of the picture where it hides nothing of the part, and least of what is used
+    const pictured = stage && box.left >= stage.left - 1, lanes = pictured ? this.part("lanes") : null;
+    const places = [
+      [(lanes ?? box).right + GAP, box.top], [box.right + GAP, box.top], ...(pictured ? [[stage.left - GAP - wide, box.top]] : []),
+      [box.left - GAP - wide, box.top], [box.left, box.bottom + GAP], [box.left, box.top - GAP - high],
     ];
-    const places = pictured ? [[stage.left - GAP - wide, box.top], ...sides.slice(2), ...sides.slice(0, 2)] : sides;
     const inside = ([left, top]) => [Math.max(12, Math.min(left, innerWidth - wide - 12)), Math.max(12, Math.min(top, innerHeight - high - 12))];
-    const hidden = ([left, top]) => Math.max(0, Math.min(left + wide, box.right) - Math.max(left, box.left)) * Math.max(0, Math.min(top + high, box.bottom) - Math.max(top, box.top));
-    const [left, top] = places.map(inside).reduce((best, place) => (hidden(place) < hidden(best) ? place : best));
+    const hidden = ([left, top], of) => Math.max(0, Math.min(left + wide, of.right) - Math.max(left, of.left)) * Math.max(0, Math.min(top + high, of.bottom) - Math.max(top, of.top));
+    const used = this.used(lanes), cost = (place) => used.reduce((sum, one) => sum + hidden(place, one), MATTERS * hidden(place, box));
+    const [left, top] = places.map(inside).map((place) => ({ place, cost: cost(place) })).reduce((best, one) => (one.cost < best.cost ? one : best)).place;
     Object.assign(this.bubble.style, { left: `${left}px`, top: `${top}px` });
+  }
+
+  // The rectangles of what a reader may want to use while the bubble stands there: controls, and the lanes.
+  used(lanes) {
+    const seen = [...document.querySelectorAll(USED)].filter((one) => !this.bubble.contains(one)).map((one) => one.getBoundingClientRect());
+    return [...seen.filter(({ width, right }) => width && right > 0), ...(lanes ? [lanes] : [])];
   }
 }

@@ -15,7 +15,7 @@ from experiments import naming, units
 from experiments.catalogue import ALGORITHMS, WORKLOADS
 from experiments.experiment import Experiment
 from experiments.plots import palette
-from experiments.runs.figures import FIGURES
+from experiments.runs.figures import DIVERGED, FIGURES, LAST, settled
 from experiments.runs.record import Run
 from experiments.runs.seeds import seed_figure
 from experiments.runs.upload import uploaded
@@ -151,21 +151,20 @@ def table(shown: list[Shown]) -> None:
 def told(one: Shown, name: str) -> str:
     """Return a figure of a run; over seeds its mean and standard deviation, and of how many runs if not of all."""
     if not one.others:
-        return figure(one.run, name)
-    s = seed_figure(run.summary.get(name) for run in one.runs)
-    return units.figure(name, s.mean, s.std) + (f" ({s.n} of {len(s.values)})" if 0 < s.n < len(s.values) else "")
-
-
-def figure(run: Run, name: str) -> str:
-    """Return a figure of a run in words; the last loss of a run that diverged says nothing but that."""
-    if run.status == "diverged" and name in ("loss", "held_out_loss"):
-        return "diverged"
-    return units.told(run.summary, name)
+        return units.told(one.run, name)
+    s = seed_figure(settled(run.status, run.summary, name) for run in one.runs)
+    gone = sum(run.status == DIVERGED for run in one.runs) if name in LAST else 0
+    if gone == len(one.runs):
+        return DIVERGED
+    of = [f"{s.n} of {len(s.values)}"] * (0 < s.n < len(s.values)) + [f"{gone} {DIVERGED}"] * bool(gone)
+    return units.figure(name, s.mean, s.std) + (f" ({'; '.join(of)})" if of else "")
 
 
 def ending(one: Shown) -> str:
     """Return how a run ended, in a sentence, for readers who do not see its picture."""
     loss = one.run.summary.get("held_out_loss")
+    if one.run.status == DIVERGED:
+        return f"{one.name}: {DIVERGED}."
     return f"{one.name}: " + (
         "no held-out loss." if loss is None else f"held-out loss {units.number(loss)} at the end."
     )

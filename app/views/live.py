@@ -92,7 +92,7 @@ def _words(now: JobState) -> str:
         return "Step 1." if now.seconds else "Starting."
     clock = "virtual time" if st.session_state.asked.cluster == "simulated" else "run time"
     done = f"{units.percent(now.fraction)} · " if now.fraction else ""
-    return f"{done}{units.seconds(now.seconds)} of {clock} · loss {units.number(float(now.curve['loss'][-1]))}"
+    return f"{done}{units.seconds(now.seconds)} of {clock} · loss {units.loss(float(now.curve['loss'][-1]))}"
 
 
 def _panel(now: JobState, quantity: str, others: list[Shown] = (), line: LineStyle = palette.RUNS[0]) -> bytes:

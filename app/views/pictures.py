@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app import charts, components, session, sharing
+from app import address, charts, components, session, sharing
 from app.charts import Shown
 from app.text import escaped
 from app.views import compare, faults, ghost, schedule_links
@@ -15,17 +15,18 @@ from experiments.plots import curves, why
 from experiments.plots.bars import html
 from experiments.plots.canvases import curve, timeline
 from experiments.plots.saved import compared
-from experiments.runs.figures import FIGURES
+from experiments.runs.figures import DIVERGED, FIGURES, LAST
 from experiments.runs.record import Run
 from tracing import HELD
 
 TABS = ("Where the time goes", "Who sends to whom", "Staleness", "Memory", "Rank by rank")
+ALONG = {"step": "step", "samples": "samples", "seconds": "time", "bytes": "sent"}  # the unit is at the axis
 HEAD = 38  # px of the headings of both charts, so that they stand in one line
 
 
 def loss_and_accuracy(shown: list[Shown], more=lambda: None) -> None:
     """Draw the curves of all runs on the page, with the switch of their axis, and what `more` draws beside it."""
-    if len([one for one in shown if not one.ghost]) > 1 or shown[0].others:
+    if len([one for one in shown if not one.ghost]) > 1:
         compare.legend(shown)
     having = judged(shown)
     with st.container(key="curves"):
@@ -80,9 +81,10 @@ def against(title: str, more=lambda: None) -> tuple[str, bool]:
     """Draw a heading with the switch of the axis beside it; return (axis, whether the loss is on a log scale)."""
     with st.container(horizontal=True, vertical_alignment="center", gap="medium", key="against"):
         heading(title)
+        address.keep("axis", curves.AXES, "step")
         st.segmented_control(
-            "Curves against", curves.AXES, key="axis", default="step", required=True, bind="query-params",
-            label_visibility="collapsed", on_change=ghost.axis_chosen,
+            "Curves against", curves.AXES, key="axis", required=True, label_visibility="collapsed",
+            format_func=ALONG.get, on_change=ghost.axis_chosen, persist_state="session",
         )  # fmt: skip
         st.toggle("Log", key="log", bind="query-params", help="The loss on a logarithmic scale.")
         more()
@@ -215,6 +217,6 @@ def _heard(shown: list[Shown], name: str) -> str:
     told = [
         f"The {FIGURES[name].label} of {one.name} ends at {compare.told(one, name)}."
         for one in shown
-        if one.run.summary.get(name) is not None
+        if one.run.summary.get(name) is not None or (one.run.status == DIVERGED and name in LAST)
     ]
     return " ".join(told) or f"No {FIGURES[name].label} was recorded."

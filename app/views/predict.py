@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 
 import streamlit as st
@@ -11,6 +12,7 @@ from app.text import escaped
 from app.views import compare
 from experiments import units
 from experiments.experiment import Experiment
+from experiments.runs.figures import DIVERGED, LAST
 from experiments.runs.record import Run
 
 QUESTIONS = {
@@ -53,7 +55,7 @@ def compared(run: Run) -> None:
         return
     before = session.load(folder)
     for name, answer in said.items():
-        if line := verdict(name, answer, before.summary[name], run.summary[name]):
+        if line := verdict(name, answer, outcome(before, name), outcome(run, name)):
             st.markdown(line)
             if others := among(QUESTIONS[name][1], poll.counted(_question(name, run.experiment, before))):
                 st.caption(others)
@@ -70,7 +72,16 @@ def verdict(name: str, answer: str, before: float | None, after: float | None) -
         ":green-badge[:material/check: as predicted]" if right else ":orange-badge[:material/close: not as predicted]"
     )
     told = f"{question}: {is_so}" if right else f"{question}: {is_so}, and you said {answer}"
-    return f"{badge} {told}. {units.figure(name, after)}, against {units.figure(name, before)} of the other run."
+    return f"{badge} {told}. {_words(name, after)}, against {_words(name, before)} of the other run."
+
+
+def outcome(run: Run, name: str) -> float | None:
+    """Return a figure of a run; the last loss of one that diverged is higher than any."""
+    return math.inf if run.status == DIVERGED and name in LAST else run.summary[name]
+
+
+def _words(name: str, value: float) -> str:
+    return units.figure(name, value) if math.isfinite(value) else DIVERGED
 
 
 def among(answers: tuple[str, ...], counts: Counter) -> str:

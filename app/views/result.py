@@ -25,6 +25,7 @@ from experiments.runs.record import Run
 NOTES = 4  # remarks of a run before the others are folded away
 ABOVE = ("held_out_loss", "accuracy", "seconds", "samples_per_second", "share_compute", "bytes", "staleness_mean")
 """The figures that stand above the charts."""
+SPREAD = '<p class="spread">{}</p>'  # the figures are smaller above words; style.css
 OLD = "<style>.st-key-figures { opacity: 0.5 }</style>"  # figures of other settings than those that are chosen
 LANES = (
     "Who did what when: one lane per rank, one bar per span. Arrows are messages. Click a rank's name to slow it down, "
@@ -70,8 +71,9 @@ def show(
             remarks(run, missing)
         words = st.container()
     row = st.container()
-    with st.container():
+    with st.container(key="spread"):
         shown = compare.named([*beside, *seeds.others(beside)], name)
+        _spread(next(one for one in shown if one.folder == name))
     with row:
         figures(next(one for one in shown if one.folder == name))
     each = [replace(one, name=f"{one.name}, seed {one.run.experiment.seed}") if one.others else one for one in shown]
@@ -121,10 +123,11 @@ def awaited(experiment: Experiment, under_way: UnderWay) -> None:
     st.container()  # for its remarks
     told = [name for name in ABOVE if name != "staleness_mean" or experiment.method.deterministic is not True]
     with st.container():  # where a run's are: they take the place of these one by one
-        grid = _grid(len(told), False)
+        grid = _grid(len(told))
     for name in told:
         grid.container(gap="xxsmall").metric(_label(name, experiment), "–", help=FIGURES[name][2])
-    st.container()
+    with st.container(key="spread"):
+        st.html(SPREAD.format(""))
     with st.container():
         under_way.curves([])
 
@@ -241,7 +244,7 @@ def figures(one: Shown) -> None:
     """Draw the figures of a run; over several seeds their means and standard deviations, and say that they are."""
     run = one.run
     told = [name for name in ABOVE if name != "staleness_mean" or run.summary.get(name) is not None]
-    grid = _grid(len(told), bool(one.others))
+    grid = _grid(len(told))
     for name in told:  # a method without a shared model has none that could be old
         value, help = run.summary.get(name), FIGURES[name][2]
         if name == "accuracy" and run.summary.get("accuracy_error") and not one.others:
@@ -259,16 +262,17 @@ def figures(one: Shown) -> None:
         )
         if name == "share_compute" and value is not None:
             cell.html(shares(run))
-    if one.others:
-        st.caption(
-            f"Mean ± standard deviation over {len(one.runs)} seeds. The timeline and what is below it are those of "
-            f"seed {run.experiment.seed}."
-        )
 
 
-def _grid(figures: int, spread: bool):
+def _spread(one: Shown) -> None:
+    """Say over which seeds the figures above are; a line that is there without any, so that nothing moves."""
+    words = f"± standard deviation over {len(one.runs)} seeds; timeline of seed {one.run.experiment.seed}"
+    st.html(SPREAD.format(words if one.others else ""))
+
+
+def _grid(figures: int):
     """Return the grid of so many figures: in one line, or in two of which the second has several."""
-    return st.grid(min_column_width=140 if figures < 7 and not spread else 190, gap="small", key="figures")
+    return st.grid(min_column_width=140 if figures < 7 else 190, gap="small", key="figures")
 
 
 def _label(name: str, experiment: Experiment) -> str:

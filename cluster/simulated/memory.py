@@ -157,8 +157,10 @@ class SimulatedVector:
             change(sums, old, new)
             memory.vector[place] = sums
             return 0
+        if isinstance(place, slice):
+            return self._store_piece(place, additions, cell.start, old, new, began)
         stored = np.linspace(began, actor.now, len(additions.stored[cell]) + 1)[1:]
-        loaded = np.maximum(stored - self._window(place, actor.now - began), self._read_at)
+        loaded = np.maximum(stored - self._window(place), self._read_at)
         meet = (additions.loaded[cell] < stored) & (additions.stored[cell] > loaded)
         last = additions.stored[cell] < stored
         base = np.where(meet & last, memory.before[place], now)  # theirs is overwritten
@@ -171,10 +173,26 @@ class SimulatedVector:
         additions.stored[cell] = np.where(last, stored, additions.stored[cell])
         return int(meet.sum())
 
-    def _window(self, place: Any, seconds: float) -> Any:
-        """Return the time from load to store, s, of a piece that is written in `seconds`, or of each coordinate."""
-        if isinstance(place, slice):
-            return seconds
+    def _store_piece(
+        self, place: slice, additions: Additions, piece: int, old: np.ndarray, new: np.ndarray, began: float
+    ) -> int:
+        """Do the same with one cell, a piece of the vector that is loaded when its store begins."""
+        vector, before, end = self._memory.vector[place], self._memory.before[place], self._comm._actor.now
+        meet = additions.loaded[piece] < end and additions.stored[piece] > max(began, self._read_at)
+        last = additions.stored[piece] < end
+        sums = (before if meet and last else vector).copy()  # theirs is overwritten
+        if last:
+            before[:] = sums
+            additions.loaded[piece], additions.stored[piece] = max(began, self._read_at), end
+        elif not meet:
+            before += new - old
+        if last or not meet:  # or ours is overwritten
+            change(sums, old, new)
+            vector[:] = sums
+        return int(meet)
+
+    def _window(self, place: np.ndarray) -> np.ndarray:
+        """Return the time from load to store, s, of each coordinate."""
         lines = place // (LINE // self._copy.itemsize)
         return np.where(np.diff(lines, prepend=-1), TAKEN, OWNED)
 

@@ -11,6 +11,7 @@ from experiments.cli import show
 from experiments.cli.console import folded
 from experiments.runs import store
 from experiments.runs.compare import compare, over_seeds
+from experiments.runs.figures import DIVERGED, LAST
 from experiments.runs.record import Run
 from experiments.runs.seeds import SeedFigure, differ_in_seed
 
@@ -30,7 +31,7 @@ def side_by_side(runs: Sequence[Run], folders: Sequence[Path], seeds: bool, as_j
         return json.dumps(plain, indent=1)
     if not rows:
         return ""
-    rows, alike = parted(rows)
+    rows, alike = parted([worded(row) for row in rows])
     virtual = all(run.experiment.cluster == "simulated" for run in runs)
     heads = {**show.HEADS, "seconds": "virtual time" if virtual else show.HEADS["seconds"]}
     told = [show.table(rows, keys=list(rows[0]).index("held_out_loss"), heads=heads)]
@@ -46,6 +47,11 @@ def side_by_side(runs: Sequence[Run], folders: Sequence[Path], seeds: bool, as_j
             folded("some of these runs differ only in their seed; compare --seeds gives mean and spread over them")
         )
     return "\n".join(told)
+
+
+def worded(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row of a run that diverged, or of seeds that all did, with that for its last losses."""
+    return {**row, **dict.fromkeys(LAST, DIVERGED)} if row["status"] == DIVERGED else row
 
 
 def parted(rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], str]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from html import escape
 from typing import Any
 
 from experiments.cli.console import unheard
+from experiments.runs.figures import DIVERGED
 from experiments.runs.progress import Progress
 
 PATIENCE = 0.7  # s before a progress bar appears
@@ -41,9 +43,9 @@ class Bar:
             return
         text = f"{title or self.title}  {progress.phase or f'{progress.seconds:.3g} s'}"
         if progress.loss == progress.loss:
-            text += f"  loss {progress.loss:.4f}"
+            text += f"  loss {_told(progress.loss)}"
         if progress.evaluation:
-            text += f"  held-out {progress.evaluation.loss:.4f}"
+            text += f"  held-out {_told(progress.evaluation.loss)}"
         with unheard(sys.stderr):
             self._show(text, progress.fraction, waited)
 
@@ -70,6 +72,10 @@ class Bar:
             self._task = self._bar.add_task(text, total=1.0)
             self._bar.start()
         self._bar.update(self._task, completed=fraction, description=text)
+
+
+def _told(loss: float) -> str:
+    return f"{loss:.4f}" if math.isfinite(loss) else DIVERGED
 
 
 class _NotebookBar:

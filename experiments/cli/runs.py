@@ -14,6 +14,7 @@ from experiments.cli.comparison import short_names
 from experiments.cli.options import json_option, runs_option
 from experiments.experiment import Experiment
 from experiments.runs import run_files, store
+from experiments.runs.figures import DIVERGED
 
 MOST = 20  # runs that are listed where nobody asks for more
 
@@ -65,5 +66,6 @@ def _told(row: dict[str, Any]) -> dict[str, Any]:
     what += [row["status"]] * (row["status"] != "finished")
     when = datetime.fromisoformat(row["when"])
     year = "" if when.year == datetime.now().year else f" {when.year}"
+    ended = DIVERGED if row["status"] == DIVERGED else row["held_out_loss"]
     day = f"{when.day} {when:%b}{year} {when:%H:%M}"
-    return {"run": row["run"], "what": ", ".join(what), "when": day, "held_out_loss": row["held_out_loss"]}
+    return {"run": row["run"], "what": ", ".join(what), "when": day, "held_out_loss": ended}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -12,7 +13,7 @@ from experiments.cli import sketch
 from experiments.cli.console import DIM, folded, say, width
 from experiments.plots import palette, why
 from experiments.runs import store
-from experiments.runs.figures import plus_minus
+from experiments.runs.figures import DIVERGED, plus_minus
 from experiments.runs.place import place
 from experiments.runs.record import Run
 from experiments.runs.seeds import SeedFigure
@@ -60,7 +61,7 @@ def _summary(run: Run) -> Iterator[list[str | tuple[str, str]]]:
     """Yield the lines of a summary, each of parts: texts, or pairs of a text and its style."""
     s = run.summary
     lines = [
-        ("held-out loss", _join(number(s["held_out_loss"]), f"best {number(s['best_held_out_loss'])}")),
+        ("held-out loss", _join(last_loss(run, "held_out_loss"), f"best {number(s['best_held_out_loss'])}")),
         (
             "accuracy",
             s["accuracy"] is not None and _join(percent(s["accuracy"], s.get("accuracy_error")), _accuracy(s)),
@@ -76,7 +77,7 @@ def _summary(run: Run) -> Iterator[list[str | tuple[str, str]]]:
         ),
         *((quantity, number(float(run.course(quantity)[1][-1]))) for quantity in run.quantities),
         ("waiting", why.totals(run)),
-        ("digest", f"{s['digest']}, to rounding {s.get('digest_to_rounding', '')}".removesuffix(", to rounding ")),
+        ("digest", f"{s['digest']}, to rounding {_rounded(s)}".removesuffix(", to rounding ")),
     ]
     wide = max(15, *(len(name) + 1 for name, _ in lines))
     indent, columns = " " * (wide + 2), max(8, min(width() - wide - 32, SKETCH))
@@ -103,7 +104,18 @@ def _summary(run: Run) -> Iterator[list[str | tuple[str, str]]]:
 def _ends(run: Run) -> tuple[str, str]:
     """Return the training loss at the start, the mean of a mini-batch of each worker, and at the end."""
     early = run.losses["loss"][: run.experiment.workers]
-    return (number(float(early.mean())) if len(early) else "–"), number(run.summary["loss"])
+    return (number(float(early.mean())) if len(early) else "–"), last_loss(run, "loss")
+
+
+def last_loss(run: Run, name: str) -> str:
+    """Return one of the last losses of a run, in words if it diverged."""
+    return DIVERGED if run.status == DIVERGED else number(run.summary[name])
+
+
+def _rounded(s: dict[str, Any]) -> str:
+    """Return the digest to rounding, whose numbers are losses: those that are not finite in words."""
+    numbers = s.get("digest_to_rounding", "").split()
+    return " ".join(one if math.isfinite(float(one)) else DIVERGED for one in numbers)
 
 
 def _work(s: dict[str, Any]) -> str:
@@ -179,9 +191,14 @@ def aligned(cells: Sequence[Sequence[str]], words: int = 0) -> str:
 
 
 def number(value: float | None) -> str:
-    """Return four digits, or all before the point, in groups of three; an en dash for what does not exist."""
+    """Return four digits, or all before the point, in groups of three; an en dash for what does not exist.
+
+    What is not finite has diverged.
+    """
     if value is None:
         return "–"
+    if not math.isfinite(value):
+        return DIVERGED
     return f"{value:,.0f}" if 1e3 <= abs(value) < 1e12 else f"{value:.4g}"
 
 

@@ -273,6 +273,8 @@ def _keys(s: Shown, alone: bool) -> tuple[str, str]:
     """Return what the picture's own legend calls the two lines of a run; above several runs stands a legend of runs."""
     if not alone:
         return "", ""
+    if s.others and not s.ghost:
+        return f"training: mean of {len(s.runs)} seeds ± standard deviation", "held-out"
     return (s.name, "") if s.ghost else ("training", "held-out")
 
 

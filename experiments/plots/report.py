@@ -97,7 +97,7 @@ def _head(run: Run, address: str) -> str:
     notes = "".join(f'<p class="soft">{escape(note)}</p>' for note in run.notes)
     metrics = "".join(
         f'<div title="{escape(FIGURES[name].meaning)}"><dt>{escape(_label(run, name))}</dt>'
-        f"<dd>{escape(_told(run, name))}</dd></div>"
+        f"<dd>{escape(units.told(run, name))}</dd></div>"
         for name in ABOVE
         if run.summary.get(name) is not None
     )
@@ -106,13 +106,6 @@ def _head(run: Run, address: str) -> str:
         f'<h1>{escape(title(e))}</h1><p class="soft">{escape(where)} · seed {e.seed}.{link}</p>'
         f'{ended}{notes}<dl class="metrics">{metrics}</dl>'
     )
-
-
-def _told(run: Run, name: str) -> str:
-    """Return a figure in words; the last loss of a run that diverged says nothing but that."""
-    if run.status == "diverged" and name in ("loss", "held_out_loss"):
-        return "diverged"
-    return units.told(run.summary, name)
 
 
 def _label(run: Run, name: str) -> str:
@@ -129,7 +122,7 @@ def _comparison(shown: Sequence[Shown]) -> str:
     head = "".join(f"<th>{escape(FIGURES[name].label)}</th>" for name in names)
     rows = "".join(
         f"<tr><th>{mark(one)} {escape(one.name)}</th>"
-        + "".join(f"<td>{escape(_told(one.run, name))}</td>" for name in names)
+        + "".join(f"<td>{escape(units.told(one.run, name))}</td>" for name in names)
         + "</tr>"
         for one in shown
     )
@@ -207,7 +200,7 @@ def _settings(e: Experiment) -> str:
 
 def _figures(run: Run) -> str:
     body = "".join(
-        f"<tr><th>{escape(figure.label)}</th><td>{escape(_told(run, name))}</td>"
+        f"<tr><th>{escape(figure.label)}</th><td>{escape(units.told(run, name))}</td>"
         f"<td class=soft>{escape(figure.meaning)}</td></tr>"
         for name, figure in FIGURES.items()
         if run.summary.get(name) is not None

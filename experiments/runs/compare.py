@@ -9,6 +9,7 @@ from typing import Any
 
 from experiments.experiment import Experiment
 from experiments.run import check, run
+from experiments.runs.figures import settled
 from experiments.runs.progress import Progress
 from experiments.runs.record import Run
 from experiments.runs.seeds import differ_in_seed, seed_figure
@@ -45,7 +46,7 @@ def over_seeds(runs: Sequence[Run]) -> list[dict[str, Any]]:
             **{name: value for name, value in common.items() if name != "seed"},
             "seeds": [run.experiment.seed for run in some],
             "status": _statuses(some),
-            **{name: seed_figure(run.summary.get(name) for run in some) for name in figures},
+            **{name: seed_figure(settled(run.status, run.summary, name) for run in some) for name in figures},
             **others,
         }
         for (common, others), some in zip(differing([some[0] for some in together]), together, strict=True)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Literal, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, NamedTuple
 
 
 class RunFigure(NamedTuple):
@@ -36,6 +36,14 @@ FIGURES = {
     "wall_seconds": RunFigure("time to make", "s", "On the clock of the machine that ran it."),
 }
 """By name in the summary."""
+
+LAST = ("loss", "held_out_loss")
+DIVERGED = "diverged"  # stands for a last loss of a run that diverged, whatever number it happened to be
+
+
+def settled(status: str, summary: Mapping[str, Any], name: str) -> Any:
+    """Return a figure of a run that ended with this status; None for the last losses of one that diverged."""
+    return None if status == DIVERGED and name in LAST else summary.get(name)
 
 
 def plus_minus(value: float, error: float | None, alone: Callable[[float], str]) -> str:

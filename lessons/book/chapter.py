@@ -12,6 +12,7 @@ from lessons.book.markdown import Heading
 from lessons.chapters import Chapter
 from lessons.front_matter import DIFFICULTIES
 from lessons.quiz import Item
+from lessons.references import fold_anchor
 
 
 @dataclass
@@ -37,7 +38,7 @@ class ContentsLine:
 def entry(chapter: Chapter) -> ContentsLine:
     """Return the line of a chapter in the contents."""
     alone = () if chapter.written else (f"{len(chapter.shown)} figures without text",)
-    facts = (f"{chapter.minutes} minutes", DIFFICULTIES[chapter.difficulty], *alone)
+    facts = (chapter.length, DIFFICULTIES[chapter.difficulty], *alone)
     return ContentsLine(chapter.name, chapter.number, chapter.title(), chapter.written, facts, len(chapter.items))
 
 
@@ -99,20 +100,32 @@ def _parts(
 ) -> list[TextPart]:
     parts = [TextPart(())]
     for block in shown:
-        match block:
-            case markup.Text(text):
-                parts[-1].blocks.append(("html", markdown.render(_without_title(text))))
-            case markup.Code(_, path, line, source):
-                code = {"path": path, "line": line, "html": markdown.code(source, "python")}
-                parts[-1].blocks.append(("code", code))
-            case markup.LiveFigure(name):
-                parts[-1].blocks.append(("figure", figures.shown(chapter, name, frames, workbench)))
-            case markup.Schedule() | markup.Timeline():
-                parts[-1].blocks.append(("movement", figures.moving(chapter, block, frames, workbench)))
-            case markup.Predict(name):
-                parts[-1].blocks.append(("question", _question(chapter, chapter.item(name), "predict", predicted)))
-                parts.append(TextPart((*parts[-1].behind, name)))
+        if isinstance(block, markup.Predict):
+            asked = _question(chapter, chapter.item(block.item), "predict", predicted)
+            parts[-1].blocks.append(("question", asked))
+            parts.append(TextPart((*parts[-1].behind, block.item)))
+        else:
+            parts[-1].blocks.append(_block(chapter, block, frames, workbench))
     return parts
+
+
+def _block(chapter: Chapter, block: markup.Block, frames: dict, workbench: str) -> tuple[str, Any]:
+    """Return a block that asks nothing, as a kind and what the template needs of it."""
+    match block:
+        case markup.Text(text):
+            return "html", markdown.render(_without_title(text))
+        case markup.Code(_, path, line, source):
+            return "code", {"path": path, "line": line, "html": markdown.code(source, "python")}
+        case markup.LiveFigure(name):
+            return "figure", figures.shown(chapter, name, frames, workbench)
+        case markup.Schedule() | markup.Timeline():
+            return "movement", figures.moving(chapter, block, frames, workbench)
+        case markup.Fold(title, inside):
+            return "fold", {
+                "anchor": fold_anchor(title, chapter.name),
+                "label": markdown.inline(block.label),
+                "blocks": [_block(chapter, part, frames, workbench) for part in inside],
+            }
 
 
 def _without_title(text: str) -> str:

@@ -12,6 +12,8 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 PATIENCE = 300  # s
 TIME = 20_000  # ms of the page's own time in which formulas and figures are drawn
 HEADING = re.compile(r'(<h[1-6] id=")')
+FOLD = '<details class="fold"'
+WHOLE = ("figure-", "item-", "fold-")  # anchors that no other chapter has
 LINK = re.compile(r'href="(\w+)\.html(?:#([^"]*))?"')
 
 
@@ -46,9 +48,10 @@ def print_page(page: Path, to: Path) -> None:
 
 
 def on_one_page(chapter: str, article: str) -> str:
-    """Return a chapter's HTML for a page that holds all chapters: headings named for theirs, links inside the page."""
+    """Return a chapter's HTML for a page that holds all chapters: own headings, inner links, open folds."""
     article = HEADING.sub(rf"\1{chapter}--", article)
-    return inside(re.sub(r'href="#(?!figure-|item-)', f'href="#{chapter}--', article))
+    article = article.replace(FOLD, f"{FOLD} open")
+    return inside(re.sub(rf'href="#(?!{"|".join(WHOLE)})', f'href="#{chapter}--', article))
 
 
 def inside(text: str) -> str:
@@ -56,7 +59,7 @@ def inside(text: str) -> str:
 
     def target(link: re.Match) -> str:
         page, anchor = link[1], link[2] or ""
-        whole = anchor.startswith(("figure-", "item-"))
+        whole = anchor.startswith(WHOLE)
         return f'href="#{anchor if whole else f"{page}--{anchor}" if anchor else page}"'
 
     return LINK.sub(target, text)

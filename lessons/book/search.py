@@ -8,27 +8,50 @@ from typing import Any
 from lessons import markup
 from lessons.book import markdown
 from lessons.chapters import Chapter
+from lessons.references import fold_anchor
 
 
 def sections(chapter: Chapter, blocks: list[markup.Block]) -> list[dict[str, Any]]:
-    """Return the sections of a chapter with all words in them, and the predictions before which they are closed."""
-    found = [_section(chapter, "", "", [])]
+    """Return the sections of a chapter with all words in them, and the predictions before which they are closed.
+
+    What is folded is a section of its own: what is found in it leads there.
+    """
+    here = _section(chapter, "", "", [])
+    found = [here]
     behind: list[str] = []
     for block in blocks:
         match block:
             case markup.Text(text):
                 for heading, words in markdown.sections(text):
                     if heading is not None:
-                        found.append(_section(chapter, heading.words, heading.anchor, behind))
-                    found[-1]["text"] += f" {words}"
-            case markup.LiveFigure(name):
-                one = chapter.golden.figure(name)
-                found[-1]["text"] += f" {one.question} {one.text} {'. '.join(one.claims)}"
-            case markup.Code(_, path, _, source):
-                found[-1]["text"] += f" {path} {source}"
+                        found.append(here := _section(chapter, heading.words, heading.anchor, behind))
+                    here["text"] += f" {words}"
             case markup.Predict(name):
                 behind = [*behind, name]
+            case markup.Fold(title, inside):
+                found.append(_section(chapter, _plain(block.label), fold_anchor(title, chapter.name), behind))
+                found[-1]["text"] = " ".join(_words(chapter, part) for part in inside)
+            case _:
+                here["text"] += f" {_words(chapter, block)}"
     return [one | {"text": " ".join(one["text"].split())} for one in found]
+
+
+def _words(chapter: Chapter, block: markup.Block) -> str:
+    """Return the words of a block that has no headings."""
+    match block:
+        case markup.Text(text):
+            return _plain(text)
+        case markup.LiveFigure(name):
+            one = chapter.golden.figure(name)
+            return f"{one.question} {one.text} {'. '.join(one.claims)}"
+        case markup.Code(_, path, _, source):
+            return f"{path} {source}"
+        case _:
+            return ""
+
+
+def _plain(text: str) -> str:
+    return " ".join(words for _, words in markdown.sections(text))
 
 
 def script(entries: list[dict[str, Any]]) -> str:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from lessons.choosing import experiments
 from lessons.choosing.experiments import TRIED, to_the_loss
-from lessons.choosing.strategies import STRATEGIES, Case
+from lessons.choosing.strategies import CLOSED_FORMS, Case
 from lessons.figure import value
 from theory import published_models, zero_memory
 
@@ -22,7 +22,7 @@ def per_weight(run, side: int) -> int:
 def fastest(run, network: str) -> str:
     """Return the strategy with the most samples per second of VGG-16."""
     case = Case("VGG-16", "V100", NAMED[network], batch=32)
-    return min(STRATEGIES, key=lambda name: STRATEGIES[name](case)).split()[0]
+    return min(CLOSED_FORMS, key=lambda name: CLOSED_FORMS[name](case)).split()[0]
 
 
 def cut(run, network: str) -> str:
@@ -59,7 +59,7 @@ def upgrade(run, bought: str) -> str:
     now = Case("VGG-16", "V100", "10GbE", batch=32)
     then = replace(now, **({"speed": 2} if "compute" in bought else {"bandwidth": 2}))
     names = ("one machine", "all-reduce", "server", "local SGD")
-    return max(names, key=lambda name: STRATEGIES[name](now) / STRATEGIES[name](then)).split()[0]
+    return max(names, key=lambda name: CLOSED_FORMS[name](now) / CLOSED_FORMS[name](then)).split()[0]
 
 
 def bubble(run, chunks: int) -> float:

@@ -92,8 +92,8 @@ def drawn(dice: random.Random) -> list[HiddenCase]:
         HiddenCase("slow", "64", some(8.0, 12.0), some(4e-4, 6e-4), 1e10),
         HiddenCase("slow", "64", some(0.9, 1.1), some(5.5e-4, 6.5e-4), 1e10),
         HiddenCase("slow", "64", some(0.08, 0.12), some(2.5e-4, 3.5e-4), 1.17e9),
-        HiddenCase("long", "256", some(0.9, 1.1), some(10e-6, 20e-6), some(2.5e8, 3.5e8), splits=False),
-        HiddenCase("memory", "256", 1.0, some(10e-6, 30e-6), 1.17e9, memory=some(0.9e5, 1.4e5)),
+        HiddenCase("long", "256", some(0.9, 1.1), some(10e-6, 20e-6), some(6e7, 8e7), splits=False),
+        HiddenCase("memory", "256", 1.0, some(1e-3, 2e-3), 1.17e9, memory=some(0.9e5, 1.4e5)),
         HiddenCase("budget", "64", 1.0, some(5e-6, 20e-6), 1.17e9, budget=some(3.0e6, 4.5e6)),
         HiddenCase("budget", "256", 1.0, some(5e-6, 20e-6), 1.17e9, budget=some(2.12e7, 2.35e7), splits=False),
     ]

@@ -9,7 +9,7 @@ import numpy as np
 
 from cluster.network import NETWORKS
 from lessons.choosing.rehearsal import rehearse
-from lessons.choosing.strategies import BUCKET, FLOAT32, MEMORY, STRATEGIES, Case, fits, memory, states
+from lessons.choosing.strategies import BUCKET, CLOSED_FORMS, FLOAT32, MEMORY, Case, fits, memory, states
 from lessons.figure import Look, figure, value
 from theory import collective_costs, overlap, published_models
 from theory.partition_pipedream import partition
@@ -120,7 +120,8 @@ def weights_and_work(run):
 )
 def on_paper(run):
     """Samples per second of eight devices, each a node of its own: by the formulas, and with every message sent on the
-    simulated cluster. Whether they fit the memory is another question.
+    simulated cluster. ZeRO-3 fetches each layer when it gets there, none ahead. Whether they fit the memory is another
+    question.
 
     The pipeline's formula lets links work while stages do. Where a link takes longer than a stage, what comes back
     waits for what goes out, and the formula does not know.
@@ -135,7 +136,7 @@ def on_paper(run):
             "fits": str(fits(case, strategy)),
         }
         for name, case in CASES.items()
-        for strategy, seconds in STRATEGIES.items()
+        for strategy, seconds in CLOSED_FORMS.items()
     ]
 
 
@@ -194,7 +195,7 @@ def does_it_fit(run):
             "the device has": MEMORY[case.device] / 1e9,
             "speed": case.samples / seconds(case),
         }
-        for strategy, seconds in STRATEGIES.items()
+        for strategy, seconds in CLOSED_FORMS.items()
     ]
 
 

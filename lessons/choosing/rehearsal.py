@@ -120,7 +120,7 @@ def tensor(comm, c):
 
 
 def zero3(comm, c):
-    for layer in c.layers:  # forward: the weights of a layer, from all its shards
+    for layer in c.layers:  # forward: the weights of a layer, from all its shards, when it is reached and no sooner
         comm.all_gather(vector(FLOAT32 * layer.parameters / comm.size))
         spend(c.seconds([layer]) / 3)
     for layer in reversed(c.layers):
@@ -139,3 +139,4 @@ PROGRAMS = {
     "tensor": tensor,
     "ZeRO-3": zero3,
 }
+"""By the name of a strategy, what each rank runs in a step: program(comm, case). It may return when timing begins."""

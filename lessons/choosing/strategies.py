@@ -10,7 +10,7 @@ all-reduce. A step is the N b samples that data parallelism takes in one, so tha
     local SGD       t + ring(n) / 16                           a meeting every 16 steps
     1F1B            (N - 1) slowest + all stages + 2 (N - 1) links, N micro-batches of b
     tensor          t + N rings for each sum of each layer     b samples at a time
-    ZeRO-3          t + three times (N - 1) (alpha + n beta / N), layer by layer
+    ZeRO-3          t + three times (N - 1) (alpha + n beta / N), layer by layer, nothing fetched ahead
 
 A device runs at half of the peak of its data sheet; that is our choice. Rank memory counts weights, gradients, the
 state of the update rule (momentum for images, Adam for text) and what backward needs.
@@ -170,7 +170,7 @@ def zero3(c: Case) -> float:
     return c.compute + 1.5 * sum(c.ring(FLOAT32 * layer.parameters) for layer in c.layers)
 
 
-STRATEGIES: dict[str, Callable[[Case], float]] = {
+CLOSED_FORMS: dict[str, Callable[[Case], float]] = {
     "one machine": one_machine,
     "all-reduce": all_reduce,
     "overlapped": overlapped,
@@ -180,7 +180,7 @@ STRATEGIES: dict[str, Callable[[Case], float]] = {
     "tensor": tensor,
     "ZeRO-3": zero3,
 }
-"""By name, the seconds of a step."""
+"""By the name of a strategy, the seconds of a step in closed form; `rehearsal.PROGRAMS` are the messages of each."""
 
 
 def states(c: Case, strategy: str) -> float:

@@ -8,13 +8,17 @@ import sys
 from pathlib import Path
 
 import click
+from rich.console import Group
 from rich.markdown import Markdown
 from rich.markup import escape
+from rich.padding import Padding
 from rich.table import Table
 
 import lessons
 from lessons import chapters, golden, markup
 from lessons.cli.console import console, markdown, usage_errors
+
+INDENT = 4  # columns by which what is folded on a page is set in
 
 
 @click.command("list", help="List all chapters in order, with what they ask of a reader. With --figures: all figures.")
@@ -27,7 +31,8 @@ def listing(figures: bool) -> None:
     table = Table("", "name", "title", "minutes", "", box=None, pad_edge=False)
     for one in map(lessons.chapter, lessons.CHAPTERS):
         kind = "text" if one.written else f"{len(one.shown)} figures"
-        table.add_row(f"{one.number:2}", one.name, one.title(), f"{one.minutes:3}", kind)
+        deeper = f", {one.minutes_folded} deeper" if one.minutes_folded else ""
+        table.add_row(f"{one.number:2}", one.name, one.title(), f"{one.minutes:3}", f"{kind}{deeper}")
     console.print(table)
     console.print(
         "\npython -m lessons show NAME reads one; those without text are figures with what they show.", style="dim"
@@ -71,7 +76,7 @@ def _show_chapter(one: chapters.Chapter, language: str, draft: bool) -> None:
     """Print what a chapter asks of a reader, and its text; without one, its figures."""
     known = f" You should know: {', '.join(one.background)}." if one.background else ""
     before = f" Read before: {', '.join(one.prerequisites)}." if one.prerequisites else ""
-    console.print(f"Chapter {one.number}, {one.minutes} minutes.{before}{known}", style="dim", highlight=False)
+    console.print(f"Chapter {one.number}, {one.length}.{before}{known}", style="dim", highlight=False)
     if not one.written:
         _list_figures(one)
         console.print("\nThis chapter has no text yet; show with the name of a figure runs it.", style="dim")
@@ -150,6 +155,9 @@ def _terminal(one: chapters.Chapter, block: markup.Block):
             return markdown(_asked(one, one.item(name)))
         case markup.Schedule() | markup.Timeline():
             return markdown(f"> **Figure {one.figure_number(block.link)}. {block.caption}.** {block.settings}.")
+        case markup.Fold():
+            inside = Group(*(_terminal(one, part) for part in block.blocks))
+            return Group("", markdown(f"**{block.label}**"), Padding(inside, (0, 0, 1, INDENT)))
 
 
 def _asked(one: chapters.Chapter, item) -> str:

@@ -48,7 +48,20 @@ def sharing(run, case: str) -> str:
     return next(key for words, key in begins.items() if case.startswith(words))
 
 
-def which(run, asked: str) -> str:
-    """Return the only one that fits."""
-    fits = {"the weights": "lock", "fewest": "gather", "an objective": "svrg", "as many": "hogwild"}
-    return next(key for begins, key in fits.items() if asked.startswith(begins))
+LIMITS = {"At most 1 %": (0.01, 20), "At most 15 %": (0.15, 2000)}  # additions lost, and samples of age
+
+
+def which(run, features: int, asked: str) -> str:
+    """Return the method that writes least, then waits least, of those within the limits, by the closed forms."""
+    if asked.startswith("Any"):
+        return "svrg"  # at a constant rate the others stall
+    most_lost, oldest = next(limits for begins, limits in LIMITS.items() if asked.startswith(begins))
+    others, gather, plain = 15, 64, 15 * 8 / features / 10
+    known = {  # writes for a sample, whether threads wait, additions lost (those of gathering at most), and age
+        "lock": (8, True, 0.0, others),
+        "hogwild": (8, False, plain, others),
+        "gather": (gathered(run, features, gather), False, plain, others * gather),
+        "svrg": (features, False, 1.0, others),
+    }
+    allowed = [name for name, (_, _, lost, age) in known.items() if lost <= most_lost and age <= oldest]
+    return min(allowed, key=lambda name: known[name][:2])

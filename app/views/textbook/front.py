@@ -22,7 +22,7 @@ def name(chapter: Chapter, language: str = "en") -> str:
 def facts(chapter: Chapter) -> str:
     """Return how long and how hard a chapter is."""
     alone = "" if chapter.written else f", {len(chapter.shown)} figures without text"
-    return f"{chapter.minutes} minutes, {DIFFICULTIES[chapter.difficulty]}{alone}"
+    return f"{chapter.length}, {DIFFICULTIES[chapter.difficulty]}{alone}"
 
 
 def address(chapter: str, anchor: str) -> str:

@@ -127,6 +127,10 @@ def block(chapter: Chapter, part: markup.Block, place: str) -> None:
             movement.schedule(chapter, part, place)
         case markup.Timeline():
             movement.timeline(chapter, part, place)
+        case markup.Fold():
+            with st.expander(part.label, key=f"fold-{place}-{references.heading_anchor(part.title)}"):
+                for inner in part.blocks:
+                    block(chapter, inner, place)
 
 
 def _unrecorded(name: str, number: str) -> None:

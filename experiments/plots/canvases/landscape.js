@@ -128,7 +128,7 @@ class Landscape {
     const parts = [`At ${inSeconds(this.time)}`];
     if (tried.length) {
       const large = loss[n] >= 1e6, digits = large ? loss[n].toExponential(2) : Number(loss[n].toPrecision(3));
-      parts.push(`held-out loss ${Number.isFinite(loss[n]) ? digits : "no number"}`);
+      parts.push(`held-out loss ${Number.isFinite(loss[n]) ? digits : "diverged"}`);
       if (Number.isFinite(accuracy[n])) parts.push(`accuracy ${(100 * accuracy[n]).toFixed(1)} %`);
     }
     if (this.gone) return `${parts.join(" · ")} · left this picture after ${inSeconds(this.frame.left)}.`;

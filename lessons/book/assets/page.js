@@ -50,10 +50,14 @@ function visible(element) {
   return part ? gate.checked || part.classList.contains("open") : !(root.classList.contains("closed") && element.closest(".quiz, .exercise"));
 }
 
-// A link to what is not open yet leads to the question that opens it.
+// A link to what is not open yet leads to the question that opens it; one into a fold opens that.
 function arrive() {
   const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
-  if (visible(target) === false) barrier()?.scrollIntoView();
+  if (visible(target) === false) return barrier()?.scrollIntoView();
+  const fold = target?.closest(".fold:not([open])");
+  if (!fold) return;
+  fold.open = true;
+  target.scrollIntoView();
 }
 
 if (gate) {
@@ -107,5 +111,15 @@ function atOnce(act) {
   }
 }
 
-addEventListener("beforeprint", () => { root.classList.add("paper"); atOnce(() => window.lockstep?.redraw()); });
-addEventListener("afterprint", () => { root.classList.remove("paper"); window.lockstep?.redraw(); });
+let folded = []; // what is open on paper alone
+addEventListener("beforeprint", () => {
+  root.classList.add("paper");
+  folded = [...document.querySelectorAll(".fold:not([open])")];
+  for (const fold of folded) fold.open = true;
+  atOnce(() => window.lockstep?.redraw());
+});
+addEventListener("afterprint", () => {
+  root.classList.remove("paper");
+  for (const fold of folded) fold.open = false;
+  window.lockstep?.redraw();
+});

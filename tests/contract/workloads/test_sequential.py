@@ -292,6 +292,31 @@ def test_the_price_of_a_gradient_is_three_products_per_layer_but_the_first():
     assert [kernel for kernel, _ in charged] == ["dense_forward", "softmax_cross_entropy", "dense_backward_weights"]
 
 
+@pytest.mark.parametrize("name", ["mlp", "tanh", "linear"])
+@pytest.mark.parametrize("count", [1, 7])
+@both_types
+def test_dense_layers_in_one_call_have_the_bits_and_the_prices_of_a_pass_layer_by_layer(name, count, dtype):
+    charged = []
+
+    class Meter:
+        def charge(self, *row):
+            charged.append(row)
+
+    model = chain(name, dtype)
+    x, target = samples(model, count)
+    w = model.start(2)
+    with kernels.metered(Meter()):
+        loss, g = model.gradient(w, x, target)
+        by_layer = charged.copy()
+        in_one_call, there = model.gradient(w, x, target)
+    assert in_one_call == loss and charged == 2 * by_layer
+    np.testing.assert_array_equal(there, g, strict=True)
+    y, saved = model.forward(w, x)
+    cut_loss, dy = model.loss(y, target)
+    assert cut_loss == loss
+    np.testing.assert_array_equal(model.backward(w, saved, dy)[1], there)
+
+
 @each_model
 def test_a_chain_runs_on_torch_tensors_as_it_does_on_numpy_arrays(name, monkeypatch):
     torch = pytest.importorskip("torch")

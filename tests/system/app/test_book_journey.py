@@ -5,6 +5,7 @@ import re
 import pytest
 
 import lessons
+from lessons import references
 from tests.system.app import test_journey
 
 playwright = pytest.importorskip("playwright.sync_api")
@@ -101,3 +102,26 @@ def test_who_opens_a_run_of_a_figure_or_a_timeline_is_led_back_to_it(tab, window
     other.get_by_role("button", name="Back to the chapter: ").click()
     expect(other.locator(f".st-key-{place}")).to_be_in_viewport()
     other.close()
+
+
+def test_a_fold_opens_by_a_click_and_by_a_link_into_it_and_can_be_used_then(tab, address):
+    name, place = "sgd.rare_features", "textbook?chapter=sgd&everything=true"
+    page = tab(f"{address}/{place}")
+    figure = page.locator(f"#{references.figure_anchor(name)}")
+    box = page.locator("[class*='st-key-fold-']").filter(has=figure)
+    expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
+    expect(figure).to_be_hidden()
+    box.locator("summary").click()
+    expect(figure).to_be_visible()
+    page.close()
+    page = tab(f"{address}/{place}#{references.figure_anchor(name)}")
+    figure = page.locator(f"#{references.figure_anchor(name)}")
+    expect(figure).to_be_in_viewport()
+    box = page.locator("[class*='st-key-fold-']").filter(has=figure)
+    box.locator("summary").click()
+    expect(figure).to_be_hidden()
+    page.evaluate("location.hash = ''")
+    page.evaluate(f"location.hash = '{references.figure_anchor(name)}'")  # which the browser opens by itself
+    expect(figure).to_be_in_viewport()
+    box.get_by_role("button", name="Rows").click()
+    expect(page.get_by_test_id("stPopoverBody")).to_be_visible()

@@ -66,6 +66,14 @@ COVERED = """() => {
   const [a, b] = [".coach", ".coach-ring"].map((one) => document.querySelector(one).getBoundingClientRect());
   return a.left < b.right - 6 && b.left + 6 < a.right && a.top < b.bottom - 6 && b.top + 6 < a.bottom;
 }"""
+HIDDEN = """() => {
+  const a = document.querySelector(".coach").getBoundingClientRect();
+  const used = [...document.querySelectorAll("button, [data-testid=stSlider], [data-baseweb=select], label")];
+  return used.filter((one) => !one.closest(".coach")).filter((one) => {
+    const b = one.getBoundingClientRect();
+    return b.width && a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+  }).map((one) => one.innerText || one.dataset.testid);
+}"""
 CUT = """(all) => all.flatMap((one) => [one, ...one.querySelectorAll("*")])
   .filter((one) => one.innerText?.trim() && one.clientWidth && one.scrollWidth > one.clientWidth + 1)
   .map((one) => one.innerText)"""
@@ -74,10 +82,26 @@ NARROW = {"width": 320, "height": 256}  # and at 400 %
 
 
 @pytest.fixture(scope="module")
-def visits(window, address):
-    """What was seen on every page: {path: {shifts, violations, unnamed, widths}}."""
-    page, seen = window.new_page(), {}
+def one_tab(window):
+    """A tab for all tests of this file: a page in a new one takes twice the processor time."""
+    page = window.new_page()
     page.add_init_script(SHIFTS)
+    yield page
+    page.close()
+
+
+@pytest.fixture
+def page(one_tab):
+    """This tab, with a window as it was at first."""
+    one_tab.set_viewport_size({"width": 1280, "height": 900})
+    one_tab.emulate_media(media="screen", color_scheme="light")
+    return one_tab
+
+
+@pytest.fixture(scope="module")
+def visits(one_tab, address):
+    """What was seen on every page: {path: {shifts, violations, unnamed, widths}}."""
+    page, seen = one_tab, {}
     for path in PAGES:
         page.set_viewport_size({"width": 1280, "height": 800})
         page.goto(address + path)
@@ -92,7 +116,6 @@ def visits(window, address):
             expect(page.get_by_test_id("stSidebar").filter(visible=True)).to_have_count(0)
             drawn(page)
             seen[path]["widths"].append(page.get_by_test_id("stMain").evaluate("e => e.scrollWidth"))
-    page.close()
     return seen
 
 
@@ -102,10 +125,8 @@ def test_nothing_on_a_page_jumps_while_it_comes(visits):
 
 
 @pytest.mark.parametrize(("width", "seed"), [(1280, 1), (390, 2)])
-def test_nothing_jumps_when_a_run_ends_that_was_watched_from_its_start(window, address, width, seed):
-    page = window.new_page()
+def test_nothing_jumps_when_a_run_ends_that_was_watched_from_its_start(page, address, width, seed):
     page.set_viewport_size({"width": width, "height": 800})
-    page.add_init_script(SHIFTS)
     page.goto(f"{address}/?workers=32&steps=500&seed={seed}")
     expect(page.get_by_test_id("stProgress")).to_have_count(1)
     page.evaluate("document.documentElement.classList.remove('opening')")  # as it is by itself for a longer run
@@ -116,6 +137,35 @@ def test_nothing_jumps_when_a_run_ends_that_was_watched_from_its_start(window, a
     expect(page.locator(".timeline .stage")).to_have_count(1)
     shifts = page.evaluate("shifts")
     assert sum(value for value, *_ in shifts) < 0.1, shifts
+
+
+@pytest.mark.parametrize("width", [1280, 390, 1920])
+def test_nothing_jumps_when_five_seeds_are_asked_for_and_when_they_are_there(window, address, runs, width):
+    for seed in range(5):
+        store.save(fabricated.run(Experiment(workers=2, seed=seed)), runs)
+    page = window.new_page()
+    page.set_viewport_size({"width": width, "height": 800})
+    page.add_init_script(SHIFTS)
+    page.goto(f"{address}/?workers=2")
+    whole(page)
+    above = page.locator(".st-key-loss").bounding_box()
+    page.evaluate("shifts.length = 0")
+    page.get_by_text("5 seeds", exact=True).click()
+    expect(page.get_by_text("± standard deviation over 5 seeds; timeline of seed 0")).to_be_visible()
+    whole(page)
+    assert page.locator(".st-key-loss").bounding_box() == pytest.approx(above, abs=1)
+    assert sum(value for value, *_ in page.evaluate("shifts")) < 0.01, page.evaluate("shifts")
+    page.close()
+
+
+def test_on_a_phone_the_names_of_all_tabs_are_seen(window, address):
+    page = window.new_page()
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(f"{address}/?workers=2")
+    whole(page)
+    for name in ("Where the time goes", "Memory", "Rank by rank"):
+        box = page.get_by_role("tab", name=name).bounding_box()
+        assert box["x"] >= 0 and box["x"] + box["width"] <= 390, (name, box)
     page.close()
 
 
@@ -133,17 +183,14 @@ def test_no_page_is_wider_than_its_window_at_200_and_400_percent(visits):
         assert seen["widths"] == [ZOOMED["width"], NARROW["width"]], path
 
 
-def test_the_pages_own_style_wins_over_streamlits(window, address):
-    page = window.new_page()
+def test_the_pages_own_style_wins_over_streamlits(page, address):
     page.goto(address + PAGES[0])
     whole(page)
     expect(page.locator(".st-key-phone-bar")).to_be_hidden()
     assert page.locator(".stMainBlockContainer").evaluate("e => getComputedStyle(e).maxWidth") == "1560px"
-    page.close()
 
 
-def test_what_opens_over_a_page_violates_nothing_and_closes_by_keyboard(window, address):
-    page = window.new_page()
+def test_what_opens_over_a_page_violates_nothing_and_closes_by_keyboard(page, address):
     page.set_viewport_size({"width": 1280, "height": 800})
     page.goto(f"{address}/?tour=1")
     whole(page)
@@ -152,6 +199,7 @@ def test_what_opens_over_a_page_violates_nothing_and_closes_by_keyboard(window, 
     assert wcag.in_both_schemes(page) == []
     page.emulate_media(color_scheme="dark")
     expect(tour).to_have_css("background-color", "rgb(27, 35, 44)")
+    assert page.evaluate(HIDDEN) == []  # all that can be used is free, also while it is about the first lane
     for width in (1280, 900, 640):  # beside, below or above what it points at
         page.set_viewport_size({"width": width, "height": 800})
         drawn(page)
@@ -183,11 +231,9 @@ def test_what_opens_over_a_page_violates_nothing_and_closes_by_keyboard(window, 
 
     side = page.get_by_test_id("stSidebarContent")
     assert side.evaluate("e => { e.scrollLeft = 50; return e.scrollLeft }") == 0
-    page.close()
 
 
-def test_a_press_is_answered_in_the_next_frame_and_the_sign_goes_when_the_page_has_answered(window, address):
-    page = window.new_page()
+def test_a_press_is_answered_in_the_next_frame_and_the_sign_goes_when_the_page_has_answered(page, address):
     page.goto(f"{address}/schedules")
     whole(page)
     heard = page.evaluate("""() => new Promise((done) => {
@@ -197,11 +243,9 @@ def test_a_press_is_answered_in_the_next_frame_and_the_sign_goes_when_the_page_h
     assert heard
     expect(page.get_by_role("heading", name="GPipe beside 1F1B")).to_be_visible()
     expect(page.locator("html.asked")).to_have_count(0)
-    page.close()
 
 
-def test_the_tab_key_first_offers_a_way_past_the_controls_to_the_content(window, address):
-    page = window.new_page()
+def test_the_tab_key_first_offers_a_way_past_the_controls_to_the_content(page, address):
     page.goto(f"{address}/?workers=2")
     whole(page)
     page.keyboard.press("Tab")
@@ -213,11 +257,9 @@ def test_the_tab_key_first_offers_a_way_past_the_controls_to_the_content(window,
     page.keyboard.press("Tab")
     assert page.evaluate("document.querySelector('[data-testid=stMain]').contains(document.activeElement)")
     assert "#" not in page.url
-    page.close()
 
 
-def test_faults_of_a_rank_are_reached_by_keys_alone(window, address):
-    page = window.new_page()
+def test_faults_of_a_rank_are_reached_by_keys_alone(page, address):
     page.goto(f"{address}/?workers=2")
     whole(page)
     stage = page.locator(".timeline .stage")
@@ -226,11 +268,9 @@ def test_faults_of_a_rank_are_reached_by_keys_alone(window, address):
     stage.press("r")
     stage.press("Enter")
     expect(page.get_by_role("dialog")).to_contain_text("Faults of worker 1")
-    page.close()
 
 
-def test_no_figure_of_a_run_is_cut_at_any_width(window, address):
-    page = window.new_page()
+def test_no_figure_of_a_run_is_cut_at_any_width(page, address):
     page.goto(f"{address}/?workers=2")
     whole(page)
     words = page.locator(".st-key-figures :is([data-testid=stMetricValue], [data-testid=stMetricLabel])")
@@ -239,7 +279,6 @@ def test_no_figure_of_a_run_is_cut_at_any_width(window, address):
         page.set_viewport_size({"width": width, "height": 800})
         drawn(page)
         assert words.evaluate_all(CUT) == [], width
-    page.close()
 
 
 PAPER = """() => {
@@ -258,8 +297,7 @@ PAPER = """() => {
 
 
 @pytest.mark.parametrize("where", ["/?workers=2&source=true&all_settings=true", "/schedules?schedule_b=zb_h1"])
-def test_on_paper_a_page_is_whole_not_cut_and_without_its_controls(window, address, where):
-    page = window.new_page()
+def test_on_paper_a_page_is_whole_not_cut_and_without_its_controls(page, address, where):
     page.set_viewport_size({"width": 1366, "height": 768})
     page.goto(address + where)
     whole(page)
@@ -268,14 +306,10 @@ def test_on_paper_a_page_is_whole_not_cut_and_without_its_controls(window, addre
     paper = page.evaluate(PAPER)
     assert paper["height"] > 1.5 * paper["seen"] and paper["width"] <= 1032
     assert (paper["cut"], paper["controls"], paper["bars"]) == (0, 0, 0)
-    page.close()
 
 
 @pytest.mark.parametrize(("where", "width", "part"), [("/schedules", 1366, "stSidebar"), ("/kernels", 390, "stMain")])
-def test_help_is_large_enough_to_be_hit_and_read_out_with_the_name_of_what_it_is_for(
-    window, address, where, width, part
-):
-    page = window.new_page()
+def test_help_is_large_enough_to_be_hit_and_read_out_with_the_name_of_what_it_is_for(page, address, where, width, part):
     page.set_viewport_size({"width": width, "height": 900})
     page.goto(address + where)
     whole(page)
@@ -287,4 +321,3 @@ def test_help_is_large_enough_to_be_hit_and_read_out_with_the_name_of_what_it_is
     expect(marks.first).to_have_accessible_description(re.compile(r"\w+ \w+ \w+"), timeout=60_000)
     page.keyboard.press("Escape")
     expect(page.get_by_role("tooltip")).to_have_count(0)
-    page.close()

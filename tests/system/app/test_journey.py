@@ -198,10 +198,12 @@ def test_a_student_runs_compares_and_shares(tab, address):
     table = page.locator(".figures table")
     expect(table).to_contain_text("Synchronous SGD, 4 workers")
     expect(table).to_contain_text("Synchronous SGD, 8 workers")
-    page.get_by_role("radio", name="seconds").click(force=True)
+    page.get_by_role("radio", name="time").click(force=True)
     expect(page.locator(".st-key-loss .stage")).to_have_attribute(
         "aria-label", re.compile("The horizontal axis is time, ms")
     )
+
+    assert query(page)["axis"] == "seconds"  # an axis of ms is not called that on the page
 
     page.get_by_role("button", name="Share", exact=True).click()
     link = page.get_by_test_id("stPopoverBody").locator("code").first.inner_text().strip()
@@ -341,12 +343,18 @@ def test_choices_stand_in_the_address_by_name_and_are_still_there_when_one_comes
     box.press("Enter")
     expect(title).to_have_text("V-Half")
     assert query(page) == {"schedule_a": "v_half", "ranks": "3"}
-    page.get_by_role("link", name="Kernels").click()
-    expect(title).to_have_text("SGD")
-    assert query(page) == {}
-    page.go_back()
-    expect(title).to_have_text("V-Half")
-    expect(page).to_have_url(re.compile("schedule_a=v_half"))
+    page.get_by_label("Micro-batches", exact=True).fill("5")
+    page.get_by_label("Micro-batches", exact=True).press("Enter")
+    expect(page).to_have_url(re.compile("micro_batches=5"))
+    for back in (page.go_back, page.get_by_role("link", name="Schedules").click):
+        page.get_by_role("link", name="Kernels").click()
+        expect(title).to_have_text("SGD")
+        assert query(page) == {}
+        back()
+        expect(title).to_have_text("V-Half")
+        expect(page).to_have_url(re.compile("micro_batches=5"))
+        assert query(page) == {"schedule_a": "v_half", "ranks": "3", "micro_batches": "5"}
+        expect(page.get_by_label("Ranks", exact=True)).to_have_value("3")
 
 
 def test_stop_ends_a_long_run_and_shows_what_was_recorded(tab, address):

@@ -23,7 +23,8 @@ def test_a_run_is_drawn_with_five_seeds_when_that_is_asked_for(page, five, canva
     assert "seeds" not in told(alone) and not any(line.get("band") for line in canvases(alone)["accuracy"][0]["lines"])
     opened = page("seeds=true")
     assert not opened.exception and "Synchronous SGD, 5 seeds" in told(opened)
-    assert "mean over seeds, in a band of ± one standard deviation" in told(opened)
+    keys = [line["key"] for line in canvases(opened)["loss"][0]["lines"]]
+    assert "training: mean of 5 seeds ± standard deviation" in keys
     for chart in ("loss", "accuracy"):
         assert canvases(opened)[chart][0]["lines"][0]["band"]
     runs = [session.load(str(folder)) for folder in five]
@@ -33,7 +34,7 @@ def test_a_run_is_drawn_with_five_seeds_when_that_is_asked_for(page, five, canva
     )
     figures = {metric.label: metric.value for metric in opened.metric}
     assert figures["Samples per second"] == compare.told(shown, "samples_per_second")
-    assert any("Mean ± standard deviation over 5 seeds" in caption.value for caption in opened.caption)
+    assert "± standard deviation over 5 seeds; timeline of seed 0" in told(opened)
     assert any("of several seeds, the standard deviation" in caption.value for caption in opened.caption)
 
 

@@ -26,7 +26,7 @@ def test_what_a_reader_takes_away_is_what_was_on_the_page(browser, address, tmp_
         return page
 
     def same_view(page) -> None:
-        expect(page.get_by_role("radio", name="seconds")).to_be_checked()
+        expect(page.get_by_role("radio", name="time")).to_be_checked()
         expect(page.get_by_role("heading", name="Comparison")).to_be_visible()
         expect(page.get_by_role("button", name="Unpin: EASGD")).to_be_visible()
 

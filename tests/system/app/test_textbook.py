@@ -100,12 +100,12 @@ def charts(page) -> int:
 @pytest.mark.parametrize("name", CHAPTERS)
 def test_a_chapter_shows_all_of_its_text_figures_and_sources(book, name):
     page = book(chapter=name, everything="true")
-    blocks = lessons.chapter(name).blocks()
+    blocks = [*markup.unfolded(lessons.chapter(name).blocks())]
     assert not page.exception
     assert charts(page) == sum(isinstance(block, markup.LiveFigure) for block in blocks)
     assert [block.source for block in blocks if isinstance(block, markup.Code)] == [code.value for code in page.code]
     said = words(page).replace("\n", " ")
-    linked = lessons.chapter(name).blocks("en", front.address)
+    linked = markup.unfolded(lessons.chapter(name).blocks("en", front.address))
     texts = [block.markdown for block in linked if isinstance(block, markup.Text)]
     first, *others = (" ".join(text.split("\n")) for text in texts)
     assert all(text in said for text in others) and first.partition("  ")[2] in said
@@ -258,9 +258,14 @@ def test_a_chapter_without_text_shows_its_figures_recorded_or_not(book, monkeypa
 def test_figures_that_a_text_does_not_show_are_reached_at_its_end(book, name):
     chapter = lessons.chapter(name)
     more = [one for one in chapter.declared if one not in chapter.shown]
-    assert more and not book(chapter=name).expander  # not before the text is open
+    asked = [escaped(chapter.declared[one]) for one in more]
+
+    def offered(page):
+        return [one.label for one in page.expander if one.label in asked]
+
+    assert more and not offered(book(chapter=name))  # not before the text is open
     opened = book(chapter=name, everything="true")
-    assert [one.label for one in opened.expander] == [escaped(chapter.declared[one]) for one in more]
+    assert offered(opened) == asked
     before = charts(opened)
     for one in more:
         opened.session_state[f"more-{one}"] = True
@@ -268,6 +273,22 @@ def test_figures_that_a_text_does_not_show_are_reached_at_its_end(book, name):
     recorded = [one for one in more if one in chapter.golden.figures]
     assert not opened.exception and charts(opened) == before + len(recorded)
     assert all(f"lessons show {one}" in words(opened) for one in more if one not in recorded)
+
+
+def test_what_is_folded_is_closed_at_first_and_has_its_blocks_in_it(book, monkeypatch):
+    text = (
+        "# Title\n\nwords\n\n{{ fold Why so }}\n\ninside\n\n{{ more_machines }}\n\n"
+        "{{ schedule zb_h1 ranks=4 chunks=8 }}\n\n{{ end fold }}\n\nand on"
+    )
+    monkeypatch.setattr(Chapter, "text", lambda self, language="en": text)
+    page = book(chapter="stragglers")
+    (fold,) = (one for one in page.expander if one.label == "Deeper: Why so")
+    assert not page.exception and not fold.proto.expanded
+    inside = [one.value for one in fold.markdown]
+    assert inside[0] == "inside" and "and on" not in inside
+    number = lessons.chapter("stragglers").number
+    assert fold.subheader[0].value.startswith(f"Figure {number}.1.") and f"Figure {number}.2. ZB-H1" in words(fold)
+    assert f"{number} of {len(lessons.CHAPTERS)}: 0 minutes, 2 more to go deeper" in words(page)
 
 
 def test_a_text_is_read_before_anything_is_recorded(book, monkeypatch):

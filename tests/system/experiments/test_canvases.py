@@ -62,6 +62,42 @@ def pixels(page) -> str:
     return page.locator("canvas").first.evaluate("canvas => canvas.toDataURL()")
 
 
+def test_a_card_covers_none_of_the_lanes_that_it_speaks_of(drawn):
+    page = drawn("timeline", timeline.frame(run(Experiment.of({"slow": "2:5", "steps": 12})), "it"))
+    stage, tip, seen = page.locator(".stage"), page.locator(".tip"), Counter()
+    expect(page.locator(".why")).to_contain_text("of their time")
+    box = stage.bounding_box()
+    pitch = (box["height"] - 34 - 22) / 4
+    for lane in range(4):
+        for x in range(90, 500, 20):
+            page.mouse.move(box["x"] + x, box["y"] + 34 + (lane + 0.4) * pitch)
+            if not tip.is_visible():
+                continue
+            told, card = tip.inner_text(), tip.bounding_box()
+            for rank in {*re.findall(r"worker (\d)", told)}:
+                top = box["y"] + 34 + int(rank) * pitch
+                assert card["y"] >= top + pitch - 1 or card["y"] + card["height"] <= top + 1, (told, card, top)
+                seen[rank] += 1
+    assert len(seen) == 4 and seen["2"] > 10
+
+
+def test_two_times_or_more_stand_on_the_axis_of_a_narrow_timeline_at_any_zoom(drawn):
+    page = drawn("timeline", timeline.frame(run(Experiment.of({"steps": 30})), "it"))
+    page.set_viewport_size({"width": 360, "height": 700})
+    expect(page.locator(".why")).to_contain_text("in this run")
+    counts = page.evaluate("""() => {
+      const [one] = [...lockstepTimelines], plot = 360 - 16 - 84 - 4, counts = [];
+      for (let n = 1; n < 400; n++) {
+        one.from = one.total * 0.3;
+        one.to = one.from + one.total * 0.7 * 0.97 ** n;
+        const { at } = one.marks(plot);
+        counts.push(at.length, plot * (at[1] - at[0]) / (one.to - one.from));
+      }
+      return counts;
+    }""")
+    assert min(counts[0::2]) >= 2 and min(counts[1::2]) > 40  # px between two
+
+
 def test_a_schedule_plays_on_a_page_without_a_server(drawn):
     page = drawn("timeline", schedule.frame(schedules.study(Plan.of(schedule="1f1b", ranks=4, chunks=8))))
     expect(page.locator(".stage")).to_have_attribute("aria-label", re.compile("^1F1B on 4 ranks"))

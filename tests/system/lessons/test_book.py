@@ -12,7 +12,7 @@ import pytest
 
 import algorithms
 import lessons
-from lessons import book, markup, progress, returning
+from lessons import book, markup, progress, references, returning
 from lessons.book import chapter as chapters
 from lessons.book import paper
 from lessons.book.site import MORE
@@ -22,6 +22,15 @@ from tests.chromium import NEEDED
 LARGEST = 15_000_000  # bytes of the whole book
 FORMULA = re.compile(r"\$\$(.+?)\$\$|\$([^$]+?)\$", re.S)
 CODE = re.compile(r"```.*?```|`[^`]*`", re.S)
+FOLDED = [
+    (one.name, references.fold_anchor(fold.title, one.name), references.figure_anchor(inner.figure))
+    for one in lessons.written()
+    for fold in one.blocks()
+    if isinstance(fold, markup.Fold)
+    for inner in fold.blocks
+    if isinstance(inner, markup.LiveFigure)
+]
+"""Chapter, anchor of a fold and of a figure in it, for all that have one."""
 DRAWN = """plot => [...plot.shadowRoot.querySelectorAll("canvas")].some(
     (c) => c.getContext("2d").getImageData(0, 0, c.width, c.height).data.some((value) => value))"""
 
@@ -107,7 +116,7 @@ def test_every_figure_question_and_formula_of_a_chapter_is_in_its_page(name, sit
     chapter, page = lessons.chapter(name), pages[f"{name}.html"]
     html = (site / f"{name}.html").read_text("utf-8")
     tex = {" ".join(unescape(found).split()) for found in re.findall(r'class="math \w+">(.*?)</', html, re.S)}
-    for block in chapters.blocks(chapter):
+    for block in markup.unfolded(chapters.blocks(chapter)):
         match block:
             case markup.Text(text):
                 for pair in FORMULA.findall(CODE.sub("", text)):
@@ -236,12 +245,54 @@ class TestInABrowser:
         page.get_by_label("Show everything").check()
         assert page.locator(".math").count() == page.locator(".math.drawn .katex").count() > 30
         assert page.locator(".katex-error").count() == 0
-        plots = page.locator(".plot")
+        plots = page.locator(".plot:not(.fold *)")
         for number in range(plots.count()):
             page.wait_for_function(DRAWN, arg=plots.nth(number).element_handle())
         before = page.evaluate("getComputedStyle(document.body).backgroundColor")
         page.get_by_role("button", name="Light or dark page").click()
         assert page.evaluate("getComputedStyle(document.body).backgroundColor") != before
+
+    def test_a_fold_is_closed_until_a_click_a_key_or_a_link_into_it_opens_it(self, tab):
+        name, anchor, figure = FOLDED[0]
+        page = tab(f"{name}.html")
+        page.get_by_label("Show everything").check()
+        fold, plot = page.locator(f"#{anchor}"), page.locator(f"#{figure} .plot")
+        assert not plot.is_visible()
+        fold.locator("summary").first.focus()
+        page.keyboard.press("Enter")
+        page.wait_for_function(DRAWN, arg=plot.element_handle())
+        text = page.locator(".part p").first.bounding_box()["width"]
+        assert plot.locator("canvas").first.bounding_box()["width"] > 0.95 * text
+        fold.locator("summary").first.click()
+        assert not plot.is_visible()
+        for link in (anchor, figure):
+            page = tab(f"{name}.html#{link}")
+            page.wait_for_function(DRAWN, arg=page.locator(f"#{figure} .plot").element_handle())
+            top = "link => Math.abs(document.getElementById(link).getBoundingClientRect().top) < 200"
+            page.wait_for_function(top, arg=link)
+
+    def test_what_is_folded_is_found_and_what_was_found_is_open(self, tab):
+        name, anchor, figure = FOLDED[0]
+        title = lessons.recorded_figure(f"{name}.{figure.rpartition('-')[2]}").question
+        page = tab(f"{name}.html")
+        page.get_by_label("Show everything").check()
+        page.locator("#search").fill(title.rstrip("?"))
+        page.locator("#found [role=option]").filter(has_text="Deeper: ").first.click()
+        page.locator(f"#{figure} .plot").wait_for(state="visible")
+        assert page.url.endswith(f"#{anchor}")
+
+    def test_folds_are_open_on_paper_with_their_pictures_drawn_and_closed_again_after_it(self, tab):
+        name, _, figure = FOLDED[0]
+        page = tab(f"{name}.html")
+        page.get_by_label("Show everything").check()
+        page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        plot = page.locator(f"#{figure} .plot")
+        assert plot.is_visible() and page.evaluate(DRAWN, plot.element_handle())
+        page.evaluate("dispatchEvent(new Event('afterprint'))")
+        assert not plot.is_visible()
+        paper_page = tab("paper.html")
+        assert paper_page.locator("details.fold:not([open])").count() == 0
+        paper_page.wait_for_function(DRAWN, arg=paper_page.locator(f"#{figure} .plot").element_handle())
 
     def test_a_slider_shows_another_stop(self, tab):
         every = [

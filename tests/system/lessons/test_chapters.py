@@ -42,7 +42,7 @@ def test_it_has_a_text_a_quiz_an_exercise_a_check_and_a_lab_sheet(chapter):
 @each
 def test_its_marks_are_understood_in_every_language(chapter):
     for language in chapter.languages:
-        blocks = chapter.blocks(language)
+        blocks = [*markup.unfolded(chapter.blocks(language))]
         assert any(isinstance(block, markup.LiveFigure) for block in blocks)
         assert not any("{{ " in block.markdown for block in blocks if isinstance(block, markup.Text))
         assert markup.blocks(sheet.handout(chapter, language), chapter.name, chapter.golden)

@@ -7,6 +7,7 @@ import pytest
 
 import lessons
 from lessons.collectives.check import Heard, Sum
+from lessons.grading.attempt import Solution
 from lessons.grading.grader import grade
 
 SUM, BITS, ANY, LONG, SHORT, BYTES = range(6)
@@ -94,6 +95,54 @@ def worker(comm, task, s):
 def test_ranks_that_share_a_table_and_not_their_vectors_earn_nothing():
     earned, told, _ = marks(TELEPATHY)
     assert not any(earned) and "all ranks together sent" in told[SHORT], told
+
+
+UNHEARD = """
+TABLE = {}
+
+def worker(comm, task, s):
+    x = task.start()
+    TABLE.setdefault((comm.size, len(x)), {})[comm.rank] = x
+    for _ in range(2):
+        comm.send(x, (comm.rank + 1) % comm.size)
+        comm.recv((comm.rank - 1) % comm.size)
+    return sum(TABLE[comm.size, len(x)].values())
+"""
+
+
+def test_ranks_that_send_enough_and_have_not_heard_of_all_are_told_of_whom():
+    with Solution(UNHEARD).attempt() as attempt:
+        total = Sum(8, 50, seed=1)
+        total.run([attempt] * 8)
+    assert re.fullmatch(r"rank \d returned without a message in which anything of rank \d could have been", total.wrong)
+
+
+def test_the_ring_may_be_written_with_operations_in_progress():
+    source = solution().replace("pieces[(i - step - 1) % size] += comm.recv(left)", "arrive()")
+    source = source.replace(
+        "        comm.send(pieces[(i - step) % size], right)\n        arrive()\n",
+        "        coming = comm.irecv(left)\n"
+        "        comm.isend(pieces[(i - step) % size], right).wait()\n"
+        "        pieces[(i - step - 1) % size] += coming.wait()\n",
+    )
+    assert "coming.wait()" in source and "arrive()" not in source
+    with Solution(source.replace("x.nbytes < SHORT", "False")).attempt() as attempt:
+        total = Sum(5, 50, seed=1)
+        total.run([attempt] * 5)
+    assert not total.wrong and total.alike
+
+
+@pytest.mark.parametrize(
+    ("worker", "said"),
+    [
+        ("return None", r"rank 0 returned NoneType; expected an array of shape \(\d+,\)"),
+        ("return task.start()[1:]", r"rank 0 returned an array of shape \(\d+,\); expected an array of shape \(\d+,\)"),
+        ("comm.send(1.0, comm.rank ^ 1)", "it sent a float; messages are arrays"),
+        ("comm.all_reduce(task.start())", "all_reduce"),
+    ],
+)
+def test_what_is_no_sum_of_vectors_is_told_in_a_sentence(worker, said):
+    assert re.search(said, marks(f"def worker(comm, task, s):\n    {worker}\n")[2])
 
 
 def test_a_sum_that_sends_too_little_or_was_not_heard_of_is_seen():

@@ -63,6 +63,16 @@ def test_a_chapter_can_be_read(command):
     assert "def worker(comm, task, s=Settings()):" in done.output and "{{" not in done.output
 
 
+def test_what_is_folded_is_a_part_with_a_label_set_in(command, tiny):
+    (tiny.folder / "text.md").write_text("# Tiny\n\npath\n\n{{ fold Why so }}\ninside\n{{ end fold }}\n\nand on\n")
+    done = command("show", "pipelines")
+    assert done.exit_code == 0 and "0 minutes, 1 more to go deeper." in done.output
+    lines = [line.rstrip() for line in done.output.splitlines() if line.strip()]
+    at = lines.index("Deeper: Why so")
+    assert lines[at - 1 : at + 3] == ["path", "Deeper: Why so", "    inside", "and on"]
+    assert "  0  text, 1 deeper" in re.sub(" +", lambda m: m[0][:2], command("list").output)
+
+
 def test_formulas_can_be_read_in_a_terminal(command):
     done = command("show", "pipedream").output
     assert "w_s^(k+1)" in done and "η" in done

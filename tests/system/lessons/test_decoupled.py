@@ -34,6 +34,17 @@ def test_lower_modules_that_learn_nothing_lose_the_mark_for_learning():
     assert marks == [LEARNED] and score == 75
 
 
+def test_a_module_that_leaves_out_one_mini_batch_loses_every_mark():
+    updates = "        w = w - s.learning_rate * g\n        task.report(w)\n"
+    left_out = (
+        "        if batch or comm.rank != 2:\n            w = w - s.learning_rate * g\n            task.report(w)\n"
+    )
+    report = grade(CHAPTER, solution("decoupled", (updates, left_out)), seed=5)
+    assert report.score == 0 and re.fullmatch(
+        r"module 2 made (\d+) updates for \d+ mini-batches", report.marks[0].observed
+    )
+
+
 OLD = '''
 def module(comm, task, s):
     """Learn from old errors, as in DDG."""
@@ -73,6 +84,19 @@ def test_old_errors_need_no_waiting_but_the_activations_that_they_belong_to():
             "but not with",
         ),
         ("a = None if last else task.head()", "a = task.head()", "it has the loss itself, and takes no classifier"),
+        (
+            "        task.report(w)\n",
+            "",
+            "the forward of mini-batch 1 on module . was given weights that were not reported",
+        ),
+        (
+            "task.backward(w, dy",
+            "task.backward(0 * w, dy",
+            "the backward of mini-batch 0 on module . was given weights",
+        ),
+        ("task.classify(a, y,", "task.classify(a, -y,", "classified something else than its y of mini-batch 0"),
+        ("task.forward(w, x, batch)", "task.forward(w, x, batch + 1)", "went forward with mini-batch 1; 0 was next"),
+        ("task.backward(w, dy, batch)", "task.backward(w, dy, batch + 1)", "mini-batch 1, which is not on its way"),
         ("comm.send(y, comm.rank + 1)", "comm.send(y, 0)", "which is no neighbour|expected an array, to a neighbour"),
     ],
 )

@@ -1,4 +1,5 @@
 import math
+from types import SimpleNamespace
 
 import pytest
 
@@ -50,8 +51,9 @@ def test_a_figure_with_an_error_has_two_digits_of_it_in_the_same_unit():
 
 def test_an_accuracy_is_told_with_its_standard_error_and_a_loss_alone():
     summary = {"accuracy": 0.9333, "accuracy_error": 0.0131, "held_out_loss": 0.2376}
-    assert units.told(summary, "accuracy") == "93.3 ± 1.3 %"
-    assert units.told(summary, "held_out_loss") == "0.238" and units.told(summary, "staleness_mean") == "–"
+    run = SimpleNamespace(status="finished", summary=summary)
+    assert units.told(run, "accuracy") == "93.3 ± 1.3 %"
+    assert units.told(run, "held_out_loss") == "0.238" and units.told(run, "staleness_mean") == "–"
 
 
 def test_a_moment_reads_as_a_date_and_a_time_of_day():

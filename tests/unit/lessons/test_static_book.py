@@ -6,8 +6,9 @@ import pytest
 
 import lessons
 from experiments.plots.column_codec import unpack
+from lessons import markup
 from lessons.book import chapter as chapters
-from lessons.book import exercises, figures, markdown, paper
+from lessons.book import exercises, figures, markdown, paper, search
 
 
 def test_a_formula_stays_tex_and_code_gets_colours():
@@ -34,12 +35,28 @@ def test_sections_have_the_words_that_a_reader_sees_and_the_anchor_of_their_head
         ("stragglers.html#why", "#stragglers--why"),
         ("stragglers.html#figure-stragglers-tail", "#figure-stragglers-tail"),
         ("#item-averaging-left", "#item-averaging-left"),
+        ("sgd.html#fold-sgd-why", "#fold-sgd-why"),
         ("https://arxiv.org/abs/1", "https://arxiv.org/abs/1"),
     ],
 )
 def test_on_paper_a_link_to_another_page_leads_inside_the_one_that_holds_all(there, here):
     article = f'<h2 id="why">Why</h2><a href="{there}">see</a>'
     assert paper.on_one_page("averaging", article) == f'<h2 id="averaging--why">Why</h2><a href="{here}">see</a>'
+
+
+def test_on_paper_what_is_folded_is_open():
+    assert paper.on_one_page("sgd", '<details class="fold" id="fold-sgd-a">') == (
+        '<details class="fold" open id="fold-sgd-a">'
+    )
+
+
+def test_what_is_folded_is_a_section_of_its_own_for_the_search():
+    fold = markup.Fold("Why $a$", (markup.Text("inside"), markup.LiveFigure("stragglers.more_machines")))
+    blocks = [markup.Text("## Head\n\nbefore"), markup.Predict("elsewhere"), fold, markup.Text("after")]
+    _, head, found = search.sections(lessons.chapter("stragglers"), blocks)
+    assert (head["title"], head["text"]) == ("Head", "before after")
+    assert (found["title"], found["anchor"]) == ("Deeper: Why a", "fold-stragglers-why-a")
+    assert found["text"].startswith("inside ") and "How" in found["text"] and found["behind"] == ["elsewhere"]
 
 
 def test_on_paper_a_figure_with_a_slider_has_all_its_stops_in_one_picture():

@@ -1,6 +1,8 @@
 // The span or the message under the pointer, and the card that tells about it.
 // Mixed into Timeline (timeline.js), which is `this` here.
 
+const BESIDE = 3; // px between a lane and a card about it
+
 class Card {
   hover(x, y) {
     const lane = Math.floor((y - TOP + this.scroll) / this.pitch);
@@ -16,29 +18,29 @@ class Card {
     this.stage.style.cursor = (y < STRIP + 6 && x >= GUTTER) || this.axis(x, y) ? "ew-resize" : this.named(x, y) >= 0 ? "pointer" : found >= 0 ? "default" : "grab";
     if (found !== this.over) { this.over = found; this.surface.request(); }
     const arrow = found < 0 || this.spans.columns.kind[found] >= this.work ? this.why.arrow(x, y) : -1;
-    if (arrow >= 0) return this.card(x, y, this.why.ofMessage(arrow));
+    if (arrow >= 0) {
+      const { src, dst } = this.messages.columns;
+      return this.card(x, y, this.why.ofMessage(arrow), [src[arrow], dst[arrow]]);
+    }
     if (found < 0) return this.hide();
     if (this.why.trail.at(-1) === found) { this.tip.hidden = true; return; } // what it says stands below the lanes already
-    const { start, duration, lane: lanes } = this.spans.columns;
     const [head, body] = ["b", "div"].map((tag) => document.createElement(tag));
     [head.textContent, body.textContent] = this.titled(found);
-    const cause = this.why.culprit(found), top = cause < 0 ? 0 : this.y(lanes[cause]);
-    const free = cause < 0 ? null : [this.x(start[cause]), top, this.x(start[cause] + duration[cause]), top + this.pitch];
-    this.card(x, y, [head, ...this.why.lines(found), body], free);
+    const cause = this.why.culprit(found);
+    this.card(x, y, [head, ...this.why.lines(found), body], cause < 0 ? [lane] : [lane, this.spans.columns.lane[cause]]);
   }
 
-  // Show these lines beside (x, y), where they cover nothing of the rectangle `free` (left, top, right, bottom), if they can.
-  card(x, y, lines, free = null) {
+  // Show these lines near (x, y), above or below the lanes that they are about; at worst below all of them.
+  card(x, y, lines, about) {
     this.tip.replaceChildren(...lines);
     this.tip.hidden = false;
     const wide = this.tip.offsetWidth, high = this.tip.offsetHeight, { width, height } = this.surface;
-    const below = y + 16, above = y - high - 10, right = x + 12, left = x - wide - 12;
-    const within = ([at, top]) => [Math.max(0, Math.min(at, width - wide - 4)), top];
-    const clear = ([at, top]) => !free || at > free[2] || at + wide < free[0] || top > free[3] || top + high < free[1];
-    const places = (below + high > height ? [[right, above], [left, above], [right, below], [left, below]] : [[right, below], [left, below], [right, above], [left, above]]);
-    if (free) places.push([right, free[3] + 4], [right, free[1] - high - 4]); // below or above the lane of the cause
-    const [at, top] = places.map(within).find((place) => place[1] >= 0 && place[1] + high <= height && clear(place)) ?? within(places[0]);
-    this.tip.style.left = `${at}px`;
+    const rows = about.map((lane) => [this.y(lane), this.y(lane) + this.pitch]);
+    const clear = (top) => top >= 0 && top + high <= height && rows.every(([from, to]) => top >= to || top + high <= from);
+    const tops = [...rows.flatMap(([from, to]) => [to + BESIDE, from - high - BESIDE]).filter(clear), height - AXIS + BESIDE];
+    const far = (top) => Math.max(top - y, y - top - high);
+    const top = tops.sort((one, other) => far(one) - far(other))[0];
+    this.tip.style.left = `${Math.max(0, Math.min(x + 12, width - wide - 4))}px`;
     this.tip.style.top = `${top}px`;
   }
 

@@ -42,8 +42,15 @@ class Lanes {
     g.restore();
   }
 
+  // Where times stand on the axis: two of them at least, since one alone tells no scale.
+  marks(plot) {
+    let count = plot / 110, found = ticks(this.from, this.to, count);
+    while (found.at.length < 2 && count < plot / 45) found = ticks(this.from, this.to, (count *= 1.2));
+    return found;
+  }
+
   drawAxis(g, plot, height, page) {
-    const { step, at } = ticks(this.from, this.to, plot / 110);
+    const { step, at } = this.marks(plot);
     const label = this.timed ? timeLabels(step, this.to) : inUnits;
     g.font = `11px ${FONT}`;
     g.textBaseline = "top";

@@ -1,0 +1,28 @@
+"""What is compiled is kept on disk, and is that of the sources as they are."""
+
+import importlib.util
+import sys
+
+INNER = "from kernels.compiled import exact\n\n@exact\ndef inner(x):\n    return x + {}\n"
+OUTER = "from inner import inner\nfrom kernels.compiled import exact\n\n@exact\ndef outer(x):\n    return inner(x)\n"
+
+
+def outer(folder, monkeypatch):
+    """Return the compiled function of a module as a new process would import it."""
+    for name in ("inner", "outer"):
+        spec = importlib.util.spec_from_file_location(name, folder / f"{name}.py")
+        module = importlib.util.module_from_spec(spec)
+        monkeypatch.setitem(sys.modules, name, module)
+        spec.loader.exec_module(module)
+    return module.outer
+
+
+def test_a_function_is_compiled_again_when_one_that_it_calls_has_changed_in_another_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # sources may change twice within the second that .pyc tell
+    (tmp_path / "outer.py").write_text(OUTER)
+    for added in (1, 2):
+        (tmp_path / "inner.py").write_text(INNER.format(added))
+        assert outer(tmp_path, monkeypatch)(10) == 10 + added
+    again = outer(tmp_path, monkeypatch)
+    assert again(10) == 12
+    assert sum(again.stats.cache_hits.values()) == 1  # nothing has changed
