@@ -20,8 +20,8 @@ TOO_FEW = (
     "mend it; with 4 it is {best:.2g}. Give it more steps, or more workers."
 )
 TOO_MANY = (
-    "With 16 workers its held-out loss is up to {many:.2g} after {steps} steps at every rate that was tried; with 4 it "
-    "is {best:.2g}. Give it more steps, or fewer workers."
+    "With more than 4 workers its held-out loss is up to {many:.2g} after {steps} steps at every rate that was tried; "
+    "with 4 it is {best:.2g}. Give it more steps, or fewer workers."
 )
 STAND_INS = {"mnist": "digits"}  # workloads that begin with the rates of another one: images of digits, only larger
 
@@ -32,11 +32,12 @@ class Rate:
 
     best   the rate of the lowest held-out loss at the end, in the mean over seeds; lower and higher rates are worse
     loss   that held-out loss
-    rate   the default for up to 4 workers: `best`, or the half of it, if the fewest workers bear that and no more
-    many   the default for more: `rate`, or the half, quarter, eighth or sixteenth of it that 16 workers bear
-    many_loss   the held-out loss, of the worst seed, at which 16 workers end where they bear none of these; or 0
-    few_loss   that at which the fewest workers end at `best`, of the worst seed, where they bear neither it nor its
-               half; or 0
+    rate   the default for up to 4 workers: `best`, or the half of it, if fewer workers bear no more and 4 bear it
+    many   the default for more: `rate`, or the half, quarter, eighth or sixteenth of it that 6, 8 and 16 bear; of
+           what cannot have 16, as a pipeline of few layers, that which every number above 4 bears
+    many_loss   the held-out loss, of the worst seed, at which these end where they bear none of these parts; or 0
+    few_loss   that at which fewer than 4 workers end at `rate`, of the worst seed, where they bear neither
+               `best` nor its half; or 0
     note   what is to be known where even the best rate ends far above the lowest loss of all methods; "" elsewhere
     """
 

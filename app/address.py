@@ -2,11 +2,13 @@
 
 A widget that is bound to the address (`bind="query-params"`) writes there what `format_func` makes of its value, and
 reads nothing else; `schedule_a=1f1b` would become `schedule_a=1F1B+·+1f1b`, and links that have the name would be lost.
+It also forgets what was chosen once the reader has been on another page.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import streamlit as st
 
@@ -26,3 +28,45 @@ def keep(key: str, options: Iterable[str], default: str | None, label: Callable[
         st.query_params.pop(key, None)
     elif state[key] != asked:
         st.query_params[key] = state[key]
+
+
+def hold(key: str, default: Any, read: Callable[[str], Any]) -> None:
+    """Do the same for what is typed or switched: `read` makes a value of a text, or raises ValueError.
+
+    The default stands for what cannot be read.
+    """
+    state, asked = st.session_state, st.query_params.get(key)
+    if key not in state:
+        try:
+            state[key] = default if asked is None else read(asked)
+        except ValueError:
+            state[key] = default
+    if state[key] in (None, default):
+        st.query_params.pop(key, None)
+    elif asked != (said := _written(state[key])):
+        st.query_params[key] = said
+
+
+def switch(text: str) -> bool:
+    """Return whether a switch is on, as an address says it. ValueError for what is neither "true" nor "false"."""
+    return text.lower() == "true" if text.lower() in ("true", "false") else _refuse(text)
+
+
+def number(low: float, high: float) -> Callable[[str], float]:
+    """Return what reads a number as an address has it, of the type of `low`, and from there to `high`."""
+
+    def read(text: str) -> float:
+        value = type(low)(text)
+        return value if low <= value <= high else _refuse(text)
+
+    return read
+
+
+def _refuse(text: str) -> Any:
+    raise ValueError(f"{text!r} is not among the values of this setting.")
+
+
+def _written(value: Any) -> str:
+    return (
+        str(value).lower() if isinstance(value, bool) else f"{value:.12g}" if isinstance(value, float) else str(value)
+    )

@@ -23,8 +23,8 @@ NOTHING = "nothing"
 TABS = ("Per rank", "Idle slots", "Critical path", "As text", "Source")
 ROWS = 500  # idle slots in the table
 LINES = 64  # of a schedule of one's own that are shown where something is wrong
+COSTS = 1000  # letters of costs of ops
 SHOWN_OPS = 400  # of a critical path, and of a schedule as text per rank
-BOUND = {"bind": "query-params", "persist_state": "session"}
 
 
 def figure(value: float) -> str:
@@ -164,17 +164,20 @@ def _options(slot: str, name: str) -> dict:
     for option in study.options(name).values():
         plain = (option.name.replace("_", " ").capitalize(), None)
         (label, about), key = OPTIONS.get(option.name, plain), f"{option.name}_{slot}"
-        more = {"key": key, "help": about, **BOUND}
+        more = {"key": key, "help": about, "persist_state": "session"}
         if isinstance(option.kind, tuple):
+            address.keep(key, option.kind, option.default, lambda one: CHOICES.get(one, one))
             value = st.segmented_control(
-                label, option.kind, default=option.default, required=True,
-                format_func=lambda one: CHOICES.get(one, one), **more,
-            )  # fmt: skip
+                label, option.kind, required=True, format_func=lambda one: CHOICES.get(one, one), **more
+            )
         elif option.kind is bool:
-            value = st.toggle(label, option.default, **more)
+            address.hold(key, option.default, address.switch)
+            value = st.toggle(label, **more)
         else:
             start = option.default if isinstance(option.default, int) else None
-            value = st.number_input(label, 1, study.MOST_OPTION, start, 1, placeholder="no limit", **more)
+            address.hold(key, start, address.number(1, study.MOST_OPTION))
+            first = {} if start else {"value": None, "placeholder": "no limit"}
+            value = st.number_input(label, 1, study.MOST_OPTION, step=1, **first, **more)
         if option.name in ALSO:
             st.markdown(f":small[{ALSO[option.name]}]")
         if value is not None:
@@ -194,12 +197,17 @@ def _common(own: bool, alone: bool) -> dict:
         high = type(default)(bounds["le"])
         shown = {} if isinstance(default, int) else {"format": "%g"}
         about = IGNORED if off else f"{field.description[:1].upper()}{field.description[1:]}."
-        return st.number_input(label, low, high, default, step, key=key, help=about, disabled=off, **shown, **BOUND)
+        address.hold(key, default, address.number(low, high))
+        return st.number_input(
+            label, low, high, step=step, key=key, help=about, disabled=off, persist_state="session", **shown
+        )
 
     values = {}
     if own:
+        address.hold("own_schedule", study.EXAMPLE, lambda text: text[: study.LONGEST])
         values["own"] = st.text_area(
-            "Ops, a line for each rank", study.EXAMPLE, 130, study.LONGEST, key="own_schedule", **BOUND,
+            "Ops, a line for each rank", height=130, max_chars=study.LONGEST, key="own_schedule",
+            persist_state="session",
             help="Stage, kind, number: 2F0 is the forward of micro-batch 0 on stage 2. "
             "F forward, B backward, I and W its halves, R forward once more, U update; 3F6+0B2 are done together.",
         )  # fmt: skip
@@ -217,8 +225,10 @@ def _common(own: bool, alone: bool) -> dict:
         "and that of the weights (W). Costs are those of a rank's share of the model: a thin stage takes "
         "its part of them.]"
     )
+    address.hold("other_costs", "", lambda text: text[:COSTS])
     values["costs"] = st.text_input(
-        "Other costs", key="other_costs", placeholder="2F=3 0B=1.5 2F0=5 F+B=2 U=0.5", max_chars=1000, **BOUND,
+        "Other costs", key="other_costs", placeholder="2F=3 0B=1.5 2F0=5 F+B=2 U=0.5", max_chars=COSTS,
+        persist_state="session",
         help="Of one stage, of one op, of two ops done together, of an update: as they are written.",
     )  # fmt: skip
     return values

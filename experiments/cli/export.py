@@ -9,8 +9,8 @@ import click
 from experiments.cli.options import runs_option
 from experiments.runs import store
 
-FORMS = ("csv", "trace", "html", "learning", "svg", "png", "json")
-ENDINGS = ("csv", "trace.json", "html", "learning.html", "svg", "png", "json")
+FORMS = ("csv", "trace", "html", "learning", "svg", "timeline", "png", "json")
+ENDINGS = ("csv", "trace.json", "html", "learning.html", "svg", "timeline.svg", "png", "json")
 
 
 @click.command("export", short_help="Write a stored run for other programs.")
@@ -21,7 +21,8 @@ ENDINGS = ("csv", "trace.json", "html", "learning.html", "svg", "png", "json")
 def export_command(name: str, to: str, out: str | None, runs: str) -> None:
     """Write a stored run in a form that other programs read.
 
-    trace is for ui.perfetto.dev; html a report; learning a page of its path over the loss, which is replayed for it.
+    trace is for ui.perfetto.dev; html a report; learning a page of its path over the loss, which is replayed for it;
+    svg its curves, timeline its timeline, also as SVG.
     """
     from experiments.plots.export import SUFFIXES, export
 
@@ -39,7 +40,7 @@ def read(to: str, out: str | None = None) -> tuple[str, str | None]:
         raise ValueError(f"both --to {to} and --out {out} name a file; give --to the form, such as {FORMS[0]}.")
     ending = Path(to).suffix.removeprefix(".")
     form = "trace" if to.endswith("trace.json") else "html" if ending == "htm" else ending
-    form = "learning" if to.endswith("learning.html") else form
+    form = "learning" if to.endswith("learning.html") else "timeline" if to.endswith("timeline.svg") else form
     if form not in FORMS:
         raise ValueError(f"{to} does not say in which form: let it end in .{', .'.join(ENDINGS)}, or add --out {to}.")
     return form, to

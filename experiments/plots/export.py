@@ -1,8 +1,8 @@
 """Exports: a run in the forms that other programs read.
 
-CSV for spreadsheets, the Chrome trace format for ui.perfetto.dev, pages of HTML that need no network, the curves as SVG
-and, where the program that draws it is installed, as PNG. Every file is written under another name and renamed at the
-end.
+CSV for spreadsheets, the Chrome trace format for ui.perfetto.dev, pages of HTML that need no network, curves and
+timeline as SVG and, where the program that draws it is installed, curves as PNG. Every file is written under another
+name and renamed at the end.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from experiments.plots.pictures import Picture, Shown
 from experiments.plots.report import report
 from experiments.plots.saved import heading
 from experiments.plots.svg import svg
+from experiments.plots.timeline_svg import timeline_svg
 from experiments.runs.record import Run
 from tracing import HELD, Trace
 
@@ -66,6 +67,8 @@ def export(run: Run, form: str, path: str | Path, root: str | Path | None = None
         return [_write(path, learned(run, root or path.parent).encode())]
     if form == "svg":
         return [_write(path, svg(drawings(run), heading(run.experiment)).encode())]
+    if form == "timeline":
+        return [_write(path, timeline_svg(run).encode())]
     if form == "png":
         return [_write(path, picture(run))]
     if form == "json":
@@ -79,6 +82,7 @@ SUFFIXES = {
     "html": ".html",
     "learning": ".learning.html",
     "svg": ".svg",
+    "timeline": ".timeline.svg",
     "png": ".png",
     "json": ".json",
 }

@@ -25,7 +25,7 @@ TICKS = 5  # about so many on an axis
 def svg(named: Mapping[str, Picture], heading: str = "") -> str:
     """Return these pictures side by side, each with its name above it, as the text of a file."""
     width, height = WIDE * len(named), HIGH + (28 if heading else 0)
-    body = [_words(12, 20, heading, size=15, weight=600)] if heading else []
+    body = [words(12, 20, heading, size=15, weight=600)] if heading else []
     for number, (name, picture) in enumerate(named.items()):
         inside = "".join(_plot(picture, name, f"plot-{number}"))
         body.append(f'<g transform="translate({WIDE * number} {height - HIGH})">{inside}</g>')
@@ -41,21 +41,21 @@ def _plot(picture: Picture, name: str, clip: str):
     """Yield the elements of one picture."""
     right, low = WIDE - RIGHT, HIGH - BOTTOM
     x, y = _scale(picture.x, LEFT, right), _scale(picture.y, low, TOP)
-    yield _words(LEFT, 18, name, size=14, weight=600)
+    yield words(LEFT, 18, name, size=14, weight=600)
     at = LEFT
     for one in picture.series:
         if one.key:
             yield f'<line x1="{at}" x2="{at + 24}" y1="40" y2="40" {_stroke(one)}/>{_mark(one, at + 12, 40)}'
-            yield _words(at + 30, 44, one.key)
+            yield words(at + 30, 44, one.key)
             at += 46 + 7 * len(one.key)
     for value, text in _ticks(picture.y):
         place = float(y(np.array(value)))
         yield f'<line x1="{LEFT}" x2="{right}" y1="{place:.1f}" y2="{place:.1f}" stroke="{RULE}"/>'
-        yield _words(LEFT - 8, place + 4, text, SOFT, "end")
+        yield words(LEFT - 8, place + 4, text, SOFT, "end")
     for value, text in _ticks(picture.x):
-        yield _words(float(x(np.array(value))), low + 18, text, SOFT, "middle")
+        yield words(float(x(np.array(value))), low + 18, text, SOFT, "middle")
     title = picture.x.title or ", ".join(filter(None, (picture.x.name, picture.x.unit)))
-    yield _words((LEFT + right) / 2, HIGH - 8, title, SOFT, "middle")
+    yield words((LEFT + right) / 2, HIGH - 8, title, SOFT, "middle")
     inside = f'x="{LEFT - 3}" y="{TOP - 3}" width="{right - LEFT + 6}" height="{low - TOP + 6}"'
     yield f'<clipPath id="{clip}"><rect {inside}/></clipPath><g clip-path="url(#{clip})">'
     for one in picture.series:
@@ -69,7 +69,7 @@ def _plot(picture: Picture, name: str, clip: str):
             yield "".join(_mark(one, *point) for point in _known(px, py)[::-1][::stride])
     yield "</g>"
     for ended in {one.ended for one in picture.series if one.ended}:
-        yield _words(right, TOP + 10, f"{ended} ×", anchor="end")
+        yield words(right, TOP + 10, f"{ended} ×", anchor="end")
 
 
 def _scale(axis: Axis, start: float, end: float):
@@ -84,12 +84,16 @@ def _ticks(axis: Axis) -> list[tuple[float, str]]:
     if axis.log:
         powers = range(math.ceil(math.log10(axis.least) - 1e-9), math.floor(math.log10(axis.most) + 1e-9) + 1)
         return [(10.0**n, f"{10.0**n:g}") for n in powers[:: max(1, len(powers) // TICKS)]]
-    rough = (axis.most - axis.least) / TICKS or 1.0
+    return [(value, units.number(value) if value else "0") for value in ticks(axis.least, axis.most)]
+
+
+def ticks(least: float, most: float, count: int = TICKS) -> list[float]:
+    """Return about `count` places on an axis, at 1, 2 or 5 times a power of ten."""
+    rough = (most - least) / count or 1.0
     power = 10 ** math.floor(math.log10(rough))
     step = next(m * power for m in (1, 2, 5, 10) if m * power >= rough * 0.999)
-    first = math.ceil(axis.least / step - 1e-9)
-    values = [n * step for n in range(first, math.floor(axis.most / step + 1e-9) + 1)]
-    return [(value, units.number(value) if value else "0") for value in values]
+    first = math.ceil(least / step - 1e-9)
+    return [n * step for n in range(first, math.floor(most / step + 1e-9) + 1)]
 
 
 def _known(px: np.ndarray, py: np.ndarray) -> list[tuple[float, float]]:
@@ -124,7 +128,8 @@ def _mark(one: Series, x: float, y: float) -> str:
     return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.8" {look}/>'
 
 
-def _words(x: float, y: float, text: str, colour: str = TEXT, anchor: str = "start", size: int = 12, weight: int = 400):
+def words(x: float, y: float, text: str, colour: str = TEXT, anchor: str = "start", size: int = 12, weight: int = 400):
+    """Return words at a place, px."""
     return (
         f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" font-weight="{weight}" text-anchor="{anchor}" '
         f'fill="{colour}">{escape(text)}</text>'

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
 
@@ -27,10 +27,11 @@ PAIRS = (
     *((workload, "") for workload in ("sparse", "quadratic", "text")),
 )
 START = -3  # 0.1
-MANY = 16  # workers
+MORE = (6, 8, 16)  # workers; 6 is no power of two: other partners in gossip, another share of backups
 LEARNED = 0.75  # of the way from the first model's loss to the lowest loss: what a rate has to reach at both ends
 NEAR = 0.8  # of that way: what the best rate has to reach, or a note says that it does not
-FEWEST_BEAR, MANY_BEAR = (1, 2), (1, 2, 4, 8, 16)  # parts of a rate, one over, that are tried with so many workers
+FEWER_BEAR, MORE_BEAR = (1, 2), (1, 2, 4, 8, 16)  # parts of a rate, one over, that are tried with so many workers
+TIE = 1.1  # times the lowest loss: as good, so the larger rate is taken, which learns more under most seeds
 SLOW = (
     "After {steps} steps its held-out loss is {loss:.2g} even at its best rate; the lowest of all methods here is "
     "{lowest:.2g}. Give it more steps."
@@ -107,11 +108,13 @@ def line(experiment: Experiment, seeds: Sequence[int] = SEEDS) -> Rate:
     workload = workload_of(experiment)
     start = workload.evaluate(workload.start(0)).loss
     enough = start - LEARNED * (start - loss)
-    few = experiment.change(workers=fewest(experiment))
-    rate, few_loss = borne(few, rung(best), FEWEST_BEAR, enough, seeds)
-    if few_loss:  # then half the rate would only be worse for the others
-        rate, few_loss = rung(best), worst(few, rung(best), seeds)
-    many, many_loss = borne(experiment.change(workers=MANY), rate, MANY_BEAR, enough, seeds)
+    few, few_loss = fewer(experiment), 0.0
+    rate, missed = borne([*few, experiment], rung(best), FEWER_BEAR, enough, seeds)
+    if missed:  # then the fewest decide; if they bear neither, half the rate would only be worse for the others
+        half, alone = borne(few[:1], rung(best), FEWER_BEAR, enough, seeds)
+        rate = rung(best) if alone else half
+        few_loss = lost if (lost := worst(few, rate, seeds)) > enough else 0.0
+    many, many_loss = borne(more(experiment), rate, MORE_BEAR, enough, seeds)
     return Rate(rung(best), *_short(loss), rate, many, *_short(many_loss, few_loss))
 
 
@@ -119,41 +122,52 @@ def _short(*losses: float) -> Iterator[float]:
     return (float(f"{loss:.4g}") for loss in losses)
 
 
-def fewest(experiment: Experiment) -> int:
-    """Return with how few workers the experiment can run, at most as many as it has."""
-    for workers in range(1, experiment.workers):
+def fewer(experiment: Experiment) -> list[Experiment]:
+    """Return the experiment with each smaller number of workers that can run; itself if there is none."""
+    return with_workers(experiment, range(1, experiment.workers)) or [experiment]
+
+
+def more(experiment: Experiment) -> list[Experiment]:
+    """Return the experiment with 6, 8 and 16 workers; with every number above 4 that it can have, if not with 16."""
+    able = with_workers(experiment, range(FEW + 1, MORE[-1] + 1))
+    most = able[-1].workers if able else 0
+    return [one for one in able if one.workers in MORE] if most == MORE[-1] else able
+
+
+def with_workers(experiment: Experiment, numbers: Iterable[int]) -> list[Experiment]:
+    """Return the experiment with each of these numbers of workers that can run."""
+    able = []
+    for number in numbers:
         try:
-            check(experiment.change(workers=workers))
-            return workers
+            check(one := experiment.change(workers=number))
         except ValueError:
             continue
-    return experiment.workers
+        able.append(one)
+    return able
 
 
 def borne(
-    experiment: Experiment, rate: float, parts: Sequence[int], enough: float, seeds: Sequence[int]
+    experiments: Sequence[Experiment], rate: float, parts: Sequence[int], enough: float, seeds: Sequence[int]
 ) -> tuple[float, float]:
-    """Return the largest of the `parts` of `rate` at which the experiment ends at `enough` or below with every seed.
+    """Return the largest of the `parts` of `rate` at which all experiments end at `enough` or below with every seed.
 
-    With it comes 0. If there is none, return the fraction whose worst seed ends lowest, and at which loss. If there
-    cannot be so many workers, return `rate` and 0.
+    With it comes 0. If there is none, return the largest at which the worst ends at the lowest loss, or less than a
+    tenth above it, and at which loss. If there are no experiments, return `rate` and 0.
     """
-    try:
-        check(experiment)
-    except ValueError:
+    if not experiments:
         return rate, 0.0
     ends = {}
     for part in parts:
-        ends[rate / part] = worst(experiment, rate / part, seeds)
+        ends[rate / part] = worst(experiments, rate / part, seeds)
         if ends[rate / part] <= enough:
             return rate / part, 0.0
-    lowest = min(ends, key=ends.get)
-    return lowest, ends[lowest]
+    lowest = min(ends.values())
+    return max((part, loss) for part, loss in ends.items() if loss <= TIE * lowest)
 
 
-def worst(experiment: Experiment, rate: float, seeds: Sequence[int]) -> float:
-    """Return the highest held-out loss, over seeds, at which the experiment ends with this rate."""
-    return max(end(experiment.change(learning_rate=rate, seed=seed)) for seed in seeds)
+def worst(experiments: Sequence[Experiment], rate: float, seeds: Sequence[int]) -> float:
+    """Return the highest held-out loss, over experiments and seeds, at which they end with this rate."""
+    return max(end(one.change(learning_rate=rate, seed=seed)) for one in experiments for seed in seeds)
 
 
 def noted(lines: dict[str, Rate], workload: Workload) -> dict[str, Rate]:

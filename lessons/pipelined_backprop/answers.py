@@ -29,9 +29,7 @@ def kept(run, stages: int, stage: int) -> float:
 def deeper(run, stages: int, rates: str) -> str:
     """Return how the loss of so many stages ends, compared with that of one."""
     small = rates.startswith("Both")
-    one, many = (
-        experiments.loss_after(run, experiments.NEVER, n, 0.0016 if small else AT_BEST[n]) for n in (1, stages)
-    )
+    one, many = (experiments.loss_in_slots(run, n, 0.0016 if small else AT_BEST[n]) for n in (1, stages))
     ratio = many / one
     return "lower" if ratio < 0.95 else "alike" if ratio < 1.05 else "higher" if ratio < 4 else "far"
 
@@ -41,11 +39,20 @@ def edge(run, stages: int) -> float:
     return 1 / sin(pi / (4 * 2 * (stages - 1) + 2))
 
 
-def follows(run, order: str) -> str:
-    """Return of which loss the update of one mini-batch is the gradient."""
-    ways = {"Each mini-batch": {"hops": 0}, "Nobody waits:": {}, "Nobody waits,": {"stash": True}}
+def follows(run, stages: int) -> str:
+    """Return of which loss the update of one mini-batch is the gradient, where nobody waits."""
+    return _gradient_of(experiments.distances(run, stages, 10))
+
+
+def other(run, order: str) -> str:
+    """Return the same for other orders on four stages."""
+    ways = {"Each mini-batch": {"hops": 0}, "Nobody waits": {"stash": True}, "Forward": {"hops": 1}}
     how = next(how for begins, how in ways.items() if order.startswith(begins))
-    met, newest, between = experiments.distances(run, 4, 10, **how)
+    return _gradient_of(experiments.distances(run, 4, 10, **how))
+
+
+def _gradient_of(distances: list[float]) -> str:
+    met, newest, between = distances
     return "newest" if newest < 1e-6 else "met" if met < 1e-6 else "between" if between < 1e-6 else "nothing"
 
 

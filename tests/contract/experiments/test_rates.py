@@ -64,7 +64,7 @@ def test_a_rate_at_which_one_seed_diverges_is_worse_than_every_other(monkeypatch
 
 
 def test_the_default_is_the_part_of_the_best_that_fewer_and_more_workers_bear(monkeypatch):
-    bears = {1: 0.7, 4: 1.2, 16: 0.2}
+    bears = {1: 0.7, 2: 0.9, 3: 0.9, 4: 1.2, 6: 0.4, 8: 0.4, 16: 0.2}
     monkeypatch.setattr(rates, "end", lambda e: abs(math.log(e.settings["learning_rate"])))
     monkeypatch.setattr(
         rate_table, "end", lambda e: 0.0 if e.settings["learning_rate"] <= bears[e.workers] else math.inf
@@ -72,10 +72,33 @@ def test_the_default_is_the_part_of_the_best_that_fewer_and_more_workers_bear(mo
     assert rate_table.line(Experiment()) == Rate(best=1.0, loss=0.0, rate=0.5, many=0.125)
 
 
+def test_numbers_between_count_too_where_they_bear_less_than_the_fewest_and_the_most(monkeypatch):
+    bears = {1: 1.2, 2: 1.2, 3: 0.7, 4: 1.2, 6: 0.2, 8: 0.7, 16: 0.7}
+    monkeypatch.setattr(rates, "end", lambda e: abs(math.log(e.settings["learning_rate"])))
+    monkeypatch.setattr(
+        rate_table, "end", lambda e: 0.0 if e.settings["learning_rate"] <= bears[e.workers] else math.inf
+    )
+    assert rate_table.line(Experiment()) == Rate(best=1.0, loss=0.0, rate=0.5, many=0.125)
+
+
+def test_a_pipeline_that_cannot_have_sixteen_stages_is_tried_with_every_number_above_four(monkeypatch):
+    tried = set()
+
+    def end(e):
+        tried.add(e.workers)
+        return 0.0 if e.settings["learning_rate"] <= {6: 0.3}.get(e.workers, 1.2) else math.inf
+
+    monkeypatch.setattr(rates, "end", lambda e: abs(math.log(e.settings["learning_rate"])))
+    monkeypatch.setattr(rate_table, "end", end)
+    line = rate_table.line(Experiment.of({"algorithm": "dni", "model": "residual"}))
+    assert line == Rate(best=1.0, loss=0.0, rate=1.0, many=0.25)
+    assert tried == {1, 2, 3, 4, 5, 6, 7, 8}
+
+
 def test_where_sixteen_workers_bear_no_part_of_it_the_one_whose_worst_seed_ends_lowest_is_taken_and_said(monkeypatch):
     def end(e):
         rate = e.settings["learning_rate"]
-        return 0.0 if e.workers == 1 else 1 + abs(math.log(rate / 0.25)) + e.seed / 10
+        return 0.0 if e.workers < 4 else 1 + abs(math.log(rate / 0.25)) + e.seed / 10
 
     monkeypatch.setattr(rates, "end", lambda e: abs(math.log(e.settings["learning_rate"])))
     monkeypatch.setattr(rate_table, "end", end)
@@ -90,7 +113,7 @@ def test_where_sixteen_workers_bear_no_part_of_it_the_one_whose_worst_seed_ends_
 
 def test_where_the_fewest_workers_bear_neither_the_best_rate_nor_its_half_the_loss_they_end_at_is_said(monkeypatch):
     def end(e):
-        bears = {2: 0.4, 16: 0.5}[e.workers]  # 1 cannot: 2 are the fewest
+        bears = {2: 0.4}.get(e.workers, 0.5)  # 1 cannot: 2 are the fewest
         return 0.0 if e.settings["learning_rate"] <= bears else 2 * e.settings["learning_rate"] + e.seed / 10
 
     monkeypatch.setattr(rates, "end", lambda e: abs(math.log(e.settings["learning_rate"])))
@@ -100,6 +123,30 @@ def test_where_the_fewest_workers_bear_neither_the_best_rate_nor_its_half_the_lo
     monkeypatch.setattr(tables, "table", lambda: {"digits-mlp": {"noise_scale": line}})
     few, four, many = (Experiment.of({"algorithm": "noise_scale", "workers": n}).notes for n in (3, 4, 16))
     assert "fewer than 4 workers its held-out loss is up to 2.2 after 200 steps" in few[0] and not four and not many
+
+
+def test_where_numbers_between_bear_no_part_the_fewest_decide_and_the_loss_is_said(monkeypatch):
+    bears = {1: 0.7, 2: 0.1}
+    monkeypatch.setattr(rates, "end", lambda e: abs(math.log(e.settings["learning_rate"])))
+    monkeypatch.setattr(
+        rate_table, "end", lambda e: 9.0 * (e.settings["learning_rate"] > bears.get(e.workers, 1.2)) * e.workers
+    )
+    assert rate_table.line(Experiment()) == Rate(best=1.0, loss=0.0, rate=0.5, many=0.5, few_loss=18.0)
+
+
+def test_half_a_rate_that_four_workers_do_not_bear_is_not_taken_for_the_sake_of_fewer(monkeypatch):
+    def end(e):
+        half = e.settings["learning_rate"] <= 0.5
+        return {2: 0.0 if half else 9.0, 4: 9.0 if half else 0.0}.get(e.workers, 0.0)
+
+    monkeypatch.setattr(rates, "end", lambda e: abs(math.log(e.settings["learning_rate"])))
+    monkeypatch.setattr(rate_table, "end", end)
+    assert rate_table.line(Experiment()) == Rate(best=1.0, loss=0.0, rate=1.0, many=1.0, few_loss=9.0)
+
+
+def test_of_parts_that_end_as_low_as_each_other_the_largest_is_taken(monkeypatch):
+    monkeypatch.setattr(rate_table, "end", lambda e: 2.0 - 0.1 * (e.settings["learning_rate"] < 1))
+    assert rate_table.borne([Experiment()], 1.0, (1, 2, 4), 0.5, (0,)) == (1.0, 2.0)
 
 
 def test_algorithms_that_compute_the_same_are_one_search():

@@ -343,12 +343,18 @@ def test_choices_stand_in_the_address_by_name_and_are_still_there_when_one_comes
     box.press("Enter")
     expect(title).to_have_text("V-Half")
     assert query(page) == {"schedule_a": "v_half", "ranks": "3"}
-    page.get_by_role("link", name="Kernels").click()
-    expect(title).to_have_text("SGD")
-    assert query(page) == {}
-    page.go_back()
-    expect(title).to_have_text("V-Half")
-    expect(page).to_have_url(re.compile("schedule_a=v_half"))
+    page.get_by_label("Micro-batches", exact=True).fill("5")
+    page.get_by_label("Micro-batches", exact=True).press("Enter")
+    expect(page).to_have_url(re.compile("micro_batches=5"))
+    for back in (page.go_back, page.get_by_role("link", name="Schedules").click):
+        page.get_by_role("link", name="Kernels").click()
+        expect(title).to_have_text("SGD")
+        assert query(page) == {}
+        back()
+        expect(title).to_have_text("V-Half")
+        expect(page).to_have_url(re.compile("micro_batches=5"))
+        assert query(page) == {"schedule_a": "v_half", "ranks": "3", "micro_batches": "5"}
+        expect(page.get_by_label("Ranks", exact=True)).to_have_value("3")
 
 
 def test_stop_ends_a_long_run_and_shows_what_was_recorded(tab, address):

@@ -245,7 +245,7 @@ class TestInABrowser:
         page.get_by_label("Show everything").check()
         assert page.locator(".math").count() == page.locator(".math.drawn .katex").count() > 30
         assert page.locator(".katex-error").count() == 0
-        plots = page.locator(".plot")
+        plots = page.locator(".plot:not(.fold *)")
         for number in range(plots.count()):
             page.wait_for_function(DRAWN, arg=plots.nth(number).element_handle())
         before = page.evaluate("getComputedStyle(document.body).backgroundColor")
@@ -365,7 +365,7 @@ class TestInABrowser:
         page.locator("#found a").first.wait_for()
         assert inside(page.locator("#found").bounding_box())
         page.keyboard.press("Escape")
-        terms = page.locator(".term")
+        terms = page.locator(".term:not(.fold *)")
         assert terms.count() > 4
         for number in range(terms.count()):
             terms.nth(number).focus()

@@ -102,11 +102,21 @@ def test_the_grader_computes_what_the_pipelines_compute(name, settings, hops, st
     assert done.shipped == pytest.approx(weights(Chain(w, xs, 0.05, hops, stash, False)), abs=1e-12)
 
 
-def test_slots_compute_what_the_pipeline_computes():
+@pytest.mark.parametrize(
+    ("how", "slots"),
+    [
+        ({"algorithm": "petrowski"}, {}),
+        ({"algorithm": "chen", "momentum": 0.9}, {"momentum": 0.9}),
+        ({"algorithm": "pipedream", "momentum": 0.9, "weights": "none"}, {"momentum": 0.9, "hops": 1}),
+        ({"algorithm": "pipedream", "momentum": 0.9}, {"momentum": 0.9, "hops": 1, "stash": True}),
+    ],
+)
+def test_slots_compute_what_the_pipeline_computes(how, slots):
     model = {"model": "residual", "depth": 6, "width": 16, "activation": "tanh"}
-    values = {"algorithm": "petrowski", "workers": 4, "steps": 20, "batch": 32, "learning_rate": 0.05, **model}
+    values = {"workers": 4, "steps": 20, "batch": 32, "learning_rate": 0.05, **model, **how}
     done = run(Experiment.of({**values, "network": "ideal", "precision": "float64", "evaluations": 1, "seed": 3}))
     digits = workloads.find("digits")
     workload = digits.build(digits.Settings(**model), np.dtype("float64"))
-    *_, last = updates(workload, 4, 0.05, steps=21, batch=32, seed=3)
+    *before, last = updates(workload, 4, 0.05, steps=21, batch=32, seed=3, **slots)
     assert np.abs(last.newest - done.parameters).max() < 1e-12
+    assert [one.loss for one in before] == pytest.approx(done.losses["loss"], rel=1e-12)

@@ -12,9 +12,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from experiments.cli.export import read
 from experiments.experiment import Experiment
 from experiments.plots import curves
 from experiments.plots import export as module
+from experiments.plots.canvases import timeline
+from experiments.plots.column_codec import unpack
 from experiments.plots.export import chrome_trace, csv_text, export
 from experiments.run import run as runs
 from tracing import KINDS
@@ -111,6 +114,28 @@ def test_the_curves_are_svg_without_a_browser_and_without_another_program(small_
     assert not any("nan" in line or "inf" in line for line in lines)
 
 
+def test_the_timeline_is_svg_with_a_bar_for_every_span_in_its_window_an_axis_in_time_and_a_legend(tmp_path):
+    run = runs(Experiment.of({"algorithm": "easgd", "workers": 3, "steps": 40, "crash": "1:0.003"}))
+    frame, columns = unpack(timeline.frame(run, ""))
+    (file,) = export(run, "timeline", tmp_path / "run.timeline.svg")
+    root, name = ElementTree.parse(file).getroot(), "{http://www.w3.org/2000/svg}"
+    said = [one.text for one in root.iter(f"{name}text")]
+    assert {"server 0", "worker 1 †", "worker 2", "compute", "communicate", "lost", frame["told"]} <= {*said}
+    assert sum(bool(re.fullmatch(r"[\d.]+ (ms|µs)", word)) for word in said) >= 3
+    assert any(word.startswith("Shown: ") and word.endswith(" ms.") for word in said)
+    (begin, end), (_, c) = frame["open"], unpack(columns["timeline"].tobytes())
+    inside = int(((c["start"] + c["duration"] > begin) & (c["start"] < end)).sum())
+    colours = {look["colour"] for look in frame["look"].values()}
+    kinds = len({frame["kinds"][kind] for kind in c["kind"][(c["start"] + c["duration"] > begin) & (c["start"] < end)]})
+    bars = [one for one in root.iter(f"{name}rect") if one.get("fill") in colours]
+    assert len(bars) == inside + kinds and not any("nan" in (one.get("width") or "") for one in bars)
+    assert all(96 <= float(one.get("x")) <= 984 for one in bars if float(one.get("y")) > 74)
+
+
+def test_a_file_that_ends_in_timeline_svg_is_asked_for_as_one():
+    assert read("run.timeline.svg") == ("timeline", "run.timeline.svg") and read("run.svg") == ("svg", "run.svg")
+
+
 def test_a_divergence_is_drawn_as_far_as_it_has_a_place_and_named(tmp_path):
     run = runs(Experiment.of({"workload": "quadratic", "learning_rate": 1000, "steps": 200}))
     text = export(run, "svg", tmp_path / "run.svg")[0].read_text("utf-8")
@@ -124,7 +149,7 @@ def test_json_is_the_experiment(small_run, tmp_path):
 
 
 def test_an_unknown_form_names_those_there_are(small_run, tmp_path):
-    with pytest.raises(ValueError, match="allowed is csv, trace, html, learning, svg, png, json"):
+    with pytest.raises(ValueError, match="allowed is csv, trace, html, learning, svg, timeline, png, json"):
         export(small_run, "pdf", tmp_path / "run.pdf")
 
 
