@@ -1,13 +1,14 @@
 """Canvases: pictures that the browser draws itself from a packed frame, in plain JavaScript without a library.
 
     curve.py, figure.py        pack a frame, one message of bytes (column_codec.py), for the canvas of curves and bars:
-    curve.*, marks.js          the curves of runs, a figure of the textbook
+    curve.*, curve/, marks.js  the curves of runs, a figure of the textbook
     timeline.py, schedule.py   the same for the canvas of lanes: a run's timeline, a schedule of a pipeline
     timeline.*, lanes/*.js     what it has and is shown; what it does, a class for each side of it, mixed into one
     why.js                     its waits: for whom or for what each was
     keyboard.js                a rank of it that is chosen by keys
     topology.py, topology.js   its machines, with its messages on the wires between them
-    landscape.*, ground.js     how a run learned: its path over the loss, and the boundaries of its classes
+    landscape.*, landscape/    how a run learned: its path over the loss, and the boundaries of its classes
+    ground.js                  the ground of that path
     canvas.*, page.js          what all need; what a page without Streamlit needs
     svg.js, save.js            the same picture as a file: SVG, PNG, a film
 
@@ -37,11 +38,16 @@ from pathlib import Path
 
 NAMES = ("curve", "timeline", "landscape")
 _FOLDER = Path(__file__).parent
-_LANES = "spans viewport lanes bars shares messages legend cursor player words controls card"  # mixed into Timeline
+_MIXED = {
+    "lanes": "spans viewport lanes bars shares messages legend cursor player words controls card",  # into Timeline
+    "curve": "axes plot moments reading zooming",
+    "landscape": "moments places scene trails legend",
+}
+_PLACED = {folder: tuple(f"{folder}/{part}.js" for part in parts.split()) for folder, parts in _MIXED.items()}
 _MORE = {
-    "landscape": ("ground.js",),
-    "curve": ("marks.js",),
-    "timeline": ("topology.js", "why.js", "keyboard.js", *(f"lanes/{part}.js" for part in _LANES.split())),
+    "landscape": ("ground.js", *_PLACED["landscape"]),
+    "curve": ("marks.js", *_PLACED["curve"]),
+    "timeline": ("topology.js", "why.js", "keyboard.js", *_PLACED["lanes"]),
 }
 
 

@@ -1,0 +1,77 @@
+// What is told of the place where the reader looks.
+// Mixed into Curve (curve.js), which is `this` here.
+
+const NEAR = 8;      // px within which a point belongs to the line under the pointer
+
+class Reading {
+  // The points of all lines at the place where the reader looks: [{line, i}].
+  under(to) {
+    const found = [], here = to.x(this.at);
+    for (const line of this.lines) {
+      const xs = this.frame.columns[line.x], ys = this.frame.columns[line.y];
+      if (line.faint || !xs.length) continue;
+      const i = nearest(xs, this.at);
+      if (Number.isFinite(ys[i]) && Math.abs(to.x(xs[i]) - here) <= NEAR) found.push({ line, i });
+    }
+    return found;
+  }
+
+  // Look at the point nearest to pixel x, or at the one so many points further on.
+  look(px, further = 0) {
+    const to = this.scales(this.surface.width, this.surface.height);
+    const x = px === null ? this.at ?? to.valueX(0) : to.valueX(px);
+    let best = null;
+    for (const line of this.lines) {
+      const xs = this.frame.columns[line.x];
+      if (line.faint || !xs.length) continue;
+      const i = further ? Math.min(xs.length - 1, Math.max(0, nearest(xs, x) + further)) : nearest(xs, x);
+      if (best === null || Math.abs(xs[i] - x) < Math.abs(best - x)) best = xs[i];
+      if (further) break;
+    }
+    this.at = best;
+    if (best !== null) this.tell(to);
+    this.surface.request();
+  }
+
+  // Go on by so many points, and say what is there.
+  read(further) {
+    if (!this.frame) return;
+    this.look(null, further);
+    if (this.at !== null) this.heard.textContent = this.words;
+  }
+
+  tell(to) {
+    const { name, unit } = this.frame.x, { unit: per } = this.frame.y;
+    const head = document.createElement("b");
+    const { told, labels } = this.frame.x, here = labels ? labels[Math.round(this.at)] : `${exact(this.at)}${unit ? ` ${unit}` : ""}`;
+    head.textContent = name === "step" || told ? `${name} ${here}` : here;
+    if (name.startsWith("samples")) head.textContent += " samples";
+    const rows = this.under(to).map(({ line, i }) => {
+      const row = document.createElement("div"), swatch = document.createElement("i");
+      swatch.style.background = line.colour;
+      const x = this.frame.columns[line.x][i], elsewhere = x === this.at ? "" : `, at ${exact(x)}`;
+      const off = range(line, this.frame.columns, i);
+      row.append(swatch, `${line.name} ${exact(this.frame.columns[line.y][i])}${off}${per ? ` ${per}` : ""}${elsewhere}`);
+      return row;
+    });
+    this.tip.replaceChildren(head, ...rows);
+    this.tip.hidden = false;
+    const x = to.x(this.at), wide = this.tip.offsetWidth;
+    this.tip.style.left = `${x + 12 + wide > this.surface.width ? Math.max(0, x - wide - 12) : x + 12}px`;
+    this.tip.style.top = `${this.top + 4}px`;
+    this.words = `${head.textContent}: ${rows.map((row) => row.textContent).join(", ")}`;
+  }
+
+  leave() { this.at = null; this.tip.hidden = true; this.surface.request(); }
+}
+
+// Index of the value nearest to x; of many values, which ascend, by halving.
+function nearest(xs, x) {
+  let low = 0, high = xs.length - 1;
+  if (high < 300) {
+    for (let i = 1; i <= high; i++) if (Math.abs(xs[i] - x) < Math.abs(xs[low] - x)) low = i;
+    return low;
+  }
+  while (low < high) { const middle = (low + high) >> 1; if (xs[middle] < x) low = middle + 1; else high = middle; }
+  return low > 0 && x - xs[low - 1] < xs[low] - x ? low - 1 : low;
+}
