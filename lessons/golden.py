@@ -142,9 +142,9 @@ def record_figure(name: str, figure, samples: Mapping[int, Rows], runs: Sequence
     return RecordedFigure(name, *words, look, tuple(samples), shown, own, distinct)
 
 
-def drawn(name: str, of: Sequence[int]) -> int:
-    """Return one of the seeds `of`, always the same for what is called `name`, and another for other names."""
-    return of[zlib.crc32(name.encode()) % len(of)]
+def drawn(chapter: str, of: Sequence[int]) -> int:
+    """Return one of the seeds `of`: another for other chapters, and one for all of a chapter, which shares its runs."""
+    return of[zlib.crc32(chapter.encode()) % len(of)]
 
 
 def read(path: Path) -> Golden:
@@ -187,9 +187,9 @@ def differences(was: Rows, now: Rows, spread: Spread = ()) -> list[str]:
     return found
 
 
-def differences_under_one_seed(recorded: RecordedFigure, figure) -> list[str]:
-    """Run a figure again under one of its recorded seeds; return the differences, a sentence each."""
-    seed = drawn(recorded.name, recorded.seeds)
+def differences_under_one_seed(recorded: RecordedFigure, figure, chapter: str) -> list[str]:
+    """Run a figure of a chapter again under one of its recorded seeds; return the differences, a sentence each."""
+    seed = drawn(chapter, recorded.seeds)
     run = seeds.Seeded(seed)
     rows = figure.rows(run)
     found = differences(recorded.under(seed), rows, recorded.spread)

@@ -12,14 +12,34 @@ NEEDED = [
     pytest.mark.browser,
     pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine"),
 ]
+PATIENCE = 240_000  # ms, for what takes one or two seconds on a machine that is not busy
+
+
+class Browser:
+    """Open windows in which a test waits as long for a click or a page as it does for what it expects."""
+
+    def __init__(self, browser):
+        self._browser = browser
+
+    def new_context(self, **how):
+        """Return a window with storage of its own."""
+        context = self._browser.new_context(**how)
+        context.set_default_timeout(PATIENCE)
+        return context
+
+    def new_page(self, **how):
+        """Return the only page of a window of its own."""
+        page = self._browser.new_page(**how)
+        page.set_default_timeout(PATIENCE)
+        return page
 
 
 @pytest.fixture(scope="module")
 def browser():
     """A browser for the tests of a file; what is shared by pages is what one context of it opens."""
     sync_api = pytest.importorskip("playwright.sync_api")
-    sync_api.expect.set_options(timeout=240_000)  # ms, for what takes one or two seconds on a machine that is not busy
+    sync_api.expect.set_options(timeout=PATIENCE)
     with sync_api.sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=CHROMIUM, args=SWITCHES)
-        yield browser
+        yield Browser(browser)
         browser.close()

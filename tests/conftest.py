@@ -26,7 +26,7 @@ SPREAD = re.compile(
     r"tests/contract/(test_every_algorithm|kernels/)"
     r"|tests/system/(test_learning|cluster/test_algorithms|experiments/test_kills|kernels/)"
 )
-CHAPTER = re.compile(r"tests/system/lessons/test_(?:figures|chapters)\.py::\w+\[(\w+)")  # whose tests share runs
+CHAPTER = re.compile(r"tests/system/lessons/test_(?:figures|chapters|labs)\.py::\w+\[(\w+)")  # whose tests share runs
 FIRST = (  # what takes long in one process is begun first, the longest before all, so that nobody waits for it
     "tests/system/app/test_journey.py",
     "tests/system/cluster/test_two_nodes.py",
@@ -35,6 +35,7 @@ FIRST = (  # what takes long in one process is begun first, the longest before a
     "staleness",
     "pipedream",
     "averaging",
+    "tests/system/lessons/test_exercises.py",
     "tests/system/lessons/test_book.py",
     "tests/system/app/test_progress_journey.py",
     "tests/system/experiments/test_pool.py",
@@ -58,6 +59,9 @@ FIRST = (  # what takes long in one process is begun first, the longest before a
     "tests/contract/algorithms/test_implicit_momentum.py",
     "tests/system/experiments/test_run.py",
     "tests/system/experiments/test_command_line.py",
+    "tests/system/test_platforms.py",
+    "tests/system/test_installed.py",
+    "tests/system/test_notebooks.py",
 )
 
 

@@ -18,7 +18,7 @@ def test_a_student_names_the_mechanism_then_the_line_and_both_stay(browser, tmp_
         page = browser.new_page(viewport={"width": 1366, "height": 900})
         page.goto(f"{address}/textbook?chapter=averaging&part=bugs&bug=easgd")
         box = page.locator(".st-key-bug-easgd")
-        expect(page.get_by_role("cell", name="2.35", exact=True)).to_be_visible(timeout=60_000)
+        expect(page.get_by_role("cell", name="2.35", exact=True)).to_be_visible()
         expect(page.locator("canvas").first).to_be_visible()
         assert box.get_by_text("kernels.displacement").count() == 0  # no source before the mechanism is named
         box.get_by_text(right, exact=True).click()
@@ -32,7 +32,7 @@ def test_a_student_names_the_mechanism_then_the_line_and_both_stay(browser, tmp_
         expect(box.get_by_text("kernels.elastic(p, c, x, a)").first).to_be_visible()
         expect(page.get_by_text(f"Score: 1 of {all_points}")).to_be_visible()
         page.reload()
-        expect(page.get_by_text(f"Score: 1 of {all_points}")).to_be_visible(timeout=60_000)
+        expect(page.get_by_text(f"Score: 1 of {all_points}")).to_be_visible()
         expect(box.get_by_text(re.compile("You said line"))).to_be_visible()
         page.set_viewport_size({"width": 390, "height": 844})
         assert page.evaluate("document.documentElement.scrollWidth") <= 390

@@ -19,11 +19,11 @@ from experiments.experiment import Experiment
 from experiments.measure import this_machine
 from experiments.measure.this_machine import Fit
 from experiments.runs import store
-from tests.chromium import CHROMIUM, NEEDED, SWITCHES
+from tests.chromium import CHROMIUM, NEEDED, PATIENCE, SWITCHES
 
 playwright = pytest.importorskip("playwright.sync_api")
 expect = playwright.expect
-expect.set_options(timeout=240_000)  # ms, for what takes one or two seconds: the machine may be slow and busy
+expect.set_options(timeout=PATIENCE)
 
 ROOT = Path(__file__).resolve().parents[3]
 AS_MODULE = [sys.executable, "-m", "streamlit"]
@@ -95,7 +95,7 @@ def window(tmp_path_factory):
             viewport={"width": 1280, "height": 900},
             reduced_motion="reduce",  # drawing what moves without a GPU took as long as all else
         )
-        context.set_default_timeout(240_000)
+        context.set_default_timeout(PATIENCE)
         context.add_init_script(SEEN)
         yield context
         context.close()

@@ -32,7 +32,6 @@ def reader(browser):
     def opened(script: str = "", **how):
         context = browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce", **how)
         contexts.append(context)
-        context.set_default_timeout(240_000)
         context.add_init_script(script)
         return context
 

@@ -21,7 +21,6 @@ def test_what_a_reader_takes_away_is_what_was_on_the_page(browser, address, tmp_
     def opened(link: str, **how):
         size = {"width": 1400, "height": 900}
         page = browser.new_context(viewport=size, reduced_motion="reduce", **how).new_page()
-        page.set_default_timeout(240_000)
         page.goto(link)
         return page
 
@@ -83,7 +82,7 @@ def test_what_a_reader_takes_away_is_what_was_on_the_page(browser, address, tmp_
     windows = race.evaluate("[...lockstepTimelines].map((one) => [one.from, one.to])")
     assert windows[0] == windows[1] and windows[0][0] > 0
     race.evaluate("(([one]) => one.window(one.end * 1.2, one.end * 1.5))([...lockstepTimelines])")
-    expect(race.locator(".status").first).to_contain_text("nothing: this run ends at", timeout=30_000)
+    expect(race.locator(".status").first).to_contain_text("nothing: this run ends at")
     alone = opened(f"{address}/?embed=timeline&{SHOWN}")
     expect(alone.locator("canvas").first).to_be_attached()
     expect(alone.get_by_role("link", name="Lockstep")).to_be_visible()

@@ -27,7 +27,7 @@ def test_one_of_the_seeds_gives_what_is_recorded_of_it(chapter, name):
         kept = golden.record_figure(name, shown, seeds.each(shown.rows))
         assert all(map(kept.shows, shown.claims)), kept.samples
     else:
-        assert golden.differences_under_one_seed(kept, shown) == []
+        assert golden.differences_under_one_seed(kept, shown, chapter) == []
     assert not_seen(shown, kept.rows) == []
     assert chart(kept.rows, shown.look, kept.spread).data
 

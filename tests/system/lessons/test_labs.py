@@ -158,4 +158,4 @@ def test_what_a_sheet_expects_is_what_runs_give(chapter, name):
     figure = one.figure(name)
     for claim, holds in figure.claims.items():
         assert not kept.samples or all(holds(kept.under(seed)) for seed in kept.seeds), claim
-    assert golden.differences_under_one_seed(kept, figure) == []
+    assert golden.differences_under_one_seed(kept, figure, chapter.name) == []
