@@ -8,7 +8,7 @@ EIGHT = {
     "device": "1e9:1e15:0", "steps": 120,
 }  # fmt: skip
 WAIT = Assignment(
-    {**EIGHT, "algorithm": "layer_wise", "learning_rate": 0.05},
+    {**EIGHT, "algorithm": "layer_wise", "learning_rate": 0.04},
     turn={"workers": (1, 2, 4, 8)},
     note=("seconds", "share_wait", "held_out_loss"),
     claims={
@@ -16,7 +16,7 @@ WAIT = Assignment(
     },
 )
 NEVER = Assignment(
-    {**EIGHT, "algorithm": "chen", "momentum": 0.0, "learning_rate": 0.05},
+    {**EIGHT, "algorithm": "chen", "momentum": 0.0, "learning_rate": 0.04},
     turn={"workers": (1, 2, 4, 8)},
     note=("seconds", "staleness_max", "held_out_loss"),
     claims={

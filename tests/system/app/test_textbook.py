@@ -205,7 +205,9 @@ def test_the_first_page_lists_all_chapters_in_order_and_the_notation(book):
     assert entries == [front.name(lessons.chapter(name)) for name in lessons.CHAPTERS]
     for one in map(lessons.chapter, lessons.CHAPTERS):
         assert front.facts(one) in words(page)
-    assert "4 minutes, some mathematics, 4 figures without text" in words(page) and " minutes, easy" in words(page)
+    assert "4 minutes, some mathematics, 4 figures without text" in words(page) and "more to go deeper, easy" in words(
+        page
+    )
     assert notation.table() in words(page)
     page.button("open-staleness").click().run()
     assert not page.exception and page.session_state.chapter == "staleness"
