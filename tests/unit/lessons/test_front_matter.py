@@ -3,8 +3,8 @@
 import pytest
 
 import lessons
-from lessons import front_matter
-from lessons.chapters import Chapter
+from lessons import folds, front_matter, markup
+from lessons.chapters import WORDS_A_MINUTE, Chapter
 
 GOOD = 'title = "One"\ndifficulty = 2\nprerequisites = ["stragglers"]\nobjectives = ["Compute it", "Predict it"]\n'
 each = pytest.mark.parametrize("name", lessons.CHAPTERS)
@@ -18,6 +18,16 @@ def test_a_chapter_says_what_it_asks_and_what_one_can_do_afterwards(name):
     before = lessons.CHAPTERS[: chapter.number - 1]
     assert set(chapter.prerequisites) <= {*before}, "what is needed comes before"
     assert chapter.number == lessons.CHAPTERS.index(name) + 1 and chapter.minutes > 0
+
+
+SHORT = "sgd", "collectives", "stragglers", "shared_memory", "pipelined_backprop", "decoupled", "choosing"
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_words_and_figures_take_a_first_reader_twenty_minutes_at_most(name):
+    path = folds.path(lessons.chapter(name).text()).partition("\n## Sources")[0]
+    figures = [mark for mark in markup.ALONE_IN_TEXT.findall(path) if mark.split()[1] not in ("code", "predict")]
+    assert len(markup.MARK.sub("", path).split()) / WORDS_A_MINUTE + len(figures) <= 20
 
 
 def test_minutes_are_words_and_marks(tmp_path):
