@@ -24,10 +24,7 @@ def keep(key: str, options: Iterable[str], default: str | None, label: Callable[
         state[key] = next((one for one in options if asked in (one, label(one))), default)
     elif state[key] not in options:
         state[key] = default
-    if state[key] in (None, default):
-        st.query_params.pop(key, None)
-    elif state[key] != asked:
-        st.query_params[key] = state[key]
+    _say(key, default)
 
 
 def hold(key: str, default: Any, read: Callable[[str], Any]) -> None:
@@ -41,10 +38,7 @@ def hold(key: str, default: Any, read: Callable[[str], Any]) -> None:
             state[key] = default if asked is None else read(asked)
         except ValueError:
             state[key] = default
-    if state[key] in (None, default):
-        st.query_params.pop(key, None)
-    elif asked != (said := _written(state[key])):
-        st.query_params[key] = said
+    _say(key, default)
 
 
 def switch(text: str) -> bool:
@@ -64,6 +58,15 @@ def number(low: float, high: float) -> Callable[[str], float]:
 
 def _refuse(text: str) -> Any:
     raise ValueError(f"{text!r} is not among the values of this setting.")
+
+
+def _say(key: str, default: Any) -> None:
+    """Let the address say the choice, or nothing of the default."""
+    value = st.session_state[key]
+    if value in (None, default):
+        st.query_params.pop(key, None)
+    elif st.query_params.get(key) != (said := _written(value)):
+        st.query_params[key] = said
 
 
 def _written(value: Any) -> str:
