@@ -42,6 +42,17 @@ def bowl(monkeypatch):
     return ran
 
 
+@pytest.fixture
+def ends(monkeypatch):
+    """ends(end) lets every search find a best rate of 1, and every other run end at the loss of `end`."""
+
+    def patched(end):
+        monkeypatch.setattr(rates, "end", lambda e: abs(math.log(e.settings["learning_rate"])))
+        monkeypatch.setattr(rate_table, "end", end)
+
+    return patched
+
+
 @pytest.mark.parametrize("start", [0.001, 0.1, 5, 80, 1000])
 def test_the_best_rate_is_interior_wherever_the_search_begins(bowl, start):
     search = Search(Experiment.of({"learning_rate": start}))
@@ -63,45 +74,39 @@ def test_a_rate_at_which_one_seed_diverges_is_worse_than_every_other(monkeypatch
     assert rung(search.best(rates.nearest(0.1))) == 0.2
 
 
-def test_the_default_is_the_part_of_the_best_that_fewer_and_more_workers_bear(monkeypatch):
+def test_the_default_is_the_part_of_the_best_that_fewer_and_more_workers_bear(ends):
     bears = {1: 0.7, 2: 0.9, 3: 0.9, 4: 1.2, 6: 0.4, 8: 0.4, 16: 0.2}
-    monkeypatch.setattr(rates, "end", lambda e: abs(math.log(e.settings["learning_rate"])))
-    monkeypatch.setattr(
-        rate_table, "end", lambda e: 0.0 if e.settings["learning_rate"] <= bears[e.workers] else math.inf
-    )
+    ends(lambda e: 0.0 if e.settings["learning_rate"] <= bears[e.workers] else math.inf)
     assert rate_table.line(Experiment()) == Rate(best=1.0, loss=0.0, rate=0.5, many=0.125)
 
 
-def test_numbers_between_count_too_where_they_bear_less_than_the_fewest_and_the_most(monkeypatch):
+def test_numbers_between_count_too_where_they_bear_less_than_the_fewest_and_the_most(ends):
     bears = {1: 1.2, 2: 1.2, 3: 0.7, 4: 1.2, 6: 0.2, 8: 0.7, 16: 0.7}
-    monkeypatch.setattr(rates, "end", lambda e: abs(math.log(e.settings["learning_rate"])))
-    monkeypatch.setattr(
-        rate_table, "end", lambda e: 0.0 if e.settings["learning_rate"] <= bears[e.workers] else math.inf
-    )
+    ends(lambda e: 0.0 if e.settings["learning_rate"] <= bears[e.workers] else math.inf)
     assert rate_table.line(Experiment()) == Rate(best=1.0, loss=0.0, rate=0.5, many=0.125)
 
 
-def test_a_pipeline_that_cannot_have_sixteen_stages_is_tried_with_every_number_above_four(monkeypatch):
+def test_a_pipeline_that_cannot_have_sixteen_stages_is_tried_with_every_number_above_four(ends):
     tried = set()
 
     def end(e):
         tried.add(e.workers)
         return 0.0 if e.settings["learning_rate"] <= {6: 0.3}.get(e.workers, 1.2) else math.inf
 
-    monkeypatch.setattr(rates, "end", lambda e: abs(math.log(e.settings["learning_rate"])))
-    monkeypatch.setattr(rate_table, "end", end)
+    ends(end)
     line = rate_table.line(Experiment.of({"algorithm": "dni", "model": "residual"}))
     assert line == Rate(best=1.0, loss=0.0, rate=1.0, many=0.25)
     assert tried == {1, 2, 3, 4, 5, 6, 7, 8}
 
 
-def test_where_sixteen_workers_bear_no_part_of_it_the_one_whose_worst_seed_ends_lowest_is_taken_and_said(monkeypatch):
+def test_where_sixteen_workers_bear_no_part_of_it_the_one_whose_worst_seed_ends_lowest_is_taken_and_said(
+    ends, monkeypatch
+):
     def end(e):
         rate = e.settings["learning_rate"]
         return 0.0 if e.workers < 4 else 1 + abs(math.log(rate / 0.25)) + e.seed / 10
 
-    monkeypatch.setattr(rates, "end", lambda e: abs(math.log(e.settings["learning_rate"])))
-    monkeypatch.setattr(rate_table, "end", end)
+    ends(end)
     line = rate_table.line(Experiment(), seeds=(0, 1, 2))
     assert line == Rate(best=1.0, loss=0.0, rate=1.0, many=0.25, many_loss=1.2)
     monkeypatch.setattr(tables, "table", lambda: {"digits-mlp": {"sync_sgd": line}})
@@ -111,13 +116,14 @@ def test_where_sixteen_workers_bear_no_part_of_it_the_one_whose_worst_seed_ends_
     assert "up to 1.2 after 200 steps at every rate that was tried" in many[0] and not few and not long
 
 
-def test_where_the_fewest_workers_bear_neither_the_best_rate_nor_its_half_the_loss_they_end_at_is_said(monkeypatch):
+def test_where_the_fewest_workers_bear_neither_the_best_rate_nor_its_half_the_loss_they_end_at_is_said(
+    ends, monkeypatch
+):
     def end(e):
         bears = {2: 0.4}.get(e.workers, 0.5)  # 1 cannot: 2 are the fewest
         return 0.0 if e.settings["learning_rate"] <= bears else 2 * e.settings["learning_rate"] + e.seed / 10
 
-    monkeypatch.setattr(rates, "end", lambda e: abs(math.log(e.settings["learning_rate"])))
-    monkeypatch.setattr(rate_table, "end", end)
+    ends(end)
     line = rate_table.line(Experiment.of({"algorithm": "noise_scale"}), seeds=(0, 1, 2))
     assert line == Rate(best=1.0, loss=0.0, rate=1.0, many=0.5, few_loss=2.2)
     monkeypatch.setattr(tables, "table", lambda: {"digits-mlp": {"noise_scale": line}})
@@ -125,22 +131,18 @@ def test_where_the_fewest_workers_bear_neither_the_best_rate_nor_its_half_the_lo
     assert "fewer than 4 workers its held-out loss is up to 2.2 after 200 steps" in few[0] and not four and not many
 
 
-def test_where_numbers_between_bear_no_part_the_fewest_decide_and_the_loss_is_said(monkeypatch):
+def test_where_numbers_between_bear_no_part_the_fewest_decide_and_the_loss_is_said(ends):
     bears = {1: 0.7, 2: 0.1}
-    monkeypatch.setattr(rates, "end", lambda e: abs(math.log(e.settings["learning_rate"])))
-    monkeypatch.setattr(
-        rate_table, "end", lambda e: 9.0 * (e.settings["learning_rate"] > bears.get(e.workers, 1.2)) * e.workers
-    )
+    ends(lambda e: 9.0 * (e.settings["learning_rate"] > bears.get(e.workers, 1.2)) * e.workers)
     assert rate_table.line(Experiment()) == Rate(best=1.0, loss=0.0, rate=0.5, many=0.5, few_loss=18.0)
 
 
-def test_half_a_rate_that_four_workers_do_not_bear_is_not_taken_for_the_sake_of_fewer(monkeypatch):
+def test_half_a_rate_that_four_workers_do_not_bear_is_not_taken_for_the_sake_of_fewer(ends):
     def end(e):
         half = e.settings["learning_rate"] <= 0.5
         return {2: 0.0 if half else 9.0, 4: 9.0 if half else 0.0}.get(e.workers, 0.0)
 
-    monkeypatch.setattr(rates, "end", lambda e: abs(math.log(e.settings["learning_rate"])))
-    monkeypatch.setattr(rate_table, "end", end)
+    ends(end)
     assert rate_table.line(Experiment()) == Rate(best=1.0, loss=0.0, rate=1.0, many=1.0, few_loss=9.0)
 
 
