@@ -7,7 +7,7 @@ A mark stands in double braces, with a space on each side. Alone in its line:
     {{ predict speed_up }}                         a quiz item, to be answered before the text goes on
     {{ schedule zb_h1 ranks=4 chunks=8 }}          a schedule that plays (lessons.movement)
     {{ timeline algorithm=easgd workers=8 }}       the timeline of a simulated run
-    {{ fold Where the edge is }}                 what follows is folded (lessons.folds), down to
+    {{ fold Where the edge is }}                   what follows is folded (lessons.folds), down to
     {{ end fold }}
 
 Inside a line, a reference (lessons.references):
