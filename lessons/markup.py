@@ -3,7 +3,7 @@
 A mark stands in double braces, with a space on each side. Alone in its line:
 
     {{ waiting_for_everybody }}                    a figure of this chapter; large_batches.warm_up is one of another
-    {{ code algorithms.parts.optimizers.Sgd }}     the current source of a module, class or function
+    {{ code algorithms.parts.optimizers }}         the current source of a module, class or function
     {{ predict speed_up }}                         a quiz item, to be answered before the text goes on
     {{ schedule zb_h1 ranks=4 chunks=8 }}          a schedule that plays (lessons.movement)
     {{ timeline algorithm=easgd workers=8 }}       the timeline of a simulated run

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import streamlit as st
 
 from app.views.textbook import instructor, reading
@@ -21,8 +23,9 @@ def show(chapter: Chapter, language: str) -> None:
             icon=":material/visibility_off:",
         )
     text = sheet.sheet(chapter, language) if full else sheet.handout(chapter, language)
+    seen = Counter()
     for block in markup.blocks(text, chapter.name, chapter.golden):
-        reading.block(chapter, block, "lab")
+        reading.block(chapter, block, "lab", seen)
     address = (st.context.url or sheet.HERE).partition("?")[0].rpartition("/")[0] + "/"
     st.download_button(
         "Handout to print", lambda: sheet.page(chapter, language, address), f"{chapter.name}_handout.html", "text/html",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import streamlit as st
 
 import lessons
@@ -23,7 +25,7 @@ def show(chapter: Chapter, language: str) -> None:
             "Show everything", key="everything", help="The whole text at once, predictions made or not.", **KEPT
         )
         contents = st.empty()
-    passed_heads = 0
+    passed_heads, seen = 0, Counter()
     try:
         first, *parts = chapter.blocks(language, front.address, draft=True)
     except ValueError as error:
@@ -34,7 +36,7 @@ def show(chapter: Chapter, language: str) -> None:
     front.head(chapter)
     for part in (markup.Text(begins.strip()), *parts):
         if not isinstance(part, markup.Predict):
-            block(chapter, part, "text")
+            block(chapter, part, "text", seen)
             passed_heads += len(_heads(part.markdown)) if isinstance(part, markup.Text) else 0
             continue
         item = chapter.item(part.item)
@@ -72,7 +74,7 @@ def _figures(chapter: Chapter) -> None:
     with st.sidebar:
         st.markdown("\n".join(links))
     for name in chapter.shown:
-        block(chapter, markup.LiveFigure(name), "text")
+        block(chapter, markup.LiveFigure(name), "text", Counter())
     front.ways_on(chapter)
 
 
@@ -108,8 +110,15 @@ def _contents(heads: list[str], opened: int) -> str:
     return "\n".join(links + closed + ["\n:small[Locked sections open with your predictions.]"] * bool(closed))
 
 
-def block(chapter: Chapter, part: markup.Block, place: str) -> None:
-    """Show a block of a text or of a lab sheet, but for questions."""
+def block(chapter: Chapter, part: markup.Block, place: str, seen: Counter) -> None:
+    """Show a block of a text or of a lab sheet (`place`), but for questions; `seen` counts what stands above it.
+
+    What a text has once more is another place, since nothing on a page may have the name of something else.
+    """
+    whole, name = place, _name(part)
+    seen[name] += 1
+    if seen[name] > 1:
+        place = f"{place}-{seen[name]}"
     match part:
         case markup.Text(markdown):
             st.markdown(markdown, unsafe_allow_html=True)  # our own text, in which a test finds no tag but <abbr>
@@ -122,7 +131,7 @@ def block(chapter: Chapter, part: markup.Block, place: str) -> None:
             if recorded := chapter.golden.figures.get(name):
                 figure.show(recorded, place, number)
             else:
-                _unrecorded(name, number)
+                _unrecorded(name, number, place)
         case markup.Schedule():
             movement.schedule(chapter, part, place)
         case markup.Timeline():
@@ -130,11 +139,23 @@ def block(chapter: Chapter, part: markup.Block, place: str) -> None:
         case markup.Fold():
             with st.expander(part.label, key=f"fold-{place}-{references.heading_anchor(part.title)}"):
                 for inner in part.blocks:
-                    block(chapter, inner, place)
+                    block(chapter, inner, whole, seen)
 
 
-def _unrecorded(name: str, number: str) -> None:
+def _name(part: markup.Block) -> tuple[str, str]:
+    """Return what a block shows, whatever is said below it: its kind, and the name of that kind."""
+    match part:
+        case markup.Schedule():
+            shown = part.plan.key()
+        case markup.Timeline():
+            shown = part.experiment.key()
+        case _:
+            shown = str(part[0])
+    return type(part).__name__, shown
+
+
+def _unrecorded(name: str, number: str, place: str) -> None:
     """Show the question of a figure that is not in the golden file."""
-    with st.container(border=True, key=f"unrecorded-{name}"):
+    with st.container(border=True, key=f"unrecorded-{place}-{name}"):
         figure.head(name, number, lessons.question(name))
         st.caption(f"Not recorded yet: python -m lessons golden {name.partition('.')[0]} does that.")

@@ -309,6 +309,23 @@ def test_movement_in_a_text_is_shown(book, monkeypatch):
     assert not page.exception and "ZB-H1: 8 micro-batches on 4 ranks" in said and "EASGD on 3 workers" in said
 
 
+@pytest.mark.parametrize("recorded", [True, False])
+def test_what_a_text_shows_twice_is_there_twice(book, monkeypatch, recorded):
+    if not recorded:
+        monkeypatch.setattr(Chapter, "golden", golden.EMPTY)
+    one = (
+        "{{ more_machines }}\n\n{{ code algorithms.parts.optimizers.Optimizer }}\n\n"
+        "{{ schedule zb_h1 ranks=4 chunks=8 }}\n\n{{ timeline algorithm=easgd workers=3 }}\n\n"
+    )
+    folded = "".join(f"{{{{ fold {why} }}}}\n\n{one}{{{{ end fold }}}}\n\n" for why in ("Why so", "And why not"))
+    monkeypatch.setattr(Chapter, "text", lambda self, language="en": "# Title\n\nwords\n\n" + one + folded + one)
+    page = book(chapter="stragglers")
+    assert not page.exception and not page.error
+    said = words(page).replace("\\", "")
+    assert len(page.subheader) == 4 and said.count("ZB-H1: 8 micro") == 4
+    assert len([code for code in page.code if "class Optimizer" in code.value]) == 4
+
+
 def test_the_address_says_what_is_chosen(book):
     page = book(chapter="stragglers", part="quiz", language="ko")
     assert dict(page.query_params) == {"chapter": "stragglers", "part": "quiz", "language": "ko"}
