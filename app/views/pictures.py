@@ -86,7 +86,8 @@ def against(title: str, more=lambda: None) -> tuple[str, bool]:
             "Curves against", curves.AXES, key="axis", required=True, label_visibility="collapsed",
             format_func=ALONG.get, on_change=ghost.axis_chosen, persist_state="session",
         )  # fmt: skip
-        st.toggle("Log", key="log", bind="query-params", help="The loss on a logarithmic scale.")
+        address.hold("log", False, address.switch)
+        st.toggle("Log", key="log", help="The loss on a logarithmic scale.", persist_state="session")
         more()
     return st.session_state.axis, st.session_state.log
 

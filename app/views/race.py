@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+
 import streamlit as st
 
-from app import charts, components, session, sharing
+from app import address, charts, components, session, sharing
 from app.charts import Shown
 from app.views import compare, ghost
 from app.views.pictures import HEAD, heading, judged, lines, zoomed
@@ -77,9 +79,10 @@ def _head(pair: list[Shown]) -> float:
     default = _finish(pair)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium", key="race-head"):
         heading("Race", "Who is first at this held-out loss? By default the worst of all ends, so that all arrive.")
+        address.hold("goal", None, address.number(0.0, sys.float_info.max))
         st.number_input(
             "Finish at a held-out loss of", min_value=0.0, value=None, key="goal", format="%.4g", width=220,
-            placeholder=f"{default:.4g}", bind="query-params",
+            placeholder=f"{default:.4g}", persist_state="session",
         )  # fmt: skip
         if st.button("End the race", key="end-race", icon=":material/close:", type="tertiary"):
             st.query_params.pop("race", None)  # both runs stay on the page

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import streamlit as st
 
-from app import chosen, session
+from app import address, chosen, session
 from app.charts import Shown
 from app.text import escaped, sentence
 from app.views import ask, compare, export, ghost, learn, pictures, predict, predicted_vs_measured, race, seeds, sweep
@@ -152,7 +152,10 @@ def _title(run: Run, folder: str, name: str, changed: list[str]) -> None:
         with st.container(horizontal=True, width="content", vertical_alignment="center", gap="xsmall"):
             _pin(name, folder)
             seeds.choose(run)
-            st.toggle("Source", key="source", bind="query-params", help="The algorithm's own file beside the charts.")
+            address.hold("source", False, address.switch)
+            st.toggle(
+                "Source", key="source", help="The algorithm's own file beside the charts.", persist_state="session"
+            )
             with st.container(width="content"):
                 st.fragment(export.share)(run.experiment)
             with st.popover("Download", icon=":material/download:"):

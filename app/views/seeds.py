@@ -6,7 +6,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from app import background, session
+from app import address, background, session
 from app.text import sentence
 from experiments.runs.record import Run
 from experiments.runs.seeds import differ_in_seed, with_seeds
@@ -18,8 +18,9 @@ SEEDS = 5
 def choose(run: Run) -> None:
     """Draw the switch between one seed and several."""
     real = run.experiment.cluster != "simulated"
+    address.hold("seeds", False, address.switch)
     st.toggle(
-        f"{SEEDS} seeds", key="seeds", bind="query-params", disabled=real,
+        f"{SEEDS} seeds", key="seeds", disabled=real, persist_state="session",
         help="On the simulated cluster only." if real else
         f"Every run on the page with {SEEDS} seeds: mean, and a band of one standard deviation.",
     )  # fmt: skip

@@ -672,3 +672,32 @@ def test_a_table_is_uploaded_and_trained_on_and_a_run_opened(tab, address, made,
     expect(page.get_by_role("heading", name="EASGD on handwritten digits")).to_be_visible()
     expect(page.get_by_text(re.compile("uploaded$"))).to_be_visible()
     assert "95.5 ± 1.1 %" in result(page)
+
+
+def test_switches_of_the_page_of_runs_outlive_another_page_going_back_and_a_reload(tab, address):
+    page = tab(f"{address}?steps=2&evaluations=1&workers=2")
+    result(page)
+    for name in ("Log", "Source", "5 seeds"):
+        page.get_by_text(name, exact=True).click()
+        expect(page.get_by_role("switch", name=name, exact=True)).to_be_checked()
+    page.get_by_role("radio", name="workers", exact=True).click()
+    page.get_by_text("Each at its best rate").click()
+    chosen = {"log": "true", "source": "true", "seeds": "true", "sweep": "workers", "best": "true"}
+
+    def still_chosen():
+        for name in ("Log", "Source", "5 seeds", "Each at its best rate"):
+            expect(page.get_by_role("switch", name=name, exact=True)).to_be_checked()
+        page.wait_for_function(
+            "wanted => Object.entries(wanted).every(([name, value]) => new URL(location).searchParams.get(name) === value)",
+            arg=chosen,
+        )
+
+    still_chosen()
+    for back in (page.go_back, page.get_by_role("link", name="Workbench").click):
+        page.get_by_role("link", name="Kernels").click()
+        expect(page.get_by_role("heading", level=1)).to_have_text("SGD")
+        assert query(page) == {}
+        back()
+        still_chosen()
+    page.reload()
+    still_chosen()
