@@ -2,6 +2,8 @@
 const SEEN = "lockstep-coach"; // in the browser's storage, once it was shown
 const PATIENCE = 30_000;       // ms in which the first part may appear
 const ACTS = ["pointerdown", "keydown"];
+const MOVES = ["scroll", "resize"];
+const LOOK = 200;              // ms between two looks where the part is: each makes the browser lay out the page
 const GAP = 12;                // px between a part and the bubble
 const USED = "button, a[href], [data-baseweb=select], [data-testid=stSlider], label";
 const MATTERS = 100;           // times as much as what else is hidden
@@ -38,6 +40,7 @@ class Coach {
     this.acted = false; // whoever has begun by himself needs no tour on top of what he does
     this.onAct = () => { this.acted = true; };
     ACTS.forEach((act) => document.addEventListener(act, this.onAct, true));
+    this.onMove = () => { this.frame ||= requestAnimationFrame(() => this.follow()); };
     this.onKey = (event) => {
       const outside = document.activeElement && document.activeElement !== document.body && !this.bubble?.contains(document.activeElement);
       if (event.key === "Escape" && !outside) this.leave();
@@ -58,14 +61,19 @@ class Coach {
     this.wanted = wanted;
     this.step = 0;
     this.until = performance.now() + PATIENCE;
-    this.frame = requestAnimationFrame(() => this.follow());
+    this.onMove();
+    this.looks = setInterval(this.onMove, LOOK);
     document.addEventListener("keydown", this.onKey);
+    MOVES.forEach((move) => addEventListener(move, this.onMove, true));
   }
 
   leave() {
     this.wanted = false;
     cancelAnimationFrame(this.frame);
+    clearInterval(this.looks);
+    this.frame = 0;
     document.removeEventListener("keydown", this.onKey);
+    MOVES.forEach((move) => removeEventListener(move, this.onMove, true));
     this.bubble?.remove();
     this.ring?.remove();
     this.bubble = this.ring = null;
@@ -91,6 +99,7 @@ class Coach {
   }
 
   follow() {
+    this.frame = 0;
     const box = this.part(this.data.steps[this.step].at);
     if (!this.bubble && ((this.acted && !this.wanted) || (!box && performance.now() > this.until))) return this.leave();
     if (box) {
@@ -98,7 +107,6 @@ class Coach {
       this.place(box);
     }
     if (this.bubble) this.bubble.hidden = this.ring.hidden = !box;
-    this.frame = requestAnimationFrame(() => this.follow());
   }
 
   open() {
@@ -122,6 +130,7 @@ class Coach {
     this.step += 1;
     if (this.step === this.data.steps.length) return this.leave();
     this.tell();
+    this.onMove();
     const box = this.part(this.data.steps[this.step].at);
     if (box && (box.top < 60 || box.bottom > innerHeight - 160)) {
       const host = document.querySelector(".st-key-timeline");

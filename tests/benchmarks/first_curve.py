@@ -22,9 +22,11 @@ with st.container(key="workers"):
     n = st.slider("workers", 1, 100)
 st.markdown(f"turned to {n}, " + ("run" if ran else "not run"))
 """
+SAID = "() => document.querySelector('{}')?.textContent.includes({!r}) && performance.now() - window.began"
+"""Asked for with `textContent`: for `innerText` the browser would lay out the page in every frame."""
 CURVE = """() => {
-    const wait = document.querySelector('.stProgress'), title = document.querySelector('.st-key-title')?.innerText;
-    const growing = wait?.innerText.includes('loss');
+    const wait = document.querySelector('.stProgress'), title = document.querySelector('.st-key-title')?.textContent;
+    const growing = wait?.textContent.includes('loss');
     const done = !wait && title && !title.includes('Not run yet') && document.querySelector('.st-key-loss');
     return (growing || done) && performance.now() - window.began;
 }"""
@@ -42,9 +44,8 @@ def press(page, what: str, done: str) -> float:
 
 def bare(page, number: int) -> tuple[float, float]:
     """The two waits of the page that does nothing."""
-    there = "() => document.body.innerText.includes({!r}) && performance.now() - window.began"
-    slide = press(page, "ArrowRight", there.format(f"turned to {number}, not run"))
-    return slide, press(page, "Run", there.format(f"turned to {number}, run"))
+    slide = press(page, "ArrowRight", SAID.format(".stMain", f"turned to {number}, not run"))
+    return slide, press(page, "Run", SAID.format(".stMain", f"turned to {number}, run"))
 
 
 def main() -> None:
@@ -58,8 +59,7 @@ def main() -> None:
         for _ in range(ROUNDS):
             page.locator(".st-key-loss canvas").wait_for()
             time.sleep(3)  # a reader looks at the result
-            there = "() => document.body.innerText.includes('Not run yet') && performance.now() - window.began"
-            slides.append(press(page, "ArrowRight", there))
+            slides.append(press(page, "ArrowRight", SAID.format(".st-key-title", "Not run yet")))
             runs.append(press(page, "Run", CURVE))
         page.goto(f"http://{other}/")
         page.locator(".st-key-workers input[type=range]").wait_for()

@@ -20,6 +20,7 @@ pytestmark = [*NEEDED, pytest.mark.timeout(300)]
 def toured(browser, acts: bool, asked: int = 0) -> bool:
     """Whether the tour is there once the timeline is, which comes late; before that the reader may have acted."""
     page = browser.new_page()
+    page.clock.install()
     page.set_content("<button>a setting</button>")
     source = Path(coach.__file__).with_suffix(".js").read_text("utf-8")
     source = source.replace("export default function", "coached = function")
@@ -31,7 +32,7 @@ def toured(browser, acts: bool, asked: int = 0) -> bool:
         page.get_by_role("button", name="a setting").click()
     page.evaluate("data => { coached({ data, parentElement: document.body }) }", data)  # the page is drawn again
     page.evaluate(LANES)
-    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    page.clock.run_for(1000)
     there = page.locator(".coach").count() == 1
     page.close()
     return there
