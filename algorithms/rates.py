@@ -17,7 +17,7 @@ STEPS = 200  # of the runs that were searched
 FEW = 4  # workers; gradients that many workers add up, each of them late, bear smaller rates
 TOO_FEW = (
     "With fewer than 4 workers its held-out loss is up to {few:.2g} after {steps} steps, and half the rate does not "
-    "mend it; with 4 it is {best:.2g}. Give it more steps, or more workers."
+    "mend it for all numbers up to 4; with 4 it is {best:.2g}. Give it more steps, or more workers."
 )
 TOO_MANY = (
     "With more than 4 workers its held-out loss is up to {many:.2g} after {steps} steps at every rate that was tried; "
@@ -36,7 +36,7 @@ class Rate:
     many   the default for more: `rate`, or the half, quarter, eighth or sixteenth of it that 6, 8 and 16 bear; of
            what cannot have 16, as a pipeline of few layers, that which every number above 4 bears
     many_loss   the held-out loss, of the worst seed, at which these end where they bear none of these parts; or 0
-    few_loss   that at which fewer than 4 workers end at `rate`, of the worst seed, where they bear neither
+    few_loss   that at which fewer than 4 workers end at `rate`, of the worst seed, where 1 to 4 bear neither
                `best` nor its half; or 0
     note   what is to be known where even the best rate ends far above the lowest loss of all methods; "" elsewhere
     """

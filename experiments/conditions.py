@@ -21,6 +21,7 @@ from cluster.network import Network, link_of, parse_network
 from experiments.experiment import OWN, Experiment
 from experiments.measure.profile import Bill
 from kernels import metered
+from tracing import IDLE
 
 REFUSED = {
     "threads": {"crash": "a thread cannot be lost without the others of its process; use processes, or let it pause."},
@@ -173,7 +174,28 @@ def _check_length(experiment: Experiment, workload: Any, links: Network) -> None
 
 
 def notes(experiment: Experiment, event_logs: list[EventLog]) -> list[str]:
-    """Return sentences on what a real cluster could not obey in full."""
+    """Return sentences on faults that came too late for the run, and on what a real cluster could not obey in full."""
+    return [*_too_late(experiment, event_logs), *_unobeyed(experiment, event_logs)]
+
+
+def _too_late(experiment: Experiment, event_logs: list[EventLog]) -> list[str]:
+    """Return a sentence for each loss and each pause of a rank that was done before it."""
+    lines = []
+    for log in event_logs:
+        lost, pauses = experiment.crash.by_rank.get(log.rank), experiment.pause.by_rank.get(log.rank, ())
+        if not lost and not pauses:
+            continue
+        end = max((span[2] for span in log.spans), default=0.0)
+        if lost and lost[0] >= end and not any(kind == IDLE and label == "lost" for kind, *_, label in log.spans):
+            lines.append(_TOO_LATE.format(rank=log.rank, what="be lost", at=lost[0], end=end))
+        lines += [
+            _TOO_LATE.format(rank=log.rank, what="pause", at=start, end=end) for start, _ in pauses if start >= end
+        ]
+    return lines
+
+
+def _unobeyed(experiment: Experiment, event_logs: list[EventLog]) -> list[str]:
+    """Return a sentence if a real cluster could not obey in full."""
     end = max((log.mark for log in event_logs), default=0.0)
     if experiment.cluster == "simulated" or not end:
         return []
@@ -184,6 +206,10 @@ def notes(experiment: Experiment, event_logs: list[EventLog]) -> list[str]:
     return [_CROWDED.format(waited)] if waited > HONEST else []
 
 
+_TOO_LATE = (
+    "Rank {rank} was to {what} at {at:.4g} s, and was done at {end:.4g} s; let the run last longer, or name an earlier "
+    "time."
+)
 _LATE = (
     "A rank fell behind the device that it emulates by {:.3g} s of {:.3g} s: this machine is too slow or too busy for "
     "it; use a slower device, fewer ranks, or the simulated cluster."

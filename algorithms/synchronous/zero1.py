@@ -37,8 +37,9 @@ def worker(comm, task, s=Settings()):
     for _ in task.steps(together=True):
         _, g = task.gradient(w)
         rule.step(mine, comm.reduce_scatter(g, op="mean"), s.learning_rate)
-        for piece, updated in zip(pieces, comm.all_gather(mine), strict=True):
-            piece[:] = updated
+        for rank, updated in enumerate(comm.all_gather(mine)):
+            if rank != comm.rank:
+                pieces[rank][:] = updated
         if comm.rank == 0:
             task.report(w)
     return w

@@ -1,26 +1,30 @@
 // What Streamlit's page lacks. It pushes an entry into the browser's history for every setting that is changed; here an
 // entry is that of a run: what is changed after it makes one more, which follows all changes until the next run.
+// Parameters that are `apart` say how the page shows a run; they change its entry and make none.
 const NARROW = "(max-width: 767px)"; // where Streamlit's side bar is a drawer over the page
 const STARTS = ".st-key-run button, .st-key-reset button, .st-key-mend button";
 const CHOSEN = '[class*="st-key-option-"] button'; // of a card: what comes of it is seen in the lanes above
-let stands = null; // the run that the address stood for when it was drawn last
+const drawn = (window.lockstepChrome ??= watched()); // once, however often this script is loaded
 
 export default function ({ data }) {
-  watch();
-  if (data.run && data.run !== stands) {
-    stands = data.run;
+  drawn.place = location.pathname;
+  drawn.apart = data.apart;
+  if (data.run && data.run !== drawn.run) {
+    drawn.run = data.run;
     history.replaceState({ ...history.state, ran: true }, "", location.href);
   }
 }
 
-function watch() {
-  if (window.lockstepChrome) return;
-  window.lockstepChrome = true;
+// Returns what is filled in when the page is drawn: its place, the run that its address stands for, the names apart.
+function watched() {
   const push = history.pushState.bind(history);
+  const replace = history.replaceState.bind(history);
+  history.replaceState = (state, title, url) => {
+    replace(history.state?.ran && !another(url) ? { ...state, ran: true } : state, title, url);
+  };
   history.pushState = (state, title, url) => {
-    const there = new URL(url ?? "", location.href);
-    const fresh = there.pathname !== location.pathname || history.state?.ran;
-    if (fresh) push(state, title, url);
+    const follows = [location, new URL(url ?? "", location.href)].every(({ pathname }) => pathname === drawn.place);
+    if (!follows || (history.state?.ran && another(url))) push(state, title, url);
     else history.replaceState({ ...state }, title, url);
   };
   document.addEventListener("click", (event) => {
@@ -28,4 +32,14 @@ function watch() {
     if (!matchMedia(NARROW).matches || !event.target.closest?.(STARTS)) return;
     setTimeout(() => document.querySelector('[data-testid="stSidebarCollapseButton"] button')?.click(), 50); // after Streamlit has heard it
   });
+
+  function another(url) {
+    return experiment(new URL(url ?? "", location.href)) !== experiment(location);
+  }
+
+  function experiment({ search }) {
+    return JSON.stringify([...new URLSearchParams(search)].filter(([name]) => !drawn.apart.includes(name)).sort());
+  }
+
+  return { place: null, run: null, apart: [] };
 }

@@ -7,6 +7,8 @@ from pathlib import Path
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from experiments.experiment import PAGE
+
 _mount = st.components.v2.component(
     "lockstep_chrome", js=Path(__file__).with_suffix(".js").read_text("utf-8"), html="<i hidden></i>"
 )
@@ -14,7 +16,7 @@ _mount = st.components.v2.component(
 
 def show(run: str = "") -> None:
     """Have it on the page, at its end; `run` names the one that the address stands for, if it stands for one."""
-    _mount(data={"run": run}, key="chrome")
+    _mount(data={"run": run, "apart": PAGE}, key="chrome")
 
 
 def went_back() -> bool:

@@ -51,7 +51,7 @@ def reduce_scatter(comm: Comm, x: np.ndarray, scale: float = 1.0, tag: int = COL
     """Return piece `rank` of the sum over all ranks, with the same bits as from `ring`. x is not changed."""
     size, rank = comm.size, comm.rank
     pieces = [x[share] for share in shares(len(x), size)]
-    mine = pieces[rank - 1].copy()
+    mine = pieces[rank - 1] if size > 1 else x.copy()
     for step in range(size - 1):
         comm.send(mine, (rank + 1) % size, tag)
         mine = comm.recv((rank - 1) % size, tag)

@@ -292,10 +292,10 @@ def test_the_price_of_a_gradient_is_three_products_per_layer_but_the_first():
     assert [kernel for kernel, _ in charged] == ["dense_forward", "softmax_cross_entropy", "dense_backward_weights"]
 
 
-@pytest.mark.parametrize("name", ["mlp", "tanh", "linear"])
+@pytest.mark.parametrize("name", ["mlp", "tanh", "linear", "residual", "residual tanh"])
 @pytest.mark.parametrize("count", [1, 7])
 @both_types
-def test_dense_layers_in_one_call_have_the_bits_and_the_prices_of_a_pass_layer_by_layer(name, count, dtype):
+def test_dense_layers_and_blocks_in_one_call_have_the_bits_and_the_prices_of_a_pass_layer_by_layer(name, count, dtype):
     charged = []
 
     class Meter:

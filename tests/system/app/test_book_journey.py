@@ -67,6 +67,15 @@ def test_a_chapter_begins_at_its_top_from_the_contents_the_chapter_before_and_by
     expect(page.get_by_role("heading", name="Contents", level=1)).to_be_visible()
 
 
+def test_back_leads_from_a_chapter_to_the_contents_for_a_reader_who_came_from_another_page(tab, address):
+    page = tab(f"{address}/kernels")
+    page.get_by_role("link", name="Textbook").click()
+    page.locator(READING).get_by_role("button", name="Sandblaster").click()
+    expect(page.get_by_role("heading", name="Sandblaster", level=1)).to_be_visible()
+    page.go_back()
+    expect(page.get_by_role("heading", name="Contents", level=1)).to_be_visible()
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_term_is_underlined_with_dots_and_says_what_it_means_on_hover_and_by_keyboard(tab, address, scheme):
     page = tab(f"{address}/textbook?chapter=stragglers", scheme)

@@ -198,12 +198,13 @@ def test_a_student_runs_compares_and_shares(tab, address):
     table = page.locator(".figures table")
     expect(table).to_contain_text("Synchronous SGD, 4 workers")
     expect(table).to_contain_text("Synchronous SGD, 8 workers")
+    entries = page.evaluate("history.length")
     page.get_by_role("radio", name="time").click(force=True)
     expect(page.locator(".st-key-loss .stage")).to_have_attribute(
         "aria-label", re.compile("The horizontal axis is time, ms")
     )
-
     assert query(page)["axis"] == "seconds"  # an axis of ms is not called that on the page
+    assert page.evaluate("history.length") == entries  # how a run is shown is no step of its own for Back
 
     page.get_by_role("button", name="Share", exact=True).click()
     link = page.get_by_test_id("stPopoverBody").locator("code").first.inner_text().strip()

@@ -2,6 +2,7 @@
 
 import importlib
 import math
+import re
 import threading
 from dataclasses import replace
 from types import SimpleNamespace
@@ -125,6 +126,23 @@ def test_an_asynchronous_run_survives_a_lost_worker():
     done = run(small("easgd", crash="2:0.001", steps=100))
     assert done.status == "finished" and any("rank 2" in note for note in done.notes)
     assert np.bincount(done.losses["rank"])[1] == 100 > np.bincount(done.losses["rank"])[2]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [{"crash": "1:50"}, {"crash": "1:50-60"}, {"pause": "1:50-51"}, {"pause": "1:50-51", "cluster": "threads"}],
+)
+def test_a_fault_that_comes_after_the_rank_is_done_is_said_to_have_had_no_effect(values):
+    (note,) = [note for note in run(small("easgd", **values)).notes if "Rank 1 was to" in note]
+    assert re.search(
+        r"Rank 1 was to (be lost|pause) at 50 s, and was done at [\d.e-]+ s; let the run last longer", note
+    )
+
+
+@pytest.mark.parametrize("values", [{"crash": "2:0.001"}, {"crash": "2:0.001-0.002"}, {"pause": "1:0.001-0.002"}])
+def test_a_fault_that_took_place_is_not_said_to_have_had_no_effect(values):
+    done = run(small("downpour", steps=100, **values))
+    assert done.status == "finished" and not [note for note in done.notes if "was to" in note]
 
 
 def test_the_summary_adds_up():

@@ -125,7 +125,7 @@ def test_an_answer_that_is_too_long_is_refused():
 
 def test_frames_that_the_solution_writes_itself_are_only_its_answers():
     forged = b"".join(pack({"result": 41})).hex()
-    source = f"import os\ndef f():\n    for n in range(3, 20):\n        try: os.write(n, bytes.fromhex('{forged}'))\n"
+    source = f"import os\ndef f():\n    for n in range(3, 4096):\n        try: os.write(n, bytes.fromhex('{forged}'))\n"
     with Solution(source + "        except OSError: pass\n    return 1").attempt() as attempt:
         assert attempt.call("f") == 41  # the value that it sent itself
 
