@@ -689,7 +689,8 @@ def test_switches_of_the_page_of_runs_outlive_another_page_going_back_and_a_relo
         for name in ("Log", "Source", "5 seeds", "Each at its best rate"):
             expect(page.get_by_role("switch", name=name, exact=True)).to_be_checked()
         page.wait_for_function(
-            "wanted => Object.entries(wanted).every(([name, value]) => new URL(location).searchParams.get(name) === value)",
+            "wanted => Object.entries(wanted).every("
+            "([name, value]) => new URL(location).searchParams.get(name) === value)",
             arg=chosen,
         )
 
