@@ -89,7 +89,11 @@ def _value(e: Experiment, axis: str) -> Any:
 
 def show(run: Run) -> None:
     """Draw the choice of what is swept, and the runs."""
-    heading("Sweep", "The same run again and again with one setting turned, everything else as it is on the page.")
+    heading(
+        "Sweep",
+        "The same run again and again with one setting turned, everything else as it is on the page; a learning rate "
+        "that is the default there is each run's own default.",
+    )
     e = run.experiment
     if e.cluster != "simulated":
         st.info("Sweeps are made on the simulated cluster: run this there first.", icon=":material/tune:")
@@ -181,6 +185,10 @@ def _made(wanted: list[Experiment | str], best: bool) -> list[JobState]:
 def _strip(one: Control, made: list[tuple[Any, JobState]], best: bool) -> None:
     """Draw the losses over each other and small, what the runs have in common below, and which could not run."""
     shown, stops = [], []
+    found = {
+        session.load(str(state.folder)).experiment.settings.get("learning_rate") for _, state in made if state.folder
+    }
+    rated = best or (len(found) > 1 and one.name != "learning_rate")
     for number, (value, state) in enumerate(made):
         if state.folder is None:
             st.caption(
@@ -188,7 +196,7 @@ def _strip(one: Control, made: list[tuple[Any, JobState]], best: bool) -> None:
             )
             continue
         run, share = session.load(str(state.folder)), number / max(len(made) - 1, 1)
-        rate = f", rate {run.experiment.settings['learning_rate']:g}" if best else ""
+        rate = f", rate {run.experiment.settings['learning_rate']:g}" if rated else ""
         name = f"{spoken(one.name)} {one.words(value)}{rate}"
         shown.append(Shown(name, run, number, str(state.folder), share=share))
         stops.append(value)

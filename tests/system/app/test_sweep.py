@@ -12,7 +12,7 @@ from app.charts import Shown
 from app.controls import control
 from app.views import sweep
 from experiments import units
-from experiments.experiment import Experiment
+from experiments.experiment import Experiment, default_rate
 from experiments.jobs.job import JobState
 from experiments.jobs.spec import JobSpec
 from experiments.plots import curves
@@ -133,6 +133,20 @@ def test_a_sweep_over_workers_draws_a_picture_each_the_speed_up_and_the_table(pa
     assert "workers waited" in table
     opened.button("open-1").click().run()
     assert opened.session_state.asked == Experiment(workers=2)
+
+
+def test_rates_that_are_each_runs_own_default_are_told_and_one_that_all_have_is_not(page, stored):
+    def told(algorithm):
+        for workers in (1, 2, 4, 8, 16, 32, 64):
+            stored(Experiment(algorithm=algorithm, workers=workers, steps=2, evaluations=1))
+        opened = page(f"algorithm={algorithm}&steps=2&evaluations=1&sweep=workers")
+        assert not opened.exception
+        return [button.label for button in opened.button if button.key.startswith("open-")]
+
+    few, many = (default_rate("asgd", "digits", None, workers)["learning_rate"] for workers in (4, 8))
+    assert few != many
+    assert [f"workers 4, rate {few:g}", f"workers 8, rate {many:g}"] == told("asgd")[2:4]
+    assert not any("rate" in label for label in told("sync_sgd"))
 
 
 def test_a_sweep_over_another_setting_shows_what_it_costs_and_gives(page, stored):
