@@ -1,7 +1,8 @@
 """Find where the story of a run is: what happened when, the windows worth looking at, and where to look first.
 
 A rank that is lost, a rank that pauses, a divergence, a wait far longer than a step: the first of these that a run has
-is where its timeline opens. A run without any opens at a typical step.
+is where its timeline opens. A run without any opens at a typical step, and so does one whose longest wait comes when
+others have ended, such as that of a server for the slowest worker.
 """
 
 from __future__ import annotations
@@ -57,23 +58,23 @@ def story(run: Run, names: list[str]) -> Story:
     total = aftermath(run, names).seconds()
     if len(starts) <= READABLE * trace.ranks:
         return Story(flags=flags)
-    steps = _step_starts(trace)
+    steps, together = _step_starts(trace), _together(trace)
     wide = min(_width(trace, starts, steps), total)
 
     def around(at: float, ahead: float = 0.5) -> Window:
         start = max(0.0, min(at - ahead * wide, total - wide))
         return start, start + wide
 
-    typical = around(_typical(steps, total), 0.02)
+    typical = around(_typical(steps, together), 0.02)
     places = [Chip(said, *around(flag.at)) for flag, said in events if said][:TOLD]
     start, end = _longest_wait(trace)
-    waited = (end - start) / _median_step(run, steps)
+    waited, among_all = (end - start) / _median_step(run, steps), start < together
     if waited > WORTH:
         whole = min(total, max(wide, 1.4 * (end - start)))
         start = max(0.0, min((start + end - whole) / 2, total - whole))
         places.append(Chip("longest wait", start, start + whole))
     chips = (Chip("start", 0.0, wide), Chip("typical step", *typical), *places, Chip("end", total - wide, total))
-    told = places[0] if (events and places) or waited > NOTABLE else None
+    told = places[0] if (events and places) or (waited > NOTABLE and among_all) else None
     return Story(told[1:] if told else typical, flags, chips)
 
 
@@ -155,14 +156,21 @@ def _width(trace: Trace, starts: np.ndarray, steps: np.ndarray) -> float:
     return max(readable, both, 1e-12)
 
 
-def _typical(steps: np.ndarray, total: float) -> float:
-    """Return when a step of median length begins, as near to the middle of the run as there is one."""
+def _together(trace: Trace) -> float:
+    """Return until when no rank has ended (s); one that is slow may train on for long without the others."""
+    last = np.zeros(trace.ranks)
+    np.maximum.at(last, trace.spans["rank"], trace.spans["end"])
+    return float(last[last > 0].min())
+
+
+def _typical(steps: np.ndarray, until: float) -> float:
+    """Return when a step of median length begins, as near to the middle of the time `until` then as there is one."""
     if len(steps) < 3:
-        return total / 2
+        return until / 2
     took = np.diff(steps)
     off = np.abs(took - np.median(took))
     usual = np.flatnonzero(off <= np.quantile(off, 0.25))
-    return float(steps[usual[np.abs(steps[usual] - total / 2).argmin()]])
+    return float(steps[usual[np.abs(steps[usual] - until / 2).argmin()]])
 
 
 def _longest_wait(trace: Trace) -> Window:

@@ -15,15 +15,15 @@ NAMES = ["worker 0", "worker 1", "worker 2"]
 STEP = 1e-3  # s
 
 
-def trace(*idle: tuple[int, float, float, str], wait: float = 0.0, steps: int = STEPS) -> Trace:
+def trace(*idle: tuple[int, float, float, str], wait: float = 0.0, steps: int = STEPS, ends: int = STEPS) -> Trace:
     """Three ranks that compute and communicate; `idle` spans (rank, start, end, label) take the place of others.
 
-    In step 20 rank 0 waits for so many s, by which all that follows is later.
+    In step 20 rank 0 waits for so many s, by which all that follows is later. Rank 1 has only the steps up to `ends`.
     """
     labels = ("gradient", "all-reduce", *dict.fromkeys(label for *_, label in idle))
     rows = [(rank, IDLE, start, end, -1, labels.index(label)) for rank, start, end, label in idle]
     for rank in range(3):
-        for step in range(steps):
+        for step in range(min(steps, ends) if rank == 1 else steps):
             at = step * STEP + (wait if step > 20 else 0)
             if any(rank == other and start <= at < end for other, start, end, _ in idle):
                 continue
@@ -58,6 +58,13 @@ def test_a_run_without_events_opens_at_a_typical_step_in_its_middle(told):
     start, end = told(trace()).opening
     assert 0.3 * STEPS * STEP < start < end < 0.7 * STEPS * STEP
     assert 2 * STEP <= end - start < 10 * STEP
+
+
+def test_a_run_opens_while_all_of_its_ranks_train_although_one_waits_long_when_another_has_ended(told):
+    for wait in (0.0, 5 * STEP):
+        seen = told(trace(wait=wait, ends=10))
+        assert 0.3 * 10 * STEP < seen.opening[0] < 10 * STEP
+        assert [chip.text for chip in seen.chips if chip.start > 10 * STEP] == ["longest wait"] * (wait > 0) + ["end"]
 
 
 def test_a_run_that_loses_a_rank_opens_where_it_is_lost_and_says_when(told):
