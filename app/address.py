@@ -41,6 +41,12 @@ def hold(key: str, default: Any, read: Callable[[str], Any]) -> None:
     _say(key, default)
 
 
+def toggle(label: str, key: str, default: bool = False, **options: Any) -> bool:
+    """Draw a switch that the address holds, and return whether it is on."""
+    hold(key, default, switch)
+    return st.toggle(label, key=key, persist_state="session", **options)
+
+
 def switch(text: str) -> bool:
     """Return whether a switch is on, as an address says it. ValueError for what is neither "true" nor "false"."""
     return text.lower() == "true" if text.lower() in ("true", "false") else _refuse(text)

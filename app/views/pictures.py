@@ -86,8 +86,7 @@ def against(title: str, more=lambda: None) -> tuple[str, bool]:
             "Curves against", curves.AXES, key="axis", required=True, label_visibility="collapsed",
             format_func=ALONG.get, on_change=ghost.axis_chosen, persist_state="session",
         )  # fmt: skip
-        address.hold("log", False, address.switch)
-        st.toggle("Log", key="log", help="The loss on a logarithmic scale.", persist_state="session")
+        address.toggle("Log", "log", help="The loss on a logarithmic scale.")
         more()
     return st.session_state.axis, st.session_state.log
 

@@ -152,10 +152,7 @@ def _title(run: Run, folder: str, name: str, changed: list[str]) -> None:
         with st.container(horizontal=True, width="content", vertical_alignment="center", gap="xsmall"):
             _pin(name, folder)
             seeds.choose(run)
-            address.hold("source", False, address.switch)
-            st.toggle(
-                "Source", key="source", help="The algorithm's own file beside the charts.", persist_state="session"
-            )
+            address.toggle("Source", "source", help="The algorithm's own file beside the charts.")
             with st.container(width="content"):
                 st.fragment(export.share)(run.experiment)
             with st.popover("Download", icon=":material/download:"):

@@ -171,8 +171,7 @@ def _options(slot: str, name: str) -> dict:
                 label, option.kind, required=True, format_func=lambda one: CHOICES.get(one, one), **more
             )
         elif option.kind is bool:
-            address.hold(key, option.default, address.switch)
-            value = st.toggle(label, **more)
+            value = address.toggle(label, key, option.default, help=about)
         else:
             start = option.default if isinstance(option.default, int) else None
             address.hold(key, start, address.number(1, study.MOST_OPTION))

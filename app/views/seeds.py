@@ -18,9 +18,8 @@ SEEDS = 5
 def choose(run: Run) -> None:
     """Draw the switch between one seed and several."""
     real = run.experiment.cluster != "simulated"
-    address.hold("seeds", False, address.switch)
-    st.toggle(
-        f"{SEEDS} seeds", key="seeds", disabled=real, persist_state="session",
+    address.toggle(
+        f"{SEEDS} seeds", "seeds", disabled=real,
         help="On the simulated cluster only." if real else
         f"Every run on the page with {SEEDS} seeds: mean, and a band of one standard deviation.",
     )  # fmt: skip

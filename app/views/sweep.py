@@ -137,8 +137,7 @@ def _choose(names: list[str]) -> tuple[str | None, str | None, bool]:
             "and", others, key="sweep2", format_func=spelled, width=190, placeholder="and ...", persist_state="session",
             label_visibility="collapsed", index=None,
         )  # fmt: skip
-        address.hold("best", False, address.switch)
-        best = st.toggle("Each at its best rate", key="best", help=BEST, persist_state="session")
+        best = address.toggle("Each at its best rate", "best", help=BEST)
     return axis, other, best
 
 

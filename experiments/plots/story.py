@@ -85,9 +85,7 @@ def aftermath(run: Run, names: list[str]) -> Trace:
     """
     trace, spans = run.trace, run.trace.spans
     idle = _idle(trace, LOST)
-    last = np.zeros(trace.ranks)
-    np.maximum.at(last, spans["rank"], spans["end"])
-    total = trace.seconds()
+    last, total = _ends(trace), trace.seconds()
     gone = [n for n in idle if spans["end"][n] >= total * (1 - 1e-9) or spans["end"][n] >= last[spans["rank"][n]]]
     if run.status != "failed" or not gone:
         return trace
@@ -158,9 +156,15 @@ def _width(trace: Trace, starts: np.ndarray, steps: np.ndarray) -> float:
 
 def _together(trace: Trace) -> float:
     """Return until when no rank has ended (s); one that is slow may train on for long without the others."""
-    last = np.zeros(trace.ranks)
-    np.maximum.at(last, trace.spans["rank"], trace.spans["end"])
-    return float(last[last > 0].min())
+    ends = _ends(trace)
+    return float(ends[ends > 0].min())
+
+
+def _ends(trace: Trace) -> np.ndarray:
+    """Return when the last span of each rank ends (s), 0 of one that has none."""
+    ends = np.zeros(trace.ranks)
+    np.maximum.at(ends, trace.spans["rank"], trace.spans["end"])
+    return ends
 
 
 def _typical(steps: np.ndarray, until: float) -> float:
