@@ -16,20 +16,18 @@ a step touches the coordinate, each of the N - 1 others overwrites, or is overwr
 
     lost = (N - 1) p r / T        conflicts: the same with r from read to write
 
-and not a whole step's writes over T. Of a sparse step's coordinates, r is `TAKEN` for the first one in a cache line,
-whose store waits until the line has been taken from the other core, and `OWNED` for the next ones in that line.
+and not a whole step's writes over T. A core makes its stores in order, and each waits until its cache line has been
+taken from the other core: so r is `TAKEN` for the numbers in the first line that a sparse step touches, twice that in
+the second, and so on.
 
 A vector that is touched as a whole is read and written in `PIECES`, each of them at once, so a read may see one part
 before and another after another rank's step, and r is the time of a piece. Real threads lose cache lines, all numbers
 of a line or none; but threads that meet wait for each other's lines and go on side by side, so they lose most at the
 end of the vector, in proportion to its length. A piece stands for that stretch; lines are not simulated.
 
-`OWNED`, `TAKEN` and `PIECES` were measured on two cores that pass a line in 65 ns, by
-`tests/benchmarks/lost_additions.py`: all its problems lose 0.7 to 1.7 times what is simulated in the mean, but within
-25 ms a tenth to four times. Left out is how far apart cores are, that a step takes longer because lines travel, and
-that a core makes its stores in order, so that the sixteenth line of a row waits for fifteen others. On cores that pass
-a line in 54 to 230 ns, sparse rows of up to 8 lines lose half to 1.5 times what is simulated, those of 16 and 32 lines
-up to five times; with the measured times of a line and a step, a law of three constants tells all within a factor of 2.
+`TAKEN` and `PIECES` were fitted to what two real threads lose, `tests/benchmarks/lost_additions.py`, on cores that pass a
+line in 54 to 172 ns: sparse rows of 4 to 32 lines lost 0.45 to 2.0 times what is simulated, and 0.7 to 1.2 times in the
+mean of all sittings. Left out is how far apart cores are, and that a step takes longer because lines travel.
 
 Not so where threads touch all lines in each step, as with dense gradients: the same bowl of 100 numbers lost 1.5 and
 28 % on the same cores. Threads that wait for each other's lines are probably coupled, side by side for long or not at
@@ -52,7 +50,7 @@ from tracing import UPDATE
 
 PIECES = 3  # in which a whole vector is read and written
 LINE = 64  # bytes transferred for a single coordinate: a cache line
-OWNED, TAKEN = 4e-9, 16e-9  # s from load to store in a line that is this core's already; that it has to take first
+TAKEN = 4.3e-9  # s that each cache line which a step touches adds to the time from load to store, from there on
 
 
 class Memory:
@@ -199,7 +197,7 @@ class SimulatedVector:
     def _window(self, place: np.ndarray) -> np.ndarray:
         """Return the time from load to store, s, of each coordinate."""
         lines = place // (LINE // self._copy.itemsize)
-        return np.where(np.diff(lines, prepend=-1), TAKEN, OWNED)
+        return TAKEN * np.cumsum(np.diff(lines, prepend=-1) != 0)
 
     def _compute(self, part: SharedSteps) -> float:
         if part.price is None:

@@ -5,6 +5,8 @@ time is exponential, so that the others write n times meanwhile with probability
 
     conflict    1 - 1 / (1 + (N - 1) p)      the chance that n others, each with chance p, have written a coordinate
     lost        (N - 1) p r / T              two times from load to store, r each, that overlap
+
+A core stores in order, so r grows with the cache lines that a sample touches up to that of v.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cluster.devices import DEVICES
-from cluster.simulated.memory import LINE, OWNED, TAKEN
+from cluster.simulated.memory import LINE, TAKEN
 
 NUMBERS = LINE // 4  # float32 numbers in a cache line
 
@@ -41,10 +43,10 @@ class SparseRows:
     def lost(self, threads: int, step: float) -> float:
         """Return the fraction of additions that are lost where a step takes `step` seconds."""
         p = self.present
-        met = float(p @ p / p.sum())
-        lines = np.array([1 - np.prod(1 - part) for part in np.split(p, range(NUMBERS, len(p), NUMBERS))]).sum()
-        window = (TAKEN * lines + OWNED * (p.sum() - lines)) / p.sum()
-        return (threads - 1) * met * window / step
+        lines = [1 - np.prod(1 - part) for part in np.split(p, range(NUMBERS, len(p), NUMBERS))]  # touched by a row
+        before = np.repeat(np.cumsum(lines) - lines, NUMBERS)[: len(p)]  # the mean number of lines before that of v
+        window = TAKEN * (1 + before)
+        return (threads - 1) * float(p**2 @ window / p.sum()) / step
 
     def written(self, rows: int) -> float:
         """Return the coordinates that are written for a row if `rows` of them are gathered before a write."""
