@@ -25,9 +25,9 @@ before and another after another rank's step, and r is the time of a piece. Real
 of a line or none; but threads that meet wait for each other's lines and go on side by side, so they lose most at the
 end of the vector, in proportion to its length. A piece stands for that stretch; lines are not simulated.
 
-`TAKEN` and `PIECES` were fitted to what two real threads lose, `tests/benchmarks/lost_additions.py`, on cores that pass a
-line in 54 to 172 ns: sparse rows of 4 to 32 lines lost 0.45 to 2.0 times what is simulated, and 0.7 to 1.2 times in the
-mean of all sittings. Left out is how far apart cores are, and that a step takes longer because lines travel.
+`TAKEN` and `PIECES` were fitted to what two real threads lose, `tests/benchmarks/lost_additions.py`, on cores that pass
+a line in 54 to 172 ns: sparse rows of 4 to 32 lines lost 0.45 to 2.0 times what is simulated, and 0.7 to 1.2 times in
+the mean of all sittings. Left out is how far apart cores are, and that a step takes longer because lines travel.
 
 Not so where threads touch all lines in each step, as with dense gradients: the same bowl of 100 numbers lost 1.5 and
 28 % on the same cores. Threads that wait for each other's lines are probably coupled, side by side for long or not at
