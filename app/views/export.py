@@ -51,14 +51,15 @@ def downloads(run: Run, name: str) -> None:
         ("Losses (CSV)", "losses.csv", "text/csv", lambda: export.csv_text(run.losses)),
         ("Held-out (CSV)", "held-out.csv", "text/csv", lambda: export.csv_text(export.evaluations(run))),
         ("Timeline (Chrome trace)", "trace.json", "application/json", lambda: _trace(run)),
+        ("Timeline (SVG)", "timeline.svg", "image/svg+xml", lambda: export.timeline_svg(run)),
         ("Report (HTML)", "report.html", "text/html", lambda: report(shown, address, _learned(run))),
     )
     for label, suffix, mime, make in files:
         st.download_button(label, make, f"{file}-{suffix}", mime, key=suffix, on_click="ignore", width="stretch")
     st.caption(
         "The report is this page in one file, with pinned runs and, once they are seen, the pictures of how it learns; "
-        "it needs no network. ui.perfetto.dev and "
-        "chrome://tracing open a Chrome trace. Pictures have a Save button of their own: SVG, PNG, film."
+        "it needs no network. ui.perfetto.dev and chrome://tracing open a Chrome trace. The timeline in SVG is as it "
+        "opens; as it is now, and every other picture, its own Save button gives: SVG, PNG, film."
     )
 
 

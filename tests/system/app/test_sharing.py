@@ -57,3 +57,19 @@ def test_what_does_not_come_with_a_link_is_said_beside_it(page, stored):
     opened = page(Experiment().query())
     linked(opened)
     assert any("The run before, in grey, does not" in one.value for one in opened.caption)
+
+
+def test_the_files_of_a_result_are_made_when_they_are_asked_for_and_not_before(page, stored, monkeypatch):
+    from experiments.plots import export
+
+    def made(*_):
+        raise AssertionError("made before it was asked for")
+
+    for maker in ("timeline_svg", "chrome_trace", "csv_text"):
+        monkeypatch.setattr(export, maker, made)
+    stored(Experiment())
+    opened = page(Experiment().query())
+    assert not opened.exception
+    offered = {button.proto.label: button.proto for button in opened.get("download_button")}
+    assert {"Timeline (SVG)", "Timeline (Chrome trace)", "Report (HTML)"} <= offered.keys()
+    assert all(proto.HasField("deferred_file_id") for proto in offered.values())

@@ -40,8 +40,13 @@ def test_what_a_reader_takes_away_is_what_was_on_the_page(browser, address, tmp_
     assert taking.value.suggested_filename == "easgd-digits-2-workers-and-1-more-loss.svg"
     words = [one.text for one in ElementTree.parse(taking.value.path()).iter("{http://www.w3.org/2000/svg}text")]
     assert "time, ms" in words and "EASGD" in words
-    # the report
+    # the timeline, and the report
     page.get_by_role("button", name="Download").click()
+    with page.expect_download() as taking:
+        page.get_by_role("button", name="Timeline (SVG)").click()
+    assert taking.value.suggested_filename == "sync-sgd-digits-2-workers-timeline.svg"
+    words = [one.text for one in ElementTree.parse(taking.value.path()).iter("{http://www.w3.org/2000/svg}text")]
+    assert {"worker 0", "worker 1"} <= set(words)
     with page.expect_download() as taking:
         page.get_by_role("button", name="Report (HTML)").click()
     assert taking.value.suggested_filename == "sync-sgd-digits-2-workers-report.html"
