@@ -151,6 +151,8 @@ class Algorithm:
     """A learning rate at which it diverges, after more than one loss; None where every rate is safe."""
     steps_to_learn: int = 200
     """Steps in which it learns digits and spirals at its defaults."""
+    counts_staleness: bool = False
+    """Whether it reports of its updates how old the parameters were of which they were computed (`task.applied`)."""
     drops_steps: bool = False
     """Whether a slow worker skips steps that the others make."""
 

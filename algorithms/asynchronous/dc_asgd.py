@@ -85,6 +85,7 @@ ALGORITHM = Algorithm(
     servers=one_server,
     elements_sent=elements_sent,
     deterministic=False,
+    counts_staleness=True,
     restartable=always,
     compresses="push",
     equivalences=(

@@ -142,6 +142,7 @@ ALGORITHM = Algorithm(
     check=check,
     elements_sent=elements_sent,
     deterministic=False,
+    counts_staleness=True,
     restartable=restartable,
     equivalences=(
         Equivalence("one replica is SGD", to="sgd", settings={"update": "sgd"}),

@@ -83,6 +83,7 @@ ALGORITHM = Algorithm(
     servers=one_server,
     elements_sent=elements_sent,
     deterministic=False,
+    counts_staleness=True,
     restartable=always,
     compresses="push",
     equivalences=(

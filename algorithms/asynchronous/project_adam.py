@@ -109,6 +109,7 @@ ALGORITHM = Algorithm(
     servers=one_server,
     elements_sent=elements_sent,
     deterministic=False,
+    counts_staleness=True,
     restartable=always,
     equivalences=(
         Equivalence("one worker is SGD", to="sgd"),

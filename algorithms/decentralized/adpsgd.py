@@ -111,5 +111,6 @@ ALGORITHM = Algorithm(
     check=check,
     elements_sent=elements_sent,
     deterministic=False,
+    counts_staleness=True,
     equivalences=(Equivalence("one worker is SGD", to="sgd"),),
 )

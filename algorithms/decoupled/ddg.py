@@ -80,6 +80,7 @@ ALGORITHM = Algorithm(
     check=check,
     elements_sent=elements_sent,
     deterministic=True,  # stale, but always by the same updates: the network changes when, and not what
+    counts_staleness=True,
     model_defaults={"model": "residual", "depth": 6, "width": 64, "activation": "tanh"},  # eight layers to cut
     equivalences=(
         Equivalence("one module is SGD", to="sgd"),

@@ -91,6 +91,7 @@ ALGORITHM = Algorithm(
     data_shards=shared_by_all,
     check=check,
     elements_sent=elements_sent,
+    counts_staleness=True,
     model_defaults={"model": "residual", "depth": 6, "width": 64, "activation": "tanh"},  # eight layers to cut
     equivalences=(
         Equivalence("one module is SGD", to="sgd"),

@@ -75,6 +75,7 @@ ALGORITHM = Algorithm(
     data_shards=shared_by_all,
     check=check,
     elements_sent=elements_sent,
+    counts_staleness=True,
     model_defaults={"model": "residual", "depth": 6, "width": 64, "activation": "tanh"},  # eight layers to cut
     equivalences=tuple(
         Equivalence(claim, "feedback_alignment", "BIT", 3, {"direct": direct}, to_settings={"direct": direct})

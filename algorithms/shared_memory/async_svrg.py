@@ -103,6 +103,7 @@ ALGORITHM = Algorithm(
     check=check,
     elements_sent=elements_sent,
     deterministic=False,
+    counts_staleness=True,
     steps_to_learn=50,
     diverging_rate=0.7,  # 900 diverges within the first mini-batch
 )

@@ -56,6 +56,7 @@ ALGORITHM = Algorithm(
     Settings,
     elements_sent=nothing_sent,
     deterministic=False,
+    counts_staleness=True,
     equivalences=(
         Equivalence(
             "with one sample to a write it is Hogwild", to="hogwild", workers=3, to_workers=3, settings={"per_write": 1}

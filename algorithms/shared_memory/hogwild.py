@@ -71,6 +71,7 @@ ALGORITHM = Algorithm(
     check=check,
     elements_sent=nothing_sent,
     deterministic=False,
+    counts_staleness=True,
     equivalences=(Equivalence("one thread that takes single samples is SGD", to="sgd", batch=1),),
     steps_to_learn=50,
     diverging_rate=0.7,  # 900 diverges within the first mini-batch

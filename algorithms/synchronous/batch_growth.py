@@ -95,6 +95,7 @@ ALGORITHM = Algorithm(
     Settings,
     notes=notes,
     elements_sent=elements_sent,
+    counts_staleness=True,
     compresses="mean",
     equivalences=(
         Equivalence(

@@ -99,6 +99,7 @@ ALGORITHM = Algorithm(
     Settings,
     notes=notes,
     elements_sent=elements_sent,
+    counts_staleness=True,
     equivalences=(
         Equivalence("one worker without delay is SGD", to="sgd", settings={"delay": 0}),
         Equivalence(

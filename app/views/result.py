@@ -121,7 +121,7 @@ def awaited(experiment: Experiment, under_way: UnderWay) -> None:
     with st.container(key="head"):
         under_way.head()
     st.container()  # for its remarks
-    told = [name for name in ABOVE if name != "staleness_mean" or experiment.method.deterministic is not True]
+    told = [name for name in ABOVE if name != "staleness_mean" or experiment.method.counts_staleness]
     with st.container():  # where a run's are: they take the place of these one by one
         grid = _grid(len(told))
     for name in told:

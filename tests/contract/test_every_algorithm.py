@@ -313,6 +313,13 @@ def test_it_moves_the_numbers_it_declares(variant, workers, dtype):
     assert moved == declared or (declared is None and moved > 0)
 
 
+@every_variant
+def test_it_counts_the_staleness_of_its_updates_where_it_declares_so_and_nowhere_else(variant):
+    name, settings = variant
+    logs = undisturbed(name, *settings.items()).outcome.event_logs
+    assert any(log.applied for log in logs) == algorithms.find(name).counts_staleness
+
+
 # it ends well
 
 

@@ -46,6 +46,7 @@ def pipeline(
         "stages": lambda workers, s: plan(workers, s).stages,
         "check": lambda workers, batch, workload, s: settings.check(batch, workload, plan(workers, s), s.cuts),
         "elements_sent": lambda shape, s: plan(shape.workers, s).elements_sent(shape),
+        "counts_staleness": True,
         "model_defaults": settings.MODEL_DEFAULTS,
     }
     return Algorithm(**{"Settings": Settings, **derived, **facts})
