@@ -33,6 +33,9 @@ REFUSED = {
 }
 """Settings that a cluster cannot obey, and refuses: why not, and what to try."""
 
+LINKS = {"network", "latency", "bandwidth", "per_node"}
+"""Settings of what carries messages."""
+
 RESTARTING = ("simulated", "processes")  # clusters on which a lost rank can come back
 
 HONEST = 0.05  # share of a run by which real ranks may be late, or without a core, before a note says so
@@ -174,8 +177,12 @@ def _check_length(experiment: Experiment, workload: Any, links: Network) -> None
 
 
 def notes(experiment: Experiment, event_logs: list[EventLog]) -> list[str]:
-    """Return sentences on faults that came too late for the run, and on what a real cluster could not obey in full."""
-    return [*_too_late(experiment, event_logs), *_unobeyed(experiment, event_logs)]
+    """Return sentences on faults that came too late, a network that carried nothing, and what ranks could not obey."""
+    return [
+        *_too_late(experiment, event_logs),
+        *_carried_nothing(experiment, event_logs),
+        *_unobeyed(experiment, event_logs),
+    ]
 
 
 def _too_late(experiment: Experiment, event_logs: list[EventLog]) -> list[str]:
@@ -194,6 +201,16 @@ def _too_late(experiment: Experiment, event_logs: list[EventLog]) -> list[str]:
     return lines
 
 
+def _carried_nothing(experiment: Experiment, event_logs: list[EventLog]) -> list[str]:
+    """Return a sentence if a network was chosen and no message had a byte, as where ranks share the model's memory."""
+    if not LINKS & experiment.changed().keys() or any(
+        nbytes for log in event_logs for _, _, nbytes, *_ in log.messages
+    ):
+        return []
+    messages = sum(len(log.messages) for log in event_logs)
+    return [_BARRIERS.format(messages) if messages else _SILENT]
+
+
 def _unobeyed(experiment: Experiment, event_logs: list[EventLog]) -> list[str]:
     """Return a sentence if a real cluster could not obey in full."""
     end = max((log.mark for log in event_logs), default=0.0)
@@ -210,6 +227,11 @@ _TOO_LATE = (
     "Rank {rank} was to {what} at {at:.4g} s, and was done at {end:.4g} s; let the run last longer, or name an earlier "
     "time."
 )
+_BARRIERS = (
+    "The {} messages of this run have no bytes: by them ranks wait for each other, and they send nothing else. So they "
+    "paid the network's latency, and its bandwidth changed nothing."
+)
+_SILENT = "Nothing was sent, so the network that was chosen changed nothing."
 _LATE = (
     "A rank fell behind the device that it emulates by {:.3g} s of {:.3g} s: this machine is too slow or too busy for "
     "it; use a slower device, fewer ranks, or the simulated cluster."

@@ -10,6 +10,7 @@ import pytest
 import algorithms
 from algorithms import rates
 from algorithms.parts import topology
+from experiments import conditions
 from experiments.experiment import Experiment
 from experiments.run import run
 
@@ -161,3 +162,24 @@ def test_without_classes_a_run_is_measured_by_where_it_started():
 def test_a_run_has_the_notes_that_its_experiment_had():
     done = run(experiment("push_sum", workers=4, hidden="8"))
     assert set(done.experiment.notes) <= set(done.notes)
+
+
+CARRIED_NOTHING = "changed nothing"
+
+
+@pytest.mark.parametrize("cluster", ["simulated", "threads"])
+@pytest.mark.parametrize("knob", [{"network": "1GbE"}, {"latency": 0.001}, {"bandwidth": 1e8}, {"per_node": 2}])
+def test_a_network_that_carried_no_byte_is_said_to_have_carried_none(cluster, knob):
+    shared = run(experiment("hogwild", cluster=cluster, workers=2, **knob))
+    (told,) = [note for note in shared.notes if CARRIED_NOTHING in note]
+    assert re.match(r"The \d+ messages of this run have no bytes", told) and shared.summary["bytes"] == 0
+    alone = run(experiment("sgd", cluster=cluster, **knob))
+    assert [note for note in alone.notes if CARRIED_NOTHING in note] == [conditions._SILENT]
+
+
+@pytest.mark.parametrize(
+    "name, values",
+    [("hogwild", {"workers": 2}), ("sgd", {}), ("sync_sgd", {"network": "1GbE"}), ("asgd", {"latency": 0.001})],
+)
+def test_a_network_that_nobody_chose_or_that_carried_something_is_not_noted(name, values):
+    assert not [note for note in run(experiment(name, **values)).notes if CARRIED_NOTHING in note]
