@@ -46,9 +46,16 @@ class RealComm:
         self._waits: list[tuple] | None = None  # in a background all-reduce: (since, until) it was blocked
         self._process_groups: dict = {}  # of torch.distributed, by whether they are for CUDA tensors
         self._staging = Staging() if len(set(self.nodes)) == 1 else None  # of all-reduces on one computer
-        # two ranks exchange in one round the bytes that a ring moves in two, with the same bits in the result
-        fast = collectives.recursive_doubling if self.size == 2 and not state.network else collectives.ring
-        self._sum = collectives.ALL_REDUCE.get(state.collective, fast)
+
+    @property
+    def _sum(self) -> Callable:
+        """The all-reduce over the rank's own links; asked at each call, as the network is emulated after the start.
+
+        Two ranks exchange in one round the bytes that a ring moves in two, with the same bits in the result. Over an
+        emulated network they keep to the ring, which the simulated cluster predicts.
+        """
+        fast = collectives.recursive_doubling if self.size == 2 and not self._state.network else collectives.ring
+        return collectives.ALL_REDUCE.get(self._state.collective, fast)
 
     def send(self, x: Message, dst: int, tag: int = 0) -> None:
         self._post(x, dst, tag)
