@@ -23,18 +23,18 @@ from experiments.measure.profile import Bill
 from kernels import metered
 from tracing import IDLE
 
+LINKS = "network", "latency", "bandwidth", "per_node"
+"""Settings of what carries messages."""
+
 REFUSED = {
     "threads": {"crash": "a thread cannot be lost without the others of its process; use processes, or let it pause."},
     "gpus": dict.fromkeys(
-        ("network", "latency", "bandwidth", "per_node", "device"),
+        (*LINKS, "device"),
         "GPUs talk by NCCL and compute as fast as they do, so it cannot be emulated there; use processes or the "
         "simulated cluster, or leave it out.",
     ),
 }
 """Settings that a cluster cannot obey, and refuses: why not, and what to try."""
-
-LINKS = {"network", "latency", "bandwidth", "per_node"}
-"""Settings of what carries messages."""
 
 RESTARTING = ("simulated", "processes")  # clusters on which a lost rank can come back
 
@@ -203,7 +203,7 @@ def _too_late(experiment: Experiment, event_logs: list[EventLog]) -> list[str]:
 
 def _carried_nothing(experiment: Experiment, event_logs: list[EventLog]) -> list[str]:
     """Return a sentence if a network was chosen and no message had a byte, as where ranks share the model's memory."""
-    if not LINKS & experiment.changed().keys() or any(
+    if not experiment.changed().keys() & LINKS or any(
         nbytes for log in event_logs for _, _, nbytes, *_ in log.messages
     ):
         return []

@@ -49,7 +49,7 @@ class RealComm:
 
     @property
     def _sum(self) -> Callable:
-        """The all-reduce over the rank's own links; asked at each call, as the network is emulated after the start.
+        """Return the all-reduce over the rank's own links, anew at each call: a network is emulated after the start.
 
         Two ranks exchange in one round the bytes that a ring moves in two, with the same bits in the result. Over an
         emulated network they keep to the ring, which the simulated cluster predicts.
