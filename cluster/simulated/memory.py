@@ -20,18 +20,19 @@ and not a whole step's writes over T. A core makes its stores in order, and each
 taken from the other core: so r is `TAKEN` for the numbers in the first line that a sparse step touches, twice that in
 the second, and so on.
 
+Not so where threads touch all lines in each step, as with dense gradients. They wait for each other's lines, and are
+probably coupled: side by side for long, or not at all. What two real threads lose then hardly depends on the length
+of the vector, 4 to 12 % in the mean of all sittings, so r is `MEETING`, a constant share of T. Single sittings are an
+order of magnitude apart: the same bowl of 100 numbers lost 1.5 and 28 % on the same cores.
+
 A vector that is touched as a whole is read and written in `PIECES`, each of them at once, so a read may see one part
-before and another after another rank's step, and r is the time of a piece. Real threads lose cache lines, all numbers
-of a line or none; but threads that meet wait for each other's lines and go on side by side, so they lose most at the
-end of the vector, in proportion to its length. A piece stands for that stretch; lines are not simulated.
+before and another after another rank's step. Real threads lose cache lines, all numbers of a line or none; a piece
+stands for a stretch of them.
 
-`TAKEN` and `PIECES` were fitted to what two real threads lose, `tests/benchmarks/lost_additions.py`, on cores that pass
-a line in 54 to 172 ns: sparse rows of 4 to 32 lines lost 0.45 to 2.0 times what is simulated, and 0.7 to 1.2 times in
-the mean of all sittings. Left out is how far apart cores are, and that a step takes longer because lines travel.
-
-Not so where threads touch all lines in each step, as with dense gradients: the same bowl of 100 numbers lost 1.5 and
-28 % on the same cores. Threads that wait for each other's lines are probably coupled, side by side for long or not at
-all, so what is simulated there is an order of magnitude, and no more.
+`TAKEN` and `MEETING` were fitted to what two real threads lose, `tests/benchmarks/lost_additions.py`, on cores that
+pass a line in 54 to 172 ns. In the mean of all sittings they lost 0.7 to 1.2 times what is simulated with sparse rows
+of 4 to 32 lines, 0.45 to 2.0 times in single ones, and 0.6 to 2 times with steps that touch all lines. Left out is
+how far apart cores are, and that a step takes longer because lines travel.
 Source: threads that read and write so are those of Niu, Recht, Re & Wright, NIPS 2011, which assumes atomic additions;
 the probability is elementary.
 """
@@ -50,6 +51,7 @@ from tracing import UPDATE
 
 PIECES = 3  # in which a whole vector is read and written
 LINE = 64  # bytes transferred for a single coordinate: a cache line
+MEETING = 0.07  # of its time so far, from load to store in a step that touches all cache lines
 TAKEN = 4.3e-9  # s that each cache line which a step touches adds to the time from load to store, from there on
 
 
@@ -90,7 +92,7 @@ class SimulatedVector:
         self._comm, self._memory, self._guard = comm, memory, guard
         self._copy = memory.vector.copy()
         self._draws = np.random.default_rng([comm._rank.seed, 0x3E3, comm._rank.number])
-        self._read_at = 0.0  # when this step had read, s
+        self._began = self._read_at = 0.0  # when this step began to read and when it had read, s
         self._slowdown = 1.0  # factor on the time of this step's memory accesses, in the mean 1
 
     @property
@@ -125,6 +127,7 @@ class SimulatedVector:
         if self._guard == "locked":
             self._lock(cells)
         self._sync()
+        self._began = self._comm._actor.now
         since, seen = memory.steps, []
         for place, additions, cell, _ in cells:
             self._sync()
@@ -161,9 +164,9 @@ class SimulatedVector:
             memory.vector[place] = sums
             return 0
         if isinstance(place, slice):
-            return self._store_piece(place, additions, cell.start, old, new, began)
+            return self._store_piece(place, additions, cell.start, old, new)
         stored = np.linspace(began, actor.now, len(additions.stored[cell]) + 1)[1:]
-        loaded = np.maximum(stored - self._window(place), self._read_at)
+        loaded = np.maximum(stored - self._window(place, stored), self._read_at)
         meet = (additions.loaded[cell] < stored) & (additions.stored[cell] > loaded)
         last = additions.stored[cell] < stored
         base = np.where(meet & last, memory.before[place], now)  # theirs is overwritten
@@ -176,17 +179,16 @@ class SimulatedVector:
         additions.stored[cell] = np.where(last, stored, additions.stored[cell])
         return int(meet.sum())
 
-    def _store_piece(
-        self, place: slice, additions: Additions, piece: int, old: np.ndarray, new: np.ndarray, began: float
-    ) -> int:
-        """Do the same with one cell, a piece of the vector that is loaded when its store begins."""
+    def _store_piece(self, place: slice, additions: Additions, piece: int, old: np.ndarray, new: np.ndarray) -> int:
+        """Do the same with one cell, a piece of the vector."""
         vector, before, end = self._memory.vector[place], self._memory.before[place], self._comm._actor.now
-        meet = additions.loaded[piece] < end and additions.stored[piece] > max(began, self._read_at)
+        loaded = max(end - MEETING * (end - self._began), self._read_at)
+        meet = additions.loaded[piece] < end and additions.stored[piece] > loaded
         last = additions.stored[piece] < end
         sums = (before if meet and last else vector).copy()  # theirs is overwritten
         if last:
             before[:] = sums
-            additions.loaded[piece], additions.stored[piece] = max(began, self._read_at), end
+            additions.loaded[piece], additions.stored[piece] = loaded, end
         elif not meet:
             before += new - old
         if last or not meet:  # or ours is overwritten
@@ -194,10 +196,13 @@ class SimulatedVector:
             vector[:] = sums
         return int(meet)
 
-    def _window(self, place: np.ndarray) -> np.ndarray:
+    def _window(self, place: np.ndarray, stored: np.ndarray) -> np.ndarray:
         """Return the time from load to store, s, of each coordinate."""
         lines = place // (LINE // self._copy.itemsize)
-        return TAKEN * np.cumsum(np.diff(lines, prepend=-1) != 0)
+        taken = np.cumsum(np.diff(lines, prepend=-1) != 0)
+        if taken[-1] * LINE >= self._copy.nbytes:
+            return MEETING * (stored - self._began)
+        return TAKEN * taken
 
     def _compute(self, part: SharedSteps) -> float:
         if part.price is None:

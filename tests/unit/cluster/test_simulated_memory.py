@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from cluster.simulated import memory as simulated
 from cluster.simulated.memory import Memory, SimulatedVector
 
 
@@ -18,15 +19,17 @@ from cluster.simulated.memory import Memory, SimulatedVector
     ],
     ids=["after", "theirs_lost", "ours_lost", "ahead"],
 )
-def test_what_is_stored_first_is_lost_where_two_additions_meet(loaded, stored, vector, before, lost):
-    """Theirs added 1 to 100, and ours, which takes from 3 to 4 s, adds 10."""
+def test_what_is_stored_first_is_lost_where_two_additions_meet(monkeypatch, loaded, stored, vector, before, lost):
+    """Theirs added 1 to 100, and ours, loaded at 3 and stored at 4 s, adds 10."""
+    monkeypatch.setattr(simulated, "MEETING", 0.5)
     memory = Memory(np.full(1, 100.0))
     ((place, additions, cell, _),) = memory.cells(slice(None))
     memory.vector += 1
     additions.loaded[cell], additions.stored[cell] = loaded, stored
     comm = SimpleNamespace(_actor=SimpleNamespace(now=4.0), _rank=SimpleNamespace(seed=0, number=0))
     ours = SimulatedVector(comm, memory, "none")
-    assert ours._store_piece(place, additions, cell.start, np.zeros(1), np.full(1, 10.0), began=3.0) == lost
+    ours._began = 2.0
+    assert ours._store_piece(place, additions, cell.start, np.zeros(1), np.full(1, 10.0)) == lost
     assert (memory.vector.item(), memory.before.item()) == (vector, before)
     ends = max(stored, 4)
     assert additions.stored[cell] == [ends] and additions.loaded[cell] == [3.0 if ends == 4 else loaded]
