@@ -104,6 +104,6 @@ ALGORITHM = Algorithm(
     elements_sent=elements_sent,
     deterministic=False,
     counts_staleness=True,
-    steps_to_learn=50,
+    steps_to_learn=60,
     diverging_rate=0.7,  # 900 diverges within the first mini-batch
 )
