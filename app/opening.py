@@ -18,6 +18,9 @@ from app import assets
 
 HERE = Path(__file__).resolve().parent
 SCRIPTS = ("opening.js", "answer.js", "help.js", "printing.js")
+CURTAIN = """<div class="curtain" role="status" aria-label="Lockstep is opening">
+<p>Train one model on many machines, and see what happens</p><div>
+<i></i><i></i><i></i><i></i></div></div>"""
 OF_THE_FILE = (b"if-none-match", b"if-modified-since", b"range", b"accept-encoding")
 """Headers of a request that would be answered for Streamlit's own file, which is not what is sent."""
 
@@ -28,7 +31,7 @@ class OpeningMiddleware:
     def __init__(self, app: ASGIApp):
         self.app = app
         style, *scripts = ((HERE / name).read_text("utf-8") for name in ("style.css", *SCRIPTS))
-        self.more = assets.links() + f"<style>{style}</style>"
+        self.more = assets.links() + f"<style>{style}</style>{CURTAIN}"
         self.more += "".join(f"<script type=module>{script}</script>" for script in scripts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -104,8 +104,10 @@ def visits(one_tab, address):
     page, seen = one_tab, {}
     for path in PAGES:
         page.set_viewport_size({"width": 1280, "height": 800})
-        page.goto(address + path)
+        page.goto(address + path, wait_until="commit")
+        expect(page.locator(".curtain")).to_be_visible()
         whole(page)
+        expect(page.locator(".curtain")).to_have_count(0)
         seen[path] = {"shifts": page.evaluate("shifts"), "violations": wcag.in_both_schemes(page)}
         stages = page.locator(".stage")
         seen[path]["unnamed"] = [one for one in stages.all() if len(one.get_attribute("aria-label") or "") < 20]
