@@ -44,12 +44,16 @@ def length(array, *others):
 
 
 def _digest(function) -> str:
-    """Return the digest of the files of all compiled functions that a function's module knows, and that these know."""
+    """Return the digest of the files of all functions of kernels that a function knows, and that these know."""
     files, wanted = set(), [function]
     while wanted:
         one = wanted.pop()
         file = Path(inspect.getfile(one))
         if file not in files and file.exists():  # a cell of a notebook is none
             files.add(file)
-            wanted += [known.py_func for known in one.__globals__.values() if is_jitted(known)]
+            wanted += [
+                getattr(known, "py_func", known)
+                for known in one.__globals__.values()
+                if is_jitted(known) or (inspect.isfunction(known) and known.__module__.startswith("kernels."))
+            ]
     return hashlib.sha256(b"".join(file.read_bytes() for file in sorted(files))).hexdigest()

@@ -16,6 +16,7 @@ import numpy as np
 from kernels.compiled import exact, formula
 from kernels.gpu import cuda
 from kernels.launch import THREADS, grid, stream_of
+from kernels.layers.exponential import exp
 
 
 def price(y, p, q, k, v):
@@ -33,24 +34,29 @@ def reference(y, p, q, k, v):
     y[:] = (p @ v).swapaxes(1, 2).reshape(y.shape)
 
 
-def look(p, i, scale):
-    """Turn the products (time,) of position i with all into what it takes from each."""
-    largest = p[0] * scale
-    for j in range(i + 1):
-        p[j] *= scale
-        if p[j] > largest:
-            largest = p[j]
-    total = p.dtype.type(0)
-    for j in range(i + 1):
-        p[j] = math.exp(p[j] - largest)
-        total += p[j]
-    for j in range(i + 1):
-        p[j] /= total
-    for j in range(i + 1, p.size):
-        p[j] = 0.0
+def look_with(exp):
+    """Return the function that turns the products (time,) of position i with all into what it takes from each."""
+
+    def look(p, i, scale):
+        largest = p[0] * scale
+        for j in range(i + 1):
+            p[j] *= scale
+            if p[j] > largest:
+                largest = p[j]
+        for j in range(i + 1):
+            p[j] = exp(p[j] - largest)
+        total = p.dtype.type(0)
+        for j in range(i + 1):
+            total += p[j]
+        for j in range(i + 1):
+            p[j] /= total
+        for j in range(i + 1, p.size):
+            p[j] = 0.0
+
+    return look
 
 
-look_cpu, look_gpu = formula(look), cuda.jit(device=True)(look)
+look_cpu, look_gpu = formula(look_with(exp)), cuda.jit(device=True)(look_with(math.exp))
 
 
 @exact

@@ -3,6 +3,10 @@
 import importlib.util
 import sys
 
+import pytest
+
+PLAIN = "from numba.extending import overload\n\ndef inner(x):\n    pass\n\ninner.__module__ = 'kernels.inner'\n"
+PLAIN += "@overload(inner)\ndef _compiled(x):\n    return lambda x: x + {}\n"
 INNER = "from kernels.compiled import exact\n\n@exact\ndef inner(x):\n    return x + {}\n"
 OUTER = "from inner import inner\nfrom kernels.compiled import exact\n\n@exact\ndef outer(x):\n    return inner(x)\n"
 
@@ -17,11 +21,12 @@ def outer(folder, monkeypatch):
     return module.outer
 
 
-def test_a_function_is_compiled_again_when_one_that_it_calls_has_changed_in_another_file(tmp_path, monkeypatch):
+@pytest.mark.parametrize("source", [INNER, PLAIN], ids=["compiled", "overloaded"])
+def test_a_function_is_compiled_again_when_one_that_it_calls_has_changed_in_another_file(tmp_path, monkeypatch, source):
     monkeypatch.setattr(sys, "dont_write_bytecode", True)  # sources may change twice within the second that .pyc tell
     (tmp_path / "outer.py").write_text(OUTER)
     for added in (1, 2):
-        (tmp_path / "inner.py").write_text(INNER.format(added))
+        (tmp_path / "inner.py").write_text(source.format(added))
         assert outer(tmp_path, monkeypatch)(10) == 10 + added
     again = outer(tmp_path, monkeypatch)
     assert again(10) == 12
