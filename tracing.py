@@ -20,6 +20,9 @@ needs now; blocked because another rank is not ready; stopped (paused or lost). 
 
 COMPUTE, UPDATE, COMMUNICATE, WAIT, IDLE = range(len(KINDS))
 
+PAUSED = "paused"
+"""The label of the time in which a rank was paused."""
+
 HELD = ("parameters", "gradients", "optimizer state", "activations", "buffers")
 """What a rank's memory is used for: weights, in all versions kept; gradients; state of the update rule; what a forward
 pass saves for the backward pass; messages and copies for later use."""
@@ -94,7 +97,7 @@ class Trace:
     @classmethod
     def of(cls, event_logs: Sequence[Any]) -> Trace:
         """Return the trace of these event logs, one per rank."""
-        spans = joined(event_logs, "spans", SPANS, "i4 i1 f8 f8 i4 O")
+        spans = interrupted(joined(event_logs, "spans", SPANS, "i4 i1 f8 f8 i4 O"))
         spans["label"], labels = numbered(spans["label"])
         messages = joined(event_logs, "messages", MESSAGES, "i4 i4 i4 i8 f8 f8 ?")
         return cls(len(event_logs), ordered(spans, "start", "rank"), ordered(messages, "sent", "src"), labels)
@@ -133,6 +136,19 @@ def joined(event_logs: Sequence[Any], table: str, names: Sequence[str], types: s
     ]
     cells = np.concatenate(blocks) if blocks else np.empty(0, cells)
     return {names[0]: ranks, **{name: cells[name].copy() for name in names[1:]}}
+
+
+def interrupted(spans: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return these spans without the time in which their rank was paused; what goes on after it is in two pieces."""
+    pauses = np.flatnonzero((spans["kind"] == IDLE) & (spans["label"] == PAUSED))
+    for rank, start, end in [(spans["rank"][i], spans["start"][i], spans["end"][i]) for i in pauses]:
+        cut = (spans["rank"] == rank) & (spans["kind"] != IDLE) & (spans["start"] < end) & (spans["end"] > start)
+        later = {name: column[cut] for name, column in spans.items()}
+        later["start"] = np.full(cut.sum(), end)
+        spans["end"][cut] = np.minimum(spans["end"][cut], start)
+        left = ~cut | (spans["start"] < spans["end"]), later["start"] < later["end"]
+        spans = {name: np.concatenate([spans[name][left[0]], later[name][left[1]]]) for name in spans}
+    return spans
 
 
 def ordered(table: dict[str, np.ndarray], *keys: str) -> dict[str, np.ndarray]:

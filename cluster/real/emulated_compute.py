@@ -19,7 +19,7 @@ import time
 from cluster.devices import Device
 from cluster.faults import Faults, Slowness
 from cluster.real.event_log_stream import StreamedEventLog
-from tracing import IDLE
+from tracing import IDLE, PAUSED
 
 CATCH_UP = 0.01  # s; a core that another program takes for a slice of the scheduler's is back sooner
 SHORT = 5e-5  # s; what is shorter than a sleep can be is left for the next kernel
@@ -85,5 +85,5 @@ class EmulatedCompute:
             start, end = self._pauses.pop(0)
             start = start if since is None else max(start, since)
             if end > start:
-                self._event_log.spans.append((IDLE, start, end, self._event_log.step, "paused"))
+                self._event_log.spans.append((IDLE, start, end, self._event_log.step, PAUSED))
                 self.due = self.due + (end - start) if since is None else max(self.due, end)

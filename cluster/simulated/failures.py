@@ -51,7 +51,7 @@ class Failures:
         """Start the program of a lost rank again, without memory, on the same event log."""
         sim, number = self._sim, previous.number
         rank = sim.ranks[number] = Rank(sim, number, sim.faults.after_restart(number), previous)
-        rank.event_log.spans.append((IDLE, previous.idle_from, rank.born, previous.lost_step, "lost"))
+        rank.event_log.spans.append((IDLE, previous.lost_at, rank.born, previous.lost_step, "lost"))
         for kind in HELD:
             rank.event_log.hold(kind, 0)
         sim.start(rank)
@@ -85,15 +85,16 @@ class Failures:
                 rank.span(WAIT, rank.now, self._sim.queue.now, rank.collective or "receive")
             if rank.lost_at < math.inf:
                 end = max(self._sim.queue.now, rank.crash_time)
-                rank.event_log.spans.append((IDLE, rank.idle_from, end, rank.lost_step, "lost"))
+                rank.event_log.spans.append((IDLE, rank.lost_at, end, rank.lost_step, "lost"))
 
 
 def stop(rank: Rank) -> None:
     """End the rank's greenlets at the time of its crash, and drop what they recorded of later times."""
     rank.lost_at, rank.lost_step = rank.crash_time, rank.event_log.step
-    rank.idle_from = min(rank.now, rank.crash_time)
+    blocked = rank.collective or "receive"
     for actor in (rank, *rank.background):
         actor.greenlet.throw(GreenletExit)
+    rank.span(WAIT, rank.now, rank.lost_at, blocked)
     rank.event_log.spans[:] = [
         (kind, start, min(end, rank.lost_at), step, label)
         for kind, start, end, step, label in rank.event_log.spans

@@ -75,17 +75,20 @@ class Participant:
         actor, work = self.comm._actor, self.work
         if not work.done:
             self.waiter, actor.blocked_since, actor.collective = actor, actor.now, "all-reduce"
+            self.advance(actor, work.lost)
             self.comm._sim.queue.wait(actor)
             actor.collective = ""
-        rank, start = actor.rank, actor.now
-        if self.end > start:
-            actor.now = self.end
-            moving = min(work.last, self.end)
-            if work.last > start:
-                rank.span(WAIT, start, moving, "all-reduce")
-            rank.span(COMMUNICATE, max(start, moving), self.end, "all-reduce")
-            if rank.interruptible:
-                rank.interrupt()
+        if self.end > actor.now:
+            self.advance(actor, self.end)
+            if actor.rank.interruptible:
+                actor.rank.interrupt()
+
+    def advance(self, actor: Actor, until: float) -> None:
+        """Advance to `until`: this rank waits until the last one has joined, and then communicates."""
+        rank, start, moving = actor.rank, actor.now, min(self.work.last, until)
+        actor.now = max(start, until)
+        rank.span(WAIT, start, moving, "all-reduce")
+        rank.span(COMMUNICATE, max(start, moving), until, "all-reduce")
 
 
 class FusedAllReduce:
@@ -94,7 +97,8 @@ class FusedAllReduce:
     def __init__(self, size: int):
         self.missing = size
         self.participants: list[Participant | None] = [None] * size
-        self.last, self.done = 0.0, False
+        self.last, self.done = 0.0, False  # when all had joined, s
+        self.lost = 0.0  # when a rank was lost without which there is no sum, s; 0 if none was
 
     @classmethod
     def join(cls, comm: SimulatedComm, x: np.ndarray, scale: float, priority: int = 0) -> Participant:
@@ -123,15 +127,23 @@ class FusedAllReduce:
         return [comm._routes.get(right) or comm._route(right) for comm, right in zip(comms, rights, strict=True)]
 
     def reduce(self, scale: float) -> None:
-        """Sum in the ring's order, and compute when each rank has the sum. Raises ValueError for unequal lengths."""
+        """Sum in the ring's order, and compute when each rank has the sum. Raises ValueError for unequal lengths.
+
+        If one is lost before it has the sum, nobody gets it.
+        """
         participants = self.participants
         vectors = [participant.x for participant in participants]
         lengths = {len(x) for x in vectors}
         if len(lengths) > 1:
             raise ValueError(f"all_reduce got vectors of different lengths: {sorted(lengths)}; they must be one.")
-        self.last, self.done = max(participant.joined for participant in participants), True
+        self.last = max(participant.joined for participant in participants)
         pieces = shares(len(vectors[0]), len(vectors))
-        ends = self._times(pieces, scale != 1.0) if len(vectors) > 1 else [participants[0].joined]
+        ends, messages = self._times(pieces, scale != 1.0) if len(vectors) > 1 else ([participants[0].joined], [])
+        lost = min(participant.comm._rank.crash_time for participant in participants)
+        if lost < max(ends):
+            self._break_off(lost)
+            return
+        self.done = True
         with metered(None):
             total = ring_sum(vectors, pieces)
             if scale != 1.0:
@@ -139,12 +151,21 @@ class FusedAllReduce:
         for participant, end in zip(participants, ends, strict=True):
             participant.x[...] = total
             participant.end = end
+        for participant, message in zip(participants, messages, strict=False):
+            participant.comm.event_log.messages.append(message)
         if len(vectors) > 1:
             self._count(pieces, scale != 1.0)
         for participant in participants:
             if participant.waiter:
                 participant.comm._sim.queue.push(participant.end, participant.waiter)
         self.participants = []  # breaks a reference cycle, which would keep the vectors until the run ends
+
+    def _break_off(self, lost: float) -> None:
+        """Let all ranks communicate until one of them is lost, and wait for it from then on."""
+        self.lost = lost
+        for participant in self.participants:
+            if participant.waiter:
+                participant.advance(participant.waiter, lost)
 
     def _count(self, pieces: list[slice], scaled: bool) -> None:
         """Charge each rank's sums to its event log: in the ring it adds up all pieces but the one right of its own."""
@@ -157,18 +178,19 @@ class FusedAllReduce:
                     prices[lengths] = adds + kernels.scale.price(x[: lengths[1]], 1.0)[0] * scaled
                 participant.comm.event_log.flops += prices[lengths]
 
-    def _in_memory(self, total: Link, nbytes: float, scales: np.ndarray) -> list[float]:
-        """Return when each rank has the sum that a computer forms in memory, in s; record what passed as messages."""
+    def _in_memory(self, total: Link, nbytes: float, scales: np.ndarray) -> tuple[list[float], list[tuple]]:
+        """Return when each rank has the sum that a computer forms in memory, in s, and what passed as messages."""
         size = len(self.participants)
         share = 2 * (size - 1) / size * nbytes
         ends = (self.last + total.latency + share / total.bandwidth + scales).tolist()
-        for participant, right in zip(self.participants, [*self.participants[1:], self.participants[0]], strict=True):
-            row = (right.comm._rank.number, -1, int(share), participant.joined, max(ends), True)
-            participant.comm.event_log.messages.append(row)
-        return ends
+        rights = [*self.participants[1:], self.participants[0]]
+        return ends, [
+            (right.comm._rank.number, -1, int(share), participant.joined, max(ends), True)
+            for participant, right in zip(self.participants, rights, strict=True)
+        ]
 
-    def _times(self, pieces: list[slice], scaled: bool) -> list[float]:
-        """Return when each rank has the sum, in s; occupy the ports and record the messages."""
+    def _times(self, pieces: list[slice], scaled: bool) -> tuple[list[float], list[tuple]]:
+        """Return when each rank has the sum, in s, and a row for all its messages; occupy the ports."""
         participants = self.participants
         comm, x = participants[0].comm, participants[0].x
         sim, device, members = comm._sim, comm._sim.device, comm.members
@@ -192,7 +214,5 @@ class FusedAllReduce:
         free[routes["out"]], free[routes["into"]] = out_free, in_free
         sent = (2 * nbytes.sum() - nbytes - np.roll(nbytes, -1)).astype(int).tolist()
         rights, arrived = [*members[1:], members[0]], [*ends[1:], ends[0]]
-        rows = zip(participants, rights, sent, joined.tolist(), arrived, strict=True)
-        for participant, right, size, start, end in rows:
-            participant.comm.event_log.messages.append((right, -1, size, start, end, True))
-        return ends
+        rows = zip(rights, sent, joined.tolist(), arrived, strict=True)
+        return ends, [(right, -1, size, start, end, True) for right, size, start, end in rows]

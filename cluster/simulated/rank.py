@@ -14,7 +14,7 @@ from cluster.faults import Faults, Slowness
 from cluster.simulated.actor import Actor
 from cluster.simulated.mailbox import Mailbox
 from kernels import METER
-from tracing import COMMUNICATE, IDLE, UPDATE, WAIT, Rows
+from tracing import COMMUNICATE, IDLE, PAUSED, UPDATE, WAIT, Rows
 
 if TYPE_CHECKING:
     from cluster.simulated.simulation import Simulation
@@ -34,7 +34,7 @@ class Rank(Actor):
         *("sim", "number", "event_log", "mailbox", "background", "in_flight", "window", "recorded", "result", "done"),
         *("_flops", "_bandwidth", "_overhead", "_charges", "slow", "jitter", "seed", "_slowness"),
         *("previous", "born", "pauses", "interruptible", "crash_time", "restart_time"),
-        *("lost_at", "lost_step", "idle_from", "reported_losses"),
+        *("lost_at", "lost_step", "reported_losses"),
     )
 
     def __init__(self, sim: Simulation, number: int, faults: Faults, previous: Rank | None = None):
@@ -57,7 +57,7 @@ class Rank(Actor):
         self.crash_time = faults.crash.get(number, math.inf)
         self.restart_time = faults.back.get(number, math.inf)
         self.lost_at = math.inf
-        self.lost_step, self.idle_from = -1, 0.0
+        self.lost_step = -1
         self.reported_losses: set[tuple] = set()  # (group, tag, src) of lost ranks that recv_any has returned
         self.pauses = list(faults.pause.get(number, ()))
         self.interruptible = bool(self.pauses) or self.crash_time < math.inf
@@ -117,7 +117,7 @@ class Rank(Actor):
             if not working:
                 start = self.now
             if end > start:
-                self.event_log.spans.append((IDLE, start, end, self.event_log.step, "paused"))
+                self.event_log.spans.append((IDLE, start, end, self.event_log.step, PAUSED))
                 self.now += end - start
         if self.now >= self.crash_time:
             raise Crashed

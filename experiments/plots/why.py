@@ -125,7 +125,10 @@ def totals(run: Run) -> str:
 
 def told(trace: Trace, causes: Causes, names: Sequence[str]) -> str:
     """Return who caused most of all waiting, in a sentence, and who is still waited for at the end; or ""."""
-    return " ".join(filter(None, (_most(trace, causes, names), _last(trace, causes, names))))
+    last, waits = _last(trace, causes, names), causes.training
+    if last and waits[:, STOPPED].sum() >= NEARLY * waits.sum():  # all that is to be said
+        return last
+    return " ".join(filter(None, (_most(trace, causes, names), last)))
 
 
 def _last(trace: Trace, causes: Causes, names: Sequence[str]) -> str:

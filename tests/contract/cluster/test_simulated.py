@@ -153,6 +153,36 @@ def test_a_pause_stops_a_rank_and_then_it_goes_on():
     assert ((spans["kind"] == IDLE) & (spans["rank"] == 1) & (spans["end"] == 10.25)).any()
 
 
+def send_and_receive(comm):
+    x = np.zeros(100_000, np.float32)
+    if comm.rank:
+        comm.send(x, 0)
+    return x if comm.rank else comm.recv(1)
+
+
+def write_together(comm):
+    return comm.shared(np.zeros(10)).add(np.ones(10))
+
+
+@pytest.mark.parametrize("collective", ["fast", "ring"])
+@pytest.mark.parametrize("talk", [lambda comm: comm.all_reduce(np.ones(100_000)), send_and_receive, write_together])
+@pytest.mark.parametrize("at", [0.1, 0.6, 1.2])
+def test_nothing_goes_on_while_a_rank_is_paused(talk, collective, at):
+    def program(comm):
+        for comm.event_log.step in range(2):
+            work(comm)
+            kernels.scale(np.ones(1), 1.0)
+            talk(comm)
+
+    pauses = dict.fromkeys((0, 1), ((at, at + 0.15), (at + 0.2, at + 5)))
+    spans = run(program, 2, collective=collective, faults=Faults(pause=pauses)).trace().spans
+    for rank in (0, 1):
+        own = [row[1:] for row in sorted(zip(*(spans[name] for name in ("rank", "start", "end")), strict=True))
+               if row[0] == rank]  # fmt: skip
+        assert all(end <= start for (_, end), (start, _) in pairwise(own))
+        assert ((spans["rank"] == rank) & (spans["kind"] == IDLE)).any()
+
+
 def test_a_run_is_a_pure_function_of_what_it_was_given():
     def program(comm):
         x = np.random.default_rng(comm.rank).random(50)
@@ -242,6 +272,34 @@ def test_a_rank_lost_in_a_synchronous_method_is_named_with_its_step(collective):
     assert isinstance(outcome.error, RankLost)
     assert outcome.error.rank == 3
     assert "rank 3 was lost at 2.6 s (step" in str(outcome.error)
+
+
+@pytest.mark.parametrize(("collective", "background"), [("fast", False), ("fast", True), ("ring", False)])
+def test_a_sum_that_a_rank_does_not_live_to_see_is_seen_by_nobody(collective, background):
+    def program(comm):
+        for comm.event_log.step in range(3):
+            work(comm)
+            handle = comm.all_reduce(np.ones(3000), async_op=background)
+            if background:
+                handle.wait()
+            sums.append((comm.event_log.step, comm.rank))
+
+    def spans(**options):
+        sums.clear()
+        spans = run(program, 3, collective=collective, **options).trace().spans
+        return [
+            row[1:]
+            for row in zip(*(spans[name] for name in ("rank", "kind", "start", "end")), strict=True)
+            if row[0] == 1
+        ]
+
+    sums: list = []
+    _, (_, begin, end), *_ = [row for row in spans() if row[0] == COMMUNICATE]
+    middle = (begin + end) / 2
+    disturbed = spans(faults=Faults(crash={1: middle}))
+    assert sorted(sums) == [(0, 0), (0, 1), (0, 2)]
+    assert [start for kind, start, _ in disturbed if kind == IDLE] == [middle]
+    assert max(end for kind, _, end in disturbed if kind != IDLE) == middle  # until then it takes part
 
 
 def test_messages_nobody_read_are_named():
