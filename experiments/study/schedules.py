@@ -220,9 +220,12 @@ def study(plan: Plan) -> Study:
     return timed(plan, lists)
 
 
-def timed(plan: Plan, lists: Sequence[Sequence[Op]]) -> Study:
-    """Time, measure and explain these ops, a list for each rank, at the plan's costs. ValueError if they deadlock."""
-    stages = 1 + max(op.stage for ops in lists for op in ops)
+def timed(plan: Plan, lists: Sequence[Sequence[Op]], stages: int = 0) -> Study:
+    """Time, measure and explain these ops, a list for each rank, at the plan's costs. ValueError if they deadlock.
+
+    The model has as many `stages` as the ops are of, unless it is said that it has more.
+    """
+    stages = stages or 1 + max(op.stage for ops in lists for op in ops)
     share = len(lists) / stages  # of what a rank holds of the model, a stage's part
     times = schedule_timing.simulate(lists, _costs(plan, share), plan.latency)
     if not times.makespan:
