@@ -196,7 +196,7 @@ def _print(name: str, done: Study, reasons: bool) -> None:
     from experiments.plots.gantt import chart
 
     s = done.summary
-    title = f"{name}: {s['ranks']} ranks, {round(s['throughput'] * s['makespan'])} micro-batches, {_priced(done)}"
+    title = f"{name}: {s['ranks']} ranks, {done.chunks} micro-batches, {_priced(done)}"
     console.say((console.prose(title), console.HEAD))
     console.say()
     console.rich_console().print(chart(done, min(console.width(), DRAWN)))

@@ -171,6 +171,11 @@ class Study:
     ranks: dict[str, np.ndarray]
     summary: dict[str, Any]
 
+    @property
+    def chunks(self) -> int:
+        """How many micro-batches go through the pipeline."""
+        return int(((self.ops["kind"] == KINDS.index("F")) & (self.ops["stage"] == 0)).sum())
+
     def op(self, row: int) -> str:
         """Return the op in a row, as text."""
         return f"{self.ops['stage'][row]}{KINDS[self.ops['kind'][row]]}{self.ops['chunk'][row]}"

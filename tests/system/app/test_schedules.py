@@ -155,6 +155,26 @@ def test_an_own_schedule_stands_beside_one_of_the_literature(page):
     assert figure(opened, "In flight", 1) == "2"
 
 
+def test_schedules_that_do_not_do_the_same_work_are_not_judged_but_told_what_would_make_it_so(page):
+    opened = page(schedule_a="own", schedule_b="1f1b", ranks=4, micro_batches=24)
+    told = " ".join(one.value for one in (*opened.markdown, *opened.caption)).replace("\\", "")
+    assert "your own schedule has 2 ranks and 2 micro-batches, 1F1B has 4 ranks and 24 micro-batches" in told
+    assert "of the time" not in told and "## Differences" not in told
+    table = opened.get("html")[0].value
+    assert "difference" not in table and "better" not in table and "worse" not in table
+    sizes = [one.value for one in opened.caption if "ranks" in one.value]
+    assert sizes == ["2 ranks · 2 micro-batches", "4 ranks · 24 micro-batches"]  # each above its own picture
+    opened.number_input("ranks").set_value(2)
+    opened.number_input("micro_batches").set_value(2).run()
+    told = " ".join(one.value for one in opened.markdown)
+    assert "1F1B waits as much as" in told and "## Differences" in told
+
+
+def test_what_stands_beside_a_schedule_of_ones_own_keeps_its_title_where_that_is_wrong(page):
+    opened = page(schedule_a="own", own_schedule="0F0 0B0\n1B0 1F0", schedule_b="1f1b")
+    assert "## 1F1B" in [one.value for one in opened.markdown] and len(lanes(opened)) == 2
+
+
 def test_schedules_are_offered_by_title_and_stand_in_the_address_by_name(page):
     opened = page(schedule_a="zb_h1")
     assert "# ZB-H1" in [one.value for one in opened.markdown]

@@ -101,6 +101,11 @@ def test_idle_slots_say_what_they_wait_for():
     assert "nothing left to do" in words
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_a_study_says_how_many_micro_batches_went_through(name):
+    assert done(name).chunks == (2 if name == OWN else 8)
+
+
 def test_one_op_can_take_longer_than_all_others():
     slow = done("1f1b", costs="2F=3, 0B5=10")
     took = {slow.op(row): slow.ops["end"][row] - slow.ops["start"][row] for row in range(slow.summary["ops"])}
