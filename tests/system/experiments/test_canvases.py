@@ -110,6 +110,28 @@ def test_a_schedule_plays_on_a_page_without_a_server(drawn):
     expect(page.locator(".status")).to_have_attribute("aria-live", "polite")
 
 
+def test_ops_of_a_kind_that_take_equally_long_are_labelled_alike_at_any_width(drawn):
+    page = drawn("timeline", schedule.frame(schedules.study(Plan.of(schedule="gpipe", ranks=2, chunks=12))))
+    expect(page.locator(".status")).to_contain_text("units of time")
+    widths = page.evaluate("""() => {
+      const [one] = [...lockstepTimelines], widths = [];
+      const g = document.createElement("canvas").getContext("2d");
+      for (let width = 200; width < 1400; width += 10) {
+        const words = [];
+        g.fillText = (text) => words.push(text);
+        one.draw(g, width, 34 + 2 * one.pitch + 22, 1);
+        widths.push(words);
+      }
+      return widths;
+    }""")
+    seen = set()
+    for words in widths:
+        named = Counter(word[0] for word in words if re.fullmatch(r"[FB]\d+", word))
+        assert set(named.values()) <= {24} and words.count("7") == words.count("11"), words  # all of them or none
+        seen |= {*named, words.count("11")}
+    assert seen == {"F", "B", 0, 2}
+
+
 def test_a_canvas_refuses_two_parts_with_a_method_of_the_same_name(browser):
     parts = "class Whole {} class One { draw() {} get at() {} } class Other { draw() {} } mixin(Whole, One, Other);"
     script = (Path(canvases.__file__).parent / "canvas.js").read_text("utf-8") + parts
