@@ -250,6 +250,7 @@ def _introduce():
 def answered(one: Study, other: Study) -> str:
     """Return whether the other schedule waits less than the one, and what it takes and holds, in sentences."""
     a, b = one.plan.title, other.plan.title
+    a = a.lower() if one.plan.schedule == study.OWN else a  # within a sentence
     (idle, now_idle), (took, takes), (many, now_many) = (
         (one.summary[name], other.summary[name]) for name in ("bubble_of_total", "makespan", "in_flight")
     )
@@ -336,7 +337,7 @@ def _unfinished(plan: Plan, reason: str, slot: str) -> None:
 
 
 def _refusal(text: str) -> str:
-    return "cannot be done: " + escaped(text if text.endswith(".") else text + ".")
+    return "cannot run: " + escaped(text if text.endswith(".") else text + ".")
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)

@@ -255,5 +255,5 @@ def _ops(path: str) -> str:
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}.") from None
     except UnicodeDecodeError:
-        raise ValueError(f"{path} is no text; write a line for each rank, for example 0F0 0B0 0U0.") from None
+        raise ValueError(f"{path} is not a text file; write a line for each rank, for example 0F0 0B0 0U0.") from None
     return "\n".join(line for line in lines if line.strip() and not line.lstrip().startswith("#"))

@@ -38,7 +38,7 @@ def unfinished(plan: Plan, reason: str) -> Unfinished:
 
 def blamed(lines: Sequence[str], reason: str) -> tuple[int, str]:
     """Return (line, word) of the op that a reason is about: its first op, on the rank that it names for it."""
-    quoted = re.findall(r"'([^' ]+)'", reason)  # a word that is no op, perhaps only its beginning
+    quoted = re.findall(r"'([^' ]+)'", reason)  # a word that is not an op, perhaps only its beginning
     named = [int(rank) for rank in re.findall(r"rank (\d+)", reason)]
     for word in (*quoted, *_WORD.findall(reason)):
         there = {n: found for n, text in enumerate(lines) if (found := _found(word, text, word in quoted))}

@@ -132,6 +132,13 @@ def test_ops_of_a_kind_that_take_equally_long_are_labelled_alike_at_any_width(dr
     assert seen == {"F", "B", 0, 2}
 
 
+def test_a_schedule_that_takes_one_unit_of_time_says_so(drawn):
+    page = drawn(
+        "timeline", schedule.frame(schedules.study(Plan.of(schedule="own", own="0F0 0B0", inputs=0, weights=0)))
+    )
+    expect(page.locator(".status")).to_contain_text("Showing the schedule, 1 unit of time.")
+
+
 def test_a_canvas_refuses_two_parts_with_a_method_of_the_same_name(browser):
     parts = "class Whole {} class One { draw() {} get at() {} } class Other { draw() {} } mixin(Whole, One, Other);"
     script = (Path(canvases.__file__).parent / "canvas.js").read_text("utf-8") + parts

@@ -37,5 +37,5 @@ def test_a_stage_with_a_number_beyond_all_bounds_is_not_counted():
 
 def test_of_text_that_begins_with_nonsense_nothing_is_drawn():
     plan = Plan.of(schedule="own", own="hello")
-    found = unfinished(plan, "'hello' is no op; write stage and kind.")
+    found = unfinished(plan, "'hello' is not an op; write stage and kind.")
     assert found.study is None and (found.line, found.word) == (0, "hello")

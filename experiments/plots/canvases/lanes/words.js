@@ -17,7 +17,8 @@ class Words {
     const how = matchMedia("(pointer: coarse)").matches
       ? "Drag to move, two fingers to zoom; tap the axis to look at a moment."
       : "Drag to move, + and − or Ctrl+wheel to zoom, double-click to zoom in, Home for all; space to play, a click on the axis to look at a moment.";
-    this.status.textContent = `${chosen}Showing ${where}${this.timed ? "" : " units of time"}${thinned}. ${how}`;
+    const unit = this.timed ? "" : this.inTime(this.end) === "1" ? " unit of time" : " units of time";
+    this.status.textContent = `${chosen}Showing ${where}${unit}${thinned}. ${how}`;
   }
 
   // What each lane does at the cursor, in words; lanes that do the same are told together.
