@@ -94,6 +94,8 @@ def _theory(theory: str) -> None:
     statements, remarks = formula.tex(plain)
     if statements:
         st.latex("\\begin{gathered}" + r" \\[0.6em] ".join(statements) + "\\end{gathered}")
+        if any(r"\eta" in one for one in statements):
+            remarks.append("η is the learning rate, rate in the code")
         st.caption(". ".join(map(escaped, remarks)))
         theory = theory.replace(f"{plain}\n\n", "", 1)
     st.code(theory, language=None, wrap_lines=True)

@@ -93,6 +93,8 @@ def test_a_kernel_is_shown_with_its_source_its_price_and_its_times(page, measure
     assert any("def cpu(w, m, v, g, t" in element.value for element in opened.code)
     (formula,) = opened.latex
     assert r"m \leftarrow b_{1}\,m" in formula.value and r"\frac" in formula.value
+    assert r"\eta" in formula.value
+    assert "η is the learning rate, rate in the code" in [one.value for one in opened.caption]
     assert not any("m <- b1 m" in element.value for element in opened.code)
     assert "<td>1 µs</td><td>4 ×</td><td>2</td><td>12</td><td>60.0 %</td>" in table(opened)
     assert any("2,000 FLOPs and 12 kB a call" in element.value for element in opened.caption)
