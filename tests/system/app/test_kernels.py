@@ -259,6 +259,16 @@ def test_a_reader_steps_through_a_block_thread_by_thread(page, measured):
     assert "scratch in shared memory" in block(opened)
 
 
+def test_a_warp_that_is_done_is_told_from_one_that_never_had_anything_to_do(page, measured):
+    measured(["sgd"], kernel_times.SIZE)
+    assert "<b>Warps 4…7</b>: nothing to do in this launch." in block(page(kernel="sgd"))
+    measured(["norms"], kernel_times.SIZE)
+    opened = page(kernel="norms")
+    (moment,) = [slider for slider in opened.slider if slider.label == "Moment"]
+    opened = moment.set_value(moment.max).run()
+    assert "<b>Warps 1…7</b>: nothing left to do." in block(opened) and not opened.exception
+
+
 def test_a_launch_among_several_and_another_size_can_be_watched(page, measured, watched):
     watched("threshold", 33)
     measured(["threshold"], kernel_times.SIZE)
