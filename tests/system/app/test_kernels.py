@@ -269,6 +269,14 @@ def test_a_warp_that_is_done_is_told_from_one_that_never_had_anything_to_do(page
     assert "<b>Warps 1…7</b>: nothing left to do." in block(opened) and not opened.exception
 
 
+def test_the_size_of_a_call_has_separators_on_its_slider_and_none_in_the_address(page, measured):
+    measured(["sgd"], 1_000_000)
+    opened = page(kernel="sgd", numbers=1_000_000)
+    (sizes,) = opened.select_slider
+    assert sizes.value == 1_000_000 and "100,000" in sizes.options
+    assert opened.query_params["numbers"] == "1000000"
+
+
 def test_a_launch_among_several_and_another_size_can_be_watched(page, measured, watched):
     watched("threshold", 33)
     measured(["threshold"], kernel_times.SIZE)
