@@ -137,7 +137,7 @@ def _table(name: str) -> None:
             return
         features = len(table.features(label))
         numbers = f"{units.count(features)} column{'s' * (features != 1)} of numbers"
-        st.caption(f"{len(classes)} classes, from {numbers}.")
+        st.caption(f"{len(classes)} classes, from {numbers}. {sentence(table.left_out(label))}")
         if features:
             first, why = upload.first_run(name, label)
             if why:
