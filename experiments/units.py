@@ -47,6 +47,20 @@ def count(value: float, error: float | None = None) -> str:
     return plus_minus(value, error, "{:,.0f}".format) if math.isfinite(value) else "-"
 
 
+def samples_per_second(value: float, error: float | None = None) -> str:
+    """Return a rate with three digits, of which more would be noise: 298808 is "299,000"."""
+    if not math.isfinite(value):
+        return "-"
+    rounded = float(f"{value:.3g}")
+    return plus_minus(value, error, lambda _: number(rounded) if rounded < 1000 else count(rounded))
+
+
+def about(value: float) -> str:
+    """Return an estimate of a time in s with two digits: 69.6 is "70 s", 200 is "3.3 min"."""
+    scaled, unit = (value / 60, "min") if value >= 120 else (value, "s")
+    return f"{float(f'{scaled:.2g}'):g} {unit}"
+
+
 def percent(value: float, error: float | None = None) -> str:
     """Return a share of one: 0.9306 is "93.1 %"."""
     return f"{plus_minus(100 * value, 100 * (error or 0), '{:.1f}'.format)} %" if math.isfinite(value) else "-"
@@ -71,7 +85,7 @@ SAY = {
     "s": seconds,
     "bytes": size,
     "share": percent,
-    "samples/s": count,
+    "samples/s": samples_per_second,
     "count": count,
     "updates": updates,
     "FLOP": flops,

@@ -17,6 +17,7 @@ from experiments.runs.figures import DIVERGED, plus_minus
 from experiments.runs.place import place
 from experiments.runs.record import Run
 from experiments.runs.seeds import SeedFigure
+from experiments.units import samples_per_second
 from tracing import HELD
 
 HEADS = {
@@ -120,7 +121,8 @@ def _rounded(s: dict[str, Any]) -> str:
 
 def _work(s: dict[str, Any]) -> str:
     """Return what stands behind the samples of a summary."""
-    told = [f"{s['steps']:,} steps", f"{number(s['samples_per_second'])} samples/s"]
+    rate = s["samples_per_second"]
+    told = [f"{s['steps']:,} steps", f"{number(rate) if rate is None else samples_per_second(rate)} samples/s"]
     if s.get("updates") not in (None, s["steps"]):
         told.insert(1, f"{s['updates']:,} updates")
     return ", ".join(told + ([flops(s["flops"])] if s.get("flops") is not None else []))

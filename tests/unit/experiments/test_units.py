@@ -41,6 +41,13 @@ def test_shares_and_counts():
     assert units.rate(1.17e9) == "1.17 GB/s"
 
 
+def test_a_rate_has_three_digits_and_an_estimate_of_a_time_two():
+    rates = [units.samples_per_second(value) for value in (298_808, 12_345_678, 999.6, 41.27, 0.0, math.nan)]
+    assert rates == ["299,000", "12,300,000", "1,000", "41.3", "0", "-"]
+    assert units.figure("samples_per_second", 298_808) == "299,000"
+    assert [units.about(value) for value in (69.6, 8.21, 200, 4321)] == ["70 s", "8.2 s", "3.3 min", "72 min"]
+
+
 def test_a_figure_with_an_error_has_two_digits_of_it_in_the_same_unit():
     assert units.figure("seconds", 0.0204, 0.00031) == "20.40 ± 0.31 ms"
     assert units.figure("bytes", 1.5e6, 2.5e4) == "1.500 ± 0.025 MB"
