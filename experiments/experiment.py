@@ -35,7 +35,7 @@ MAX_WORKERS = 4096
 MAX_QUERY = 8000  # characters; longer queries are refused unread
 PAGE = (
     *("tour", "run", "axis", "log", "pin", "source", "seeds", "sweep", "sweep2", "best", "stops", "race", "goal"),
-    *("size", "view", "why", "zoom", "critical", "welcome", "from"),
+    *("colour", "size", "view", "why", "zoom", "critical", "welcome", "from"),
     *("embed", "embed_options", "keep"),
 )
 """Parameters of an address that are for the page alone; `keep` is what older links call `pin`."""

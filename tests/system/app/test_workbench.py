@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from cluster.real import gpus
 from experiments.catalogue import ALGORITHMS, called
 from experiments.experiment import PAGE, Experiment
 from experiments.jobs.job import JobState
+from experiments.plots import palette
 from experiments.runs import store
 from knobs import local
 
@@ -485,11 +487,48 @@ def test_a_run_keeps_its_colour_when_another_is_unpinned_and_a_link_from_before_
     experiments = [Experiment(workers=workers) for workers in (1, 2, 3)]
     names = [stored(experiment).name for experiment in experiments]
     opened = page(experiments[2].query() + "&keep=" + ",".join(names[:2]))
-    before = dict(opened.session_state.colours)
+    before = legend(opened)
     opened.button(f"unpin-{names[0]}").click().run()
-    after = opened.session_state.colours
-    assert after == {name: before[name] for name in names[1:]}
-    assert opened.query_params["pin"] in (names[1], [names[1]]) and "keep" not in opened.query_params
+    assert legend(opened) == {name: before[name] for name in before if "1 worker" not in name}
+    assert pins(opened) == f"{names[1]}~1" and "keep" not in opened.query_params
+
+
+def pins(page) -> str:
+    """What the page's address says of pinned runs."""
+    said = page.query_params["pin"]
+    return said if isinstance(said, str) else said[0]
+
+
+def legend(page) -> dict[str, str]:
+    """The colours of the runs on the page, by what the legend calls them."""
+    (told,) = [one.value for one in page.get("html") if "line: training" in str(one.value)]
+    return {name: colour for colour, name in re.findall(r'<b style="color: (#\w+)">.</b> ([^<]+)</span>', told)}
+
+
+def test_colours_are_the_same_after_pinning_and_in_the_copy_of_a_link(page, stored):
+    pinned, other, shown = (Experiment(workers=workers) for workers in (1, 2, 3))
+    names = [stored(one).name for one in (pinned, other, shown)]
+    opened = page(f"{shown.query()}&pin={names[0]},{names[1]}")
+    opened.button(f"unpin-{names[0]}").click().run()
+    before = legend(opened)
+    assert list(before.values()) == [palette.RUNS[1].colour, palette.RUNS[2].colour]
+    opened.session_state["share"] = True
+    opened.run()
+    link = urlsplit(next(block.value for block in opened.code if "?" in block.value)).query
+    assert legend(page(link)) == before
+    opened.button("pin-it").click().run()
+    assert pins(opened) == f"{names[1]}~1,{names[2]}~2" and legend(opened) == before
+
+
+def test_a_run_before_that_is_pinned_takes_a_colour_that_no_run_on_the_page_has(page, stored):
+    one, two = Experiment(workers=2), Experiment(workers=3)
+    names = [stored(each).name for each in (one, two)]
+    opened = page(one.query())
+    opened.select_slider("workers").set_value(3).run()
+    opened.button("run").click().run()
+    opened.button("race").click().run()
+    assert pins(opened) == f"{names[0]}~1" and "colour" not in opened.query_params
+    assert legend(opened)["Synchronous SGD, 3 workers"] == palette.RUNS[0].colour
 
 
 def test_a_diverged_run_says_so_and_shows_what_was_recorded(page, stored):
