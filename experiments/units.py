@@ -66,8 +66,17 @@ def updates(value: float, error: float | None = None) -> str:
     return f"{plus_minus(value, error, number)} updates"
 
 
+def loss(value: float, error: float | None = None) -> str:
+    """Return a loss with three digits, the last ones too if they are zeros: "0.170"; or that it is none: "diverged"."""
+    return plus_minus(value, error, _three_digits) if math.isfinite(value) else DIVERGED
+
+
+def _three_digits(value: float) -> str:
+    return f"{value:#.3g}".rstrip(".") if 1e-4 <= abs(value) < 1000 else number(value)
+
+
 SAY = {
-    "": lambda value, error=None: plus_minus(value, error, number),
+    "": loss,
     "s": seconds,
     "bytes": size,
     "share": percent,
@@ -89,11 +98,6 @@ def told(run: Run, name: str) -> str:
     if run.status == DIVERGED and name in LAST:
         return DIVERGED
     return figure(name, run.summary.get(name), run.summary.get("accuracy_error") if name == "accuracy" else None)
-
-
-def loss(value: float) -> str:
-    """Return a loss as a number, or that there is none: "diverged"."""
-    return number(value) if math.isfinite(value) else DIVERGED
 
 
 def _scaled(value: float, scale: tuple, least: str, error: float | None = None) -> str:

@@ -165,9 +165,7 @@ def ending(one: Shown) -> str:
     loss = one.run.summary.get("held_out_loss")
     if one.run.status == DIVERGED:
         return f"{one.name}: {DIVERGED}."
-    return f"{one.name}: " + (
-        "no held-out loss." if loss is None else f"held-out loss {units.number(loss)} at the end."
-    )
+    return f"{one.name}: " + ("no held-out loss." if loss is None else f"held-out loss {units.loss(loss)} at the end.")
 
 
 def unpin(shown: list[Shown]) -> None:

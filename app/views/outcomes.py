@@ -99,7 +99,7 @@ def _scaling(shown: list[Shown], stops: list[int], loss: float | None) -> str:
     times = [curves.reached(one.run, loss) for one in (shown[0], shown[-1])]
     if not all(times):  # the start was not improved on
         return f"{told}."
-    return f"{told}; to a held-out loss of {units.number(loss)} {sooner(times[0] / times[1])}."
+    return f"{told}; to a held-out loss of {units.loss(loss)} {sooner(times[0] / times[1])}."
 
 
 def sooner(times: float) -> str:

@@ -57,11 +57,11 @@ def arrivals(shown: Sequence[Shown], target: float) -> list[Arrival]:
 
 def verdict(shown: Sequence[Shown], target: float) -> str:
     """Return who is first and by how much, in a sentence. A win is what all of several seeds say."""
-    goal, times = f"a held-out loss of {units.number(target)}", _times(shown, target)
+    goal, times = f"a held-out loss of {units.loss(target)}", _times(shown, target)
     if np.isnan(times).all():
         tried = f" with any of {len(times)} seeds" if len(times) > 1 else ""
         lowest = min(run.summary.get("best_held_out_loss") or math.inf for heat in heats(shown) for run in heat)
-        return f"Neither reaches {goal}{tried}: the lowest of both is {units.number(lowest)}."
+        return f"Neither reaches {goal}{tried}: the lowest of both is {units.loss(lowest)}."
     return _of_many(shown, goal, times) if len(times) > 1 else _of_one(shown, target, goal)
 
 

@@ -652,7 +652,7 @@ def test_a_run_under_way_shows_how_far_it_is_and_can_be_stopped(page, pool):
     columns = {"step": np.arange(1.0, 9.0), "seconds": np.arange(8.0), "samples": np.arange(8.0), "loss": np.ones(8)}
     made = pool(JobState("running", fraction=0.5, seconds=0.25, curve=columns))
     opened = page("seed=1001")
-    assert opened.get("progress")[0].proto.text == "50.0 % · 250 ms of virtual time · loss 1"
+    assert opened.get("progress")[0].proto.text == "50.0 % · 250 ms of virtual time · loss 1.00"
     assert {node.key for node in opened.get("bidi_component")} >= {"loss", "accuracy"}
     assert not opened.button("stop").disabled
     opened.button("stop").click().run()
@@ -665,7 +665,7 @@ def test_a_page_reloaded_in_the_middle_of_a_real_run_goes_on_showing_it(page, po
     columns = {"step": np.arange(1.0, 9.0), "seconds": np.arange(8.0), "samples": np.arange(8.0), "loss": np.ones(8)}
     pool(JobState("running", fraction=0.5, seconds=0.25, curve=columns), refusal="Nothing new is to be started.")
     opened = page("cluster=processes&workers=2&seed=1005")
-    assert opened.get("progress")[0].proto.text == "50.0 % · 250 ms of run time · loss 1"
+    assert opened.get("progress")[0].proto.text == "50.0 % · 250 ms of run time · loss 1.00"
     assert not opened.button("stop").disabled and not opened.exception
 
 

@@ -56,6 +56,13 @@ def test_an_accuracy_is_told_with_its_standard_error_and_a_loss_alone():
     assert units.told(run, "held_out_loss") == "0.238" and units.told(run, "staleness_mean") == "–"
 
 
+def test_losses_side_by_side_have_the_same_number_of_digits():
+    told = {0.17: "0.170", 0.0989: "0.0989", 0.12937: "0.129", 2.0: "2.00", 12.0: "12.0", 123.0: "123", 0.0: "0"}
+    assert {value: units.loss(value) for value in told} == told
+    assert units.figure("held_out_loss", 0.17) == "0.170" and units.loss(math.inf) == "diverged"
+    assert units.figure("held_out_loss", 0.17, 0.012) == "0.170 ± 0.012"
+
+
 def test_a_moment_reads_as_a_date_and_a_time_of_day():
     assert units.moment("2026-01-01T12:00+00:00") == "1 January 2026, 12:00"
     assert units.moment("2026-11-23T09:05:07.123+01:00") == "23 November 2026, 09:05"
