@@ -75,6 +75,12 @@ def test_the_shares_of_what_ranks_waited_for_add_up(values):
     assert len(shares) > 1 and sum(shares) == pytest.approx(100, abs=0.5 * len(shares))
 
 
+def test_a_rank_that_alone_is_behind_a_reason_is_named_among_the_rest():
+    assert why.totals(run(Experiment.of({"algorithm": "asgd", "steps": 20}))).endswith(
+        "79 % of it for the network, 16 % caused by server 0, 5 % in the queue at server 0."
+    )
+
+
 def test_an_idle_slot_of_a_schedule_is_told_as_a_wait_of_a_run_is():
     found = study(Plan.of(schedule="1f1b", ranks=3, chunks=4, latency=0.5))
     header, outer = unpack(schedule.frame(found))
