@@ -111,7 +111,7 @@ def _say(card: Card, run: Run, said: int) -> None:
     found = card.question.finds
     if reference.folder:
         found = card.says(run, session.load(str(reference.folder)))
-    verdict = ":green-badge[:material/check: As you said]" if said == card.right else ":orange-badge[Not as you said]"
+    verdict = ":green-badge[:material/check: Right]" if said == card.right else ":orange-badge[Not quite]"
     with st.container(key="finding", border=True):
         st.markdown(f"{verdict} {found}")
 

@@ -132,7 +132,7 @@ def test_the_text_goes_on_when_a_prediction_was_made(book):
     page.button("sure-1-predict-stragglers-elsewhere").click().run()
     assert not page.exception and charts(page) == 1 and len(page.markdown) > before
     item = lessons.chapter("stragglers").item("elsewhere")
-    assert "Not so" in words(page) and " ".join(item.choice("noise").but.split()) in " ".join(words(page).split())
+    assert "Not quite" in words(page) and " ".join(item.choice("noise").but.split()) in " ".join(words(page).split())
     assert f"The right answer: **{item.choice('same').says}**" in words(page)
 
 
