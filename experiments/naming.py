@@ -144,6 +144,17 @@ def fault(e: Experiment, kind: str) -> str:
     return " and ".join(told if len(told) <= 2 else [f"{len(told)} ranks {NONE[kind]}"]) or f"none {NONE[kind]}"
 
 
+def without(e: Experiment, kind: str) -> str:
+    """Return that the faults of one kind are gone, in full words: "without the loss of worker 2"."""
+    names = ranks(e)
+    of = {"slow": [rank for rank, factor in e.slow.by_rank.items() if factor != 1], "pause": e.pause.by_rank}
+    some = [names[rank] for rank in sorted(of.get(kind, e.crash.by_rank))]
+    whom = " and ".join(some if len(some) <= 2 else [f"{len(some)} ranks"])
+    if kind == "slow":
+        return f"{whom} as fast as usual"
+    return f"without the {'loss' if kind == 'crash' else 'pause' + 's' * (len(some) > 1)} of {whom}"
+
+
 def _slower(factor: float) -> str:
     than, times = ("slower", factor) if factor >= 1 else ("faster", 1 / factor)
     whole = round(times)

@@ -94,7 +94,7 @@ def listed(changes: list[str]) -> str:
 def _change(was: Experiment, now: Experiment, name: str) -> str:
     before, after = _flat(was)[name], _flat(now)[name]
     if name in naming.NONE:
-        return naming.fault(now, name) if after else f"{naming.fault(was, name)} no more"
+        return naming.fault(now, name) if after else naming.without(was, name)
     return f"{spoken(name)} {_value(was, name, before)} → {_value(now, name, after)}"
 
 

@@ -66,7 +66,12 @@ def test_a_fault_is_said_in_short_in_headlines_and_in_words_in_legends():
     e = Experiment.of({"algorithm": "asgd", "slow": "3:4,4:2.5", "crash": "2:0.04"})
     assert [words for _, words in naming.faults(e)] == ["worker 3 ×4", "worker 4 ×2.5", "worker 2 † lost at 40 ms"]
     assert naming.fault(e, "slow") == "worker 3 four times slower and worker 4 2.5 times slower"
+    assert naming.without(e, "slow") == "worker 3 and worker 4 as fast as usual"
     assert naming.fault(e, "crash") == "worker 2 lost at 40 ms"
+    assert naming.without(e, "crash") == "without the loss of worker 2"
+    assert naming.without(Experiment.of({"pause": "1:0.1-0.2,2:0.1-0.2"}), "pause") == (
+        "without the pauses of worker 1 and worker 2"
+    )
 
 
 def test_a_message_calls_ranks_and_times_as_the_lanes_do():
