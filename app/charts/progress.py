@@ -12,7 +12,7 @@ from experiments.plots.pictures import HEIGHT, Shown
 
 
 def speed_up(shown: list[Shown], workers: tuple[int, ...], loss: float | None) -> go.Figure:
-    """Draw how many times faster runs are than the first: in samples/s, and in the time to a held-out `loss`."""
+    """Draw how many times as fast as the first runs are: in samples/s, and in the time to a held-out `loss`."""
     figure = _against_ideal(shown, workers, loss, lambda times, count: times, "times as fast", ideal=True)
     return figure.update_yaxes(type="log", dtick=np.log10(2), exponentformat="none")
 

@@ -28,7 +28,7 @@ def compared(one: Control, shown: list[Shown], stops: list, alike: bool) -> None
         loss = _common(shown)
         told = _scaling(shown, stops, loss)
         with left:
-            heading("Speed-up", "How many times faster than the run with the fewest workers; the dotted line is ideal.")
+            heading("Speed-up", "How many times as fast as the run with the fewest workers; the dotted line is ideal.")
             chart(charts.speed_up, shown, told, tuple(stops), loss)
         with right:
             heading("Efficiency", "Speed-up as a share of the ideal one.")

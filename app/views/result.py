@@ -251,7 +251,7 @@ def figures(one: Shown) -> None:
             help += f" Behind the ±: its standard error, from {run.held_out_samples:,} held-out samples."
         less = None
         if name == "bytes" and (ratio := run.summary.get("compression_ratio")):
-            less = f"{units.number(ratio)} times less" if ratio >= 1 else f"{units.number(1 / ratio)} times more"
+            less = f"{units.number(100 / ratio)} % of whole gradients"
             help = f"Payload only. Whole gradients would be {units.size(ratio * value)}."
         if name == "share_compute" and value is not None:
             seed = f" Of seed {run.experiment.seed}:" * bool(one.others)

@@ -138,7 +138,7 @@ def fewer(ratio: float) -> str:
     """Return a compression ratio in words."""
     if ratio >= 1:
         return f"{number(ratio)} times fewer bytes than whole gradients"
-    return f"{number(1 / ratio)} times more bytes than whole gradients"
+    return f"{number(1 / ratio)} times as many bytes as whole gradients"
 
 
 def table(

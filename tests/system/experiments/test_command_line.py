@@ -291,7 +291,7 @@ def test_a_compressed_run_says_how_much_less_it_sent_and_is_replayed(main):
 
 def test_a_code_that_costs_more_than_it_saves_says_that_too(main):
     _, out, _ = main("run", "--compression", "top_k", "--density", "1", "--steps", 3, "--evaluations", 1)
-    assert "4 times more bytes than whole gradients" in out
+    assert "4 times as many bytes as whole gradients" in out
 
 
 def test_sweep_over_compressions_and_a_setting_they_share(main):
