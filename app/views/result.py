@@ -146,7 +146,7 @@ def _title(run: Run, folder: str, name: str, changed: list[str]) -> None:
             st.markdown(f"# {title(run.experiment)}", anchors=False)
             if changed:
                 st.markdown(f":orange-badge[Not run yet: {escaped(compare.listed(changed))}]")
-                st.caption(f"Shown below: {headline(run.experiment, place_too=False)}")
+                st.caption(f"Still shown: {headline(run.experiment, place_too=False)}")
             else:
                 st.caption(headline(run.experiment, run.notes))
         with st.container(horizontal=True, width="content", vertical_alignment="center", gap="xsmall"):
