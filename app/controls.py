@@ -24,6 +24,7 @@ WORDS = {
     "slow": "slow ranks",
     "pause": "paused ranks",
     "crash": "lost ranks",
+    "seconds": "time budget",
 }
 """Fields of Experiment whose name alone says too little."""
 

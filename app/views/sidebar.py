@@ -12,8 +12,8 @@ from app.views import all_settings, ask, best_rate, compare, faults, fitting, pr
 from experiments.catalogue import ALGORITHMS, called
 from experiments.experiment import Experiment
 
-FEW = ("algorithm", "workload", "workers", "network", "slow", "jitter", "pause", "crash")
-"""Settings that the first controls choose, and the workload, which stands in the title of every run."""
+FEW = ("algorithm", "workload", "table", "net", "workers", "network", "slow", "jitter", "pause", "crash")
+"""Settings that the first controls choose, and those of which the title of every run tells."""
 
 
 SAID = 3  # settings behind the switch that are told while it is off
@@ -53,7 +53,7 @@ def choose() -> tuple[Experiment | None, str]:
     elif experiment and (more := beyond(experiment)):
         said = [compare.said(experiment, name, experiment.flat()[name]) for name in more[:SAID]]
         left = f" and {len(more) - SAID} more" if len(more) > SAID else ""
-        st.caption(f"All settings has {escaped(', '.join(said))}{left}, not as by default.")
+        st.caption(f"Changed in All settings: {escaped(', '.join(said))}{left}.")
     return experiment, refusal
 
 

@@ -293,7 +293,9 @@ def test_the_run_before_stays_as_a_ghost_says_the_difference_and_is_raced(tab, a
     expect(page).to_have_url(re.compile("workers=8"))
     page.get_by_role("button", name="Run", exact=True).click()
     difference = page.locator(".st-key-before")
-    expect(difference).to_contain_text(re.compile(r"workers 4 → 8: [\d.]+ times as long on the clock for 2 times as many"))
+    expect(difference).to_contain_text(
+        re.compile(r"workers 4 → 8: [\d.]+ times as long on the clock for 2 times as many")
+    )
     result(page)
     expect(page.locator(".st-key-loss .stage")).to_have_attribute("aria-label", re.compile("the run before ends at"))
 

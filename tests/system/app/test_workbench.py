@@ -14,7 +14,7 @@ import algorithms
 import workloads
 from algorithms import compression
 from app import controls, session
-from app.views import all_settings, pictures
+from app.views import all_settings, pictures, sidebar
 from cluster.real import gpus
 from experiments.catalogue import ALGORITHMS, called
 from experiments.experiment import PAGE, Experiment
@@ -744,14 +744,16 @@ def test_figures_of_other_settings_are_dimmed_and_say_whose_they_are_while_these
         opened.session_state[name] = value
     opened.run()
     assert any(dims in str(one.value) for one in opened.get("html"))
-    assert any(one.value.startswith("Shown below: 4 workers") for one in opened.caption)
+    assert any(one.value.startswith("Still shown: 4 workers") for one in opened.caption)
     (badge,) = [one.value for one in opened.markdown if "Not run yet" in one.value]
     assert all(word in badge for word in ("workers", "batch", "seed", "steps")) and "more" not in badge
 
 
 def test_settings_behind_the_switch_are_said_with_their_values_while_it_is_off(page, stored):
-    stored(Experiment(seed=3))
-    opened = page("seed=3", unfolded=False)
+    stored(Experiment(seed=3, seconds=0.1))
+    opened = page("seed=3&seconds=0.1", unfolded=False)
     opened.session_state["all_settings"] = False
     opened.run()
-    assert any("All settings has seed 3, not as by default." in one.value for one in opened.caption)
+    assert any("Changed in All settings: time budget 100 ms, seed 3." in one.value for one in opened.caption)
+    own = Experiment.of({"workload": "table", "table": "small_81d926f7", "batch": 16})
+    assert sidebar.beyond(own) == ["batch"]  # the title has the table
