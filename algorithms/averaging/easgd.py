@@ -57,12 +57,12 @@ def elements_sent(shape, s):
 def unstable(e):
     s, replicas = e.knobs, e.workers
     pull = s.spring(replicas)
-    both, name = (1 + replicas, f"1 - (1 + {replicas}) pull") if s.synchronous else (2, "1 - 2 pull")
+    both, name = (1 + replicas, f"1 − (1 + {replicas}) pull") if s.synchronous else (2, "1 − 2 pull")
     if pull * both > 2:
         yield (
             "pull",
             f"pull is {pull:g}, and each visit takes a replica to the other side of the centre, "
-            f"{both * pull - 1:.3g} times as far away ({name} = {1 - both * pull:.3g}); use less than {2 / both:.3g}",
+            f"{both * pull - 1:.3g} times as far away ({name} = −{both * pull - 1:.3g}); use at most {2 / both:.3g}",
         )
 
 

@@ -224,7 +224,8 @@ def _diverged(run: Run) -> None:
     """Say what was changed and why that diverges, with a button that takes it back."""
     why = _told(run, run.error.removeprefix("diverged: "))
     with st.container(gap="xsmall", key="diverged"):
-        st.error(f"**Diverged.** {why} Everything up to that moment is shown.", icon=":material/trending_up:")
+        told = f"**Diverged.** {why} A red line in the timeline marks the moment; what came after it is shown, too."
+        st.error(told, icon=":material/trending_up:")
         if undo := divergence.cause(run.experiment).undo:
             ((name, value),) = undo.items()
             st.button(
