@@ -505,6 +505,16 @@ def test_a_report_is_read_from_the_disk_without_a_network_on_a_phone_in_the_dark
     context.close()
 
 
+def test_a_small_picture_has_more_on_its_axes_than_a_zero(drawn):
+    x = np.arange(1.0, 351.0)
+    page = drawn(
+        "curve", curve.frame(Picture([Series(x, x, "#1780C4")], Axis("time", 0, 350), Axis("loss", 0, 350)), "")
+    )
+    for count in (0.5, 1, 1.4, 2):
+        marks = page.evaluate(f"[...lockstepCurves].map((one) => one.marks('x', {count}).map(({{ text }}) => text))")
+        assert marks == [["0", "200"]], count
+
+
 def test_a_drag_zooms_both_pictures_along_x_and_a_divergence_has_powers_of_ten(browser, tmp_path):
     """On a page of their own: what is at the marks of an axis, and the windows after a drag on one of two pictures."""
     x = np.arange(1.0, 101.0)
