@@ -103,8 +103,14 @@ def said(experiment: Experiment, name: str, value) -> str:
     if name in naming.NONE:
         return naming.fault(experiment, name)
     if name in COUNTED and value is not None:
-        return f"{units.count(value)} {name if value != 1 else name.removesuffix('s')}"
+        return counted(name, value)
     return f"{spoken(name)} {_value(experiment, name, value)}"
+
+
+def counted(name: str, value: float) -> str:
+    """Return a setting of COUNTED with its value: "8 workers", "1 worker"."""
+    many = units.count(value) if float(value).is_integer() else units.number(value)
+    return f"{many} {name if value != 1 else name.removesuffix('s')}"
 
 
 def legend(shown: list[Shown]) -> None:
