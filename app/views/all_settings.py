@@ -41,7 +41,7 @@ def draw():
 
 
 def _family() -> None:
-    """Draw what narrows the list of algorithms, and what the chosen one becomes in limit cases."""
+    """Draw what narrows the list of algorithms, and what the chosen one becomes in special cases."""
     state = st.session_state
     families = dict.fromkeys(entry.family for entry in ALGORITHMS.values())
     st.selectbox(
@@ -49,11 +49,10 @@ def _family() -> None:
         persist_state="session", help="Only algorithms of this family, in teaching order.",
     )  # fmt: skip
     if claims := ALGORITHMS[state.algorithm].declaration.equivalences:
-        more = f" :green-badge[and {len(claims) - 1} more]" if claims[1:] else ""
         told = [f"- {escaped(one.claim)}: {EXACTNESS[one.exactness]}" for one in claims]
         st.markdown(
-            f":small[In a limit case:] :green-badge[:material/equal: {escaped(claims[0].claim)}]{more}",
-            help="What it becomes in limit cases, as the tests hold it to:\n\n" + "\n".join(told),
+            f":small[Special case:] :green-badge[:material/equal: {escaped(claims[0].claim)}]",
+            help="What it becomes in special cases, as the tests hold it to:\n\n" + "\n".join(told),
         )
 
 

@@ -351,10 +351,10 @@ def test_a_family_narrows_the_list_of_algorithms_and_begins_with_its_first(page,
     assert address(opened) == Experiment() and opened.selectbox("family").value is None
 
 
-def test_what_an_algorithm_becomes_in_limit_cases_stands_under_its_idea(page, stored):
+def test_what_an_algorithm_becomes_in_special_cases_stands_under_its_idea(page, stored):
     stored(Experiment())
     badge = next(element for element in page().markdown if "badge" in element.value)
-    assert "one worker is SGD]" in badge.value and "and 1 more" in badge.value
+    assert badge.value.startswith(":small[Special case:]") and badge.value.endswith("one worker is SGD]")
     assert "N workers are SGD with N times the batch: to rounding" in badge.proto.help
 
 
