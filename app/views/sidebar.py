@@ -85,7 +85,12 @@ def _actions(experiment: Experiment | None, refusal: str) -> None:
             disabled=bool(refusal), on_click=run, args=(experiment,),
         )  # fmt: skip
         st.button("Stop", key="stop", disabled=state.get("job") is None, on_click=session.stop)
-        st.button("Reset", key="reset", on_click=_reset, help="All settings back to their defaults.")
+        st.button(
+            "Reset",
+            key="reset",
+            on_click=_reset,
+            help="Sets everything on this side back to its default, and runs that. Pinned runs and the axis stay.",
+        )
     if refusal:
         st.markdown(f":small[:material/block: {sentence(refusal)}]")
         if mend := feasible.mend(chosen.values(), _changed()):
