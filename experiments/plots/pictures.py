@@ -239,7 +239,7 @@ def along(axis: str, most: float, word: str, scale: float = 0.0) -> Axis:
     Of time a unit is `scale` s, if it is to show what a timeline shows.
     """
     names = {"step": "step", "samples": "samples seen by all workers", "seconds": "time", "bytes": "sent by all ranks"}
-    title = "step: mini-batches of a worker" if axis == "step" else ""
+    title = "step (mini-batches per worker)" if axis == "step" else ""
     return Axis(names[axis], 0.0, most, word, title=title, second=scale if axis == "seconds" else 0.0)
 
 
