@@ -290,15 +290,12 @@ def _accuracy(s: Shown, axis: str) -> Line:
 
 def _drawn(shown: list[Shown], axis: str) -> list[tuple[Line, Line, Line]]:
     """Return every mini-batch's loss of each run, their running mean, and the held-out loss."""
-    drawn = []
+    drawn, steps = [], curves.window([run for s in shown for run in s.runs])
     for s in shown:
-        smooth, held = ([draw(run, axis) for run in s.runs] for draw in (_smooth, curves.held_out))
+        smooth = [curves.training(run, axis, steps)[1] for run in s.runs]
+        held = [curves.held_out(run, axis) for run in s.runs]
         drawn.append((curves.training(s.run, axis)[0], curves.mean(smooth), curves.mean(held)))
     return drawn
-
-
-def _smooth(run: Run, axis: str) -> Line:
-    return curves.training(run, axis)[1]
 
 
 def _farthest(drawn: list[tuple[Line, Line, Line]], reach: float = 0.0) -> float:

@@ -32,6 +32,15 @@ def test_a_curve_has_at_most_so_many_small_numbers(two):
             assert 0 < len(values) <= POINTS and values.dtype == np.float32
 
 
+def test_a_run_that_is_cut_short_is_smoothed_as_the_run_that_it_is_drawn_over(made):
+    whole = made(Experiment(seed=5))
+    early = whole.losses["step"] < 15
+    cut = replace(whole, losses={name: column[early] for name, column in whole.losses.items()})
+    picture = charts.loss([Shown("whole", whole, 0), Shown("cut", cut, 1)], "seconds")
+    long, short = (one for one in picture.series if one.name.endswith("training"))
+    np.testing.assert_array_equal(short.y[:50], long.y[:50])  # and where it ends it has no neighbours
+
+
 def test_a_plotly_figure_is_sent_small_numbers(two):
     for figure in (charts.staleness(two), charts.traffic(two[:1]), charts.topology(two[:1])):
         for trace in figure.data:
