@@ -289,6 +289,19 @@ def test_a_divergence_leaves_the_axis_above_four_times_its_start_and_is_crossed_
     assert [one.ended for one in picture.series] == ["", "diverged", ""]
 
 
+def test_a_run_that_diverged_does_not_set_the_axis_of_those_that_did_not(made):
+    calm, gone = made(Experiment()), made(Experiment(seed=1), status="diverged")
+    gone.losses["loss"][-40:] = np.geomspace(1, 1e30, 40)
+    gone.evaluations["loss"][-5:] = 1e30
+    before = Shown("the run before", gone, 0, ghost=True)
+    for log in (False, True):
+        alone = charts.loss([Shown("calm", calm, 0)], "step", log)
+        assert charts.loss([Shown("calm", calm, 0), before], "step", log).y == alone.y
+        behind = charts.loss([before], "step", log)
+        assert charts.growing(alone.series, behind, log).y == alone.y
+    assert charts.reach([Shown("calm", calm, 0), before], "step")[1] == charts.reach([Shown("", calm, 0)], "step")[1]
+
+
 def test_marks_are_even_where_reports_come_in_groups():
     grouped = np.cumsum([0, *[4, 4, 4, 8] * 10])
     assert even(grouped) == 4 and set(np.diff(grouped[::-1][:: even(grouped)])) == {-20}
