@@ -76,14 +76,13 @@ def _title() -> None:
 
 def _cards(run: Run) -> bool:
     state = st.session_state
-    asked = state.get("card")
-    if asked is not None:
-        _ask(CARDS[asked])
-        return False
-    done = state.get("done", {})
+    asked, done = state.get("card"), state.get("done", {})
     told = next(
         (card for n, card in enumerate(CARDS) if n in done and card.question.experiment == run.experiment), None
     )
+    if asked is not None:
+        _ask(CARDS[asked])
+        return told is not None  # it has been said
     place = st.empty()  # also without a finding, or the cards would be there twice until the page is drawn
     if told:
         with place:

@@ -286,6 +286,18 @@ def test_on_a_phone_run_closes_the_drawer_and_nothing_is_wider_than_the_screen(n
     result(page)
 
 
+def test_the_page_goes_to_the_answer_of_a_question(newcomer, address):
+    page = newcomer
+    page.goto(address)
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Try a question").first.click()
+    page.get_by_text("Must workers talk after every step?").click()
+    answer = page.locator(".st-key-answer")
+    expect(answer).to_contain_text("Local SGD averages the models after every ten steps")
+    page.wait_for_function("document.querySelector('.st-key-answer').getBoundingClientRect().top < 200")
+    expect(answer).to_be_in_viewport()
+
+
 def test_the_run_before_stays_as_a_ghost_says_the_difference_and_is_raced(tab, address):
     page = tab(address)
     result(page)

@@ -133,7 +133,24 @@ def test_a_question_sets_the_controls_runs_them_and_lays_the_run_over_what_it_is
     assert opened.session_state.asked == question.experiment and opened.session_state.algorithm == "asgd"
     assert opened.session_state.shown == str(answer) and opened.session_state.axis == "seconds"
     assert opened.query_params["pin"] in (reference.name, [reference.name])
-    assert any(question.finds in info.value for info in opened.info)
+    (told,) = [info.value for info in opened.info if question.finds in info.value]
+    assert told.endswith("1 pinned run made way for this comparison.")
+
+
+def test_what_a_card_has_found_is_not_said_once_more_while_the_next_card_asks(page, stored):
+    card = CARDS[0]
+    stored(Experiment())
+    folder = stored(card.question.experiment)
+    opened = page(unfolded=False)
+    opened.session_state["done"] = {0: card.right}
+    opened.session_state["welcome"] = True
+    opened.session_state["shown"] = str(folder)
+    opened.session_state["card"] = 1
+    opened.run()
+    assert not opened.exception and not any(card.question.finds in info.value for info in opened.info)
+    opened.session_state["done"] = {}
+    opened.run()
+    assert any(card.question.finds in info.value for info in opened.info)
 
 
 def test_a_question_is_answered_also_where_what_it_is_compared_with_cannot_be_run(page, stored, monkeypatch):
