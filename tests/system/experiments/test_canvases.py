@@ -231,6 +231,15 @@ def test_escape_closes_the_card_under_a_pointer_that_stays(drawn):
     expect(page.locator(".tip")).to_be_hidden()
 
 
+def test_escape_closes_the_keys_that_the_mouse_has_opened(drawn):
+    page = drawn("timeline", schedule.frame(schedules.study(Plan.of(schedule="gpipe", ranks=2, chunks=2))))
+    page.get_by_role("button", name="Keys", exact=True).click()
+    keys = page.get_by_role("group", name="Keys")
+    expect(keys).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(keys).to_be_hidden()
+
+
 def test_the_key_of_a_presentation_is_turned_off_for_good_by_a_reader_who_does_not_want_it(browser, made, tmp_path):
     path = tmp_path / "report.html"
     path.write_text(report([Shown("it", made(Experiment()), 0)]), "utf-8")
