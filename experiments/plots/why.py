@@ -20,7 +20,7 @@ from tracing import COMPUTE, UPDATE, WAIT, Trace
 
 WORDS = {
     "slow": "for {whom}, whose {what} takes {factor} times as long as usual",
-    "work": "for {whom}, which is at work on {what}",
+    "work": "for {whom}, which is at work on {its}",
     "busy": "for {whom}, which does something that was not recorded",
     "network": "for the network",
     "queue": "for its turn at {whom}",
@@ -107,7 +107,8 @@ def sentence(part: Trace, row: int, names: Sequence[str], time: Callable[[float]
         whom = WORDS["through"].format(by=by, whom=whom)
     filled = {
         "whom": whom,
-        "what": part.labels[at["what"]],
+        "what": (what := part.labels[at["what"]]),
+        "its": what if any(map(str.isdigit, what)) else f"its {what}",  # a gradient, or an op of a schedule, "2F13"
         "factor": units.number(float(at["factor"]), 2),
         "wait": time(float(wait)),
         "seconds": time(float(at["caused"])),

@@ -149,9 +149,9 @@ def test_a_wait_says_why_under_the_pointer_and_by_keys_and_is_walked_back(drawn)
     page.wait_for_function(
         "before => document.getElementById('here').shadowRoot.querySelector('canvas').toDataURL() !== before", arg=plain
     )
-    page.get_by_role("button", name="And why that?").click()
-    expect(why).to_contain_text("worker 2 ×5 is at work on gradient")
-    expect(why).to_contain_text("it is slowed 5 times, as this experiment asks for under Trouble.")
+    page.get_by_role("button", name="Why is that?").click()
+    expect(why).to_contain_text("Because in step 1, worker 2 ×5 is at work on its gradient")
+    expect(why).to_contain_text("This is the root cause: worker 2 ×5 is set to compute 5 times slower (Trouble).")
     stage.press("Escape")
     expect(why).to_contain_text("Workers waited")
     stage.press("w")
@@ -456,7 +456,7 @@ def test_a_timeline_opens_with_the_window_and_the_wait_that_it_is_given_and_tell
     page.locator(".stage").press("c")
     why = page.locator(".why").inner_text()
     seen = page.evaluate("[...lockstepTimelines][0].view()")
-    assert "That is because" in why and seen["why"][2] == 1
+    assert "Because" in why and seen["why"][2] == 1
     view = timeline.View((seen["from"], seen["to"]), timeline.Unfolded(*seen["why"]), critical=seen["critical"])
     again = drawn("timeline", timeline.frame(done, "it", view=view))
     expect(again.locator(".why")).to_have_text(page.locator(".why").text_content())

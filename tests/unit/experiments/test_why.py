@@ -85,3 +85,12 @@ def test_an_idle_slot_of_a_schedule_is_told_as_a_wait_of_a_run_is():
         assert header["kinds"][spans["kind"][place]] == "idle"
         assert f"waits for {text['labels'][what]} " in said and said.endswith(f"rank {by}")
         assert (why.HOW[how] == "network") == ("over the link" in said)
+
+
+def test_what_a_rank_is_at_work_on_is_its_gradient_and_an_op_of_a_pipeline_has_a_name():
+    for algorithm, said in (("sync_sgd", r"is at work on its gradient$"), ("gpipe", r"is at work on [FB]\d$")):
+        done = run(Experiment.of({"algorithm": algorithm, "workers": 3, "steps": 4}))
+        part = why.explained(done.trace, done.causes)
+        rows = np.flatnonzero((part.spans["kind"] == WAIT) & (part.spans["how"] == why.AT_WORK))
+        told = [why.sentence(part, row, lane_names(done)) for row in rows]
+        assert any(re.search(said, one) for one in told), told

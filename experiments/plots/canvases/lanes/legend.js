@@ -17,7 +17,7 @@ class Legend {
     }));
     if (this.spans.columns.marked?.some((one) => one)) {
       const entry = document.createElement("span"), swatch = document.createElement("i");
-      entry.title = "Longer or later, any of these would make the whole later.";
+      entry.title = "Had any of these taken longer, all would have ended later.";
       swatch.className = "marked";
       entry.append(swatch, "critical path");
       this.legend.append(entry);
