@@ -11,7 +11,7 @@ from experiments import units
 from experiments.catalogue import ALGORITHMS, COMPRESSIONS, PRESETS, WORKLOADS, device, link
 from experiments.experiment import Experiment
 from experiments.measure import this_machine
-from experiments.plots.lanes import rank_names
+from experiments.plots.lanes import rank_names, slowness
 from workloads import own_module, table
 
 REAL = {"processes": "real processes", "threads": "real threads", "gpus": "real GPUs"}
@@ -121,16 +121,16 @@ def planned_loss(e: Experiment, error: str) -> str:
 
 
 def faults(e: Experiment) -> Iterator[tuple[str, str]]:
-    """Yield (kind, words) of each rank with a fault, in short: ("slow", "worker 2 ×5"), ("crash", "worker 3 † ...")."""
+    """Yield (kind, words) of each rank with a fault, in short: ("slow", "worker 2 (5× slower)"), ("crash", "...")."""
     names = ranks(e)
     for rank, factor in sorted(e.slow.by_rank.items()):
         if factor != 1:
-            yield "slow", f"{names[rank]} ×{factor:g}"
+            yield "slow", f"{names[rank]} ({slowness(factor)})"
     for rank, spans in sorted(e.pause.by_rank.items()):
         yield "pause", f"{names[rank]} pauses at {' and '.join(units.seconds(start) for start, _ in spans)}"
     for rank, (at, until) in sorted(e.crash.by_rank.items()):
         back = f", back at {units.seconds(until)}" if until < math.inf else ""
-        yield "crash", f"{names[rank]} † lost at {units.seconds(at)}{back}"
+        yield "crash", f"{names[rank]} lost at {units.seconds(at)}{back}"
 
 
 def fault(e: Experiment, kind: str) -> str:

@@ -11,7 +11,7 @@ NAMED = 3  # ranks that a kind of fault names; of more it gives the number
 
 
 def place(e: Experiment, notes: tuple[str, ...] = ()) -> str:
-    """Return where `e` runs, or ran with these notes: "real processes, emulating 1GbE, laptop devices, worker 2 ×3"."""
+    """Return where `e` runs, or ran with these notes: "real processes, emulating 1GbE, worker 2 (3× slower)"."""
     told = ", ".join((*_network(e), *_device(e), *_faults(e)))
     if e.cluster == "simulated":
         return f"simulated: {told}"

@@ -52,6 +52,7 @@ class ChosenRank {
       const [head, body] = t.titled(found), why = [t.why.sentence(found), t.why.carried(found)].filter(Boolean);
       return `${[head, ...why, body].join(" · ")}. `;
     }
-    return `${name} is chosen: full stop and comma go through what it does${this.asks ? ", Enter slows it down, pauses or loses it" : ""}. `;
+    const note = t.notes[this.lane];
+    return `${name}${note ? `, ${note},` : ""} is chosen: full stop and comma go through what it does${this.asks ? ", Enter slows it down, pauses or loses it" : ""}. `;
   }
 }

@@ -515,7 +515,7 @@ def test_real_processes_obey_what_is_chosen_and_are_predicted(tab, tmp_path, mon
         for _ in range(3):
             page.keyboard.press("ArrowRight")
         dialog.get_by_role("button", name="Run with it").click()
-        expect(page.get_by_text("real processes, emulating 1GbE, worker 1 ×3")).to_be_visible()
+        expect(page.get_by_text("real processes, emulating 1GbE, worker 1 (3× slower)")).to_be_visible()
         result(page)
         expect(page.locator(".timeline .stage")).to_have_attribute("aria-label", re.compile(r"of 2 ranks .*\d % wait"))
 
@@ -525,7 +525,7 @@ def test_real_processes_obey_what_is_chosen_and_are_predicted(tab, tmp_path, mon
         expect(both).to_have_attribute("aria-label", re.compile("Measured and predicted, rank by rank"))
         totals = page.locator(".figures table", has_text="predicted")
         expect(totals.locator("tr", has_text="wait")).to_contain_text(re.compile(r"\d m?s"))
-        expect(page.get_by_text(re.compile("Predicted: simulated: 1GbE, .*worker 1 ×3"))).to_be_visible()
+        expect(page.get_by_text(re.compile("Predicted: simulated: 1GbE, .*worker 1 \\(3× slower"))).to_be_visible()
 
 
 def test_a_window_into_the_timeline_survives_another_setting(tab, address):

@@ -29,7 +29,12 @@ def test_a_page_has_its_style_and_its_curtain_behind_its_head_and_no_mark_of_the
     page = HTMLResponse(PAGE, headers={"etag": '"1"', "last-modified": "Mon, 23 Nov 2026 06:56:57 GMT"})
     headers, text = answer(page, accept="text/html,*/*", accept_encoding="gzip", if_none_match='"1"')
     head, _, body = text.partition("</head>")
-    assert "visibility: hidden" in body and 'class="curtain"' in body and 'classList.add("opening")' in body and head == PAGE.partition("</head>")[0]
+    assert (
+        "visibility: hidden" in body
+        and 'class="curtain"' in body
+        and 'classList.add("opening")' in body
+        and head == PAGE.partition("</head>")[0]
+    )
     assert int(headers["content-length"]) == len(text.encode())
     assert not {"etag", "last-modified", "content-encoding"} & {*headers}
 

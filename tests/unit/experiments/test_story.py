@@ -6,7 +6,7 @@ import pytest
 from experiments.experiment import Experiment
 from experiments.plots.canvases import timeline
 from experiments.plots.column_codec import unpack
-from experiments.plots.lanes import troubled_names
+from experiments.plots.lanes import troubles
 from experiments.plots.story import LOST, PAUSED, aftermath, story
 from tests.fabricated import STEPS
 from tracing import COMMUNICATE, COMPUTE, IDLE, WAIT, Trace
@@ -127,6 +127,8 @@ def test_a_run_whose_survivors_go_on_has_nothing_after_its_end(made):
     assert aftermath(run, NAMES) is run.trace
 
 
-def test_the_name_of_a_lane_says_what_was_done_to_its_rank(made):
+def test_below_the_name_of_a_lane_stands_what_was_done_to_its_rank(made):
     run = made(Experiment.of({"workers": 4, "slow": "1:5", "crash": "3:0.04"}))
-    assert troubled_names(run) == ["worker 0", "worker 1 ×5", "worker 2", "worker 3 †"]
+    header = unpack(timeline.frame(run, "a"))[0]
+    assert header["lanes"] == ["worker 0", "worker 1", "worker 2", "worker 3"]
+    assert header["notes"] == troubles(run) == ["", "5× slower", "", "lost"]

@@ -2,6 +2,7 @@
 // Mixed into Timeline (timeline.js), which is `this` here.
 
 const FEW = 3000;       // spans that are drawn one by one
+const NOTED = 24;       // px of a lane that has room for two lines of words
 const FLAG = "#C4441C"; // what happened at a moment
 
 class Lanes {
@@ -80,9 +81,8 @@ class Lanes {
     for (let r = begin; r < end; r++) {
       const y = this.y(r) + this.pitch / 2 - 1;
       if (r % every === 0) {
-        g.font = `${this.pitch < 14 ? 10.5 : 12}px ${FONT}`;
         g.fillStyle = page.text;
-        g.fillText(this.names[r], 4, y, GUTTER - 10);
+        this.drawName(g, this.names[r], this.notes[r], y);
       }
       if (this.colours?.[r]) {
         g.fillStyle = this.colours[r];
@@ -99,6 +99,16 @@ class Lanes {
         g.globalAlpha = 1;
       }
     }
+  }
+
+  // A name in the middle of its lane, and below it what was done to the rank; in a low lane its number and that.
+  drawName(g, name, note, y) {
+    const below = note && this.pitch >= NOTED;
+    g.font = `${this.pitch < 14 ? 10.5 : 12}px ${FONT}`;
+    g.fillText(note && !below ? `${name.split(" ").at(-1)}: ${note}` : name, 4, below ? y - 6 : y, GUTTER - 10);
+    if (!below) return;
+    g.font = `10.5px ${FONT}`;
+    g.fillText(note, 4, y + 7, GUTTER - 10);
   }
 
   // What happened at a moment, to one lane or, with lane -1, to all: a line, and its words beside it.
