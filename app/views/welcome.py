@@ -9,9 +9,11 @@ from app.cards import CARDS, Card
 from app.views import coach, pictures
 from experiments.experiment import Experiment
 from experiments.runs.record import Run
+from tracing import IDLE
 
 PATIENCE = 3.5  # s in which the run that a card compares with may come; in a long queue it goes without
 LANES = 430  # px of the lanes of four machines, of what they say, and of the cards below them
+IDLING = ", hatched while it is **idle**"
 HEARD = ("tour", "axis", "log", "embed", "embed_options", "instructor")  # parameters of an address that chooses nothing
 
 
@@ -42,12 +44,12 @@ def show(folder: str) -> bool:
         digits = run.experiment == Experiment()
         st.markdown(
             (
-                "Here four simulated machines learn to read digits, together. "
+                "Here four simulated machines learn to read digits, together. Each has a lane"
                 if digits
-                else "Here is what each machine does. "
+                else "Each machine has a lane"
             )
-            + "Each has a lane: blue while it **computes**, orange while it **talks**, grey while it **waits**, green "
-            "while it **updates** its model."
+            + ": blue while it **computes**, orange while it **talks**, grey while it **waits**, green "
+            f"while it **updates** its model{IDLING if run.trace.busy()[:, IDLE].any() else ''}."
         )
         st.fragment(pictures.lanes)(folder, play=first() and not st.session_state.get("done"))
         with st.container(key="cards"):

@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from experiments.experiment import PAGE, Experiment
 from experiments.jobs.job import JobState
 from experiments.runs import store
 from knobs import local
+from tests import fabricated
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -167,6 +169,17 @@ def test_the_first_page_shows_the_default_run_without_being_asked(page, stored):
     opened = page()
     assert opened.metric
     assert address(opened) == opened.session_state.asked == Experiment()
+
+
+def test_the_first_screen_explains_the_look_of_an_idle_lane_where_one_is_idle(page, folders):
+    for kinds, told in ((5, True), (4, False)):  # with idle, the last of them, and without
+        experiment = Experiment(seed=kinds)
+        run = fabricated.run(experiment)
+        spans = {name: column[run.trace.spans["kind"] < kinds] for name, column in run.trace.spans.items()}
+        store.save(replace(run, trace=replace(run.trace, spans=spans)), folders)
+        opened = page(f"{experiment.query()}&welcome=true")
+        (words,) = (one.value for one in opened.markdown if "has a lane" in one.value)
+        assert ("idle" in words) is told
 
 
 def test_moving_a_widget_changes_the_experiment_and_the_address(page, stored):

@@ -24,6 +24,7 @@ from experiments.run import run
 from experiments.study import schedules
 from experiments.study.schedules import Plan
 from tests.chromium import NEEDED
+from tracing import KINDS
 
 playwright = pytest.importorskip("playwright.sync_api")
 expect = playwright.expect
@@ -195,6 +196,15 @@ def test_the_legend_has_the_pattern_that_a_bar_has(drawn, made):
     assert "repeating-linear-gradient" in update.evaluate("one => getComputedStyle(one).backgroundImage")
     compute = page.locator(".legend span", has_text="compute").locator("i")
     assert compute.evaluate("one => getComputedStyle(one).backgroundImage") == "none"
+
+
+def test_the_legend_has_what_is_in_the_run_and_nothing_else(drawn):
+    for trouble, kinds in ({}, ["compute", "update", "communicate", "wait"]), ({"crash": "2:0.002"}, [*KINDS]):
+        done = run(Experiment.of({"steps": 20, **trouble}))
+        for most in (None, 60):  # of a long run, single spans of a window alone
+            page = drawn("timeline", timeline.frame(done, "it", most=most))
+            expect(page.locator(".legend span")).to_have_text(kinds)
+            page.close()
 
 
 def test_an_idle_slot_that_ends_with_a_link_names_the_link_and_what_it_takes(drawn):
