@@ -393,6 +393,13 @@ def test_curve_timeline_and_topology_show_one_moment(drawn, made):
     assert last["timeline"]["to"] > 0.999 * end
 
 
+def test_at_the_end_of_a_run_the_machines_do_what_the_words_say(drawn):
+    page = drawn("timeline", timeline.frame(done := run(Experiment.of({"steps": 5})), "it"))
+    page.evaluate("at => lockstepClock.set(at)", done.trace.seconds())
+    expect(page.locator(".status")).to_contain_text("worker 0, worker 3: update (sgd) · worker 1, worker 2: nothing.")
+    assert follows(page)["timeline"]["topology"]["doing"] == ["update", "nothing", "nothing", "update"]
+
+
 def test_the_time_at_the_cursor_is_that_of_the_frame_it_is_drawn_in(drawn, made):
     page = drawn("timeline", timeline.frame(made(Experiment(algorithm="easgd", workers=3)), "it"))
     page.locator(".stage").press("Home")

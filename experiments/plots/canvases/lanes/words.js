@@ -22,7 +22,7 @@ class Words {
 
   // What each lane does at the cursor, in words; lanes that do the same are told together.
   told() {
-    const time = Math.min(this.cursor + this.instant(), this.to - this.instant());
+    const time = this.now();
     const when = this.clock.playing ? [] : [`At ${this.moment()}`]; // played, only the cursor says when: it is drawn more often
     if (!this.near()) return [...when, "Zoom in to see what each rank is doing."].join(". ");
     const { kind, label } = this.spans.columns, few = this.names.length <= NAMED, together = new Map();
