@@ -127,7 +127,8 @@ def faults(e: Experiment) -> Iterator[tuple[str, str]]:
         if factor != 1:
             yield "slow", f"{names[rank]} ({slowness(factor)})"
     for rank, spans in sorted(e.pause.by_rank.items()):
-        yield "pause", f"{names[rank]} pauses at {' and '.join(units.seconds(start) for start, _ in spans)}"
+        told = (f"at {units.seconds(start)} for {units.seconds(end - start)}" for start, end in spans)
+        yield "pause", f"{names[rank]} pauses {' and '.join(told)}"
     for rank, (at, until) in sorted(e.crash.by_rank.items()):
         back = f", back at {units.seconds(until)}" if until < math.inf else ""
         yield "crash", f"{names[rank]} lost at {units.seconds(at)}{back}"

@@ -33,7 +33,7 @@ from experiments.runs.place import place
         ({"slow": "1:0.5"}, "simulated: 10GbE, laptop devices, worker 1 (2× faster)"),
         (
             {"algorithm": "asgd", "pause": "1:0.1-0.2", "crash": "2:0.1,3:0.1-0.2"},
-            "simulated: 10GbE, laptop devices, worker 1 pauses at 100 ms, worker 2 lost at 100 ms, "
+            "simulated: 10GbE, laptop devices, worker 1 pauses at 100 ms for 100 ms, worker 2 lost at 100 ms, "
             "worker 3 lost at 100 ms, back at 200 ms",
         ),
         ({"slow": "0:3,1:3,2:3,3:3"}, "simulated: 10GbE, laptop devices, 4 ranks slower"),

@@ -3,6 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from experiments import naming
 from experiments.experiment import Experiment
 from experiments.plots.canvases import timeline
 from experiments.plots.column_codec import unpack
@@ -81,6 +82,17 @@ def test_a_rank_that_comes_back_has_a_flag_for_that_too(told):
 
 def test_a_run_in_which_a_rank_pauses_opens_there(told):
     assert holds(told(trace((2, 0.015, 0.018, PAUSED))).opening, 0.015)
+
+
+def test_a_pause_and_a_loss_are_told_as_in_the_headline_with_how_long_the_pause_is(made):
+    paused, lost = trace((2, 0.015, 0.018, PAUSED)), trace((1, 0.0298, 0.04, LOST))
+    for done, values in ((paused, {"pause": "2:0.0146-0.018"}), (lost, {"crash": "1:0.03"})):
+        experiment = Experiment.of({"workers": 3, **values})
+        ((_, words),) = naming.faults(experiment)
+        assert words in [chip.text for chip in story(replace(made(experiment), trace=done), NAMES).chips]
+    assert words == "worker 1 lost at 30 ms"
+    plain = replace(made(Experiment(workers=3)), trace=paused)
+    assert "worker 2 pauses at 15 ms for 3 ms" in [chip.text for chip in story(plain, NAMES).chips]
 
 
 def test_a_run_that_diverges_opens_at_its_first_loss_that_is_not_finite(told, made):
