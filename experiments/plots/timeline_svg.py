@@ -83,7 +83,9 @@ def _body(frame: dict[str, Any], spans: tuple, messages: tuple) -> Iterator[str]
             left = at if at + wide < WIDE else at - wide
             yield f'<rect x="{left:.1f}" y="{top + 1}" width="{wide:.1f}" height="14" fill="{FLAG}"/>'
             yield words(left + wide / 2, top + 12, flag["text"], "#FFFFFF", "middle", 11, 600)
-    shown = f"Shown: {units.seconds(begin)} to {units.seconds(end)} of {units.seconds(frame['seconds'])}."
+    shown = (
+        f"Shown: {units.seconds(begin)} to {units.seconds(min(end, frame['end']))} of {units.seconds(frame['end'])}."
+    )
     yield words(12, low + AXIS + 20, frame["told"])
     yield words(12, low + AXIS + 38, shown, SOFT)
 

@@ -88,6 +88,7 @@ class Timeline {
     this.total = Math.max(frame.seconds, 1e-9);
     this.end = frame.end ?? this.total;
     this.index();
+    this.goesOn = spans.columns.start.some((_, n) => this.endless(n));
     if (!again) { [this.from, this.to] = this.opening(); this.scroll = 0; this.leave(); }
     this.offerPlaces(chips);
     this.pitch = Math.max(7, Math.min(30, Math.floor(300 / this.names.length)));

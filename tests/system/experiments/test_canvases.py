@@ -342,6 +342,20 @@ def test_a_picture_saved_as_svg_is_xml_with_a_bar_for_every_span_in_view(drawn):
     assert "http" not in ElementTree.tostring(svg).decode().replace("http://www.w3.org/2000/svg", "")
 
 
+def test_the_axis_of_a_run_that_lost_a_rank_ends_where_the_run_does_and_not_where_the_others_wait_for_ever(drawn):
+    done = run(Experiment.of({"crash": "2:0.02"}))
+    page = drawn("timeline", timeline.frame(done, "it"))
+    page.get_by_role("button", name="end", exact=True).click()
+    root = ElementTree.parse(saved_as(page, "SVG").path()).getroot()
+    times = [
+        one.text for one in root.iter("{http://www.w3.org/2000/svg}text") if re.search(r"[\d.]+ ms$", one.text or "")
+    ]
+    axis = [float(re.search(r"[\d.]+", text)[0]) for text in times if "at" not in text]
+    assert axis[-1] == max(axis) == pytest.approx(1e3 * done.trace.seconds(), abs=0.06) and times[-1].startswith(
+        "end, "
+    )
+
+
 def test_what_plays_is_saved_as_a_film_and_everything_as_pixels(drawn, made):
     page = drawn("timeline", timeline.frame(made(Experiment(algorithm="easgd", workers=3)), "it"))
     assert saved_as(page, "PNG").path().read_bytes().startswith(b"\x89PNG")

@@ -50,14 +50,20 @@ class Lanes {
     return found;
   }
 
+  // Of a run after whose end ranks wait for ever, up to that end: no time of the run is later.
   drawAxis(g, plot, height, page) {
     const { step, at } = this.marks(plot);
-    const label = this.timed ? timeLabels(step, this.to) : inUnits;
+    const written = this.timed ? timeLabels(step, this.to) : inUnits;
     g.font = `11px ${FONT}`;
     g.textBaseline = "top";
     g.textAlign = "center";
     this.ticked = []; // [from, to] of their words, in px
-    for (const time of at) {
+    let said = at.map((time) => [time, written(time)]);
+    if (this.goesOn && this.from < this.end && this.end < this.to) {
+      const last = `end, ${written(this.end)}`, clear = this.x(this.end) - g.measureText(last).width - 12;
+      said = [...said.filter(([time]) => this.x(time) < clear), [this.end, last]];
+    }
+    for (const [time, text] of said) {
       const x = Math.round(this.x(time)) + 0.5;
       g.strokeStyle = page.border;
       g.lineWidth = 1;
@@ -66,7 +72,6 @@ class Lanes {
       g.lineTo(x, height - AXIS + 3);
       g.stroke();
       g.fillStyle = page.muted;
-      const text = label(time);
       const half = g.measureText(text).width / 2;
       const middle = Math.min(Math.max(x, GUTTER + half - 6), GUTTER + plot - half + 3);
       g.fillText(text, middle, height - AXIS + 6);
