@@ -234,7 +234,7 @@ def test_a_newcomer_predicts_sees_what_comes_of_it_and_goes_back(newcomer, addre
     expect(greeting).to_be_visible()
     expect(tour).to_contain_text("This is a worker")
     tour.get_by_role("button", name="Next").click()
-    expect(tour).to_contain_text("Orange is talking")
+    expect(tour).to_contain_text("Each colour is a kind of work")
     page.keyboard.press("Escape")
     expect(tour).to_have_count(0)
 
