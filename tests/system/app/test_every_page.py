@@ -221,6 +221,10 @@ def test_what_opens_over_a_page_violates_nothing_and_closes_by_keyboard(page, ad
     body = page.get_by_test_id("stPopoverBody")
     expect(body.locator("code")).to_have_count(2)
     expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
+    expect(body.get_by_role("button", name="Copy to clipboard")).to_have_count(2)
+    for copy in body.get_by_role("button", name="Copy to clipboard").all():
+        expect(copy).to_be_in_viewport(ratio=1)
+    assert body.evaluate("e => e.scrollHeight - e.clientHeight") < 2
     expect.soft(body).to_be_in_viewport(ratio=1)
     assert wcag.in_both_schemes(page) == []
     page.keyboard.press("Escape")
