@@ -246,6 +246,13 @@ def test_a_press_is_answered_in_the_next_frame_and_the_sign_goes_when_the_page_h
     expect(page.locator("html.asked")).to_have_count(0)
 
 
+def test_a_question_mark_beside_a_heading_says_what_it_is_the_help_for(page, address):
+    page.goto(f"{address}/?workers=2")
+    whole(page)
+    expect(page.get_by_role("button", name="Help for See it learn")).to_have_count(1)
+    expect(page.get_by_role("button", name="Help", exact=True)).to_have_count(0)
+
+
 def test_the_tab_key_first_offers_a_way_past_the_controls_to_the_content(page, address):
     page.goto(f"{address}/?workers=2")
     whole(page)
