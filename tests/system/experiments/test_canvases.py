@@ -612,3 +612,14 @@ def test_how_a_run_learned_is_scrubbed_by_the_clock_of_the_page(drawn):
     expect(said).to_contain_text(f"accuracy {100 * done.summary['accuracy']:.1f} %")
     page.get_by_role("button", name="Step back").click()
     expect(slider).not_to_have_attribute("aria-valuetext", re.compile("^0 s"))
+
+
+def test_workers_that_stand_on_the_model_are_said_to_and_words_stand_beside_a_picture_that_has_room(drawn):
+    e = Experiment.of({"steps": 6})
+    done = run(e)
+    page = drawn("landscape", landscape.frame(done, replay.learn(e, done.summary["digest"]), "it"))
+    page.set_viewport_size({"width": 1600, "height": 900})
+    expect(page.locator(".status")).to_contain_text("on this plane all workers stand where the model does.")
+    expect(page.locator(".about")).to_contain_text("Dots in one place are fanned out around it")
+    stage, words = (page.locator(one).bounding_box() for one in (".stage", ".about"))
+    assert words["x"] > stage["x"] + stage["width"] and words["y"] < stage["y"] + stage["height"]
