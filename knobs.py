@@ -184,7 +184,7 @@ def make(kind: type[Knobs], values: dict[str, Any], owner: str) -> Any:
 
 
 def allowed(kind: type[BaseModel], name: str) -> str:
-    """Return what knob `name` accepts, in words: "1 to 1000 steps", "ring, tree or fast"."""
+    """Return what knob `name` accepts, in words: "1 to 1000 steps", "0 to below 1", "ring, tree or fast"."""
     schema = kind.model_json_schema()["properties"][name]
     options = schema.get("enum") or [o["const"] for o in schema.get("anyOf", []) if "const" in o]
     if options:
@@ -194,10 +194,11 @@ def allowed(kind: type[BaseModel], name: str) -> str:
         high = part.get("maximum", part.get("exclusiveMaximum"))
         if low is not None or high is not None:
             unit = f" {schema['unit']}" if schema.get("unit") else ""
-            above = "above " if "exclusiveMinimum" in part else "" if high is not None else "at least "
+            below = "below " if "exclusiveMaximum" in part else ""
             if low is None:
-                return f"at most {high:g}{unit}"
-            return f"{above}{low:g}" + (f" to {high:g}" if high is not None else "") + unit
+                return f"{below or 'at most '}{high:g}{unit}"
+            above = "above " if "exclusiveMinimum" in part else "" if high is not None else "at least "
+            return f"{above}{low:g}" + (f" to {below}{high:g}" if high is not None else "") + unit
     types = [part.get("type") for part in (schema, *schema.get("anyOf", [])) if part.get("type")]
     return {"boolean": "true or false", "integer": "a whole number", "number": "a number"}.get(types[0], "text")
 

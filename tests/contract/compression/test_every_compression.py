@@ -401,7 +401,7 @@ def test_a_density_that_is_no_share_is_refused(name, density):
         ("qsgd", "bucket", 0, "1 to 1e+08"),
         ("qsgd", "norm", "3", "2 or max"),
         ("terngrad", "clip", -1, "0 to 1000"),
-        ("sign", "beta", 1, "0 to 1"),
+        ("sign", "beta", 1, "0 to below 1"),
         ("power_sgd", "directions", 0, "1 to 1000"),
         ("power_sgd", "least_compression", 0.5, "1 to 1e+06"),
         ("int8", "block", 0, "1 to 1e+06"),
