@@ -171,16 +171,17 @@ Rising = _list_of(float, rising)
 """The type of a knob that is a tuple of increasing numbers above 0, (30.0, 60.0); as text "30,60", or "" for ()."""
 
 
-def make(kind: type[Knobs], values: dict[str, Any], owner: str) -> Any:
+def make(kind: type[Knobs], values: dict[str, Any], owner: str = "", begins: Mapping[str, Any] | None = None) -> Any:
     """Return a `kind` of these `values`, or raise ValueError with one sentence that a reader can act on.
 
-    `owner` names whose settings these are ("easgd", "the network"). Strings are accepted for numbers, since they
-    come from URLs and command lines.
+    `owner` names whose settings these are ("easgd", "the schedule"), `begins` has defaults that hold in place of the
+    declared ones. Strings are accepted for numbers, since they come from URLs and command lines.
     """
     try:
         return kind(**values)
     except ValidationError as error:
-        raise ValueError("; ".join(_sentence(kind, problem, owner) for problem in error.errors()[:3])) from None
+        problems = error.errors()[:3]
+        raise ValueError("; ".join(_sentence(kind, one, owner, begins or {}) for one in problems)) from None
 
 
 def allowed(kind: type[BaseModel], name: str) -> str:
@@ -203,16 +204,16 @@ def allowed(kind: type[BaseModel], name: str) -> str:
     return {"boolean": "true or false", "integer": "a whole number", "number": "a number"}.get(types[0], "text")
 
 
-def _sentence(kind: type[Knobs], problem: dict, owner: str) -> str:
+def _sentence(kind: type[Knobs], problem: dict, owner: str, begins: Mapping[str, Any]) -> str:
     name = ".".join(str(part) for part in problem["loc"])[:60]
     known = list(kind.model_fields)
     if problem["type"] == "extra_forbidden":
         close = difflib.get_close_matches(name, known, n=1)
         hint = f"; did you mean {close[0]}?" if close else f"; it has {', '.join(known) or 'none'}."
-        return f"{owner} has no setting {name!r}{hint}"
-    field = str(problem["loc"][0]) if problem["loc"] else ""
+        return f"{f'{owner} has' if owner else 'there is'} no setting {name!r}{hint}"
+    field, whose = str(problem["loc"][0]) if problem["loc"] else "", f"{owner}: " if owner else ""
     if problem["type"] == "value_error" or field not in known:
-        return f"{owner}: {problem['msg'].removeprefix('Value error, ')}"
-    default = kind.model_fields[field].get_default(call_default_factory=True)
+        return f"{whose}{problem['msg'].removeprefix('Value error, ')}"
+    default = begins.get(field, kind.model_fields[field].get_default(call_default_factory=True))
     note = "" if default is None else f" (default {default})"
-    return f"{owner}: {field} is {str(problem['input'])[:60]!r}; allowed is {allowed(kind, field)}{note}."
+    return f"{whose}{field} is {str(problem['input'])[:60]!r}; allowed is {allowed(kind, field)}{note}."

@@ -126,10 +126,11 @@ class Experiment(Knobs):
                 raise ValueError(f"there is no {kind} preset {name[:60]!r}; {_among(name, list(table))}")
             if kind != "jitter":
                 {"network": parse_network, "device": parse_device}[kind](name)
-        given = {**starting_point(self.algorithm, self.workload), **self.data}
-        data = make(workloads.find(self.workload).Settings, given, self.workload)
-        given = {**default_rate(self.algorithm, self.workload, given.get("model"), self.workers), **self.settings}
-        s = make(algorithms.find(self.algorithm).Settings, given, self.algorithm)
+        begun = starting_point(self.algorithm, self.workload)
+        given = {**begun, **self.data}
+        data = make(workloads.find(self.workload).Settings, given, self.workload, begun)
+        rate = default_rate(self.algorithm, self.workload, given.get("model"), self.workers)
+        s = make(algorithms.find(self.algorithm).Settings, {**rate, **self.settings}, self.algorithm, rate)
         coding = make(coding_settings(self.compression), self.coding, self.compression)
         how = self.method.compresses
         if self.compression != "none" and not how:
@@ -140,7 +141,6 @@ class Experiment(Knobs):
                 f"{self.compression} wants all ranks to send at once, and {self.algorithm} has them push one by one; "
                 "use another compression, such as top_k."
             )
-        begun = starting_point(self.algorithm, self.workload)
         object.__setattr__(self, "coding", _effective(coding))
         object.__setattr__(self, "settings", _effective(s))
         object.__setattr__(self, "data", _effective(data, begun))
@@ -252,7 +252,8 @@ class Experiment(Knobs):
             raise ValueError(
                 f"{fields['algorithm']} on {workload} has no setting {unknown[0][:60]!r}; {_among(unknown[0], choices)}"
             )
-        return make(cls, {**fields, "settings": settings, "coding": coding, "data": data}, "the experiment")
+        begins = {**own_defaults(fields["algorithm"]), **real_defaults(fields.get("cluster"))}
+        return make(cls, {**fields, "settings": settings, "coding": coding, "data": data}, begins=begins)
 
     def refuse_idle(self, given: Mapping[str, Any]) -> None:
         """Raise ValueError if one of the values `given` for it has no effect, such as a momentum under plain SGD."""
@@ -335,7 +336,7 @@ class Experiment(Knobs):
             raise ValueError(f"this is not the JSON of an experiment: {str(error)[:100]}.") from None
         if not isinstance(values, dict):
             raise ValueError("this JSON is not an experiment: it should be an object with a field 'algorithm'.")
-        return make(cls, values, "the experiment")
+        return make(cls, values)
 
     def key(self) -> str:
         """Return 16 hexadecimal digits that name this experiment: equal experiments have equal keys."""
