@@ -305,7 +305,7 @@ def test_what_a_method_measures_is_in_its_summary(main):
     _, out, _ = main("run", "noise_scale", "--steps", 5, "--evaluations", 1)
     (folder,) = store.recent("runs")
     last = store.load(folder).measured("signal")["value"][-1]
-    assert f"  signal         {last:.4g}\n" in out
+    assert f"  signal         {last:<14.4g} estimate of the squared norm of the true gradient" in out
 
 
 def test_compare_shows_what_differs_and_the_work_that_was_done(main):
