@@ -106,7 +106,7 @@ def numbers(text: str, name: str, form: str, counts: tuple[int, ...] = (3,)) -> 
     except ValueError:
         read = ()
     if len(read) not in counts or not all(0 <= number < math.inf for number in read):
-        raise ValueError(f"{name}: {text[:60]!r} does not read; write {form}.")
+        raise ValueError(f"{name}: {text[:60]!r} cannot be read; write {form}.")
     return read
 
 

@@ -159,7 +159,7 @@ def _entries(text: str, ranks: int, value: str, name: str, form: str):
     for entry in filter(None, (part.strip() for part in text.split(","))):
         match = re.fullmatch(r"(\d{1,6}):" + value, entry)
         if not match:
-            raise ValueError(f"{name}: {entry[:40]!r} does not read; write {form}.")
+            raise ValueError(f"{name}: {entry[:40]!r} cannot be read; write {form}.")
         if int(match[1]) >= ranks:
             raise ValueError(f"{name}: there is no rank {match[1]}; ranks are 0 to {ranks - 1}.")
         yield int(match[1]), tuple(math.inf if v is None else float(v) for v in match.groups()[1:])
