@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from experiments import naming, units
@@ -12,18 +13,18 @@ NAMED = 3  # ranks that a kind of fault names; of more it gives the number
 
 def place(e: Experiment, notes: tuple[str, ...] = ()) -> str:
     """Return where `e` runs, or ran with these notes: "real processes, emulating 1GbE, laptop devices, worker 2 ×3"."""
-    told = ", ".join((*_network(e), *_device(e), *_faults(e)))
+    like, faults = [*_network(e), *_device(e), *_jitter(e)], [*_faults(e)]
     if e.cluster == "simulated":
-        return f"simulated: {told}"
-    real = naming.obtained(e, notes)
-    return f"{real}, emulating {told}" if told else real
+        return f"simulated: {', '.join((*like, *faults))}"
+    emulated = [f"emulating {', '.join(like)}"] if like else []
+    return ", ".join((naming.obtained(e, notes), *emulated, *faults))
 
 
 def _network(e: Experiment) -> Iterator[str]:
     other = [] if e.latency is None else [f"a latency of {units.seconds(e.latency)}"]
     other += [] if e.bandwidth is None else [units.rate(e.bandwidth)]
     other += [] if e.per_node == 1 else [f"{e.per_node} ranks per node"]
-    preset = [] if e.network == OWN else [naming.network(e.network)]
+    preset = [] if e.network == OWN else ["an ideal network" if e.network == "ideal" else naming.network(e.network)]
     listed = " and ".join(filter(None, (", ".join(other[:-1]), *other[-1:])))
     if preset or other:
         yield " with ".join(filter(None, (*preset, listed)))
@@ -34,11 +35,26 @@ def _device(e: Experiment) -> Iterator[str]:
         yield naming.devices(e.device)
 
 
-def _faults(e: Experiment) -> Iterator[str]:
+def _jitter(e: Experiment) -> Iterator[str]:
     if e.jitter != "none":
         yield f"{e.jitter} jitter"
-    told: dict[str, list[str]] = {}
-    for kind, words in naming.faults(e):
-        told.setdefault(kind, []).append(words)
+
+
+def _faults(e: Experiment) -> Iterator[str]:
+    """Yield the faults, those of each kind by rank, or how many ranks have one."""
+    names = naming.ranks(e)
+    told = {
+        "slow": [f"{names[rank]} ×{factor:g}" for rank, factor in sorted(e.slow.by_rank.items()) if factor != 1],
+        "pause": [f"{names[rank]} paused {_spans(spans)}" for rank, spans in sorted(e.pause.by_rank.items())],
+        "crash": [f"{names[rank]} {_lost(*times)}" for rank, times in sorted(e.crash.by_rank.items())],
+    }
     for kind, some in told.items():
         yield from some if len(some) <= NAMED else [f"{len(some)} ranks {naming.NONE[kind]}"]
+
+
+def _spans(spans: tuple[tuple[float, float], ...]) -> str:
+    return " and ".join(f"from {units.seconds(start)} to {units.seconds(end)}" for start, end in spans)
+
+
+def _lost(at: float, back: float) -> str:
+    return f"lost at {units.seconds(at)}" + (f" and back at {units.seconds(back)}" if back < math.inf else "")

@@ -33,8 +33,14 @@ from experiments.runs.place import place
         ({"slow": "1:0.5"}, "simulated: 10GbE, laptop devices, worker 1 ×0.5"),
         (
             {"algorithm": "asgd", "pause": "1:0.1-0.2", "crash": "2:0.1,3:0.1-0.2"},
-            "simulated: 10GbE, laptop devices, worker 1 pauses at 100 ms, worker 2 † lost at 100 ms, "
-            "worker 3 † lost at 100 ms, back at 200 ms",
+            "simulated: 10GbE, laptop devices, worker 1 paused from 100 ms to 200 ms, worker 2 lost at 100 ms, "
+            "worker 3 lost at 100 ms and back at 200 ms",
+        ),
+        ({"cluster": "processes", "crash": "2:0.05"}, "real processes, worker 2 lost at 50 ms"),
+        (
+            {"cluster": "processes", "network": "ideal", "pause": "1:0.1-0.2,1:0.3-0.4"},
+            "real processes, emulating an ideal network, worker 1 paused from 100 ms to 200 ms and from 300 ms to "
+            "400 ms",
         ),
         ({"slow": "0:3,1:3,2:3,3:3"}, "simulated: 10GbE, laptop devices, 4 ranks slower"),
     ],
