@@ -216,11 +216,15 @@ def _unobeyed(experiment: Experiment, event_logs: list[EventLog]) -> list[str]:
     end = max((log.mark for log in event_logs), default=0.0)
     if experiment.cluster == "simulated" or not end:
         return []
+    lines = []
     if experiment.device != OWN:  # a rank that had to wait for a core has caught up unless it was late
         late = max(log.late for log in event_logs)
-        return [_LATE.format(late, end)] if late > HONEST * end else []
-    waited = sum(log.starved for log in event_logs) / (len(event_logs) * end)
-    return [_CROWDED.format(waited)] if waited > HONEST else []
+        lines += [_LATE.format(late, end)] if late > HONEST * end else []
+    else:
+        waited = sum(log.starved for log in event_logs) / (len(event_logs) * end)
+        lines += [_CROWDED.format(100 * waited)] if waited > HONEST else []
+    overdue = max(log.overdue for log in event_logs)
+    return [*lines, _OVERDUE.format(overdue, end)] if overdue > HONEST * end else lines
 
 
 _TOO_LATE = (
@@ -237,7 +241,11 @@ _LATE = (
     "it; use a slower device, fewer ranks, or the simulated cluster."
 )
 _CROWDED = (
-    "For {:.0%} of the run's time a rank wanted a core and had none: more ranks computed at once than this machine has "
-    "cores for, beside what else it does, so they are slower than as many machines would be; use fewer ranks, or let "
-    "them emulate a slower device."
+    "For {:.0f} % of the run's time a rank wanted a core and had none: more ranks computed at once than this machine "
+    "has cores for, beside what else it does, so they are slower than as many machines would be; use fewer ranks, or "
+    "let them emulate a slower device."
+)
+_OVERDUE = (
+    "The messages of a rank arrived {:.3g} s later, in sum, than over the network that it emulates, in a run of {:.3g} "
+    "s: this machine is too slow or too busy for it; use a slower network, fewer ranks, or the simulated cluster."
 )
