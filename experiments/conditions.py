@@ -1,7 +1,7 @@
 """Conditions of a run: the network, the device and the faults that its cluster simulates or emulates.
 
-A cluster obeys what is asked of it or refuses in a sentence before the first rank starts; it ignores nothing. Where
-real ranks obeyed only in part, a note of the run says by how much.
+A cluster obeys what is asked of it or refuses in a sentence before the first rank starts. Where real ranks obeyed only
+in part, or ignored a hint, a note of the run says so.
 """
 
 from __future__ import annotations
@@ -177,11 +177,13 @@ def _check_length(experiment: Experiment, workload: Any, links: Network) -> None
 
 
 def notes(experiment: Experiment, event_logs: list[EventLog]) -> list[str]:
-    """Return sentences on faults that came too late, a network that carried nothing, and what ranks could not obey."""
+    """Return sentences on faults that came too late, a network that carried nothing, and what ranks did not obey."""
     return [
         *_too_late(experiment, event_logs),
+        *_back_too_late(experiment, event_logs),
         *_carried_nothing(experiment, event_logs),
         *_unobeyed(experiment, event_logs),
+        *_unordered(experiment),
     ]
 
 
@@ -199,6 +201,23 @@ def _too_late(experiment: Experiment, event_logs: list[EventLog]) -> list[str]:
             _TOO_LATE.format(rank=log.rank, what="pause", at=start, end=end) for start, _ in pauses if start >= end
         ]
     return lines
+
+
+def _back_too_late(experiment: Experiment, event_logs: list[EventLog]) -> list[str]:
+    """Return a sentence for each rank that came back and took no step any more."""
+    lines = []
+    for rank, back in faults(experiment).back.items():
+        log = event_logs[rank]
+        returns = [end for kind, _, end, _, label in log.spans if kind == IDLE and label == "lost"]
+        if returns and not any(seconds > returns[-1] for _, _, seconds, _ in log.losses):
+            lines.append(_BACK_TOO_LATE.format(rank=rank, back=back, came=returns[-1]))
+    return lines
+
+
+def _unordered(experiment: Experiment) -> list[str]:
+    """Return a sentence if real ranks were asked to send by priority, a hint that they do not follow."""
+    asked = experiment.algorithm == "priority" and experiment.settings["order"] == "priority"
+    return [_UNORDERED] if asked and experiment.cluster != "simulated" else []
 
 
 def _carried_nothing(experiment: Experiment, event_logs: list[EventLog]) -> list[str]:
@@ -231,6 +250,10 @@ _TOO_LATE = (
     "Rank {rank} was to {what} at {at:.4g} s, and was done at {end:.4g} s; let the run last longer, or name an earlier "
     "time."
 )
+_BACK_TOO_LATE = (
+    "Rank {rank} was to come back at {back:.4g} s, came back at {came:.4g} s, and took no step any more: the run was "
+    "over; let it last longer, or name an earlier time."
+)
 _BARRIERS = (
     "The {} messages of this run have no bytes: by them ranks wait for each other, and they send nothing else. So they "
     "paid the network's latency, and its bandwidth changed nothing."
@@ -248,4 +271,8 @@ _CROWDED = (
 _OVERDUE = (
     "The messages of a rank arrived {:.3g} s later, in sum, than over the network that it emulates, in a run of {:.3g} "
     "s: this machine is too slow or too busy for it; use a slower network, fewer ranks, or the simulated cluster."
+)
+_UNORDERED = (
+    "Real ranks send in the order in which they are asked to, so order priority changed nothing here; the simulated "
+    "cluster follows it."
 )

@@ -5,6 +5,7 @@ import pytest
 from cluster.event_log import EventLog
 from experiments import conditions
 from experiments.experiment import Experiment
+from experiments.run import run
 
 
 def said(experiment, **counts):
@@ -38,3 +39,17 @@ def test_a_rank_that_falls_behind_its_device_is_told_of_beside_its_messages():
 def test_a_share_of_the_time_is_written_as_everywhere():
     (note,) = said(EMULATED.change(device="own"), starved=1.02)
     assert note.startswith("For 51 % of the run's time a rank wanted a core")
+
+
+def test_real_ranks_that_ignore_the_order_of_sending_say_so():
+    asked = Experiment.of({"algorithm": "priority", "cluster": "processes"})
+    (note,) = said(asked)
+    assert note.startswith("Real ranks send in the order in which they are asked to, so order priority changed nothing")
+    assert said(asked.change(order="fifo")) == said(asked.change(cluster="simulated")) == []
+
+
+def test_a_rank_that_comes_back_after_the_end_of_the_run_is_said_to_have_come_too_late():
+    asked = Experiment.of({"algorithm": "easgd", "workers": 2, "seconds": 0.01, "crash": "1:0.002-0.02"})
+    (note,) = [note for note in run(asked).notes if "come back" in note]
+    assert note.startswith("Rank 1 was to come back at 0.02 s, came back at 0.02 s, and took no step any more")
+    assert not [note for note in run(asked.change(crash="1:0.002-0.004")).notes if "come back" in note]
