@@ -76,7 +76,11 @@ class Experiment(Knobs):
         "fast", "ring", "recursive_doubling", "halving_doubling", "tree", "double_tree", "hierarchical"
     ] = knob("fast", "how an all-reduce is done, message by message; fast: as the cluster does it best")
     jitter: str = knob("none", "how compute times vary from step to step, by preset")
-    slow: SlowRanks = knob("", "ranks slower than the others, as rank:factor, for example 2:3,5:1.5")
+    slow: SlowRanks = knob(
+        "",
+        "ranks slower than the others, as rank:factor, for example 2:3,5:1.5; below 1 is faster, for real ranks "
+        "only beside an emulated device",
+    )
     pause: PausedRanks = knob("", "ranks that stop for a while, as rank:from-to in seconds, for example 1:0.5-0.8")
     crash: LostRanks = knob(
         "", "ranks that are lost, as rank:second, or rank:from-to if they come back: 3:0.4 or 3:0.4-0.6"
