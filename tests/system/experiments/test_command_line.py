@@ -450,6 +450,10 @@ def test_export_writes_the_file(main, tmp_path):
     ("words", "sentence"),
     [
         (["run", "easgdd"], "did you mean easgd?"),
+        (["run", "DGC"], "dgc is a compression, which goes with an algorithm: sync_sgd --compression dgc."),
+        (["run", "--pull", "0.3"], "--pull is a setting of easgd; sync_sgd has none."),
+        (["run", "--noise-scale", "0.3"], "No such option '--noise-scale'"),
+        (["run", "--density", "0.1"], "--density is a setting of top_k, random_k, dgc (--compression); sync_sgd"),
         (["run", "easgd", "--perod", "3"], "--period"),
         (["run", "easgd", "--workers", "0"], "allowed is 1 to 4096"),
         (["run", "easgd", "--workers", "many"], "workers is 'many'"),

@@ -119,6 +119,11 @@ def test_files_of_the_machine_are_named_on_its_command_line_and_never_by_a_link(
 def test_a_misspelt_name_is_answered_with_the_right_one():
     for values_given, hint in (
         ({"algorithm": "easgdd"}, "did you mean easgd?"),
+        ({"algorithm": "EASGD"}, "did you mean easgd?"),
+        ({"algorithm": "fsdp"}, "did you mean zero3?"),
+        ({"algorithm": "Priority scheduling"}, "did you mean priority?"),
+        ({"algorithm": "decoupled backpropagation"}, "did you mean ddg?"),
+        ({"algorithm": "dgc"}, "dgc is a compression, which goes with an algorithm: sync_sgd --compression dgc."),
         ({"workload": "digit"}, "did you mean digits?"),
         ({"network": "10GBE"}, "10GbE"),
         ({"algorithm": "easgd", "perod": 3}, "did you mean period?"),
