@@ -313,8 +313,20 @@ def test_compare_shows_what_differs_and_the_work_that_was_done(main):
         main("run", "easgd", *SMALL, "--workers", workers)
     code, out, _ = main("compare", *[path.name for path in store.recent("runs")])
     assert code == 0 and "workers" in out.splitlines()[0] and len(out.splitlines()) == 5
-    assert {"samples", "updates", "bytes", "flops", "workers"} <= {*out.split()}
-    assert all(f"{head}  " in out for head in ("held-out loss", "virtual time", "training loss")), "they name a figure"
+    assert {"samples", "updates", "computed", "traffic", "time", "workers"} <= {*out.split()}, "as in a summary"
+    assert all(f"{head}  " in out for head in ("held-out loss", "training loss")), "they name a figure"
+
+
+def test_a_comparison_tells_what_is_none_from_what_a_run_does_not_have(main, monkeypatch):
+    main("run", "easgd", *SMALL, "--slow", "1:2")
+    main("run", "asgd", *SMALL)
+    monkeypatch.setenv("COLUMNS", "80")  # so that a run is a column
+    out = main("compare", *(path.name for path in store.recent("runs")))[1]
+    rows = {words[0]: words[1:] for line in out.splitlines() if len(words := line.split()) == 3}
+    told = {name: dict(zip(rows["algorithm"], rows[name], strict=True)) for name in ("slow", "pull", "period")}
+    assert told["slow"] == {"easgd": "1:2", "asgd": "none"}
+    assert told["pull"] == {"easgd": "auto", "asgd": "–"}, "0.9 / workers, and no such setting"
+    assert told["period"]["asgd"] == "–"
 
 
 def test_a_sweep_over_seeds_shows_mean_and_standard_deviation_of_each_combination(main, monkeypatch):
