@@ -35,6 +35,15 @@ FIGURES = (
     ("delay", "updates between a gradient's forward and its own"),
 )
 """Figures of a study's summary that are shown, with spaces for underscores, and what they mean."""
+KINDS = {
+    "F": "forward",
+    "B": "backward",
+    "I": "gradient of the inputs",
+    "W": "gradient of the weights",
+    "R": "forward once more",
+    "U": "update",
+}
+"""What the kinds of ops do."""
 COLUMNS = ("busy", "idle", "span", "in_flight", "held", "copies", "versions", "delay")
 DRAWN = 80  # columns of a picture where there is no edge
 PATH = 60  # ops of a critical path that are shown
@@ -181,7 +190,14 @@ def critical_path(done: Study) -> str:
     shown = names if more <= 0 else [*names[: PATH // 2], f"... {more} more ...", *names[-PATH // 2 :]]
     links = done.summary["path_links"]
     text = f"critical path, {len(names)} ops, {links} time{'s' * (links != 1)} from rank to rank: {' '.join(shown)}"
-    return console.folded(text, "  ")
+    return "\n".join(console.folded(line, "  ") for line in (text, *_notation(names)))
+
+
+def _notation(names: Sequence[str]) -> Iterator[str]:
+    """Yield how these ops are written, in a line, if there are any."""
+    kinds = [f"{kind} {meaning}" for kind, meaning in KINDS.items() if any(kind in name for name in names)]
+    if kinds:
+        yield f"an op is stage, kind, micro-batch, as in {names[0]}: {', '.join(kinds)}"
 
 
 def reasons_of(done: Study) -> Iterator[str]:
