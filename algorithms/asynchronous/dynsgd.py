@@ -35,7 +35,7 @@ def worker(comm, task, s=Settings()):
 
 def replica(comm, task, s):
     x = task.start()  # (d,)
-    a = kernels.zeros_like(x)
+    a = kernels.keep(kernels.zeros_like(x))
     taken = 0  # steps since the last commit
     for _ in task.steps():
         _, g = task.gradient(x)

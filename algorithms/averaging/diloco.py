@@ -35,7 +35,8 @@ class Settings(Knobs):
 
 def worker(comm, task, s=Settings()):
     w = task.start()  # (d,)
-    x, v, p = kernels.copy(w), kernels.state_like(w), kernels.empty_like(w)
+    x, v = kernels.keep(kernels.copy(w)), kernels.state_like(w)
+    p = kernels.keep(kernels.empty_like(w))
     inner = optimizer(s.update, w, s.momentum)
 
     def outer_step():

@@ -18,9 +18,9 @@ step 0, nothing does.
 dist-keras differs: its EAMSGD looks back, to x - delta v, and multiplies two learning rates; its AEASGD takes the
 gradient after the visit.
 
-Price: a visit sends 2 d elements (synchronous: 2 (N-1) d for all visits of a round); momentum takes two more vectors of
-memory. Staleness: every gradient is applied to the replica that computed it; a replica knows the centre as of its last
-visit.
+Price: a visit sends 2 d elements (synchronous: 2 (N-1) d for all visits of a round). Beside c the centre
+keeps p, a synchronous replica both; momentum takes two more vectors. Staleness: every gradient is applied to the
+replica that computed it; a replica knows the centre as of its last visit.
 Source: Zhang, Choromanska & LeCun, NIPS 2015, Algorithms 1 and 2; order of steps as in mpiT.
 """
 
@@ -89,7 +89,7 @@ def replica(comm, task, s):
 
 def centre(comm, task, s):
     c = task.start()  # (d,)
-    p = kernels.empty_like(c)
+    p = kernels.keep(kernels.empty_like(c))
     training = comm.size - 1
     a = s.spring(training)
     while training:
@@ -104,8 +104,8 @@ def centre(comm, task, s):
 
 
 def synchronous_replica(comm, task, s):
-    x, c = task.start(), task.start()  # (d,), (d,)
-    p = kernels.empty_like(x)
+    x, c = task.start(), kernels.keep(task.start())  # (d,), (d,)
+    p = kernels.keep(kernels.empty_like(x))
     local = local_step(x, s)
     a = s.spring(comm.size)
     for step in task.steps(together=True):
@@ -139,7 +139,8 @@ class NesterovStep:
     """v <- delta v - lr g(x + delta v), x <- x + v, in place."""
 
     def __init__(self, x, s):
-        self.x, self.at, self.v = x, kernels.copy(x), kernels.state_like(x)  # at: x + delta v
+        self.x, self.v = x, kernels.state_like(x)
+        self.at = kernels.keep(kernels.copy(x))  # x + delta v
         self.rate, self.momentum = s.learning_rate, s.momentum
 
     def take(self, g):

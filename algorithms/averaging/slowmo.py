@@ -33,7 +33,8 @@ class Settings(Knobs):
 
 def worker(comm, task, s=Settings()):
     w = task.start()  # (d,)
-    x, u, p = kernels.copy(w), kernels.state_like(w), kernels.empty_like(w)
+    x, u = kernels.keep(kernels.copy(w)), kernels.state_like(w)
+    p = kernels.keep(kernels.empty_like(w))
     rule = optimizer(s.update, w, s.momentum)
 
     def slow_step():

@@ -42,7 +42,7 @@ def pytorch(comm, task, s):
 
 def sutskever(comm, task, s):
     x = task.start()  # (d,)
-    u, y = kernels.state_like(x), kernels.copy(x)
+    u, y = kernels.state_like(x), kernels.keep(kernels.copy(x))
     for _ in task.steps():
         _, g = task.gradient(y)
         kernels.sutskever(y, x, u, g, s.learning_rate, s.momentum)

@@ -31,8 +31,7 @@ def elements_sent(shape, s):
 
 def worker(comm, task, s=Settings()):
     w = task.start()  # (d,), equal on all ranks, and it stays so
-    G = kernels.zeros_like(w)  # (d,)
-    task.holds("buffers", G.nbytes)
+    G = kernels.keep(kernels.zeros_like(w))  # (d,)
     rule = optimizer(s.update, w, s.momentum)
     taken = 0
 

@@ -83,8 +83,8 @@ def _costs(model: survey.Stack, cluster: survey.Cluster) -> None:
     ]
     st.caption(
         f"{len(kept)} of {len(rows)} methods; {model.parameters:,} parameters in float32. Numbers are of one step at "
-        "each module's settings: FLOPs and bytes of all ranks together, memory of the worker that holds most as its "
-        "meter counts it, without copies of earlier models, staleness in updates. Formulas are held to runs."
+        "each module's settings: FLOPs and bytes of all ranks together, memory of the worker that holds most, "
+        "messages not counted, staleness in updates. Formulas are held to runs."
     )
     if not kept:
         st.info("No method fits; clear the search or choose another family.", icon=":material/search_off:")

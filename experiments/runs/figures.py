@@ -27,7 +27,7 @@ FIGURES = {
     "flops": RunFigure("computed by all ranks", "FLOP", "By the kernels; without what torch sums in an all-reduce."),
     "samples_per_second": RunFigure("samples per second", "samples/s", "Of all workers, on the run's own clock."),
     "bytes": RunFigure("sent by all ranks", "bytes", "Payload only."),
-    "memory": RunFigure("memory", "bytes", "What the fullest rank held at its fullest moment."),
+    "memory": RunFigure("memory", "bytes", "What the fullest rank held at its fullest moment, messages not counted."),
     "staleness_mean": RunFigure("staleness", "updates", "How old the parameters of an update were, in the mean."),
     "share_compute": RunFigure(
         "computing", "share", "Share of the workers' time in which they computed gradients: what a cluster is paid for."

@@ -21,6 +21,7 @@ from experiments.experiment import Experiment
 from experiments.run import run
 from experiments.runs.difference import difference
 from knobs import Knobs
+from tracing import HELD
 from workloads.budget import Budget
 from workloads.recorder import Diverged
 from workloads.task import Task
@@ -356,6 +357,18 @@ def test_a_method_that_says_so_moves_fewer_bytes(algorithm):
     )
     share = 0.6 if algorithms.find(algorithm).compresses == "push" else 0.5  # a server's answers go as they are
     assert coded.status == "finished" and coded.summary["bytes"] < share * plain.summary["bytes"]
+
+
+VECTORS = {"bf16": 0, "int8": 1.25, "one_bit": 1.25, "sign": 1, "terngrad": 0, "qsgd": 0, "power_sgd": 1.01, "top_k": 1,
+           "random_k": 1, "threshold": 2, "dgc": 2}  # fmt: skip
+"""What a rank of four keeps, as a multiple of the gradient: errors, an owner's share of them, averages, Q, words."""
+
+
+@every_codec
+def test_what_it_keeps_from_step_to_step_is_in_the_ranks_memory(name):
+    done = run(experiment((name, {}), workers=4, steps=3, evaluations=1))
+    kept = done.held()[:, HELD.index("buffers")].max() / done.parameters.nbytes
+    assert kept == pytest.approx(VECTORS[name], abs=0.02)
 
 
 # it is written to be read
