@@ -17,11 +17,10 @@ from typing import Literal
 import kernels
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, always, knob, one_server
 
-PLAIN = {"form": "constant", "compensation": 0}
 SERVER = 0
 EPS = 1e-7  # added inside the root
 
-ADAPTIVE = {"form": ("adaptive",)}  # when the knob of its mean square is in force
+ADAPTIVE = {"form": ("adaptive",)}  # when the knobs of its mean square are in force
 
 
 class Settings(Knobs):
@@ -31,7 +30,7 @@ class Settings(Knobs):
     )
     compensation: float = knob(2.0, "lam; the paper has 0.04 in the constant, 2 in the adaptive form", ge=0, le=1e6)
     forget: float = knob(0.95, "m: decay of the mean square of gradients", when=ADAPTIVE, ge=0, lt=1)
-    shared: bool = knob(False, "one mean square for all workers, as the paper writes it")
+    shared: bool = knob(False, "one mean square for all workers, as the paper writes it", when=ADAPTIVE)
 
 
 def elements_sent(shape, s):
