@@ -8,7 +8,7 @@ Command line, workbench, simulator and tests read nothing else of a module. A mi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Literal
 
 from knobs import Knobs, knob
@@ -27,6 +27,7 @@ class Equivalence:
 
     claim: str
     to: str
+    _: KW_ONLY
     exactness: Literal["BIT", "RND"] = "BIT"
     workers: int = 1
     settings: dict[str, Any] = field(default_factory=dict)

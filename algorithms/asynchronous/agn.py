@@ -88,6 +88,6 @@ ALGORITHM = Algorithm(
     compresses="push",
     equivalences=(
         Equivalence("one worker that commits every step is SGD", to="sgd", settings={"period": 1}),
-        Equivalence("with period 1 it is asynchronous SGD", "asgd", workers=3, settings={"period": 1}, to_workers=3),
+        Equivalence("with period 1 it is asynchronous SGD", to="asgd", workers=3, settings={"period": 1}, to_workers=3),
     ),
 )

@@ -114,6 +114,6 @@ ALGORITHM = Algorithm(
     restartable=always,
     equivalences=(
         Equivalence("one worker is SGD", to="sgd"),
-        Equivalence("it is asynchronous SGD where no layer is dense", "asgd", workers=3, to_workers=3),
+        Equivalence("it is asynchronous SGD where no layer is dense", to="asgd", workers=3, to_workers=3),
     ),
 )

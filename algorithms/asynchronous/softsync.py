@@ -94,6 +94,13 @@ ALGORITHM = Algorithm(
     compresses="push",
     equivalences=(
         Equivalence("one worker is SGD", to="sgd"),
-        Equivalence("hard and unsplit it is synchronous SGD", "sync_sgd", "RND", 4, HARD, 4),
+        Equivalence(
+            "hard and unsplit it is synchronous SGD",
+            to="sync_sgd",
+            exactness="RND",
+            workers=4,
+            settings=HARD,
+            to_workers=4,
+        ),
     ),
 )

@@ -108,6 +108,13 @@ ALGORITHM = Algorithm(
     restartable=always,
     equivalences=(
         Equivalence("one worker is SGD", to="sgd"),
-        Equivalence("with bound 0 it is synchronous SGD", "sync_sgd", "RND", 4, {"bound": 0}, 4),
+        Equivalence(
+            "with bound 0 it is synchronous SGD",
+            to="sync_sgd",
+            exactness="RND",
+            workers=4,
+            settings={"bound": 0},
+            to_workers=4,
+        ),
     ),
 )

@@ -78,7 +78,13 @@ ALGORITHM = Algorithm(
     counts_staleness=True,
     model_defaults={"model": "residual", "depth": 6, "width": 64, "activation": "tanh"},  # eight layers to cut
     equivalences=tuple(
-        Equivalence(claim, "feedback_alignment", "BIT", 3, {"direct": direct}, to_settings={"direct": direct})
+        Equivalence(
+            claim,
+            to="feedback_alignment",
+            workers=3,
+            settings={"direct": direct},
+            to_settings={"direct": direct},
+        )
         for claim, direct in (("a cut changes nothing", True), ("nor where errors go from layer to layer", False))
     ),
 )
