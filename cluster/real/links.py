@@ -38,7 +38,7 @@ class Envelope(NamedTuple):
     """A message that has arrived."""
 
     src: int
-    sent: float  # s of the run's clock
+    sent: float  # s of the run's clock; of a lost rank's None later than any of these
     arrived: float  # s of the machine's monotonic clock
     x: Any
 
@@ -156,7 +156,8 @@ class Links:
                 if slot.src is None and (silent := self._unreported(slot.channel, senders)):
                     self._reported.add((slot.channel, silent[0]))
                     self._slots[slot.channel].remove(slot)
-                    slot.envelope = Envelope(silent[0], time.monotonic(), time.monotonic(), None)
+                    now = time.monotonic()  # the machine's clock is ahead of the run's: nothing was on its way before
+                    slot.envelope = Envelope(silent[0], now, now, None)
                     break
                 if all(self.state[peer] != OPEN for peer in senders):
                     lost = [peer for peer in senders if self.state[peer] == LOST]
