@@ -1,4 +1,4 @@
-"""SSP (stale-synchronous parallel) lets a worker run ahead of the slowest one, by at most a bound.
+"""SSP lets a worker run ahead of the slowest one, by at most a bound: asynchrony with limited staleness.
 
 Rank 0 is the server, the others are workers. A worker's clock counts its own steps. It may begin clock c only when
 the slowest worker has finished clock c - bound - 1, and then reads a w with at least all updates up to that

@@ -12,8 +12,7 @@ With `momentum` delta it is EAMSGD: the local step has Nesterov's momentum, with
 
     v <- delta v - lr g(x + delta v)        x <- x - p + v
 
-The centre is the model. What a replica learns after its last visit does not reach it, and if that was its first, at
-step 0, nothing does.
+The centre is the model. Steps after a replica's last visit are lost; if that was its first, at step 0, all are.
 
 dist-keras differs: its EAMSGD looks back, to x - delta v, and multiplies two learning rates; its AEASGD takes the
 gradient after the visit.

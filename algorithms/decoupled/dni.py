@@ -1,4 +1,4 @@
-"""Decoupled neural interfaces: modules predict the gradient of their outputs, and learn before the true one arrives.
+"""Modules predict the gradient of their outputs (DNI), and learn from the prediction before the true one arrives.
 
 Rank k holds module k. As soon as h_k = F_k(h_(k-1); w_k) is computed, a small network M_k, the synthesiser, predicts
 the gradient of the loss at h_k; the module learns from that prediction at once, back-propagates it, and sends the

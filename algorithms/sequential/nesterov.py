@@ -1,4 +1,4 @@
-"""Nesterov's momentum evaluates the gradient where the velocity leads, and then corrects the velocity.
+"""Looking ahead improves momentum: the gradient is taken where the velocity leads, and then corrects the velocity.
 
 PyTorch's form stores the look-ahead point w, Sutskever's the point x behind it:
 
