@@ -94,7 +94,8 @@ CATALOGUE: dict[str, str] = {
     "decoupled.greedy": "Greedy layer-wise learning",
     "decoupled.feedback_alignment": "Feedback alignment",
 }
-"""By family and name, its title: what the literature calls it."""
+"""By family and name, its title: what the literature calls it. Pipelines and other cuts of a model come in turns: the
+earliest pipelines, cuts between layers and within them, and then the pipelines that have a schedule."""
 
 FAMILIES: dict[str, str] = {
     "sequential": "One worker",
@@ -109,7 +110,7 @@ FAMILIES: dict[str, str] = {
     "decoupled": "Decoupled backpropagation",
     "compression": "Compression",
 }
-"""By family, its title, in the order of the textbook."""
+"""By family, its title, in the order in which the catalogue begins them; compression, which goes with several, last."""
 
 COMPRESSIONS: dict[str, str] = {
     "bf16": "bfloat16",
