@@ -5,7 +5,7 @@ frozen `Knobs` class with a default, bounds, a unit and one line of help. The co
 workbench, validation and the stored run are all derived from that one declaration, so they cannot disagree.
 
     class Settings(Knobs):
-        period: int = knob(10, "gradient steps between two visits", ge=1, le=1000, unit="steps", delay=True)
+        period: int = knob(10, "gradient steps between two visits", ge=1, le=1000, unit="steps", postpones=True)
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def knob(
     help: str,
     *,
     unit: str = "",
-    delay: bool = False,
+    postpones: bool = False,
     local: bool = False,
     when: Mapping[str, Sequence] | None = None,
     unless: Mapping[str, Sequence] | None = None,
@@ -47,13 +47,19 @@ def knob(
 ) -> Any:
     """Declare one setting.
 
-    `help` is one line, `unit` what the number counts ("steps", "s", "bytes", "" for a pure number), `delay` marks a
-    knob that is one of the meanings of *delay* (a period, a fixed lag), which the workbench groups together, `local`
+    `help` is one line, `unit` what the number counts ("steps", "s", "bytes", "" for a pure number), `postpones`
+    marks a knob by which information comes later (a period, a fixed lag), which the workbench groups as delays, `local`
     one that names a file of the machine, which only the command line may set, not links or the workbench.
     `when` and `unless` say when it is in force, by the values of other knobs: `when={"update": ("momentum",)}`.
     `bounds` are pydantic's `ge`, `gt`, `le`, `lt`, `multiple_of`; a choice is typed `Literal[...]`.
     """
-    said = {"unit": unit, "delay": delay, "local": local, "when": dict(when or {}), "unless": dict(unless or {})}
+    said = {
+        "unit": unit,
+        "postpones": postpones,
+        "local": local,
+        "when": dict(when or {}),
+        "unless": dict(unless or {}),
+    }
     return Field(default, description=help, json_schema_extra=said, **bounds)
 
 

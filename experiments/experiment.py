@@ -63,7 +63,7 @@ class Experiment(Knobs):
         "the network between nodes, by preset; here; or latency:bandwidth:overhead; real ranks emulate it; own: "
         "what they have; docs/simulated_network.md says what it leaves out",
     )
-    latency: float | None = knob(None, "one-way latency instead of the preset's", ge=0, le=10, unit="s", delay=True)
+    latency: float | None = knob(None, "one-way latency instead of the preset's", ge=0, le=10, unit="s", postpones=True)
     bandwidth: float | None = knob(None, "bandwidth instead of the preset's", gt=0, le=1e13, unit="bytes/s")
     device: str = knob(
         "laptop",

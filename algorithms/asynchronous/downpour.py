@@ -37,10 +37,10 @@ class Settings(Knobs):
     learning_rate: float = knob(0.02, "step size; with adagrad that of every weight's first step", gt=0, le=1000)
     update: Literal["adagrad", "sgd"] = knob("adagrad", "what a server does with a push")
     shards: int = knob(1, "servers that the parameters are sharded over", ge=1, le=256)
-    n_push: int = knob(1, "steps from one push to the next", ge=1, le=10_000, unit="steps", delay=True)
-    n_fetch: int = knob(1, "steps from one fetch to the next", ge=1, le=10_000, unit="steps", delay=True)
+    n_push: int = knob(1, "steps from one push to the next", ge=1, le=10_000, unit="steps", postpones=True)
+    n_fetch: int = knob(1, "steps from one fetch to the next", ge=1, le=10_000, unit="steps", postpones=True)
     warm: int = knob(0, "pushes of the first replica before the others begin", ge=0, le=10_000_000, unit="pushes")
-    overlap: bool = knob(False, "keep computing while a fetch is in flight", delay=True)
+    overlap: bool = knob(False, "keep computing while a fetch is in flight", postpones=True)
 
 
 def servers(s):

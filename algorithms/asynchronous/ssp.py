@@ -27,7 +27,7 @@ SERVER = 0
 class Settings(Knobs):
     learning_rate: float = knob(0.2, "lr: one clock of all workers steps by lr times the mean gradient", gt=0, le=1000)
     bound: int = knob(
-        3, "clocks that a worker may be ahead of the slowest", ge=0, le=1_000_000, unit="steps", delay=True
+        3, "clocks that a worker may be ahead of the slowest", ge=0, le=1_000_000, unit="steps", postpones=True
     )
     cache: bool = knob(False, "reuse the same copy of w, with the worker's own updates, while the bound allows")
 

@@ -32,7 +32,7 @@ PLAIN = {"block_momentum": 0, "block_rate": 1, "period": 4}
 
 class Settings(Knobs):
     learning_rate: float = knob(0.2, "step size of the local steps", gt=0, le=1000)
-    period: int = knob(5, "local steps in a block", ge=1, le=10_000, unit="steps", delay=True)
+    period: int = knob(5, "local steps in a block", ge=1, le=10_000, unit="steps", postpones=True)
     form: Literal["classical", "nesterov", "nesterov_code"] = knob("nesterov", "block momentum's form")
     block_momentum: float | None = knob(None, "bm; by default 1 - 1 / workers", ge=0, lt=1)
     block_rate: float = knob(1.0, "zeta, the step size between blocks", gt=0, le=100)

@@ -35,7 +35,7 @@ class Settings(Knobs):
     weights: Literal["one", "lazy"] = knob("one", "weights of gradients: 1, or those of a lazy mixing matrix")
     restart: Literal["best", "mean", "none"] = knob("best", "model that all workers restart from, every period")
     period: int = knob(
-        10, "steps between two restarts", unless={"restart": ("none",)}, ge=1, le=100_000, unit="steps", delay=True
+        10, "steps between two restarts", unless={"restart": ("none",)}, ge=1, le=100_000, unit="steps", postpones=True
     )
     synchronous: bool = knob(False, "wait for one gradient of each neighbour in every step")
 

@@ -76,7 +76,7 @@ def _controls():
     knobs = [controls.control(algorithm, name) for name in algorithm.model_fields]
     rate = chosen.beginning_rate()
     knobs = [controls.reaching(k, rate) if k.name == "learning_rate" else k for k in knobs]
-    delays, others = [k for k in knobs if k.delay], [k for k in knobs if not k.delay]
+    delays, others = [k for k in knobs if k.postpones], [k for k in knobs if not k.postpones]
     owners = controls.owners(state.algorithm, state.compression, state.workload)
     data = [controls.control(workload, name) for name, owner in owners.items() if owner is workload]
 

@@ -33,7 +33,7 @@ STOP, STOPS = "~", 16  # between the stops that a link asks for, and how many it
 def axes(e: Experiment) -> list[str]:
     """Return what can be swept: workers, batch size, latency, and the algorithm's own delays."""
     own = e.method.Settings
-    return [*COMMON, *(name for name in own.model_fields if control(own, name).delay)]
+    return [*COMMON, *(name for name in own.model_fields if control(own, name).postpones)]
 
 
 def values(one: Control, now: Any) -> list:

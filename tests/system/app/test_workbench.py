@@ -362,7 +362,7 @@ def test_the_other_meanings_of_delay_lead_to_algorithms_that_have_them(page, sto
         opened = page()
         opened.button(f"late-{field}").click().run()
         assert address(opened) == Experiment(algorithm=name)
-        assert controls.control(algorithms.find(name).Settings, field).delay
+        assert controls.control(algorithms.find(name).Settings, field).postpones
         assert f"late-{field}" not in widgets(opened)
 
 
