@@ -5,7 +5,7 @@ frozen `Knobs` class with a default, bounds, a unit and one line of help. The co
 workbench, validation and the stored run are all derived from that one declaration, so they cannot disagree.
 
     class Settings(Knobs):
-        period: int = knob(10, "gradient steps between two visits", ge=1, le=1000, unit="steps", delay=True)
+        period: int = knob(10, "gradient steps between two visits", ge=1, le=1000, unit="steps", postpones=True)
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def knob(
     help: str,
     *,
     unit: str = "",
-    delay: bool = False,
+    postpones: bool = False,
     local: bool = False,
     when: Mapping[str, Sequence] | None = None,
     unless: Mapping[str, Sequence] | None = None,
@@ -47,13 +47,19 @@ def knob(
 ) -> Any:
     """Declare one setting.
 
-    `help` is one line, `unit` what the number counts ("steps", "s", "bytes", "" for a pure number), `delay` marks a
-    knob that is one of the meanings of *delay* (a period, a fixed lag), which the workbench groups together, `local`
+    `help` is one line, `unit` what the number counts ("steps", "s", "bytes", "" for a pure number), `postpones`
+    marks a knob by which information comes later (a period, a fixed lag), which the workbench groups as delays, `local`
     one that names a file of the machine, which only the command line may set, not links or the workbench.
     `when` and `unless` say when it is in force, by the values of other knobs: `when={"update": ("momentum",)}`.
     `bounds` are pydantic's `ge`, `gt`, `le`, `lt`, `multiple_of`; a choice is typed `Literal[...]`.
     """
-    said = {"unit": unit, "delay": delay, "local": local, "when": dict(when or {}), "unless": dict(unless or {})}
+    said = {
+        "unit": unit,
+        "postpones": postpones,
+        "local": local,
+        "when": dict(when or {}),
+        "unless": dict(unless or {}),
+    }
     return Field(default, description=help, json_schema_extra=said, **bounds)
 
 
@@ -106,7 +112,7 @@ def numbers(text: str, name: str, form: str, counts: tuple[int, ...] = (3,)) -> 
     except ValueError:
         read = ()
     if len(read) not in counts or not all(0 <= number < math.inf for number in read):
-        raise ValueError(f"{name}: {text[:60]!r} does not read; write {form}.")
+        raise ValueError(f"{name}: {text[:60]!r} cannot be read; write {form}.")
     return read
 
 
@@ -171,20 +177,21 @@ Rising = _list_of(float, rising)
 """The type of a knob that is a tuple of increasing numbers above 0, (30.0, 60.0); as text "30,60", or "" for ()."""
 
 
-def make(kind: type[Knobs], values: dict[str, Any], owner: str) -> Any:
+def make(kind: type[Knobs], values: dict[str, Any], owner: str = "", begins: Mapping[str, Any] | None = None) -> Any:
     """Return a `kind` of these `values`, or raise ValueError with one sentence that a reader can act on.
 
-    `owner` names whose settings these are ("easgd", "the network"). Strings are accepted for numbers, since they
-    come from URLs and command lines.
+    `owner` names whose settings these are ("easgd", "the schedule"), `begins` has defaults that hold in place of the
+    declared ones. Strings are accepted for numbers, since they come from URLs and command lines.
     """
     try:
         return kind(**values)
     except ValidationError as error:
-        raise ValueError("; ".join(_sentence(kind, problem, owner) for problem in error.errors()[:3])) from None
+        problems = error.errors()[:3]
+        raise ValueError("; ".join(_sentence(kind, one, owner, begins or {}) for one in problems)) from None
 
 
 def allowed(kind: type[BaseModel], name: str) -> str:
-    """Return what knob `name` accepts, in words: "1 to 1000 steps", "ring, tree or fast"."""
+    """Return what knob `name` accepts, in words: "1 to 1000 steps", "0 to below 1", "ring, tree or fast"."""
     schema = kind.model_json_schema()["properties"][name]
     options = schema.get("enum") or [o["const"] for o in schema.get("anyOf", []) if "const" in o]
     if options:
@@ -194,24 +201,25 @@ def allowed(kind: type[BaseModel], name: str) -> str:
         high = part.get("maximum", part.get("exclusiveMaximum"))
         if low is not None or high is not None:
             unit = f" {schema['unit']}" if schema.get("unit") else ""
-            above = "above " if "exclusiveMinimum" in part else "" if high is not None else "at least "
+            below = "below " if "exclusiveMaximum" in part else ""
             if low is None:
-                return f"at most {high:g}{unit}"
-            return f"{above}{low:g}" + (f" to {high:g}" if high is not None else "") + unit
+                return f"{below or 'at most '}{high:g}{unit}"
+            above = "above " if "exclusiveMinimum" in part else "" if high is not None else "at least "
+            return f"{above}{low:g}" + (f" to {below}{high:g}" if high is not None else "") + unit
     types = [part.get("type") for part in (schema, *schema.get("anyOf", [])) if part.get("type")]
     return {"boolean": "true or false", "integer": "a whole number", "number": "a number"}.get(types[0], "text")
 
 
-def _sentence(kind: type[Knobs], problem: dict, owner: str) -> str:
+def _sentence(kind: type[Knobs], problem: dict, owner: str, begins: Mapping[str, Any]) -> str:
     name = ".".join(str(part) for part in problem["loc"])[:60]
     known = list(kind.model_fields)
     if problem["type"] == "extra_forbidden":
         close = difflib.get_close_matches(name, known, n=1)
         hint = f"; did you mean {close[0]}?" if close else f"; it has {', '.join(known) or 'none'}."
-        return f"{owner} has no setting {name!r}{hint}"
-    field = str(problem["loc"][0]) if problem["loc"] else ""
+        return f"{f'{owner} has' if owner else 'there is'} no setting {name!r}{hint}"
+    field, whose = str(problem["loc"][0]) if problem["loc"] else "", f"{owner}: " if owner else ""
     if problem["type"] == "value_error" or field not in known:
-        return f"{owner}: {problem['msg'].removeprefix('Value error, ')}"
-    default = kind.model_fields[field].get_default(call_default_factory=True)
+        return f"{whose}{problem['msg'].removeprefix('Value error, ')}"
+    default = begins.get(field, kind.model_fields[field].get_default(call_default_factory=True))
     note = "" if default is None else f" (default {default})"
-    return f"{owner}: {field} is {str(problem['input'])[:60]!r}; allowed is {allowed(kind, field)}{note}."
+    return f"{whose}{field} is {str(problem['input'])[:60]!r}; allowed is {allowed(kind, field)}{note}."

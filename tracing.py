@@ -24,8 +24,9 @@ PAUSED = "paused"
 """The label of the time in which a rank was paused."""
 
 HELD = ("parameters", "gradients", "optimizer state", "activations", "buffers")
-"""What a rank's memory is used for: weights, in all versions kept; gradients; state of the update rule; what a forward
-pass saves for the backward pass; messages and copies for later use."""
+"""What a rank's memory is used for: weights, in all versions kept; gradients, those that a server gathers too; state of
+the update rule; what a forward pass saves for the backward pass; vectors that an algorithm or a compression keeps from
+step to step. Not counted are messages, what lives only within a step, and the vector that threads share."""
 
 SPANS = ("rank", "kind", "start", "end", "step", "label")
 MESSAGES = ("src", "dst", "tag", "bytes", "sent", "arrived", "collective")

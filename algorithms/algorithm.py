@@ -8,7 +8,7 @@ Command line, workbench, simulator and tests read nothing else of a module. A mi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Literal
 
 from knobs import Knobs, knob
@@ -27,6 +27,7 @@ class Equivalence:
 
     claim: str
     to: str
+    _: KW_ONLY
     exactness: Literal["BIT", "RND"] = "BIT"
     workers: int = 1
     settings: dict[str, Any] = field(default_factory=dict)
@@ -60,27 +61,27 @@ def shared_by_all(workers: int, s: Any) -> int:
 
 
 def no_servers(s: Any) -> int:
-    """Return 0."""
+    """Have no server: all ranks train."""
     return 0
 
 
 def one_server(s: Any) -> int:
-    """Return 1."""
+    """Have one server, rank 0."""
     return 1
 
 
 def always(s: Any) -> bool:
-    """Return True."""
+    """Hold with all settings."""
     return True
 
 
 def nothing_sent(shape: Shape, s: Any) -> float:
-    """Return 0."""
+    """Send nothing, whatever the sizes."""
     return 0
 
 
 def unpredictable(shape: Shape, s: Any) -> None:
-    """Return None."""
+    """Leave the number open: it is known only after a run."""
 
 
 def accept(workers: int, batch: int, workload: Any, s: Any) -> None:
@@ -88,12 +89,12 @@ def accept(workers: int, batch: int, workload: Any, s: Any) -> None:
 
 
 def nothing_to_note(e: Any) -> Iterable[str]:
-    """Return no sentences."""
+    """Leave every experiment without a note."""
     return ()
 
 
-def stable(e: Any) -> Iterable[tuple[str, str]]:
-    """Return nothing: no formula says when it diverges."""
+def nothing_foretold(e: Any) -> Iterable[tuple[str, str]]:
+    """Blame no setting: there is no closed form that says when it diverges."""
     return ()
 
 
@@ -115,7 +116,7 @@ class Algorithm:
     notes: Callable[[Any], Iterable[str]] = nothing_to_note
     """`notes(e)`: sentences for whoever runs experiment `e`, by its `workers`, `workload`, `data`, `knobs` and faults:
     that with these it is another algorithm, or cannot do what it is for, and what to try instead."""
-    unstable: Callable[[Any], Iterable[tuple[str, str]]] = stable
+    unstable: Callable[[Any], Iterable[tuple[str, str]]] = nothing_foretold
     """`unstable(e)`: (setting, why) of each setting with which experiment `e` diverges by a closed form."""
     elements_sent: Callable[[Shape, Any], float | None] = unpredictable
     """`elements_sent(shape, s)`: elements that all ranks together send in a run, collectives by the ring; exact for a

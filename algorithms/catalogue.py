@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import re
+from collections.abc import Mapping
 from functools import cache
 from types import ModuleType
 
@@ -94,7 +96,8 @@ CATALOGUE: dict[str, str] = {
     "decoupled.greedy": "Greedy layer-wise learning",
     "decoupled.feedback_alignment": "Feedback alignment",
 }
-"""By family and name, its title: what the literature calls it."""
+"""By family and name, its title: what the literature calls it. Pipelines and other cuts of a model come in turns: the
+earliest pipelines, cuts between layers and within them, and then the pipelines that have a schedule."""
 
 FAMILIES: dict[str, str] = {
     "sequential": "One worker",
@@ -109,7 +112,7 @@ FAMILIES: dict[str, str] = {
     "decoupled": "Decoupled backpropagation",
     "compression": "Compression",
 }
-"""By family, its title, in the order of the textbook."""
+"""By family, its title, in the order in which the catalogue begins them; compression, which goes with several, last."""
 
 COMPRESSIONS: dict[str, str] = {
     "bf16": "bfloat16",
@@ -147,7 +150,11 @@ def module(name: str) -> ModuleType:
     """Return the module of an algorithm, by short name ("easgd") or full ("averaging.easgd"). ValueError if unknown."""
     entry = next((entry for entry in CATALOGUE if name in (entry, entry.split(".")[1])), None)
     if entry is None:
-        raise _unknown("algorithm", name, names(), f"there are {len(CATALOGUE)}; `list` names them.")
+        if name.casefold() in COMPRESSIONS:
+            code = name.casefold()
+            raise ValueError(f"{code} is a compression, which goes with an algorithm: sync_sgd --compression {code}.")
+        titles = dict(zip(names(), CATALOGUE.values(), strict=True))
+        raise _unknown("algorithm", name, titles, f"there are {len(CATALOGUE)}; `list` names them.")
     return importlib.import_module(f"algorithms.{entry}")
 
 
@@ -168,6 +175,21 @@ def idea(module: ModuleType) -> str:
     return (module.__doc__ or "").strip().split("\n")[0]
 
 
-def _unknown(kind: str, name: str, known: tuple[str, ...], otherwise: str) -> ValueError:
-    close = difflib.get_close_matches(name, known, n=1)
-    return ValueError(f"there is no {kind} {name[:60]!r}; {f'did you mean {close[0]}?' if close else otherwise}")
+def _unknown(kind: str, name: str, titles: Mapping[str, str], otherwise: str) -> ValueError:
+    meant = _meant(name.casefold(), titles)
+    return ValueError(f"there is no {kind} {name[:60]!r}; {f'did you mean {meant}?' if meant else otherwise}")
+
+
+def _meant(words: str, titles: Mapping[str, str]) -> str:
+    """Return the name that is meant by what is none: EASGD is easgd, FSDP a word of a title; "" if nothing is near."""
+    spelled = {name.casefold(): name for name in titles}
+    called = {title.casefold(): name for name, title in titles.items()}
+    parts: dict[str, str] = {}
+    for title, name in called.items():
+        for part in re.findall(r"[\w-]+", title):
+            parts.setdefault(part, name)
+    for known in (spelled, called, parts):
+        if words in known:
+            return known[words]
+    close = [(known, difflib.get_close_matches(words, known, n=1)) for known in (spelled, called)]
+    return next((known[found[0]] for known, found in close if found), "")

@@ -13,7 +13,7 @@ from typing import Any
 import streamlit as st
 
 
-def keep(key: str, options: Iterable[str], default: str | None, label: Callable[[str], str] = str) -> None:
+def keep(key: str, options: Iterable, default: Any, label: Callable[[Any], str] = str) -> None:
     """Take over what the address says of a choice at first, and keep the address up to date from then on.
 
     Called before the widget of that key, whose value is in the session by then. The default is not in the address.

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from app.questions import QUESTIONS, Question
 from experiments import units
+from experiments.runs.pieces import NETWORK
 from experiments.runs.record import Run
 from tracing import KINDS
 
@@ -41,7 +42,8 @@ def slowed(now: Run, before: Run) -> str:
     model = "The model is the same to the bit: only the clock has changed." if same else "The model is another one."
     return (
         f"They wait. The same {now.experiment.steps} steps take {longer} times as long, and the "
-        f"{len(others)} others spend {units.percent(waited)} of their time waiting. {model}"
+        f"{len(others)} others spend {units.percent(waited)} of their time waiting "
+        f"({units.percent(now.summary['share_wait'])} over all {now.experiment.workers} workers). {model}"
     )
 
 
@@ -49,10 +51,14 @@ def unwaited(now: Run, before: Run) -> str:
     """Return what it brings and costs to wait for nobody."""
     more = units.number(now.summary["samples"] / before.summary["samples"], 2)
     stale = units.number(now.summary["staleness_mean"], 2)
+    waits, end = now.causes.training, units.seconds(before.experiment.seconds)
+    network = f"{100 * waits[:, NETWORK].sum() / waits.sum():.0f} %"  # in the digits of the timeline
     return (
         f"In {units.seconds(now.experiment.seconds)} it goes through {more} times as many samples as synchronous SGD "
-        f"does with the same slow worker, since nobody waits for another worker: the grey that is left is the way to "
-        f"the server and back. The price is staleness: {stale} others change the model while a gradient is computed."
+        f"does with the same slow worker (stopped at {end} too: held-out loss {units.told(before, 'held_out_loss')}). "
+        f"Nobody waits for another worker: of the grey that is left, {network} is for the network and the rest for the "
+        f"server, which takes one gradient at a time. The price is staleness: {stale} others change the model while a "
+        "gradient is computed."
     )
 
 
@@ -83,7 +89,7 @@ CARDS = (
         "The same slow worker, and everybody goes on.",
         "Worker 3 computes four times slower than the others, and each worker sends its gradient to a server as soon "
         "as it has one, and goes on: asynchronous SGD. What does that cost?",
-        ("Nothing, it is only faster", "Gradients come out of date"),
+        ("Nothing, it is only faster", "Gradients go stale"),
         1,
         _BY_QUERY["algorithm=asgd&slow=3:4&seconds=0.1"],
         unwaited,
@@ -93,7 +99,7 @@ CARDS = (
         ":material/power_off:",
         "One of four is gone in the middle of the run.",
         "Worker 2 is lost after 40 ms, in the middle of the run. What do the other three do?",
-        ("They stop", "They train on, three of them"),
+        ("They stop", "They train on without it"),
         0,
         _BY_QUERY["crash=2:0.04"],
         killed,

@@ -24,6 +24,7 @@ WORDS = {
     "slow": "slow ranks",
     "pause": "paused ranks",
     "crash": "lost ranks",
+    "seconds": "time budget",
 }
 """Fields of Experiment whose name alone says too little."""
 
@@ -60,7 +61,7 @@ class Control:
     low: float | None = None
     high: float | None = None
     whole: bool = False
-    delay: bool = False
+    postpones: bool = False
 
     @property
     def about(self) -> str:
@@ -113,7 +114,7 @@ def control(owner: type[Knobs], name: str) -> Control:
         "name": name,
         "help": field.description or "",
         "unit": extra.get("unit", ""),
-        "delay": bool(extra.get("delay")),
+        "postpones": bool(extra.get("postpones")),
         "default": field.default,
         "low": bounds.get("ge", bounds.get("gt")),
         "high": bounds.get("le", bounds.get("lt")),

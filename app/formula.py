@@ -1,7 +1,8 @@
 r"""Formula: what a docstring has as plain text, in TeX: `w <- w - lr g / (sqrt(s) + eps)` has a fraction and a root.
 
 The notation is that of our docstrings: juxtaposition is a product, `a / b c` is (a / b) c, `x_i` and `x[i]` have an
-index, `|v|` is a norm, `sum over i of` is a sum. Where more is said in words it cannot be set, and stays plain text.
+index, `s(z)` is a function, `|v|` is a norm, `sum over i of` is a sum. Where more is said in words it cannot be set,
+and stays plain text.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ GREEK = {"mu": r"\mu", "lam": r"\lambda", "tau": r"\tau", "eps": r"\epsilon", "p
 FUNCTIONS = ("exp", "log", "tanh", "min", "max", "softmax", "onehot")
 SIGNS = {"<-": r"\leftarrow", "=": "="}
 BIG = {"sum": r"\sum", "max": r"\max", "mean": r"\operatorname*{mean}"}  # of what is indexed
-NAMES = ("lr", "out", "gain", "bias", "dgain", "dbias", "scale", "rate", "stride", "look", "bm", "rms", "sgd", "most",
+NAMES = ("out", "gain", "bias", "dgain", "dbias", "scale", "stride", "look", "bm", "rms", "sgd", "most",
          "table", "places", "largest", "window", "rows")  # fmt: skip
 """Names of arrays and settings of more letters than d and another one."""
-TOKEN = re.compile(r"<-|\.\.\.|\d+\.?\d*(?:e-?\d+)?|[A-Za-z]+\d?'?(?:_\w)?|[-+*/^()\[\]|,.<=]|\S")
+TOKEN = re.compile(r"<-|\b[a-z]\(|\.\.\.|\d+\.?\d*(?:e-?\d+)?|[A-Za-z]+\d?'?(?:_\w)?|[-+*/^()\[\]|,.<=]|\S")
 GAP, COMMA = re.compile(r" {6,}"), re.compile(r",  +")
 
 
@@ -94,6 +95,8 @@ class _Line:
         one = self.tokens.pop(0)
         if one == "(":  # a group, or what a function is of
             return self.closed(r"\left(", ")", r"\right)")
+        if one[1:] == "(":  # of a function of one letter, `s(z)`; a product has a space, `a (w - z)`
+            return self.closed(rf"{one[0]}\left(", ")", r"\right)")
         if one == "|":
             return self.closed(r"\lVert ", "|", r"\rVert ")
         if one in BIG and self.tokens[0] == "over":
@@ -138,11 +141,13 @@ def _named(word: str) -> str:
     if not found:
         raise Unset(word)
     d, stem, number, prime, index = found.groups(default="")
+    if word in ("lr", "rate"):  # the textbook calls it so
+        return r"\eta"
     if d + stem in GREEK or d + stem in NAMES or len(d + stem) == 1:
         d, stem = "", d + stem
     if len(stem) > 1 and stem not in GREEK and stem not in NAMES and stem != "Wg":
         raise Unset(word)
-    stem = GREEK.get(stem, stem if len(stem) == 1 else rf"\mathit{{{stem}}}")
+    stem = GREEK.get(stem, stem if len(stem) == 1 else rf"\mathrm{{{stem}}}")
     lower = number or index
     return f"{d}{stem}{prime}" + (f"_{{{lower}}}" if lower else "")
 

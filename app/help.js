@@ -13,3 +13,13 @@ document.addEventListener("focusin", ({ target }) => {
   watch.observe(around, { attributeFilter: ["aria-describedby"] });
   target.addEventListener("blur", () => { watch.disconnect(); target.removeAttribute("aria-describedby"); }, { once: true });
 });
+
+// The one beside a heading is called "Help" and no more: it is named after its heading.
+let due = 0;
+function name() {
+  due = 0;
+  for (const mark of document.querySelectorAll('[data-heading-text] button[aria-label="Help"]')) {
+    mark.ariaLabel = `Help for ${mark.closest("[data-heading-text]").textContent.trim()}`;
+  }
+}
+new MutationObserver(() => { due ||= requestAnimationFrame(name); }).observe(document.body, { childList: true, subtree: true });

@@ -29,16 +29,3 @@ function look(now) {
   curtain.remove();
 }
 requestAnimationFrame(look);
-
-// The first stop of the Tab key: a link over Streamlit's bar and the controls, to what the page is about.
-const skip = document.createElement("a");
-skip.className = "skip";
-skip.href = "#content";
-skip.textContent = "Skip to the content";
-skip.addEventListener("click", (event) => {
-  event.preventDefault(); // its place in the address would be a place in the history
-  const main = document.querySelector('[data-testid="stMain"]');
-  main.tabIndex = -1;
-  main.focus();
-});
-document.body.prepend(skip);

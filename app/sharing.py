@@ -2,13 +2,12 @@
 
 It has the experiment's own query, how the reader looks at it (axis, source, sweep, what the timeline and the curves
 are zoomed to, the wait that is explained, the critical path, the first screen), and the pinned runs, each as the query
-that makes it again. What cannot be made again from a query stays the name of its folder.
+that makes it again, with their colours. What cannot be made again from a query stays the name of its folder.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
@@ -16,6 +15,7 @@ import streamlit as st
 
 from app import background, components, session
 from experiments.experiment import PAGE, Experiment
+from experiments.jobs.job import JobState
 from experiments.plots.canvases.timeline import View
 from experiments.runs.upload import uploaded
 
@@ -77,42 +77,37 @@ def view(e: Experiment) -> View:
 
 
 def _pins() -> list[tuple[str, str]]:
-    """Return what the link has for each pinned run: its query, or the name of its folder."""
+    """Return what the link has for each pinned run: its query, or the name of its folder, with its colour."""
     pins = []
-    for name in session.pinned():
+    for name, colour in session.pinned_colours():
         run = session.find(name)
-        again = run is not None and not uploaded(name) and run.experiment.cluster == "simulated"
-        pins.append(("pin", run.experiment.query() if again else name))
+        if run is not None and not uploaded(name) and run.experiment.cluster == "simulated":
+            pins.append(("pin", run.experiment.query() + (f"&colour={colour}" if colour else "")))
+        else:
+            pins.append(("pin", f"{name}~{colour}" if colour else name))
     return pins
 
 
 def receive() -> list[str]:
     """Make the pinned runs that a link has as queries and pin them; return what is wrong with others, in sentences."""
-    asked = st.query_params.get_all("pin")
-    if not any("=" in one for one in asked):
-        return []
-    ready, waiting, active, wrong = [], [], {}, []
-    for one in asked:
-        if "=" not in one:
-            ready += one.split(",")
-            continue
+    made, active, wrong = {}, {}, []
+    for query in session.asked_pins():
         try:
-            experiment = Experiment.from_query(one)
+            experiment = Experiment.from_query(query)
             if experiment.cluster != "simulated":
                 raise ValueError("it ran on real processes, which no link starts.")
             place = f"pin-{experiment.key()}"
             state = background.ask(experiment, place)
         except ValueError as error:
-            wrong.append(f"A pinned run of this link is left out: {error}")
-            continue
+            state = JobState("failed", message=str(error))
         if state.active:
-            waiting.append(one)
             active[place] = experiment.key()
-        elif state.folder:
-            ready.append(Path(state.folder).name)
-        else:
+            continue
+        made[query] = state.folder.name if state.folder else ""
+        if not state.folder:
             wrong.append(f"A pinned run of this link is left out: {state.message}")
-    session.pin_all(ready, waiting)
+    if made:
+        session.receive_pins(made)
     if active:
-        background.progress(active, len(ready) + len(active))
+        background.progress(active, len(session.pinned()) + len(active))
     return wrong

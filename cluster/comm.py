@@ -54,7 +54,11 @@ class Comm(Protocol):
         """Return (src, message) of the earliest message with `tag`; (src, None), once, for a lost rank."""
 
     def poll(self, tag: int = 0) -> Sequence[int]:
-        """Return the ranks whose message with `tag` has arrived and was not received, earliest first."""
+        """Return the ranks that recv_any with `tag` would return now, in its order.
+
+        These are the senders of messages that have arrived and were not received, the earliest first, once for each
+        message; then lost ranks of which it has not said so yet.
+        """
 
     def isend(self, x: Message, dst: int, tag: int = 0) -> Handle:
         """Send as `send` does; return a handle whose wait() returns when the message has left this rank."""

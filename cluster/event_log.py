@@ -33,10 +33,11 @@ class EventLog:
     time up to which every second is accounted for. `flops` is what its kernels have charged so far, `updates` how many
     new versions of the model it has reported, and `shared_updates` how many it has written into shared memory.
     On a real rank `ran` are the seconds in which it had a core, `starved` those in which it wanted one and had none,
-    and `late` those by which it fell behind the device that it emulates.
+    `late` those by which it fell behind the device that it emulates, and `overdue` those by which its messages came
+    later than over the network that it emulates, in sum.
     """
 
-    COUNTS = ("flops", "updates", "shared_updates", "ran", "starved", "late")
+    COUNTS = ("flops", "updates", "shared_updates", "ran", "starved", "late", "overdue")
     TABLES = ("spans", "messages", "losses", "applied", "measures", "memory", "reports")
     __slots__ = ("rank", "clock", "step", "busy", "mark", "held", "places", *COUNTS, *TABLES)
 
@@ -46,7 +47,7 @@ class EventLog:
         self.busy = False  # inside `doing`: kernels belong to that span
         self.mark = 0.0
         self.flops, self.updates, self.shared_updates = 0.0, 0, 0
-        self.ran = self.starved = self.late = 0.0
+        self.ran = self.starved = self.late = self.overdue = 0.0
         self.spans: list[tuple] = []
         self.messages: list[tuple] = []
         self.losses: list[tuple] = []

@@ -1,7 +1,8 @@
 """Faults: slow ranks, jitter, pauses, crashes and restarts. All of them are values.
 
-slow     a rank is slower than the others by a constant factor
-jitter   every step of every rank takes longer by a random factor, drawn from one distribution, seeded per rank
+slow     a rank takes a constant factor longer than the others; with a factor below 1 it is faster
+jitter   every step of every rank takes a random factor of its time, drawn from one distribution, seeded per rank; its
+         mean is 1, so that some steps are shorter, and 1.03 for "noisy cloud"
 pause    a rank stops at one time and continues at another
 crash    a rank is lost at a time, for good or until it restarts without memory: its program runs from the beginning
 """
@@ -159,7 +160,7 @@ def _entries(text: str, ranks: int, value: str, name: str, form: str):
     for entry in filter(None, (part.strip() for part in text.split(","))):
         match = re.fullmatch(r"(\d{1,6}):" + value, entry)
         if not match:
-            raise ValueError(f"{name}: {entry[:40]!r} does not read; write {form}.")
+            raise ValueError(f"{name}: {entry[:40]!r} cannot be read; write {form}.")
         if int(match[1]) >= ranks:
             raise ValueError(f"{name}: there is no rank {match[1]}; ranks are 0 to {ranks - 1}.")
         yield int(match[1]), tuple(math.inf if v is None else float(v) for v in match.groups()[1:])

@@ -1,7 +1,7 @@
 """Conditions of a run: the network, the device and the faults that its cluster simulates or emulates.
 
-A cluster obeys what is asked of it or refuses in a sentence before the first rank starts; it ignores nothing. Where
-real ranks obeyed only in part, a note of the run says by how much.
+A cluster obeys what is asked of it or refuses in a sentence before the first rank starts. Where real ranks obeyed only
+in part, or ignored a hint, a note of the run says so.
 """
 
 from __future__ import annotations
@@ -177,11 +177,13 @@ def _check_length(experiment: Experiment, workload: Any, links: Network) -> None
 
 
 def notes(experiment: Experiment, event_logs: list[EventLog]) -> list[str]:
-    """Return sentences on faults that came too late, a network that carried nothing, and what ranks could not obey."""
+    """Return sentences on faults that came too late, a network that carried nothing, and what ranks did not obey."""
     return [
         *_too_late(experiment, event_logs),
+        *_back_too_late(experiment, event_logs),
         *_carried_nothing(experiment, event_logs),
         *_unobeyed(experiment, event_logs),
+        *_unordered(experiment),
     ]
 
 
@@ -201,6 +203,23 @@ def _too_late(experiment: Experiment, event_logs: list[EventLog]) -> list[str]:
     return lines
 
 
+def _back_too_late(experiment: Experiment, event_logs: list[EventLog]) -> list[str]:
+    """Return a sentence for each rank that came back and took no step any more."""
+    lines = []
+    for rank, back in faults(experiment).back.items():
+        log = event_logs[rank]
+        returns = [end for kind, _, end, _, label in log.spans if kind == IDLE and label == "lost"]
+        if returns and not any(seconds > returns[-1] for _, _, seconds, _ in log.losses):
+            lines.append(_BACK_TOO_LATE.format(rank=rank, back=back, came=returns[-1]))
+    return lines
+
+
+def _unordered(experiment: Experiment) -> list[str]:
+    """Return a sentence if real ranks were asked to send by priority, a hint that they do not follow."""
+    asked = experiment.algorithm == "priority" and experiment.settings["order"] == "priority"
+    return [_UNORDERED] if asked and experiment.cluster != "simulated" else []
+
+
 def _carried_nothing(experiment: Experiment, event_logs: list[EventLog]) -> list[str]:
     """Return a sentence if a network was chosen and no message had a byte, as where ranks share the model's memory."""
     if not experiment.changed().keys() & LINKS or any(
@@ -216,16 +235,24 @@ def _unobeyed(experiment: Experiment, event_logs: list[EventLog]) -> list[str]:
     end = max((log.mark for log in event_logs), default=0.0)
     if experiment.cluster == "simulated" or not end:
         return []
+    lines = []
     if experiment.device != OWN:  # a rank that had to wait for a core has caught up unless it was late
         late = max(log.late for log in event_logs)
-        return [_LATE.format(late, end)] if late > HONEST * end else []
-    waited = sum(log.starved for log in event_logs) / (len(event_logs) * end)
-    return [_CROWDED.format(waited)] if waited > HONEST else []
+        lines += [_LATE.format(late, end)] if late > HONEST * end else []
+    else:
+        waited = sum(log.starved for log in event_logs) / (len(event_logs) * end)
+        lines += [_CROWDED.format(100 * waited)] if waited > HONEST else []
+    overdue = max(log.overdue for log in event_logs)
+    return [*lines, _OVERDUE.format(overdue, end)] if overdue > HONEST * end else lines
 
 
 _TOO_LATE = (
     "Rank {rank} was to {what} at {at:.4g} s, and was done at {end:.4g} s; let the run last longer, or name an earlier "
     "time."
+)
+_BACK_TOO_LATE = (
+    "Rank {rank} was to come back at {back:.4g} s, came back at {came:.4g} s, and took no step any more: the run was "
+    "over; let it last longer, or name an earlier time."
 )
 _BARRIERS = (
     "The {} messages of this run have no bytes: by them ranks wait for each other, and they send nothing else. So they "
@@ -237,7 +264,15 @@ _LATE = (
     "it; use a slower device, fewer ranks, or the simulated cluster."
 )
 _CROWDED = (
-    "For {:.0%} of the run's time a rank wanted a core and had none: more ranks computed at once than this machine has "
-    "cores for, beside what else it does, so they are slower than as many machines would be; use fewer ranks, or let "
-    "them emulate a slower device."
+    "For {:.0f} % of the run's time a rank wanted a core and had none: more ranks computed at once than this machine "
+    "has cores for, beside what else it does, so they are slower than as many machines would be; use fewer ranks, or "
+    "let them emulate a slower device."
+)
+_OVERDUE = (
+    "The messages of a rank arrived {:.3g} s later, in sum, than over the network that it emulates, in a run of {:.3g} "
+    "s: this machine is too slow or too busy for it; use a slower network, fewer ranks, or the simulated cluster."
+)
+_UNORDERED = (
+    "Real ranks send in the order in which they are asked to, so order priority changed nothing here; the simulated "
+    "cluster follows it."
 )

@@ -35,7 +35,7 @@ MAX_WORKERS = 4096
 MAX_QUERY = 8000  # characters; longer queries are refused unread
 PAGE = (
     *("tour", "run", "axis", "log", "pin", "source", "seeds", "sweep", "sweep2", "best", "stops", "race", "goal"),
-    *("size", "view", "why", "zoom", "critical", "welcome", "from"),
+    *("colour", "size", "view", "why", "zoom", "critical", "welcome", "from"),
     *("embed", "embed_options", "keep"),
 )
 """Parameters of an address that are for the page alone; `keep` is what older links call `pin`."""
@@ -63,7 +63,7 @@ class Experiment(Knobs):
         "the network between nodes, by preset; here; or latency:bandwidth:overhead; real ranks emulate it; own: "
         "what they have; docs/simulated_network.md says what it leaves out",
     )
-    latency: float | None = knob(None, "one-way latency instead of the preset's", ge=0, le=10, unit="s", delay=True)
+    latency: float | None = knob(None, "one-way latency instead of the preset's", ge=0, le=10, unit="s", postpones=True)
     bandwidth: float | None = knob(None, "bandwidth instead of the preset's", gt=0, le=1e13, unit="bytes/s")
     device: str = knob(
         "laptop",
@@ -76,7 +76,11 @@ class Experiment(Knobs):
         "fast", "ring", "recursive_doubling", "halving_doubling", "tree", "double_tree", "hierarchical"
     ] = knob("fast", "how an all-reduce is done, message by message; fast: as the cluster does it best")
     jitter: str = knob("none", "how compute times vary from step to step, by preset")
-    slow: SlowRanks = knob("", "ranks slower than the others, as rank:factor, for example 2:3,5:1.5")
+    slow: SlowRanks = knob(
+        "",
+        "ranks slower than the others, as rank:factor, for example 2:3,5:1.5; below 1 is faster, for real ranks "
+        "only beside an emulated device",
+    )
     pause: PausedRanks = knob("", "ranks that stop for a while, as rank:from-to in seconds, for example 1:0.5-0.8")
     crash: LostRanks = knob(
         "", "ranks that are lost, as rank:second, or rank:from-to if they come back: 3:0.4 or 3:0.4-0.6"
@@ -126,10 +130,11 @@ class Experiment(Knobs):
                 raise ValueError(f"there is no {kind} preset {name[:60]!r}; {_among(name, list(table))}")
             if kind != "jitter":
                 {"network": parse_network, "device": parse_device}[kind](name)
-        given = {**starting_point(self.algorithm, self.workload), **self.data}
-        data = make(workloads.find(self.workload).Settings, given, self.workload)
-        given = {**default_rate(self.algorithm, self.workload, given.get("model"), self.workers), **self.settings}
-        s = make(algorithms.find(self.algorithm).Settings, given, self.algorithm)
+        begun = starting_point(self.algorithm, self.workload)
+        given = {**begun, **self.data}
+        data = make(workloads.find(self.workload).Settings, given, self.workload, begun)
+        rate = default_rate(self.algorithm, self.workload, given.get("model"), self.workers)
+        s = make(algorithms.find(self.algorithm).Settings, {**rate, **self.settings}, self.algorithm, rate)
         coding = make(coding_settings(self.compression), self.coding, self.compression)
         how = self.method.compresses
         if self.compression != "none" and not how:
@@ -140,7 +145,6 @@ class Experiment(Knobs):
                 f"{self.compression} wants all ranks to send at once, and {self.algorithm} has them push one by one; "
                 "use another compression, such as top_k."
             )
-        begun = starting_point(self.algorithm, self.workload)
         object.__setattr__(self, "coding", _effective(coding))
         object.__setattr__(self, "settings", _effective(s))
         object.__setattr__(self, "data", _effective(data, begun))
@@ -252,7 +256,8 @@ class Experiment(Knobs):
             raise ValueError(
                 f"{fields['algorithm']} on {workload} has no setting {unknown[0][:60]!r}; {_among(unknown[0], choices)}"
             )
-        return make(cls, {**fields, "settings": settings, "coding": coding, "data": data}, "the experiment")
+        begins = {**own_defaults(fields["algorithm"]), **real_defaults(fields.get("cluster"))}
+        return make(cls, {**fields, "settings": settings, "coding": coding, "data": data}, begins=begins)
 
     def refuse_idle(self, given: Mapping[str, Any]) -> None:
         """Raise ValueError if one of the values `given` for it has no effect, such as a momentum under plain SGD."""
@@ -335,7 +340,7 @@ class Experiment(Knobs):
             raise ValueError(f"this is not the JSON of an experiment: {str(error)[:100]}.") from None
         if not isinstance(values, dict):
             raise ValueError("this JSON is not an experiment: it should be an object with a field 'algorithm'.")
-        return make(cls, values, "the experiment")
+        return make(cls, values)
 
     def key(self) -> str:
         """Return 16 hexadecimal digits that name this experiment: equal experiments have equal keys."""

@@ -30,7 +30,7 @@ class FaultSetting:
 
     @classmethod
     def read(cls, text: str) -> FaultSetting:
-        """Read a text, for however many ranks. ValueError in one sentence if it does not read."""
+        """Read a text, for however many ranks. ValueError in one sentence if it cannot be read."""
         return cls(text, cls.parse(text, math.inf))
 
     def check(self, ranks: int) -> None:

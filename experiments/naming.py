@@ -11,7 +11,7 @@ from experiments import units
 from experiments.catalogue import ALGORITHMS, COMPRESSIONS, PRESETS, WORKLOADS, device, link
 from experiments.experiment import Experiment
 from experiments.measure import this_machine
-from experiments.plots.lanes import rank_names
+from experiments.plots.lanes import rank_names, slowness
 from workloads import own_module, table
 
 REAL = {"processes": "real processes", "threads": "real threads", "gpus": "real GPUs"}
@@ -121,16 +121,17 @@ def planned_loss(e: Experiment, error: str) -> str:
 
 
 def faults(e: Experiment) -> Iterator[tuple[str, str]]:
-    """Yield (kind, words) of each rank with a fault, in short: ("slow", "worker 2 ×5"), ("crash", "worker 3 † ...")."""
+    """Yield (kind, words) of each rank with a fault, in short: ("slow", "worker 2 (5× slower)"), ("crash", "...")."""
     names = ranks(e)
     for rank, factor in sorted(e.slow.by_rank.items()):
         if factor != 1:
-            yield "slow", f"{names[rank]} ×{factor:g}"
+            yield "slow", f"{names[rank]} ({slowness(factor)})"
     for rank, spans in sorted(e.pause.by_rank.items()):
-        yield "pause", f"{names[rank]} pauses at {' and '.join(units.seconds(start) for start, _ in spans)}"
+        told = (f"at {units.seconds(start)} for {units.seconds(end - start)}" for start, end in spans)
+        yield "pause", f"{names[rank]} pauses {' and '.join(told)}"
     for rank, (at, until) in sorted(e.crash.by_rank.items()):
         back = f", back at {units.seconds(until)}" if until < math.inf else ""
-        yield "crash", f"{names[rank]} † lost at {units.seconds(at)}{back}"
+        yield "crash", f"{names[rank]} lost at {units.seconds(at)}{back}"
 
 
 def fault(e: Experiment, kind: str) -> str:
@@ -142,6 +143,17 @@ def fault(e: Experiment, kind: str) -> str:
         "crash": [f"{names[rank]} lost at {units.seconds(at)}" for rank, (at, _) in sorted(e.crash.by_rank.items())],
     }[kind]
     return " and ".join(told if len(told) <= 2 else [f"{len(told)} ranks {NONE[kind]}"]) or f"none {NONE[kind]}"
+
+
+def without(e: Experiment, kind: str) -> str:
+    """Return that the faults of one kind are gone, in full words: "without the loss of worker 2"."""
+    names = ranks(e)
+    of = {"slow": [rank for rank, factor in e.slow.by_rank.items() if factor != 1], "pause": e.pause.by_rank}
+    some = [names[rank] for rank in sorted(of.get(kind, e.crash.by_rank))]
+    whom = " and ".join(some if len(some) <= 2 else [f"{len(some)} ranks"])
+    if kind == "slow":
+        return f"{whom} as fast as usual"
+    return f"without the {'loss' if kind == 'crash' else 'pause' + 's' * (len(some) > 1)} of {whom}"
 
 
 def _slower(factor: float) -> str:

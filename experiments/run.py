@@ -40,7 +40,7 @@ from workloads.recorder import Diverged, OutOfMemory
 from workloads.task import Task
 
 TIMEOUT = 60.0  # s
-WARM_UP = 1.0  # s that the gradients of all ranks may take to be computed once by each rank before the clock starts
+WARM_UP = 1.0  # s; if one gradient of every rank takes longer, no rank rehearses a step before the clock starts
 BACKENDS = {"processes": "gloo", "gpus": "nccl"}
 
 

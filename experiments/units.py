@@ -47,6 +47,20 @@ def count(value: float, error: float | None = None) -> str:
     return plus_minus(value, error, "{:,.0f}".format) if math.isfinite(value) else "-"
 
 
+def samples_per_second(value: float, error: float | None = None) -> str:
+    """Return a rate with three digits, of which more would be noise: 298808 is "299,000"."""
+    if not math.isfinite(value):
+        return "-"
+    rounded = float(f"{value:.3g}")
+    return plus_minus(value, error, lambda _: number(rounded) if rounded < 1000 else count(rounded))
+
+
+def about(value: float) -> str:
+    """Return an estimate of a time in s with two digits: 69.6 is "70 s", 200 is "3.3 min"."""
+    scaled, unit = (value / 60, "min") if value >= 120 else (value, "s")
+    return f"{float(f'{scaled:.2g}'):g} {unit}"
+
+
 def percent(value: float, error: float | None = None) -> str:
     """Return a share of one: 0.9306 is "93.1 %"."""
     return f"{plus_minus(100 * value, 100 * (error or 0), '{:.1f}'.format)} %" if math.isfinite(value) else "-"
@@ -66,12 +80,21 @@ def updates(value: float, error: float | None = None) -> str:
     return f"{plus_minus(value, error, number)} updates"
 
 
+def loss(value: float, error: float | None = None) -> str:
+    """Return a loss with three digits, the last ones too if they are zeros: "0.170"; or that it is none: "diverged"."""
+    return plus_minus(value, error, _three_digits) if math.isfinite(value) else DIVERGED
+
+
+def _three_digits(value: float) -> str:
+    return f"{value:#.3g}".rstrip(".") if 1e-4 <= abs(value) < 1000 else number(value)
+
+
 SAY = {
-    "": lambda value, error=None: plus_minus(value, error, number),
+    "": loss,
     "s": seconds,
     "bytes": size,
     "share": percent,
-    "samples/s": count,
+    "samples/s": samples_per_second,
     "count": count,
     "updates": updates,
     "FLOP": flops,
@@ -89,11 +112,6 @@ def told(run: Run, name: str) -> str:
     if run.status == DIVERGED and name in LAST:
         return DIVERGED
     return figure(name, run.summary.get(name), run.summary.get("accuracy_error") if name == "accuracy" else None)
-
-
-def loss(value: float) -> str:
-    """Return a loss as a number, or that there is none: "diverged"."""
-    return number(value) if math.isfinite(value) else DIVERGED
 
 
 def _scaled(value: float, scale: tuple, least: str, error: float | None = None) -> str:

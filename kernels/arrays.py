@@ -26,10 +26,14 @@ def zeros_like(x):
 
 def state_like(w):
     """Return zeros like `w` for the state of an optimizer; the meter of the calling rank accounts for the memory."""
-    state = zeros_like(w)
+    return keep(zeros_like(w), "optimizer state")
+
+
+def keep(x, kind: str = "buffers"):
+    """Return `x`, which the calling rank keeps from step to step; its meter accounts for the memory, once."""
     if meter := METER.get():
-        meter.keep("optimizer state", state.nbytes)
-    return state
+        meter.keep(kind, x.nbytes)
+    return x
 
 
 def empty_like(x):

@@ -59,7 +59,8 @@ def find(name: str):
     short = name.rpartition(".")[2]
     if short not in every or name not in (short, f"{every[short]}.{short}"):
         close = difflib.get_close_matches(short, every, n=1)
-        hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(every)}."
+        many = f"there are {len(every)}; `list` names the chapters, and show CHAPTER its figures."
+        hint = f"did you mean {close[0]}?" if close else many
         raise ValueError(f"there is no figure {name[:60]!r}; {hint}")
     return figures(every[short])[short]
 

@@ -135,7 +135,7 @@ def _settings(words: str) -> dict[str, str]:
     """Return the settings of "name=value name=value"."""
     parts = [part.partition("=") for part in shlex.split(words)]
     if wrong := [name for name, equals, _ in parts if not equals]:
-        raise ValueError(f"{wrong[0][:60]!r} does not read; write name=value, with spaces in between.")
+        raise ValueError(f"{wrong[0][:60]!r} cannot be read; write name=value, with spaces in between.")
     return {name: value for name, _, value in parts}
 
 

@@ -58,14 +58,16 @@ def from_csv(content: bytes, file: str, repair: Repair = "") -> Table:
     """
     text = _text(content, file)
     read = list(_rows(text, file))
-    if len(read) < LEAST:
-        raise ValueError(f"{file} has {len(read)} rows; a table has {LEAST} or more.")
+    if not read:
+        raise ValueError(f"{file} has no cell with anything in it; a table needs at least {LEAST} rows.")
     lines, rows = zip(*read, strict=True)
     notes = []
     if _delimiter(text) != "," and _has_decimal_commas(rows):
         rows = [[_with_point(cell) for cell in row] for row in rows]
         notes.append("table: decimal commas were read as decimal points.")
-    named = _has_header(*rows[:2])
+    named = _has_header(rows[0], rows[min(1, len(rows) - 1)])
+    if (count := len(rows) - named) < LEAST:
+        raise ValueError(f"{file} has {count} row{'s' * (count != 1)}; a table needs at least {LEAST}.")
     names = [(named and name[:LONGEST]) or f"column {n}" for n, name in enumerate(rows[0], 1)]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise ValueError(f"{file} has two columns that are called {twice!r}; names must differ.")
@@ -87,7 +89,7 @@ def from_csv(content: bytes, file: str, repair: Repair = "") -> Table:
         columns, told = _repaired(columns, repair)
         notes.append(told)
         if len(columns[0].numbers) < LEAST:
-            raise ValueError(f"{file} has {len(columns[0].numbers)} whole rows; a table has {LEAST} or more.")
+            raise ValueError(f"{file} has {len(columns[0].numbers)} whole rows; a table needs at least {LEAST}.")
     words = {column.name: column.words for column in columns if column.words}
     cells = np.array([column.numbers for column in columns]).T
     return Table(tuple(column.name for column in columns), cells, words, notes=tuple(notes), file=_stem(file))
@@ -109,7 +111,7 @@ def from_idx(contents: list[bytes], file: str) -> Table:
             f"there are {len(labels):,} labels for {len(rows):,} images; these files do not belong together."
         )
     if len(rows) < LEAST:
-        raise ValueError(f"there are {len(rows)} images; a table has {LEAST} or more.")
+        raise ValueError(f"there are {len(rows)} images; a table needs at least {LEAST}.")
     flat = rows.reshape(len(rows), -1)
     cells = np.concatenate([flat, labels[:, None]], axis=1).astype(np.float64)
     if not np.isfinite(cells).all():
@@ -129,7 +131,7 @@ def _text(content: bytes, file: str) -> str:
     if "\0" in text:
         raise ValueError(f"{file} has zero bytes in it and is no CSV; save the table as CSV UTF-8.")
     if not text.strip():
-        raise ValueError(f"{file} is empty; a table has {LEAST} rows or more.")
+        raise ValueError(f"{file} is empty; a table needs at least {LEAST} rows.")
     return text
 
 

@@ -26,6 +26,7 @@ from workloads.supervised import Supervised
 
 CLASSES = 100  # of a label
 LEAST = 10  # rows of a table
+NAMED = 5  # columns that a sentence names
 
 
 class Settings(models.ModelKnobs):
@@ -70,6 +71,14 @@ class Table:
     def features(self, label: str) -> list[str]:
         """Return the columns of numbers that are not the label."""
         return [name for name in self.names if name != label and name not in self.words]
+
+    def left_out(self, label: str) -> str:
+        """Return, in a sentence, which columns a model of this label does not learn from; "" if it does from all."""
+        names = [name for name in self.names if name != label and name in self.words]
+        if not names:
+            return ""
+        more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
+        return f"left out, as only columns of numbers are learned from: {', '.join(names[:NAMED])}{more}."
 
 
 def folder() -> Path:

@@ -225,8 +225,8 @@ class Task:
     def holds(self, kind: str, nbytes: int) -> None:
         """Record that this rank now holds so many bytes of a kind (`tracing.HELD`), in place of what it held before.
 
-        Gradients account for parameters, gradients and activations, optimizers for their state. OutOfMemory if it is
-        more than the rank has.
+        Gradients account for parameters, gradients and activations, optimizers for their state, `kernels.keep` for what
+        it is given. OutOfMemory if it is more than the rank has.
         """
         self.recorder.holds(kind, nbytes)
 

@@ -10,7 +10,8 @@ is the class Experimental; the class named ADAG there is `agn`.
 
 A last commit is the mean of the steps that are left; dist-keras drops them.
 
-Price: 2 d / period elements per step of a worker; the server stores N d elements. Staleness: N-1 commits on average.
+Price: 2 d / period elements per step of a worker; one accumulator, and N d elements on the server.
+Staleness: N-1 commits on average.
 Source: Hermans, On Scalable Deep Learning and Parallelizing Gradient Descent, Maastricht University 2017, chapter 4.
 """
 
@@ -22,7 +23,7 @@ SERVER = 0
 
 class Settings(Knobs):
     learning_rate: float = knob(0.1, "step size of local steps and of commits", gt=0, le=1000)
-    period: int = knob(4, "local steps in a commit", ge=1, le=10_000, unit="steps", delay=True)
+    period: int = knob(4, "local steps in a commit", ge=1, le=10_000, unit="steps", postpones=True)
 
 
 def elements_sent(shape, s):
@@ -35,7 +36,7 @@ def worker(comm, task, s=Settings()):
 
 def replica(comm, task, s):
     x = task.start()  # (d,)
-    a = kernels.zeros_like(x)
+    a = kernels.keep(kernels.zeros_like(x))
     taken = 0  # steps since the last commit
     for _ in task.steps():
         _, g = task.gradient(x)
@@ -61,9 +62,9 @@ def commit(comm, a, taken):
 
 def server(comm, task, s):
     w = task.start()
-    pulled = [kernels.copy(w) for _ in range(comm.size)]  # w as each worker last read it
     version, read = 0, [0] * comm.size
     training = set(range(1, comm.size))
+    pulled = {rank: kernels.keep(kernels.copy(w)) for rank in training}  # w as each worker last read it
     while training:
         sender, a = comm.recv_any()
         if a is None:

@@ -22,7 +22,7 @@ SERVER = 0
 
 class Settings(Knobs):
     learning_rate: float = knob(0.1, "step size of local steps and of commits", gt=0, le=1000)
-    period: int = knob(4, "local steps in a commit", ge=1, le=10_000, unit="steps", delay=True)
+    period: int = knob(4, "local steps in a commit", ge=1, le=10_000, unit="steps", postpones=True)
 
 
 def elements_sent(shape, s):
@@ -35,7 +35,7 @@ def worker(comm, task, s=Settings()):
 
 def replica(comm, task, s):
     x = task.start()  # (d,)
-    a = kernels.zeros_like(x)
+    a = kernels.keep(kernels.zeros_like(x))
     taken = 0  # steps since the last commit
     for _ in task.steps():
         _, g = task.gradient(x)
@@ -88,6 +88,6 @@ ALGORITHM = Algorithm(
     compresses="push",
     equivalences=(
         Equivalence("one worker that commits every step is SGD", to="sgd", settings={"period": 1}),
-        Equivalence("with period 1 it is asynchronous SGD", "asgd", workers=3, settings={"period": 1}, to_workers=3),
+        Equivalence("with period 1 it is asynchronous SGD", to="asgd", workers=3, settings={"period": 1}, to_workers=3),
     ),
 )

@@ -6,8 +6,8 @@ by the first-order term of the Taylor series, with lam g g in place of the Hessi
     constant    w <- w - lr (g + lam g g (w - w'))
     adaptive    s <- m s + (1 - m) g^2        w <- w - lr (g + lam / sqrt(s) g g (w - w'))
 
-Price: asynchronous SGD's, and N d elements of memory on the server, twice that if adaptive with a mean square for each
-worker, as in the authors' code (the paper writes one for all).
+Price: asynchronous SGD's, and on the server N d elements of memory for w', and if adaptive as many for s, one for each
+worker as in the authors' code (`shared`: d, one for all, as the paper writes it).
 Staleness: N-1 updates on average; its effect is reduced to second order in w - w'.
 Source: Zheng et al., ICML 2017, arXiv:1609.08326, Algorithms 1 and 2; Microsoft's updater for Multiverso.
 """
@@ -17,11 +17,10 @@ from typing import Literal
 import kernels
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, always, knob, one_server
 
-PLAIN = {"form": "constant", "compensation": 0}
 SERVER = 0
 EPS = 1e-7  # added inside the root
 
-ADAPTIVE = {"form": ("adaptive",)}  # when the knob of its mean square is in force
+ADAPTIVE = {"form": ("adaptive",)}  # when the knobs of its mean square are in force
 
 
 class Settings(Knobs):
@@ -31,7 +30,7 @@ class Settings(Knobs):
     )
     compensation: float = knob(2.0, "lam; the paper has 0.04 in the constant, 2 in the adaptive form", ge=0, le=1e6)
     forget: float = knob(0.95, "m: decay of the mean square of gradients", when=ADAPTIVE, ge=0, lt=1)
-    shared: bool = knob(False, "one mean square for all workers, as the paper writes it")
+    shared: bool = knob(False, "one mean square for all workers, as the paper writes it", when=ADAPTIVE)
 
 
 def elements_sent(shape, s):
@@ -54,10 +53,10 @@ def replica(comm, task, s):
 
 def server(comm, task, s):
     w = task.start()
-    backup = [kernels.copy(w) for _ in range(comm.size)]  # w as each worker last read it
-    squares = [kernels.state_like(w) for _ in range(1 if s.shared else comm.size)]
     version, read = 0, [0] * comm.size
     training = set(range(1, comm.size))
+    backup = {rank: kernels.keep(kernels.copy(w)) for rank in training}  # w as each worker last read it
+    squares = mean_squares(w, training, s)
     while training:
         sender, g = comm.recv_any()
         if g is None:
@@ -67,9 +66,8 @@ def server(comm, task, s):
         if s.form == "constant":
             kernels.delay_compensated(w, g, backup[sender], s.learning_rate, s.compensation)
         else:
-            square = squares[0 if s.shared else sender]
             kernels.delay_compensated_adaptive(
-                w, square, g, backup[sender], s.learning_rate, s.compensation, s.forget, EPS
+                w, squares[sender], g, backup[sender], s.learning_rate, s.compensation, s.forget, EPS
             )
         version += 1
         comm.send(w, sender)
@@ -77,6 +75,15 @@ def server(comm, task, s):
         read[sender] = version
         task.report(w)
     return w
+
+
+def mean_squares(w, workers, s):
+    """Return s of each worker, all the same one if it is shared; none in the constant form."""
+    if s.form == "constant":
+        return {}
+    if s.shared:
+        return dict.fromkeys(workers, kernels.state_like(w))
+    return {rank: kernels.state_like(w) for rank in workers}
 
 
 ALGORITHM = Algorithm(

@@ -17,6 +17,7 @@ overshoot. The others continue without a lost replica, not without a lost server
 A replica waits for its fetch, or with `overlap` keeps computing: the answer is used when the next fetch starts.
 
 Price: d / n_push elements sent and d / n_fetch received per step of a replica; no replica waits for another.
+One accumulator on a replica; as much again as w on the servers for s.
 Staleness, of the last gradient in a push and counted by each server: N-1 updates on average if a push is followed
 by a fetch at once, at any speeds; fewer if other steps come in between.
 Source: Dean et al., Large Scale Distributed Deep Networks, NIPS 2012, section 4.1 and appendix.
@@ -36,10 +37,10 @@ class Settings(Knobs):
     learning_rate: float = knob(0.02, "step size; with adagrad that of every weight's first step", gt=0, le=1000)
     update: Literal["adagrad", "sgd"] = knob("adagrad", "what a server does with a push")
     shards: int = knob(1, "servers that the parameters are sharded over", ge=1, le=256)
-    n_push: int = knob(1, "steps from one push to the next", ge=1, le=10_000, unit="steps", delay=True)
-    n_fetch: int = knob(1, "steps from one fetch to the next", ge=1, le=10_000, unit="steps", delay=True)
+    n_push: int = knob(1, "steps from one push to the next", ge=1, le=10_000, unit="steps", postpones=True)
+    n_fetch: int = knob(1, "steps from one fetch to the next", ge=1, le=10_000, unit="steps", postpones=True)
     warm: int = knob(0, "pushes of the first replica before the others begin", ge=0, le=10_000_000, unit="pushes")
-    overlap: bool = knob(False, "keep computing while a fetch is in flight", delay=True)
+    overlap: bool = knob(False, "keep computing while a fetch is in flight", postpones=True)
 
 
 def servers(s):
@@ -67,7 +68,7 @@ def worker(comm, task, s=Settings()):
 
 def replica(comm, task, s):
     w = task.start()  # (d,)
-    a = kernels.zeros_like(w)
+    a = kernels.keep(kernels.zeros_like(w))
     shards = list(enumerate(shares(len(w), s.shards)))
     if s.warm and comm.rank > s.shards:  # not the first one
         for k, _ in shards:
@@ -108,7 +109,7 @@ def server(comm, task, s):
     w = task.start()
     part = shares(len(w), s.shards)[comm.rank]
     w = kernels.copy(w[part])  # (d / S,)
-    squares = kernels.state_like(w)
+    squares = kernels.state_like(w) if s.update == "adagrad" else None
     updates = 0
     read = {rank: deque([0], maxlen=2 if s.overlap else 1) for rank in range(s.shards, comm.size)}
     training = set(read)

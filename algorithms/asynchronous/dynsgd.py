@@ -22,7 +22,7 @@ SERVER = 0
 
 class Settings(Knobs):
     learning_rate: float = knob(0.1, "step size of local steps, and of commits that are fresh", gt=0, le=1000)
-    period: int = knob(1, "local steps in a commit", ge=1, le=10_000, unit="steps", delay=True)
+    period: int = knob(1, "local steps in a commit", ge=1, le=10_000, unit="steps", postpones=True)
 
 
 def elements_sent(shape, s):
@@ -35,7 +35,7 @@ def worker(comm, task, s=Settings()):
 
 def replica(comm, task, s):
     x = task.start()  # (d,)
-    a = kernels.zeros_like(x)
+    a = kernels.keep(kernels.zeros_like(x))
     taken = 0  # steps since the last commit
     for _ in task.steps():
         _, g = task.gradient(x)

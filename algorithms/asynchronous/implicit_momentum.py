@@ -74,10 +74,15 @@ ALGORITHM = Algorithm(
     restartable=always,
     compresses="push",
     equivalences=(
-        Equivalence("one worker is SGD with momentum", "momentum", "BIT", 1, {"momentum": 0.9}, 1, {"momentum": 0.9}),
+        Equivalence(
+            "one worker is SGD with momentum",
+            to="momentum",
+            settings={"momentum": 0.9},
+            to_settings={"momentum": 0.9},
+        ),
         Equivalence(
             "where just the implicit momentum is wanted it is asynchronous SGD",
-            "asgd",
+            to="asgd",
             workers=4,
             settings={"momentum": 0.75},
             to_workers=4,

@@ -24,7 +24,7 @@ STATE = 1  # tag
 class Settings(Knobs):
     learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
     period: int = knob(
-        4, "steps from sending one state to sending the next", ge=1, le=100_000, unit="steps", delay=True
+        4, "steps from sending one state to sending the next", ge=1, le=100_000, unit="steps", postpones=True
     )
     buffers: int = knob(4, "newest received states that a worker considers", ge=1, le=64)
     scaled: bool = knob(True, "the learning rate scales the attraction as well as the gradient")

@@ -50,6 +50,7 @@ def replica(comm, task, s):
             g, factors = layer.backward_factors(w[layer.place])
             less = s.factors and factors is not None and sum(map(len_of, factors)) < len(g)
             push.append(factors if less else g)
+        task.holds("gradients", sum(x.nbytes for x in push if not isinstance(x, tuple)))  # factors are activations
         comm.send(tuple(push), SERVER)
         answer = comm.recv(SERVER)
         if answer is None:
@@ -113,6 +114,6 @@ ALGORITHM = Algorithm(
     restartable=always,
     equivalences=(
         Equivalence("one worker is SGD", to="sgd"),
-        Equivalence("it is asynchronous SGD where no layer is dense", "asgd", workers=3, to_workers=3),
+        Equivalence("it is asynchronous SGD where no layer is dense", to="asgd", workers=3, to_workers=3),
     ),
 )

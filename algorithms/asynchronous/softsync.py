@@ -8,7 +8,8 @@ from any workers, g_l computed s_l updates ago:
 Pushes are answered at once: n = N is asynchronous SGD with a staleness-aware rate, n = 1 nearly synchronous. With
 `hard` answers wait for the update, and n = 1 is synchronous SGD; without, even then most gradients are one update old.
 
-Price: d elements to the server and d back in every step of a worker.
+Price: d elements to the server and d back in every step of a worker; the server keeps the
+sum of an update, d more.
 Staleness: (N-1)/c updates on average at any speeds.
 Source: Zhang, Gupta, Lian & Liu, IJCAI 2016, arXiv:1511.05950.
 """
@@ -53,7 +54,7 @@ def replica(comm, task, s):
 
 def server(comm, task, s):
     w = task.start()
-    step = kernels.zeros_like(w)
+    step = kernels.keep(kernels.zeros_like(w))
     version, read = 0, [0] * comm.size  # updates so far; the version that each worker has read
     training = set(range(1, comm.size))
     c = max(1, len(training) // s.splits)
@@ -93,6 +94,13 @@ ALGORITHM = Algorithm(
     compresses="push",
     equivalences=(
         Equivalence("one worker is SGD", to="sgd"),
-        Equivalence("hard and unsplit it is synchronous SGD", "sync_sgd", "RND", 4, HARD, 4),
+        Equivalence(
+            "hard and unsplit it is synchronous SGD",
+            to="sync_sgd",
+            exactness="RND",
+            workers=4,
+            settings=HARD,
+            to_workers=4,
+        ),
     ),
 )

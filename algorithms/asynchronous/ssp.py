@@ -1,4 +1,4 @@
-"""SSP (stale-synchronous parallel) lets a worker run ahead of the slowest one, by at most a bound.
+"""SSP lets a worker run ahead of the slowest one, by at most a bound: asynchrony with limited staleness.
 
 Rank 0 is the server, the others are workers. A worker's clock counts its own steps. It may begin clock c only when
 the slowest worker has finished clock c - bound - 1, and then reads a w with at least all updates up to that
@@ -27,7 +27,7 @@ SERVER = 0
 class Settings(Knobs):
     learning_rate: float = knob(0.2, "lr: one clock of all workers steps by lr times the mean gradient", gt=0, le=1000)
     bound: int = knob(
-        3, "clocks that a worker may be ahead of the slowest", ge=0, le=1_000_000, unit="steps", delay=True
+        3, "clocks that a worker may be ahead of the slowest", ge=0, le=1_000_000, unit="steps", postpones=True
     )
     cache: bool = knob(False, "reuse the same copy of w, with the worker's own updates, while the bound allows")
 
@@ -108,6 +108,13 @@ ALGORITHM = Algorithm(
     restartable=always,
     equivalences=(
         Equivalence("one worker is SGD", to="sgd"),
-        Equivalence("with bound 0 it is synchronous SGD", "sync_sgd", "RND", 4, {"bound": 0}, 4),
+        Equivalence(
+            "with bound 0 it is synchronous SGD",
+            to="sync_sgd",
+            exactness="RND",
+            workers=4,
+            settings={"bound": 0},
+            to_workers=4,
+        ),
     ),
 )

@@ -16,7 +16,7 @@ them and multiplies by 1 - bm, so its block rate is our zeta / ((1 - bm) N), the
 default bm, and with bm 0 it is not model averaging.
 
 Price: an all-reduce per block, 2 (N-1) d elements in total by the ring, as many again for each state vector that is
-averaged; three more vectors of memory. Staleness: none; models diverge for at most period - 1 steps.
+averaged; four more vectors of memory. Staleness: none; models diverge for at most period - 1 steps.
 Source: Chen & Huo, ICASSP 2016; BlockMomentumSGD.h of CNTK and bmuf.py of fairseq for the third form.
 """
 
@@ -32,7 +32,7 @@ PLAIN = {"block_momentum": 0, "block_rate": 1, "period": 4}
 
 class Settings(Knobs):
     learning_rate: float = knob(0.2, "step size of the local steps", gt=0, le=1000)
-    period: int = knob(5, "local steps in a block", ge=1, le=10_000, unit="steps", delay=True)
+    period: int = knob(5, "local steps in a block", ge=1, le=10_000, unit="steps", postpones=True)
     form: Literal["classical", "nesterov", "nesterov_code"] = knob("nesterov", "block momentum's form")
     block_momentum: float | None = knob(None, "bm; by default 1 - 1 / workers", ge=0, lt=1)
     block_rate: float = knob(1.0, "zeta, the step size between blocks", gt=0, le=100)
@@ -45,8 +45,8 @@ class Settings(Knobs):
 
 def worker(comm, task, s=Settings()):
     w = task.start()  # (d,)
-    start, model = kernels.copy(w), kernels.copy(w)  # Wg, W
-    step, drift = kernels.state_like(w), kernels.empty_like(w)  # D, G
+    start, model = kernels.keep(kernels.copy(w)), kernels.keep(kernels.copy(w))  # Wg, W
+    step, drift = kernels.state_like(w), kernels.keep(kernels.empty_like(w))  # D, G
     bm = 1 - 1 / comm.size if s.block_momentum is None else s.block_momentum
     stride, look = {"classical": (1, 0), "nesterov": (1, bm), "nesterov_code": (1 + bm, 0)}[s.form]
     rule = optimizer(s.update, w, s.momentum)

@@ -25,7 +25,7 @@ FOUR = {"exactness": "RND", "workers": 4, "to_workers": 4}
 
 class Settings(Knobs):
     learning_rate: float = knob(0.005, "step size of the inner steps", gt=0, le=1000)
-    period: int = knob(20, "H, inner steps between outer ones", ge=1, le=10_000, unit="steps", delay=True)
+    period: int = knob(20, "H, inner steps between outer ones", ge=1, le=10_000, unit="steps", postpones=True)
     outer_rate: float = knob(0.7, "step size of the outer steps", gt=0, le=100)
     outer_momentum: float = knob(0.9, "mu of the outer steps", ge=0, lt=1)
     update: Rule = knob("adam", "the inner optimizer")
@@ -35,7 +35,8 @@ class Settings(Knobs):
 
 def worker(comm, task, s=Settings()):
     w = task.start()  # (d,)
-    x, v, p = kernels.copy(w), kernels.state_like(w), kernels.empty_like(w)
+    x, v = kernels.keep(kernels.copy(w)), kernels.state_like(w)
+    p = kernels.keep(kernels.empty_like(w))
     inner = optimizer(s.update, w, s.momentum)
 
     def outer_step():

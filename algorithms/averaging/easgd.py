@@ -12,15 +12,14 @@ With `momentum` delta it is EAMSGD: the local step has Nesterov's momentum, with
 
     v <- delta v - lr g(x + delta v)        x <- x - p + v
 
-The centre is the model. What a replica learns after its last visit does not reach it, and if that was its first, at
-step 0, nothing does.
+The centre is the model. Steps after a replica's last visit are lost; if that was its first, at step 0, all are.
 
 dist-keras differs: its EAMSGD looks back, to x - delta v, and multiplies two learning rates; its AEASGD takes the
 gradient after the visit.
 
-Price: a visit sends 2 d elements (synchronous: 2 (N-1) d for all visits of a round); momentum takes two more vectors of
-memory. Staleness: every gradient is applied to the replica that computed it; a replica knows the centre as of its last
-visit.
+Price: a visit sends 2 d elements (synchronous: 2 (N-1) d for all visits of a round). Beside c the centre
+keeps p, a synchronous replica both; momentum takes two more vectors. Staleness: every gradient is applied to the
+replica that computed it; a replica knows the centre as of its last visit.
 Source: Zhang, Choromanska & LeCun, NIPS 2015, Algorithms 1 and 2; order of steps as in mpiT.
 """
 
@@ -33,7 +32,7 @@ CENTRE = 0
 class Settings(Knobs):
     learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
     pull: float | None = knob(None, "a, the spring; by default 0.9 / replicas", ge=0, le=2)
-    period: int = knob(4, "gradient steps from one visit to the next", ge=1, le=10_000, unit="steps", delay=True)
+    period: int = knob(4, "gradient steps from one visit to the next", ge=1, le=10_000, unit="steps", postpones=True)
     synchronous: bool = knob(False, "all replicas visit at once, and each has a copy of the centre")
     momentum: float = knob(0.0, "delta of EAMSGD, with the gradient taken ahead; the paper has 0.99", ge=0, lt=1)
 
@@ -57,12 +56,12 @@ def elements_sent(shape, s):
 def unstable(e):
     s, replicas = e.knobs, e.workers
     pull = s.spring(replicas)
-    both, name = (1 + replicas, f"1 - (1 + {replicas}) pull") if s.synchronous else (2, "1 - 2 pull")
+    both, name = (1 + replicas, f"1 − (1 + {replicas}) pull") if s.synchronous else (2, "1 − 2 pull")
     if pull * both > 2:
         yield (
             "pull",
             f"pull is {pull:g}, and each visit takes a replica to the other side of the centre, "
-            f"{both * pull - 1:.3g} times as far away ({name} = {1 - both * pull:.3g}); use less than {2 / both:.3g}",
+            f"{both * pull - 1:.3g} times as far away ({name} = −{both * pull - 1:.3g}); use at most {2 / both:.3g}",
         )
 
 
@@ -89,7 +88,7 @@ def replica(comm, task, s):
 
 def centre(comm, task, s):
     c = task.start()  # (d,)
-    p = kernels.empty_like(c)
+    p = kernels.keep(kernels.empty_like(c))
     training = comm.size - 1
     a = s.spring(training)
     while training:
@@ -104,8 +103,8 @@ def centre(comm, task, s):
 
 
 def synchronous_replica(comm, task, s):
-    x, c = task.start(), task.start()  # (d,), (d,)
-    p = kernels.empty_like(x)
+    x, c = task.start(), kernels.keep(task.start())  # (d,), (d,)
+    p = kernels.keep(kernels.empty_like(x))
     local = local_step(x, s)
     a = s.spring(comm.size)
     for step in task.steps(together=True):
@@ -139,7 +138,8 @@ class NesterovStep:
     """v <- delta v - lr g(x + delta v), x <- x + v, in place."""
 
     def __init__(self, x, s):
-        self.x, self.at, self.v = x, kernels.copy(x), kernels.state_like(x)  # at: x + delta v
+        self.x, self.v = x, kernels.state_like(x)
+        self.at = kernels.keep(kernels.copy(x))  # x + delta v
         self.rate, self.momentum = s.learning_rate, s.momentum
 
     def take(self, g):

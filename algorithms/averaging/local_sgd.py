@@ -11,7 +11,7 @@ farther in fewer steps, and with period H the fixed point on quadratics of curva
 
     sum q_i c_i / sum q_i        q_i = 1 - (1 - lr h_i)^H        the optimum only for H = 1 or equal curvatures
 
-Price: an all-reduce per period, 2 (N-1) d elements in total by the ring; one more vector of memory, c.
+Price: an all-reduce per period, 2 (N-1) d elements in total by the ring; two more vectors of memory, c and p.
 Staleness: none; models diverge for at most period - 1 steps ("spread": squared distance from their mean).
 Source: Stich, ICLR 2019, arXiv:1805.09767; Lin, Stich, Patel & Jaggi, ICLR 2020, arXiv:1808.07217, and their code.
 """
@@ -27,7 +27,7 @@ FOUR = {"exactness": "RND", "workers": 4, "to_workers": 4}
 
 class Settings(Knobs):
     learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
-    period: int = knob(10, "H, local steps from one average to the next", ge=1, le=10_000, unit="steps", delay=True)
+    period: int = knob(10, "H, local steps from one average to the next", ge=1, le=10_000, unit="steps", postpones=True)
     switch: float = knob(0.0, "average in every step until then (post-local)", ge=0, le=10_000, unit="epochs")
     update: Rule = knob("sgd", "optimizer of every worker")
     momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
@@ -46,7 +46,8 @@ def notes(e):
 
 def worker(comm, task, s=Settings()):
     w = task.start()  # (d,)
-    c, p = kernels.copy(w), kernels.empty_like(w)  # the last common model; this worker's displacement from it
+    c = kernels.keep(kernels.copy(w))  # the last common model
+    p = kernels.keep(kernels.empty_like(w))  # this worker's displacement from it
     rule = optimizer(s.update, w, s.momentum)
     alone = 0  # steps since the last average
     for step in task.steps(together=True):

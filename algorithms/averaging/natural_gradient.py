@@ -22,7 +22,7 @@ from algorithms.parts.periodic_averaging import elements_sent
 
 class Settings(Knobs):
     learning_rate: float = knob(0.2, "step size of a worker; N workers averaged have lr / N per sample", gt=0, le=1000)
-    period: int = knob(10, "local steps from one average to the next", ge=1, le=10_000, unit="steps", delay=True)
+    period: int = knob(10, "local steps from one average to the next", ge=1, le=10_000, unit="steps", postpones=True)
     fisher_rank: int = knob(20, "r, directions of a Fisher matrix; at most half of a layer's width", ge=1, le=1000)
     smoothing: float = knob(4.0, "alpha: smoothing of G towards the identity; very large is plain SGD", ge=0, le=1e12)
     forget: float = knob(0.1, "weight of the newest rows in the update of a Fisher matrix", gt=0, lt=1)

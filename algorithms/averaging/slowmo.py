@@ -23,7 +23,7 @@ FOUR = {"exactness": "RND", "workers": 4, "to_workers": 4}
 
 class Settings(Knobs):
     learning_rate: float = knob(0.2, "gamma, step size of the local steps", gt=0, le=1000)
-    period: int = knob(10, "local steps from one slow step to the next", ge=1, le=10_000, unit="steps", delay=True)
+    period: int = knob(10, "local steps from one slow step to the next", ge=1, le=10_000, unit="steps", postpones=True)
     slow_rate: float = knob(1.0, "alpha, slow rate: the slow step is alpha lr u", gt=0, le=100)
     slow_momentum: float = knob(0.5, "beta, decay of the slow velocity", ge=0, lt=1)
     update: Rule = knob("sgd", "optimizer of every worker")
@@ -33,7 +33,8 @@ class Settings(Knobs):
 
 def worker(comm, task, s=Settings()):
     w = task.start()  # (d,)
-    x, u, p = kernels.copy(w), kernels.state_like(w), kernels.empty_like(w)
+    x, u = kernels.keep(kernels.copy(w)), kernels.state_like(w)
+    p = kernels.keep(kernels.empty_like(w))
     rule = optimizer(s.update, w, s.momentum)
 
     def slow_step():

@@ -12,7 +12,7 @@ A step is an epoch, so there are 20 by default: of the digits they make the best
 A lost worker costs what it had not pushed; a lost shard or coordinator ends the run.
 
 Price: d elements to each worker per evaluation of f, d back every few portions; 4 m + O(1) scalars per shard and step,
-independent of d. A shard holds (2 m + 5) d / S elements. Staleness: none.
+independent of d. A shard holds (2 m + 6) d / S elements, a worker 3 d. Staleness: none.
 Source: Dean et al., Large Scale Distributed Deep Networks, NIPS 2012, section 4.2; the line search is Armijo's.
 """
 
@@ -157,7 +157,7 @@ class Coordinator(ShardedVectors):
 def work(comm, task, s):
     """Compute portions, accumulate those that count, and push the sum when told to."""
     w = task.start()  # (d,)
-    total, g, at = kernels.zeros_like(w), None, 0
+    total, g, at = kernels.keep(kernels.zeros_like(w)), None, 0
     while (order := comm.recv(COORDINATOR, WORK)) is not None:
         counts, due, portion, size, turn = order
         if counts:

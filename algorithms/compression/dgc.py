@@ -51,7 +51,7 @@ class Codec:
 
     def encode(self, g):
         if self.u is None:
-            self.u, self.v = kernels.zeros_like(g), kernels.zeros_like(g)
+            self.u, self.v = kernels.keep(kernels.zeros_like(g)), kernels.keep(kernels.zeros_like(g))
         if self.most:
             g = kernels.copy(g)
             kernels.clip(g, self.most)

@@ -92,7 +92,9 @@ class Codec:
             kernels.gram_schmidt(self.columns(p, m.p), LEAST)
             kernels.matmul(self.columns(q, m.q), matrix(v, m).T, self.columns(p, m.p))
         mean(q)
-        self.q = kernels.copy(q)
+        first, self.q = self.q is None, kernels.copy(q)
+        if first:
+            kernels.keep(self.q)
         for m in self.matrices:  # a direction that has become 0 would stay 0
             now = self.columns(self.q, m.q)
             now += self.columns(before, m.q) * ~now.any(0)

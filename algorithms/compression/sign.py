@@ -12,8 +12,8 @@ sender and owner keep what that leaves out:
 
     v <- g + e        q <- sign(v) mean |v|, over each tensor        e <- v - q
 
-Price: 2 (N-1)/N d bits per rank, 1/32 of float32's. Staleness: none; with error feedback what is left out is sent
-later.
+Price: 2 (N-1)/N d bits per rank, 1/32 of float32's; one more vector of memory, m. Staleness: none; with error feedback
+what is left out is sent later.
 Source: Bernstein et al., ICML 2018 and ICLR 2019 (vote); Karimireddy et al., ICML 2019 (error feedback).
 """
 
@@ -57,7 +57,7 @@ class Codec:
     def elect(self, comm, g):
         """g <- the majority's votes; return this rank's own votes."""
         if self.m is None:
-            self.m = kernels.zeros_like(g)
+            self.m = kernels.keep(kernels.zeros_like(g))
         kernels.ema(self.m, g, 1 - self.beta)
         self.step += 1
         parts, kept = shares(len(g), comm.size), kernels.empty_like(g)

@@ -6,7 +6,7 @@ What arrives is +-tau for any r: an element far beyond tau needs several steps, 
 coordinate is sent at a rate proportional to its gradients. tau has the unit of the gradient and must be tuned per
 model.
 
-Price: a word of 32 bits per element sent, to each of N - 1 others; tau decides how many.
+Price: a word of 32 bits per element sent, to each of N - 1 others; tau decides how many. Room for d of these words.
 Staleness: an element g waits about tau/|g| steps.
 Source: Strom, Interspeech 2015.
 """
@@ -27,7 +27,7 @@ class Codec:
 
     def encode(self, v):
         if self.words is None:
-            self.words = kernels.empty(len(v), v, "int32")  # room for all of them
+            self.words = kernels.keep(kernels.empty(len(v), v, "int32"))  # room for all of them
         count = kernels.threshold(self.words, v, self.tau)
         return None if count < 0 else kernels.copy(self.words[:count])
 

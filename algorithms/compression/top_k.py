@@ -1,6 +1,6 @@
 """Top-k sends the largest elements of a gradient and accumulates the others until they have grown.
 
-    v <- g + e        S <- the k = density d largest of |v|        send (S, v[S])        e <- v off S
+    v <- g + e        S <- the k largest of |v|        send (S, v[S])        e <- v off S        k = density * d
 
 Their indices differ between workers, so a ring cannot sum them: messages are all-gathered, and together may touch N k
 places. Without error feedback small elements are never sent.

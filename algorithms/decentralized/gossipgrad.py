@@ -87,6 +87,12 @@ ALGORITHM = Algorithm(
     survives_loss=True,
     equivalences=(
         Equivalence("one worker is SGD", to="sgd"),
-        Equivalence("two that exchange gradients are synchronous SGD", "sync_sgd", "BIT", 2, {"mode": "gradient"}, 2),
+        Equivalence(
+            "two that exchange gradients are synchronous SGD",
+            to="sync_sgd",
+            workers=2,
+            settings={"mode": "gradient"},
+            to_workers=2,
+        ),
     ),
 )

@@ -12,8 +12,9 @@ steps, from the best of them (in the authors' code by validation accuracy, here 
 or from their mean. Or, with `weights` lazy, I + A is replaced by a mixing matrix W whose e are between 0 and 1: a
 worker's own gradient has weight W_ii and a neighbour's W_ij.
 
-Price: degree d elements from every worker in every step, one hop; with a restart (N-1) d more. Staleness: decided
-by the network; none with `synchronous`, which waits for one gradient of each neighbour.
+Price: degree d elements from every worker in every step, one hop; with a restart (N-1) d more. One more vector of
+memory, the sum. Staleness: decided by the network; none with `synchronous`, which waits for one gradient of each
+neighbour.
 Source: Viviani, Drocco, Baccega, Colonnelli & Aldinucci, Deep Learning at Scale, PDP 2019, and the authors' FAST code.
 """
 
@@ -34,7 +35,7 @@ class Settings(Knobs):
     weights: Literal["one", "lazy"] = knob("one", "weights of gradients: 1, or those of a lazy mixing matrix")
     restart: Literal["best", "mean", "none"] = knob("best", "model that all workers restart from, every period")
     period: int = knob(
-        10, "steps between two restarts", unless={"restart": ("none",)}, ge=1, le=100_000, unit="steps", delay=True
+        10, "steps between two restarts", unless={"restart": ("none",)}, ge=1, le=100_000, unit="steps", postpones=True
     )
     synchronous: bool = knob(False, "wait for one gradient of each neighbour in every step")
 
@@ -57,7 +58,7 @@ def worker(comm, task, s=Settings()):
     graph = neighbours(s.topology, comm.size)
     others = graph[comm.rank]
     counts = mixing(graph, lazy=True)[comm.rank] if s.weights == "lazy" else np.ones(comm.size)
-    arrivals = kernels.zeros_like(w)  # sum of the neighbours' gradients that have arrived
+    arrivals = kernels.keep(kernels.zeros_like(w))  # sum of the neighbours' gradients that have arrived
     steps = received = 0
     losses = 0.0  # sum of losses since the last restart
     for step in task.steps(together=True):

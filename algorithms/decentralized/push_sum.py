@@ -9,7 +9,8 @@ is the share of a model that a worker holds, and z_i is that model. All receive 
 worker is lost: then what was sent to it is lost from x and p alike, and z_i is still correct. The final model is the
 mean of all z_i.
 
-Price: d + 1 elements from every worker in every step, one message delay. Staleness: none, but workers disagree.
+Price: d + 1 elements from every worker in every step, one message delay; one more vector of memory, z.
+Staleness: none, but workers disagree.
 Source: Assran, Loizou, Ballas & Rabbat, Stochastic Gradient Push, ICML 2019, Algorithm 1; Kempe et al., FOCS 2003.
 """
 
@@ -39,7 +40,7 @@ def notes(e):
 
 def worker(comm, task, s=Settings()):
     x = task.start()  # (d,)
-    z = kernels.copy(x)
+    z = kernels.keep(kernels.copy(x))
     p = z[:1] * 0 + 1  # (1,)
     rounds = (comm.size - 1).bit_length()
     lost = set()  # lost workers, which nothing is sent to

@@ -32,7 +32,7 @@ class Settings(Knobs):
     learning_rate: float = knob(0.1, "step size", gt=0, le=1000)
     update: Rule = knob("sgd", "optimizer of every module")
     momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
-    weights: Literal["stash", "none"] = knob("stash", "version of the weights that backward uses", delay=True)
+    weights: Literal["stash", "none"] = knob("stash", "version of the weights that backward uses", postpones=True)
     barrier: bool = knob(True, "no module goes backward before all have gone forward, as in the paper")
 
 

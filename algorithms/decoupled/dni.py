@@ -1,4 +1,4 @@
-"""Decoupled neural interfaces: modules predict the gradient of their outputs, and learn before the true one arrives.
+"""Modules predict the gradient of their outputs (DNI), and learn from the prediction before the true one arrives.
 
 Rank k holds module k. As soon as h_k = F_k(h_(k-1); w_k) is computed, a small network M_k, the synthesiser, predicts
 the gradient of the loss at h_k; the module learns from that prediction at once, back-propagates it, and sends the
@@ -32,7 +32,7 @@ class Settings(Knobs):
     guess_layers: int = knob(1, "hidden layers of a synthesiser; 0 is linear", ge=0, le=8)
     guess_width: int = knob(64, "neurons in each of them", unless={"guess_layers": (0,)}, ge=1, le=8192, unit="neurons")
     labels: bool = knob(True, "synthesisers see the labels (cDNI)")
-    late: int = knob(0, "steps between a prediction and its target", ge=0, le=1000, unit="steps", delay=True)
+    late: int = knob(0, "steps between a prediction and its target", ge=0, le=1000, unit="steps", postpones=True)
     mix: float = knob(0.0, "lambda: the part of the gradient that is back-propagated", ge=0, le=1)
 
 

@@ -1,7 +1,8 @@
-"""Feedback alignment sends errors backward through fixed random matrices, which the weights learn to align with.
+"""Feedback alignment sends errors through fixed random matrices, by default straight to every layer (direct: DFA).
 
 Back-propagation multiplies an error by the transposed weights of every layer that it passes. Here a fixed random
-matrix B replaces them, and the model still learns: the weights adapt until the error through B is a descent direction.
+matrix B replaces them, and the model still learns: the weights learn to align with B, until the error through it is a
+descent direction. With `direct` errors skip the layers in between:
 
     FA    delta_l = (delta_(l+1) B_l) * phi'        from layer to layer, like back-propagation
     DFA   delta_l = (e B_l) * phi'                  e = dL/da, the error at the outputs, straight to every layer
@@ -78,7 +79,13 @@ ALGORITHM = Algorithm(
     counts_staleness=True,
     model_defaults={"model": "residual", "depth": 6, "width": 64, "activation": "tanh"},  # eight layers to cut
     equivalences=tuple(
-        Equivalence(claim, "feedback_alignment", "BIT", 3, {"direct": direct}, to_settings={"direct": direct})
+        Equivalence(
+            claim,
+            to="feedback_alignment",
+            workers=3,
+            settings={"direct": direct},
+            to_settings={"direct": direct},
+        )
         for claim, direct in (("a cut changes nothing", True), ("nor where errors go from layer to layer", False))
     ),
 )

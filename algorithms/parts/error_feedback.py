@@ -4,6 +4,8 @@
 
 Messages are all-gathered, unless the codec has a mean of its own; each rank decodes and adds them in the order of
 ranks, so all ranks have the same bits. The sum of everything sent and e is the sum of all gradients: nothing is lost.
+
+Price: one more vector of memory, e, on every rank that sends gradients.
 Source: Seide, Fu, Droppo, Li & Yu, Interspeech 2014; Karimireddy et al., ICML 2019 (error feedback).
 """
 
@@ -69,7 +71,7 @@ class ErrorFeedback:
         if not self.feedback:
             return g
         if self.error is None:
-            self.error = kernels.zeros_like(g)
+            self.error = kernels.keep(kernels.zeros_like(g))
         kernels.add(self.error, g)
         return self.error
 

@@ -79,9 +79,9 @@ class Fisher:
         D = X.shape[1]
         r = min(self.directions, D // 2)
         places = np.arange(D) % max(r, 1) == np.arange(r)[:, None]  # a direction for every r-th element
-        self.R = orthonormal(places.astype(float))
+        self.R = kernels.keep(orthonormal(places.astype(float)))
         self.d, self.rho = np.zeros(r), max(kernels.squared_norm(X) / (len(X) * D), LEAST)
-        self.here, self.weighed = kernels.empty((r, D), X), kernels.empty((r, D), X)
+        self.here, self.weighed = kernels.keep(kernels.empty((r, D), X)), kernels.keep(kernels.empty((r, D), X))
         self._place()
 
     def _place(self) -> None:

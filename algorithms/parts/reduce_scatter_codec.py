@@ -9,7 +9,8 @@ summed as they are can be used. Error feedback corrects both roundings: the send
 `error_feedback.ErrorFeedback`, and the owner's, E_k, here. The sum of all results so far, the mean of the e_i and the
 E_k is the sum of all exact means so far.
 
-Price: 2 (N-1)/N times the code of v per rank, as by the ring, in 2 rounds of messages, N - 1 at once in the first.
+Price: 2 (N-1)/N times the code of v per rank, as by the ring, in 2 rounds of messages, N - 1 at once in the first;
+with feedback d/N elements of memory, E.
 Source: Seide, Fu, Droppo, Li & Yu, Interspeech 2014, section 3.1.
 """
 
@@ -64,7 +65,7 @@ class ReduceScatterCodec:
         if self.feedback and answer is not None:
             self.decode(answer, part, mine)
             kernels.residual(mean, part)
-            self.error = mean
+            self.error = kernels.keep(mean) if self.error is None else mean
         return answer
 
     def _decode_all(self, messages, parts, out):

@@ -77,8 +77,9 @@ def serve_shard(comm, task, s):
     """Run a server: it holds its part of every vector, serves w to workers, and adds up their pushes."""
     whole = task.start()
     part = shares(len(whole), s.shards)[comm.rank - 1]
-    vectors = [kernels.copy(whole[part]) for _ in range(PAIRS + 2 * s.memory)]  # (d / S,) each
-    total = kernels.zeros_like(vectors[W])
+    w = kernels.copy(whole[part])  # (d / S,)
+    vectors = [w, *(kernels.keep(kernels.copy(w)) for _ in range(PAIRS - 1 + 2 * s.memory))]  # by name, W first
+    total = kernels.keep(kernels.zeros_like(w))
     pushed = {}  # worker -> its pushes that the coordinator has not counted yet
     gone = set()  # lost workers
     while True:

@@ -45,6 +45,12 @@ ALGORITHM = stream(
     policy,
     equivalences=(
         Equivalence("one stage is SGD", to="sgd"),
-        Equivalence("without momentum it is Pétrowski's pipeline", "petrowski", "BIT", 3, {"momentum": 0.0}, 3),
+        Equivalence(
+            "without momentum it is Pétrowski's pipeline",
+            to="petrowski",
+            workers=3,
+            settings={"momentum": 0.0},
+            to_workers=3,
+        ),
     ),
 )

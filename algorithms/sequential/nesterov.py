@@ -1,4 +1,4 @@
-"""Nesterov's momentum evaluates the gradient where the velocity leads, and then corrects the velocity.
+"""Looking ahead improves momentum: the gradient is taken where the velocity leads, and then corrects the velocity.
 
 PyTorch's form stores the look-ahead point w, Sutskever's the point x behind it:
 
@@ -42,7 +42,7 @@ def pytorch(comm, task, s):
 
 def sutskever(comm, task, s):
     x = task.start()  # (d,)
-    u, y = kernels.state_like(x), kernels.copy(x)
+    u, y = kernels.state_like(x), kernels.keep(kernels.copy(x))
     for _ in task.steps():
         _, g = task.gradient(y)
         kernels.sutskever(y, x, u, g, s.learning_rate, s.momentum)

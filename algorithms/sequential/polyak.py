@@ -41,7 +41,7 @@ def notes(e):
 
 
 def worker(comm, task, s=Settings()):
-    w, z = task.start(), task.start()  # (d,), (d,)
+    w, z = task.start(), kernels.keep(task.start())  # (d,), (d,)
     for step in task.steps():
         _, g = task.gradient(w)
         kernels.sgd(w, g, s.learning_rate * (step + 1) ** -s.decay)

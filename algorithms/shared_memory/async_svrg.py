@@ -9,7 +9,8 @@ Near the optimum g_i(u) and g_i(a) are nearly equal and G is nearly 0, so steps 
 paper's three ways of reading are guards of the memory: a lock for every read and every step, a lock for steps alone, so
 that a read may see half of a step, and no lock.
 
-Price: an all-reduce of d elements per epoch; G is dense, so every step writes all d. Memory: a and G on top of w.
+Price: an all-reduce of d elements per epoch; G is dense, so every step writes all d. Memory: a and G on top of
+the u that all share, and with `average` its mean.
 Staleness: about N-1 steps; none from one epoch to the next.
 Source: Zhao & Li, AAAI 2016; Johnson & Zhang, NIPS 2013 (SVRG).
 """
@@ -52,7 +53,8 @@ def worker(comm, task, s=Settings()):
     for step in task.steps(together=True):
         k = step % (share + walks)
         if k == 0:
-            G, seen = kernels.zeros_like(a), kernels.zeros_like(a)
+            G, seen = kernels.zeros_like(a), kernels.zeros_like(a) if s.average else None
+            task.holds("buffers", (1 + s.average) * a.nbytes)  # these two
         if k < share:
             kernels.add(G, task.gradient(a)[1])
             if k == share - 1:
@@ -63,7 +65,7 @@ def worker(comm, task, s=Settings()):
             if s.average:
                 kernels.ema(seen, shared.read(), 1 / (1 + k - share))
             if k == share + walks - 1:
-                a = anchor(comm, shared, seen if s.average else None)
+                a = anchor(comm, shared, seen)
         if comm.rank == 0:
             task.report(shared.vector, new=False)
     comm.barrier()

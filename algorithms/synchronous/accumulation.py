@@ -20,7 +20,7 @@ from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 
 class Settings(Knobs):
     learning_rate: float = knob(0.3, "step size", gt=0, le=1000)
-    accumulate: int = knob(2, "A, mini-batches per update", ge=1, le=10_000, unit="steps", delay=True)
+    accumulate: int = knob(2, "A, mini-batches per update", ge=1, le=10_000, unit="steps", postpones=True)
     update: Rule = knob("sgd", "optimizer for the mean gradient, on every worker")
     momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
 
@@ -31,8 +31,7 @@ def elements_sent(shape, s):
 
 def worker(comm, task, s=Settings()):
     w = task.start()  # (d,), equal on all ranks, and it stays so
-    G = kernels.zeros_like(w)  # (d,)
-    task.holds("buffers", G.nbytes)
+    G = kernels.keep(kernels.zeros_like(w))  # (d,)
     rule = optimizer(s.update, w, s.momentum)
     taken = 0
 

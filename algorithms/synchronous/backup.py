@@ -9,7 +9,7 @@ continues from the newest w. The server knows the step of every gradient, since 
 to b workers may be lost for good.
 
 Price: 2 (N + b) d elements per step through the server's link, late pushes included; b / (N + b) of the gradients are
-wasted.
+wasted. The server holds 2 (N + 1) d elements: each gradient as it arrived and as a row to be added, g and w.
 Staleness: none. Which N of the N + b mini-batches are used is decided by speed: unbiased only if speed is independent
 of the data.
 Source: Chen, Pan, Monga, Bengio & Jozefowicz, arXiv:1604.00981 (96 workers and 4 backups of 100 machines).
@@ -76,7 +76,8 @@ def server(comm, task, s):
     rule = optimizer(s.update, w, s.momentum)
     workers = range(1, comm.size)
     n = s.waited_for(len(workers))
-    g, rows = kernels.empty_like(w), kernels.empty((n, len(w)), w)
+    g, rows = kernels.keep(kernels.empty_like(w)), kernels.keep(kernels.empty((n, len(w)), w))
+    task.holds("gradients", n * w.nbytes)  # those that have arrived
     began = dict.fromkeys(workers, 0)  # the step whose gradient each worker computes
     arrived, lost, dropped, end = {}, set(), 0, []
     for step in task.steps():
@@ -99,7 +100,7 @@ def server(comm, task, s):
                 dropped += 1
                 comm.send((w,), rank)
                 began[rank] = step
-        for row, rank in zip(rows, sorted(arrived), strict=True):
+        for row, rank in zip(rows, sorted(arrived), strict=True):  # added in the order of ranks: the same bits always
             row[:] = arrived[rank]
         kernels.mean(g, rows)
         rule.step(w, g, s.learning_rate)

@@ -63,7 +63,7 @@ def notes(e):
 
 def worker(comm, task, s=Settings()):
     w = task.start()  # (d,), equal on all ranks, and it stays so
-    v, total = kernels.state_like(w), kernels.zeros_like(w)
+    v, total = kernels.state_like(w), kernels.keep(kernels.zeros_like(w))
     gathered = 0
 
     def update():

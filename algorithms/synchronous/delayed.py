@@ -28,7 +28,7 @@ from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 
 class Settings(Knobs):
     learning_rate: float = knob(0.1, "step size", gt=0, le=1000)
-    delay: int = knob(1, "k, delay of every gradient", ge=0, le=64, unit="steps", delay=True)
+    delay: int = knob(1, "k, delay of every gradient", ge=0, le=64, unit="steps", postpones=True)
     layerwise: bool = knob(True, "layers are reduced as their gradients come; otherwise the whole model at once")
     update: Rule = knob("sgd", "optimizer for the mean gradient, on every worker")
     momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)

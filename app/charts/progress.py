@@ -12,7 +12,7 @@ from experiments.plots.pictures import HEIGHT, Shown
 
 
 def speed_up(shown: list[Shown], workers: tuple[int, ...], loss: float | None) -> go.Figure:
-    """Draw how many times faster runs are than the first: in samples/s, and in the time to a held-out `loss`."""
+    """Draw how many times as fast as the first runs are: in samples/s, and in the time to a held-out `loss`."""
     figure = _against_ideal(shown, workers, loss, lambda times, count: times, "times as fast", ideal=True)
     return figure.update_yaxes(type="log", dtick=np.log10(2), exponentformat="none")
 
@@ -36,7 +36,7 @@ def _against_ideal(shown, workers, loss, measure, title: str, ideal: bool = Fals
     if loss is not None:
         times = np.array([curves.reached(s.run, loss) for s in shown])
         if times.all():  # 0: a run was there from the start
-            lines[f"time to a held-out loss of {units.number(loss)}"] = times[0] / times
+            lines[f"time to a held-out loss of {units.loss(loss)}"] = times[0] / times
     for (name, faster), look in zip(lines.items(), palette.RUNS, strict=False):
         figure.add_scatter(
             x=[str(n) for n in workers], y=measure(faster, count).astype(np.float32), mode="lines+markers", name=name,

@@ -41,7 +41,7 @@ def draw():
 
 
 def _family() -> None:
-    """Draw what narrows the list of algorithms, and what the chosen one becomes in limit cases."""
+    """Draw what narrows the list of algorithms, and what the chosen one becomes in special cases."""
     state = st.session_state
     families = dict.fromkeys(entry.family for entry in ALGORITHMS.values())
     st.selectbox(
@@ -49,11 +49,10 @@ def _family() -> None:
         persist_state="session", help="Only algorithms of this family, in teaching order.",
     )  # fmt: skip
     if claims := ALGORITHMS[state.algorithm].declaration.equivalences:
-        more = f" :green-badge[and {len(claims) - 1} more]" if claims[1:] else ""
         told = [f"- {escaped(one.claim)}: {EXACTNESS[one.exactness]}" for one in claims]
         st.markdown(
-            f":small[In a limit case:] :green-badge[:material/equal: {escaped(claims[0].claim)}]{more}",
-            help="What it becomes in limit cases, as the tests hold it to:\n\n" + "\n".join(told),
+            f":small[Special case:] :green-badge[:material/equal: {escaped(claims[0].claim)}]",
+            help="What it becomes in special cases, as the tests hold it to:\n\n" + "\n".join(told),
         )
 
 
@@ -76,7 +75,7 @@ def _controls():
     knobs = [controls.control(algorithm, name) for name in algorithm.model_fields]
     rate = chosen.beginning_rate()
     knobs = [controls.reaching(k, rate) if k.name == "learning_rate" else k for k in knobs]
-    delays, others = [k for k in knobs if k.delay], [k for k in knobs if not k.delay]
+    delays, others = [k for k in knobs if k.postpones], [k for k in knobs if not k.postpones]
     owners = controls.owners(state.algorithm, state.compression, state.workload)
     data = [controls.control(workload, name) for name, owner in owners.items() if owner is workload]
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import NamedTuple
+
 import streamlit as st
 
 from app import background, chosen, session
@@ -9,6 +12,14 @@ from app.questions import QUESTIONS, Question, asked
 from experiments.runs.record import Run
 
 PATIENCE = 3.5  # s in which the run that a question compares with may come; in a long queue it goes without
+
+
+class ChosenQuestion(NamedTuple):
+    """The question that was chosen last: which choice it was, its experiment, and how many pins it replaced."""
+
+    number: int
+    key: str
+    unpinned: int
 
 
 def menu(key: str = "question") -> None:
@@ -27,11 +38,27 @@ def _try(key: str) -> None:
     reference = background.ask(question.reference, "question")
     if reference.active:
         reference = session.wait(question.reference.key(), PATIENCE)
-    session.pin_only(str(reference.folder) if reference.folder else None)
+    folder = str(reference.folder) if reference.folder else None
+    unpinned = len({*session.pinned()} - {Path(folder or "").name})
+    session.pin_only(folder)
+    number = 1 + (st.session_state.chosen_question.number if "chosen_question" in st.session_state else 0)
+    st.session_state.chosen_question = ChosenQuestion(number, question.experiment.key(), unpinned)
     session.start(question.experiment)
 
 
 def told(run: Run) -> None:
-    """Show what the question finds that this run answers."""
+    """Show what the question finds that this run answers, and that other pins made way for its comparison."""
     if question := asked(run.experiment):
-        st.info(f"**{question.asks}** {question.finds}", icon=":material/psychology_alt:")
+        choice = st.session_state.get("chosen_question")
+        gone = choice.unpinned if choice and choice.key == run.experiment.key() else 0
+        made_way = f" {gone} pinned run{'s' * (gone != 1)} made way for this comparison." if gone else ""
+        with st.container(key="answer"):
+            st.info(f"**{question.asks}** {question.finds}{made_way}", icon=":material/psychology_alt:")
+
+
+def answered() -> int:
+    """Return the number of the choice of a question whose answer is on the page; 0 if there is none."""
+    state = st.session_state
+    choice = state.get("chosen_question")
+    there = choice and not state.get("job") and state.asked.key() == choice.key
+    return choice.number if there else 0

@@ -4,6 +4,7 @@
 const NARROW = "(max-width: 767px)"; // where Streamlit's side bar is a drawer over the page
 const STARTS = ".st-key-run button, .st-key-reset button, .st-key-mend button";
 const CHOSEN = '[class*="st-key-option-"] button'; // of a card: what comes of it is seen in the lanes above
+const ANSWER = ".st-key-answer, .st-key-finding"; // to a question of the menu, or to a card that asked the same
 const drawn = (window.lockstepChrome ??= watched()); // once, however often this script is loaded
 
 export default function ({ data }) {
@@ -13,6 +14,8 @@ export default function ({ data }) {
     drawn.run = data.run;
     history.replaceState({ ...history.state, ran: true }, "", location.href);
   }
+  if (data.answer && data.answer !== drawn.answer) requestAnimationFrame(() => document.querySelector(ANSWER)?.scrollIntoView({ block: "start" }));
+  drawn.answer = data.answer || drawn.answer;
 }
 
 // Returns what is filled in when the page is drawn: its place, the run that its address stands for, the names apart.
@@ -41,5 +44,5 @@ function watched() {
     return JSON.stringify([...new URLSearchParams(search)].filter(([name]) => !drawn.apart.includes(name)).sort());
   }
 
-  return { place: null, run: null, apart: [] };
+  return { place: null, run: null, apart: [], answer: 0 };
 }

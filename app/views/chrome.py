@@ -1,4 +1,7 @@
-"""What Streamlit's page lacks: one entry in the browser's history per run, and a drawer that makes way on a phone."""
+"""What Streamlit's page lacks: one entry in the browser's history per run, a drawer that makes way on a phone.
+
+And the answer to a question of the menu in sight.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +17,12 @@ _mount = st.components.v2.component(
 )
 
 
-def show(run: str = "") -> None:
-    """Have it on the page, at its end; `run` names the one that the address stands for, if it stands for one."""
-    _mount(data={"run": run, "apart": PAGE}, key="chrome")
+def show(run: str = "", answer: int = 0) -> None:
+    """Have it on the page, at its end; `run` names the one that the address stands for, if it stands for one.
+
+    The page is scrolled to the answer of a question once, whose number `answer` is.
+    """
+    _mount(data={"run": run, "apart": PAGE, "answer": answer}, key="chrome")
 
 
 def went_back() -> bool:

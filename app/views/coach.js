@@ -7,6 +7,7 @@ const LOOK = 200;              // ms between two looks where the part is: each m
 const GAP = 12;                // px between a part and the bubble
 const USED = "button, a[href], [data-baseweb=select], [data-testid=stSlider], label";
 const MATTERS = 100;           // times as much as what else is hidden
+const HEADER = 60;             // px of the page's bar, behind which nothing is seen
 const NAMES = 84, TOP = 34, AXIS = 22; // px of the timeline's names, of what lies above its lanes, and below
 const STYLE = `
   .coach-ring { position: fixed; z-index: 999990; pointer-events: none; border: 2px solid #0072B2; border-radius: 8px;
@@ -79,19 +80,25 @@ class Coach {
     this.bubble = this.ring = null;
   }
 
+  // What the timeline is in: the page, or a tree of its own.
+  timeline() {
+    const host = [...document.querySelectorAll(".st-key-timeline *")].find((one) => one.shadowRoot);
+    return host?.shadowRoot ?? document.querySelector(".st-key-timeline");
+  }
+
   // The rectangle of the part that a step is about; null while it is not on the page.
   part(at) {
     if (at === "run") {
       const runs = [...document.querySelectorAll(".st-key-run button, .st-key-run-phone button")];
       return runs.map((one) => one.getBoundingClientRect()).find((box) => box.width && box.right > 0 && box.left < innerWidth) ?? null;
     }
-    const host = [...document.querySelectorAll(".st-key-timeline *")].find((one) => one.shadowRoot);
-    const root = host?.shadowRoot ?? document.querySelector(".st-key-timeline");
+    const root = this.timeline();
     const stage = root?.querySelector(".stage")?.getBoundingClientRect();
     if (!stage?.width) return null;
     if (at === "wait") {
       const entry = [...root.querySelectorAll(".legend span")].find((one) => one.textContent.trim() === "wait");
-      return entry?.getBoundingClientRect() ?? null;
+      if (entry) return entry.getBoundingClientRect();
+      at = "lanes"; // nobody waits
     }
     const pitch = (stage.height - TOP - AXIS) / this.data.lanes, lane = at === "name" ? this.data.lanes - 1 : 0;
     if (at === "lanes") return new DOMRect(stage.left + NAMES, stage.top + TOP, stage.width - NAMES, stage.height - TOP - AXIS);
@@ -102,11 +109,11 @@ class Coach {
     this.frame = 0;
     const box = this.part(this.data.steps[this.step].at);
     if (!this.bubble && ((this.acted && !this.wanted) || (!box && performance.now() > this.until))) return this.leave();
-    if (box) {
-      if (!this.bubble) this.open();
-      this.place(box);
-    }
-    if (this.bubble) this.bubble.hidden = this.ring.hidden = !box;
+    if (box && !this.bubble && this.wanted) this.bring(box);
+    const seen = box && box.bottom > HEADER && box.top < innerHeight;
+    if (seen && !this.bubble) this.open();
+    if (this.bubble) this.bubble.hidden = this.ring.hidden = !seen;
+    if (seen) this.place(box);
   }
 
   open() {
@@ -131,14 +138,17 @@ class Coach {
     if (this.step === this.data.steps.length) return this.leave();
     this.tell();
     this.onMove();
-    const box = this.part(this.data.steps[this.step].at);
-    if (box && (box.top < 60 || box.bottom > innerHeight - 160)) {
-      const host = document.querySelector(".st-key-timeline");
-      if (this.data.steps[this.step].at !== "run") host?.scrollIntoView({ block: "center" });
-    }
+    this.bring(this.part(this.data.steps[this.step].at));
+  }
+
+  // Have the part of this step in view.
+  bring(box) {
+    if (!box || (box.top >= HEADER && box.bottom <= innerHeight - 160) || this.data.steps[this.step].at === "run") return;
+    document.querySelector(".st-key-timeline")?.scrollIntoView({ block: "center" });
   }
 
   tell() {
+    this.side = -1; // of its part on which it stands: none yet
     const { title, says } = this.data.steps[this.step], last = this.step + 1 === this.data.steps.length;
     this.bubble.querySelector("b").textContent = title;
     this.bubble.querySelector("p").textContent = says;
@@ -153,20 +163,27 @@ class Coach {
     Object.assign(style, { left: `${box.left - 5}px`, top: `${box.top - 4}px`, width: `${box.width + 6}px`, height: `${box.height + 4}px` });
     // on the side of the part, of the lanes or of the picture where it hides nothing of the part, and least of what is used
     const pictured = stage && box.left >= stage.left - 1, lanes = pictured ? this.part("lanes") : null;
+    const bar = document.querySelector(".stSidebar")?.getBoundingClientRect();
     const places = [
+      ...(!pictured && bar && box.right <= bar.right ? [[bar.right + GAP, box.top - GAP]] : []), ...(lanes ? [[box.left, lanes.bottom + AXIS + GAP]] : []),
       [(lanes ?? box).right + GAP, box.top], [box.right + GAP, box.top], ...(pictured ? [[stage.left - GAP - wide, box.top]] : []),
       [box.left - GAP - wide, box.top], [box.left, box.bottom + GAP], [box.left, box.top - GAP - high],
     ];
     const inside = ([left, top]) => [Math.max(12, Math.min(left, innerWidth - wide - 12)), Math.max(12, Math.min(top, innerHeight - high - 12))];
     const hidden = ([left, top], of) => Math.max(0, Math.min(left + wide, of.right) - Math.max(left, of.left)) * Math.max(0, Math.min(top + high, of.bottom) - Math.max(top, of.top));
     const used = this.used(lanes), cost = (place) => used.reduce((sum, one) => sum + hidden(place, one), MATTERS * hidden(place, box));
-    const [left, top] = places.map(inside).map((place) => ({ place, cost: cost(place) })).reduce((best, one) => (one.cost < best.cost ? one : best)).place;
+    const found = places.map(inside).map((place, side) => ({ place, side, cost: cost(place) })), before = found[this.side];
+    const best = found.reduce((best, one) => (one.cost < best.cost ? one : best));
+    // it stays on its side while the page is scrolled, unless it hides its part there, or far more than elsewhere
+    const { place: [left, top], side } = before && !hidden(before.place, box) && before.cost <= 2 * best.cost ? before : best;
+    this.side = side;
     Object.assign(this.bubble.style, { left: `${left}px`, top: `${top}px` });
   }
 
-  // The rectangles of what a reader may want to use while the bubble stands there: controls, and the lanes.
+  // The rectangles of what a reader may want to use while the bubble stands there: controls, the lanes, and their legend.
   used(lanes) {
-    const seen = [...document.querySelectorAll(USED)].filter((one) => !this.bubble.contains(one)).map((one) => one.getBoundingClientRect());
+    const all = [...document.querySelectorAll(USED), ...this.timeline()?.querySelectorAll(`.legend, ${USED}`) ?? []];
+    const seen = all.filter((one) => !this.bubble.contains(one)).map((one) => one.getBoundingClientRect());
     return [...seen.filter(({ width, right }) => width && right > 0), ...(lanes ? [lanes] : [])];
   }
 }

@@ -29,15 +29,19 @@ STEPS = (
     ),
     CoachStep(
         "lanes",
-        "Orange is talking",
-        "In blue it computes a gradient, in orange all workers add theirs up, in green they step.",
+        "Each colour is a kind of work",
+        "In blue it computes a gradient, in orange all workers add theirs up, in green each updates its model.",
     ),
-    CoachStep("wait", "Grey is waiting", "There is none in this run. Slow one worker down, and the others turn grey."),
+    CoachStep("wait", "Grey is waiting", "Slow one worker down, and the others turn grey while they wait for it."),
     CoachStep(
-        "name", "Click its name to trouble it", "Make it slow, let it pause, or lose it, at any moment of the run."
+        "name",
+        "Click a name to cause trouble",
+        "Slow that worker down, pause it, or lose it, at any moment of the run.",
     ),
     CoachStep(
-        "run", "Run again", "Press Run after a change: the new run is drawn over the one before, which stays in grey."
+        "run",
+        "Run again",
+        "Press Run after a change. The charts keep the run before, in grey.",
     ),
 )
 

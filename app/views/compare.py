@@ -94,7 +94,7 @@ def listed(changes: list[str]) -> str:
 def _change(was: Experiment, now: Experiment, name: str) -> str:
     before, after = _flat(was)[name], _flat(now)[name]
     if name in naming.NONE:
-        return naming.fault(now, name) if after else f"{naming.fault(was, name)} no more"
+        return naming.fault(now, name) if after else naming.without(was, name)
     return f"{spoken(name)} {_value(was, name, before)} → {_value(now, name, after)}"
 
 
@@ -103,8 +103,14 @@ def said(experiment: Experiment, name: str, value) -> str:
     if name in naming.NONE:
         return naming.fault(experiment, name)
     if name in COUNTED and value is not None:
-        return f"{units.count(value)} {name if value != 1 else name.removesuffix('s')}"
+        return counted(name, value)
     return f"{spoken(name)} {_value(experiment, name, value)}"
+
+
+def counted(name: str, value: float) -> str:
+    """Return a setting of COUNTED with its value: "8 workers", "1 worker"."""
+    many = units.count(value) if float(value).is_integer() else units.number(value)
+    return f"{many} {name if value != 1 else name.removesuffix('s')}"
 
 
 def legend(shown: list[Shown]) -> None:
@@ -165,9 +171,7 @@ def ending(one: Shown) -> str:
     loss = one.run.summary.get("held_out_loss")
     if one.run.status == DIVERGED:
         return f"{one.name}: {DIVERGED}."
-    return f"{one.name}: " + (
-        "no held-out loss." if loss is None else f"held-out loss {units.number(loss)} at the end."
-    )
+    return f"{one.name}: " + ("no held-out loss." if loss is None else f"held-out loss {units.loss(loss)} at the end.")
 
 
 def unpin(shown: list[Shown]) -> None:

@@ -31,8 +31,8 @@ def share(e: Experiment) -> None:
         st.markdown("**Link to this view**")
         st.code(sharing.link(e, reported), language=None, wrap_lines=True)
         st.caption(
-            "Axis, zoom, critical path, the wait that is explained, pinned runs and the switches of the page come with "
-            "it. The run before, in grey, does not: pin it, and it does."
+            "Axis, zoom, critical path, the wait that is explained, pinned runs with their colours, and the switches "
+            "above the charts come with it. The run before, in grey, does not: pin it, and it does."
         )
         st.markdown("**Repeat it on the command line**")
         st.code(typed(e.command()), language="bash", wrap_lines=True)

@@ -45,7 +45,7 @@ def line(before: Shown | None, now: Experiment, run: Run | None = None) -> None:
         return
     changes = compare.changes(before.run.experiment, now)
     changed = f"**{escaped(compare.listed(changes))}**" if changes else "**Once more**"
-    came = f": {escaped(difference(before.run, run))}." if run else ", drawn over the run before, in grey."
+    came = f": {escaped(difference(before.run, run, before.name))}." if run else ", drawn over the run before, in grey."
     if run and st.session_state.get("axis_for") == _pair(before, run):
         came += " Against the step both curves are one, so they are drawn against time."
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="before"):
@@ -59,7 +59,7 @@ def line(before: Shown | None, now: Experiment, run: Run | None = None) -> None:
 def beside(pinned: Shown, now: Shown) -> None:
     """Say in a line what the run on the page does otherwise than the one that is pinned; over seeds, in their mean."""
     heats = paired(pinned.runs, now.runs)
-    said = over_seeds(heats) if len(heats) > 1 else difference(pinned.run, now.run)
+    said = over_seeds(heats) if len(heats) > 1 else difference(pinned.run, now.run, "the pinned one")
     st.markdown(f":material/keep: Beside **{escaped(pinned.name)}**, pinned: {escaped(said)}.")
 
 
@@ -87,8 +87,8 @@ def _pair(before: Shown, run: Run) -> tuple[str, str]:
     return before.run.summary["digest"], run.summary["digest"]
 
 
-def difference(before: Run, now: Run) -> str:
-    """Return what `now` did otherwise than `before`, in one line without a full stop.
+def difference(before: Run, now: Run, other: str = NAME) -> str:
+    """Return what `now` did otherwise than `before`, which is called `other`: sentences, the last without a full stop.
 
     Both are judged by what was recorded: time on their own clocks, weights by their bits, held-out loss, bytes.
     """
@@ -97,23 +97,29 @@ def difference(before: Run, now: Run) -> str:
         return "the same run to the bit, clock and all"
     diverged = "diverged" in (before.status, now.status)
     cut = {"failed", "cancelled"} & {before.status, now.status}
-    parts = [_ending(before, now) if diverged else _end(was, has) if cut else _clock(was, has)]
+    parts = [_ending(before, now, other) if diverged else _end(was, has) if cut else _clock(was, has)]
     if not comparable(before.experiment, now.experiment):
-        return ", ".join([*filter(None, parts), "on other data, so that losses cannot be compared"])
+        return _sentences([*parts, "trained on other data, so that losses cannot be compared"])
     if same_model(before, now):
         parts.append("the same model to the bit")
     elif not diverged:
-        parts.append(_loss(was, has))
+        parts += [_loss(was, has), "the accuracies are equal within their standard errors" * _overlap(was, has)]
     sent = _ratio(was.get("bytes"), has.get("bytes"))
     if not (diverged or cut) and (sent >= WORTH or 0 < sent <= 1 / WORTH):
-        parts.append(f"{_times(sent)} {'more' if sent > 1 else 'less'} traffic")
-    return ", ".join(filter(None, parts)) or "no difference in any figure"
+        parts.append(f"{units.number(sent, 2)} times as much traffic" if sent > 1 else f"{_part(sent)} of the traffic")
+    return _sentences(parts) or "no difference in any figure"
+
+
+def _sentences(parts: Sequence[str]) -> str:
+    """Return the parts that say something as sentences behind a colon: the first begins small."""
+    first, *others = [*filter(None, parts)] or [""]
+    return ". ".join([first, *(f"{one[:1].upper()}{one[1:]}" for one in others)])
 
 
 def over_seeds(heats: Sequence[tuple[Run, Run]]) -> str:
-    """Return what the second run of each pair did otherwise than the first, which has its seed, in one line.
+    """Return what the second run of each pair did otherwise than the first, which has its seed, as `difference` does.
 
-    It is in the mean, and in how many seeds: "over 5 seeds 1.5 to 1.8 times faster on the clock, held-out loss ...".
+    It is in the mean, and in how many seeds: "over 5 seeds 1.5 to 1.8 times as fast on the clock. Held-out loss ...".
     """
     if any("diverged" in (before.status, now.status) for before, now in heats):
         gone = [sum(one.status == "diverged" for one in side) for side in zip(*heats, strict=True)]
@@ -121,15 +127,15 @@ def over_seeds(heats: Sequence[tuple[Run, Run]]) -> str:
     times = [_ratio(before.summary["seconds"], now.summary["seconds"]) for before, now in heats]
     low, high = min(times), max(times)
     alike = low >= 1 - ALIKE and high <= 1 + ALIKE
-    word, ends = ("faster", (1 / high, 1 / low)) if 0 < high < 1 else ("slower" if low > 1 else "as long", (low, high))
+    word, ends = ("fast", (1 / high, 1 / low)) if 0 < high < 1 else ("long", (low, high))
     between = " to ".join(dict.fromkeys(units.number(one, 2) for one in ends))
-    parts = [f"{'as long' if alike else f'{between} times {word}'} on the clock"]
+    parts = [f"{'as long' if alike else f'{between} times as {word}'} on the clock"]
     losses = [[one.summary.get("held_out_loss") for one in side] for side in zip(*heats, strict=True)]
     if None not in losses[0] + losses[1] and comparable(*(one.experiment for one in heats[0])):
         lower = sum(now < before for before, now in zip(*losses, strict=True))
         was, has = (units.figure("held_out_loss", one.mean, one.std) for one in map(seed_figure, losses))
         parts.append(f"held-out loss {has} instead of {was}, lower in {lower} of them")
-    return f"over {len(heats)} seeds {', '.join(parts)}"
+    return f"over {len(heats)} seeds {_sentences(parts)}"
 
 
 def comparable(before: Experiment, now: Experiment) -> bool:
@@ -152,14 +158,13 @@ def _clock(was: dict, has: dict) -> str:
     longer, samples = _ratio(was.get("seconds"), has.get("seconds")), _ratio(was.get("samples"), has.get("samples"))
     if not longer:
         return ""
-    more = (
-        ""
-        if not samples or abs(samples - 1) <= 0.02
-        else f" for {_times(samples)} {'more' if samples > 1 else 'fewer'} samples"
-    )
+    more = ""
+    if samples and abs(samples - 1) > 0.02:
+        many = f"{units.number(samples, 2)} times as many" if samples > 1 else f"{_part(samples)} of the"
+        more = f" for {many} samples"
     if abs(longer - 1) <= ALIKE:
         return f"as long on the clock{more}"
-    return f"{_times(longer)} {'slower' if longer > 1 else 'faster'} on the clock{more}"
+    return f"{_times(longer)} as {'long' if longer > 1 else 'fast'} on the clock{more}"
 
 
 def _end(was: dict, has: dict) -> str:
@@ -168,14 +173,13 @@ def _end(was: dict, has: dict) -> str:
 
 
 def _loss(was: dict, has: dict) -> str:
-    """Return how the held-out losses differ; of a difference that held-out samples do not show, that they do not."""
+    """Return how the held-out losses differ."""
     before, now = was.get("held_out_loss"), has.get("held_out_loss")
     if before is None or now is None:
         return "another model"
-    if units.number(before) == units.number(now):
-        return f"another model, as good: held-out loss {units.number(now)}"
-    told = f"held-out loss {units.number(now)} instead of {units.number(before)}"
-    return f"{told}, which may be chance: the accuracies' standard errors overlap" if _overlap(was, has) else told
+    if units.loss(before) == units.loss(now):
+        return f"another model, as good: held-out loss {units.loss(now)}"
+    return f"held-out loss {units.loss(now)} instead of {units.loss(before)}"
 
 
 def _overlap(was: dict, has: dict) -> bool:
@@ -184,10 +188,11 @@ def _overlap(was: dict, has: dict) -> bool:
     return None not in errors and abs(was["accuracy"] - has["accuracy"]) <= sum(errors)
 
 
-def _ending(before: Run, now: Run) -> str:
+def _ending(before: Run, now: Run, other: str) -> str:
+    """Return which of both diverged."""
     if before.status == now.status:
-        return "diverges again"
-    return "diverges, which the other run did not" if now.status == "diverged" else "does not diverge any more"
+        return f"diverges, as {other} did"
+    return f"diverges, and {other} did not" if now.status == "diverged" else f"does not diverge, and {other} did"
 
 
 def _ratio(was: float | None, has: float | None) -> float:
@@ -196,6 +201,11 @@ def _ratio(was: float | None, has: float | None) -> float:
 
 
 def _times(ratio: float) -> str:
-    """Return the ratio as at least one: 0.5 and 2 are "2 times"; a few percent are said as percent."""
+    """Return the ratio as at least one: 0.5 and 2 are "2 times"."""
     large = max(ratio, 1 / ratio)
-    return f"{100 * (large - 1):.2g} %" if large < 1.095 else f"{units.number(large, 2)} times"
+    return f"{units.number(large, 2 if large >= 1.1 else 3)} times"
+
+
+def _part(ratio: float) -> str:
+    """Return a ratio below one: 0.45 is "45 %"."""
+    return f"{units.number(100 * ratio, 2)} %"

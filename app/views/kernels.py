@@ -20,7 +20,6 @@ from experiments.catalogue import KERNELS, called
 from experiments.measure import kernel_times
 from experiments.measure.kernel_times import Peaks, Report, Row
 
-BOUND = {"bind": "query-params", "persist_state": "session"}
 INTRODUCTION = (
     "Training spends its time in a few loops like this one. Here is one: its formula, the same loop for a CPU "
     "and for a GPU, and what it took on this machine. **A first question:** is it held up by arithmetic or by memory? "
@@ -59,10 +58,10 @@ def _choose() -> tuple[str, int]:
         help="Grouped by family. Type to search.",
     )  # fmt: skip
     st.markdown(f":small[{escaped(read(name).theory.splitlines()[0])}]")
+    address.keep("numbers", kernel_times.SIZES, kernel_times.SIZE)
     n = st.select_slider(
-        "Numbers in a call", kernel_times.SIZES, kernel_times.SIZE, key="numbers",
+        "Numbers in a call", kernel_times.SIZES, key="numbers", format_func=units.count, persist_state="session",
         help="About so many: a vector of this length, a table, a matrix, images or sequences of together as many.",
-        **BOUND,
     )  # fmt: skip
     return name, n
 
@@ -94,6 +93,8 @@ def _theory(theory: str) -> None:
     statements, remarks = formula.tex(plain)
     if statements:
         st.latex("\\begin{gathered}" + r" \\[0.6em] ".join(statements) + "\\end{gathered}")
+        if any(r"\eta" in one for one in statements):
+            remarks.append("η is the learning rate, rate in the code")
         st.caption(". ".join(map(escaped, remarks)))
         theory = theory.replace(f"{plain}\n\n", "", 1)
     st.code(theory, language=None, wrap_lines=True)

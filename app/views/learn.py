@@ -38,7 +38,7 @@ def _pictures(run: Run, folder: str, job: JobSpec) -> None:
     learned = known[folder]
     if learned is None and run.summary["wall_seconds"] > LONG and st.session_state.get("replayed") != folder:
         st.button(
-            f"Replay it, in about {units.seconds(run.summary['wall_seconds'])}",
+            f"Replay it, in about {units.about(run.summary['wall_seconds'])}",
             key="replay-it", icon=":material/replay:", on_click=st.session_state.update, kwargs={"replayed": folder},
         )  # fmt: skip
         return

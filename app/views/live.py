@@ -65,7 +65,7 @@ def _curves(others: list[Shown]) -> None:
     if now is None:
         st.rerun()
     pinned = [one for one in others if not one.ghost]
-    line = palette.RUNS[next(n for n in range(len(palette.RUNS)) if n not in [one.colour for one in pinned])]
+    line = palette.RUNS[session.next_colour()]
     if pinned:
         compare.legend(others)
     with st.container(key="curves"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import streamlit as st
 
 from installation import document
@@ -10,6 +12,10 @@ TEXT = document("docs/simulated_network.md")
 
 
 def page() -> None:
-    """Show the text, a line of the page as long as one of the book."""
+    """Show the text, a line of the page as long as one of the book, and its sections on the left."""
+    text = TEXT.read_text("utf-8")
+    with st.sidebar:
+        for title in re.findall(r"^## (.+)$", text, re.MULTILINE):
+            st.markdown(f"[{title}](#{'-'.join(re.findall('[a-z]+', title.lower()))})")
     with st.container(width=820):
-        st.markdown(TEXT.read_text("utf-8"))
+        st.markdown(text)

@@ -28,7 +28,7 @@ def compared(one: Control, shown: list[Shown], stops: list, alike: bool) -> None
         loss = _common(shown)
         told = _scaling(shown, stops, loss)
         with left:
-            heading("Speed-up", "How many times faster than the run with the fewest workers; the dotted line is ideal.")
+            heading("Speed-up", "How many times as fast as the run with the fewest workers; the dotted line is ideal.")
             chart(charts.speed_up, shown, told, tuple(stops), loss)
         with right:
             heading("Efficiency", "Speed-up as a share of the ideal one.")
@@ -82,7 +82,7 @@ def _outcome(state: JobState) -> Run | str:
 
 
 def _common(shown: list[Shown]) -> float | None:
-    """Return the lowest held-out loss that all of them reached."""
+    """Return the lowest held-out loss that all of them reached, whatever they end at."""
     best = [one.run.summary["best_held_out_loss"] for one in shown]
     return max(best) if None not in best else None
 
@@ -99,7 +99,8 @@ def _scaling(shown: list[Shown], stops: list[int], loss: float | None) -> str:
     times = [curves.reached(one.run, loss) for one in (shown[0], shown[-1])]
     if not all(times):  # the start was not improved on
         return f"{told}."
-    return f"{told}; to a held-out loss of {units.number(loss)} {sooner(times[0] / times[1])}."
+    lowest = f"to a held-out loss of {units.loss(loss)}, the lowest that all reach at some time,"
+    return f"{told}; {lowest} {sooner(times[0] / times[1])}."
 
 
 def sooner(times: float) -> str:

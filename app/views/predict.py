@@ -29,7 +29,7 @@ def offer(wanted: Experiment) -> None:
     found = _reference()
     if found is None or not (changes := compare.changes(found[1].experiment, wanted)):
         return
-    which = "the pinned run" if session.pinned() else "the run below"
+    which = "the pinned run" if session.pinned() else "the run that is shown"
     with st.container(gap="xsmall", key="predict"):
         st.caption(f"Predict before you run, if you like. Against {which}, {escaped(', '.join(changes[:3]))}, will be:")
         with st.container(horizontal=True, gap="medium"):

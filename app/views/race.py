@@ -78,7 +78,7 @@ def _head(pair: list[Shown]) -> float:
     """Draw the heading with the finish beside it, which can be moved; return the finish."""
     default = _finish(pair)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium", key="race-head"):
-        heading("Race", "Who is first at this held-out loss? By default the worst of all ends, so that all arrive.")
+        heading("Race", "Who is first at this held-out loss? By default the highest final loss, which all runs reach.")
         address.hold("goal", None, address.number(0.0, sys.float_info.max))
         st.number_input(
             "Finish at a held-out loss of", min_value=0.0, value=None, key="goal", format="%.4g", width=220,

@@ -146,7 +146,7 @@ def _title(run: Run, folder: str, name: str, changed: list[str]) -> None:
             st.markdown(f"# {title(run.experiment)}", anchors=False)
             if changed:
                 st.markdown(f":orange-badge[Not run yet: {escaped(compare.listed(changed))}]")
-                st.caption(f"Shown below: {headline(run.experiment, place_too=False)}")
+                st.caption(f"Still shown: {headline(run.experiment, place_too=False)}")
             else:
                 st.caption(headline(run.experiment, run.notes))
         with st.container(horizontal=True, width="content", vertical_alignment="center", gap="xsmall"):
@@ -224,7 +224,8 @@ def _diverged(run: Run) -> None:
     """Say what was changed and why that diverges, with a button that takes it back."""
     why = _told(run, run.error.removeprefix("diverged: "))
     with st.container(gap="xsmall", key="diverged"):
-        st.error(f"**Diverged.** {why} Everything up to that moment is shown.", icon=":material/trending_up:")
+        told = f"**Diverged.** {why} A red line in the timeline marks the moment; what came after it is shown, too."
+        st.error(told, icon=":material/trending_up:")
         if undo := divergence.cause(run.experiment).undo:
             ((name, value),) = undo.items()
             st.button(
@@ -251,7 +252,7 @@ def figures(one: Shown) -> None:
             help += f" Behind the ±: its standard error, from {run.held_out_samples:,} held-out samples."
         less = None
         if name == "bytes" and (ratio := run.summary.get("compression_ratio")):
-            less = f"{units.number(ratio)} times less" if ratio >= 1 else f"{units.number(1 / ratio)} times more"
+            less = f"{units.number(100 / ratio)} % of whole gradients"
             help = f"Payload only. Whole gradients would be {units.size(ratio * value)}."
         if name == "share_compute" and value is not None:
             seed = f" Of seed {run.experiment.seed}:" * bool(one.others)

@@ -100,19 +100,23 @@ def page() -> None:
     studies = {slot: done for slot, plan in plans.items() if (done := _studied(plan, slot))}
     if not studies:
         return
+    comparable = len({(done.summary["ranks"], done.chunks) for done in studies.values()}) == 1
     if len(studies) > 1:
-        answer.markdown(f"**{escaped(answered(*studies.values()))}**")
+        answer.markdown(f"**{escaped(answered(*studies.values()))}**" if comparable else escaped(unlike(studies)))
     until = max(done.summary["makespan"] for done in studies.values())
     for slot, done in studies.items():
-        if len(studies) > 1:
+        if len(plans) > 1:
             st.markdown(f"## {escaped(done.plan.title)}", anchors=False)
+        if _with_own(plans):
+            st.caption(sized(done.summary["ranks"], done.chunks))
         components.timeline(_frame(done.plan.model_dump_json(), until, done), key=f"lanes_{slot}")
         if link := schedule_links.training(done.plan):
             st.caption(link)
         if done.summary["stages"] > done.summary["ranks"] or done.summary["copies"] > done.summary["versions"]:
             st.caption("Lighter bars are those of a rank's second stage, third stage and so on.")
-    st.markdown("## Differences" if len(studies) > 1 else "## In numbers", anchors=False)
-    _table(list(studies.values()))
+    compared = comparable and len(studies) > 1
+    st.markdown("## Differences" if compared else "## In numbers", anchors=False)
+    _table(list(studies.values()), compared)
     partition.show(next(iter(studies.values())))
     st.fragment(_behind)(list(studies.values()))
 
@@ -246,6 +250,7 @@ def _introduce():
 def answered(one: Study, other: Study) -> str:
     """Return whether the other schedule waits less than the one, and what it takes and holds, in sentences."""
     a, b = one.plan.title, other.plan.title
+    a = a.lower() if one.plan.schedule == study.OWN else a  # within a sentence
     (idle, now_idle), (took, takes), (many, now_many) = (
         (one.summary[name], other.summary[name]) for name in ("bubble_of_total", "makespan", "in_flight")
     )
@@ -262,6 +267,26 @@ def answered(one: Study, other: Study) -> str:
     return " ".join(said)
 
 
+def unlike(studies: dict[str, Study]) -> str:
+    """Return that a schedule of one's own and another do not do the same work, and what would make it the same."""
+    own, other = sorted(studies.values(), key=lambda done: done.plan.schedule != study.OWN)
+    mine, its = (sized(done.summary["ranks"], done.chunks, " and ") for done in (own, other))
+    return (
+        f"They do not do the same work, so neither is better: your own schedule has {mine}, {other.plan.title} has "
+        f"{its}. To compare them, set Ranks to {own.summary['ranks']} and Micro-batches to {own.chunks}."
+    )
+
+
+def sized(ranks: int, chunks: int, between: str = " · ") -> str:
+    """Return how many ranks and micro-batches a schedule has: "4 ranks · 8 micro-batches"."""
+    return f"{ranks} rank{'s' * (ranks != 1)}{between}{units.count(chunks)} micro-batch{'es' * (chunks != 1)}"
+
+
+def _with_own(plans: dict[str, Plan]) -> bool:
+    """Whether one of them is a schedule of one's own, which has a size of its own."""
+    return any(plan.schedule == study.OWN for plan in plans.values())
+
+
 def _compare(a: str, b: str) -> None:
     st.session_state.update(schedule_a=a, schedule_b=b)
 
@@ -269,10 +294,8 @@ def _compare(a: str, b: str) -> None:
 def _title(plans: dict[str, Plan]) -> None:
     st.markdown(f"# {escaped(' beside '.join(plan.title for plan in plans.values()) or 'Schedules')}", anchors=False)
     if plans:
-        plan = next((p for p in plans.values() if p.schedule != study.OWN), next(iter(plans.values())))
-        where = (
-            "" if plan.schedule == study.OWN else f"{plan.ranks} ranks · {units.count(plan.chunks)} micro-batches · "
-        )
+        plan = next(iter(plans.values()))
+        where = "" if _with_own(plans) else f"{sized(plan.ranks, plan.chunks)} · "
         whole = plan.inputs + plan.weights
         costs = f"F {figure(plan.forward)}, B {figure(whole)} = I {figure(plan.inputs)} + W {figure(plan.weights)}"
         more = f" · {escaped(plan.costs)}" if plan.costs else ""
@@ -314,7 +337,7 @@ def _unfinished(plan: Plan, reason: str, slot: str) -> None:
 
 
 def _refusal(text: str) -> str:
-    return "cannot be done: " + escaped(text if text.endswith(".") else text + ".")
+    return "cannot run: " + escaped(text if text.endswith(".") else text + ".")
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
@@ -332,14 +355,14 @@ def _frame(plan: str, until: float, _study: Study) -> bytes:
     return schedule.frame(_study, until, together="schedules")
 
 
-def _table(studies: list[Study]) -> None:
-    """Draw all figures of one schedule with their meaning, or of two with their differences."""
-    heads = ["", *(done.plan.title for done in studies), *(["difference"] if len(studies) > 1 else []), ""]
+def _table(studies: list[Study], compared: bool) -> None:
+    """Draw all figures of one schedule with their meaning, or of two, with their differences if they are compared."""
+    heads = ["", *(done.plan.title for done in studies), *(["difference"] if compared else []), ""]
     rows = []
     for name, label, say, meaning in FIGURES:
         values = [done.summary[name] for done in studies]
         cells = ["–" if name == "delay" and value < 0 else say(value) for value in values]
-        if len(values) > 1:
+        if compared:
             cells.append(_difference(name, *values))
         rows.append((f"{label}", [*cells, meaning]))
     head = "".join(f"<th>{escape(word)}</th>" if word else "<td></td>" for word in heads)

@@ -12,8 +12,8 @@ from app.views import all_settings, ask, best_rate, compare, faults, fitting, pr
 from experiments.catalogue import ALGORITHMS, called
 from experiments.experiment import Experiment
 
-FEW = ("algorithm", "workload", "workers", "network", "slow", "jitter", "pause", "crash")
-"""Settings that the first controls choose, and the workload, which stands in the title of every run."""
+FEW = ("algorithm", "workload", "table", "net", "workers", "network", "slow", "jitter", "pause", "crash")
+"""Settings that the first controls choose, and those of which the title of every run tells."""
 
 
 SAID = 3  # settings behind the switch that are told while it is off
@@ -53,7 +53,7 @@ def choose() -> tuple[Experiment | None, str]:
     elif experiment and (more := beyond(experiment)):
         said = [compare.said(experiment, name, experiment.flat()[name]) for name in more[:SAID]]
         left = f" and {len(more) - SAID} more" if len(more) > SAID else ""
-        st.caption(f"All settings has {escaped(', '.join(said))}{left}, not as by default.")
+        st.caption(f"Changed in All settings: {escaped(', '.join(said))}{left}.")
     return experiment, refusal
 
 
@@ -85,7 +85,12 @@ def _actions(experiment: Experiment | None, refusal: str) -> None:
             disabled=bool(refusal), on_click=run, args=(experiment,),
         )  # fmt: skip
         st.button("Stop", key="stop", disabled=state.get("job") is None, on_click=session.stop)
-        st.button("Reset", key="reset", on_click=_reset, help="All settings back to their defaults.")
+        st.button(
+            "Reset",
+            key="reset",
+            on_click=_reset,
+            help="Sets everything on this side back to its default, and runs that. Pinned runs and the axis stay.",
+        )
     if refusal:
         st.markdown(f":small[:material/block: {sentence(refusal)}]")
         if mend := feasible.mend(chosen.values(), _changed()):

@@ -2,33 +2,40 @@
 
 from __future__ import annotations
 
+import re
+from functools import partial
+
 import streamlit as st
 
 from app.frames import frame
 from app.text import escaped
 from app.views import workbench
 from app.views.textbook.front import address
+from experiments import units
 from experiments.experiment import Experiment
 from lessons import survey
 
 BOUND = {"bind": "query-params", "persist_state": "session"}
-SCALES = {
-    "computation": ("GFLOP", 1e9),
-    "communication": ("MB", 1e6),
-    "memory": ("MB", 1e6),
-    "staleness": ("updates", 1),
+WIDTHS = {
+    "numbers": {
+        "method": 150,
+        **dict.fromkeys(survey.QUANTITIES, 105),
+        "sending": 105,
+        "computing": 120,
+        "family": 125,
+    },
+    "formulas": {"method": 125, "computation": 200, "communication": 250, "memory": 245, "staleness": 105},
 }
-HEADS = {
-    "computation": ("GFLOP", 90, 70),
-    "communication": ("MB sent", 125, 70),
-    "memory": ("MB held", 120, 70),
-    "staleness": ("updates late", 90, 95),
+"""By what the table shows: its columns and their widths in px. A page of 1366 px has room for all, and cuts none."""
+TITLES = {
+    "method": "Method", "computation": "Computation", "communication": "Communication", "memory": "Memory",
+    "staleness": "Staleness", "sending": "Time to send", "computing": "Time to compute", "family": "Family",
+}  # fmt: skip
+HELPS = {
+    "staleness": "In updates.",
+    "sending": "If all ports are busy without a pause.",
+    "computing": "If all devices are at their peak.",
 }
-"""Of each quantity: the head of its number, which no other column has; widths of its formula and its number, in px.
-
-A page of 1366 px has room for all columns up to the time of sending, and cuts none.
-"""
-TITLES = {"computation": "Computation", "communication": "Communication", "memory": "Memory", "staleness": "Staleness"}
 
 
 def page() -> None:
@@ -69,11 +76,12 @@ def _choose() -> tuple[survey.Stack, survey.Cluster]:
 def _costs(model: survey.Stack, cluster: survey.Cluster) -> None:
     """Show the table, filtered, with the formulas of the chosen method and a run that shows its costs."""
     rows = survey.table(model, cluster)
-    left, middle, right = st.columns([2, 2, 1], vertical_alignment="bottom")
+    left, middle, right, last = st.columns([3, 3, 2, 3], vertical_alignment="bottom")
     families = list(dict.fromkeys(row["family"] for row in rows))
     family = left.selectbox("Family", ["all", *families], key="survey_family", **BOUND)
     word = middle.text_input("Search", key="survey_search", placeholder="easgd, stale, ...", **BOUND)
     only = right.toggle("Surveyed only", key="survey_surveyed", **BOUND)
+    shown = last.segmented_control("Show", [*WIDTHS], default="numbers", required=True, key="survey_shown", **BOUND)
     kept = [
         row
         for row in rows
@@ -83,56 +91,66 @@ def _costs(model: survey.Stack, cluster: survey.Cluster) -> None:
     ]
     st.caption(
         f"{len(kept)} of {len(rows)} methods; {model.parameters:,} parameters in float32. Numbers are of one step at "
-        "each module's settings: FLOPs and bytes of all ranks together, memory of the worker that holds most as its "
-        "meter counts it, without copies of earlier models, staleness in updates. Formulas are held to runs."
+        "each module's settings: FLOPs and bytes of all ranks together, memory of the worker that holds most, "
+        "messages not counted, staleness in updates. Formulas are held to runs."
     )
     if not kept:
         st.info("No method fits; clear the search or choose another family.", icon=":material/search_off:")
         return
+    if shown == "formulas":
+        st.markdown(f":small[{_symbols(kept)} A dash: there is no formula; choose the row to read why.]")
     chosen = st.dataframe(
-        frame(_lines(kept)), key="costs", hide_index=True, height=min(35 * len(kept) + 38, 620), on_select="rerun",
-        selection_mode="single-row", column_config=_columns(),
+        _numbers(kept) if shown == "numbers" else frame(_formulas(kept)), key=f"costs-{shown}", hide_index=True,
+        height=min(35 * len(kept) + 38, 620), on_select="rerun", selection_mode="single-row",
+        column_config=_columns(shown),
     )  # fmt: skip
     st.download_button("Whole table (CSV)", _csv(rows), "lockstep-survey.csv", "text/csv", icon=":material/download:")
-    with st.expander("Symbols"):
-        st.markdown("\n".join(f"- `{symbol}` {meaning}" for symbol, meaning in survey.SYMBOLS.items()))
     picked = chosen["selection"]["rows"]
     _method(kept[picked[0]] if picked else kept[0], cluster)
 
 
-def _lines(rows: list[dict]) -> list[dict]:
-    """Return the table as it is shown: formula and number of each quantity, side by side."""
-    lines = []
-    for row in rows:
-        line = {"method": row["method"]}
-        for quantity in survey.QUANTITIES:
-            value = row[f"{quantity} value"]
-            number = None if value is None else value / SCALES[quantity][1]
-            line |= {quantity: row[quantity], f"{quantity} value": number}
-        lines.append(line | {name: row[name] for name in ("sending", "computing", "approximation", "family")})
-    return lines
+def _numbers(rows: list[dict]):
+    """Return the table in numbers, which are sorted as such and written as everywhere on this page."""
+    value = {quantity: f"{quantity} value" for quantity in survey.QUANTITIES}
+    lines = frame([{name: row[value.get(name, name)] for name in WIDTHS["numbers"]} for row in rows])
+    said = {name: partial(survey.shown, unit=survey.UNITS[name]) for name in survey.QUANTITIES}
+    said |= {"sending": units.seconds, "computing": units.seconds}
+    lines = lines.astype(dict.fromkeys(said, float))  # also a column in which there is none
+    return lines.style.format(said, na_rep="–")
 
 
-def _columns() -> dict:
-    text, number = st.column_config.TextColumn, st.column_config.NumberColumn
-    columns = {"method": text("Method", pinned=True, width=115)}
-    for quantity, title in TITLES.items():
-        head, wide, number_wide = HEADS[quantity]
-        columns[quantity] = text(title, width=wide)
-        told = f"{title} of a step, in {SCALES[quantity][0]}"
-        columns[f"{quantity} value"] = number(head, format="%.3g", help=told, width=number_wide)
-    columns["sending"] = number("s to send", format="%.3g", help="If all ports are busy without a pause.", width=75)
-    columns["computing"] = number("s to compute", format="%.3g", help="If all devices are at their peak.")
-    return columns | {"approximation": text("Approximation", width="large"), "family": "Family"}
+def _formulas(rows: list[dict]) -> list[dict]:
+    """Return the table in formulas, with a dash where there is a reason in words instead."""
+    return [
+        {"method": row["method"]}
+        | {name: row[name] if row[f"{name} value"] is not None else "–" for name in survey.QUANTITIES}
+        for row in rows
+    ]
+
+
+def _symbols(rows: list[dict]) -> str:
+    """Return what the letters in the formulas of these methods mean."""
+    formulas = [row[name] for row in rows for name in survey.QUANTITIES if row[f"{name} value"] is not None]
+    there = {*re.findall(r"[A-Za-z]+", " ".join(formulas))}
+    return "; ".join(f"`{letter}` {meaning}" for letter, meaning in survey.SYMBOLS.items() if letter in there) + "."
+
+
+def _columns(shown: str) -> dict:
+    return {
+        name: st.column_config.Column(TITLES[name], width=width, help=HELPS.get(name), pinned=name == "method")
+        for name, width in WIDTHS[shown].items()
+    }
 
 
 def _method(row: dict, cluster: survey.Cluster) -> None:
     """Show one method: where the book has it, and a run that shows its costs."""
     with st.container(border=True, key="survey-method"):
         st.markdown(f"**{escaped(row['method'])}**: {escaped(row['approximation'])}")
-        for quantity, title in TITLES.items():
-            number = survey.shown(row[f"{quantity} value"], survey.UNITS[quantity])
-            st.markdown(f"{title}: `{row[quantity]}`, here {number}")
+        for quantity in survey.QUANTITIES:
+            value = row[f"{quantity} value"]
+            here = "" if value is None else f", here {survey.shown(value, survey.UNITS[quantity])}"
+            st.markdown(f"{TITLES[quantity]}: `{row[quantity]}`{here}")
+        st.markdown(f":small[{_symbols([row])}]")
         st.markdown(_shown_in(row["chapters"], row["figures"]))
         if st.button("Open a run of it", key="survey-run", icon=":material/tune:"):
             workbench.go_to(Experiment.from_query(row["run"]))

@@ -33,7 +33,7 @@ STOP, STOPS = "~", 16  # between the stops that a link asks for, and how many it
 def axes(e: Experiment) -> list[str]:
     """Return what can be swept: workers, batch size, latency, and the algorithm's own delays."""
     own = e.method.Settings
-    return [*COMMON, *(name for name in own.model_fields if control(own, name).delay)]
+    return [*COMMON, *(name for name in own.model_fields if control(own, name).postpones)]
 
 
 def values(one: Control, now: Any) -> list:
@@ -190,13 +190,11 @@ def _strip(one: Control, made: list[tuple[Any, JobState]], best: bool) -> None:
     rated = best or (len(found) > 1 and one.name != "learning_rate")
     for number, (value, state) in enumerate(made):
         if state.folder is None:
-            st.caption(
-                f":material/block: {escaped(f'{spoken(one.name)} {one.words(value)}')}: {sentence(state.message)}"
-            )
+            st.caption(f":material/block: {escaped(_called(one, value))}: {sentence(state.message)}")
             continue
         run, share = session.load(str(state.folder)), number / max(len(made) - 1, 1)
         rate = f", rate {run.experiment.settings['learning_rate']:g}" if rated else ""
-        name = f"{spoken(one.name)} {one.words(value)}{rate}"
+        name = f"{_called(one, value)}{rate}"
         shown.append(Shown(name, run, number, str(state.folder), share=share))
         stops.append(value)
     if not shown:
@@ -225,6 +223,13 @@ def _strip(one: Control, made: list[tuple[Any, JobState]], best: bool) -> None:
     if len(shown) > 1:
         outcomes.compared(one, shown, stops, alike)
     compare.table(shown)
+
+
+def _called(one: Control, value: Any) -> str:
+    """Return a setting with its value in words: "8 workers", "batch size 64"."""
+    if one.name in compare.COUNTED and isinstance(value, int | float):
+        return compare.counted(one.name, value)
+    return f"{spoken(one.name)} {one.words(value)}"
 
 
 def _open(experiment: Experiment) -> None:

@@ -50,7 +50,7 @@ def watch(name: str) -> None:
     with left:
         st.html(code(launch, steps))
     with right:
-        st.html(threads(launch, steps) + legend(launch) + told(steps) + memory(steps))
+        st.html(threads(launch, steps) + legend(launch) + told(launch, moment) + memory(steps))
     if launch.cut:
         st.caption(f"The first {warps.MOST} instructions of each thread that touch memory.")
 
@@ -99,11 +99,13 @@ def legend(launch: Launch) -> str:
     return f'<div class="legend watched-threads" aria-hidden="true">{"".join(parts)}</div>'
 
 
-def told(steps: tuple[Instruction | None, ...]) -> str:
-    """Return what every warp does, in words; warps that do alike share a line."""
+def told(launch: Launch, moment: int) -> str:
+    """Return what every warp does at a moment, in words; warps that do alike share a line."""
     alike: dict[str, list[int]] = {}
-    for warp, step in enumerate(steps):
-        alike.setdefault(step.said() if step else "nothing to do any more.", []).append(warp)
+    for warp, step in enumerate(launch.moments[moment]):
+        worked = any(before[warp] for before in launch.moments[:moment])
+        idle = "nothing left to do." if worked else "nothing to do in this launch."
+        alike.setdefault(step.said() if step else idle, []).append(warp)
     lines = [
         f"<li><b>{'Warp' if len(some) == 1 else 'Warps'} {warps.ranges(some)}</b>: {escape(said)}</li>"
         for said, some in alike.items()

@@ -20,15 +20,21 @@ from experiments.runs import upload
 from experiments.runs.record import Run
 
 MOST = upload.MOST_BYTES // 1_000_000  # MB
+BROUGHT = (
+    "A run that was made elsewhere is shown like one of the workbench's own, and a table becomes data to train on. "
+    "What is uploaded is read in a process of its own; nothing in it is executed."
+)
 PREVIEW = 6  # rows of a table
 
 
 def page() -> None:
     """Bring it, have it checked, look at it, and go on."""
+    with st.sidebar:
+        st.markdown(BROUGHT)
     st.markdown("# Your own runs and data", anchors=False)
     left, right = st.columns(2, gap="medium")
     with left:
-        heading("Open a run", "What is uploaded is read in a process of its own; nothing in it is executed.")
+        heading("Open a run", "A run that was made elsewhere, by the command line or by a workbench.")
         _bring("run", "A run's folder, as a zip or as all its files", "Reading the run.")
     with right:
         heading("Train on a table", "CSV with a row for each sample, or two IDX files: images and labels.")
@@ -137,7 +143,7 @@ def _table(name: str) -> None:
             return
         features = len(table.features(label))
         numbers = f"{units.count(features)} column{'s' * (features != 1)} of numbers"
-        st.caption(f"{len(classes)} classes, from {numbers}.")
+        st.caption(f"{len(classes)} classes, from {numbers}. {sentence(table.left_out(label))}")
         if features:
             first, why = upload.first_run(name, label)
             if why:

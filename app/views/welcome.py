@@ -9,9 +9,11 @@ from app.cards import CARDS, Card
 from app.views import coach, pictures
 from experiments.experiment import Experiment
 from experiments.runs.record import Run
+from tracing import IDLE
 
 PATIENCE = 3.5  # s in which the run that a card compares with may come; in a long queue it goes without
 LANES = 430  # px of the lanes of four machines, of what they say, and of the cards below them
+IDLING = ", hatched while it is **idle**"
 HEARD = ("tour", "axis", "log", "embed", "embed_options", "instructor")  # parameters of an address that chooses nothing
 
 
@@ -42,12 +44,12 @@ def show(folder: str) -> bool:
         digits = run.experiment == Experiment()
         st.markdown(
             (
-                "Here four simulated machines learn to read digits, together. "
+                "Here four simulated machines learn to read digits, together. Each has a lane"
                 if digits
-                else "Here is what each machine does. "
+                else "Each machine has a lane"
             )
-            + "Each has a lane: blue while it **computes**, orange while it **talks**, grey while it **waits**, green "
-            "while it **updates** its model."
+            + ": blue while it **computes**, orange while it **talks**, grey while it **waits**, green "
+            f"while it **updates** its model{IDLING if run.trace.busy()[:, IDLE].any() else ''}."
         )
         st.fragment(pictures.lanes)(folder, play=first() and not st.session_state.get("done"))
         with st.container(key="cards"):
@@ -76,14 +78,13 @@ def _title() -> None:
 
 def _cards(run: Run) -> bool:
     state = st.session_state
-    asked = state.get("card")
-    if asked is not None:
-        _ask(CARDS[asked])
-        return False
-    done = state.get("done", {})
+    asked, done = state.get("card"), state.get("done", {})
     told = next(
         (card for n, card in enumerate(CARDS) if n in done and card.question.experiment == run.experiment), None
     )
+    if asked is not None:
+        _ask(CARDS[asked])
+        return told is not None  # it has been said
     place = st.empty()  # also without a finding, or the cards would be there twice until the page is drawn
     if told:
         with place:
@@ -111,7 +112,7 @@ def _say(card: Card, run: Run, said: int) -> None:
     found = card.question.finds
     if reference.folder:
         found = card.says(run, session.load(str(reference.folder)))
-    verdict = ":green-badge[:material/check: As you said]" if said == card.right else ":orange-badge[Not as you said]"
+    verdict = ":green-badge[:material/check: Right]" if said == card.right else ":orange-badge[Not quite]"
     with st.container(key="finding", border=True):
         st.markdown(f"{verdict} {found}")
 

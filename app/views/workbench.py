@@ -7,7 +7,7 @@ from streamlit.navigation.page import StreamlitPage
 
 from app import chosen, feasible, session, sharing
 from app.text import sentence
-from app.views import chrome, coach, faults, live, result, sidebar, welcome
+from app.views import ask, chrome, coach, faults, live, result, sidebar, welcome
 from experiments.experiment import Experiment
 
 WHY = {
@@ -44,7 +44,7 @@ def page() -> None:
     elif chrome.went_back():
         _return()
     _show()
-    chrome.show(state.asked.key() if state.get("asked") else "")
+    chrome.show(state.asked.key() if state.get("asked") else "", ask.answered())
 
 
 def _show() -> None:

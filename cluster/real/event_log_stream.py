@@ -59,9 +59,13 @@ class StreamedEventLog(EventLog):
         """Let no message be sent any more: whoever records one, waits for ever."""
         self._lock.acquire()
 
-    def arrive(self, src: int, row: int, arrived: float) -> None:
-        """Record that message `row` of `src` arrived, in monotonic time. Called by the reader threads."""
+    def arrive(self, src: int, row: int, arrived: float, overdue: float = 0.0) -> None:
+        """Record that message `row` of `src` arrived, in monotonic time, so many seconds later than it should have.
+
+        Called by whoever delivers it: one thread at a time.
+        """
         self.arrivals.append((src, row, arrived))
+        self.overdue += overdue
 
     def charge(self, kernel: str, flops: float, nbytes: float) -> None:
         """Count the FLOPs of a kernel call, and record it as an update span since the last mark, unless one is open."""

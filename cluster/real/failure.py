@@ -60,8 +60,8 @@ class Failure(NamedTuple):
 
 def lost(rank: int, seconds: float, step: int, why: str) -> Failure:
     """Return the failure of a rank that ended without a report; `seconds` is the run's time when it was noticed."""
-    when = f"step {step}" if step >= 0 else "before its first step"
-    return Failure(0, time.monotonic(), rank, f"rank {rank} was lost at {seconds:.4g} s ({when}); {why}", step)
+    when = f" (step {step})" if step >= 0 else ""  # a server takes no steps, and says -1
+    return Failure(0, time.monotonic(), rank, f"rank {rank} was lost at {seconds:.4g} s{when}; {why}", step)
 
 
 def not_started(rank: int, error: Exception) -> Failure:

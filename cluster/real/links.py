@@ -38,7 +38,7 @@ class Envelope(NamedTuple):
     """A message that has arrived."""
 
     src: int
-    sent: float  # s of the run's clock
+    sent: float  # s of the run's clock; of a lost rank's None later than any of these
     arrived: float  # s of the machine's monotonic clock
     x: Any
 
@@ -62,11 +62,13 @@ class PeersGone(Exception):
 class Links:
     """All streams of one rank. Ranks are world ranks; a channel is (group, tag).
 
-    `on_arrival(src, row, arrived)` is called for every message with a row in its sender's event log; torch tensors are
-    received on `device`.
+    `on_arrival(src, row, arrived, overdue)` is called for every message with a row in its sender's event log, `overdue`
+    the seconds by which it came later than over the emulated network; torch tensors are received on `device`.
     """
 
-    def __init__(self, rank: int, sockets: dict[int, socket.socket], on_arrival: Callable[[int, int, float], None]):
+    def __init__(
+        self, rank: int, sockets: dict[int, socket.socket], on_arrival: Callable[[int, int, float, float], None]
+    ):
         self.rank, self.device, self._on_arrival = rank, "cpu", on_arrival
         self.network: EmulatedNetwork | None = None
         self._patience = 0.0
@@ -156,7 +158,8 @@ class Links:
                 if slot.src is None and (silent := self._unreported(slot.channel, senders)):
                     self._reported.add((slot.channel, silent[0]))
                     self._slots[slot.channel].remove(slot)
-                    slot.envelope = Envelope(silent[0], time.monotonic(), time.monotonic(), None)
+                    now = time.monotonic()  # the machine's clock is ahead of the run's: nothing was on its way before
+                    slot.envelope = Envelope(silent[0], now, now, None)
                     break
                 if all(self.state[peer] != OPEN for peer in senders):
                     lost = [peer for peer in senders if self.state[peer] == LOST]
@@ -223,9 +226,9 @@ class Links:
 
     # the rest is called with `news` held
 
-    def _deliver(self, channel: Hashable, envelope: Envelope, row: int) -> None:
+    def _deliver(self, channel: Hashable, envelope: Envelope, row: int, overdue: float = 0.0) -> None:
         if row >= 0:
-            self._on_arrival(envelope.src, row, envelope.arrived)
+            self._on_arrival(envelope.src, row, envelope.arrived, overdue)
         if envelope.src != self.rank:
             self._received[envelope.src] += 1
         slots = self._slots.get(channel, ())
@@ -264,10 +267,9 @@ class Links:
         self._hold(arrives, partial(self._arrive, channel, envelope, row))
 
     def _arrive(self, channel: Hashable, envelope: Envelope, row: int, arrives: float) -> None:
-        arrived = arrives + self._zero
-        if envelope.arrived > arrived + self._patience:
-            arrived = envelope.arrived
-        self._deliver(channel, envelope._replace(arrived=arrived), row)
+        due = arrives + self._zero
+        arrived = envelope.arrived if envelope.arrived > due + self._patience else due
+        self._deliver(channel, envelope._replace(arrived=arrived), row, arrived - due)
         self._on_the_way[envelope.src] -= 1
         self._end(envelope.src)
 

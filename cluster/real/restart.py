@@ -69,7 +69,7 @@ class RestartableLinks(Links):
         self,
         rank: int,
         sockets: dict[int, socket.socket],
-        on_arrival: Callable[[int, int, float], None],
+        on_arrival: Callable[[int, int, float, float], None],
         awaited: Iterable[int],
         lost: Iterable[int] = (),
     ):

@@ -170,8 +170,8 @@ class Rank(Actor):
 
     def loss(self, consequence: str) -> RankLost:
         """Return the error that reports this lost rank and what follows from its loss."""
-        step = f"step {self.lost_step}" if self.lost_step >= 0 else "before its first step"
-        text = f"rank {self.number} was lost at {self.crash_time:.4g} s ({step}); {consequence}"
+        step = f" (step {self.lost_step})" if self.lost_step >= 0 else ""  # a server takes none
+        text = f"rank {self.number} was lost at {self.crash_time:.4g} s{step}; {consequence}"
         return RankLost(text, self.number, self.lost_step)
 
     def describe_wait(self) -> list[str]:

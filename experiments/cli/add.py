@@ -68,6 +68,8 @@ def _add_table(files: Sequence[tuple[str, bytes]], repair: str, label: str) -> N
     except ValueError as error:
         console.say(console.folded(f"        {str(error).removeprefix('table: ')} Name it by --label.", " " * 8))
         return
+    if left_out := made.left_out(experiment.data["label"] or made.names[-1]):
+        console.say(console.folded(f"        {left_out}", " " * 8))
     console.command("train", experiment.command())
     if why:
         console.note(f"        with {why}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import click
 
@@ -29,7 +30,7 @@ def list_command(as_json: bool) -> None:
     families: dict[str, dict[str, str]] = {}
     for entry in entries:
         families.setdefault(FAMILIES[entry.family], {})[entry.name] = told(entry)
-    families[ALL_REDUCES] = {name: idea(name) for name in ALL_REDUCE}
+    families[ALL_REDUCES.capitalize()] = {name: idea(name) for name in ALL_REDUCE}
     wide = max(len(entry.name) for entry in entries)
     for family, members in families.items():
         console.say()
@@ -46,6 +47,7 @@ def list_command(as_json: bool) -> None:
 
 
 def told(entry: Entry) -> str:
-    """Return the idea of an entry behind its title, which most ideas begin with."""
-    begins = entry.idea.lower().startswith(entry.title.lower())
-    return entry.idea if begins else f"{entry.title[:1].upper()}{entry.title[1:]}. {entry.idea}"
+    """Return the idea of an entry, behind its title, unless that has all words of it and begins with one of them."""
+    words, idea = re.findall(r"[\w-]+", entry.title.lower()), entry.idea.lower()
+    named = idea.startswith(tuple(words)) and all(word in idea for word in words)
+    return entry.idea if named else f"{entry.title[:1].upper()}{entry.title[1:]}. {entry.idea}"

@@ -15,6 +15,8 @@ from experiments.runs.figures import DIVERGED, LAST
 from experiments.runs.record import Run
 from experiments.runs.seeds import SeedFigure, differ_in_seed
 
+HEADS = {**show.HEADS, "bytes": "traffic", "flops": "computed"}
+NONE = "none"  # slow, pause or crash of a run without
 SHORT = 8  # characters of a run's name
 ALIKE = ("status", "samples", "updates", "steps")  # which stand below a table where they are the same in all its rows
 
@@ -32,9 +34,7 @@ def side_by_side(runs: Sequence[Run], folders: Sequence[Path], seeds: bool, as_j
     if not rows:
         return ""
     rows, alike = parted([worded(row) for row in rows])
-    virtual = all(run.experiment.cluster == "simulated" for run in runs)
-    heads = {**show.HEADS, "seconds": "virtual time" if virtual else show.HEADS["seconds"]}
-    told = [show.table(rows, keys=list(rows[0]).index("held_out_loss"), heads=heads)]
+    told = [show.table(rows, keys=list(rows[0]).index("held_out_loss"), heads=HEADS)]
     told += [folded(alike, "  ")] if alike else []
     if seeds:
         some = any(isinstance(v, SeedFigure) and 0 < v.n < len(row["seeds"]) for row in rows for v in row.values())
@@ -50,7 +50,8 @@ def side_by_side(runs: Sequence[Run], folders: Sequence[Path], seeds: bool, as_j
 
 
 def worded(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row of a run that diverged, or of seeds that all did, with that for its last losses."""
+    """Return a row with words for what is empty, and for the last losses of a run, or of seeds, that diverged."""
+    row = {name: NONE if value == "" else value for name, value in row.items()}
     return {**row, **dict.fromkeys(LAST, DIVERGED)} if row["status"] == DIVERGED else row
 
 

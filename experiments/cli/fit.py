@@ -54,12 +54,13 @@ def fit_command(as_json: bool, anyway: bool) -> None:
     console.say()
     console.say((console.folded(verdict(rows), "  "), console.HEAD))
     console.note(
-        f"rounds of large kernels differed by {made.spread:.0%}, "
-        f"and for {made.starved:.0%} of the time a core was wanted and not to be had"
+        f"rounds of large kernels differed by {100 * made.spread:.0f} %, "
+        f"and for {100 * made.starved:.0f} % of the time a core was wanted and not to be had"
     )
+    console.say(("stored   ", console.DIM), str(this_machine.place().resolve()))
     if made.doubt:
         console.say(console.folded(f"It cannot be used: {made.doubt}"))
-    console.say(("stored   ", console.DIM), str(this_machine.place().resolve()))
+        return
     console.say(("use it   ", console.DIM), "--device here --network here")
     console.say(("the same ", console.DIM), f"--device {made.device}")
     console.say(f"         --network {made.network}")

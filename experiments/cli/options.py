@@ -12,7 +12,7 @@ import click
 
 import algorithms
 import workloads
-from experiments.catalogue import CHOICES
+from experiments.catalogue import CHOICES, COMPRESSIONS
 from experiments.cli.console import prose
 from experiments.experiment import NESTED, Experiment, coding_settings, default_rate, spelled
 from experiments.fault_settings import FaultSetting
@@ -90,7 +90,13 @@ class ExperimentCommand(SectionedCommand):
         self.algorithm = module
         defaults = _default_rate(args, base, name, workload)
         self.params = [*self.fixed, *knob_options(module, compression, workload, self.many, defaults)]
-        return super().parse_args(ctx, args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            if owners := _owners(error.option_name.lstrip("-").replace("-", "_")):
+                short = module.__name__.rsplit(".", 1)[-1]
+                raise ValueError(f"{error.option_name} is a setting of {owners}; {short} has none.") from None
+            raise
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         formatter.write_paragraph()
@@ -113,6 +119,17 @@ class WorkloadCommand(SectionedCommand):
             *(KnobOption(Experiment, field, "Experiment") for field in self.knobs),
         ]
         return super().parse_args(ctx, args)
+
+
+def _owners(knob: str) -> str:
+    """Return what has a setting of this name, and how that is chosen, in words; "" if nothing has."""
+    kinds = (
+        ("", {name: algorithms.find(name).Settings for name in algorithms.names()}),
+        (" (--compression)", {name: coding_settings(name) for name in COMPRESSIONS}),
+        (" (--workload)", {name: workloads.find(name).Settings for name in workloads.WORKLOADS}),
+    )
+    having = [(chosen, [name for name, kind in some.items() if knob in kind.model_fields]) for chosen, some in kinds]
+    return " and of ".join(f"{', '.join(some)}{chosen}" for chosen, some in having if some)
 
 
 def _default_rate(args: Sequence[str], base: Experiment, algorithm: str, workload: ModuleType) -> dict[str, float]:

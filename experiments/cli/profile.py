@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+import workloads
 from experiments.cli import console, options, show
 from experiments.cli.options import WorkloadCommand
 from experiments.experiment import Experiment
@@ -39,9 +40,15 @@ def profile_command(workload: str, out: str | None, passes: int, **given: Any) -
     priced = "device" in values
     found = profiled(experiment, None if priced else _with_bar(passes))
     how = f"prices on {experiment.device}" if priced else f"medians of {passes} passes here"
-    title = f"{workload}: {len(found.layers)} layers, mini-batches of {experiment.batch}, {how}"
+    model = experiment.data.get("model")
+    named = f"{workload}, model {model}" if model else workload
+    title = f"{named}: {len(found.layers)} layers, mini-batches of {experiment.batch}, {how}"
     console.say((console.folded(title, "  "), console.HEAD))
     console.say(f"\n{layers(found)}\n")
+    usual = workloads.find(workload).Settings.model_fields.get("model")
+    if model and model != usual.default and "model" not in values:
+        console.note(f"Pipelines train this model; --model {usual.default} is what other methods train.")
+        console.say()
     if out:
         save(found, out)
         console.command("cut it", f"python -m experiments partition {shlex.quote(out)} --workers 4")

@@ -35,6 +35,15 @@ FIGURES = (
     ("delay", "updates between a gradient's forward and its own"),
 )
 """Figures of a study's summary that are shown, with spaces for underscores, and what they mean."""
+KINDS = {
+    "F": "forward",
+    "B": "backward",
+    "I": "gradient of the inputs",
+    "W": "gradient of the weights",
+    "R": "forward once more",
+    "U": "update",
+}
+"""What the kinds of ops do."""
 COLUMNS = ("busy", "idle", "span", "in_flight", "held", "copies", "versions", "delay")
 DRAWN = 80  # columns of a picture where there is no edge
 PATH = 60  # ops of a critical path that are shown
@@ -181,7 +190,14 @@ def critical_path(done: Study) -> str:
     shown = names if more <= 0 else [*names[: PATH // 2], f"... {more} more ...", *names[-PATH // 2 :]]
     links = done.summary["path_links"]
     text = f"critical path, {len(names)} ops, {links} time{'s' * (links != 1)} from rank to rank: {' '.join(shown)}"
-    return console.folded(text, "  ")
+    return "\n".join(console.folded(line, "  ") for line in (text, *_notation(names)))
+
+
+def _notation(names: Sequence[str]) -> Iterator[str]:
+    """Yield how these ops are written, in a line, if there are any."""
+    kinds = [f"{kind} {meaning}" for kind, meaning in KINDS.items() if any(kind in name for name in names)]
+    if kinds:
+        yield f"an op is stage, kind, micro-batch, as in {names[0]}: {', '.join(kinds)}"
 
 
 def reasons_of(done: Study) -> Iterator[str]:
@@ -196,7 +212,7 @@ def _print(name: str, done: Study, reasons: bool) -> None:
     from experiments.plots.gantt import chart
 
     s = done.summary
-    title = f"{name}: {s['ranks']} ranks, {round(s['throughput'] * s['makespan'])} micro-batches, {_priced(done)}"
+    title = f"{name}: {s['ranks']} ranks, {done.chunks} micro-batches, {_priced(done)}"
     console.say((console.prose(title), console.HEAD))
     console.say()
     console.rich_console().print(chart(done, min(console.width(), DRAWN)))
@@ -255,5 +271,5 @@ def _ops(path: str) -> str:
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}.") from None
     except UnicodeDecodeError:
-        raise ValueError(f"{path} is no text; write a line for each rank, for example 0F0 0B0 0U0.") from None
+        raise ValueError(f"{path} is not a text file; write a line for each rank, for example 0F0 0B0 0U0.") from None
     return "\n".join(line for line in lines if line.strip() and not line.lstrip().startswith("#"))

@@ -8,15 +8,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from experiments import naming
+from experiments import naming, units
 from experiments.cli import sketch
 from experiments.cli.console import DIM, folded, say, width
 from experiments.plots import palette, why
 from experiments.runs import store
-from experiments.runs.figures import DIVERGED, plus_minus
+from experiments.runs.figures import DIVERGED, QUANTITIES, plus_minus
 from experiments.runs.place import place
 from experiments.runs.record import Run
 from experiments.runs.seeds import SeedFigure
+from experiments.units import samples_per_second
 from tracing import HELD
 
 HEADS = {
@@ -38,9 +39,9 @@ UNITS = {"bytes": BYTES, "flops": FLOPS}
 def headline(run: Run) -> str:
     """Return what was run, and where; in lines that fit the terminal."""
     e = run.experiment
-    ranks = f"{e.workers} worker{'s' * (e.workers != 1)}"
+    ranks = counted(e.workers, "worker")
     if e.servers:
-        ranks += f" and {e.servers} server{'s' * (e.servers != 1)}"
+        ranks += f" and {counted(e.servers, 'server')}"
     return folded(f"{naming.title(e)} ({naming.files(e)}): {ranks}, {place(e)}", "  ")
 
 
@@ -75,21 +76,22 @@ def _summary(run: Run) -> Iterator[list[str | tuple[str, str]]]:
             s["staleness_mean"] is not None
             and f"{number(s['staleness_mean'])} in the mean, {s['staleness_max']} at most",
         ),
-        *((quantity, number(float(run.course(quantity)[1][-1]))) for quantity in run.quantities),
+        *((quantity, _join(_latest(run, quantity), QUANTITIES.get(quantity, ""))) for quantity in run.quantities),
         ("waiting", why.totals(run)),
-        ("digest", f"{s['digest']}, to rounding {_rounded(s)}".removesuffix(", to rounding ")),
+        ("weights", s.get("weights") and f"{s['weights']}, of the model at the end: equal if the same was learned"),
+        ("digest", f"{s['digest']}, of all losses and their times, too{_rounded(s)}"),
     ]
     wide = max(15, *(len(name) + 1 for name, _ in lines))
-    indent, columns = " " * (wide + 2), max(8, min(width() - wide - 32, SKETCH))
+    clock = f"  {duration(s['seconds'])}, {units.seconds(s['wall_seconds'])} of wall time"
+    indent, columns = " " * (wide + 2), max(8, min(width() - wide - 2 - len(clock), SKETCH))
     first, last = _ends(run)
     yield [(f"  {'training loss':<{wide}}", DIM), f"{first} ", (sketch.losses(run, columns), LOSS), f" {last}"]
     bar, legend = sketch.shares(run, columns)
-    clock = f"  {duration(s['seconds'])}, {duration(s['wall_seconds'])} to make"
     yield [(f"  {'time':<{wide}}", DIM), *bar, clock]
     line, used = [indent], len(indent)
     for sign, words in legend:
         if used + 1 + len(words) > width():
-            yield line
+            yield [*line[:-1], line[-1].rstrip()]
             line, used = [indent], len(indent)
         line += [sign, f"{words}  "]
         used += 3 + len(words)
@@ -113,16 +115,18 @@ def last_loss(run: Run, name: str) -> str:
 
 
 def _rounded(s: dict[str, Any]) -> str:
-    """Return the digest to rounding, whose numbers are losses: those that are not finite in words."""
+    """Return the digest to rounding, if there is one; its numbers are losses: those that are not finite in words."""
     numbers = s.get("digest_to_rounding", "").split()
-    return " ".join(one if math.isfinite(float(one)) else DIVERGED for one in numbers)
+    told = " ".join(one if math.isfinite(float(one)) else DIVERGED for one in numbers)
+    return told and f"; to rounding {told}"
 
 
 def _work(s: dict[str, Any]) -> str:
     """Return what stands behind the samples of a summary."""
-    told = [f"{s['steps']:,} steps", f"{number(s['samples_per_second'])} samples/s"]
+    rate = s["samples_per_second"]
+    told = [counted(s["steps"], "step"), f"{number(rate) if rate is None else samples_per_second(rate)} samples/s"]
     if s.get("updates") not in (None, s["steps"]):
-        told.insert(1, f"{s['updates']:,} updates")
+        told.insert(1, counted(s["updates"], "update"))
     return ", ".join(told + ([flops(s["flops"])] if s.get("flops") is not None else []))
 
 
@@ -138,7 +142,7 @@ def fewer(ratio: float) -> str:
     """Return a compression ratio in words."""
     if ratio >= 1:
         return f"{number(ratio)} times fewer bytes than whole gradients"
-    return f"{number(1 / ratio)} times more bytes than whole gradients"
+    return f"{number(1 / ratio)} times as many bytes as whole gradients"
 
 
 def table(
@@ -205,6 +209,11 @@ def number(value: float | None) -> str:
 def percent(value: float | None, error: float | None = None) -> str:
     """Return a share of one as per cent, with its standard error if that is given."""
     return "–" if value is None else f"{plus_minus(100 * value, 100 * (error or 0), '{:.1f}'.format)} %"
+
+
+def counted(count: int, name: str) -> str:
+    """Return a number of things with their name: "1 step", "25,600 updates"."""
+    return f"{count:,} {name}{'s' * (count != 1)}"
 
 
 def size(nbytes: float) -> str:
@@ -284,9 +293,25 @@ def _accuracy(s: dict[str, Any]) -> str:
 
 
 def _traffic(run: Run) -> str:
-    s, each = run.summary, run.summary["steps"] * run.experiment.workers
-    share = f", {size(s['bytes'] / each)} per step and worker" if each and s["bytes"] else ""
-    return f"in {s['messages']:,} messages{share}"
+    """Return in how many messages a run sent its bytes, and how many bytes that is for each step of each worker.
+
+    Of a collective that the cluster does as it does best, the trace has no single messages, and nothing counts them.
+    """
+    s, taken = run.summary, _steps_taken(run)
+    summed = run.experiment.collective == "fast" and run.trace.messages["collective"].any()
+    told = [] if summed else [f"in {counted(s['messages'], 'message')}"]
+    return ", ".join([*told, f"{size(s['bytes'] / taken)} per step and worker"] if taken and s["bytes"] else told)
+
+
+def _steps_taken(run: Run) -> int:
+    """Return the steps that all workers took together; of those that hold parts of one model each takes every step."""
+    if run.experiment.method.shares_samples:
+        return run.summary["steps"] * run.experiment.workers
+    return len({*zip(run.losses["rank"].tolist(), run.losses["step"].tolist(), strict=True)})
+
+
+def _latest(run: Run, quantity: str) -> str:
+    return number(float(run.course(quantity)[1][-1]))
 
 
 def _memory(run: Run) -> str:
@@ -298,4 +323,4 @@ def _memory(run: Run) -> str:
 
 
 def _join(figure: str, remark: str) -> str:
-    return f"{figure:<14} {remark}"
+    return f"{figure:<14} {remark}".rstrip()

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+import math
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from experiments import naming
+from experiments.cli import console, show
 from experiments.cli.options import ExperimentCommand, from_option, json_option, runs_option, values
 from experiments.cli.running import base_experiment
+
+if TYPE_CHECKING:
+    from experiments.study.rates import Search
 
 
 @click.command("tune", short_help="Find the learning rate at which an experiment ends lowest.", cls=ExperimentCommand)
@@ -37,21 +43,57 @@ def tune_command(
         return write_table(name.split(",") if name else None, pairs.split(",") if pairs else None)
     from experiments.study.rates import Search, nearest, rung
 
-    experiment = base_experiment(name, start, runs, values(given)).change(evaluations=1)
+    experiment = base_experiment(name, start, runs, _searchable(values(given))).change(evaluations=1)
     search = Search(experiment, range(seeds))
     best = search.best(nearest(experiment.settings["learning_rate"]))
-    tried = sorted(search.losses.items())
     if as_json:
         found = {"best": rung(best), "held_out_loss": search.loss(best), "interior": search.interior(best)}
         rows = [
-            {"learning_rate": rung(n), **{f"seed {seed}": loss for seed, loss in done.items()}} for n, done in tried
+            {"learning_rate": rung(n), **{f"seed {seed}": loss for seed, loss in done.items()}}
+            for n, done in sorted(search.losses.items())
         ]
         click.echo(json.dumps({**found, "tried": rows}, indent=1))
         return 0
-    for n, done in tried:
-        told = "  ".join(f"{loss:9.4f}" if loss < float("inf") else " diverged" for loss in done.values())
-        click.echo(f"{rung(n):>9g}  {told}{'   best' if n == best else ''}")
+    console.say((console.folded(f"{naming.title(experiment)}: held-out loss at the end, by seed"), console.HEAD))
+    console.say(tried(search, best))
+    console.say(console.folded(conclusion(search, best)))
     return 0
+
+
+def _searchable(given: dict[str, Any]) -> dict[str, Any]:
+    """Return what was given, or raise ValueError if that is what the search itself varies."""
+    if "learning_rate" in given:
+        raise ValueError(
+            f"tune searches for the learning rate, so that a given one, {given['learning_rate']}, would change "
+            "nothing; leave it out, or sweep --learning-rate 0.1,0.2 for rates of your own."
+        )
+    if "seed" in given:
+        raise ValueError(f"tune has seeds of its own, so --seed {given['seed']} would change nothing; say --seeds INT.")
+    return given
+
+
+def tried(search: Search, best: int) -> str:
+    """Return a row for each rate that was tried: the loss of each seed, and which rate is best."""
+    from experiments.study.rates import rung
+
+    rows = [["learning rate", *(f"seed {seed}" for seed in search.seeds), ""]]
+    for n, done in sorted(search.losses.items()):
+        losses = [show.number(done[seed]) if seed in done else "" for seed in search.seeds]
+        rows.append([f"{rung(n):g}", *losses, "best" if n == best and math.isfinite(search.loss(best)) else ""])
+    return show.aligned(rows)
+
+
+def conclusion(search: Search, best: int) -> str:
+    """Return in sentences what was found, what the default is, and why not every rate has all seeds."""
+    from experiments.study.rates import rung
+
+    default = search.experiment.change(learning_rate=None).settings["learning_rate"]
+    loss, seeds = search.loss(best), len(search.seeds)
+    if math.isinf(loss):
+        return f"It diverged at every rate that was tried; the default is {default:g}."
+    mean = f"with a mean of {show.number(loss)} over {seeds} seeds" if seeds > 1 else f"with {show.number(loss)}"
+    rest = " The first seed leads near it, and only there the others are run." if seeds > 1 else ""
+    return f"The best rate is {rung(best):g}, {mean}; the default is {default:g}.{rest}"
 
 
 def write_table(names: list[str] | None, wanted: list[str] | None) -> int:

@@ -82,7 +82,9 @@ def spec(run: Run) -> JobSpec:
             "simulated cluster to see it learn."
         )
     if run.status in ("cancelled", "failed"):
-        raise ValueError("this run did not come to its end, and a replay would go on where it stopped.")
+        raise ValueError(
+            "this run ended early, and a replay would train on past that point; let a run finish to see it learn."
+        )
     if e.files:
         raise ValueError(f"the experiment gives a {e.files[0]}, which pages do not run.")
     return JobSpec("learning", {"experiment": e.json(), "digest": run.summary["digest"], "format": FORMAT})

@@ -50,8 +50,8 @@ class Fit(BaseModel):
             return ""
         return (
             f"this machine was busy when it was fitted: its processes wanted a core and had none for "
-            f"{self.starved:.0%} of the time, and rounds differed by {self.spread:.0%}; stop what else runs and fit "
-            f"again with {typed('python -m experiments fit')}, or add --anyway."
+            f"{100 * self.starved:.0f} % of the time, and rounds differed by {100 * self.spread:.0f} %; stop what else "
+            f"runs and fit again with {typed('python -m experiments fit')}, or add --anyway."
         )
 
 

@@ -17,6 +17,8 @@ from experiments.runs.record import Run
 AXES = ("step", "samples", "seconds", "bytes")
 
 POINTS = 2000  # of one line: more than a screen has columns
+SMOOTH = 40  # running means over a part of the longest run of a chart that is as small
+FEWEST = 8  # and over no larger part of a run than this
 
 
 class Line(NamedTuple):
@@ -31,8 +33,16 @@ class Line(NamedTuple):
     seconds: np.ndarray | None = None
 
 
-def training(run: Run, axis: str) -> tuple[Line, Line]:
-    """Return (every mini-batch loss, its running mean over ranks and neighbouring steps), thinned."""
+def window(runs: Sequence[Run]) -> float:
+    """Return over how many steps of a worker the losses of runs in one chart are averaged: of all over as many."""
+    return max((_steps(run) / SMOOTH for run in runs), default=0.0)
+
+
+def training(run: Run, axis: str, steps: float | None = None) -> tuple[Line, Line]:
+    """Return (every mini-batch loss, its running mean over ranks and neighbouring steps), thinned.
+
+    The mean is over so many `steps`, by default the `window` of the run alone, and never over much of the run.
+    """
     losses = run.losses
     x = _along(run, axis)
     order = np.argsort(x, kind="stable")
@@ -45,7 +55,8 @@ def training(run: Run, axis: str) -> tuple[Line, Line]:
     with np.errstate(invalid="ignore"):
         mean = mean_at_place(y)
     reached = np.maximum.accumulate(mean_at_place(seconds))
-    smooth = _every(level, _running(mean, max(1, len(mean) // 40)), 600, reached)
+    part = min((window([run]) if steps is None else steps) / max(_steps(run), 1), 1 / FEWEST)
+    smooth = _every(level, _running(mean, max(1, int(len(mean) * part + 1e-9))), 600, reached)
     return _line(*thin(x, y, POINTS)), _line(*smooth)
 
 
@@ -104,6 +115,11 @@ def thin(x: np.ndarray, y: np.ndarray, points: int) -> tuple[np.ndarray, np.ndar
         cell = np.where(np.isfinite(y[a:b]), y[a:b], -np.inf)
         keep += sorted({a + int(cell.argmin()), a + int(cell.argmax())})
     return x[keep], y[keep]
+
+
+def _steps(run: Run) -> int:
+    """Return how many steps a worker of the run made, the busiest."""
+    return int(run.losses["step"].max(initial=-1)) + 1
 
 
 def _along(run: Run, axis: str) -> np.ndarray:

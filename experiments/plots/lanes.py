@@ -1,4 +1,4 @@
-"""Names of the ranks of a run, as pictures write them beside a lane, what was done to each, and groups of many."""
+"""Name the ranks of a run, as pictures write them beside a lane, say what was done to each, and group many."""
 
 from __future__ import annotations
 
@@ -21,11 +21,16 @@ def lane_names(run: Run) -> list[str]:
     return rank_names(run.experiment, run.trace.ranks)
 
 
-def troubled_names(run: Run) -> list[str]:
-    """Return the ranks' names with what was done to them: "worker 2 ×5" is slowed, "worker 3 †" lost for good."""
-    slow = {rank: f" ×{factor:g}" for rank, factor in slowed_lanes(run).items()}
-    lost = {rank: " †" for rank, (_, until) in run.experiment.crash.by_rank.items() if math.isinf(until)}
-    return [f"{name}{slow.get(rank, '')}{lost.get(rank, '')}" for rank, name in enumerate(lane_names(run))]
+def troubles(run: Run) -> list[str]:
+    """Return what was done to each rank, as pictures write it below its name: "5× slower", "lost" for good; or ""."""
+    slow = {rank: slowness(factor) for rank, factor in slowed_lanes(run).items()}
+    lost = {rank: "lost" for rank, (_, until) in run.experiment.crash.by_rank.items() if math.isinf(until)}
+    return [", ".join(filter(None, (slow.get(rank), lost.get(rank)))) for rank in range(run.trace.ranks)]
+
+
+def slowness(factor: float) -> str:
+    """Return in short how much slower a rank is that takes so many times as long: "5× slower", "2× faster"."""
+    return f"{factor:g}× slower" if factor > 1 else f"{1 / factor:.3g}× faster"
 
 
 def slowed_lanes(run: Run) -> dict[int, float]:

@@ -61,6 +61,7 @@ class Series:
     both sides: it is told at the pointer, and drawn if it is a `band`. `seconds` is when each point was
     reached, so that a dot on the line can follow the page's clock. A `ghost` belongs to the run before.
     Every `every`-th point is marked, the last among them. `ended` says what ended the run there, "" if nothing did.
+    A line of a run that diverged is `gone`: the axis of losses shows all of it only if every other one is, too.
     """
 
     x: np.ndarray
@@ -79,6 +80,7 @@ class Series:
     seconds: np.ndarray | None = None
     every: int = 1
     ended: str = ""
+    gone: bool = False
 
 
 @dataclass(frozen=True)
@@ -157,16 +159,17 @@ def loss(shown: list[Shown], axis: str, log: bool = False, reach: float = 0.0) -
         colour, dash, symbol = s.line
         if alone and not s.others and not s.ghost:
             series.append(Series(every.x / scale, every.y, colour, faint=True, width=1))
-        training, held_out = _keys(s, alone)
+        (training, held_out), gone = _keys(s, alone), bool(_ended(s))
         series += [
             Series(
                 smooth.x / scale, smooth.y, colour, dash, name=_said(s, shown, "training"), key=training,
                 error=smooth.error, band=True, seconds=smooth.seconds, ghost=s.ghost, ended=_ended(s),
+                gone=gone,
             ),
             Series(
                 held.x / scale, held.y, colour, "dot", symbol, _said(s, shown, "held-out"), held_out,
                 bare=not alone or s.ghost, width=1, error=held.error, seconds=held.seconds, ghost=s.ghost,
-                every=even(held.x),
+                every=even(held.x), gone=gone,
             ),
         ]  # fmt: skip
     return Picture(series, along(axis, most / scale, word, scale), _up(series, log), together=f"{axis} {word}")
@@ -203,9 +206,12 @@ def panel(shown: list[Shown], axis: str, log: bool, most: float, top: float) -> 
     scale, word = unit(axis, most)
     series = []
     for s, (_, smooth, held) in zip(shown, _drawn(shown, axis), strict=True):
+        gone = bool(_ended(s))
         series += [
-            Series(smooth.x / scale, smooth.y, s.line.colour, name="training", width=2),
-            Series(held.x / scale, held.y, s.line.colour, "dot", s.line.symbol, "held-out", bare=True, width=1),
+            Series(smooth.x / scale, smooth.y, s.line.colour, name="training", width=2, gone=gone),
+            Series(
+                held.x / scale, held.y, s.line.colour, "dot", s.line.symbol, "held-out", bare=True, width=1, gone=gone
+            ),
         ]
     up = _up(series, log) if log else Axis("loss", 0.0, top)
     return Picture(series, along(axis, most / scale, word), up, height=170)
@@ -229,7 +235,8 @@ def measured(shown: list[Shown], quantity: str) -> Picture:
 def reach(shown: list[Shown], axis: str) -> tuple[float, float]:
     """Return what pictures of all runs share: the farthest x in SI units, and the highest loss worth showing."""
     drawn = _drawn(shown, axis)
-    tops = [_top(smooth.y, held.y, far=FAR) for _, smooth, held in drawn]
+    calm = [lines for s, lines in zip(shown, drawn, strict=True) if not _ended(s)] or drawn
+    tops = [_top(smooth.y, held.y, far=FAR) for _, smooth, held in calm]
     return _farthest(drawn), max((top for _, top in filter(None, tops)), default=1.0) * 1.08
 
 
@@ -239,7 +246,7 @@ def along(axis: str, most: float, word: str, scale: float = 0.0) -> Axis:
     Of time a unit is `scale` s, if it is to show what a timeline shows.
     """
     names = {"step": "step", "samples": "samples seen by all workers", "seconds": "time", "bytes": "sent by all ranks"}
-    title = "step: mini-batches of a worker" if axis == "step" else ""
+    title = "step (mini-batches per worker)" if axis == "step" else ""
     return Axis(names[axis], 0.0, most, word, title=title, second=scale if axis == "seconds" else 0.0)
 
 
@@ -290,15 +297,12 @@ def _accuracy(s: Shown, axis: str) -> Line:
 
 def _drawn(shown: list[Shown], axis: str) -> list[tuple[Line, Line, Line]]:
     """Return every mini-batch's loss of each run, their running mean, and the held-out loss."""
-    drawn = []
+    drawn, steps = [], curves.window([run for s in shown for run in s.runs])
     for s in shown:
-        smooth, held = ([draw(run, axis) for run in s.runs] for draw in (_smooth, curves.held_out))
+        smooth = [curves.training(run, axis, steps)[1] for run in s.runs]
+        held = [curves.held_out(run, axis) for run in s.runs]
         drawn.append((curves.training(s.run, axis)[0], curves.mean(smooth), curves.mean(held)))
     return drawn
-
-
-def _smooth(run: Run, axis: str) -> Line:
-    return curves.training(run, axis)[1]
 
 
 def _farthest(drawn: list[tuple[Line, Line, Line]], reach: float = 0.0) -> float:
@@ -309,7 +313,8 @@ def _farthest(drawn: list[tuple[Line, Line, Line]], reach: float = 0.0) -> float
 
 def _up(series: list[Series], log: bool) -> Axis:
     """Return the axis of losses."""
-    low, high = _decades(series) if log else _span(series, FAR)
+    seen = [one for one in series if not one.gone and not one.faint] or series
+    low, high = _decades(seen) if log else _span(seen, FAR)
     return Axis("loss", low, high, log=log)
 
 

@@ -15,7 +15,7 @@ from experiments import units
 from experiments.plots import curves, palette, pictures, why
 from experiments.plots.canvases import timeline, topology
 from experiments.plots.canvases.timeline import Flag, View, Window
-from experiments.plots.lanes import slowed_lanes, troubled_names
+from experiments.plots.lanes import lane_names, slowed_lanes, troubles
 from experiments.plots.pictures import Arrival, Finish, Picture, Shown
 from experiments.plots.saved import compared
 from experiments.runs.record import Run
@@ -57,11 +57,11 @@ def arrivals(shown: Sequence[Shown], target: float) -> list[Arrival]:
 
 def verdict(shown: Sequence[Shown], target: float) -> str:
     """Return who is first and by how much, in a sentence. A win is what all of several seeds say."""
-    goal, times = f"a held-out loss of {units.number(target)}", _times(shown, target)
+    goal, times = f"a held-out loss of {units.loss(target)}", _times(shown, target)
     if np.isnan(times).all():
         tried = f" with any of {len(times)} seeds" if len(times) > 1 else ""
         lowest = min(run.summary.get("best_held_out_loss") or math.inf for heat in heats(shown) for run in heat)
-        return f"Neither reaches {goal}{tried}: the lowest of both is {units.number(lowest)}."
+        return f"Neither reaches {goal}{tried}: the lowest of both is {units.loss(lowest)}."
     return _of_many(shown, goal, times) if len(times) > 1 else _of_one(shown, target, goal)
 
 
@@ -151,7 +151,7 @@ def lanes(
 ) -> bytes:
     """Return the timelines of both runs, one below the other on one axis, packed for the browser."""
     view = view or View()
-    names = [f"{palette.MARKS[one.line.symbol]} {lane}" for one in shown for lane in troubled_names(one.run)]
+    names = [f"{palette.MARKS[one.line.symbol]} {lane}" for one in shown for lane in lane_names(one.run)]
     colours = [one.line.colour for one in shown for _ in range(one.run.trace.ranks)]
     first = np.cumsum([0, *(one.run.trace.ranks for one in shown)])
     flags = [
@@ -165,7 +165,7 @@ def lanes(
     return timeline.framed(
         whole, names, told, name, window or view.window, opening=view.window or (0.0, whole.seconds()), flags=flags,
         clock=True, colours=colours, saved=compared(shown, "race"), wait=view.wait, critical=view.critical,
-        told=" ".join(waited),
+        told=" ".join(waited), notes=[note for one in shown for note in troubles(one.run)],
         slowed={
             int(below) + lane: factor
             for one, below in zip(shown, first, strict=False)

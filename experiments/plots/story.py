@@ -15,12 +15,12 @@ import numpy as np
 from experiments import units
 from experiments.plots import curves
 from experiments.runs.record import Run
-from tracing import IDLE, WAIT, Trace, ordered
+from tracing import IDLE, PAUSED, WAIT, Trace, ordered
 
 READABLE = 14  # spans per lane whose labels can be read
 WORTH, NOTABLE = 0.05, 3.0  # steps that a wait must take to be worth a look, and to be what a run is about
 TOLD = 3  # losses and pauses that get a place of their own
-LOST, PAUSED = "lost", "paused"  # labels of idle spans
+LOST = "lost"  # the label of the time after a rank was lost
 
 Window = tuple[float, float]
 
@@ -107,16 +107,22 @@ def aftermath(run: Run, names: list[str]) -> Trace:
 
 
 def _events(run: Run, names: list[str]) -> Iterator[tuple[Flag, str]]:
-    """Yield what happened, the most telling first, and what it is called in a list of places, "" if it is in none."""
+    """Yield what happened, the most telling first, and what it is called in a list of places, "" if it is in none.
+
+    That has the times which the experiment plans, as its headline has: a rank stops between two of its operations.
+    """
     spans, total = run.trace.spans, run.trace.seconds()
+    crash, pause = run.experiment.crash.by_rank, run.experiment.pause.by_rank
     for n in _idle(run.trace, LOST):
         rank, start, end = int(spans["rank"][n]), float(spans["start"][n]), float(spans["end"][n])
-        yield Flag(start, rank, LOST), f"{names[rank]} lost at {units.seconds(start)}"
+        yield Flag(start, rank, LOST), f"{names[rank]} lost at {units.seconds(crash.get(rank, (start,))[0])}"
         if end < total * (1 - 1e-9) and spans["end"][spans["rank"] == rank].max() > end:
             yield Flag(end, rank, "back"), f"{names[rank]} back at {units.seconds(end)}"
     for n in _idle(run.trace, PAUSED):
-        rank, start = int(spans["rank"][n]), float(spans["start"][n])
-        yield Flag(start, rank, PAUSED), f"{names[rank]} pauses at {units.seconds(start)}"
+        rank, start, end = int(spans["rank"][n]), float(spans["start"][n]), float(spans["end"][n])
+        begin, until = next((one for one in pause.get(rank, ()) if one[0] <= start < one[1]), (start, end))
+        said = f"{names[rank]} pauses at {units.seconds(begin)} for {units.seconds(until - begin)}"
+        yield Flag(start, rank, PAUSED), said
     if run.status == "diverged":
         broken = ~np.isfinite(run.losses["loss"])
         at = float(run.losses["seconds"][broken].min()) if broken.any() else total

@@ -60,8 +60,11 @@ def _body(frame: dict[str, Any], spans: tuple, messages: tuple) -> Iterator[str]
         at = x(mark * scale)
         yield f'<line x1="{at:.1f}" x2="{at:.1f}" y1="{TOP - 4}" y2="{low + 3}" stroke="{RULE}"/>'
         yield words(at, low + 17, f"{mark:.{decimals}f} {unit}", SOFT, "middle", 11)
-    for lane, name in enumerate(frame["lanes"]):
-        yield words(8, TOP + lane * PITCH + PITCH / 2 + 4, name)
+    for lane, (name, note) in enumerate(zip(frame["lanes"], frame["notes"], strict=True)):
+        middle = TOP + lane * PITCH + PITCH / 2 + 4
+        yield words(8, middle - 6 * bool(note), name)
+        if note:
+            yield words(8, middle + 7, note, size=10)
     # what is waited for lies under what is done: messages may travel while a rank computes
     for kind, lane, start, stop, label in sorted(_inside(spans, begin, end), key=lambda one: one[0] < frame["work"]):
         left, right = x(max(start, begin)), x(min(stop, end))
@@ -80,7 +83,9 @@ def _body(frame: dict[str, Any], spans: tuple, messages: tuple) -> Iterator[str]
             left = at if at + wide < WIDE else at - wide
             yield f'<rect x="{left:.1f}" y="{top + 1}" width="{wide:.1f}" height="14" fill="{FLAG}"/>'
             yield words(left + wide / 2, top + 12, flag["text"], "#FFFFFF", "middle", 11, 600)
-    shown = f"Shown: {units.seconds(begin)} to {units.seconds(end)} of {units.seconds(frame['seconds'])}."
+    shown = (
+        f"Shown: {units.seconds(begin)} to {units.seconds(min(end, frame['end']))} of {units.seconds(frame['end'])}."
+    )
     yield words(12, low + AXIS + 20, frame["told"])
     yield words(12, low + AXIS + 38, shown, SOFT)
 

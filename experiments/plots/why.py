@@ -20,7 +20,7 @@ from tracing import COMPUTE, UPDATE, WAIT, Trace
 
 WORDS = {
     "slow": "for {whom}, whose {what} takes {factor} times as long as usual",
-    "work": "for {whom}, which is at work on {what}",
+    "work": "for {whom}, which is at work on {its}",
     "busy": "for {whom}, which does something that was not recorded",
     "network": "for the network",
     "queue": "for its turn at {whom}",
@@ -107,7 +107,8 @@ def sentence(part: Trace, row: int, names: Sequence[str], time: Callable[[float]
         whom = WORDS["through"].format(by=by, whom=whom)
     filled = {
         "whom": whom,
-        "what": part.labels[at["what"]],
+        "what": (what := part.labels[at["what"]]),
+        "its": what if any(map(str.isdigit, what)) else f"its {what}",  # a gradient, or an op of a schedule, "2F13"
         "factor": units.number(float(at["factor"]), 2),
         "wait": time(float(wait)),
         "seconds": time(float(at["caused"])),
@@ -139,13 +140,18 @@ def _last(trace: Trace, causes: Causes, names: Sequence[str]) -> str:
 
 
 def _rest(totals: np.ndarray, shares: Mapping[str, float], told: Sequence[str]) -> str:
-    """Return what else ranks waited for, by reason, so that the shares add up; ", 12 % caused by others"."""
+    """Return what else ranks waited for, by reason, so that the shares add up; ", 12 % caused by others".
+
+    Where one rank alone is behind a reason, it is named.
+    """
     total, left = totals.sum(), totals.sum() - sum(shares[name] for name in told)
-    kinds = {"caused by": "caused by others", "for a turn": "for turns at others", "for": "for others that had stopped"}
-    parts = dict.fromkeys((*kinds.values(), "for the network"), 0.0)
-    for name in shares.keys() - {*told}:
-        kind = next((words for begins, words in kinds.items() if name.startswith(f"{begins} ")), "")
-        parts["for the network" if name == "for the network" else kind] += shares[name]
+    kinds = {"caused by": "caused by others", "in the queue": "in other queues", "for": "for others that had stopped"}
+    parts = {"for the network": 0.0 if "for the network" in told else shares["for the network"]}
+    untold = [name for name in shares if name not in (*told, "for the network")]
+    for begins, words in kinds.items():
+        of = [name for name in untold if name.startswith(f"{begins} ")]
+        known = [name for name in of if shares[name] >= LEAST * total]
+        parts[known[0] if len(known) == 1 else words] = sum(shares[name] for name in of)
     parts["for something that was not recorded"] = totals[:, UNKNOWN].sum()
     large = [name for name in sorted(parts, key=lambda name: -parts[name]) if parts[name] >= KNOWN * total / 2]
     left -= sum(parts[name] for name in large)
@@ -167,7 +173,7 @@ def _most(trace: Trace, causes: Causes, names: Sequence[str]) -> str:
     for rank in range(trace.ranks):
         shares[f"caused by {names[rank]}"] = totals[rank, WORK]
         shares[f"for {names[rank]}, which had stopped"] = totals[rank, STOPPED]
-        shares[f"for a turn at {names[rank]}"] = totals[rank, QUEUE]
+        shares[f"in the queue at {names[rank]}"] = totals[rank, QUEUE]
     shares["for the network"] = totals[:, NETWORK].sum()
     most = sorted(shares, key=lambda name: -shares[name])[:2]
     first, second = (f"{100 * shares[name] / total:.0f} %" for name in most)

@@ -18,6 +18,7 @@ FIGURES = (
     *("held_out_loss", "accuracy", "accuracy_error", "samples", "updates", "seconds", "bytes", "flops"),
     *("loss", "steps", "samples_per_second", "staleness_mean"),
 )
+AUTO = "auto"
 MAX_RUNS = 1000  # of one sweep
 
 
@@ -56,14 +57,20 @@ def over_seeds(runs: Sequence[Run]) -> list[dict[str, Any]]:
 def differing(runs: Sequence[Run]) -> list[tuple[dict[str, Any], dict[str, Any]]]:
     """Return of each run the settings in which the runs differ: those that all have, and those that some have.
 
-    None is the value of a setting that the run does not have.
+    None is the value of a setting that the run does not have, AUTO of one that its algorithm chooses by the others.
     """
-    settings = [run.experiment.in_force() for run in runs]
+    settings = [_chosen(run.experiment) for run in runs]
     names = list(dict.fromkeys(name for row in settings for name in row))
     apart = [name for name in names if any(row.get(name) != settings[0].get(name) for row in settings)]
     common = [name for name in apart if all(name in row for row in settings)]
     others = [name for name in apart if name not in common]
     return [({name: row[name] for name in common}, {name: row.get(name) for name in others}) for row in settings]
+
+
+def _chosen(e: Experiment) -> dict[str, Any]:
+    """Return all settings that have an effect; those of its modules that are left to them are AUTO."""
+    nested = {**e.settings, **e.coding, **e.data}
+    return {name: AUTO if value is None and name in nested else value for name, value in e.in_force().items()}
 
 
 def grid(experiment: Experiment, axes: Mapping[str, Iterable[Any]]) -> list[Experiment]:

@@ -27,7 +27,7 @@ FIGURES = {
     "flops": RunFigure("computed by all ranks", "FLOP", "By the kernels; without what torch sums in an all-reduce."),
     "samples_per_second": RunFigure("samples per second", "samples/s", "Of all workers, on the run's own clock."),
     "bytes": RunFigure("sent by all ranks", "bytes", "Payload only."),
-    "memory": RunFigure("memory", "bytes", "What the fullest rank held at its fullest moment."),
+    "memory": RunFigure("memory", "bytes", "What the fullest rank held at its fullest moment, messages not counted."),
     "staleness_mean": RunFigure("staleness", "updates", "How old the parameters of an update were, in the mean."),
     "share_compute": RunFigure(
         "computing", "share", "Share of the workers' time in which they computed gradients: what a cluster is paid for."
@@ -36,6 +36,27 @@ FIGURES = {
     "wall_seconds": RunFigure("time to make", "s", "On the clock of the machine that ran it."),
 }
 """By name in the summary."""
+
+QUANTITIES = {
+    "written": "coordinates per sample, in the last mini-batches",
+    "conflicts": "share of these writes to what another worker had changed since the read",
+    "lost": "share of these writes by which an addition of another worker was lost",
+    "spread": "squared distance of a worker from the mean of all, when they last averaged",
+    "dropped": "gradients that came too late for their step and were thrown away",
+    "clocks apart": "steps from the slowest worker to the fastest, at the last update",
+    "accepted": "share of the states of others that the last step to take any took",
+    "batch size": "samples per update, of all workers",
+    "learning rate": "of the last step",
+    "signal": "estimate of the squared norm of the true gradient",
+    "noise": "estimate of the variance of one sample's gradient, over all coordinates",
+    "noise scale": "samples: noise over signal; far larger batches save few steps",
+    "share of SGD": "in the last step; the rest is RMSProp",
+    "portions computed twice": "of the last batch, so that nobody waits for a slow worker",
+    "version gap": "versions by which a backward pass read newer weights than its forward pass, at most",
+    "local loss": "of the modules' own classifiers, in the mean",
+    "synthesiser loss": "half the squared distance of the last prediction from its gradient",
+}
+"""By quantity that a method measures: what its last value is, and in which unit."""
 
 LAST = ("loss", "held_out_loss")
 DIVERGED = "diverged"  # stands for a last loss of a run that diverged, whatever number it happened to be

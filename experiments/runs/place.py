@@ -11,19 +11,19 @@ NAMED = 3  # ranks that a kind of fault names; of more it gives the number
 
 
 def place(e: Experiment, notes: tuple[str, ...] = ()) -> str:
-    """Return where `e` runs, or ran with these notes: "real processes, emulating 1GbE, laptop devices, worker 2 ×3"."""
-    told = ", ".join((*_network(e), *_device(e), *_faults(e)))
+    """Return where `e` runs, or ran with these notes: "real processes, emulating 1GbE, worker 2 (3× slower)"."""
+    like, faults = [*_network(e), *_device(e), *_jitter(e)], [*_faults(e)]
     if e.cluster == "simulated":
-        return f"simulated: {told}"
-    real = naming.obtained(e, notes)
-    return f"{real}, emulating {told}" if told else real
+        return f"simulated: {', '.join((*like, *faults))}"
+    emulated = [f"emulating {', '.join(like)}"] if like else []
+    return ", ".join((naming.obtained(e, notes), *emulated, *faults))
 
 
 def _network(e: Experiment) -> Iterator[str]:
     other = [] if e.latency is None else [f"a latency of {units.seconds(e.latency)}"]
     other += [] if e.bandwidth is None else [units.rate(e.bandwidth)]
     other += [] if e.per_node == 1 else [f"{e.per_node} ranks per node"]
-    preset = [] if e.network == OWN else [naming.network(e.network)]
+    preset = [] if e.network == OWN else ["an ideal network" if e.network == "ideal" else naming.network(e.network)]
     listed = " and ".join(filter(None, (", ".join(other[:-1]), *other[-1:])))
     if preset or other:
         yield " with ".join(filter(None, (*preset, listed)))
@@ -34,9 +34,13 @@ def _device(e: Experiment) -> Iterator[str]:
         yield naming.devices(e.device)
 
 
-def _faults(e: Experiment) -> Iterator[str]:
+def _jitter(e: Experiment) -> Iterator[str]:
     if e.jitter != "none":
         yield f"{e.jitter} jitter"
+
+
+def _faults(e: Experiment) -> Iterator[str]:
+    """Yield the faults, those of each kind by rank, or how many ranks have one."""
     told: dict[str, list[str]] = {}
     for kind, words in naming.faults(e):
         told.setdefault(kind, []).append(words)

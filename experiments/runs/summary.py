@@ -74,7 +74,11 @@ def summarise(run: Run, wall: float) -> dict[str, Any]:
 
 
 def digest(run: Run) -> str:
-    """Return 16 hexadecimal digits of all that was learned: equal for two runs that are equal bit for bit."""
+    """Return 16 hexadecimal digits of a whole course: equal for two runs that are equal bit for bit, and as fast.
+
+    It has losses and evaluations with their times on the run's clock, so a faster network changes it. What was learned,
+    the model at the end alone, is `weights` of the summary.
+    """
     parameters = np.zeros(0) if run.parameters is None else run.parameters
     return _hash(parameters, *run.losses.values(), *run.evaluations.values())
 

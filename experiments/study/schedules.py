@@ -36,7 +36,7 @@ from theory.schedules import TITLES as LITERATURE
 
 OWN = "own"
 NAMES = (*SCHEDULES, OWN)
-TITLES = {**LITERATURE, OWN: "Your own"}
+TITLES = {**LITERATURE, OWN: "Your own schedule"}
 QUICK = 6000  # ops that are studied in about a tenth of a second
 MOST = 60_000  # ops of one schedule
 LONGEST_COSTS = 1000  # characters of other costs
@@ -171,6 +171,11 @@ class Study:
     ranks: dict[str, np.ndarray]
     summary: dict[str, Any]
 
+    @property
+    def chunks(self) -> int:
+        """How many micro-batches go through the pipeline."""
+        return int(((self.ops["kind"] == KINDS.index("F")) & (self.ops["stage"] == 0)).sum())
+
     def op(self, row: int) -> str:
         """Return the op in a row, as text."""
         return f"{self.ops['stage'][row]}{KINDS[self.ops['kind'][row]]}{self.ops['chunk'][row]}"
@@ -220,9 +225,12 @@ def study(plan: Plan) -> Study:
     return timed(plan, lists)
 
 
-def timed(plan: Plan, lists: Sequence[Sequence[Op]]) -> Study:
-    """Time, measure and explain these ops, a list for each rank, at the plan's costs. ValueError if they deadlock."""
-    stages = 1 + max(op.stage for ops in lists for op in ops)
+def timed(plan: Plan, lists: Sequence[Sequence[Op]], stages: int = 0) -> Study:
+    """Time, measure and explain these ops, a list for each rank, at the plan's costs. ValueError if they deadlock.
+
+    The model has as many `stages` as the ops are of, unless it is said that it has more.
+    """
+    stages = stages or 1 + max(op.stage for ops in lists for op in ops)
     share = len(lists) / stages  # of what a rank holds of the model, a stage's part
     times = schedule_timing.simulate(lists, _costs(plan, share), plan.latency)
     if not times.makespan:
@@ -308,8 +316,8 @@ def read_costs(text: str) -> dict[Any, float]:
             cost = math.nan
         if not (cost == 0 or LEAST <= cost <= LARGEST) or (chunk and not stage) or ("+" in kind and stage):
             raise ValueError(
-                f"{word[:40]!r} is no cost; write 2F=3 for a stage, 2F0=5 for one op, U=0.5 for a kind or F+B=2 for a "
-                "pair, with times of 0, or from 0.000001 to 1000000."
+                f"{word[:40]!r} is not a cost; write 2F=3 for a stage, 2F0=5 for one op, U=0.5 for a kind or F+B=2 for "
+                "a pair, with times of 0, or from 0.000001 to 1000000."
             )
         key = (kind, int(stage), int(chunk)) if chunk else (kind, int(stage)) if stage else kind
         costs[key] = cost
@@ -323,7 +331,7 @@ def read_own(text: str) -> list[list[Op]]:
     if not words:
         raise ValueError("there is no op yet; write a line for each rank, for example 0F0 0B0 0U0.")
     if long := next((word for word in words if len(word) > 13), None):
-        raise ValueError(f"{long[:20]!r} is no op; write stage, kind and number, as in 2F0.")
+        raise ValueError(f"{long[:20]!r} is not an op; write stage, kind and number, as in 2F0.")
     lists = [parse(line) for line in lines]
     most = max(op.stage for ops in lists for op in ops)
     if most >= len(words):

@@ -6,10 +6,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from algorithms.parts.pipeline.ops import Op, needs, parse
+from algorithms.parts.pipeline.ops import KINDS, Op, needs, parse
 from experiments.study.schedules import Plan, Study, timed
 
-_WORD = re.compile(r"\d+[FBIWRU]\d+")
+_WORD = re.compile(rf"\d+[{KINDS}]\d+")
 
 
 @dataclass(frozen=True)
@@ -28,16 +28,17 @@ def unfinished(plan: Plan, reason: str) -> Unfinished:
     """Return what can be drawn of `plan`, which was refused for this reason: each rank up to what it cannot do."""
     lines = plan.own.strip().splitlines()
     line, word = blamed(lines, reason)
-    lists = possible([_readable(text) for text in lines])
+    stages = _stages(plan.own)
+    lists = possible([_readable(text) for text in lines], stages)
     try:
-        return Unfinished(timed(plan, lists) if any(lists) else None, line, word)
+        return Unfinished(timed(plan, lists, stages) if any(lists) else None, line, word)
     except (ValueError, KeyError, IndexError):
         return Unfinished(None, line, word)  # only the text can be shown
 
 
 def blamed(lines: Sequence[str], reason: str) -> tuple[int, str]:
     """Return (line, word) of the op that a reason is about: its first op, on the rank that it names for it."""
-    quoted = re.findall(r"'([^' ]+)'", reason)  # a word that is no op, perhaps only its beginning
+    quoted = re.findall(r"'([^' ]+)'", reason)  # a word that is not an op, perhaps only its beginning
     named = [int(rank) for rank in re.findall(r"rank (\d+)", reason)]
     for word in (*quoted, *_WORD.findall(reason)):
         there = {n: found for n, text in enumerate(lines) if (found := _found(word, text, word in quoted))}
@@ -53,15 +54,23 @@ def _found(word: str, text: str, begins: bool) -> str:
     return next((one for one in words if one == word or (begins and one.startswith(word))), "")
 
 
-def possible(lists: Sequence[Sequence[Op]]) -> list[list[Op]]:
+def _stages(text: str) -> int:
+    """Return how many stages a text is about, with those of ops that cannot be done: each takes its share of the time.
+
+    A stage whose number is beyond the number of ops is a slip of the hand.
+    """
+    named = [int(stage) for stage in re.findall(rf"(\d{{1,6}})[{KINDS}]\d", text)]
+    return 1 + max((stage for stage in named if stage < len(named)), default=0)
+
+
+def possible(lists: Sequence[Sequence[Op]], stages: int) -> list[list[Op]]:
     """Return each rank's ops up to the first that can never be done, or that was done already."""
-    last = max((op.stage for ops in lists for op in ops), default=0)
     reached, done = [0] * len(lists), set()
     going = True
     while going:
         going = False
         for rank, ops in enumerate(lists):
-            while reached[rank] < len(ops) and _ready(ops[reached[rank]], done, last):
+            while reached[rank] < len(ops) and _ready(ops[reached[rank]], done, stages - 1):
                 done.add(tuple(ops[reached[rank]]))
                 reached[rank] += 1
                 going = True

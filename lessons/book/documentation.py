@@ -127,7 +127,7 @@ def _algorithm(name: str) -> str:
         told = [f"- {_escaped(one.claim)} ({exact[one.exactness]})" for one in method.equivalences]
         parts += ["## When it is another algorithm", "\n".join(told)]
     if cost := costs.every().get(name):
-        quantities = (*survey.QUANTITIES, "approximation")
+        quantities = [name for name in costs.QUANTITIES if name != "server" or cost.server] + ["approximation"]
         table = [f"| {quantity} | {_escaped(cost.shown(quantity))} |" for quantity in quantities]
         parts += ["## What a step costs", "\n".join(["| | |", "|---|---|", *table]), survey.symbols_said()]
     if shown := [*_figures(name)]:

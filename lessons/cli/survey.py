@@ -50,9 +50,19 @@ def survey(costs, family, workers, batch, layers, width, period, network, device
     )
     for row in rows:
         console.print(f"[bold]{row['method']}[/]  {row['approximation']}", highlight=False)
-        for quantity in companion.QUANTITIES:
+        for quantity in companion.costs.QUANTITIES:
+            if quantity == "server" and not row[quantity]:
+                continue
             number = companion.shown(row[f"{quantity} value"], companion.UNITS[quantity])
             console.print(f"  {quantity:14} {number:>12}  [dim]{row[quantity]}[/]", highlight=False)
+    _symbols(companion.symbols_of(rows))
+
+
+def _symbols(symbols: dict[str, str]) -> None:
+    """Print symbols with their meanings."""
+    console.print("\nSymbols", style="bold")
+    for symbol, meaning in symbols.items():
+        console.print(f"  {symbol}  {meaning}", highlight=False)
 
 
 def _sections(companion) -> None:

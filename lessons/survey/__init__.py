@@ -8,6 +8,7 @@ survey.markdown(...)                             the whole page as Markdown, for
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,7 +25,12 @@ from lessons.survey.methods import chapters_of, declared_source, figures_of, sou
 Row = dict[str, Any]
 ITEM = 4  # bytes of a number: float32
 QUANTITIES = ("computation", "communication", "memory", "staleness")
-UNITS = {"computation": "FLOP", "communication": "B", "memory": "B", "staleness": "updates", "seconds": "s"}
+UNITS = {
+    "computation": "FLOP",
+    **dict.fromkeys(("communication", "memory", "server"), "B"),
+    "staleness": "updates",
+    "seconds": "s",
+}
 PREFIXES = ("", "k", "M", "G", "T", "P", "E")
 
 
@@ -66,6 +72,7 @@ def surveyed() -> set[str]:
 def table(model: Stack, cluster: Cluster = Cluster()) -> list[Row]:
     """Return a row for each algorithm: formulas, their values in FLOPs, bytes and updates, and where it is shown.
 
+    `memory` is that of the worker that holds most, `server` that of such a server, "" where there is none.
     Values are of a step of all workers; None where there is no formula, and then the formula is the reason why not.
     `computing` and `sending` are seconds if all devices are at their peak, and all ports busy without a pause.
     """
@@ -77,7 +84,7 @@ def table(model: Stack, cluster: Cluster = Cluster()) -> list[Row]:
         replicas = min(workers, method.data_shards(workers, method.Settings()))
         row = {"method": name, "family": algorithms.family(name), "workers": workers, "surveyed": name in surveyed()}
         row["samples"] = cluster.batch * max(1, replicas)
-        for quantity in QUANTITIES:
+        for quantity in costs.QUANTITIES:
             scale = ITEM if UNITS[quantity] == "B" else 1
             number = of.evaluate(quantity, symbols)
             row |= {quantity: of.shown(quantity), f"{quantity} value": None if number is None else number * scale}
@@ -153,13 +160,20 @@ def markdown(
     cells = [
         (
             _link(row["method"], next(iter(row["chapters"]), ""), "", address),
-            *(_cell(row, quantity, workbench) for quantity in QUANTITIES),
+            *(_cell(row, quantity, workbench) for quantity in costs.QUANTITIES),
             row["approximation"],
         )
         for row in table(model, cluster)
     ]
-    parts.append(_markdown_table(("method", *QUANTITIES, "approximation"), cells))
+    parts.append(_markdown_table(("method", *costs.QUANTITIES, "approximation"), cells))
     return "\n\n".join(parts) + "\n"
+
+
+def symbols_of(rows: Iterable[Row]) -> dict[str, str]:
+    """Return the symbols in the formulas of these rows of the table, with their meanings."""
+    formulas = [getattr(costs.every()[row["method"]], quantity) for row in rows for quantity in costs.QUANTITIES]
+    named = {word for formula in formulas for word in re.findall(r"[A-Za-z]+", formula)}
+    return {symbol: meaning for symbol, meaning in SYMBOLS.items() if symbol in named}
 
 
 def symbols_said() -> str:
@@ -207,5 +221,6 @@ __all__ = [
     "rows",
     "shown",
     "sources",
+    "symbols_of",
     "table",
 ]

@@ -41,10 +41,11 @@ SYMBOLS = {
     "g": "neighbours of a worker, in the mean",
     "k": "delay, in steps",
     "c": "mini-batches of each worker in an update",
+    "m": "past steps from which L-BFGS computes a direction",
     "n": "of n-softsync: updates in which every worker takes part once",
     "b": "samples of one write to shared memory",
     "e": "passes from one anchor to the next",
-    "q": "parameters, gradients and activations of an auxiliary network",
+    "q": "numbers that an auxiliary network keeps",
     "Q": "FLOPs of an auxiliary network in a step",
 }
 SETTINGS = {
@@ -56,6 +57,7 @@ SETTINGS = {
     "G": "groups",
     "k": "delay",
     "c": "accumulate",
+    "m": "memory",
     "n": "splits",
     "b": "per_write",
     "e": "passes",

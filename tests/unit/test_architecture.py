@@ -158,6 +158,15 @@ def test_the_readme_names_every_algorithm_compression_and_collective():
     assert [name for name in (*algorithms.names(), *COMPRESSIONS, *ALL_REDUCE) if f"`{name}`" not in text] == []
 
 
+def test_the_readme_says_which_chapters_have_no_text_yet():
+    import lessons
+
+    bare = [name for name in lessons.CHAPTERS if name not in {one.name for one in lessons.written()}]
+    told = f"Of the {len(lessons.CHAPTERS)} chapters {len(lessons.CHAPTERS) - len(bare)} have a text so far."
+    paragraph = (ROOT / "README.md").read_text().partition(told)[2].partition("\n\n")[0]
+    assert [name for name in lessons.CHAPTERS if f"`{name}`" in paragraph] == bare
+
+
 ASK_BY_NAME = {  # what is left in these files, and why
     "algorithms/__init__.py": "the catalogue, which is loaded when it is first asked for",
     "algorithms/parts/error_feedback.py": "a communicator that passes on what it does not compress, in any message",

@@ -57,6 +57,13 @@ def test_a_term_stands_once_and_has_a_meaning_of_one_line():
     assert len(terms()) > 60
 
 
+def test_the_terms_of_a_table_stand_in_alphabetical_order():
+    tables = (ROOT / "GLOSSARY.md").read_text().split("## Words not used")[0].split("## ")[1:]
+    for table in tables:
+        stand = [term for term in terms() if f"\n| {term} | " in table]
+        assert len(stand) > 10 and stand == sorted(stand)
+
+
 def test_a_term_is_used_in_its_room():
     for term, (_, room) in terms().items():
         files = [path for path in FILES if path.relative_to(ROOT).parts[0].removesuffix(".py") == room]

@@ -9,7 +9,7 @@ import algorithms
 import knobs
 import workloads
 from experiments.experiment import Experiment, settings_of
-from knobs import Counts, Knobs, Rising, condition, in_force, knob, make
+from knobs import Counts, Knobs, Rising, allowed, condition, in_force, knob, make
 
 
 class Lists(Knobs):
@@ -52,6 +52,29 @@ def test_what_does_not_rise_is_refused_with_an_example(value):
 
 def test_the_examples_of_the_docstrings_hold():
     assert doctest.testmod(knobs).failed == 0
+
+
+class Bounded(Knobs):
+    share: float = knob(0.5, "a share", gt=0, le=1)
+    decay: float = knob(0.5, "a decay", ge=0, lt=1)
+    between: float = knob(0.5, "neither of two", gt=0, lt=1, unit="s")
+    least: float = knob(0.5, "no less", ge=0)
+    small: float = knob(0.5, "small", lt=1)
+    most: float = knob(0.5, "no more", le=1)
+
+
+def test_a_bound_that_is_not_allowed_itself_is_told_apart_from_one_that_is():
+    told = {name: allowed(Bounded, name) for name in Bounded.model_fields}
+    assert told == {
+        "share": "above 0 to 1",
+        "decay": "0 to below 1",
+        "between": "above 0 to below 1 s",
+        "least": "at least 0",
+        "small": "below 1",
+        "most": "at most 1",
+    }
+    with pytest.raises(ValueError, match="decay is '1'; allowed is 0 to below 1"):
+        make(Bounded, {"decay": "1"}, "it")
 
 
 class Conditional(Knobs):

@@ -47,12 +47,12 @@ class Overlapped(Op):
 
 
 def parse(text: str) -> list[Op]:
-    """Read ops from text, "2F0 2F1+0B0". ValueError for a word that is no op."""
+    """Read ops from text, "2F0 2F1+0B0". ValueError for a word that is not an op."""
     ops = []
     for word in text.replace("+", "+ ").split():
         match = re.fullmatch(rf"(\d+)([{KINDS}])(\d+)(\+?)", word)
         if not match:
-            raise ValueError(f"{word!r} is no op; write stage, one of {', '.join(KINDS)}, and a number, as in 2F0.")
+            raise ValueError(f"{word!r} is not an op; write stage, one of {', '.join(KINDS)}, and a number, as in 2F0.")
         stage, kind, chunk, joined = match.groups()
         ops.append((Overlapped if joined else Op)(kind, int(stage), int(chunk)))
     return ops
@@ -112,7 +112,9 @@ def check(lists: Sequence[Sequence[Op]]) -> None:
     for rank, ops in enumerate(lists):
         for position, op in enumerate(ops):
             if op in place and (op.kind != "U" or rank in updates[op]):
-                raise ValueError(f"{op} is done twice: on rank {place[op][0]} and on rank {rank}.")
+                first, _ = place[op]
+                where = f" on rank {rank}" if first == rank else f": on rank {first} and on rank {rank}"
+                raise ValueError(f"{op} is done twice{where}.")
             place[op] = rank, position
             if op.kind == "U":
                 updates[op].add(rank)

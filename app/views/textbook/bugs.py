@@ -85,7 +85,7 @@ def _told_mechanism(mutant: Mutant, said: str) -> None:
     if said == mutant.mechanism:
         st.markdown(f":green-badge[:material/check: Right] You said: {escaped(told.says)}")
     else:
-        st.markdown(f":red-badge[:material/close: Not so] You said: {escaped(told.says)} {escaped(told.sign)}")
+        st.markdown(f":red-badge[:material/close: Not quite] You said: {escaped(told.says)} {escaped(told.sign)}")
         st.markdown(f"It is: {escaped(right.says)}")
 
 
@@ -104,7 +104,7 @@ def _told_line(mutant: Mutant, said: int) -> None:
         st.markdown(f":green-badge[:material/check: Right] Line {said}")
     else:
         where = " or ".join(map(str, mutant.lines))
-        st.markdown(f":red-badge[:material/close: Not so] You said line {said}. It is line {where}.")
+        st.markdown(f":red-badge[:material/close: Not quite] You said line {said}. It is line {where}.")
     st.markdown(escaped(mutant.why))
     st.caption("The healthy code (-) and the mutant's (+)")
     st.code(_difference(mutant), language="diff")

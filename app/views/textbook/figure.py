@@ -16,6 +16,9 @@ from experiments.plots.canvases import figure
 from lessons import job_specs, references
 from lessons.golden import RecordedFigure
 
+WAITING = "Running its experiments; until then, as published."
+PROGRESS = 340  # px of how far they are
+
 
 def head(name: str, number: str, question: str) -> None:
     """Show number and question of the figure of this full name, where references to it lead."""
@@ -23,25 +26,19 @@ def head(name: str, number: str, question: str) -> None:
     st.subheader(escaped(title), anchor=references.figure_anchor(name))
 
 
-def show(recorded: RecordedFigure, place: str, number: str = "") -> None:
+def show(recorded: RecordedFigure, where: str, number: str = "") -> None:
     """Draw a figure, of this number on its page, as the golden file has it, or as it was run just now."""
-    state, key = st.session_state, f"{place}-{recorded.name}"
+    state, key = st.session_state, f"{where}-{recorded.name}"
     with st.container(border=True, key=f"figure-{key}"):
-        asked, folder = state.get(f"again-{key}"), None
-        if asked:
-            spec = job_specs.figure_spec(recorded.name)
-            folder = background.fetch(spec, "Running its experiments; until then, as published.", f"figure-{key}")
-        if folder:
-            recorded = RecordedFigure.of(recorded.name, job_specs.read(folder))
-        head(recorded.name, number, recorded.question)
-        components.curve(_built(recorded.name, str((recorded.rows, recorded.spread)), recorded), key=f"chart-{key}")
-        st.markdown(f":small[{_with_code(' '.join(recorded.text.split()))}]")
-        st.markdown("  \n".join(_claim(recorded, claim) for claim in recorded.claims))
+        drawn = st.container()  # last, since what is run below decides what is drawn
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            if folder:
-                st.badge(f"run here, just now{_with_seeds(recorded)}", icon=":material/check:", color="green")
-            elif asked:
-                st.badge("as published", icon=":material/menu_book:", color="gray")
+            if state.get(f"again-{key}"):
+                spec, place = job_specs.figure_spec(recorded.name), st.empty()
+                with place.container(width=PROGRESS):
+                    folder = background.fetch(spec, WAITING, f"figure-{key}")
+                if folder:
+                    recorded = RecordedFigure.of(recorded.name, job_specs.read(folder))
+                    place.badge(f"run here, just now{_with_seeds(recorded)}", icon=":material/check:", color="green")
             else:
                 st.button(
                     "Run it here", key=f"run-{key}", icon=":material/play_arrow:", on_click=state.__setitem__,
@@ -54,6 +51,11 @@ def show(recorded: RecordedFigure, place: str, number: str = "") -> None:
                 with st.popover("Workbench", icon=":material/tune:"):
                     _to_workbench(recorded, key)
             st.caption(f"After {escaped(recorded.source)}")
+        with drawn:
+            head(recorded.name, number, recorded.question)
+            components.curve(_built(recorded.name, str((recorded.rows, recorded.spread)), recorded), key=f"chart-{key}")
+            st.markdown(f":small[{_with_code(' '.join(recorded.text.split()))}]")
+            st.markdown("  \n".join(_claim(recorded, claim) for claim in recorded.claims))
 
 
 def _claim(recorded: RecordedFigure, claim: str) -> str:

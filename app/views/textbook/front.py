@@ -59,12 +59,14 @@ def ways_on(chapter: Chapter) -> None:
 def first_page() -> None:
     """Show the contents of the book, and its notation."""
     st.markdown("# Contents")
+    chapters = [*map(lessons.chapter, lessons.CHAPTERS)]
     st.markdown(
-        "How deep networks are trained on many machines: each chapter asks a question, predicts, measures, and "
-        "explains. Every number comes from a run that you can repeat here. Chapters without text are figures with "
-        "what they show."
+        "How deep networks are trained on many machines, in questions that are answered by measuring. Every number "
+        f"comes from a run that you can repeat here. {sum(one.written for one in chapters)} of the {len(chapters)} "
+        "chapters explain what they ask, predict and measure; the others are figures with what they show, and say so "
+        "below."
     )
-    for one in map(lessons.chapter, lessons.CHAPTERS):
+    for one in chapters:
         with st.container(gap=None, key=f"entry-{one.name}"):
             _way(one.name, "open")
             st.caption(f"{facts(one)}{_after(one)}")

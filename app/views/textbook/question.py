@@ -95,7 +95,7 @@ def explain(chapter: Chapter, item: Item, given: Answer, place: str) -> None:
     st.markdown(item.question(given.parameters))
     answer = chapter.golden.answer(item.name, given.parameters)
     right = item.right(given.guess, answer)
-    badge = ":green-badge[:material/check: Right]" if right else ":red-badge[:material/close: Not so]"
+    badge = ":green-badge[:material/check: Right]" if right else ":red-badge[:material/close: Not quite]"
     if item.choices:
         told = item.choice(given.guess).says + ("" if right else f" {item.choice(given.guess).but}")
         st.markdown(f"{badge} You said: {told}")

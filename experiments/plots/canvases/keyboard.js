@@ -47,11 +47,12 @@ class ChosenRank {
   told() {
     const t = this.timeline, name = t.names[this.lane];
     if (name === undefined) return "";
-    const found = t.looking() && t.near() ? t.doing(this.lane, Math.min(t.cursor + t.instant(), t.to - t.instant())) : -1;
+    const found = t.looking() && t.near() ? t.doing(this.lane, t.now()) : -1;
     if (found >= 0) {
       const [head, body] = t.titled(found), why = [t.why.sentence(found), t.why.carried(found)].filter(Boolean);
       return `${[head, ...why, body].join(" · ")}. `;
     }
-    return `${name} is chosen: full stop and comma go through what it does${this.asks ? ", Enter slows it down, pauses or loses it" : ""}. `;
+    const note = t.notes[this.lane];
+    return `${name}${note ? `, ${note},` : ""} is chosen: full stop and comma go through what it does${this.asks ? ", Enter slows it down, pauses or loses it" : ""}. `;
   }
 }

@@ -118,7 +118,8 @@ def describe(run: Run, learning: Learning) -> str:
         ]
     workers = len(set(learning.who.tolist()) - {learning.ranks})
     if workers:
-        said.append("A numbered dot is a worker, where it computes its gradient.")
+        fanned = " Dots in one place are fanned out around it, so that all can be seen." if workers > 1 else ""
+        said.append(f"A numbered dot is a worker, where it computes its gradient.{fanned}")
     if learning.assembled:
         said.append("Ranks hold parts of the model: the diamond is these put together, each time it was evaluated.")
     elif not workers:

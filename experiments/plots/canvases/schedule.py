@@ -7,7 +7,7 @@ import numpy as np
 from experiments import units
 from experiments.plots import palette, why
 from experiments.plots.column_codec import pack
-from experiments.study.schedules import OWN, REASONS, Study
+from experiments.study.schedules import REASONS, Study
 
 IDLE = "idle"
 READABLE = 200  # ops per lane that are shown at once
@@ -115,8 +115,7 @@ def describe(study: Study) -> str:
 
 def _saved(study: Study) -> dict:
     """Return what the picture is called as a file, and its heading."""
-    plan, ranks, chunks = study.plan, study.summary["ranks"], study.plan.chunks
-    size = f"{ranks} ranks" + (f", {chunks} micro-batches" if plan.schedule != OWN else "")
+    plan, size = study.plan, f"{study.summary['ranks']} ranks, {study.chunks} micro-batches"
     idle = units.percent(study.summary["bubble_of_total"])
     return {
         "file": f"{plan.schedule} {size}",

@@ -75,8 +75,8 @@ class Timeline {
     const spans = decode(frame.columns.timeline);
     const messages = decode(frame.columns.messages);
     const again = this.run === frame.run;
-    const { run, lanes: names, kinds, look, exact, spans: count } = frame;
-    Object.assign(this, { run, names, kinds, look, exact, count, spans, messages, coarse: frame.columns.shares });
+    const { run, lanes: names, notes = [], kinds, look, exact, spans: count } = frame;
+    Object.assign(this, { run, names, notes, kinds, look, exact, count, spans, messages, coarse: frame.columns.shares });
     const { whole = "whole run", readable = READABLE, brief = false, work = 2, unit = "s", opening = 0, flags = [], chips = [], colours } = frame;
     this.clickable = frame.clickable ?? false;
     this.together = frame.together;
@@ -88,6 +88,7 @@ class Timeline {
     this.total = Math.max(frame.seconds, 1e-9);
     this.end = frame.end ?? this.total;
     this.index();
+    this.goesOn = spans.columns.start.some((_, n) => this.endless(n));
     if (!again) { [this.from, this.to] = this.opening(); this.scroll = 0; this.leave(); }
     this.offerPlaces(chips);
     this.pitch = Math.max(7, Math.min(30, Math.floor(300 / this.names.length)));

@@ -96,7 +96,8 @@ class Topology {
   shows() {
     const { from, to } = this.time(), { src, dst } = this.timeline.messages.columns;
     const beads = from === to ? this.beads(to) : [];
-    return { canvas: "topology", seconds: to, shape: this.machines.shape, beads: beads.map(({ n, share }) => ({ src: src[n], dst: dst[n], share })) };
+    const doing = from === to ? this.ranks.map((_, m) => this.timeline.kinds[this.filled(m, { from, to }).kind] ?? "nothing") : [];
+    return { canvas: "topology", seconds: to, shape: this.machines.shape, doing, beads: beads.map(({ n, share }) => ({ src: src[n], dst: dst[n], share })) };
   }
 
   // ---- drawing
@@ -204,7 +205,7 @@ class Topology {
   filled(m, { from, to }) {
     const { timeline } = this, { kinds } = timeline, shares = new Float32Array(kinds.length);
     if (from < to || !timeline.near()) return { shares: this.divided(this.ranks[m], from, to, shares), kind: -1 };
-    const now = to + timeline.instant(), { start, duration, kind } = timeline.spans.columns, at = new Set();
+    const now = timeline.now(), { start, duration, kind } = timeline.spans.columns, at = new Set();
     for (const rank of this.ranks[m]) {
       const n = timeline.doing(rank, now);
       at.add(n < 0 ? -1 : kind[n]);

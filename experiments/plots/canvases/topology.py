@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from experiments import units
-from experiments.plots.lanes import troubled_names
+from experiments.plots.lanes import lane_names
 from experiments.runs.record import Run
 
 DRAWN = 32  # machines; more are drawn in groups
@@ -46,7 +46,7 @@ def machines(run: Run) -> Machines:
     (machines, MOMENTS) uint8, flat.
     """
     trace, servers = run.trace, run.experiment.servers
-    of, names = _grouped(troubled_names(run), servers)
+    of, names = _grouped(lane_names(run), servers)
     count, first = len(names), len({int(group) for group in of[:servers]})
     table = np.zeros((count, count))
     np.add.at(table, (of[trace.messages["src"]], of[trace.messages["dst"]]), trace.messages["bytes"])

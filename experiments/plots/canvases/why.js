@@ -61,7 +61,7 @@ class Why {
     const link = this.linkAfter(n);
     const after = cause.without > 0 ? this.words.without : link >= 0 ? filled(this.words.then, { wait: inTime(spans.columns.duration[link]) }) : "";
     return filled(`${this.words[cause.caused >= this.nearly * wait ? "all" : "part"]} ${this.words[how]}${after}`, {
-      whom, what: spans.labels[cause.what], factor: Number(cause.factor.toPrecision(2)),
+      whom, what: spans.labels[cause.what], its: own(spans.labels[cause.what]), factor: Number(cause.factor.toPrecision(2)),
       wait: this.timeline.endless(n) ? "for ever" : inTime(wait), seconds: inTime(cause.caused), without: inTime(cause.without),
     });
   }
@@ -103,13 +103,13 @@ class Why {
     return -1;
   }
 
-  // Span n in words: "in step 2 worker 1 waits 600 µs for ...".
+  // Span n in words: "in step 2, worker 1 waits 600 µs for ...".
   describe(n) {
     const { names, kinds, work, spans, inTime } = this.timeline, { lane, kind, label, duration, step } = spans.columns;
     const took = inTime(duration[n]), text = spans.labels[label[n]] || kinds[kind[n]], carried = this.carried(n);
-    const does = kind[n] < work ? `is at work on ${text} for ${took}` : carried ? `receives ${carried}, which takes ${took}`
+    const does = kind[n] < work ? `is at work on ${own(text)} for ${took}` : carried ? `receives ${carried}, which takes ${took}`
       : kinds[kind[n]] === "idle" ? `is ${text}${this.timeline.endless(n) ? "" : ` for ${took}`}` : `communicates (${text}) for ${took}`;
-    return `${step[n] >= 0 ? `in step ${step[n] + 1} ` : ""}${names[lane[n]]} ${this.sentence(n) || does}`;
+    return `${step[n] >= 0 ? `in step ${step[n] + 1}, ` : ""}${names[lane[n]]} ${this.sentence(n) || does}`;
   }
 
   // ---- what is shown of it
@@ -117,8 +117,8 @@ class Why {
   // Where a chain of causes ends at span n: what this experiment asks for, or nothing that is known.
   beginning(n) {
     const { lane, kind } = this.timeline.spans.columns, factor = this.slowed[lane[n]], works = kind[n] < this.timeline.work;
-    if (!factor || !works) return "Nothing is known to have held it up: there it begins.";
-    return `There it begins: it is slowed ${Number(factor.toPrecision(3))} times, as this experiment asks for under Trouble.`;
+    if (!(factor > 1) || !works) return "The trail ends here: nothing is known to have held it up.";
+    return `This is the root cause: ${this.timeline.names[lane[n]]} is set to compute ${Number(factor.toPrecision(3))} times slower (Trouble).`;
   }
 
   // Lines of the card under the pointer. The label of an idle slot of a schedule says it already.
@@ -258,14 +258,14 @@ class Why {
   tell(otherwise = "") {
     const words = document.createElement("span"), n = this.trail.at(-1);
     if (n === undefined) {
-      const way = matchMedia("(pointer: coarse)").matches ? ["Touch", ""] : ["Click", ", or press w"]; // a phone has no keys
+      const way = matchMedia("(pointer: coarse)").matches ? ["Tap", ""] : ["Click", ", or press w"]; // a phone has no keys
       const hint = `${way[0]} ${this.timeline.timed ? "a wait" : "an idle slot"} to see why${way[1]}.`;
       words.className = "hint";
       words.textContent = otherwise || (this.said || !this.timeline.timed ? `${this.said} ${hint}`.trim() : "Nobody waits for long in this run.");
       return this.box.replaceChildren(words);
     }
     const next = this.before(n), back = next >= 0 && !this.trail.includes(next);
-    const why = this.trail.length > 1 ? `That is because ${this.describe(n)}` : this.describe(n);
+    const why = this.trail.length > 1 ? `Because ${this.describe(n)}` : this.describe(n);
     words.textContent = `${why[0].toUpperCase()}${why.slice(1)}.${back ? "" : ` ${this.beginning(n)}`}`;
     const act = (text, title, does) => {
       const button = document.createElement("button");
@@ -273,12 +273,15 @@ class Why {
       button.addEventListener("click", does);
       return button;
     };
-    const buttons = [act("Close", "Let go (Escape)", () => this.close())];
-    if (this.trail.length > 1) buttons.unshift(act("Back", "To what this caused (Shift+W)", () => this.walk(-1)));
-    if (back) buttons.unshift(act("And why that?", "Walk back to the cause (w)", () => this.walk()));
+    const buttons = [act("Close", "Close this (Escape)", () => this.close())];
+    if (this.trail.length > 1) buttons.unshift(act("Back", "Back to what this caused (Shift+W)", () => this.walk(-1)));
+    if (back) buttons.unshift(act("Why is that?", "Go to the cause (w)", () => this.walk()));
     this.box.replaceChildren(words, ...buttons);
   }
 }
+
+// What a rank works on, in a sentence: "its gradient", and an op of a schedule by its name, "2F13"
+function own(label) { return /\d/.test(label) ? label : `its ${label}`; }
 
 // 104384 -> "104 kB"
 function inBytes(value) {

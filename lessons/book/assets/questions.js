@@ -30,7 +30,7 @@ for (const box of document.querySelectorAll(".question")) {
   }
 
   function tell({ guess, sure, right }) {
-    const badge = `<b class="badge ${right ? "right" : "wrong"}">${right ? "Right" : "Not so"}</b>`;
+    const badge = `<b class="badge ${right ? "right" : "wrong"}">${right ? "Right" : "Not quite"}</b>`;
     const choice = item.choices[guess];
     const said = choice ? `You said: ${choice.says}` : `You said ${guess} ${guess === 1 ? item.one : item.unit}.`.replace(" .", ".");
     const meaning = reader.data.meaning[right ? "right" : "wrong"][sure];

@@ -5,6 +5,7 @@ from cluster.faults import JITTERS, Faults
 from cluster.network import NETWORKS
 from tests.contract.algorithms.test_asgd import long, served
 from tests.training import Springs, train
+from tracing import HELD
 
 RATE = {"learning_rate": 0.05}
 
@@ -28,6 +29,14 @@ def test_the_mean_square_is_each_workers_own_unless_it_is_shared(shared):
     w = served(train("dc_asgd", Springs([0.0, 0.0]), 2, settings, steps=1))
     square = 0.05 * (1 + 0.95 * shared)
     assert w[1] == pytest.approx(0.9 - 0.1 * (1 + 2 / np.sqrt(square + 1e-7) * (0.9 - 1)), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("settings", "squares"), [({}, 4), ({"shared": True}, 1), ({"form": "constant", "shared": True}, 0)]
+)
+def test_the_server_keeps_a_model_for_each_worker_and_the_mean_squares_that_its_form_has(settings, squares):
+    log = train("dc_asgd", Springs([0.0] * 4, parameters=3), 4, settings, steps=2).outcome.event_logs[0]
+    assert [log.held[HELD.index(kind)] / (3 * 8) for kind in ("buffers", "optimizer state")] == [4, squares]
 
 
 def test_with_the_true_curvature_for_lam_g_g_a_late_gradient_is_fresh():

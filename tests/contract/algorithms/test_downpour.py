@@ -8,6 +8,7 @@ from cluster.network import NETWORKS
 from experiments.experiment import Experiment
 from experiments.run import check
 from tests.training import ScalarChain, Springs, train
+from tracing import HELD
 
 PLAIN = {"update": "sgd", "learning_rate": 0.1}
 
@@ -22,6 +23,12 @@ def test_the_first_push_to_adagrad_moves_every_coordinate_that_has_a_gradient_by
     chain = ScalarChain(w=(0.5, 0.0, 0.7, 2.0))  # the gradients of all weights but the second are zero
     run = train("downpour", chain, 1, {"learning_rate": 0.125, "shards": shards}, steps=1)
     assert np.array_equal(np.abs(run.shipped - chain.w), [0, 0.125, 0, 0])
+
+
+def test_a_server_keeps_squares_for_adagrad_alone():
+    for update, vectors in (("adagrad", 1), ("sgd", 0)):
+        server = train("downpour", Springs(parameters=3), 1, {"update": update}, steps=2).outcome.event_logs[0]
+        assert server.held[HELD.index("optimizer state")] == vectors * 3 * 8
 
 
 def test_the_second_push_moves_by_the_rate_over_the_root_of_all_squares():

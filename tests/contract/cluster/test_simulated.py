@@ -392,7 +392,7 @@ def test_a_thousand_ranks_are_no_trouble():
         (parse_slow, "1:0", "allowed is 0.01 to 1000"),
         (parse_pause, "1:0.8-0.5", "would continue at 0.5 s before it stops at 0.8 s"),
         (parse_crash, "x", "write rank:second"),
-        (parse_crash, "1:0.5-", "does not read"),
+        (parse_crash, "1:0.5-", "cannot be read"),
         (parse_crash, "1:0.8-0.5", "would restart at 0.5 s before it is lost at 0.8 s"),
         (parse_crash, "1:0.5,1:0.8", "rank 1 is lost twice"),
     ],

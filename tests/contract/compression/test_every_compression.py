@@ -21,6 +21,7 @@ from experiments.experiment import Experiment
 from experiments.run import run
 from experiments.runs.difference import difference
 from knobs import Knobs
+from tracing import HELD
 from workloads.budget import Budget
 from workloads.recorder import Diverged
 from workloads.task import Task
@@ -358,6 +359,18 @@ def test_a_method_that_says_so_moves_fewer_bytes(algorithm):
     assert coded.status == "finished" and coded.summary["bytes"] < share * plain.summary["bytes"]
 
 
+VECTORS = {"bf16": 0, "int8": 1.25, "one_bit": 1.25, "sign": 1, "terngrad": 0, "qsgd": 0, "power_sgd": 1.01, "top_k": 1,
+           "random_k": 1, "threshold": 2, "dgc": 2}  # fmt: skip
+"""What a rank of four keeps, as a multiple of the gradient: errors, an owner's share of them, averages, Q, words."""
+
+
+@every_codec
+def test_what_it_keeps_from_step_to_step_is_in_the_ranks_memory(name):
+    done = run(experiment((name, {}), workers=4, steps=3, evaluations=1))
+    kept = done.held()[:, HELD.index("buffers")].max() / done.parameters.nbytes
+    assert kept == pytest.approx(VECTORS[name], abs=0.02)
+
+
 # it is written to be read
 
 
@@ -401,7 +414,7 @@ def test_a_density_that_is_no_share_is_refused(name, density):
         ("qsgd", "bucket", 0, "1 to 1e+08"),
         ("qsgd", "norm", "3", "2 or max"),
         ("terngrad", "clip", -1, "0 to 1000"),
-        ("sign", "beta", 1, "0 to 1"),
+        ("sign", "beta", 1, "0 to below 1"),
         ("power_sgd", "directions", 0, "1 to 1000"),
         ("power_sgd", "least_compression", 0.5, "1 to 1e+06"),
         ("int8", "block", 0, "1 to 1e+06"),

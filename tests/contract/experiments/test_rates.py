@@ -223,10 +223,31 @@ def test_the_command_line_runs_and_sweeps_at_the_best_rates(bowl, tmp_path, caps
 
 def test_tune_lists_what_it_tried_and_says_which_is_best(bowl, capsys):
     assert main(["tune", "easgd", "--seeds", "2"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    head, names, *lines = capsys.readouterr().out.splitlines()
+    assert head == "EASGD on handwritten digits: held-out loss at the end, by seed"
+    assert names.split() == ["learning", "rate", "seed", "0", "seed", "1"]
     assert [line.split()[0] for line in lines if line.endswith("best")] == ["5"]
+    assert {len(line.split()) for line in lines if line[:13].strip()} >= {2, 4}, "some rates have the first seed only"
+    told = " ".join(lines[-2:])
+    assert "The best rate is 5, with a mean of " in told and " over 2 seeds; the default is 0.5. The first seed" in told
     assert main(["tune", "--table", "--pairs", "digits-cnm"]) == 2
     assert "there are digits-mlp" in capsys.readouterr().err
+
+
+def test_tune_refuses_what_it_varies_itself(bowl, capsys):
+    for option, told in (
+        ("--learning-rate", "tune searches for the learning rate, so that a given one"),
+        ("--seed", "say"),
+    ):
+        assert main(["tune", "easgd", option, "3"]) == 2
+        assert told in capsys.readouterr().err and not bowl
+
+
+def test_tune_says_that_all_rates_diverged(monkeypatch, capsys):
+    monkeypatch.setattr(rates, "end", lambda experiment: math.inf)
+    assert main(["tune", "easgd"]) == 0
+    told = capsys.readouterr().out
+    assert "It diverged at every rate that was tried; the default is 0.5." in told and "best" not in told.lower()
 
 
 def test_a_table_is_read_as_it_was_written(tmp_path, monkeypatch):

@@ -7,6 +7,8 @@ import pytest
 from app.views import coach
 from tests.chromium import NEEDED
 
+expect = pytest.importorskip("playwright.sync_api").expect
+
 LANES = """() => {
   const lanes = document.createElement("div");
   lanes.className = "st-key-timeline";
@@ -17,25 +19,39 @@ LANES = """() => {
 pytestmark = [*NEEDED, pytest.mark.timeout(300)]
 
 
+def mounted(page, asked: int = 0) -> None:
+    """Have the tour on the page, or have it drawn again."""
+    if not page.evaluate("'coached' in window"):
+        source = Path(coach.__file__).with_suffix(".js").read_text("utf-8")
+        source = source.replace("export default function", "coached = function")
+        page.add_script_tag(content=f"var coached; {source}")
+    steps = [step._asdict() for step in coach.STEPS]
+    data = {"steps": steps, "first": True, "asked": asked, "lanes": 4}
+    page.evaluate("data => { coached({ data, parentElement: document.body }) }", data)
+
+
 def toured(browser, acts: bool, asked: int = 0) -> bool:
     """Whether the tour is there once the timeline is, which comes late; before that the reader may have acted."""
     page = browser.new_page()
     page.clock.install()
     page.set_content("<button>a setting</button>")
-    source = Path(coach.__file__).with_suffix(".js").read_text("utf-8")
-    source = source.replace("export default function", "coached = function")
-    page.add_script_tag(content=f"var coached; {source}")
-    steps = [step._asdict() for step in coach.STEPS]
-    data = {"steps": steps, "first": True, "asked": asked, "lanes": 4}
-    page.evaluate("data => { coached({ data, parentElement: document.body }) }", data)
+    mounted(page, asked)
     if acts:
         page.get_by_role("button", name="a setting").click()
-    page.evaluate("data => { coached({ data, parentElement: document.body }) }", data)  # the page is drawn again
+    mounted(page, asked)
     page.evaluate(LANES)
     page.clock.run_for(1000)
     there = page.locator(".coach").count() == 1
     page.close()
     return there
+
+
+def covered(page, *what: str) -> list[str]:
+    """Return which of these the bubble covers."""
+    boxes = [page.locator(one).bounding_box() for one in (".coach", *what)]
+    ours, *others = ((box["x"], box["y"], box["x"] + box["width"], box["y"] + box["height"]) for box in boxes)
+    apart = [ours[0] >= x1 or ours[2] <= x0 or ours[1] >= y1 or ours[3] <= y0 for x0, y0, x1, y1 in others]
+    return [one for one, clear in zip(what, apart, strict=True) if not clear]
 
 
 def test_a_tour_that_nobody_asked_for_stays_away_once_the_reader_has_acted(browser):
@@ -45,3 +61,55 @@ def test_a_tour_that_nobody_asked_for_stays_away_once_the_reader_has_acted(brows
 
 def test_a_tour_that_was_asked_for_comes_whatever_the_reader_did_meanwhile(browser):
     assert toured(browser, acts=True, asked=1)
+
+
+def test_a_tour_on_a_phone_covers_no_legend_and_is_hidden_and_keeps_its_side_while_the_page_is_scrolled(browser):
+    page = browser.new_page(viewport={"width": 390, "height": 844})
+    page.set_content(
+        """<div style="height: 300px"></div><div class="st-key-timeline"><div class="legend" style="height: 30px"></div>
+        <div class="stage" style="height: 160px"></div></div><div style="height: 3000px"></div>"""
+    )
+    mounted(page)
+    tour = page.get_by_role("region", name="A short tour")
+    expect(tour).to_be_visible()
+    assert covered(page, ".legend", ".stage") == []
+    top = "document.querySelector('{}').getBoundingClientRect().top"
+    gap = f"{top.format('.coach')} - {top.format('.stage')}"
+    before = page.evaluate(gap)
+    page.mouse.wheel(0, 200)
+    page.wait_for_function("() => scrollY === 200")
+    page.wait_for_function(f"before => Math.abs({gap} - before) < 1", arg=before)
+    page.mouse.wheel(0, 1800)
+    expect(tour).to_be_hidden()
+    page.mouse.wheel(0, -2000)
+    expect(tour).to_be_visible()
+    page.close()
+
+
+def test_a_tour_that_is_asked_for_has_in_view_what_it_points_at(browser):
+    page = browser.new_page(viewport={"width": 800, "height": 400})
+    page.set_content(
+        '<div style="height: 1000px"></div><div class="st-key-timeline"><div class="stage" style="height: 160px">'
+    )
+    mounted(page, asked=1)
+    expect(page.get_by_role("region", name="A short tour")).to_be_visible()
+    expect(page.locator(".stage")).to_be_in_viewport()
+    page.close()
+
+
+def test_the_last_step_covers_none_of_the_buttons_beside_the_one_that_it_is_about(browser):
+    page = browser.new_page(viewport={"width": 1400, "height": 900})
+    page.set_content(
+        """<style>.stSidebar { position: fixed; inset: 0 1060px 0 0 } .st-key-run { padding: 80px 0 0 30px }
+        .st-key-timeline { margin: 300px 0 0 360px }</style><div class="stSidebar"><div class="st-key-run">
+        <button style="width: 160px">Run</button><button id="stop">Stop</button><button id="reset">Reset</button></div>
+        <label id="first" style="display: block; height: 400px">Algorithm</label></div>
+        <div class="st-key-timeline"><div class="stage" style="height: 160px"></div></div>"""
+    )
+    mounted(page)
+    for _ in range(len(coach.STEPS) - 1):
+        page.get_by_role("button", name="Next").click()
+    expect(page.locator(".coach")).to_contain_text("Run again")
+    page.wait_for_function("() => document.querySelector('.coach-ring').offsetWidth < 200")
+    assert covered(page, "#stop", "#reset", "#first", ".stage") == []
+    page.close()

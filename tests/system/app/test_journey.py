@@ -234,21 +234,19 @@ def test_a_newcomer_predicts_sees_what_comes_of_it_and_goes_back(newcomer, addre
     expect(greeting).to_be_visible()
     expect(tour).to_contain_text("This is a worker")
     tour.get_by_role("button", name="Next").click()
-    expect(tour).to_contain_text("Orange is talking")
+    expect(tour).to_contain_text("Each colour is a kind of work")
     page.keyboard.press("Escape")
     expect(tour).to_have_count(0)
 
     page.get_by_role("button", name="Slow one worker down").click()
     page.get_by_role("button", name="They go on without it").click()
-    expect(finding).to_contain_text(
-        re.compile("Not as you said.*They wait.* 2 times as long.*same to the bit", re.DOTALL)
-    )
+    expect(finding).to_contain_text(re.compile("Not quite.*They wait.* 2 times as long.*same to the bit", re.DOTALL))
     assert query(page)["slow"] == "3:4"
     kill = page.get_by_role("button", name="Kill a worker")
     expect(kill).to_have_count(1)  # what is on the page while a run comes gives way to what is there with it
     kill.click()
     page.get_by_role("button", name="They stop").click()
-    expect(finding).to_contain_text(re.compile("As you said.*They stop, after 94 of 200 steps", re.DOTALL))
+    expect(finding).to_contain_text(re.compile("Right.*They stop, after 94 of 200 steps", re.DOTALL))
     page.go_back()
     expect(finding).to_contain_text("They wait")
     assert query(page)["slow"] == "3:4"
@@ -288,6 +286,18 @@ def test_on_a_phone_run_closes_the_drawer_and_nothing_is_wider_than_the_screen(n
     result(page)
 
 
+def test_the_page_goes_to_the_answer_of_a_question(newcomer, address):
+    page = newcomer
+    page.goto(address)
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Try a question").first.click()
+    page.get_by_text("Must workers talk after every step?").click()
+    answer = page.locator(".st-key-answer")
+    expect(answer).to_contain_text("Local SGD averages the models after every ten steps")
+    page.wait_for_function("document.querySelector('.st-key-answer').getBoundingClientRect().top < 200")
+    expect(answer).to_be_in_viewport()
+
+
 def test_the_run_before_stays_as_a_ghost_says_the_difference_and_is_raced(tab, address):
     page = tab(address)
     result(page)
@@ -295,7 +305,9 @@ def test_the_run_before_stays_as_a_ghost_says_the_difference_and_is_raced(tab, a
     expect(page).to_have_url(re.compile("workers=8"))
     page.get_by_role("button", name="Run", exact=True).click()
     difference = page.locator(".st-key-before")
-    expect(difference).to_contain_text(re.compile(r"workers 4 → 8: [\d.]+ times slower on the clock for 2 times more"))
+    expect(difference).to_contain_text(
+        re.compile(r"workers 4 → 8: [\d.]+ times as long on the clock for 2 times as many")
+    )
     result(page)
     expect(page.locator(".st-key-loss .stage")).to_have_attribute("aria-label", re.compile("the run before ends at"))
 
@@ -515,7 +527,7 @@ def test_real_processes_obey_what_is_chosen_and_are_predicted(tab, tmp_path, mon
         for _ in range(3):
             page.keyboard.press("ArrowRight")
         dialog.get_by_role("button", name="Run with it").click()
-        expect(page.get_by_text("real processes, emulating 1GbE, worker 1 ×3")).to_be_visible()
+        expect(page.get_by_text("real processes, emulating 1GbE, worker 1 (3× slower)")).to_be_visible()
         result(page)
         expect(page.locator(".timeline .stage")).to_have_attribute("aria-label", re.compile(r"of 2 ranks .*\d % wait"))
 
@@ -525,7 +537,7 @@ def test_real_processes_obey_what_is_chosen_and_are_predicted(tab, tmp_path, mon
         expect(both).to_have_attribute("aria-label", re.compile("Measured and predicted, rank by rank"))
         totals = page.locator(".figures table", has_text="predicted")
         expect(totals.locator("tr", has_text="wait")).to_contain_text(re.compile(r"\d m?s"))
-        expect(page.get_by_text(re.compile("Predicted: simulated: 1GbE, .*worker 1 ×3"))).to_be_visible()
+        expect(page.get_by_text(re.compile("Predicted: simulated: 1GbE, .*worker 1 \\(3× slower"))).to_be_visible()
 
 
 def test_a_window_into_the_timeline_survives_another_setting(tab, address):

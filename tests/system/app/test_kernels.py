@@ -93,6 +93,8 @@ def test_a_kernel_is_shown_with_its_source_its_price_and_its_times(page, measure
     assert any("def cpu(w, m, v, g, t" in element.value for element in opened.code)
     (formula,) = opened.latex
     assert r"m \leftarrow b_{1}\,m" in formula.value and r"\frac" in formula.value
+    assert r"\eta" in formula.value
+    assert "η is the learning rate, rate in the code" in [one.value for one in opened.caption]
     assert not any("m <- b1 m" in element.value for element in opened.code)
     assert "<td>1 µs</td><td>4 ×</td><td>2</td><td>12</td><td>60.0 %</td>" in table(opened)
     assert any("2,000 FLOPs and 12 kB a call" in element.value for element in opened.caption)
@@ -255,6 +257,24 @@ def test_a_reader_steps_through_a_block_thread_by_thread(page, measured):
     row = block(opened).partition("<span>warp 0</span>")[2].partition("</div>")[0]
     assert (row.count("does-reads"), row.count("does-elsewhere")) == (16, 16)
     assert "scratch in shared memory" in block(opened)
+
+
+def test_a_warp_that_is_done_is_told_from_one_that_never_had_anything_to_do(page, measured):
+    measured(["sgd"], kernel_times.SIZE)
+    assert "<b>Warps 4…7</b>: nothing to do in this launch." in block(page(kernel="sgd"))
+    measured(["norms"], kernel_times.SIZE)
+    opened = page(kernel="norms")
+    (moment,) = [slider for slider in opened.slider if slider.label == "Moment"]
+    opened = moment.set_value(moment.max).run()
+    assert "<b>Warps 1…7</b>: nothing left to do." in block(opened) and not opened.exception
+
+
+def test_the_size_of_a_call_has_separators_on_its_slider_and_none_in_the_address(page, measured):
+    measured(["sgd"], 1_000_000)
+    opened = page(kernel="sgd", numbers=1_000_000)
+    (sizes,) = opened.select_slider
+    assert sizes.value == 1_000_000 and "100,000" in sizes.options
+    assert opened.query_params["numbers"] == "1000000"
 
 
 def test_a_launch_among_several_and_another_size_can_be_watched(page, measured, watched):

@@ -62,6 +62,12 @@ def is_a_sentence(text):
     return "\n" not in text and "Traceback" not in text and len(text) < 1000
 
 
+@pytest.mark.parametrize("name", ("own", "network"))
+def test_a_page_without_controls_has_a_left_side_too_so_that_the_menu_stays_in_its_place(name, folders):
+    opened = AppTest.from_function(PAGES[name][0], default_timeout=300).run()
+    assert not opened.exception and opened.sidebar.markdown
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_opens_with_any_link(name, folders, monkeypatch):

@@ -57,7 +57,7 @@ def test_a_test_asks_ten_questions_of_the_chapters_chosen_and_explains_none_befo
     assert len(names) == 10
     for number, name in enumerate(names):
         assert f"Question {number + 1} of 10" in [bar.proto.text for bar in page.get("progress")]
-        assert not [told for told in ("You said", "right at", "Not so", "simulator says") if told in words(page)]
+        assert not [told for told in ("You said", "right at", "Not quite", "simulator says") if told in words(page)]
         chapter, item, parameters = page.session_state.exam["questions"][number]
         one = lessons.chapter(chapter)
         asked.append((chapter, item))

@@ -128,16 +128,17 @@ def test_a_link_opens_as_exactly_that(page):
     [
         ("0F0 0B0 0F1 0B1\n1F1 1B1 1F0 1B0", "rank 0 at 0B0 waits for 1B0 of rank 1, rank 1 at 1F1 waits for 0F1"),
         ("0F0 0B0\n1B0 1F0", "1B0 comes before 1F0 on rank 1"),
-        ("<script>alert(1)</script>", "is no op"),
+        ("<script>alert(1)</script>", "is not an op"),
     ],
 )
 def test_an_own_schedule_that_cannot_be_says_which_op_breaks_which_rule(page, text, words):
     opened = page(schedule_a="own", own_schedule=text)
     assert not opened.exception
+    assert refusals(opened).startswith("**Your own schedule** cannot run: ")
     assert words in refusals(opened)
     typed = next(one.proto.body for one in opened.get("html") if "own-ops" in one.proto.body)
     assert typed.count('class="wrong"') == 1 and "<script>" not in typed
-    assert len(lanes(opened)) == ("is no op" not in words)  # what can be done is drawn
+    assert len(lanes(opened)) == ("is not an op" not in words)  # what can be done is drawn
 
 
 def test_an_own_schedule_says_itself_how_many_ranks_and_micro_batches_it_has(page):
@@ -153,6 +154,28 @@ def test_an_own_schedule_stands_beside_one_of_the_literature(page):
     opened.text_area("own_schedule").set_value("0F0 0F1 0B0 0B1 0U0\n1F0 1B0 1F1 1B1 1U0").run()
     assert [figure(opened, "Makespan", column) for column in range(2)] == ["9", "9"]
     assert figure(opened, "In flight", 1) == "2"
+
+
+def test_schedules_that_do_not_do_the_same_work_are_not_judged_but_told_what_would_make_it_so(page):
+    opened = page(schedule_a="own", schedule_b="1f1b", ranks=4, micro_batches=24)
+    told = " ".join(one.value for one in (*opened.markdown, *opened.caption)).replace("\\", "")
+    assert "your own schedule has 2 ranks and 2 micro-batches, 1F1B has 4 ranks and 24 micro-batches" in told
+    assert "of the time" not in told and "## Differences" not in told
+    table = opened.get("html")[0].value
+    assert "difference" not in table and "better" not in table and "worse" not in table
+    sizes = [one.value for one in opened.caption if "ranks" in one.value]
+    assert sizes == ["2 ranks · 2 micro-batches", "4 ranks · 24 micro-batches"]  # each above its own picture
+    opened.number_input("ranks").set_value(2)
+    opened.number_input("micro_batches").set_value(2).run()
+    told = " ".join(one.value for one in opened.markdown)
+    assert (
+        "1F1B waits as much as your own schedule: ranks are idle" in told.replace("\\", "") and "## Differences" in told
+    )
+
+
+def test_what_stands_beside_a_schedule_of_ones_own_keeps_its_title_where_that_is_wrong(page):
+    opened = page(schedule_a="own", own_schedule="0F0 0B0\n1B0 1F0", schedule_b="1f1b")
+    assert "## 1F1B" in [one.value for one in opened.markdown] and len(lanes(opened)) == 2
 
 
 def test_schedules_are_offered_by_title_and_stand_in_the_address_by_name(page):

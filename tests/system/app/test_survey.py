@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from app.views import survey as view
 from lessons import survey
 from tests.chromium import NEEDED
 from tests.system.app.test_journey import expect, served
@@ -36,6 +37,37 @@ def test_a_reader_filters_the_table_and_takes_it_along(browser, address, scheme)
     expect(page.get_by_text("A Survey on Parallel Training Algorithms")).to_be_visible()
     expect(page.get_by_role("cell", name="averaging.easgd").first).to_be_visible()
     page.close()
+
+
+@pytest.mark.parametrize("shown", ["numbers", "formulas"])
+def test_the_table_has_room_for_all_its_columns(browser, address, shown):
+    page = browser.new_page(viewport={"width": 1366, "height": 768})
+    page.goto(f"{address}?survey_shown={shown}")
+    table = page.locator(".dvn-scroller")
+    expect(table).to_be_visible()
+    assert table.evaluate("one => one.scrollWidth <= one.clientWidth")
+    expect(
+        page.get_by_text("samples of a step", exact=False).first
+    ).to_be_visible()  # letters are explained in the open
+    page.close()
+
+
+def test_a_cell_says_a_number_as_the_text_below_does_and_a_dash_where_there_is_none():
+    rows = survey.table(survey.MODELS["32 layers of 4,096"])
+    text = view._numbers(rows).to_string(delimiter="|")
+    for row, line in zip(rows, text.splitlines()[1:], strict=True):
+        _, method, *numbers = line.split("|")
+        assert method == row["method"]
+        shown = [survey.shown(row[f"{name} value"], survey.UNITS[name]) for name in survey.QUANTITIES]
+        assert numbers[: len(shown)] == shown and not {"None", "nan"} & {*numbers}
+    assert "–" in text and "34.4 GB" in text
+
+
+def test_where_there_is_no_formula_a_dash_stands_and_letters_that_no_formula_has_are_not_explained():
+    rows = [row for row in survey.table(survey.MODELS["8 layers of 64"]) if row["method"] == "parzen"]
+    (line,) = view._formulas(rows)
+    assert line["staleness"] == "–" and line["communication"] == "N d/H"
+    assert "`H` period" in view._symbols(rows) and "`M`" not in view._symbols(rows)
 
 
 def test_the_page_fits_a_phone_and_a_link_says_which_cluster(browser, address):

@@ -128,8 +128,9 @@ def test_a_sweep_over_workers_draws_a_picture_each_the_speed_up_and_the_table(pa
     assert "overlaid" in canvases(opened)
     words = [element.value for element in opened.caption if "times as many samples per second as 1" in element.value]
     assert words and "of the ideal 32" in words[0]
+    assert ", the lowest that all reach at some time, they " in words[0]
     table = next(element.value for element in opened.get("html") if "<table>" in str(element.value))
-    assert all(f"workers {n}" in table for n in (1, 2, 4, 8, 16, 32))
+    assert all(f" {n} worker{'s' * (n > 1)}<" in table for n in (1, 2, 4, 8, 16, 32))
     assert "workers waited" in table
     opened.button("open-1").click().run()
     assert opened.session_state.asked == Experiment(workers=2)
@@ -145,7 +146,7 @@ def test_rates_that_are_each_runs_own_default_are_told_and_one_that_all_have_is_
 
     few, many = (default_rate("asgd", "digits", None, workers)["learning_rate"] for workers in (4, 8))
     assert few != many
-    assert [f"workers 4, rate {few:g}", f"workers 8, rate {many:g}"] == told("asgd")[2:4]
+    assert [f"4 workers, rate {few:g}", f"8 workers, rate {many:g}"] == told("asgd")[2:4]
     assert not any("rate" in label for label in told("sync_sgd"))
 
 
@@ -170,7 +171,7 @@ def test_a_value_that_cannot_run_says_why_and_the_others_are_shown(page, stored,
     monkeypatch.setattr(sweep.background, "ask", ask)
     opened = page("sweep=workers")
     assert not opened.exception and sum(key.startswith("panel-") for key in canvases(opened)) == 5
-    assert any("workers 16" in c.value and "16 stages do not fit 3 layers." in c.value for c in opened.caption)
+    assert any("16 workers" in c.value and "16 stages do not fit 3 layers." in c.value for c in opened.caption)
 
 
 def test_what_is_not_swept_yet_says_how(page, stored):

@@ -132,7 +132,7 @@ def test_the_text_goes_on_when_a_prediction_was_made(book):
     page.button("sure-1-predict-stragglers-elsewhere").click().run()
     assert not page.exception and charts(page) == 1 and len(page.markdown) > before
     item = lessons.chapter("stragglers").item("elsewhere")
-    assert "Not so" in words(page) and " ".join(item.choice("noise").but.split()) in " ".join(words(page).split())
+    assert "Not quite" in words(page) and " ".join(item.choice("noise").but.split()) in " ".join(words(page).split())
     assert f"The right answer: **{item.choice('same').says}**" in words(page)
 
 
@@ -205,6 +205,8 @@ def test_the_first_page_lists_all_chapters_in_order_and_the_notation(book):
     assert entries == [front.name(lessons.chapter(name)) for name in lessons.CHAPTERS]
     for one in map(lessons.chapter, lessons.CHAPTERS):
         assert front.facts(one) in words(page)
+    written = sum(lessons.chapter(name).written for name in lessons.CHAPTERS)
+    assert f"{written} of the {len(lessons.CHAPTERS)} chapters explain what they ask" in words(page)
     assert "4 minutes, some mathematics, 4 figures without text" in words(page) and "more to go deeper, easy" in words(
         page
     )
@@ -337,11 +339,20 @@ def test_a_figure_is_run_again_in_the_pool_and_shows_what_came_out(book, pool, t
     page = book(chapter="stragglers", everything="true")
     page.button(f"run-text-{name}").click().run()
     assert not page.exception and made.asked == (job_specs.figure_spec(name),)
-    assert page.get("progress")[0].proto.text == "Running its experiments; until then, as published."
+    (running,) = page.get("progress")
+    assert running.proto.text == "Running its experiments; until then, as published."
+    assert headed(page, running) == lessons.recorded_figure(name).question  # below its picture, where the button was
     made.now = JobState("finished", folder=job_specs.perform(job_specs.figure_spec(name).values, tmp_path))
     page.run()
     assert not page.exception and charts(page) == 6
     assert not any(button.key == f"run-text-{name}" for button in page.button)
+
+
+def headed(page, element) -> str:
+    """Return the question of the last figure that begins above this element."""
+    nodes = [*page.main]
+    above = [one.value for one in nodes[: nodes.index(element)] if one.type == "subheader"]
+    return above[-1].partition(". ")[2]
 
 
 def test_a_figure_that_is_run_again_says_with_which_seeds_and_how_many_show_a_claim(book, pool, tmp_path, monkeypatch):

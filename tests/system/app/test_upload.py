@@ -100,6 +100,14 @@ def test_a_table_is_looked_at_and_trained_on(page, stored):
     assert opened.session_state.asked == wanted
 
 
+def test_a_column_of_words_that_is_not_learned_from_is_named(page):
+    opened = bring(page(), "table", ("pets.csv", CSV))
+    assert "Left out" not in said(opened)  # the only words are what is to be predicted
+    opened.selectbox(f"label-{link(opened, 'table')}").select("age").run()
+    told = said(opened).replace("\\", "")
+    assert "from 1 column of numbers. Left out, as only columns of numbers are learned from: kind." in told
+
+
 def test_a_table_with_missing_cells_is_repaired_as_the_reader_says(page):
     damaged = CSV.replace(b"\n3,", b"\n?,").replace(b"\n5,", b"\n,")
     opened = bring(page(), "table", ("Pets.csv", damaged))

@@ -4,7 +4,9 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
@@ -13,13 +15,15 @@ import algorithms
 import workloads
 from algorithms import compression
 from app import controls, session
-from app.views import all_settings, pictures
+from app.views import all_settings, pictures, sidebar
 from cluster.real import gpus
 from experiments.catalogue import ALGORITHMS, called
 from experiments.experiment import PAGE, Experiment
 from experiments.jobs.job import JobState
+from experiments.plots import palette
 from experiments.runs import store
 from knobs import local
+from tests import fabricated
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -167,6 +171,17 @@ def test_the_first_page_shows_the_default_run_without_being_asked(page, stored):
     opened = page()
     assert opened.metric
     assert address(opened) == opened.session_state.asked == Experiment()
+
+
+def test_the_first_screen_explains_the_look_of_an_idle_lane_where_one_is_idle(page, folders):
+    for kinds, told in ((5, True), (4, False)):  # with idle, the last of them, and without
+        experiment = Experiment(seed=kinds)
+        run = fabricated.run(experiment)
+        spans = {name: column[run.trace.spans["kind"] < kinds] for name, column in run.trace.spans.items()}
+        store.save(replace(run, trace=replace(run.trace, spans=spans)), folders)
+        opened = page(f"{experiment.query()}&welcome=true")
+        (words,) = (one.value for one in opened.markdown if "has a lane" in one.value)
+        assert ("idle" in words) is told
 
 
 def test_moving_a_widget_changes_the_experiment_and_the_address(page, stored):
@@ -349,10 +364,10 @@ def test_a_family_narrows_the_list_of_algorithms_and_begins_with_its_first(page,
     assert address(opened) == Experiment() and opened.selectbox("family").value is None
 
 
-def test_what_an_algorithm_becomes_in_limit_cases_stands_under_its_idea(page, stored):
+def test_what_an_algorithm_becomes_in_special_cases_stands_under_its_idea(page, stored):
     stored(Experiment())
     badge = next(element for element in page().markdown if "badge" in element.value)
-    assert "one worker is SGD]" in badge.value and "and 1 more" in badge.value
+    assert badge.value.startswith(":small[Special case:]") and badge.value.endswith("one worker is SGD]")
     assert "N workers are SGD with N times the batch: to rounding" in badge.proto.help
 
 
@@ -362,7 +377,7 @@ def test_the_other_meanings_of_delay_lead_to_algorithms_that_have_them(page, sto
         opened = page()
         opened.button(f"late-{field}").click().run()
         assert address(opened) == Experiment(algorithm=name)
-        assert controls.control(algorithms.find(name).Settings, field).delay
+        assert controls.control(algorithms.find(name).Settings, field).postpones
         assert f"late-{field}" not in widgets(opened)
 
 
@@ -485,11 +500,48 @@ def test_a_run_keeps_its_colour_when_another_is_unpinned_and_a_link_from_before_
     experiments = [Experiment(workers=workers) for workers in (1, 2, 3)]
     names = [stored(experiment).name for experiment in experiments]
     opened = page(experiments[2].query() + "&keep=" + ",".join(names[:2]))
-    before = dict(opened.session_state.colours)
+    before = legend(opened)
     opened.button(f"unpin-{names[0]}").click().run()
-    after = opened.session_state.colours
-    assert after == {name: before[name] for name in names[1:]}
-    assert opened.query_params["pin"] in (names[1], [names[1]]) and "keep" not in opened.query_params
+    assert legend(opened) == {name: before[name] for name in before if "1 worker" not in name}
+    assert pins(opened) == f"{names[1]}~1" and "keep" not in opened.query_params
+
+
+def pins(page) -> str:
+    """What the page's address says of pinned runs."""
+    said = page.query_params["pin"]
+    return said if isinstance(said, str) else said[0]
+
+
+def legend(page) -> dict[str, str]:
+    """The colours of the runs on the page, by what the legend calls them."""
+    (told,) = [one.value for one in page.get("html") if "line: training" in str(one.value)]
+    return {name: colour for colour, name in re.findall(r'<b style="color: (#\w+)">.</b> ([^<]+)</span>', told)}
+
+
+def test_colours_are_the_same_after_pinning_and_in_the_copy_of_a_link(page, stored):
+    pinned, other, shown = (Experiment(workers=workers) for workers in (1, 2, 3))
+    names = [stored(one).name for one in (pinned, other, shown)]
+    opened = page(f"{shown.query()}&pin={names[0]},{names[1]}")
+    opened.button(f"unpin-{names[0]}").click().run()
+    before = legend(opened)
+    assert list(before.values()) == [palette.RUNS[1].colour, palette.RUNS[2].colour]
+    opened.session_state["share"] = True
+    opened.run()
+    link = urlsplit(next(block.value for block in opened.code if "?" in block.value)).query
+    assert legend(page(link)) == before
+    opened.button("pin-it").click().run()
+    assert pins(opened) == f"{names[1]}~1,{names[2]}~2" and legend(opened) == before
+
+
+def test_a_run_before_that_is_pinned_takes_a_colour_that_no_run_on_the_page_has(page, stored):
+    one, two = Experiment(workers=2), Experiment(workers=3)
+    names = [stored(each).name for each in (one, two)]
+    opened = page(one.query())
+    opened.select_slider("workers").set_value(3).run()
+    opened.button("run").click().run()
+    opened.button("race").click().run()
+    assert pins(opened) == f"{names[0]}~1" and "colour" not in opened.query_params
+    assert legend(opened)["Synchronous SGD, 3 workers"] == palette.RUNS[0].colour
 
 
 def test_a_diverged_run_says_so_and_shows_what_was_recorded(page, stored):
@@ -613,7 +665,7 @@ def test_a_run_under_way_shows_how_far_it_is_and_can_be_stopped(page, pool):
     columns = {"step": np.arange(1.0, 9.0), "seconds": np.arange(8.0), "samples": np.arange(8.0), "loss": np.ones(8)}
     made = pool(JobState("running", fraction=0.5, seconds=0.25, curve=columns))
     opened = page("seed=1001")
-    assert opened.get("progress")[0].proto.text == "50.0 % · 250 ms of virtual time · loss 1"
+    assert opened.get("progress")[0].proto.text == "50.0 % · 250 ms of virtual time · loss 1.00"
     assert {node.key for node in opened.get("bidi_component")} >= {"loss", "accuracy"}
     assert not opened.button("stop").disabled
     opened.button("stop").click().run()
@@ -626,7 +678,7 @@ def test_a_page_reloaded_in_the_middle_of_a_real_run_goes_on_showing_it(page, po
     columns = {"step": np.arange(1.0, 9.0), "seconds": np.arange(8.0), "samples": np.arange(8.0), "loss": np.ones(8)}
     pool(JobState("running", fraction=0.5, seconds=0.25, curve=columns), refusal="Nothing new is to be started.")
     opened = page("cluster=processes&workers=2&seed=1005")
-    assert opened.get("progress")[0].proto.text == "50.0 % · 250 ms of run time · loss 1"
+    assert opened.get("progress")[0].proto.text == "50.0 % · 250 ms of run time · loss 1.00"
     assert not opened.button("stop").disabled and not opened.exception
 
 
@@ -668,7 +720,7 @@ def test_a_compressed_run_says_how_much_less_it_sent(page, stored):
     experiment = Experiment(compression="top_k")
     stored(experiment)
     metric = next(m for m in page(experiment.query()).metric if m.label == "Sent by all ranks")
-    assert metric.delta.endswith("times less") or metric.delta.endswith("times more")
+    assert metric.delta.endswith(" % of whole gradients")
     assert not any(m.delta for m in page().metric)
 
 
@@ -705,14 +757,16 @@ def test_figures_of_other_settings_are_dimmed_and_say_whose_they_are_while_these
         opened.session_state[name] = value
     opened.run()
     assert any(dims in str(one.value) for one in opened.get("html"))
-    assert any(one.value.startswith("Shown below: 4 workers") for one in opened.caption)
+    assert any(one.value.startswith("Still shown: 4 workers") for one in opened.caption)
     (badge,) = [one.value for one in opened.markdown if "Not run yet" in one.value]
     assert all(word in badge for word in ("workers", "batch", "seed", "steps")) and "more" not in badge
 
 
 def test_settings_behind_the_switch_are_said_with_their_values_while_it_is_off(page, stored):
-    stored(Experiment(seed=3))
-    opened = page("seed=3", unfolded=False)
+    stored(Experiment(seed=3, seconds=0.1))
+    opened = page("seed=3&seconds=0.1", unfolded=False)
     opened.session_state["all_settings"] = False
     opened.run()
-    assert any("All settings has seed 3, not as by default." in one.value for one in opened.caption)
+    assert any("Changed in All settings: time budget 100 ms, seed 3." in one.value for one in opened.caption)
+    own = Experiment.of({"workload": "table", "table": "small_81d926f7", "batch": 16})
+    assert sidebar.beyond(own) == ["batch"]  # the title has the table

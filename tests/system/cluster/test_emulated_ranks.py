@@ -28,13 +28,15 @@ def test_a_rank_on_an_emulated_device_records_the_memory_that_it_holds():
 
 @pytest.mark.parametrize(("patience", "late"), [(600.0, False), (60.0, True)])
 def test_what_reads_a_message_late_does_not_add_up_within_the_patience_of_its_reader(patience, late):
-    ends, at = socket.socketpair(), Link(0.0, math.inf)
-    links = [Links(rank, {1 - rank: end}, lambda *_: None) for rank, end in enumerate(ends)]
+    ends, at, told = socket.socketpair(), Link(0.0, math.inf), []
+    links = [Links(rank, {1 - rank: end}, lambda *row: told.append(row)) for rank, end in enumerate(ends)]
     zero = time.monotonic() - 3600
     links[1].emulate(EmulatedNetwork(Network(at, at), 1), zero, patience)
-    links[0].send(1, "c", 5, 3400.0, reaches=3500.0)  # 100 s before it is read
+    links[0].send(1, "c", 5, 3400.0, row=0, reaches=3500.0)  # 100 s before it is read
     slot = links[1].slot(0, "c")
     assert links[1].wait(slot, [0], 10.0)
     assert (slot.envelope.arrived >= zero + 3600) == late and (slot.envelope.arrived == zero + 3500) != late
+    ((*_, overdue),) = told
+    assert 100 <= overdue < 200 if late else overdue == 0, "it says by how much"
     for end in ends:
         end.close()

@@ -24,6 +24,7 @@ from experiments.run import run
 from experiments.study import schedules
 from experiments.study.schedules import Plan
 from tests.chromium import NEEDED
+from tracing import KINDS
 
 playwright = pytest.importorskip("playwright.sync_api")
 expect = playwright.expect
@@ -110,6 +111,35 @@ def test_a_schedule_plays_on_a_page_without_a_server(drawn):
     expect(page.locator(".status")).to_have_attribute("aria-live", "polite")
 
 
+def test_ops_of_a_kind_that_take_equally_long_are_labelled_alike_at_any_width(drawn):
+    page = drawn("timeline", schedule.frame(schedules.study(Plan.of(schedule="gpipe", ranks=2, chunks=12))))
+    expect(page.locator(".status")).to_contain_text("units of time")
+    widths = page.evaluate("""() => {
+      const [one] = [...lockstepTimelines], widths = [];
+      const g = document.createElement("canvas").getContext("2d");
+      for (let width = 200; width < 1400; width += 10) {
+        const words = [];
+        g.fillText = (text) => words.push(text);
+        one.draw(g, width, 34 + 2 * one.pitch + 22, 1);
+        widths.push(words);
+      }
+      return widths;
+    }""")
+    seen = set()
+    for words in widths:
+        named = Counter(word[0] for word in words if re.fullmatch(r"[FB]\d+", word))
+        assert set(named.values()) <= {24} and words.count("7") == words.count("11"), words  # all of them or none
+        seen |= {*named, words.count("11")}
+    assert seen == {"F", "B", 0, 2}
+
+
+def test_a_schedule_that_takes_one_unit_of_time_says_so(drawn):
+    page = drawn(
+        "timeline", schedule.frame(schedules.study(Plan.of(schedule="own", own="0F0 0B0", inputs=0, weights=0)))
+    )
+    expect(page.locator(".status")).to_contain_text("Showing the schedule, 1 unit of time.")
+
+
 def test_a_canvas_refuses_two_parts_with_a_method_of_the_same_name(browser):
     parts = "class Whole {} class One { draw() {} get at() {} } class Other { draw() {} } mixin(Whole, One, Other);"
     script = (Path(canvases.__file__).parent / "canvas.js").read_text("utf-8") + parts
@@ -135,7 +165,7 @@ def test_a_wait_says_why_under_the_pointer_and_by_keys_and_is_walked_back(drawn)
     expect(why).to_contain_text("of their time, all of it caused by worker 2.")
     stage.press("Home")
     box, plain = stage.bounding_box(), pixels(page)
-    sentence = "for worker 2 ×5, whose gradient takes 5 times as long as usual; without that the step would take 428 µs"
+    sentence = "for worker 2, whose gradient takes 5 times as long as usual; without that the step would take 428 µs"
     for x in range(90, 200, 5):  # where a lane waits depends on how wide the page is
         page.mouse.move(box["x"] + x, box["y"] + 34 + 15)
         if "wait" in tip.inner_text():
@@ -149,9 +179,9 @@ def test_a_wait_says_why_under_the_pointer_and_by_keys_and_is_walked_back(drawn)
     page.wait_for_function(
         "before => document.getElementById('here').shadowRoot.querySelector('canvas').toDataURL() !== before", arg=plain
     )
-    page.get_by_role("button", name="And why that?").click()
-    expect(why).to_contain_text("worker 2 ×5 is at work on gradient")
-    expect(why).to_contain_text("it is slowed 5 times, as this experiment asks for under Trouble.")
+    page.get_by_role("button", name="Why is that?").click()
+    expect(why).to_contain_text("Because in step 1, worker 2 is at work on its gradient")
+    expect(why).to_contain_text("This is the root cause: worker 2 is set to compute 5 times slower (Trouble).")
     stage.press("Escape")
     expect(why).to_contain_text("Workers waited")
     stage.press("w")
@@ -197,6 +227,15 @@ def test_the_legend_has_the_pattern_that_a_bar_has(drawn, made):
     assert compute.evaluate("one => getComputedStyle(one).backgroundImage") == "none"
 
 
+def test_the_legend_has_what_is_in_the_run_and_nothing_else(drawn):
+    for trouble, kinds in ({}, ["compute", "update", "communicate", "wait"]), ({"crash": "2:0.002"}, [*KINDS]):
+        done = run(Experiment.of({"steps": 20, **trouble}))
+        for most in (None, 60):  # of a long run, single spans of a window alone
+            page = drawn("timeline", timeline.frame(done, "it", most=most))
+            expect(page.locator(".legend span")).to_have_text(kinds)
+            page.close()
+
+
 def test_an_idle_slot_that_ends_with_a_link_names_the_link_and_what_it_takes(drawn):
     page = drawn("timeline", schedule.frame(schedules.study(Plan.of(schedule="1f1b", latency=1.0))))
     page.locator(".stage").press("w")
@@ -231,6 +270,15 @@ def test_escape_closes_the_card_under_a_pointer_that_stays(drawn):
     expect(page.locator(".tip")).to_be_hidden()
 
 
+def test_escape_closes_the_keys_that_the_mouse_has_opened(drawn):
+    page = drawn("timeline", schedule.frame(schedules.study(Plan.of(schedule="gpipe", ranks=2, chunks=2))))
+    page.get_by_role("button", name="Keys", exact=True).click()
+    keys = page.get_by_role("group", name="Keys")
+    expect(keys).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(keys).to_be_hidden()
+
+
 def test_the_key_of_a_presentation_is_turned_off_for_good_by_a_reader_who_does_not_want_it(browser, made, tmp_path):
     path = tmp_path / "report.html"
     path.write_text(report([Shown("it", made(Experiment()), 0)]), "utf-8")
@@ -245,12 +293,12 @@ def test_the_key_of_a_presentation_is_turned_off_for_good_by_a_reader_who_does_n
     page.get_by_role("button", name="Leave the large size").click()
     expect(large).to_have_count(0)
     page.locator(".timeline .stage").press("?")
-    page.get_by_label("the size of a presentation").uncheck()
+    page.get_by_label("presentation size").uncheck()
     page.keyboard.press("Escape")
     page.reload()
     page.keyboard.press("p")
     page.locator(".timeline .stage").press("?")
-    expect(page.get_by_label("the size of a presentation")).not_to_be_checked()
+    expect(page.get_by_label("presentation size")).not_to_be_checked()
     expect(large).to_have_count(0)
     page.close()
 
@@ -323,6 +371,20 @@ def test_a_picture_saved_as_svg_is_xml_with_a_bar_for_every_span_in_view(drawn):
     assert "http" not in ElementTree.tostring(svg).decode().replace("http://www.w3.org/2000/svg", "")
 
 
+def test_the_axis_of_a_run_that_lost_a_rank_ends_where_the_run_does_and_not_where_the_others_wait_for_ever(drawn):
+    done = run(Experiment.of({"crash": "2:0.02"}))
+    page = drawn("timeline", timeline.frame(done, "it"))
+    page.get_by_role("button", name="end", exact=True).click()
+    root = ElementTree.parse(saved_as(page, "SVG").path()).getroot()
+    times = [
+        one.text for one in root.iter("{http://www.w3.org/2000/svg}text") if re.search(r"[\d.]+ ms$", one.text or "")
+    ]
+    axis = [float(re.search(r"[\d.]+", text)[0]) for text in times if "at" not in text]
+    assert axis[-1] == max(axis) == pytest.approx(1e3 * done.trace.seconds(), abs=0.06) and times[-1].startswith(
+        "end, "
+    )
+
+
 def test_what_plays_is_saved_as_a_film_and_everything_as_pixels(drawn, made):
     page = drawn("timeline", timeline.frame(made(Experiment(algorithm="easgd", workers=3)), "it"))
     assert saved_as(page, "PNG").path().read_bytes().startswith(b"\x89PNG")
@@ -372,6 +434,13 @@ def test_curve_timeline_and_topology_show_one_moment(drawn, made):
     last = follows(page)
     assert last["curve"]["dots"][0]["i"] == len(smooth.x) - 1
     assert last["timeline"]["to"] > 0.999 * end
+
+
+def test_at_the_end_of_a_run_the_machines_do_what_the_words_say(drawn):
+    page = drawn("timeline", timeline.frame(done := run(Experiment.of({"steps": 5})), "it"))
+    page.evaluate("at => lockstepClock.set(at)", done.trace.seconds())
+    expect(page.locator(".status")).to_contain_text("worker 0, worker 3: update (sgd) · worker 1, worker 2: nothing.")
+    assert follows(page)["timeline"]["topology"]["doing"] == ["update", "nothing", "nothing", "update"]
 
 
 def test_the_time_at_the_cursor_is_that_of_the_frame_it_is_drawn_in(drawn, made):
@@ -447,7 +516,7 @@ def test_a_timeline_opens_with_the_window_and_the_wait_that_it_is_given_and_tell
     page.locator(".stage").press("c")
     why = page.locator(".why").inner_text()
     seen = page.evaluate("[...lockstepTimelines][0].view()")
-    assert "That is because" in why and seen["why"][2] == 1
+    assert "Because" in why and seen["why"][2] == 1
     view = timeline.View((seen["from"], seen["to"]), timeline.Unfolded(*seen["why"]), critical=seen["critical"])
     again = drawn("timeline", timeline.frame(done, "it", view=view))
     expect(again.locator(".why")).to_have_text(page.locator(".why").text_content())
@@ -503,6 +572,16 @@ def test_a_report_is_read_from_the_disk_without_a_network_on_a_phone_in_the_dark
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(17, 22, 28)"
     context.close()
+
+
+def test_a_small_picture_has_more_on_its_axes_than_a_zero(drawn):
+    x = np.arange(1.0, 351.0)
+    page = drawn(
+        "curve", curve.frame(Picture([Series(x, x, "#1780C4")], Axis("time", 0, 350), Axis("loss", 0, 350)), "")
+    )
+    for count in (0.5, 1, 1.4, 2):
+        marks = page.evaluate(f"[...lockstepCurves].map((one) => one.marks('x', {count}).map(({{ text }}) => text))")
+        assert marks == [["0", "200"]], count
 
 
 def test_a_drag_zooms_both_pictures_along_x_and_a_divergence_has_powers_of_ten(browser, tmp_path):
@@ -572,3 +651,14 @@ def test_how_a_run_learned_is_scrubbed_by_the_clock_of_the_page(drawn):
     expect(said).to_contain_text(f"accuracy {100 * done.summary['accuracy']:.1f} %")
     page.get_by_role("button", name="Step back").click()
     expect(slider).not_to_have_attribute("aria-valuetext", re.compile("^0 s"))
+
+
+def test_workers_that_stand_on_the_model_are_said_to_and_words_stand_beside_a_picture_that_has_room(drawn):
+    e = Experiment.of({"steps": 6})
+    done = run(e)
+    page = drawn("landscape", landscape.frame(done, replay.learn(e, done.summary["digest"]), "it"))
+    page.set_viewport_size({"width": 1600, "height": 900})
+    expect(page.locator(".status")).to_contain_text("on this plane all workers stand where the model does.")
+    expect(page.locator(".about")).to_contain_text("Dots in one place are fanned out around it")
+    stage, words = (page.locator(one).bounding_box() for one in (".stage", ".about"))
+    assert words["x"] > stage["x"] + stage["width"] and words["y"] < stage["y"] + stage["height"]

@@ -127,6 +127,8 @@ def test_list_shows_the_catalogue_by_family_the_compressions_and_the_all_reduces
     code, out, _ = main("list")
     assert code == 0 and all(algorithms.idea(algorithms.module(name)) in out for name in algorithms.names())
     assert all(algorithms.idea(module(name)) in out for name in COMPRESSIONS)
+    assert "\nAll-reduces\n" in out and "Stale-synchronous parallel (SSP). SSP" not in out, "it is called so once"
+    assert "Priority scheduling (P3). Priority overlaps" in out, "its idea has less than its title"
     named = [entry["name"] for entry in json.loads(main("list", "--json")[1])]
     assert named == [*algorithms.names(), *COMPRESSIONS, *ALL_REDUCE]
     assert all(f"  {name} " in out and idea(name).endswith(".") and idea(name) in out for name in ALL_REDUCE)
@@ -291,7 +293,7 @@ def test_a_compressed_run_says_how_much_less_it_sent_and_is_replayed(main):
 
 def test_a_code_that_costs_more_than_it_saves_says_that_too(main):
     _, out, _ = main("run", "--compression", "top_k", "--density", "1", "--steps", 3, "--evaluations", 1)
-    assert "4 times more bytes than whole gradients" in out
+    assert "4 times as many bytes as whole gradients" in out
 
 
 def test_sweep_over_compressions_and_a_setting_they_share(main):
@@ -305,7 +307,7 @@ def test_what_a_method_measures_is_in_its_summary(main):
     _, out, _ = main("run", "noise_scale", "--steps", 5, "--evaluations", 1)
     (folder,) = store.recent("runs")
     last = store.load(folder).measured("signal")["value"][-1]
-    assert f"  signal         {last:.4g}\n" in out
+    assert f"  signal         {last:<14.4g} estimate of the squared norm of the true gradient" in out
 
 
 def test_compare_shows_what_differs_and_the_work_that_was_done(main):
@@ -313,8 +315,20 @@ def test_compare_shows_what_differs_and_the_work_that_was_done(main):
         main("run", "easgd", *SMALL, "--workers", workers)
     code, out, _ = main("compare", *[path.name for path in store.recent("runs")])
     assert code == 0 and "workers" in out.splitlines()[0] and len(out.splitlines()) == 5
-    assert {"samples", "updates", "bytes", "flops", "workers"} <= {*out.split()}
-    assert all(f"{head}  " in out for head in ("held-out loss", "virtual time", "training loss")), "they name a figure"
+    assert {"samples", "updates", "computed", "traffic", "time", "workers"} <= {*out.split()}, "as in a summary"
+    assert all(f"{head}  " in out for head in ("held-out loss", "training loss")), "they name a figure"
+
+
+def test_a_comparison_tells_what_is_none_from_what_a_run_does_not_have(main, monkeypatch):
+    main("run", "easgd", *SMALL, "--slow", "1:2")
+    main("run", "asgd", *SMALL)
+    monkeypatch.setenv("COLUMNS", "80")  # so that a run is a column
+    out = main("compare", *(path.name for path in store.recent("runs")))[1]
+    rows = {words[0]: words[1:] for line in out.splitlines() if len(words := line.split()) == 3}
+    told = {name: dict(zip(rows["algorithm"], rows[name], strict=True)) for name in ("slow", "pull", "period")}
+    assert told["slow"] == {"easgd": "1:2", "asgd": "none"}
+    assert told["pull"] == {"easgd": "auto", "asgd": "–"}, "0.9 / workers, and no such setting"
+    assert told["period"]["asgd"] == "–"
 
 
 def test_a_sweep_over_seeds_shows_mean_and_standard_deviation_of_each_combination(main, monkeypatch):
@@ -450,6 +464,10 @@ def test_export_writes_the_file(main, tmp_path):
     ("words", "sentence"),
     [
         (["run", "easgdd"], "did you mean easgd?"),
+        (["run", "DGC"], "dgc is a compression, which goes with an algorithm: sync_sgd --compression dgc."),
+        (["run", "--pull", "0.3"], "--pull is a setting of easgd; sync_sgd has none."),
+        (["run", "--noise-scale", "0.3"], "No such option '--noise-scale'"),
+        (["run", "--density", "0.1"], "--density is a setting of top_k, random_k, dgc (--compression); sync_sgd"),
         (["run", "easgd", "--perod", "3"], "--period"),
         (["run", "easgd", "--workers", "0"], "allowed is 1 to 4096"),
         (["run", "easgd", "--workers", "many"], "workers is 'many'"),

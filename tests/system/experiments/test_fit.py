@@ -22,6 +22,7 @@ LINK = Link(latency=5e-5, bandwidth=1.5e9, per_byte=6e-10)
 NETWORK = Network(LINK, LINK, sum=Link(2e-4, 6e9))
 PRICES = ((1e3, 8e3), (2e3, 1.2e4), (3e3, 1.6e4), (2e6, 1.2e7), (8e6, 4.8e7), (1e8, 5e6), (5e8, 2e7))
 MADE = Fit(device=TRUE.spelled, network=NETWORK.spelled, machine="a machine", moment="2026-11-21T20:00+00:00")
+ADD = (("add", 1e6, 1.2e7, 5e-4, 6e-4),)
 
 
 @pytest.fixture
@@ -166,9 +167,7 @@ def test_a_damaged_fit_is_none(home):
 
 
 def test_the_command_tells_the_constants_and_how_to_use_them(home, monkeypatch, capsys):
-    made = MADE.model_copy(
-        update={"kernels": (("add", 1e6, 1.2e7, 5e-4, 6e-4),), "messages": (("message", 8, 1e-4, 5e-5),)}
-    )
+    made = MADE.model_copy(update={"kernels": ADD, "messages": (("message", 8, 1e-4, 5e-5),)})
     monkeypatch.setattr(fit, "fit", lambda anyway: made)
     assert main(["fit"]) == 0
     told = capsys.readouterr().out
@@ -176,6 +175,14 @@ def test_the_command_tells_the_constants_and_how_to_use_them(home, monkeypatch, 
     assert "1.20" in told and "0.50" in told  # fitted over measured
     assert main(["fit", "--json"]) == 0
     assert Fit(**json.loads(capsys.readouterr().out)) == made
+
+
+def test_a_fit_that_cannot_be_used_is_not_offered_for_use(home, monkeypatch, capsys):
+    monkeypatch.setattr(fit, "fit", lambda anyway: MADE.model_copy(update={"starved": 0.65, "kernels": ADD}))
+    assert main(["fit"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "It cannot be used: this machine was busy" in told and "for 65 % of the time" in told
+    assert "use it" not in told and MADE.device not in told
 
 
 def test_a_fit_as_a_job_of_the_pool_leaves_its_file(home, monkeypatch, tmp_path):

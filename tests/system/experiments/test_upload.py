@@ -348,10 +348,11 @@ def test_the_command_line_adds_runs_tables_and_networks(files, tmp_path, monkeyp
 def test_a_small_table_trains_by_the_command_that_is_printed(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("LOCKSTEP_TABLES", str(tmp_path / "tables"))
     monkeypatch.delenv("COLUMNS", raising=False)
-    rows = [f"{n % 7},{n % 5},{'abc'[n % 3]}" for n in range(150)]  # as many as Iris has
-    (tmp_path / "Iris.csv").write_text("x,y,kind\n" + "\n".join(rows))
+    rows = [f"{n % 7},{n % 5},{'pq'[n % 2]},{'abc'[n % 3]}" for n in range(150)]  # as many as Iris has
+    (tmp_path / "Iris.csv").write_text("x,y,colour,kind\n" + "\n".join(rows))
     assert main(["add", str(tmp_path / "Iris.csv")]) == 0
     out = capsys.readouterr().out
+    assert "left out, as only columns of numbers are learned from: colour.\n" in out
     command = next(line for line in out.splitlines() if line.startswith("train")).split()[4:]
     assert "--batch" in command and "with a batch of 16, since 120 rows are trained on" in out
     assert main([*command, "--steps", "4", "--evaluations", "1", "--runs", str(tmp_path / "runs")]) == 0

@@ -194,7 +194,7 @@ class TestInABrowser:
         question.get_by_text("sure", exact=True).click()
         question.get_by_role("button", name="That is my answer").click()
         hidden.wait_for(state="visible")
-        assert "Not so" in question.inner_text() and "The right answer: It is the same" in question.inner_text()
+        assert "Not quite" in question.inner_text() and "The right answer: It is the same" in question.inner_text()
         page.reload()
         question.get_by_text("You said: It is a little higher").wait_for()
         assert hidden.is_visible() and not page.locator("#item-stragglers-saved").is_visible()

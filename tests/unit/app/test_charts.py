@@ -32,6 +32,15 @@ def test_a_curve_has_at_most_so_many_small_numbers(two):
             assert 0 < len(values) <= POINTS and values.dtype == np.float32
 
 
+def test_a_run_that_is_cut_short_is_smoothed_as_the_run_that_it_is_drawn_over(made):
+    whole = made(Experiment(seed=5))
+    early = whole.losses["step"] < 15
+    cut = replace(whole, losses={name: column[early] for name, column in whole.losses.items()})
+    picture = charts.loss([Shown("whole", whole, 0), Shown("cut", cut, 1)], "seconds")
+    long, short = (one for one in picture.series if one.name.endswith("training"))
+    np.testing.assert_array_equal(short.y[:50], long.y[:50])  # and where it ends it has no neighbours
+
+
 def test_a_plotly_figure_is_sent_small_numbers(two):
     for figure in (charts.staleness(two), charts.traffic(two[:1]), charts.topology(two[:1])):
         for trace in figure.data:
@@ -278,6 +287,19 @@ def test_a_divergence_leaves_the_axis_above_four_times_its_start_and_is_crossed_
     start = picture.series[1].y[0]
     assert picture.y.most == pytest.approx(4 * start * 1.08)
     assert [one.ended for one in picture.series] == ["", "diverged", ""]
+
+
+def test_a_run_that_diverged_does_not_set_the_axis_of_those_that_did_not(made):
+    calm, gone = made(Experiment()), made(Experiment(seed=1), status="diverged")
+    gone.losses["loss"][-40:] = np.geomspace(1, 1e30, 40)
+    gone.evaluations["loss"][-5:] = 1e30
+    before = Shown("the run before", gone, 0, ghost=True)
+    for log in (False, True):
+        alone = charts.loss([Shown("calm", calm, 0)], "step", log)
+        assert charts.loss([Shown("calm", calm, 0), before], "step", log).y == alone.y
+        behind = charts.loss([before], "step", log)
+        assert charts.growing(alone.series, behind, log).y == alone.y
+    assert charts.reach([Shown("calm", calm, 0), before], "step")[1] == charts.reach([Shown("", calm, 0)], "step")[1]
 
 
 def test_marks_are_even_where_reports_come_in_groups():

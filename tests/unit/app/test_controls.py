@@ -33,7 +33,7 @@ class Sample(Knobs):
     short: int = knob(3, "a short range", ge=1, le=10)
     share: float = knob(0.5, "a share", ge=0, lt=1)
     memory: float = knob(0.999, "a share close to one", ge=0, lt=1)
-    wide: int = knob(4, "a wide range", ge=1, le=10_000, unit="steps", delay=True)
+    wide: int = knob(4, "a wide range", ge=1, le=10_000, unit="steps", postpones=True)
     rate: float = knob(0.2, "a rate", gt=0, le=1000)
     late: float | None = knob(None, "a time", ge=0, le=10, unit="s")
     free: str = knob("", "text, for example 2:3")
@@ -85,7 +85,7 @@ def test_a_half_open_slider_stops_short_of_its_end():
 
 
 def test_delays_are_known_by_their_declaration():
-    assert control(Sample, "wide").delay and not control(Sample, "rate").delay
+    assert control(Sample, "wide").postpones and not control(Sample, "rate").postpones
 
 
 def test_the_scale_of_rates_reaches_ten_times_the_rate_that_an_experiment_begins_with():

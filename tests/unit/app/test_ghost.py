@@ -19,8 +19,8 @@ def ran(**values):
 
 def test_a_straggler_changes_the_clock_and_not_one_bit_of_the_model():
     before, now = ran(), ran(slow="1:200")
-    assert ghost.difference(before, now).endswith("times slower on the clock, the same model to the bit")
-    assert ghost.difference(now, before).endswith("times faster on the clock, the same model to the bit")
+    assert ghost.difference(before, now).endswith("times as long on the clock. The same model to the bit")
+    assert ghost.difference(now, before).endswith("times as fast on the clock. The same model to the bit")
     assert ghost.only_the_clock(before, now)
 
 
@@ -34,7 +34,7 @@ def test_a_run_that_ends_by_a_loss_is_not_called_faster():
 def test_another_rate_is_said_by_its_loss_and_not_by_the_clock():
     before, now = ran(), ran(learning_rate=0.001)
     told = ghost.difference(before, now)
-    assert told.startswith("as long on the clock, held-out loss ") and "instead of" in told
+    assert told.startswith("as long on the clock. Held-out loss ") and "instead of" in told
     assert not ghost.only_the_clock(before, now)
 
 
@@ -43,16 +43,15 @@ def digits(seed=0, accuracy=0.95):
     return replace(record, summary={**record.summary, "accuracy": accuracy, "accuracy_error": 0.01, "weights": None})
 
 
-def test_a_loss_that_the_held_out_samples_do_not_tell_apart_is_not_named_as_a_difference():
+def test_of_accuracies_within_their_standard_errors_that_is_said_and_a_loss_is_not_judged_by_them():
     other = ran(workload="digits", learning_rate=0.01)
     near, far = (
         replace(other, summary={**digits(0, value).summary, "held_out_loss": 9.0, "digest": ""})
         for value in (0.96, 0.99)
     )
-    assert ghost.difference(digits(), near).endswith("may be chance: the accuracies' standard errors overlap")
-    assert ghost.difference(digits(), far).endswith(
-        f"held-out loss 9 instead of {digits().summary['held_out_loss']:.3g}"
-    )
+    loss = f"Held-out loss 9.00 instead of {digits().summary['held_out_loss']:#.3g}"
+    assert ghost.difference(digits(), near).endswith(f"{loss}. The accuracies are equal within their standard errors")
+    assert ghost.difference(digits(), far).endswith(loss)
 
 
 def test_over_seeds_every_seed_is_compared_with_its_own_and_lower_losses_are_counted():
@@ -60,23 +59,25 @@ def test_over_seeds_every_seed_is_compared_with_its_own_and_lower_losses_are_cou
     better = [ran(seed=seed, learning_rate=0.02) for seed in range(3)]
     told = ghost.over_seeds(list(zip(worse, better, strict=True)))
     lower = sum(b.summary["held_out_loss"] < w.summary["held_out_loss"] for w, b in zip(worse, better, strict=True))
-    assert told.startswith("over 3 seeds ") and "times faster on the clock" in told
+    assert told.startswith("over 3 seeds ") and "times as fast on the clock. Held-out loss " in told
     assert told.endswith(f", lower in {lower} of them") and "±" in told
 
 
 def test_more_steps_take_longer_for_more_samples():
-    assert "2 times slower on the clock for 2 times more samples" in ghost.difference(ran(), ran(steps=40))
+    assert "2 times as long on the clock for 2 times as many samples" in ghost.difference(ran(), ran(steps=40))
+    assert "2 times as fast on the clock for 50 % of the samples" in ghost.difference(ran(steps=40), ran())
 
 
 def test_less_traffic_is_said():
-    assert "less traffic" in ghost.difference(ran(), ran(compression="top_k"))
+    assert " % of the traffic" in ghost.difference(ran(), ran(compression="top_k"))
 
 
 def test_of_a_divergence_no_loss_is_said():
     fine, gone = ran(), ran(learning_rate=1000.0, steps=200)
     assert gone.status == "diverged"
-    assert ghost.difference(fine, gone) == "diverges, which the other run did not"
-    assert ghost.difference(gone, fine) == "does not diverge any more"
+    assert ghost.difference(fine, gone) == "diverges, and the run before did not"
+    assert ghost.difference(gone, fine, "the pinned one") == "does not diverge, and the pinned one did"
+    assert ghost.difference(gone, gone.__class__(**{**vars(gone), "summary": {}})) == "diverges, as the run before did"
 
 
 def test_losses_on_other_data_are_not_compared():
@@ -117,6 +118,12 @@ def test_a_reader_who_has_chosen_the_axis_is_not_overruled(state):
     state.axis = "seconds"
     ghost.settle_axis(shown(ran()), ran(learning_rate=0.001))
     assert state.axis == "seconds"
+
+
+def test_a_fault_that_is_gone_is_said_before_the_colon_as_what_the_run_is_without():
+    was, now = Experiment.of({"crash": "2:0.04"}), Experiment.of({"slow": "3:4"})
+    assert compare.changes(was, now) == ["worker 3 four times slower", "without the loss of worker 2"]
+    assert compare.changes(now, Experiment()) == ["worker 3 as fast as usual"]
 
 
 def test_what_is_said_of_another_algorithm_includes_the_settings_that_it_does_not_begin_with():

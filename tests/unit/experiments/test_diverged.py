@@ -52,7 +52,7 @@ def test_what_diverged_is_in_no_mean_over_seeds_but_counted(gone, made, tmp_path
     told = side_by_side([gone, *others], [tmp_path / str(n) for n in range(3)], True, False)
     assert "e+21" not in told and "0.25 (2)" in told and "1 diverged, 2 finished" in told
     one = Shown("SGD", others[0], 0, others=[gone, others[1]])
-    assert compare.told(one, "held_out_loss") == "0.25 (2 of 3; 1 diverged)"
+    assert compare.told(one, "held_out_loss") == "0.250 (2 of 3; 1 diverged)"
     assert compare.told(Shown("SGD", gone, 0, others=[gone]), "held_out_loss") == "diverged"
 
 
@@ -70,7 +70,7 @@ def test_who_predicted_a_higher_loss_is_right_if_the_run_diverges(gone, made):
 
 
 def test_a_loss_under_way_that_is_not_finite_is_told_in_a_word(monkeypatch, capsys):
-    assert units.loss(float("nan")) == units.loss(float("inf")) == "diverged" and units.loss(0.25) == "0.25"
+    assert units.loss(float("nan")) == units.loss(float("inf")) == "diverged" and units.loss(0.25) == "0.250"
     nan, shown = float("nan"), []
     monkeypatch.setattr(Bar, "_show", lambda self, text, *_: shown.append(text))
     monkeypatch.setattr("experiments.cli.progress_bar.PATIENCE", 0.0)

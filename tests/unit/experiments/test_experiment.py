@@ -119,12 +119,39 @@ def test_files_of_the_machine_are_named_on_its_command_line_and_never_by_a_link(
 def test_a_misspelt_name_is_answered_with_the_right_one():
     for values_given, hint in (
         ({"algorithm": "easgdd"}, "did you mean easgd?"),
+        ({"algorithm": "EASGD"}, "did you mean easgd?"),
+        ({"algorithm": "fsdp"}, "did you mean zero3?"),
+        ({"algorithm": "Priority scheduling"}, "did you mean priority?"),
+        ({"algorithm": "decoupled backpropagation"}, "did you mean ddg?"),
+        ({"algorithm": "dgc"}, "dgc is a compression, which goes with an algorithm: sync_sgd --compression dgc."),
         ({"workload": "digit"}, "did you mean digits?"),
         ({"network": "10GBE"}, "10GbE"),
         ({"algorithm": "easgd", "perod": 3}, "did you mean period?"),
     ):
         with pytest.raises(ValueError, match=hint.replace("?", r"\?")):
             Experiment.of(values_given)
+
+
+def test_a_refused_value_is_told_with_the_default_in_force_and_not_with_the_declared_one():
+    for query, told in (
+        ("algorithm=easgd&learning_rate=5000", "allowed is above 0 to 1000 (default 0.5)."),
+        ("algorithm=sgd&workers=0", "allowed is 1 to 4096 (default 1)."),
+    ):
+        with pytest.raises(ValueError) as refusal:
+            Experiment.from_query(query)
+        assert str(refusal.value).endswith(told), "its help and its diverged runs say the same"
+
+
+def test_a_refusal_says_once_whose_setting_it_is():
+    for query, begins in (
+        ("algorithm=easgd&momentum=1", "easgd: momentum is '1'"),
+        ("workers=0", "workers is '0'"),
+        ("slow=1", "slow: '1' "),
+    ):
+        with pytest.raises(ValueError, match=f"^{begins}"):
+            Experiment.from_query(query)
+    with pytest.raises(ValueError, match=r"^easgd: momentum is"):
+        Experiment.from_json(json.dumps({"algorithm": "easgd", "settings": {"momentum": 1}}))
 
 
 def test_flat_names_are_unambiguous():

@@ -38,7 +38,7 @@ def figure(out, name):
 def test_a_profile_is_printed_written_and_read_by_partition(main):
     code, out, err = main("profile", "--passes", 2, "--batch", 8, "--depth", 2, "--width", 16, "--out", "p.csv")
     assert (code, err) == (0, "")
-    assert out.startswith("digits: 4 layers, mini-batches of 8, medians of 2 passes here\n\nlayer ")
+    assert out.startswith("digits, model residual: 4 layers, mini-batches of 8, medians of 2 passes here\n\nlayer ")
     rows = [line.split() for line in out.splitlines() if re.match(r"\d ", line)]
     assert [row[:3] for row in rows] == [[str(i), *name] for i, name in enumerate(
         [["dense", "16"], ["residual", "16"], ["residual", "16"], ["dense", "10"]]
@@ -49,9 +49,11 @@ def test_a_profile_is_printed_written_and_read_by_partition(main):
 
 def test_the_profiled_model_is_the_one_that_a_pipeline_trains(main):
     out = main("profile", "--device", "laptop")[1]
-    assert "digits: 8 layers" in out and "6 residual 64" in out
+    assert "digits, model residual: 8 layers" in out and "6 residual 64" in out
+    assert "Pipelines train this model; --model mlp is what other methods train." in out
     assert "train   python -m experiments run pipedream\n" in out
     out = main("profile", "--device", "laptop", "--model", "cnn", "--batch", 8)[1]
+    assert "digits, model cnn:" in out and "Pipelines train this model" not in out, "it was asked for"
     assert "0 convolution 8x4x4" in out and "run pipedream --model cnn --batch 8\n" in out
 
 

@@ -19,7 +19,7 @@ from experiments.runs.place import place
         ({"cluster": "threads", "jitter": "cloud"}, "real threads, emulating cloud jitter"),
         (
             {"cluster": "processes", "network": "1GbE", "device": "laptop", "slow": "2:3"},
-            "real processes, emulating 1GbE, laptop devices, worker 2 ×3",
+            "real processes, emulating 1GbE, laptop devices, worker 2 (3× slower)",
         ),
         ({"cluster": "processes", "latency": 0.002}, "real processes, emulating a latency of 2 ms"),
         (
@@ -30,11 +30,16 @@ from experiments.runs.place import place
             {"network": "5e-05:1.5e+09:0", "device": "3e+10:2e+10:2e-06"},
             "simulated: a network of 50 µs and 1.5 GB/s, devices of 30 GFLOP/s",
         ),
-        ({"slow": "1:0.5"}, "simulated: 10GbE, laptop devices, worker 1 ×0.5"),
+        ({"slow": "1:0.5"}, "simulated: 10GbE, laptop devices, worker 1 (2× faster)"),
         (
             {"algorithm": "asgd", "pause": "1:0.1-0.2", "crash": "2:0.1,3:0.1-0.2"},
-            "simulated: 10GbE, laptop devices, worker 1 pauses at 100 ms, worker 2 † lost at 100 ms, "
-            "worker 3 † lost at 100 ms, back at 200 ms",
+            "simulated: 10GbE, laptop devices, worker 1 pauses at 100 ms for 100 ms, worker 2 lost at 100 ms, "
+            "worker 3 lost at 100 ms, back at 200 ms",
+        ),
+        ({"cluster": "processes", "crash": "2:0.05"}, "real processes, worker 2 lost at 50 ms"),
+        (
+            {"cluster": "processes", "network": "ideal", "pause": "1:0.1-0.2,1:0.3-0.4"},
+            "real processes, emulating an ideal network, worker 1 pauses at 100 ms for 100 ms and at 300 ms for 100 ms",
         ),
         ({"slow": "0:3,1:3,2:3,3:3"}, "simulated: 10GbE, laptop devices, 4 ranks slower"),
     ],
@@ -64,9 +69,15 @@ def test_gpus_that_are_not_there_are_neither_promised_nor_claimed(monkeypatch):
 
 def test_a_fault_is_said_in_short_in_headlines_and_in_words_in_legends():
     e = Experiment.of({"algorithm": "asgd", "slow": "3:4,4:2.5", "crash": "2:0.04"})
-    assert [words for _, words in naming.faults(e)] == ["worker 3 ×4", "worker 4 ×2.5", "worker 2 † lost at 40 ms"]
+    slow = ["worker 3 (4× slower)", "worker 4 (2.5× slower)"]
+    assert [words for _, words in naming.faults(e)] == [*slow, "worker 2 lost at 40 ms"]
     assert naming.fault(e, "slow") == "worker 3 four times slower and worker 4 2.5 times slower"
+    assert naming.without(e, "slow") == "worker 3 and worker 4 as fast as usual"
     assert naming.fault(e, "crash") == "worker 2 lost at 40 ms"
+    assert naming.without(e, "crash") == "without the loss of worker 2"
+    assert naming.without(Experiment.of({"pause": "1:0.1-0.2,2:0.1-0.2"}), "pause") == (
+        "without the pauses of worker 1 and worker 2"
+    )
 
 
 def test_a_message_calls_ranks_and_times_as_the_lanes_do():

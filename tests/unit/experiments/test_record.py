@@ -61,6 +61,12 @@ def test_a_run_that_needs_more_memory_than_a_rank_has_is_refused():
         run(Experiment.of({"algorithm": "sync_sgd", "rank_memory": 100_000}))
 
 
+def test_a_server_that_gathers_gradients_needs_memory_for_all_of_them():
+    settings = {"algorithm": "backup", "workers": 8, "rank_memory": 300_000, "steps": 1}
+    with pytest.raises(ValueError, match="and needs 1,567,320: 731,416 for gradients, 835,904 for buffers"):
+        run(Experiment.of(settings))
+
+
 @pytest.mark.parametrize("algorithm", ["tensor", "layer_wise", "ddg", "features_replay", "zero3"])
 def test_so_is_one_that_needs_it_once_it_has_seen_a_loss(algorithm):
     with pytest.raises(ValueError, match=r"^rank \d has 70,000 bytes of memory and needs .* use a smaller model"):

@@ -71,6 +71,8 @@ def test_a_schedule_is_drawn_and_measured(schedule, monkeypatch):
     }
     assert "   3    24     3    24          1     4       1         1      0\n" in out
     assert "critical path, 27 ops, " in out and max(map(len, out.splitlines())) <= 80
+    told = " ".join(out.split())
+    assert told.endswith("micro-batch, as in 0F0: F forward, I gradient of the inputs, W gradient of the weights")
 
 
 def test_the_three_bubbles_of_gpipe_have_their_closed_forms(schedule):
@@ -169,7 +171,10 @@ def test_a_schedule_of_one_s_own_is_timed_and_compared(schedule):
         ("0F0 0B0\n1F0\n", "mine.txt: 1B0 is missing: every stage does every micro-batch once."),
         ("0B0 0F0\n", "mine.txt: 0B0 comes before 0F0 on rank 0."),
         ("0F0 0F0 0B0\n", "mine.txt: 0F0 is done twice"),
-        ("0F0 hello\n", "mine.txt: 'hello' is no op; write stage, one of F, R, B, I, W, U, and a number, as in 2F0."),
+        (
+            "0F0 hello\n",
+            "mine.txt: 'hello' is not an op; write stage, one of F, R, B, I, W, U, and a number, as in 2F0.",
+        ),
         ("# nothing\n", "mine.txt: there is no op yet; write a line for each rank"),
     ],
 )
@@ -190,8 +195,8 @@ def test_a_file_that_is_no_schedule_is_refused_with_op_and_rule(schedule, text, 
         (["gpipe", "--pieces", "2"], "No such option '--pieces'"),
         (["interleaved", "--pieces", "0"], "pieces is '0'; allowed is 1 to 64."),
         (["1f1b", "--policy", "PC"], "policy is 'PC'; allowed is PA or PB."),
-        (["gpipe", "--costs", "X=1"], "'X=1' is no cost; write"),
-        (["gpipe", "--costs", "F=-1"], "'F=-1' is no cost; write"),
+        (["gpipe", "--costs", "X=1"], "'X=1' is not a cost; write"),
+        (["gpipe", "--costs", "F=-1"], "'F=-1' is not a cost; write"),
         (["gpipe", "--latency", "-1"], "latency is '-1.0'; allowed is 0 to"),
         (["gpipe", "1f1b", "--lists"], "--lists and --reasons are for one schedule; name one."),
         (["--file", "nope.txt"], "nope.txt cannot be read: No such file or directory."),
@@ -205,7 +210,7 @@ def test_what_cannot_be_drawn_is_refused_in_one_line(schedule, words, sentence):
 
 def test_a_file_of_bytes_is_refused(main, tmp_path):
     (tmp_path / "bytes").write_bytes(bytes(range(256)))
-    assert main("schedule", "--file", "bytes")[2].startswith("bytes is no text; write a line for each rank")
+    assert main("schedule", "--file", "bytes")[2].startswith("bytes is not a text file; write a line for each rank")
 
 
 def test_colours_are_for_terminals_only(schedule, monkeypatch):

@@ -101,6 +101,11 @@ def test_idle_slots_say_what_they_wait_for():
     assert "nothing left to do" in words
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_a_study_says_how_many_micro_batches_went_through(name):
+    assert done(name).chunks == (2 if name == OWN else 8)
+
+
 def test_one_op_can_take_longer_than_all_others():
     slow = done("1f1b", costs="2F=3, 0B5=10")
     took = {slow.op(row): slow.ops["end"][row] - slow.ops["start"][row] for row in range(slow.summary["ops"])}
@@ -120,17 +125,17 @@ def test_a_schedule_that_is_written_out_and_typed_in_again_is_the_same(name):
     [
         ("", "no op yet"),
         ("0F0 0B0\n1F0", "1B0 is missing"),
-        ("0F0 0B0 hello", "'hello' is no op"),
+        ("0F0 0B0 hello", "'hello' is not an op"),
         ("0F0 0F0 0B0", "0F0 is done twice"),
         ("0B0 0F0", "0B0 comes before 0F0 on rank 0"),
         ("0F0 0B0 0F1 0B1\n1F1 1B1 1F0 1B0", "rank 0 at 0B0 waits for 1B0 of rank 1, rank 1 at 1F1 waits for 0F1"),
         ("0F0 0U0 0B0", "0U0 comes where there is no gradient of stage 0"),
         ("99999999F0 0B0", "stage 99999999 is in a schedule of 2 ops"),
         ("0F99999999 0B99999999", "number them from 0"),
-        ("9" * 5000 + "F0", "is no op"),
+        ("9" * 5000 + "F0", "is not an op"),
         ("0F0 0B0+", "joined to nothing"),
         ("+++", "no op yet"),
-        ("🍰", "is no op"),
+        ("🍰", "is not an op"),
         ("0F0 " * 60_001, "a schedule of 60,001 ops is too large; at most 60,000"),
     ],
 )
@@ -150,9 +155,9 @@ def test_an_own_schedule_that_cannot_be_is_refused_with_op_and_rule(text, words)
         ({"ranks": 256, "chunks": 4096}, "at most 60,000 are studied"),
         ({"schedule": "interleaved", "options": {"pieces": 10**9}}, "pieces is '1000000000'; allowed is 1 to 64"),
         ({"options": {"policy": "PC"}}, "policy is 'PC'; allowed is PA or PB"),
-        ({"costs": "2F"}, "'2F' is no cost"),
-        ({"costs": "F=-1"}, "'F=-1' is no cost"),
-        ({"costs": "F=nan"}, "'F=nan' is no cost"),
+        ({"costs": "2F"}, "'2F' is not a cost"),
+        ({"costs": "F=-1"}, "'F=-1' is not a cost"),
+        ({"costs": "F=nan"}, "'F=nan' is not a cost"),
         ({"costs": "F=0 B=0"}, "no op takes any time"),
     ],
 )

@@ -3,10 +3,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from experiments import naming
 from experiments.experiment import Experiment
 from experiments.plots.canvases import timeline
 from experiments.plots.column_codec import unpack
-from experiments.plots.lanes import troubled_names
+from experiments.plots.lanes import troubles
 from experiments.plots.story import LOST, PAUSED, aftermath, story
 from tests.fabricated import STEPS
 from tracing import COMMUNICATE, COMPUTE, IDLE, WAIT, Trace
@@ -83,6 +84,17 @@ def test_a_run_in_which_a_rank_pauses_opens_there(told):
     assert holds(told(trace((2, 0.015, 0.018, PAUSED))).opening, 0.015)
 
 
+def test_a_pause_and_a_loss_are_told_as_in_the_headline_with_how_long_the_pause_is(made):
+    paused, lost = trace((2, 0.015, 0.018, PAUSED)), trace((1, 0.0298, 0.04, LOST))
+    for done, values in ((paused, {"pause": "2:0.0146-0.018"}), (lost, {"crash": "1:0.03"})):
+        experiment = Experiment.of({"workers": 3, **values})
+        ((_, words),) = naming.faults(experiment)
+        assert words in [chip.text for chip in story(replace(made(experiment), trace=done), NAMES).chips]
+    assert words == "worker 1 lost at 30 ms"
+    plain = replace(made(Experiment(workers=3)), trace=paused)
+    assert "worker 2 pauses at 15 ms for 3 ms" in [chip.text for chip in story(plain, NAMES).chips]
+
+
 def test_a_run_that_diverges_opens_at_its_first_loss_that_is_not_finite(told, made):
     losses = made(Experiment(workers=3)).losses
     losses = {**losses, "seconds": (losses["step"] + 1) * STEP, "loss": np.where(losses["step"] >= 32, np.nan, 1.0)}
@@ -127,6 +139,8 @@ def test_a_run_whose_survivors_go_on_has_nothing_after_its_end(made):
     assert aftermath(run, NAMES) is run.trace
 
 
-def test_the_name_of_a_lane_says_what_was_done_to_its_rank(made):
+def test_below_the_name_of_a_lane_stands_what_was_done_to_its_rank(made):
     run = made(Experiment.of({"workers": 4, "slow": "1:5", "crash": "3:0.04"}))
-    assert troubled_names(run) == ["worker 0", "worker 1 ×5", "worker 2", "worker 3 †"]
+    header = unpack(timeline.frame(run, "a"))[0]
+    assert header["lanes"] == ["worker 0", "worker 1", "worker 2", "worker 3"]
+    assert header["notes"] == troubles(run) == ["", "5× slower", "", "lost"]

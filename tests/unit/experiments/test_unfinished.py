@@ -24,7 +24,18 @@ def test_ranks_are_drawn_up_to_what_they_cannot_do_and_the_word_is_named(case):
     assert len(found.study.ops["start"]) == ops
 
 
+@pytest.mark.parametrize("text", ["0F0 0F1 0B0 0B1\n1B0 1F0 1B1 1F1", "0F0 0B0\nhello 1F0 1B0"])
+def test_ops_before_a_mistake_take_as_long_as_they_will_without_it(text):
+    found = unfinished(Plan.of(schedule="own", own=text), "").study
+    assert set(found.ops["end"] - found.ops["start"]) == {1.0} and set(found.ops["kind"]) == {0}  # forwards
+
+
+def test_a_stage_with_a_number_beyond_all_bounds_is_not_counted():
+    found = unfinished(Plan.of(schedule="own", own="0F0 0B0\n999999F0 0F1"), "")
+    assert (found.study.summary["stages"], found.study.summary["makespan"]) == (1, 6.0)
+
+
 def test_of_text_that_begins_with_nonsense_nothing_is_drawn():
     plan = Plan.of(schedule="own", own="hello")
-    found = unfinished(plan, "'hello' is no op; write stage and kind.")
+    found = unfinished(plan, "'hello' is not an op; write stage and kind.")
     assert found.study is None and (found.line, found.word) == (0, "hello")

@@ -41,6 +41,13 @@ def test_shares_and_counts():
     assert units.rate(1.17e9) == "1.17 GB/s"
 
 
+def test_a_rate_has_three_digits_and_an_estimate_of_a_time_two():
+    rates = [units.samples_per_second(value) for value in (298_808, 12_345_678, 999.6, 41.27, 0.0, math.nan)]
+    assert rates == ["299,000", "12,300,000", "1,000", "41.3", "0", "-"]
+    assert units.figure("samples_per_second", 298_808) == "299,000"
+    assert [units.about(value) for value in (69.6, 8.21, 200, 4321)] == ["70 s", "8.2 s", "3.3 min", "72 min"]
+
+
 def test_a_figure_with_an_error_has_two_digits_of_it_in_the_same_unit():
     assert units.figure("seconds", 0.0204, 0.00031) == "20.40 ± 0.31 ms"
     assert units.figure("bytes", 1.5e6, 2.5e4) == "1.500 ± 0.025 MB"
@@ -54,6 +61,13 @@ def test_an_accuracy_is_told_with_its_standard_error_and_a_loss_alone():
     run = SimpleNamespace(status="finished", summary=summary)
     assert units.told(run, "accuracy") == "93.3 ± 1.3 %"
     assert units.told(run, "held_out_loss") == "0.238" and units.told(run, "staleness_mean") == "–"
+
+
+def test_losses_side_by_side_have_the_same_number_of_digits():
+    told = {0.17: "0.170", 0.0989: "0.0989", 0.12937: "0.129", 2.0: "2.00", 12.0: "12.0", 123.0: "123", 0.0: "0"}
+    assert {value: units.loss(value) for value in told} == told
+    assert units.figure("held_out_loss", 0.17) == "0.170" and units.loss(math.inf) == "diverged"
+    assert units.figure("held_out_loss", 0.17, 0.012) == "0.170 ± 0.012"
 
 
 def test_a_moment_reads_as_a_date_and_a_time_of_day():

@@ -75,6 +75,12 @@ def test_the_shares_of_what_ranks_waited_for_add_up(values):
     assert len(shares) > 1 and sum(shares) == pytest.approx(100, abs=0.5 * len(shares))
 
 
+def test_a_rank_that_alone_is_behind_a_reason_is_named_among_the_rest():
+    assert why.totals(run(Experiment.of({"algorithm": "asgd", "steps": 20}))).endswith(
+        "79 % of it for the network, 16 % caused by server 0, 5 % in the queue at server 0."
+    )
+
+
 def test_an_idle_slot_of_a_schedule_is_told_as_a_wait_of_a_run_is():
     found = study(Plan.of(schedule="1f1b", ranks=3, chunks=4, latency=0.5))
     header, outer = unpack(schedule.frame(found))
@@ -85,3 +91,12 @@ def test_an_idle_slot_of_a_schedule_is_told_as_a_wait_of_a_run_is():
         assert header["kinds"][spans["kind"][place]] == "idle"
         assert f"waits for {text['labels'][what]} " in said and said.endswith(f"rank {by}")
         assert (why.HOW[how] == "network") == ("over the link" in said)
+
+
+def test_what_a_rank_is_at_work_on_is_its_gradient_and_an_op_of_a_pipeline_has_a_name():
+    for algorithm, said in (("sync_sgd", r"is at work on its gradient$"), ("gpipe", r"is at work on [FB]\d$")):
+        done = run(Experiment.of({"algorithm": algorithm, "workers": 3, "steps": 4}))
+        part = why.explained(done.trace, done.causes)
+        rows = np.flatnonzero((part.spans["kind"] == WAIT) & (part.spans["how"] == why.AT_WORK))
+        told = [why.sentence(part, row, lane_names(done)) for row in rows]
+        assert any(re.search(said, one) for one in told), told

@@ -86,7 +86,7 @@ def test_figures_are_named_in_the_order_of_their_first_mention():
         ("{{ schedule gpipe rank=4 }}", "gpipe has no setting 'rank'; did you mean ranks"),
         ("{{ schedule gpipe ranks=0 }}", "ranks is '0'; allowed is 1 to 256"),
         ("{{ schedule interleaved pieces=many }}", "pieces is 'many'; allowed is 1 to 64"),
-        ("{{ schedule gpipe 4 8 }}", "'4' does not read; write name=value"),
+        ("{{ schedule gpipe 4 8 }}", "'4' cannot be read; write name=value"),
         ("{{ timeline algorithm=sync_sdg }}", "sync_sdg"),
         ("{{ timeline algorithm=sync_sgd wokers=8 }}", "no setting 'wokers'; did you mean workers"),
         ("{{ timeline algorithm=sync_sgd cluster=threads }}", "a timeline in a text is that of a simulated cluster"),

@@ -4,12 +4,14 @@ import re
 
 import bibtexparser
 import pytest
+from click.testing import CliRunner
 
 import algorithms
 import lessons
 from algorithms.catalogue import COMPRESSIONS
 from experiments.experiment import Experiment
 from lessons import links, survey
+from lessons.cli.survey import survey as command
 from lessons.survey import bibliography, costs, methods
 from tests.sources import ROOT
 
@@ -98,6 +100,19 @@ def test_symbols_of_formulas_are_explained():
         for quantity in costs.QUANTITIES:
             named = set(re.findall(r"[A-Za-z]+", getattr(of, quantity))) - set(costs.WORDS)
             assert named <= set(costs.SYMBOLS), named
+
+
+def test_the_table_has_the_memory_of_servers_where_there_are_any():
+    rows = {row["method"]: row for row in survey.table(survey.MODELS["8 layers of 64"], survey.Cluster(4))}
+    d = 8 * (64 * 64 + 64)
+    assert rows["dc_asgd"]["server value"] == 4 * 9 * d > rows["dc_asgd"]["memory value"]
+    assert (rows["sync_sgd"]["server"], rows["sync_sgd"]["server value"]) == ("", None)
+
+
+def test_the_command_prints_the_server_of_a_method_and_the_symbols_of_its_formulas():
+    said = CliRunner().invoke(command, ["--costs", "--family", "asynchronous", "--workers", "4"]).output
+    assert re.search(r"server +19\.3 GB +\(2 N\+1\) d\n", said)
+    assert re.findall(r"^  (\w)  ", said, re.MULTILINE) == list("NdBFAHn")
 
 
 def test_the_page_as_markdown_has_every_method():

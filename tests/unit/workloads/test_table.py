@@ -101,6 +101,13 @@ def test_a_number_to_be_estimated_is_no_class():
         build(Settings(table=save(pets(200)), label="size"))
 
 
+def test_of_many_columns_of_words_that_are_left_out_the_first_are_named():
+    names = tuple("abcdefghi")
+    made = Table(names, np.zeros((10, 9)), dict.fromkeys(names[1:], ("p", "q")))
+    assert made.left_out("i") == "left out, as only columns of numbers are learned from: b, c, d, e, f and 2 more."
+    assert Table(names, made.cells, {"b": ("p", "q")}).left_out("b") == ""
+
+
 def test_words_alone_predict_nothing():
     table = Table(("a", "b"), np.column_stack([np.arange(12) % 2, np.arange(12) % 3]), {"a": ("x", "y")})
     with pytest.raises(ValueError, match="beside b there is no column of numbers"):

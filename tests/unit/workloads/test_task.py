@@ -157,6 +157,15 @@ def test_what_an_update_rule_remembers_is_the_ranks_memory():
     assert held(t)["optimizer state"] == 48
 
 
+def test_what_an_algorithm_keeps_beside_it_is_the_ranks_memory_too():
+    t, x = task(), np.ones(5)
+    with kernels.metered(t.event_log):
+        assert kernels.keep(x) is x
+        kernels.keep(np.ones(2, np.float32), "gradients")
+    kernels.keep(x)  # nobody's
+    assert (held(t)["buffers"], held(t)["gradients"]) == (40, 8)
+
+
 def test_memory_that_a_rank_does_not_have_is_refused_with_what_it_is_needed_for():
     t = task(Alone(rank=2), memory=4000)
     t.holds("buffers", 3000)

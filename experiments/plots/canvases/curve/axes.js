@@ -3,6 +3,7 @@
 
 const RIGHT = 12;
 const ROOM = 0.06;   // of a fitted axis, above and below what is seen
+const LEAST = 2.5;   // labels asked for at least: a step is up to 2.5 times as long as asked, and 0 would stand alone
 
 class Axes {
   axis(name) {
@@ -81,7 +82,7 @@ class Axes {
       for (let power = low; power <= high; power += every) for (const m of 3 * Math.log10(to / from) <= 1.6 * count ? [1, 2, 5] : [1]) if (m * 10 ** power <= to * 1.0001 && m * 10 ** power >= from * 0.9999) at.push(m * 10 ** power);
       return at.map((value) => ({ value, text: to >= 1e6 ? power(value) : short(value) }));
     }
-    return ticks(from, to, count).at.map((value) => ({ value, text: short(value) }));
+    return ticks(from, to, Math.max(count, LEAST)).at.map((value) => ({ value, text: short(value) }));
   }
 }
 

@@ -65,7 +65,8 @@ class Moments {
     }
     if (this.gone) return `${parts.join(" · ")} · left this picture after ${inSeconds(this.frame.left)}.`;
     const apart = this.apart();
-    if (apart !== null && this.workers.length > 1) parts.push(`distance of the ${this.frame.model} to the worker farthest from it: ${Number(apart.toPrecision(2))}, on this plane`);
+    if (apart === 0 && this.workers.length > 1) parts.push(`on this plane all workers stand where the ${this.frame.model} does`);
+    else if (apart !== null && this.workers.length > 1) parts.push(`distance of the ${this.frame.model} to the worker farthest from it: ${Number(apart.toPrecision(2))}, on this plane`);
     return `${parts.join(" · ")}.`;
   }
 

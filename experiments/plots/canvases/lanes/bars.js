@@ -1,6 +1,8 @@
 // The spans of a lane one by one: a bar each, with its words where there is room, and the outlines of those that matter.
 // Mixed into Timeline (timeline.js), which is `this` here.
 
+const NARROWEST = 0.8; // of the width of a letter: words that have a little less room are narrower
+
 class Bars {
   drawSpans(g, lane, i, j, plot, ratio, page) {
     const { start, duration, kind, label, part, parts } = this.spans.columns;
@@ -30,18 +32,24 @@ class Bars {
         if (hatch === "\\" && wide > 6) this.stripes(g, left, y, wide - 0.7, high);
         if (labels && this.endless(n)) this.beyond(g, n, Math.max(left, GUTTER), y + high / 2, right, page);
         else if (labels && ink && wide > (this.brief ? 7 : 22)) {
-          const text = this.spans.labels[label[n]] ?? "";
-          const fits = (words) => words && g.measureText(words).width < wide - (this.brief ? 2 : 6);
-          // of an op, "2F13", the kind and the number; where there is no room for both, the number
-          const words = (this.brief ? [text.replace(/^\d+/, ""), text.replace(/^.*\D/, "")] : [text]).find(fits);
+          const text = this.spans.labels[label[n]] ?? "", room = wide - (this.brief ? 2 : 6);
+          const words = this.brief ? this.short(g, text, room) : g.measureText(text).width < room ? text : "";
           if (words) {
             g.fillStyle = ink;
             g.textAlign = "center";
-            g.fillText(words, left + wide / 2, y + high / 2 + 0.5);
+            g.fillText(words, left + wide / 2, y + high / 2 + 0.5, room);
           }
         }
       }
     }
+  }
+
+  // Of an op, "2F13", the kind and the number; where there is no room for both, the number; where there is none, nothing.
+  // The longest number of the schedule decides, so that bars that are equally wide are labelled alike.
+  short(g, text, room) {
+    const [, kind, number] = text.match(/^\d+(\D)(\d+)$/) ?? [], longest = "0".repeat(this.digits);
+    const fits = (words) => g.measureText(words).width * NARROWEST < room;
+    return !kind ? "" : fits(kind + longest) ? kind + number : fits(longest) ? number : "";
   }
 
   // The words of a span that never ends, on the colour of the page: its bar is too low for them.

@@ -63,11 +63,11 @@ class Controls {
       "?": () => this.explain(), Escape: () => (!this.keys.hidden ? this.explain() : this.why.close() || this.rank.leave() || this.leave()),
     };
     obey(this.stage, keys);
-    this.unclosed = closing(this.tip, () => { this.hide(); this.surface.request(); });
+    const ends = [closing(this.tip, () => { this.hide(); this.surface.request(); }), closing(this.keys, () => this.explain())];
+    this.unclosed = () => ends.forEach((end) => end());
     const heard = root.querySelector("[data-keep]"), kept = () => { try { return localStorage; } catch { return {}; } };
     heard.checked = kept()[heard.dataset.keep] !== "off";
     heard.addEventListener("change", () => { try { localStorage.setItem(heard.dataset.keep, heard.checked ? "on" : "off"); } catch { /* nothing is kept: as before */ } });
-    obey(this.keys, { Escape: () => this.explain() });
     const tools = { play: () => this.play(), back: () => this.step(-1), step: () => this.step(1), keys: () => this.explain(), shut: () => this.explain(), machines: () => this.toggleMachines(), speed: () => this.faster(), in: () => this.zoom(1 / 2), out: () => this.zoom(2), all: () => this.window(0, this.total, true), messages: () => this.toggle(), critical: () => this.why.mark(!this.why.marked) };
     root.querySelectorAll(".tools button, .keys button").forEach((button) => button.addEventListener("click", () => tools[button.dataset.do]()));
   }

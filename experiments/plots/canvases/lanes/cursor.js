@@ -8,6 +8,12 @@ class Cursor {
   // Whether the moment that is looked at lies in the window.
   looking() { return this.cursor !== null && this.cursor >= this.from && this.cursor <= this.to; }
 
+  // The moment of which it is said and drawn what everyone does: an instant later, or earlier at the end of what is seen.
+  now() {
+    const end = this.looking() ? this.to : this.total;
+    return Math.min(this.cursor + this.instant(), end - this.instant());
+  }
+
   // Move the window so that the cursor is in its middle.
   bring() {
     const half = (this.to - this.from) / 2;

@@ -2,6 +2,7 @@
 // Mixed into Timeline (timeline.js), which is `this` here.
 
 const FEW = 3000;       // spans that are drawn one by one
+const NOTED = 24;       // px of a lane that has room for two lines of words
 const FLAG = "#C4441C"; // what happened at a moment
 
 class Lanes {
@@ -49,14 +50,20 @@ class Lanes {
     return found;
   }
 
+  // Of a run after whose end ranks wait for ever, up to that end: no time of the run is later.
   drawAxis(g, plot, height, page) {
     const { step, at } = this.marks(plot);
-    const label = this.timed ? timeLabels(step, this.to) : inUnits;
+    const written = this.timed ? timeLabels(step, this.to) : inUnits;
     g.font = `11px ${FONT}`;
     g.textBaseline = "top";
     g.textAlign = "center";
     this.ticked = []; // [from, to] of their words, in px
-    for (const time of at) {
+    let said = at.map((time) => [time, written(time)]);
+    if (this.goesOn && this.from < this.end && this.end < this.to) {
+      const last = `end, ${written(this.end)}`, clear = this.x(this.end) - g.measureText(last).width - 12;
+      said = [...said.filter(([time]) => this.x(time) < clear), [this.end, last]];
+    }
+    for (const [time, text] of said) {
       const x = Math.round(this.x(time)) + 0.5;
       g.strokeStyle = page.border;
       g.lineWidth = 1;
@@ -65,7 +72,6 @@ class Lanes {
       g.lineTo(x, height - AXIS + 3);
       g.stroke();
       g.fillStyle = page.muted;
-      const text = label(time);
       const half = g.measureText(text).width / 2;
       const middle = Math.min(Math.max(x, GUTTER + half - 6), GUTTER + plot - half + 3);
       g.fillText(text, middle, height - AXIS + 6);
@@ -80,9 +86,8 @@ class Lanes {
     for (let r = begin; r < end; r++) {
       const y = this.y(r) + this.pitch / 2 - 1;
       if (r % every === 0) {
-        g.font = `${this.pitch < 14 ? 10.5 : 12}px ${FONT}`;
         g.fillStyle = page.text;
-        g.fillText(this.names[r], 4, y, GUTTER - 10);
+        this.drawName(g, this.names[r], this.notes[r], y);
       }
       if (this.colours?.[r]) {
         g.fillStyle = this.colours[r];
@@ -99,6 +104,16 @@ class Lanes {
         g.globalAlpha = 1;
       }
     }
+  }
+
+  // A name in the middle of its lane, and below it what was done to the rank; in a low lane its number and that.
+  drawName(g, name, note, y) {
+    const below = note && this.pitch >= NOTED;
+    g.font = `${this.pitch < 14 ? 10.5 : 12}px ${FONT}`;
+    g.fillText(note && !below ? `${name.split(" ").at(-1)}: ${note}` : name, 4, below ? y - 6 : y, GUTTER - 10);
+    if (!below) return;
+    g.font = `10.5px ${FONT}`;
+    g.fillText(note, 4, y + 7, GUTTER - 10);
   }
 
   // What happened at a moment, to one lane or, with lane -1, to all: a line, and its words beside it.

@@ -2,9 +2,16 @@
 // Mixed into Timeline (timeline.js), which is `this` here.
 
 class Legend {
+  // The kinds that have a meaning and are in the run, also where its single spans are not here.
+  explained() {
+    const there = new Set(this.spans.columns.kind), count = this.kinds.length;
+    for (let n = 0; n < (this.coarse?.length ?? 0) && there.size < count; n++) if (this.coarse[n]) there.add(n % count);
+    return this.kinds.filter((kind, n) => this.look[kind].meaning && there.has(n));
+  }
+
   // On the page, as HTML: what each kind of span looks like.
   offerLegend() {
-    this.legend.replaceChildren(...this.kinds.filter((kind) => this.look[kind].meaning).map((kind) => {
+    this.legend.replaceChildren(...this.explained().map((kind) => {
       const entry = document.createElement("span");
       entry.title = this.look[kind].meaning;
       const swatch = document.createElement("i");
@@ -17,7 +24,7 @@ class Legend {
     }));
     if (this.spans.columns.marked?.some((one) => one)) {
       const entry = document.createElement("span"), swatch = document.createElement("i");
-      entry.title = "Longer or later, any of these would make the whole later.";
+      entry.title = "Had any of these taken longer, all would have ended later.";
       swatch.className = "marked";
       entry.append(swatch, "critical path");
       this.legend.append(entry);
@@ -30,7 +37,7 @@ class Legend {
     g.textAlign = "left";
     g.textBaseline = "middle";
     let x = 4, y = 8;
-    for (const kind of this.kinds.filter((one) => this.look[one].meaning)) {
+    for (const kind of this.explained()) {
       const { colour, height, hatch } = this.look[kind], wide = 24 + g.measureText(kind).width;
       if (x > 4 && x + wide > width) { x = 4; y += 20; }
       const high = Math.max(4, 12 * height);

@@ -19,6 +19,7 @@ class Spans {
     let far = -Infinity;
     for (let i = 0; i < sent.length; i++) this.landed[i] = far = Math.max(far, arrived[i] < 0 ? sent[i] : arrived[i]);
     this.steps = step;
+    this.digits = Math.max(0, ...new Set(this.spans.labels.map((text) => text.match(/^\d+\D(\d+)$/)?.[1].length ?? 0))); // of ops' numbers
   }
 
   // Whether the single spans of the window are here; of a long run only those of one window are.

@@ -17,12 +17,13 @@ class Words {
     const how = matchMedia("(pointer: coarse)").matches
       ? "Drag to move, two fingers to zoom; tap the axis to look at a moment."
       : "Drag to move, + and − or Ctrl+wheel to zoom, double-click to zoom in, Home for all; space to play, a click on the axis to look at a moment.";
-    this.status.textContent = `${chosen}Showing ${where}${this.timed ? "" : " units of time"}${thinned}. ${how}`;
+    const unit = this.timed ? "" : this.inTime(this.end) === "1" ? " unit of time" : " units of time";
+    this.status.textContent = `${chosen}Showing ${where}${unit}${thinned}. ${how}`;
   }
 
   // What each lane does at the cursor, in words; lanes that do the same are told together.
   told() {
-    const time = Math.min(this.cursor + this.instant(), this.to - this.instant());
+    const time = this.now();
     const when = this.clock.playing ? [] : [`At ${this.moment()}`]; // played, only the cursor says when: it is drawn more often
     if (!this.near()) return [...when, "Zoom in to see what each rank is doing."].join(". ");
     const { kind, label } = this.spans.columns, few = this.names.length <= NAMED, together = new Map();

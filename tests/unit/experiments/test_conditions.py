@@ -1,0 +1,55 @@
+"""What real ranks could not obey, in sentences."""
+
+import pytest
+
+from cluster.event_log import EventLog
+from experiments import conditions
+from experiments.experiment import Experiment
+from experiments.run import run
+
+
+def said(experiment, **counts):
+    """The notes on a run of one second in which rank 1 of two has these counts."""
+    logs = [EventLog(rank, lambda: 0.0) for rank in range(2)]
+    for log in logs:
+        log.mark = 1.0
+        log.messages.append((1, 0, 8, 0.0, 0.1, False))
+    for name, value in counts.items():
+        setattr(logs[1], name, value)
+    return conditions.notes(experiment, logs)
+
+
+EMULATED = Experiment.of({"cluster": "processes", "network": "1GbE", "device": "laptop"})
+
+
+@pytest.mark.parametrize("device", ["laptop", "own"])
+def test_messages_that_are_later_than_on_the_emulated_network_are_told(device):
+    experiment = EMULATED.change(device=device)
+    assert said(experiment, overdue=0.04) == []
+    (note,) = said(experiment, overdue=0.3)
+    assert note.startswith("The messages of a rank arrived 0.3 s later, in sum, than over the network that it emulates")
+
+
+def test_a_rank_that_falls_behind_its_device_is_told_of_beside_its_messages():
+    device, network = said(EMULATED, late=0.2, overdue=0.3)
+    assert device.startswith("A rank fell behind the device that it emulates by 0.2 s of 1 s") and "messages" in network
+    assert said(EMULATED, late=0.01) == []
+
+
+def test_a_share_of_the_time_is_written_as_everywhere():
+    (note,) = said(EMULATED.change(device="own"), starved=1.02)
+    assert note.startswith("For 51 % of the run's time a rank wanted a core")
+
+
+def test_real_ranks_that_ignore_the_order_of_sending_say_so():
+    asked = Experiment.of({"algorithm": "priority", "cluster": "processes"})
+    (note,) = said(asked)
+    assert note.startswith("Real ranks send in the order in which they are asked to, so order priority changed nothing")
+    assert said(asked.change(order="fifo")) == said(asked.change(cluster="simulated")) == []
+
+
+def test_a_rank_that_comes_back_after_the_end_of_the_run_is_said_to_have_come_too_late():
+    asked = Experiment.of({"algorithm": "easgd", "workers": 2, "seconds": 0.01, "crash": "1:0.002-0.02"})
+    (note,) = [note for note in run(asked).notes if "come back" in note]
+    assert note.startswith("Rank 1 was to come back at 0.02 s, came back at 0.02 s, and took no step any more")
+    assert not [note for note in run(asked.change(crash="1:0.002-0.004")).notes if "come back" in note]
