@@ -141,7 +141,8 @@ def joined(event_logs: Sequence[Any], table: str, names: Sequence[str], types: s
 
 def interrupted(spans: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Return these spans without the time in which their rank was paused; what goes on after it is in two pieces."""
-    pauses = np.flatnonzero((spans["kind"] == IDLE) & (spans["label"] == PAUSED))
+    idle = np.flatnonzero(spans["kind"] == IDLE)
+    pauses = idle[spans["label"][idle] == PAUSED]
     for rank, start, end in [(spans["rank"][i], spans["start"][i], spans["end"][i]) for i in pauses]:
         cut = (spans["rank"] == rank) & (spans["kind"] != IDLE) & (spans["start"] < end) & (spans["end"] > start)
         later = {name: column[cut] for name, column in spans.items()}
