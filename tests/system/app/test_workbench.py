@@ -276,8 +276,8 @@ def test_a_real_cluster_begins_with_its_own_network_and_emulates_what_is_chosen(
     [
         ("algorithm=<script>alert(1)</script>", "There is no algorithm"),
         ("workers=999999999", "allowed is 1 to 4096"),
-        ("workers=", "workers is"),
-        ("workers=four", "workers is 'four'"),
+        ("workers=", "Workers is"),
+        ("workers=four", "Workers is 'four'"),
         ("learning_rate=nan", "learning\\_rate is"),
         ("nonsense=1", "has no setting 'nonsense'"),
         ("algorithm=easgd&n_push=3", "has no setting 'n\\_push'"),
