@@ -66,7 +66,7 @@ def test_an_embedded_schedule_is_the_one_of_the_page_of_schedules(stored):
     [
         ("embed=sculpture", "There is no picture"),
         ("embed=timeline&cluster=processes", "a link never starts processes"),
-        ("embed=timeline&workers=-1", "workers"),
+        ("embed=timeline&workers=-1", "Workers is"),
         ("embed=schedule&schedule_a=nothing", "There is no schedule"),
         ("embed=schedule&ranks=x", "ranks"),
     ],

@@ -129,7 +129,7 @@ def test_stops_of_another_setting_are_not_taken_for_the_one_that_is_turned(page,
         stored(Experiment(workers=workers))
     opened = page("sweep=workers&stops=batch~1~3")
     assert not opened.exception and "batch size" in opened.button_group("sweep").options
-    assert "workers 16" in [button.label for button in opened.button]
+    assert "16 workers" in [button.label for button in opened.button]
 
 
 @pytest.mark.parametrize("stops", ["", "nowhere~1", "workers", "workers~no~-1", "workers~" + "~".join("1" * 500)])

@@ -127,7 +127,7 @@ def test_list_shows_the_catalogue_by_family_the_compressions_and_the_all_reduces
     code, out, _ = main("list")
     assert code == 0 and all(algorithms.idea(algorithms.module(name)) in out for name in algorithms.names())
     assert all(algorithms.idea(module(name)) in out for name in COMPRESSIONS)
-    assert "\nAll-reduces\n" in out and "Stale-synchronous parallel (SSP). SSP" not in out, "it is called so once"
+    assert "\nAll-reduces\n" in out and "SGD. SGD takes" not in out, "it is called so once"
     assert "Priority scheduling (P3). Priority overlaps" in out, "its idea has less than its title"
     named = [entry["name"] for entry in json.loads(main("list", "--json")[1])]
     assert named == [*algorithms.names(), *COMPRESSIONS, *ALL_REDUCE]

@@ -24,6 +24,7 @@ from math import inf
 
 class kernels:
     copy, empty_like, state_like = map(staticmethod, (np.copy, np.zeros_like, np.zeros_like))
+    def keep(x): return x
     def empty(shape, like): return np.empty(shape, like.dtype)
     def mean(g, rows): g[...] = rows.mean(0)
     def sgd(w, g, rate): w -= rate * g
@@ -168,7 +169,7 @@ def _adapted(sheet, printed):
     }  # fmt: skip
     whole = "\n\n".join(printed)
     vectors = functools.reduce(lambda text, pair: text.replace(*pair), plain.items(), whole)
-    vectors = re.sub(r"(?m)^ +task\.(applied|at|measure)\(.*\n", "", vectors)
+    vectors = re.sub(r"(?m)^ +task\.(applied|at|holds|measure)\(.*\n", "", vectors)
     called = CALLED[sheet.signatures[sheet.function]]
     for source in dict.fromkeys((whole, vectors)):
         for node in ast.parse(source).body:
