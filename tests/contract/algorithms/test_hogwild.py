@@ -135,7 +135,7 @@ def test_threads_that_touch_all_lines_lose_a_share_that_does_not_depend_on_how_m
 @pytest.mark.parametrize(
     "nonzeros, features, counted",
     [
-        (16, 16, 5.8e-2), (8, 100, 0.91e-2), (8, 200, 0.52e-2), (4, 1000, 0.054e-2), (8, 2000, 0.058e-2),
+        (16, 16, 5.5e-2), (8, 100, 0.91e-2), (8, 200, 0.52e-2), (4, 1000, 0.054e-2), (8, 2000, 0.058e-2),
         (16, 10_000, 0.029e-2), (32, 10_000, 0.035e-2),
     ],
 )  # fmt: skip
@@ -146,10 +146,10 @@ def test_two_simulated_threads_lose_within_a_factor_of_two_of_what_was_counted_o
     assert counted / 2 < lost < 2 * counted
 
 
-@pytest.mark.parametrize("dimension, counted", [(100, 10e-2), (1000, 4.4e-2), (10_000, 12.3e-2)])
+@pytest.mark.parametrize("dimension, counted", [(100, 5.2e-2), (1000, 4.4e-2), (10_000, 13.6e-2)])
 def test_and_so_they_do_with_dense_gradients(dimension, counted):
     bowl = Quadratic(np.zeros((1024, dimension)), np.ones(dimension), np.ones(dimension))
-    done = train("hogwild", bowl, 2, {}, batch=64, steps=8)
+    done = train("hogwild", bowl, 2, {}, batch=64, steps=128)  # meetings are few, and some last
     assert counted / 2 < np.mean(measured(done, "lost")) < 2 * counted
 
 
