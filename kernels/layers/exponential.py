@@ -20,8 +20,9 @@ LOWEST, HIGHEST = -87.33654, 88.376  # from the least normal number, 2^-126, to 
 LN2, REST = 0.693359375, -2.12194440e-4  # their sum is ln 2
 C5, C4, C3 = 1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3
 C2, C1, C0 = 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1  # exp(r) = 1 + r + r^2 (C0 + C1 r + ... + C5 r^5)
+SMALL = 0.625  # up to it tanh(x) = x + x^3 (T0 + T1 x^2 + ... + T4 x^8)
 T4, T3, T2 = -5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2
-T1, T0, SMALL = 1.33314422036e-1, -3.33332819422e-1, 0.625  # tanh(x) = x + x^3 (T0 + T1 x^2 + ... + T4 x^8) below
+T1, T0 = 1.33314422036e-1, -3.33332819422e-1
 EXPONENT, BIAS = 23, 127  # where the bits of an exponent begin, and what stands there for 2^0
 
 
