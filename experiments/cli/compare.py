@@ -17,8 +17,13 @@ from experiments.runs import store
 @json_option
 def compare_command(names: Sequence[str], runs: str, seeds: bool, as_json: bool) -> None:
     """The settings in which stored runs differ, and their main figures."""
-    from experiments.cli.comparison import side_by_side
+    from experiments.cli.comparison import SHORT, side_by_side
 
+    if seeds and (number := next((name for name in names if name.isdigit() and len(name) < SHORT), None)):
+        raise click.UsageError(
+            f"compare --seeds takes no number, and {number} was given: it groups the runs that you name, however many "
+            "differ only in their seed. Leave it out; sweep --seeds makes such runs."
+        )
     folders = [store.find(name, runs) for name in names or [""]]
     found = [store.load(folder) for folder in folders]
     click.echo(side_by_side(found, folders, seeds, as_json))

@@ -98,7 +98,11 @@ def experiment(path: str | Path) -> Experiment:
 
 
 def find(text: str, root: str | Path) -> Path:
-    """Return the folder that `text` names: a path, a folder's name, or the beginning of one (the latest of several)."""
+    """Return the folder that `text` names: a path, a folder's name, or the beginning of one.
+
+    Of several runs of one experiment it is the latest. ValueError in one sentence if there is none, or if several
+    experiments begin so.
+    """
     path = Path(text)
     if text and _is_run(path):
         return path
@@ -111,6 +115,11 @@ def find(text: str, root: str | Path) -> Path:
         there = f"the latest are {known}; `python -m experiments runs` lists them" if known else "it is empty"
         which = f"there is no run {text[:80]!r} in {root}" if text else f"which run? Give the name of one of {root}"
         raise ValueError(f"{which}: {there}." if not text else f"{which}; {there}.")
+    if len({folder.name.partition("-")[0] for folder in matching}) > 1:
+        some = ", ".join(folder.name for folder in matching[:3])
+        raise ValueError(
+            f"{len(matching)} runs in {root} begin with {text!r}, the latest {some}; give more of the name."
+        )
     return matching[0]
 
 

@@ -358,6 +358,8 @@ def test_compare_says_when_runs_differ_only_in_their_seed_and_takes_them_togethe
     (row,) = json.loads(main("compare", *names, "--seeds", "--json")[1])
     assert sorted(row["seeds"]) == [0, 1] and row["runs"] == names
     assert len(main("compare", *names, "--seeds")[1].splitlines()) == 3  # heads, a row, what ± means
+    code, _, err = main("compare", "--seeds", "5", *names)
+    assert code == 2 and "takes no number, and 5 was given" in err
 
 
 def test_a_replay_says_identical_bit_for_bit_or_what_differs(main):

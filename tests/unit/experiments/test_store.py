@@ -2,6 +2,7 @@
 
 import errno
 import json
+import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -115,6 +116,18 @@ def test_find_takes_a_path_a_name_or_its_beginning(small_run, stale_run, tmp_pat
     with pytest.raises(ValueError, match=f"which run.* the latest are .*{a.name}"):
         store.find("", tmp_path)
     assert store.recent(tmp_path / "nowhere") == []
+
+
+def test_find_refuses_a_beginning_that_several_experiments_share_and_takes_the_latest_run_of_one(tmp_path):
+    for number, name in enumerate(("5a1-c0de", "5b2-c0de", "5b2-c0de-2")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "run.json").touch()
+        os.utime(tmp_path / name, (number, number))
+    with pytest.raises(
+        ValueError, match="3 runs in .* begin with '5', the latest 5b2-c0de-2, .* give more of the name"
+    ):
+        store.find("5", tmp_path)
+    assert store.find("5b", tmp_path).name == "5b2-c0de-2"
 
 
 def _spoil_json(**changes):
