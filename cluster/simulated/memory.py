@@ -22,15 +22,15 @@ the second, and so on.
 
 Not so where threads touch all lines in each step, as with dense gradients. They wait for each other's lines, and are
 probably coupled: side by side for long, or not at all. What two real threads lose then hardly depends on the length
-of the vector, 4 to 14 % in the mean of all sittings, so r is `MEETING`, a constant share of T. Single sittings are an
-order of magnitude apart: the same bowl of 100 numbers lost 0.7 and 28 %.
+of the vector, 4 to 14 % in the mean of all sittings, so r is `MEETING`, a constant share of T. Single sittings are up
+to forty times apart: the same bowl of 100 numbers lost 0.7 and 28 %.
 
 A vector that is touched as a whole is read and written in `PIECES`, each of them at once, so a read may see one part
 before and another after another rank's step. Real threads lose cache lines, all numbers of a line or none; a piece
 stands for a stretch of them.
 
 `TAKEN` and `MEETING` were fitted to what two real threads lose, `tests/benchmarks/lost_additions.py`, on cores that
-pass a line in 54 to 172 ns. In the mean of all sittings they lost 0.7 to 1.2 times what is simulated with sparse rows
+pass a line in 53 to 290 ns. In the mean of all sittings they lost 0.6 to 1.1 times what is simulated with sparse rows
 of 4 to 32 lines, 0.29 to 2.0 times in single ones, and 0.6 to 1.7 times with steps that touch all lines. Left out is
 how far apart cores are, and that a step takes longer because lines travel.
 Source: threads that read and write so are those of Niu, Recht, Re & Wright, NIPS 2011, which assumes atomic additions;

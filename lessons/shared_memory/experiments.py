@@ -231,7 +231,7 @@ def lost_additions(run):
     `descent` is how far all threads together descend, relative to one thread on the same number of samples. Lost
     additions do not mislead; they are steps not made: a smaller rate at the full price.
 
-    How much is lost is the simulator's: real threads lose cache lines, from a seventeenth as much to
+    How much is lost is the simulator's: real threads lose cache lines, from a twentieth as much to
     four times as much. That it grows with the threads does not depend on it.
     """
     bowl = {"workload": "quadratic", "dimension": 1000, "condition": 1, "points": 512, "precision": "float64"}

@@ -123,9 +123,7 @@ def test_find_refuses_a_beginning_that_several_experiments_share_and_takes_the_l
         (tmp_path / name).mkdir()
         (tmp_path / name / "run.json").touch()
         os.utime(tmp_path / name, (number, number))
-    with pytest.raises(
-        ValueError, match="3 runs in .* begin with '5', the latest 5b2-c0de-2, .* give more of the name"
-    ):
+    with pytest.raises(ValueError, match=r"3 runs in .* begin with '5', the latest 5b2-c0de-2, .*; give more of"):
         store.find("5", tmp_path)
     assert store.find("5b", tmp_path).name == "5b2-c0de-2"
 
