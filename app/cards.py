@@ -51,11 +51,12 @@ def unwaited(now: Run, before: Run) -> str:
     """Return what it brings and costs to wait for nobody."""
     more = units.number(now.summary["samples"] / before.summary["samples"], 2)
     stale = units.number(now.summary["staleness_mean"], 2)
-    waits, end = now.causes.training, units.seconds(before.experiment.seconds)
+    waits = now.causes.training
     network = f"{100 * waits[:, NETWORK].sum() / waits.sum():.0f} %"  # in the digits of the timeline
     return (
         f"In {units.seconds(now.experiment.seconds)} it goes through {more} times as many samples as synchronous SGD "
-        f"does with the same slow worker (stopped at {end} too: held-out loss {units.told(before, 'held_out_loss')}). "
+        "does with the same slow worker, where all agree in each step whether time is up. Its held-out loss is then "
+        f"{units.told(now, 'held_out_loss')}, and that of synchronous SGD {units.told(before, 'held_out_loss')}. "
         f"Nobody waits for another worker: of the grey that is left, {network} is for the network and the rest for the "
         f"server, which takes one gradient at a time. The price is staleness: {stale} others change the model while a "
         "gradient is computed."
@@ -86,7 +87,7 @@ CARDS = (
     Card(
         "Let nobody wait",
         ":material/fast_forward:",
-        "The same slow worker, and everybody goes on.",
+        "The same slow worker, but all go on.",
         "Worker 3 computes four times slower than the others, and each worker sends its gradient to a server as soon "
         "as it has one, and goes on: asynchronous SGD. What does that cost?",
         ("Nothing, it is only faster", "Gradients go stale"),
