@@ -99,7 +99,7 @@ def details(one: Shown, shown: list[Shown], before: Shown | None = None) -> None
     )  # what is not looked at is not drawn
     with time:
         if time.open:
-            bars(charts.shares, [one, *filter(None, [before])], timeline.describe(run))
+            bars(charts.shares, [one, *filter(None, [before])], timeline.shares(run))
             if told := why.totals(run):
                 st.caption(told)
     with traffic:

@@ -142,7 +142,7 @@ def mark(one: Shown) -> str:
 def _ranks(one: Shown) -> str:
     """Return what each rank did, held and sent."""
     run = one.run
-    parts = [f"<h2>Where the time goes</h2>{bars.html(bars.shares([one]), timeline.describe(run))}"]
+    parts = [f"<h2>Where the time goes</h2>{bars.html(bars.shares([one]), timeline.shares(run))}"]
     if run.held().any():
         words = "What each rank held at its fullest moment."
         parts.append(f"<h2>Memory</h2>{bars.html(bars.memory([one]), words)}")

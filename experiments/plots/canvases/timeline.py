@@ -176,11 +176,15 @@ def beside(one: Trace, other: Trace) -> Trace:
 
 
 def describe(run: Run) -> str:
-    """Return the timeline in a sentence, for readers who do not see it."""
+    """Return the timeline in a sentence or two, for readers who do not see it."""
+    return f"Timeline of {run.trace.ranks} ranks over {units.seconds(run.trace.seconds())}. {shares(run)}".rstrip()
+
+
+def shares(run: Run) -> str:
+    """Return where the workers' time goes, in a sentence; of a run without any, nothing."""
     busy = run.trace.busy()[run.experiment.servers :].sum(axis=0)
     parts = [f"{units.percent(value / busy.sum())} {kind}" for kind, value in zip(KINDS, busy, strict=True) if value]
-    shares = f" Of the workers' time {', '.join(parts)}." if parts else ""
-    return f"Timeline of {run.trace.ranks} ranks over {units.seconds(run.trace.seconds())}.{shares}"
+    return f"Of the workers' time {', '.join(parts)}." if parts else ""
 
 
 def _within(trace: Trace, window: Window | None, total: float, most: int) -> tuple[Trace, Window]:
