@@ -25,7 +25,10 @@ from experiments.runs.record import Run
 NOTES = 4  # remarks of a run before the others are folded away
 ABOVE = ("held_out_loss", "accuracy", "seconds", "samples_per_second", "share_compute", "bytes", "staleness_mean")
 """The figures that stand above the charts."""
-SPREAD = '<p class="spread">{}</p>'  # the figures are smaller above words; style.css
+SPREAD = '<p class="spread">{}</p>'
+SMALLER = """<style>.stApp .st-key-figures [data-testid="stMetricValue"] {
+font-size: 1.05rem; line-height: 1.3; height: 2.2rem; letter-spacing: -0.01em }</style>"""
+"""Figures with a ±, in as much room. As a rule with :has() it had the whole page styled anew at every change in it."""
 OLD = "<style>.st-key-figures { opacity: 0.5 }</style>"  # figures of other settings than those that are chosen
 LANES = (
     "Who did what when: one lane per rank, one bar per span. Arrows are messages. Click a rank's name to slow it down, "
@@ -269,6 +272,8 @@ def _spread(one: Shown) -> None:
     """Say over which seeds the figures above are; a line that is there without any, so that nothing moves."""
     words = f"± standard deviation over {len(one.runs)} seeds; timeline of seed {one.run.experiment.seed}"
     st.html(SPREAD.format(words if one.others else ""))
+    if one.others:
+        st.html(SMALLER)
 
 
 def _grid(figures: int):

@@ -1,11 +1,12 @@
 """The first HTML of a page: with its style and its curtain, and nothing else of the server's answers changed."""
 
 import asyncio
+import re
 
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.responses import HTMLResponse, PlainTextResponse
 
-from app.opening import OpeningMiddleware
+from app.opening import HERE, OpeningMiddleware
 
 PAGE = f"<html><head><title>x</title></head><body>{'words ' * 500}</body></html>"
 
@@ -41,3 +42,7 @@ def test_what_is_no_page_is_passed_on_as_it_is():
     assert (text, headers["etag"]) == ("</body>", '"2"')
     headers, text = answer(HTMLResponse(PAGE, headers={"etag": '"3"'}), "HEAD", accept="text/html")
     assert headers["etag"] == '"3"' and "opening" not in text
+
+
+def test_no_rule_of_the_style_hangs_on_what_is_anywhere_in_the_page():
+    assert not re.search(r"\.st(App|Main)\w*:has\(", (HERE / "style.css").read_text("utf-8"))
