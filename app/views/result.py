@@ -99,19 +99,23 @@ def show(
             with st.container(key="lanes"):
                 heading("Timeline", LANES)
                 st.fragment(pictures.lanes)(folder)
+        own = next(one for one in each if one.folder == name)
+        of = own.name if len(shown) > 1 else ""  # what is below is about one run, and there are several
         with st.container(key="rest"):
             if not under_way:
-                learn.show(run, folder)
+                learn.show(run, folder, of)
             if any(one.run.quantities for one in shown):
                 heading("What the method measured", "Numbers that the algorithm itself found worth a curve.")
                 st.fragment(pictures.measured)(each)
             if not under_way:
-                predicted_vs_measured.show(run, folder)
+                predicted_vs_measured.show(run, folder, of)
             if len(shown) > 1 or shown[0].others:
                 heading("Comparison")
                 compare.table(shown)
                 compare.unpin(shown)
-            st.fragment(pictures.details)(next(one for one in each if one.folder == name), each, before)
+            if of:
+                heading("Rank by rank and link by link", of=of)
+            st.fragment(pictures.details)(own, each, before)
             if not under_way:
                 sweep.show(run)
 
