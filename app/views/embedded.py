@@ -64,22 +64,23 @@ def _runs(kind: str, pairs: list[tuple[str, str]]) -> tuple[str, str, dict]:
     if kind != "timeline":
         axis = axis or ("seconds" if kind == "race" else "step")
         frames["loss"] = ("curve", curve.frame(pictures.loss(shown, axis, log), "Loss.", "", compared(shown, "loss")))
-        parts.append(place("loss"))
+        parts.append(f"<div><h2>Loss</h2>{place('loss')}</div>")
     if kind == "curves" and any(len(curves.held_out(one.run, axis, "accuracy").x) for one in shown):
         called = compared(shown, "accuracy, %")
         frames["accuracy"] = ("curve", curve.frame(pictures.accuracy(shown, axis), "Accuracy.", "", called))
-        parts.append(place("accuracy"))
-    parts = [f'<div class="two">{"".join(f"<div>{part}</div>" for part in parts)}</div>'] if parts else []
+        parts.append(f"<div><h2>Held-out accuracy, %</h2>{place('accuracy')}</div>")
+    parts = [f'<div class="two">{"".join(parts)}</div>'] if parts else []
+    if len(shown) > 1:
+        entries = "".join(map(_entry, shown))
+        parts.insert(0, f'<div class="legend">{entries}<em>line: training, points: held-out</em></div>')
     if kind != "curves":
         race = {"together": "race", "until": max(one.run.trace.seconds() for one in shown)} if len(shown) > 1 else {}
         for n, one in enumerate(shown):
             drawn = timeline.frame(one.run, str(n), most=SPANS // len(shown), view=view, **race)
             frames[f"timeline-{n}"] = ("timeline", drawn)
             parts.append((f"<h2>{_entry(one)}</h2>" if len(shown) > 1 else "") + place(f"timeline-{n}"))
-    elif len(shown) > 1:
-        parts.insert(0, f'<div class="legend">{"".join(_entry(one) for one in shown)}</div>')
-    title = heading(first) if len(shown) == 1 else " · ".join(one.name for one in shown)
-    return title, "".join(parts), frames
+    titles = dict.fromkeys(heading(one.run.experiment) for one in shown)
+    return "; ".join(titles), "".join(parts), frames
 
 
 def _entry(one: Shown) -> str:

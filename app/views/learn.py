@@ -20,9 +20,9 @@ HELP = (
 )
 
 
-def show(run: Run, folder: str) -> None:
-    """Show how the run learned, once its pictures are in sight."""
-    heading("See it learn", HELP)
+def show(run: Run, folder: str, of: str = "") -> None:
+    """Show how the run learned, once its pictures are in sight; `of` is its name where there are several."""
+    heading("See it learn", HELP, of)
     try:
         job = record.spec(run)
     except ValueError as error:

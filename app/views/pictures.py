@@ -172,9 +172,9 @@ def _linked(algorithm: str) -> str:
     return f"[{ALGORITHMS[algorithm].title}](./?algorithm={algorithm})"
 
 
-def heading(text: str, help: str | None = None) -> None:
-    """Draw the heading of a part of the page."""
-    st.markdown(f"## {text}", help=help, anchors=False)
+def heading(text: str, help: str | None = None, of: str = "") -> None:
+    """Draw the heading of a part of the page; `of` is the run that it is about, where there are several."""
+    st.markdown(f"## {text}: {escaped(of)}" if of else f"## {text}", help=help, anchors=False)
 
 
 def lines(draw, shown: list[Shown], told: str, *how, key: str = "", zoom: tuple[float, float] | None = None) -> None:

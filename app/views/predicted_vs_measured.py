@@ -44,14 +44,17 @@ def counterpart(e: Experiment) -> Experiment | None:
     return e.change(cluster="processes", **where)
 
 
-def show(run: Run, folder: str) -> None:
-    """Offer the counterpart of the run on the page; once it is there, show both timelines rank by rank."""
+def show(run: Run, folder: str, of: str = "") -> None:
+    """Offer the counterpart of the run on the page; once it is there, show both timelines rank by rank.
+
+    `of` is the run's name where there are several.
+    """
     e = run.experiment
     other = counterpart(e)
     if run.status != "finished" or (other is None and e.cluster != "processes"):
         return
     state = st.session_state
-    heading("Predicted and measured", "The same experiment on the simulated cluster and on real processes.")
+    heading("Predicted and measured", "The same experiment on the simulated cluster and on real processes.", of)
     if other is None:
         st.caption(UNFITTED)
         return

@@ -27,8 +27,10 @@ ABOVE = ("held_out_loss", "accuracy", "seconds", "samples_per_second", "share_co
 """The figures that stand above the charts."""
 SPREAD = '<p class="spread">{}</p>'
 SMALLER = """<style>.stApp .st-key-figures [data-testid="stMetricValue"] {
-font-size: 1.05rem; line-height: 1.3; height: 2.2rem; letter-spacing: -0.01em }</style>"""
-"""Figures with a ±, in as much room. As a rule with :has() it had the whole page styled anew at every change in it."""
+font-size: 1.05rem; line-height: 1.3; height: 2.2rem; letter-spacing: -0.01em }
+.stApp .st-key-figures [data-testid="stMetricValue"] :is(div, p) { white-space: normal }</style>"""
+"""Figures with a ±, and some with of how many, in as much room. As a rule with :has() it had the whole page styled anew
+at every change in it."""
 OLD = "<style>.st-key-figures { opacity: 0.5 }</style>"  # figures of other settings than those that are chosen
 LANES = (
     "Who did what when: one lane per rank, one bar per span. Arrows are messages. Click a rank's name to slow it down, "
@@ -102,19 +104,23 @@ def show(
             with st.container(key="lanes"):
                 heading("Timeline", LANES)
                 st.fragment(pictures.lanes)(folder)
+        own = next(one for one in each if one.folder == name)
+        of = own.name if len(shown) > 1 else ""  # what is below is about one run, and there are several
         with st.container(key="rest"):
             if not under_way:
-                learn.show(run, folder)
+                learn.show(run, folder, of)
             if any(one.run.quantities for one in shown):
                 heading("What the method measured", "Numbers that the algorithm itself found worth a curve.")
                 st.fragment(pictures.measured)(each)
             if not under_way:
-                predicted_vs_measured.show(run, folder)
+                predicted_vs_measured.show(run, folder, of)
             if len(shown) > 1 or shown[0].others:
                 heading("Comparison")
                 compare.table(shown)
                 compare.unpin(shown)
-            st.fragment(pictures.details)(next(one for one in each if one.folder == name), each, before)
+            if of:
+                heading("Rank by rank and link by link", of=of)
+            st.fragment(pictures.details)(own, each, before)
             if not under_way:
                 sweep.show(run)
 

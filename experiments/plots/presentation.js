@@ -1,11 +1,10 @@
 // The size of a presentation: P turns it on and off, and so does ?size=large. What it changes is in the page's sheet.
 const root = document.documentElement;
 const large = () => root.dataset.size === "large";
-let opened = false, button = null;
+let opened = false;
 
 function show(yes) {
   root.dataset.size = yes ? "large" : "";
-  if (button) button.hidden = !yes;
   const address = new URL(location.href);
   if (yes) address.searchParams.set("size", "large"); else address.searchParams.delete("size");
   if (address.href !== location.href) history.replaceState(history.state, "", address);
@@ -19,14 +18,13 @@ function off() {
   try { return localStorage.getItem("presentation-key") === "off"; } catch { return false; }
 }
 
-// A way out that is seen, since nobody knows a key that stands nowhere; in the colours of the page, whatever page it is.
-const STYLE = "position: fixed; right: 12px; bottom: 12px; z-index: 999980; font: 15px sans-serif; padding: 5px 14px; border-radius: 8px; cursor: pointer; color: CanvasText; background: Canvas; border: 1px solid GrayText";
+// A way out that is seen, since nobody knows a key that stands nowhere. Where it stands, and when, is in the page's sheet:
+// in the header of the app, which has a place of its own for it, and above all else on other pages.
 function leaving() {
   const button = document.createElement("button");
-  Object.assign(button, { type: "button", textContent: "Leave the large size (P)", hidden: !large() });
-  button.style.cssText = STYLE;
+  Object.assign(button, { type: "button", className: "leave-large", textContent: "Leave the large size (P)" });
   button.addEventListener("click", () => show(false));
-  (document.querySelector('[data-testid="stApp"]') ?? document.body).append(button);
+  (document.querySelector('[data-testid="stApp"]') ?? document.body).prepend(button);
   return button;
 }
 
@@ -38,6 +36,6 @@ function presenting() {
     show(!large());
   };
   document.addEventListener("keydown", press);
-  button = leaving();
+  const button = leaving();
   return () => { document.removeEventListener("keydown", press); button.remove(); };
 }

@@ -46,6 +46,20 @@ def test_a_picture_is_embedded_with_one_line_that_links_to_the_workbench(query, 
     assert len(text) < 1_000_000
 
 
+def test_the_charts_have_titles_and_the_line_below_says_all_of_every_run(stored):
+    for one in (Experiment(algorithm="easgd", workers=3), Experiment()):
+        stored(one)
+    timeline, curves, race = (
+        asked(f"embed={kind}&{EASGD}{pin}")[0]
+        for kind, pin in (("timeline", ""), ("curves", ""), ("race", "&pin=workers%3D4"))
+    )
+    assert re.findall("<h2>([^<]*)</h2>", curves) == ["Loss", "Held-out accuracy, %"]
+    assert "<h2>Loss</h2>" in race and re.search('class="legend".*EASGD.*Synchronous SGD.*points: held-out', race)
+    credit = re.compile('<p class="credit">(.*) · <a')
+    told = [credit.search(text)[1] for text in (timeline, curves, race)]
+    assert told[0] == told[1] and told[2].startswith(f"{told[0]}; Synchronous SGD on handwritten digits · 4 workers · ")
+
+
 def test_the_timelines_of_an_embedded_race_have_one_axis_and_one_window(stored):
     runs = Experiment(algorithm="easgd", workers=3), Experiment()
     longest = max(session.load(str(stored(one))).trace.seconds() for one in runs)

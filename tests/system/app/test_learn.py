@@ -19,6 +19,15 @@ def test_a_run_is_replayed_only_when_its_pictures_come_in_sight(page, stored, ca
     assert header["asks"] and "comes into sight" in header["pending"] and header["run"] == str(folder)
 
 
+def test_beside_another_run_the_section_says_which_it_shows(page, stored):
+    stored(Experiment())
+    other = stored(Experiment(algorithm="easgd", workers=3))
+    alone, beside = ([one.value for one in page(query).markdown] for query in ("", f"pin={other.name}"))
+    assert "## See it learn" in alone
+    assert "## See it learn: Synchronous SGD, 4 workers" in beside
+    assert "## Rank by rank and link by link: Synchronous SGD, 4 workers" in beside
+
+
 def test_of_real_processes_it_is_said_why_nothing_is_seen(page, stored, canvases):
     folder = stored(Experiment.of({"cluster": "threads"}))
     opened = page("cluster=threads")

@@ -77,6 +77,11 @@ def test_what_a_reader_takes_away_is_what_was_on_the_page(browser, address, tmp_
     page.keyboard.press("p")
     expect(page.get_by_test_id("stSidebar")).to_be_hidden()
     assert "size=large" in page.url
+    way_out, header = (
+        one.bounding_box()
+        for one in (page.get_by_role("button", name="Leave the large size"), page.get_by_test_id("stHeader"))
+    )
+    assert way_out["y"] + way_out["height"] < header["height"]  # where it covers nothing
     page.keyboard.press("p")
     expect(page.get_by_test_id("stSidebar")).to_be_visible()
     # a picture in another page
