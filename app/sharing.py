@@ -36,8 +36,9 @@ BETWEEN = "~"  # numbers of a view
 
 
 def here() -> str:
-    """Return the address of the workbench, without a query."""
-    return (st.context.url or "").partition("?")[0]
+    """Return the address of the workbench, without a query; "" where it is not known."""
+    url = (st.context.url or "").partition("?")[0]
+    return url and f"{url.rstrip('/')}/"
 
 
 def link(e: Experiment, shown: Any = None) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import streamlit as st
 
 from app import session, sharing
 from app.views import compare
+from app.views.fitting import LOCAL
 from experiments import catalogue
 from experiments.experiment import Experiment
 from experiments.learning import record
@@ -30,6 +32,8 @@ def share(e: Experiment) -> None:
         reported = (st.session_state.get("view") or {}).get("view")
         st.markdown("**Link to this view**")
         st.code(sharing.link(e, reported), language=None, wrap_lines=True)
+        if urlsplit(sharing.here()).hostname in LOCAL:
+            st.caption("It opens on this machine only.")
         st.caption(
             "Axis, zoom, critical path, the wait that is explained, pinned runs with their colours, and the switches "
             "above the charts come with it. The run before, in grey, does not: pin it, and it does."

@@ -258,7 +258,7 @@ class Why {
   tell(otherwise = "") {
     const words = document.createElement("span"), n = this.trail.at(-1);
     if (n === undefined) {
-      const way = matchMedia("(pointer: coarse)").matches ? ["Tap", ""] : ["Click", ", or press w"]; // a phone has no keys
+      const way = matchMedia("(pointer: coarse)").matches ? ["Tap", ""] : ["Click", ", or press w with the timeline in focus"]; // a phone has no keys
       const hint = `${way[0]} ${this.timeline.timed ? "a wait" : "an idle slot"} to see why${way[1]}.`;
       words.className = "hint";
       words.textContent = otherwise || (this.said || !this.timeline.timed ? `${this.said} ${hint}`.trim() : "Nobody waits for long in this run.");

@@ -2,6 +2,9 @@
 
 from urllib.parse import parse_qs, urlsplit
 
+import pytest
+import streamlit as st
+
 from experiments.experiment import Experiment
 
 
@@ -73,3 +76,12 @@ def test_the_files_of_a_result_are_made_when_they_are_asked_for_and_not_before(p
     offered = {button.proto.label: button.proto for button in opened.get("download_button")}
     assert {"Timeline (SVG)", "Timeline (Chrome trace)", "Report (HTML)"} <= offered.keys()
     assert all(proto.HasField("deferred_file_id") for proto in offered.values())
+
+
+@pytest.mark.parametrize(("server", "only_here"), [("http://localhost:8711", True), ("https://lab.example.org", False)])
+def test_a_link_that_only_this_machine_can_open_says_so(page, stored, monkeypatch, server, only_here):
+    monkeypatch.setattr(type(st.context), "url", server)  # without a slash, as Streamlit has it
+    stored(Experiment())
+    opened = page(Experiment().query())
+    assert linked(opened).startswith(f"{server}/?algorithm=")
+    assert any("this machine only" in one.value for one in opened.caption) == only_here

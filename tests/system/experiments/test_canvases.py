@@ -436,6 +436,14 @@ def test_curve_timeline_and_topology_show_one_moment(drawn, made):
     assert last["timeline"]["to"] > 0.999 * end
 
 
+def test_that_a_rank_is_lost_its_lane_says_once(drawn):
+    page = drawn("timeline", timeline.frame(run(Experiment.of({"crash": "2:0.02"})), "it"))
+    page.get_by_role("button", name="end", exact=True).click()
+    root = ElementTree.parse(saved_as(page, "SVG").path()).getroot()
+    said = [one.text for one in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert said.count("lost") == 2  # the note below its name, and the flag
+
+
 def test_at_the_end_of_a_run_the_machines_do_what_the_words_say(drawn):
     page = drawn("timeline", timeline.frame(done := run(Experiment.of({"steps": 5})), "it"))
     page.evaluate("at => lockstepClock.set(at)", done.trace.seconds())

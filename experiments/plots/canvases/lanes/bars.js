@@ -52,10 +52,13 @@ class Bars {
     return !kind ? "" : fits(kind + longest) ? kind + number : fits(longest) ? number : "";
   }
 
-  // The words of a span that never ends, on the colour of the page: its bar is too low for them.
+  // The words of a span that never ends, on the colour of the page: its bar is too low for them. A flag that says the
+  // same stands where they would.
   beyond(g, n, left, y, right, page) {
-    const text = this.spans.labels[this.spans.columns.label[n]] ?? "", wide = g.measureText(text).width + 8;
-    if (text === this.kinds[this.spans.columns.kind[n]] || wide > right - left - 24) return;
+    const { kind, label, lane } = this.spans.columns;
+    const text = this.spans.labels[label[n]] ?? "", wide = g.measureText(text).width + 8;
+    const flagged = this.flags.some((flag) => flag.text === text && flag.lane === lane[n] && flag.at >= this.from);
+    if (text === this.kinds[kind[n]] || flagged || wide > right - left - 24) return;
     g.fillStyle = page.page;
     g.fillRect(left + 8, y - 7, wide, 14);
     g.fillStyle = page.text;
