@@ -158,7 +158,7 @@ def _title(run: Run, folder: str, name: str, changed: list[str]) -> None:
                 st.caption(f"Still shown: {headline(run.experiment, place_too=False)}")
             else:
                 st.caption(headline(run.experiment, run.notes))
-        with st.container(horizontal=True, width="content", vertical_alignment="center", gap="xsmall"):
+        with st.container(horizontal=True, width="content", vertical_alignment="center", gap="xsmall", key="toolbar"):
             _pin(name, folder)
             seeds.choose(run)
             address.toggle("Source", "source", help="The algorithm's own file beside the charts.")
