@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from html import escape
 
 import streamlit as st
@@ -15,6 +15,7 @@ from experiments import naming, units
 from experiments.catalogue import ALGORITHMS, WORKLOADS
 from experiments.experiment import Experiment
 from experiments.plots import palette
+from experiments.plots.report import mark
 from experiments.runs.figures import DIVERGED, FIGURES, LAST, settled
 from experiments.runs.record import Run
 from experiments.runs.seeds import seed_figure
@@ -115,9 +116,14 @@ def counted(name: str, value: float) -> str:
 
 def legend(shown: list[Shown]) -> None:
     """Draw which line is which run, once for all charts."""
-    entries = "".join(f"<span>{_mark(one)} {escape(one.name)}</span>" for one in shown)
+    st.html(legend_of(shown, _mark))
+
+
+def legend_of(shown: list[Shown], line: Callable[[Shown], str]) -> str:
+    """Return which line is which run, in HTML; line(run) is what stands before its name."""
+    entries = "".join(f"<span>{line(one)} {escape(one.name)}</span>" for one in shown)
     band = "; mean over seeds, in a band of ± one standard deviation" if any(one.others for one in shown) else ""
-    st.html(f'<div class="legend">{entries}<em>line: training, points: held-out{band}</em></div>')
+    return f'<div class="legend">{entries}<em>line: training, points: held-out{band}</em></div>'
 
 
 def table(shown: list[Shown]) -> None:
@@ -189,10 +195,9 @@ def unpin(shown: list[Shown]) -> None:
 
 
 def _mark(one: Shown) -> str:
-    """Return the line of a run as it looks in the charts."""
-    colour, dash, symbol = one.line
-    style = {"solid": "solid", "dot": "dotted"}.get(dash, "dashed")
-    return f'<i style="border-top: 3px {style} {colour}"></i><b style="color: {colour}">{palette.MARKS[symbol]}</b>'
+    """Return the line of a run with its points, as they look in the charts."""
+    colour, _, symbol = one.line
+    return f'{mark(one)}<b style="color: {colour}">{palette.MARKS[symbol]}</b>'
 
 
 def _flat(experiment: Experiment, any_seed: bool = False) -> dict:

@@ -17,7 +17,6 @@ from experiments.experiment import Experiment
 from experiments.plots import curves, pictures
 from experiments.plots.canvases import curve, schedule, timeline
 from experiments.plots.page import page, place
-from experiments.plots.pictures import Shown
 from experiments.plots.report import mark
 from experiments.plots.saved import compared, heading
 from experiments.study import schedules
@@ -71,21 +70,16 @@ def _runs(kind: str, pairs: list[tuple[str, str]]) -> tuple[str, str, dict]:
         parts.append(f"<div><h2>Held-out accuracy, %</h2>{place('accuracy')}</div>")
     parts = [f'<div class="two">{"".join(parts)}</div>'] if parts else []
     if len(shown) > 1:
-        entries = "".join(map(_entry, shown))
-        parts.insert(0, f'<div class="legend">{entries}<em>line: training, points: held-out</em></div>')
+        parts.insert(0, compare.legend_of(shown, mark))
     if kind != "curves":
         race = {"together": "race", "until": max(one.run.trace.seconds() for one in shown)} if len(shown) > 1 else {}
         for n, one in enumerate(shown):
             drawn = timeline.frame(one.run, str(n), most=SPANS // len(shown), view=view, **race)
             frames[f"timeline-{n}"] = ("timeline", drawn)
-            parts.append((f"<h2>{_entry(one)}</h2>" if len(shown) > 1 else "") + place(f"timeline-{n}"))
+            name = f'<h2><span class="run">{mark(one)} {escape(one.name)}</span></h2>' if len(shown) > 1 else ""
+            parts.append(name + place(f"timeline-{n}"))
     titles = dict.fromkeys(heading(one.run.experiment) for one in shown)
     return "; ".join(titles), "".join(parts), frames
-
-
-def _entry(one: Shown) -> str:
-    """Return a run as its line and its name."""
-    return f'<span class="run">{mark(one)} {escape(one.name)}</span>'
 
 
 def _made(e: Experiment) -> str:
