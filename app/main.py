@@ -1,6 +1,7 @@
 """Lockstep's workbench: `streamlit run app/main.py`. The server; pages.py lists the pages."""
 
 import asyncio
+import gc
 import socket
 import sys
 import threading
@@ -24,22 +25,27 @@ LATER = 3.0  # s that the first page has the machine to itself, before a process
 
 
 def prepare() -> None:
-    """Load what pages need and what the first one shows, and prewarm a process for the next run."""
+    """Load what the first page needs and shows, then the other pages, and prewarm a process for the next run."""
     from PIL import Image
 
-    from app import session
+    from app import feasible, session
     from app.frames import frame
     from app.questions import asked
-    from app.views import kernels, schedules, textbook, upload, workbench  # noqa: F401
+    from app.views import workbench  # noqa: F401
     from experiments.experiment import Experiment
 
     Image.preinit()  # Streamlit looks at the page's icon with it
     asked(Experiment())  # imports the algorithms of all questions
+    feasible.refusal(Experiment())
     folder = session.pool().state(session.pool().submit("the first reader", Experiment())).folder
     if folder:
         session.timeline_frame(str(folder), None, True)
+    gc.freeze()  # what is imported stays; Streamlit has all else looked through whenever a script has ended
     time.sleep(LATER)
+    from app.views import kernels, schedules, survey, textbook, upload  # noqa: F401
+
     frame([])  # which imports pandas
+    gc.freeze()
     session.pool().prewarm()
 
 
@@ -74,5 +80,7 @@ async def lifespan(_):
     yield
 
 
+# With its first element Streamlit asks for the source file of every module, to see whether it is run from a prompt.
+st.delta_generator._use_warning_has_been_displayed = True
 MIDDLEWARE = AssetsMiddleware, EmbedMiddleware, OpeningMiddleware
 app = st.App(HERE / "pages.py", lifespan=lifespan, middleware=[Middleware(one) for one in MIDDLEWARE])

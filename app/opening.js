@@ -3,6 +3,7 @@
 const PATIENCE = 10_000; // ms after the first part came; a run that goes on longer is watched at its work
 const LONGEST = 20_000;  // ms, of a page on a busy machine that has nothing yet to be watched
 const STILL = 4;         // frames in which nothing moved
+const EVERY = 50;        // ms between two looks until all is there; each has the browser style what has come
 const root = document.documentElement, curtain = document.querySelector(".curtain");
 root.classList.add("opening");
 let began = 0, frames = 0, before = "";
@@ -15,17 +16,20 @@ function places(app) {
   return seen.map(([, box]) => [box.left, box.top, box.right, box.bottom].map(Math.round)).join(" ");
 }
 
-function look(now) {
-  const app = document.querySelector('[data-testid="stApp"]');
-  if (app) Object.assign(curtain.style, { background: getComputedStyle(app).backgroundColor, color: getComputedStyle(app).color }); // the reader's theme
+function look() {
+  const app = document.querySelector('[data-testid="stApp"]'), now = performance.now();
+  if (app) {
+    const { backgroundColor, color } = getComputedStyle(app); // the reader's theme
+    Object.assign(curtain.style, { background: backgroundColor, color });
+  }
   if (app?.querySelector('[data-testid="stMain"] [data-testid="stElementContainer"]')) began ||= now;
   const whole = began && app.dataset.testScriptState === "notRunning" && document.fonts.status === "loaded";
   const there = whole ? places(app) : "";
   frames = there && there === before ? frames + 1 : 0;
   before = there;
   const most = app?.querySelector('[data-testid="stProgress"]') ? PATIENCE : LONGEST;
-  if (frames < STILL && !(began && now - began > most)) return requestAnimationFrame(look);
+  if (frames < STILL && !(began && now - began > most)) return there ? requestAnimationFrame(look) : setTimeout(look, EVERY);
   root.classList.remove("opening");
   curtain.remove();
 }
-requestAnimationFrame(look);
+look();

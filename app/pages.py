@@ -1,12 +1,23 @@
 """The pages. Navigation only; views/ hold what is on a page."""
 
+from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 
 import streamlit as st
 
-from app import chosen, presentation
-from app.views import kernels, network, origin, schedules, survey, textbook, upload, workbench
-from app.views.textbook import instructor
+from app import kinds
+
+drawn = kinds.show()  # before what follows is imported, so that the browser has something to do meanwhile
+from app import chosen, presentation  # noqa: E402
+from app.views import origin, workbench  # noqa: E402
+from lessons import instructor  # noqa: E402
+
+
+def later(view: str) -> Callable[[], None]:
+    """Return the page of this view, imported when it is opened: a first page waits for no other's imports."""
+    return lambda: import_module(f"app.views.{view}").page()
+
 
 HERE = Path(__file__).resolve().parent
 st.set_page_config("Lockstep", str(HERE / "icon.png"), layout="wide", initial_sidebar_state=340)
@@ -14,17 +25,17 @@ st.logo(HERE / "logo.svg", size="medium")
 presentation.listen()
 PAGES = [
     workbench.entry(),
-    st.Page(schedules.page, title="Schedules", url_path="schedules"),
-    st.Page(textbook.page, title="Textbook", url_path="textbook"),
-    st.Page(survey.page, title="Survey", url_path="survey"),
-    st.Page(kernels.page, title="Kernels", url_path="kernels"),
-    st.Page(upload.page, title="Your own", url_path="own"),
-    st.Page(network.page, title="Simulated network", url_path="network"),
+    st.Page(later("schedules"), title="Schedules", url_path="schedules"),
+    st.Page(later("textbook"), title="Textbook", url_path="textbook"),
+    st.Page(later("survey"), title="Survey", url_path="survey"),
+    st.Page(later("kernels"), title="Kernels", url_path="kernels"),
+    st.Page(later("upload"), title="Your own", url_path="own"),
+    st.Page(later("network"), title="Simulated network", url_path="network"),
     st.Page(
-        instructor.page,
+        later("textbook.instructor"),
         title="For instructors",
         url_path="instructors",
-        visibility="visible" if instructor.shown() else "hidden",
+        visibility="visible" if instructor.shown(st.session_state.get("instructor", "")) else "hidden",
     ),
 ]
 page = st.navigation(PAGES, position="top")
@@ -32,4 +43,7 @@ if page is not PAGES[0]:
     chosen.leave_address()
 if page in PAGES[:2]:
     origin.back(PAGES[2])
-page.run()
+try:
+    page.run()
+finally:
+    drawn.empty()

@@ -6,7 +6,6 @@ rounds: with Streamlit's own forced collections off, thirty readers cost what on
 
 from __future__ import annotations
 
-import gc
 import hashlib
 import itertools
 import re
@@ -33,9 +32,6 @@ COOKIE = "_streamlit_xsrf"
 REPLAY = "learning"  # the place of a replay, which makes way for a run
 NAME = re.compile(r"[0-9a-f]{16}-\w{1,16}(-\d{1,6})?")  # of a run's folder
 PINS = 4  # runs beside the one that is shown
-
-gc.collect()
-gc.freeze()
 
 
 @st.cache_resource(show_spinner=False)

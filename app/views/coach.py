@@ -56,5 +56,5 @@ def show(first: bool, lanes: int) -> None:
     state = st.session_state
     if "tours" not in state:
         state.tours = int(st.query_params.get("tour") == "1")
-    steps = [step._asdict() for step in STEPS]
+    steps = tuple(step._asdict() for step in STEPS)  # Streamlit imports pandas to look at a list
     _mount(data={"steps": steps, "first": first, "asked": state.tours, "lanes": lanes}, key=KEY)

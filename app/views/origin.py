@@ -12,7 +12,6 @@ from streamlit.navigation.page import StreamlitPage
 
 import lessons
 from app.text import escaped
-from app.views.textbook import memory
 
 NAME = "from"
 ADDRESS = ("chapter", "language", "part", "everything")
@@ -36,6 +35,8 @@ def back(textbook: StreamlitPage) -> None:
     there = {name: value for name, value in parse_qsl(query) if name in ADDRESS}
     if there.get("chapter") not in lessons.CHAPTERS:
         return
+    from app.views.textbook import memory  # which imports the whole textbook
+
     chapter, state = lessons.chapter(there["chapter"]), st.session_state
     label = f"Back to the chapter: {chapter.number}. {escaped(chapter.title())}"
     if st.button(label, key="back-to-chapter", icon=":material/arrow_back:", type="tertiary"):

@@ -182,7 +182,7 @@ def _table(path: Path, table: str) -> dict[str, np.ndarray]:
         raise ValueError(f"{table}.parquet: {error}") from None
     if any(data[column].null_count for column in columns):
         raise ValueError(f"{table}.parquet has empty cells.")
-    return {column: np.ascontiguousarray(data[column].to_numpy()) for column in columns}
+    return {column: _numpy(data[column].combine_chunks()) for column in columns}
 
 
 def _parameters(file: Path) -> np.ndarray | None:
@@ -194,6 +194,15 @@ def _parameters(file: Path) -> np.ndarray | None:
     if w.ndim != 1 or w.dtype not in (np.float32, np.float64):
         raise ValueError(f"parameters.npy has shape {w.shape} and type {w.dtype}; expected one vector of floats.")
     return np.array(w)
+
+
+def _numpy(column) -> np.ndarray:
+    """Return a NumPy array on the memory of an Arrow one without empty cells; its to_numpy would import pandas."""
+    import pyarrow as pa
+
+    if pa.types.is_boolean(column.type):  # a bit each, for which DLPack has no word
+        return np.from_dlpack(column.cast(pa.uint8())).view(bool)
+    return np.from_dlpack(column)
 
 
 def _arrow(column: np.ndarray, dtype: str):

@@ -17,6 +17,12 @@ from tests.benchmarks.measure import machine, row
 
 ROUNDS = 5
 BARE = "import streamlit as st; st.button('Run')"
+SEEN = """{ const look = () => {
+  const there = [...document.querySelectorAll(".stApp button")].some((one) => one.textContent.includes("Run"));
+  if (!there || document.documentElement.classList.contains("opening")) setTimeout(look, 20);
+  else requestAnimationFrame(() => { window.seen = Date.now(); });
+}; look(); }"""
+"""Notes when the button is in sight: no curtain is before it. Asked from outside it would be up to 0.5 s later."""
 
 
 def command() -> float:
@@ -29,12 +35,11 @@ def command() -> float:
 
 def page(script: str, runs: str) -> float:
     """Seconds from the command until a fresh browser, which is open already, has the page's button to run."""
-    with tab() as browser:
-        start = time.perf_counter()
+    with tab(SEEN) as browser:
+        start = time.time()
         with served(script, runs) as (address, _):
             browser.goto(f"http://{address}/")
-            browser.locator("button", has_text="Run").first.wait_for()
-            usable = time.perf_counter() - start
+            usable = browser.wait_for_function("window.seen").json_value() / 1000 - start
             if script.startswith("app"):
                 browser.locator(".st-key-loss canvas").wait_for()  # stored now, if it was not before
     return usable

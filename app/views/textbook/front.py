@@ -66,10 +66,11 @@ def first_page() -> None:
         "chapters explain what they ask, predict and measure; the others are figures with what they show, and say so "
         "below."
     )
-    for one in chapters:
-        with st.container(gap=None, key=f"entry-{one.name}"):
-            _way(one.name, "open")
-            st.caption(f"{facts(one)}{_after(one)}")
+    with st.container(key="contents"):
+        for one in chapters:
+            with st.container(gap=None, key=f"entry-{one.name}"):
+                _way(one.name, "open")
+                st.caption(f"{facts(one)}{_after(one)}")
     st.markdown("## What it accompanies")
     st.markdown(
         "A survey, and four more works; the page *Survey* goes through their methods.\n\n" + survey.first_page(address)
@@ -90,7 +91,7 @@ def _after(chapter: Chapter) -> str:
 
 
 def _ways(words: str, names: tuple[str, ...] | list[str], kind: str) -> None:
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key=f"read-{kind}"):
         st.markdown(f":small[{words}:]", width="content")
         for other in names:
             _way(other, kind)

@@ -45,3 +45,27 @@ def test_its_command_opens_a_browser_and_does_the_first_pages_run_and_its_end_le
     assert (tmp_path / "seen").read_text() == f"http://localhost:{port}/ 200"
     assert len([*tmp_path.glob("runs/*/run.json")]) == 1
     assert not psutil.wait_procs(family, timeout=60)[1]
+
+
+FIRST_PAGE = """import sys
+from streamlit.testing.v1 import AppTest
+
+for _ in range(2):  # the second time its run lies in the store, and is read
+    page = AppTest.from_file(sys.argv[1], default_timeout=120).run()
+    while not any(one.label == "Held-out accuracy" and one.value != "\N{EN DASH}" for one in page.metric):
+        page.run()
+print(len(page.exception), *("button" == one.label for one in page.button))
+print(*sorted({name for name in sys.modules if name in ("pandas", "app.views.textbook", "app.views.schedules")}))
+"""
+
+
+def test_a_first_page_imports_neither_pandas_nor_other_pages_and_leaves_nothing_of_the_kinds_it_begins_with(tmp_path):
+    (tmp_path / "first.py").write_text(FIRST_PAGE)
+    said = subprocess.run(
+        [sys.executable, str(tmp_path / "first.py"), str(ROOT / "app" / "pages.py")],
+        cwd=ROOT, env={**os.environ, "LOCKSTEP_RUNS": str(tmp_path / "runs"), "PYTHONPATH": str(ROOT)},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    told, imported = said.stdout.splitlines()
+    assert told.split()[0] == "0" and "True" not in told
+    assert not imported

@@ -1,0 +1,30 @@
+"""Kinds of elements that a first page has, drawn at its very start and taken away at its end; nobody sees them.
+
+The browser loads the script of a kind when it first draws one, and React keeps a place for it until then. While such
+places are there it waits for half a second before it puts anything in one (`FALLBACK_THROTTLE_MS`), the buttons that
+came first too. So all kinds are drawn while the server is still at work on the page.
+"""
+
+from __future__ import annotations
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+
+def show() -> DeltaGenerator:
+    """Draw one of each kind, once in a session; return their place, which is to be emptied when the page is drawn."""
+    place = st.empty()
+    if "kinds" not in st.session_state:
+        st.session_state.kinds = True
+        with place.container():
+            st.button("button", icon=":material/play_arrow:", help="help")
+            st.download_button("download", "")
+            st.html("<i></i>")
+            st.menu_button("menu", ["option"])
+            st.metric("metric", 0)
+            st.progress(0)
+            st.segmented_control("control", ["option"])
+            st.selectbox("box", ["option"])
+            st.slider("slider")
+            st.toggle("toggle")
+    return place
