@@ -84,7 +84,7 @@ def _controls():
     own(*controls.DELAY)
     for knob in delays:
         widgets.draw(knob)
-    with st.container(gap="xxsmall", key="late"):
+    with st.container(gap="xxsmall", key="other-delays"):
         for field, (words, name) in LATE.items():
             if field not in algorithm.model_fields:
                 other = ALGORITHMS[name].title
