@@ -16,7 +16,7 @@ def show() -> DeltaGenerator:
     place = st.empty()
     if "kinds" not in st.session_state:
         st.session_state.kinds = True
-        with place.container():
+        with place.container(key="kinds"):  # hidden, since after a reconnection there is no curtain before it
             st.button("button", icon=":material/play_arrow:", help="help")
             st.download_button("download", "")
             st.html("<i></i>")

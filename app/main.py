@@ -36,11 +36,11 @@ def prepare() -> None:
 
     Image.preinit()  # Streamlit looks at the page's icon with it
     asked(Experiment())  # imports the algorithms of all questions
-    feasible.refusal(Experiment())
+    feasible.refusal(Experiment())  # builds its workload
     folder = session.pool().state(session.pool().submit("the first reader", Experiment())).folder
     if folder:
         session.timeline_frame(str(folder), None, True)
-    gc.freeze()  # what is imported stays; Streamlit has all else looked through whenever a script has ended
+    gc.freeze()  # what is imported stays; Streamlit has all else looked through whenever a reader's script has ended
     time.sleep(LATER)
     from app.views import kernels, schedules, survey, textbook, upload  # noqa: F401
 

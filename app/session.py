@@ -1,8 +1,4 @@
-"""A reader's session: runs submitted to the pool, which are done outside this process, and the folders of stored runs.
-
-Everything heavy that a page needs is imported before this module is, and then taken out of the garbage collector's
-rounds: with Streamlit's own forced collections off, thirty readers cost what one did.
-"""
+"""A reader's session: runs submitted to the pool, which does them outside this process, and folders of stored runs."""
 
 from __future__ import annotations
 
