@@ -14,9 +14,9 @@ from streamlit.delta_generator import DeltaGenerator
 def show() -> DeltaGenerator:
     """Draw one of each kind, once in a session; return their place, which is to be emptied when the page is drawn."""
     place = st.empty()
-    if "kinds" not in st.session_state:
-        st.session_state.kinds = True
-        with place.container(key="kinds"):  # hidden, since after a reconnection there is no curtain before it
+    if "drawn_first" not in st.session_state:
+        st.session_state.drawn_first = True
+        with place.container(key="first-kinds"):  # hidden, since after a reconnection there is no curtain before it
             st.button("button", icon=":material/play_arrow:", help="help")
             st.download_button("download", "")
             st.html("<i></i>")
