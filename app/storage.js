@@ -1,5 +1,5 @@
 // Keeps the session's document in the browser's storage and tells the session what it lacks; follows the reader's place.
-const HEADINGS = ".st-key-reading :is(h1, h2, h3)[id]";
+const HEADINGS = ".st-key-reader :is(h1, h2, h3)[id]";
 const TOP = 140; // px below which a heading has not been reached yet
 const PATIENCE = 20_000; // ms in which the text up to the reader's place may appear
 const STILL = 15; // looks after which the place is taken to stay: a page that is still drawn moves it

@@ -66,7 +66,7 @@ def grade(report: dict, solution: str) -> bool:
 def forget() -> None:
     """Forget everything, here and in the browser."""
     _reset()
-    st.session_state.forget = True  # until the browser says that it has
+    st.session_state.forgetting = True  # until the browser says that it has
 
 
 def keep(chapter: str, opened: str) -> None:
@@ -75,8 +75,8 @@ def keep(chapter: str, opened: str) -> None:
     `chapter` is the one whose text is read, or ""; `opened` names what is on the page, and begins at its top.
     """
     state = st.session_state
-    forget, resets, returning = state.get("forget", False), state.get("resets", 0), state.get("returning")
-    storage.storage(document(), chapter, opened, forget, resets, returning, _listen)
+    forgetting, resets, returning = state.get("forgetting", False), state.get("resets", 0), state.get("returning")
+    storage.storage(document(), chapter, opened, forgetting, resets, returning, _listen)
     if said := state.get("not_kept"):
         st.caption(said)
 
@@ -118,7 +118,7 @@ def _listen() -> None:
 def _reset() -> None:
     """Begin anew; a solution goes, too, since its report would be counted again."""
     state = st.session_state
-    state.progress, state.forget, state.resets = EMPTY, False, state.get("resets", 0) + 1
+    state.progress, state.forgetting, state.resets = EMPTY, False, state.get("resets", 0) + 1
     for name in map(str, list(state)):
         if name in ("again", "round", "exam", "brought") or name.startswith(("anew-", "solution-")):
             del state[name]

@@ -36,7 +36,7 @@ def page() -> None:
             format_func=lambda n: front.name(chapters[n]) if n in chapters else "Contents and notation",
         )  # fmt: skip
     if name not in chapters:
-        with st.container(key="reading"):
+        with st.container(key="reader"):
             memory.keep("", front.CONTENTS)
             if last := memory.place():
                 label = f"Go on where you were: {front.name(chapters[last])}"
@@ -62,7 +62,7 @@ def page() -> None:
     offered = [part for part, (there, _) in parts.items() if there]
     if st.session_state.part not in offered:
         st.session_state.part = "text"
-    with st.container(key="reading"):
+    with st.container(key="reader"):
         if len(offered) > 1:
             st.segmented_control(
                 "Part", offered, key="part", required=True, format_func=PARTS.get, label_visibility="collapsed",

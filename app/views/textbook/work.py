@@ -43,7 +43,7 @@ def show(chapter: Chapter, language: str) -> None:
     )
     with st.popover("Forget everything", icon=":material/delete:"):
         st.markdown("Answers, places and scores in this browser are deleted. A file that you downloaded stays.")
-        st.button("Yes, forget everything", key="forget", on_click=memory.forget)
+        st.button("Yes, forget everything", key="forget-all", on_click=memory.forget)
 
 
 def _table() -> str:

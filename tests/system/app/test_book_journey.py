@@ -12,7 +12,7 @@ playwright = pytest.importorskip("playwright.sync_api")
 expect = playwright.expect
 pytestmark = test_journey.pytestmark
 runs, address, window, tab = test_journey.runs, test_journey.address, test_journey.window, test_journey.tab
-READING, SIDE, MAIN = ".st-key-reading", "[data-testid=stSidebar]", "[data-testid=stMain]"
+READING, SIDE, MAIN = ".st-key-reader", "[data-testid=stSidebar]", "[data-testid=stMain]"
 
 
 def test_a_click_in_the_contents_goes_to_every_section_that_is_open_and_no_other_is_a_link(tab, address):

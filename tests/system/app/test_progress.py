@@ -101,7 +101,7 @@ def test_who_forgets_while_an_answer_is_explained_or_a_test_goes_on_begins_anew(
     begin = [button for button in page.button if button.key == "begin-exam"]
     begin[0].click().run()
     page.button_group("part").set_value("work").run()
-    page.button("forget").click().run()
+    page.button("forget-all").click().run()
     page.button_group("part").set_value("again").run()
     assert not page.exception and "Nothing yet" in words(page) and "## Test" in words(page)
 
@@ -116,7 +116,7 @@ def test_a_score_that_was_forgotten_does_not_come_back_with_its_report(book, poo
     page.button("grade-solution-stragglers").click().run()
     page.button_group("part").set_value("work").run()
     assert "60 of 100" in words(page)
-    page.button("forget").click().run()
+    page.button("forget-all").click().run()
     for part in ("exercise", "work"):
         page.button_group("part").set_value(part).run()
         assert not page.exception and "60 of 100" not in words(page)

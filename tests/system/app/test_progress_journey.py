@@ -75,7 +75,7 @@ def test_a_reader_who_reloads_in_the_middle_is_where_he_was_with_his_answers(add
     tab.get_by_role("spinbutton").fill("7")
     tab.locator(".st-key-item-predict-stragglers-speed_up").get_by_role("button", name="unsure").click()
     wait_for_answers(tab, 2)
-    heads = tab.locator(".st-key-reading h2")
+    heads = tab.locator(".st-key-reader h2")
     expect(heads.nth(2)).to_be_attached()
     place = heads.nth(1).get_attribute("id")
     heads.nth(1).evaluate("head => head.scrollIntoView()")
@@ -242,3 +242,17 @@ def test_python_and_javascript_merge_and_bring_back_alike(reader):
         theirs = progress.read(merged[number])
         assert theirs == ours and list(theirs.places) == list(ours.places)
         assert returns[number] == [list(r) for r in returning.returns(ours.answers, CHAPTERS)]
+
+
+def test_a_method_whose_setting_is_called_forget_leaves_what_the_reader_has_done(address, reader):  # noqa: F811
+    tab = reader().new_page()
+    tab.goto(f"{address}/textbook?chapter=stragglers&part=quiz")
+    answer(tab, "quiz-stragglers-elsewhere", "It is a little higher", "unsure")
+    wait_for_answers(tab, 1)
+    tab.goto(f"{address}/?algorithm=rmsprop&forget=0.95")
+    expect(tab.get_by_role("button", name="Run", exact=True).first).to_be_visible()
+    tab.get_by_role("link", name="Textbook").click()
+    tab.locator(".st-key-entry-stragglers").get_by_role("button").click()
+    part(tab, "My work")
+    expect(tab.get_by_text("1 of 6")).to_be_visible()
+    assert [a.item for a in kept(tab).answers] == ["elsewhere"]

@@ -1,4 +1,5 @@
 import math
+import re
 from typing import Literal
 
 import pytest
@@ -10,6 +11,7 @@ from app import controls, helps
 from app.controls import control
 from experiments.experiment import NESTED, Experiment
 from knobs import Knobs, knob, local
+from tests.sources import ROOT
 
 OWNERS = (
     Experiment,
@@ -122,3 +124,16 @@ def test_every_control_says_what_it_does_and_more_than_its_name():
 def test_every_help_is_of_a_control_that_there_is():
     shown = {helps.text(kind, name) for kind in OWNERS for name in kind.model_fields}
     assert {text for texts in helps.texts().values() for text in texts.values()} <= shown
+
+
+def test_nothing_else_of_a_session_has_the_name_of_a_setting():
+    """Streamlit keeps a setting under its name: a page that draws a second element of this key fails, and a page that
+    remembers something under it finds what a method was given in the workbench."""
+    text = "".join(source.read_text("utf-8") for source in (ROOT / "app").rglob("*.py"))
+    remembered = re.findall(
+        r"state\.(\w+)", "".join(re.findall(r"^ *((?:[\w.]*state\.\w+,? )+)= ", text, re.MULTILINE))
+    )
+    names = {*re.findall(r'\bkey="([^"]+)"', text), *remembered}
+    settings = {name for owner in OWNERS for name in owner.model_fields}
+    mine = {"algorithm", "learning_rate"}  # the sidebar's own control, and a best rate that was found for it
+    assert {"run", "forgetting", "resets"} <= names and names & settings == mine
