@@ -261,6 +261,8 @@ def test_a_newcomer_predicts_sees_what_comes_of_it_and_goes_back(newcomer, addre
     expect(greeting).to_be_visible()
     expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
     expect(tour).to_have_count(0)
+    cards = page.locator(".st-key-cards button")
+    assert len({round(card.bounding_box()["height"]) for card in cards.all()}) == 1  # though one wraps at this width
     page.goto(f"{address}/?tour=1")
     expect(tour).to_contain_text("This is a worker")
     page.goto(f"{address}/?workers=2")
