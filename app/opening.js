@@ -4,6 +4,7 @@ const PATIENCE = 10_000; // ms after the first part came; a run that goes on lon
 const LONGEST = 20_000;  // ms, of a page on a busy machine that has nothing yet to be watched
 const STILL = 4;         // frames in which nothing moved
 const EVERY = 50;        // ms between two looks until all is there; each has the browser style what has come
+const SEEN = ":not(.st-key-first-kinds *)"; // the hidden parts of kinds.py are nothing to be watched
 const root = document.documentElement, curtain = document.querySelector(".curtain");
 root.classList.add("opening");
 let began = 0, frames = 0, before = "";
@@ -22,12 +23,12 @@ function look() {
     const { backgroundColor, color } = getComputedStyle(app); // the reader's theme
     Object.assign(curtain.style, { background: backgroundColor, color });
   }
-  if (app?.querySelector('[data-testid="stMain"] [data-testid="stElementContainer"]')) began ||= now;
+  if (app?.querySelector(`[data-testid="stMain"] [data-testid="stElementContainer"]${SEEN}`)) began ||= now;
   const whole = began && app.dataset.testScriptState === "notRunning" && document.fonts.status === "loaded";
   const there = whole ? places(app) : "";
   frames = there && there === before ? frames + 1 : 0;
   before = there;
-  const most = app?.querySelector('[data-testid="stProgress"]') ? PATIENCE : LONGEST;
+  const most = app?.querySelector(`[data-testid="stProgress"]${SEEN}`) ? PATIENCE : LONGEST;
   if (frames < STILL && !(began && now - began > most)) return there ? requestAnimationFrame(look) : setTimeout(look, EVERY);
   root.classList.remove("opening");
   curtain.remove();

@@ -130,7 +130,7 @@ def test_nothing_on_a_page_jumps_while_it_comes(visits):
 def test_nothing_jumps_when_a_run_ends_that_was_watched_from_its_start(page, address, width, seed):
     page.set_viewport_size({"width": width, "height": 800})
     page.goto(f"{address}/?workers=32&steps=500&seed={seed}")
-    expect(page.get_by_test_id("stProgress")).to_have_count(1)
+    expect(page.locator(".st-key-result .stProgress")).to_have_count(1)
     page.evaluate("document.documentElement.classList.remove('opening')")  # as it is by itself for a longer run
     expect(page.locator(".st-key-accuracy canvas")).to_be_visible()
     drawn(page)

@@ -374,17 +374,17 @@ def test_choices_stand_in_the_address_by_name_and_are_still_there_when_one_comes
 
 def test_stop_ends_a_long_run_and_shows_what_was_recorded(tab, address):
     page = tab(f"{address}?algorithm=easgd&steps=1000000&seed=1")
-    expect(page.locator(".stProgress")).to_contain_text("of virtual time")
+    expect(page.locator(".st-key-result .stProgress")).to_contain_text("of virtual time")
     expect(page.locator(".curve canvas").first).to_be_visible()
-    page.get_by_role("button", name="Stop", exact=True).click()
+    page.locator(".st-key-stop button").click()
     expect(page.get_by_text("Stopped early.")).to_be_visible()
     result(page)
-    expect(page.get_by_role("button", name="Stop", exact=True)).to_be_disabled()
+    expect(page.locator(".st-key-stop button")).to_be_disabled()
 
 
 def test_the_controls_stay_alive_while_a_run_is_under_way(tab, address):
     page = tab(f"{address}?algorithm=easgd&steps=1000000&seed=2")
-    expect(page.locator(".stProgress")).to_contain_text("of virtual time")
+    expect(page.locator(".st-key-result .stProgress")).to_contain_text("of virtual time")
     slide(page, "workers", 1)
     expect(page).to_have_url(re.compile("workers=6"))
     page.get_by_role("button", name="Reset", exact=True).click()
@@ -418,7 +418,7 @@ def test_a_server_that_ends_leaves_no_run_behind(window, tmp_path):
     with served(tmp_path) as address:
         page = window.new_page()
         page.goto(f"{address}?algorithm=easgd&steps=1000000")
-        expect(page.locator(".stProgress")).to_contain_text("of virtual time")
+        expect(page.locator(".st-key-result .stProgress")).to_contain_text("of virtual time")
         page.close()
 
 

@@ -1,0 +1,45 @@
+"""The curtain of opening.js before a page that is slow to come, in a real Chromium whose clock the test turns."""
+
+import pytest
+
+from app.opening import HERE
+from tests.chromium import NEEDED
+
+pytestmark = NEEDED
+WORDS, RUN = (
+    f'<div data-testid="stElementContainer">{part}</div>' for part in ("words", "<p data-testid=stProgress></p>")
+)
+KINDS = f'<div class="st-key-first-kinds">{WORDS}{RUN}</div>'
+PAGE = """<div class="curtain"></div>
+<div data-testid="stApp" data-test-script-state="running"><div data-testid="stMain">{}</div></div>
+<script type="module">{}</script>"""
+
+
+@pytest.fixture
+def curtained(browser):
+    """curtained(parts) is a page of which no more has come than these, while its script goes on."""
+    pages = []
+
+    def opened(parts: str):
+        page = browser.new_page()
+        pages.append(page)
+        page.clock.install(time=0)
+        page.clock.pause_at(3_600_000)  # from here on only the test turns it, whatever the machine is busy with
+        page.set_content(PAGE.format(parts, (HERE / "opening.js").read_text("utf-8")))
+        return page
+
+    yield opened
+    for page in pages:
+        page.close()
+
+
+@pytest.mark.parametrize(
+    ("parts", "seconds"),
+    [(KINDS, 1000), (WORDS, 20), (KINDS + WORDS, 20), (RUN, 10), (KINDS + RUN, 10)],
+    ids=["hidden parts", "words", "words behind hidden parts", "a run under way", "a run behind hidden parts"],
+)
+def test_the_curtain_waits_longer_for_a_page_that_has_nothing_yet_to_be_watched(curtained, parts, seconds):
+    page = curtained(parts)
+    for second in range(30):
+        assert page.locator(".curtain").count() == (second <= seconds)
+        page.clock.run_for(1000)
