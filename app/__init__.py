@@ -2,6 +2,6 @@
 
 `main.py` is the server, `pages.py` navigation; `views/` hold the pages. `controls.py` derives the controls from
 Experiment and Settings, `widgets.py` draws them, `chosen.py` keeps what is chosen. Only `charts/` uses Plotly;
-`components.py` mounts canvases; `session.py` reaches the pool of processes and the folders of runs. All else comes
-through `experiments`; torch and Numba are never imported here.
+`components.py` mounts canvases; `session.py` reaches the pool of processes and the folders of runs, `pins.py` has those
+that stay to be compared with. All else comes through `experiments`; torch and Numba are never imported here.
 """

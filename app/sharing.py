@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
-from app import background, components, session
+from app import background, components, pins, session
 from experiments.experiment import PAGE, Experiment
 from experiments.jobs.job import JobState
 from experiments.plots.canvases.timeline import View
@@ -79,20 +79,20 @@ def view(e: Experiment) -> View:
 
 def _pins() -> list[tuple[str, str]]:
     """Return what the link has for each pinned run: its query, or the name of its folder, with its colour."""
-    pins = []
-    for name, colour in session.pinned_colours():
+    entries = []
+    for name, colour in pins.coloured():
         run = session.find(name)
         if run is not None and not uploaded(name) and run.experiment.cluster == "simulated":
-            pins.append(("pin", run.experiment.query() + (f"&colour={colour}" if colour else "")))
+            entries.append(("pin", run.experiment.query() + (f"&colour={colour}" if colour else "")))
         else:
-            pins.append(("pin", f"{name}~{colour}" if colour else name))
-    return pins
+            entries.append(("pin", f"{name}~{colour}" if colour else name))
+    return entries
 
 
 def receive() -> list[str]:
     """Make the pinned runs that a link has as queries and pin them; return what is wrong with others, in sentences."""
     made, active, wrong = {}, {}, []
-    for query in session.asked_pins():
+    for query in pins.queries():
         try:
             experiment = Experiment.from_query(query)
             if experiment.cluster != "simulated":
@@ -108,7 +108,7 @@ def receive() -> list[str]:
         if not state.folder:
             wrong.append(f"A pinned run of this link is left out: {state.message}")
     if made:
-        session.receive_pins(made)
+        pins.receive(made)
     if active:
-        background.progress(active, len(session.pinned()) + len(active))
+        background.progress(active, len(pins.names()) + len(active))
     return wrong

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import streamlit as st
 
-from app import background, chosen, session
+from app import background, chosen, pins, session
 from app.questions import QUESTIONS, Question, asked
 from experiments.runs.record import Run
 
@@ -39,8 +39,8 @@ def _try(key: str) -> None:
     if reference.active:
         reference = session.wait(question.reference.key(), PATIENCE)
     folder = str(reference.folder) if reference.folder else None
-    unpinned = len({*session.pinned()} - {Path(folder or "").name})
-    session.pin_only(folder)
+    unpinned = len({*pins.names()} - {Path(folder or "").name})
+    pins.only(folder)
     number = 1 + (st.session_state.chosen_question.number if "chosen_question" in st.session_state else 0)
     st.session_state.chosen_question = ChosenQuestion(number, question.experiment.key(), unpinned)
     session.start(question.experiment)

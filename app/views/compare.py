@@ -7,7 +7,7 @@ from html import escape
 
 import streamlit as st
 
-from app import session
+from app import pins, session
 from app.charts import Shown
 from app.controls import control, owners, spoken
 from app.views import seeds
@@ -36,7 +36,7 @@ COLUMNS = 6  # settings in the table; more would not fit
 def pinned() -> tuple[list[tuple[str, Run]], list[str]]:
     """Return (name and run of each pinned one, names of those that are not here any more)."""
     found, missing = [], []
-    for name in session.pinned():
+    for name in pins.names():
         run = session.find(name)
         if run:
             found.append((name, run))
@@ -52,7 +52,7 @@ def named(these: list[tuple[str, Run]], leader: str = "", colours: Mapping[str, 
     """
     together = seeds.groups(these, leader)
     if colours is None:
-        colours = session.colours([some[0][0] for some in together])
+        colours = pins.colours([some[0][0] for some in together])
     flats = [_flat(some[0][1].experiment, len(some) > 1) for some in together]
     differing = _differing(flats)
     shown = []
@@ -183,13 +183,13 @@ def ending(one: Shown) -> str:
 def unpin(shown: list[Shown]) -> None:
     """Draw a button per pinned run that removes it."""
     with st.container(horizontal=True, gap="small"):
-        for name in session.pinned():
+        for name in pins.names():
             run = session.find(name)
             of = next((one for one in shown if any(run is each for each in one.runs)), None)
             label = of.name if of else name
             label += f", seed {run.experiment.seed}" if of and of.others else ""
             st.button(
-                f"Unpin: {label}", key=f"unpin-{name}", on_click=session.unpin, args=(name,),
+                f"Unpin: {label}", key=f"unpin-{name}", on_click=pins.remove, args=(name,),
                 type="tertiary", icon=":material/close:",
             )  # fmt: skip
 

@@ -10,7 +10,7 @@ import time
 from html import escape
 from urllib.parse import urlencode
 
-from app import session, sharing
+from app import pins, session, sharing
 from app.text import sentence
 from app.views import compare
 from experiments.experiment import Experiment
@@ -52,8 +52,8 @@ def answer(kind: str, pairs: list[tuple[str, str]]) -> tuple[str, int]:
 def _runs(kind: str, pairs: list[tuple[str, str]]) -> tuple[str, str, dict]:
     """Return title, body and frames of a picture of runs: of the query's own and, in a race, of those it pins."""
     first = Experiment.from_query(urlencode(pairs))
-    pins = [Experiment.from_query(value) for name, value in pairs if name == "pin" and "=" in value]
-    experiments = [first, *(one for one in pins[: session.PINS] if kind != "timeline")]
+    others = [Experiment.from_query(value) for name, value in pairs if name == "pin" and "=" in value]
+    experiments = [first, *(one for one in others[: pins.MOST] if kind != "timeline")]
     folders = [_made(one) for one in experiments]
     runs = [(folder.rpartition("/")[2], session.load(folder)) for folder in folders]
     shown = compare.named(runs, colours={name: n for n, (name, _) in enumerate(runs)})

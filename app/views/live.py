@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
-from app import charts, components, session
+from app import charts, components, pins, session
 from app.charts import Shown
 from app.views import compare, ghost, pictures, result
 from experiments import units
@@ -26,7 +26,7 @@ def show(led: bool = False) -> None:
     """
     folder, asked = st.session_state.get("shown"), st.session_state.asked
     if folder:
-        result.show(folder, None, LiveRun(ghost.behind(folder, asked, session.pinned())), led)
+        result.show(folder, None, LiveRun(ghost.behind(folder, asked, pins.names())), led)
         st.html(DIMMED)
     else:
         result.awaited(asked, LiveRun(None))
@@ -65,7 +65,7 @@ def _curves(others: list[Shown]) -> None:
     if now is None:
         st.rerun()
     pinned = [one for one in others if not one.ghost]
-    line = palette.RUNS[session.next_colour()]
+    line = palette.RUNS[pins.next_colour()]
     if pinned:
         compare.legend(others)
     with st.container(key="curves"):

@@ -7,7 +7,7 @@ from collections import Counter
 
 import streamlit as st
 
-from app import poll, session
+from app import pins, poll, session
 from app.text import escaped
 from app.views import compare
 from experiments import units
@@ -29,7 +29,7 @@ def offer(wanted: Experiment) -> None:
     found = _reference()
     if found is None or not (changes := compare.changes(found[1].experiment, wanted)):
         return
-    which = "the pinned run" if session.pinned() else "the run that is shown"
+    which = "the pinned run" if pins.names() else "the run that is shown"
     with st.container(gap="xsmall", key="predict"):
         st.caption(f"Predict before you run, if you like. Against {which}, {escaped(', '.join(changes[:3]))}, will be:")
         with st.container(horizontal=True, gap="medium"):
@@ -97,7 +97,7 @@ def _question(name: str, experiment: Experiment, before: Run) -> tuple[str, ...]
 
 def _reference() -> tuple[str, Run] | None:
     """Return (folder, run) that the next run is compared with: the first pinned one, or the one on the page."""
-    for name in session.pinned():
+    for name in pins.names():
         if run := session.find(name):
             return str(session.ROOT / name), run
     try:

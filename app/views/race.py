@@ -6,7 +6,7 @@ import sys
 
 import streamlit as st
 
-from app import address, charts, components, session, sharing
+from app import address, charts, components, pins, sharing
 from app.charts import Shown
 from app.views import compare, ghost
 from app.views.pictures import HEAD, heading, judged, lines, zoomed
@@ -32,14 +32,14 @@ def offer(before: Shown | None, pair: list[Shown]) -> None:
     """Draw the button that begins a race with the run before, which it pins, or with the one that is pinned."""
     if not pair and before is None:
         return
-    full = before is not None and not pair and len(session.pinned()) >= session.PINS
+    full = before is not None and not pair and len(pins.names()) >= pins.MOST
     with_whom = "the pinned run" if pair else "the run before"
     if st.button(
         "Race", key="race", icon=":material/sports_score:", disabled=full,
         help="Unpin a run first." if full else f"This run and {with_whom} on one clock, to the same loss.",
     ):  # fmt: skip
         if not pair:
-            session.pin(before.folder)
+            pins.add(before.folder)
         st.query_params["race"] = "1"
         st.rerun()
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import streamlit as st
 
-from app import address, chosen, session
+from app import address, chosen, pins, session
 from app.charts import Shown
 from app.text import escaped, sentence
 from app.views import ask, compare, export, ghost, learn, pictures, predict, predicted_vs_measured, race, seeds, sweep
@@ -94,7 +94,7 @@ def show(
             export.source(run)
     with charts_side:
         if under_way:
-            under_way.curves([one for one in shown if one.folder != name or name in session.pinned()])
+            under_way.curves([one for one in shown if one.folder != name or name in pins.names()])
         elif racing:
             st.fragment(race.show)(pair)
         else:
@@ -169,18 +169,16 @@ def _title(run: Run, folder: str, name: str, changed: list[str]) -> None:
 
 
 def _pin(name: str, folder: str) -> None:
-    pinned = session.pinned()
+    pinned = pins.names()
     if name in pinned:
         st.button(
             "Pinned", key="pin-it", icon=":material/keep_off:", help="Unpin it: the next run takes its place.",
-            on_click=session.unpin, args=(name,),
+            on_click=pins.remove, args=(name,),
         )  # fmt: skip
         return
-    full = len(pinned) >= session.PINS
-    help = f"{session.PINS} runs are pinned; unpin one first." if full else "It stays, and the next runs are compared."
-    st.button(
-        "Pin", key="pin-it", icon=":material/keep:", help=help, disabled=full, on_click=session.pin, args=(folder,)
-    )
+    full = len(pinned) >= pins.MOST
+    help = f"{pins.MOST} runs are pinned; unpin one first." if full else "It stays, and the next runs are compared."
+    st.button("Pin", key="pin-it", icon=":material/keep:", help=help, disabled=full, on_click=pins.add, args=(folder,))
 
 
 def title(e: Experiment) -> str:
