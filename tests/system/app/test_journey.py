@@ -376,10 +376,10 @@ def test_stop_ends_a_long_run_and_shows_what_was_recorded(tab, address):
     page = tab(f"{address}?algorithm=easgd&steps=1000000&seed=1")
     expect(page.locator(".st-key-result .stProgress")).to_contain_text("of virtual time")
     expect(page.locator(".curve canvas").first).to_be_visible()
-    page.locator(".st-key-stop button").click()
+    page.get_by_role("button", name="Stop", exact=True).click()  # the only one, though Streamlit has another at its top
     expect(page.get_by_text("Stopped early.")).to_be_visible()
     result(page)
-    expect(page.locator(".st-key-stop button")).to_be_disabled()
+    expect(page.get_by_role("button", name="Stop", exact=True)).to_be_disabled()
 
 
 def test_the_controls_stay_alive_while_a_run_is_under_way(tab, address):
