@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from itertools import pairwise
 
 import numpy as np
@@ -39,12 +40,14 @@ def slowed_lanes(run: Run) -> dict[int, float]:
 
 
 def rank_names(experiment: Experiment, ranks: int) -> list[str]:
-    """Return the names of so many ranks of an experiment."""
+    """Return the names of so many ranks of an experiment, also of one that cannot run."""
     servers = experiment.servers
     role = ROLES.get(catalogue.ALGORITHMS[experiment.algorithm].family, "worker")
     if experiment.method.plan:
-        plan = experiment.method.plan(experiment.workers, experiment.knobs)
-        role = "stage" if plan.stages == ranks and not plan.shared else "rank"  # which holds several, or shares one
+        role = "rank"  # which holds several stages, or shares one
+        with suppress(ValueError):  # there is no such schedule, as its sentence says where it is to run
+            plan = experiment.method.plan(experiment.workers, experiment.knobs)
+            role = "stage" if plan.stages == ranks and not plan.shared else role
     return [f"{'server' if rank < servers else role} {rank}" for rank in range(ranks)]
 
 

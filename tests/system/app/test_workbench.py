@@ -112,6 +112,22 @@ def test_a_link_that_cannot_run_says_so_and_offers_what_can(page):
     assert "asked" not in opened.session_state and not opened.exception
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "algorithm=chimera&workers=5",
+        "algorithm=dualpipe&workers=12&slow=2:4",
+        "algorithm=dualpipe_v&workers=5",
+        "algorithm=pipedream_2bw&workers=12",
+        "algorithm=zb_h2&workers=7&crash=1:0.01",
+    ],
+)
+def test_a_pipeline_without_a_schedule_says_so_with_all_settings_open(page, query):
+    opened = page(query)
+    assert "This cannot run" in said(opened) and not opened.exception
+    assert len(opened.button_group("rank").options) == address(opened).workers  # each may have a fault taken back
+
+
 def test_settings_that_are_folded_away_are_in_force_all_the_same(page, stored):
     experiment = Experiment(algorithm="easgd", slow="1:3", precision="float64")
     stored(experiment)
