@@ -35,6 +35,9 @@ window.shifts = [];
 new PerformanceObserver((list) => shifts.push(...list.getEntries().filter((one) => !one.hadRecentInput).map((one) => [
   one.value, ...one.sources.map(({ node, currentRect: box }) => `${node?.className} to ${box.x}, ${box.y}`),
 ]))).observe({ type: "layout-shift", buffered: true });
+document.addEventListener("DOMContentLoaded", () => {
+  window.curtained = document.querySelector(".curtain")?.checkVisibility({ visibilityProperty: true });
+});
 """
 
 
@@ -105,8 +108,8 @@ def visits(one_tab, address):
     for path in PAGES:
         page.set_viewport_size({"width": 1280, "height": 800})
         page.goto(address + path, wait_until="commit")
-        expect(page.locator(".curtain")).to_be_visible()
         whole(page)
+        assert page.evaluate("curtained")  # asked in the page, which is quicker than this test on a busy machine
         expect(page.locator(".curtain")).to_have_count(0)
         seen[path] = {"shifts": page.evaluate("shifts"), "violations": wcag.in_both_schemes(page)}
         stages = page.locator(".stage")
