@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cluster.devices import DEVICES
-from cluster.simulated.memory import LINE, TAKEN
+from cluster.simulated.cells import LINE, TAKEN
 
 NUMBERS = LINE // 4  # float32 numbers in a cache line
 

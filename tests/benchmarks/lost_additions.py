@@ -28,7 +28,7 @@ from numba import njit  # noqa: E402
 from algorithms.shared_memory import hogwild  # noqa: E402
 from cluster import simulated  # noqa: E402
 from cluster.devices import parse_device  # noqa: E402
-from cluster.simulated.memory import LINE  # noqa: E402
+from cluster.simulated.cells import LINE  # noqa: E402
 from kernels.layers import quadratic  # noqa: E402
 from kernels.sparse import hogwild as sparse_steps  # noqa: E402
 from kernels.sparse.rows import atomic_add  # noqa: E402

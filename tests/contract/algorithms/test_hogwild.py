@@ -8,7 +8,7 @@ import pytest
 from algorithms.shared_memory import hogbatch, hogwild
 from cluster import simulated
 from cluster.faults import JITTERS, Faults
-from cluster.simulated.memory import MEETING, TAKEN
+from cluster.simulated.cells import MEETING, TAKEN
 from tests.training import Springs, train
 from workloads import sparse
 from workloads.quadratic import Quadratic
