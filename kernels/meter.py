@@ -10,11 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cached_property
 from typing import Protocol
+
+import numpy as np
 
 
 class Meter(Protocol):
-    """Observer of the cost of kernels."""
+    """Observer of the cost of kernels.
+
+    One that is quicker at many calls together also has `charge_all(prices)`, which charges the rows of `Prices`.
+    """
 
     def charge(self, kernel: str, flops: float, nbytes: float) -> None:
         """Record that one call of `kernel` did `flops` floating-point operations and moved `nbytes` bytes."""
@@ -46,9 +52,16 @@ class Prices:
         """Take down the price of a kernel call."""
         self.rows.append((kernel, flops, nbytes))
 
+    @cached_property
+    def columns(self) -> np.ndarray:
+        """FLOPs and bytes of all rows, (2, rows); asked for when all have been taken down."""
+        return np.array([row[1:] for row in self.rows], float).T.copy()
+
     def charge_again(self) -> None:
         """Charge all rows to the meter of the calling context, in order."""
         meter = METER.get()
-        if meter is not None:
+        if hasattr(meter, "charge_all"):
+            meter.charge_all(self)
+        elif meter is not None:
             for row in self.rows:
                 meter.charge(*row)

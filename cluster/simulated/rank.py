@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from greenlet import GreenletExit
+from numba import njit
 
 from cluster.comm import ClusterError, RankFailed, RankLost
 from cluster.event_log import EventLog
@@ -14,6 +15,7 @@ from cluster.faults import Faults, Slowness
 from cluster.simulated.actor import Actor
 from cluster.simulated.mailbox import Mailbox
 from kernels import METER
+from kernels.meter import Prices
 from tracing import COMMUNICATE, IDLE, PAUSED, UPDATE, WAIT, Rows
 
 if TYPE_CHECKING:
@@ -103,6 +105,20 @@ class Rank(Actor):
         if not self._charges & 127:
             self.sim.tick()
 
+    def charge_all(self, prices: Prices) -> None:
+        """Advance by the prices of kernels, one after the other, as `charge` does: compiled where none has a span."""
+        event_log = self.event_log
+        if self.interruptible or not event_log.busy:
+            for row in prices.rows:
+                self.charge(*row)
+            return
+        factor = float(self.slowness() if self.jitter else self.slow)
+        device = self._flops, self._bandwidth, self._overhead
+        self.now, event_log.flops = charged(self.now, event_log.flops, *prices.columns, *device, factor)
+        before, self._charges = self._charges, self._charges + len(prices.rows)
+        if before >> 7 != self._charges >> 7:
+            self.sim.tick()
+
     def slowness(self) -> float:
         """Return by which factor this rank is slower than its device in this step."""
         return self._slowness.at(self.event_log.step)
@@ -184,3 +200,12 @@ class Rank(Actor):
         return lines or [
             f"rank {self.number} has waited in {self.collective} for the others since {self.blocked_since:.6g} s"
         ]
+
+
+@njit(cache=True, error_model="numpy")
+def charged(now, total, flops, nbytes, per_second, bandwidth, overhead, factor):
+    """Return the time and the FLOPs so far, `now` and `total`, after kernels of so many flops and nbytes, (n,)."""
+    for k in range(len(flops)):
+        total += flops[k]
+        now += (overhead + max(flops[k] / per_second, nbytes[k] / bandwidth)) * factor
+    return now, total

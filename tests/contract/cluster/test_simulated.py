@@ -2,6 +2,8 @@
 
 import math
 import weakref
+from contextlib import nullcontext
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -13,6 +15,7 @@ from cluster.comm import Cancelled, Deadlock, RankFailed, RankLost
 from cluster.devices import Device
 from cluster.faults import JITTERS, Faults, parse_crash, parse_pause, parse_slow
 from cluster.network import Link, Network
+from kernels.meter import Prices
 from tracing import COMMUNICATE, COMPUTE, IDLE, KINDS, WAIT
 
 ALPHA, BANDWIDTH = 1e-3, 1e6
@@ -125,6 +128,33 @@ def test_compute_is_charged_by_the_roofline_of_the_device_times_the_slowness_of_
     seconds = 1e-3 + max(flops / 1e6, 4 * words / 1e7)
     results = run(program, 2, device=device, faults=Faults(slow={1: 3.0})).results
     assert results == [pytest.approx(seconds), pytest.approx(3 * seconds)]
+
+
+@pytest.mark.parametrize("seen", [False, True], ids=["in_one_span", "each_its_own_span"])
+@pytest.mark.parametrize("pause", [{}, {0: [(0.001, 0.5)]}], ids=["", "paused"])
+def test_kernels_whose_work_is_done_in_one_call_take_the_time_that_they_take_one_by_one(seen, pause):
+    prices = Prices()
+    with kernels.metered(prices):
+        for elements in (3, 70_000, 11):
+            kernels.scale(np.ones(elements), 0.1)
+
+    def program(comm, together):
+        times = []
+        for comm.event_log.step in range(40):
+            with nullcontext() if seen else comm.event_log.doing(COMPUTE, "work"):
+                if together:
+                    prices.charge_again()
+                else:
+                    for row in prices.rows:
+                        kernels.METER.get().charge(*row)
+            times.append(comm.event_log.clock())
+        return times, comm.event_log.flops
+
+    faults = Faults(slow={0: 3}, jitter=JITTERS["exponential"], pause=pause)
+    device = Device(7e9, 3e9, 1e-7)
+    both = [run(partial(program, together=how), 1, device=device, faults=faults) for how in (False, True)]
+    assert both[0].results == both[1].results and both[0].results[0][0][-1] > 0.5 * bool(pause)
+    assert both[0].event_logs[0].spans == both[1].event_logs[0].spans
 
 
 def test_jitter_is_drawn_per_step_and_depends_on_the_seed_alone():
