@@ -1,0 +1,3 @@
+"""The page of schedules: what every rank of a pipeline does when, without a model."""
+
+from app.views.schedules.page import page as page

@@ -1,0 +1,110 @@
+"""Figures of a schedule, or of two with their differences, as a table and in sentences."""
+
+from __future__ import annotations
+
+from html import escape
+
+import streamlit as st
+
+from experiments import units
+from experiments.study import schedules as study
+from experiments.study.schedules import Study
+
+
+def figure(value: float) -> str:
+    """Return a time or a number of a schedule."""
+    return units.number(value, 4)
+
+
+def points(value: float) -> str:
+    """Return a difference of shares."""
+    return f"{100 * value:+.1f} points".replace("-", "−")
+
+
+FIGURES = (
+    ("makespan", "Makespan", figure, "from the first start to the last end"),
+    ("bubble_of_total", "Bubble, of total", units.percent, "idle share of the whole (GPipe, Chimera)"),
+    ("bubble_of_ideal", "Bubble, of ideal", units.percent, "idle time over working time (Megatron-LM)"),
+    ("bubble_of_span", "Bubble, of span", units.percent, "idle share of the longest span of a rank (zero bubble)"),
+    ("throughput", "Throughput", figure, "micro-batches per unit of time"),
+    ("in_flight", "In flight", figure, "most micro-batches between their F and their B or I on one rank"),
+    (
+        "held",
+        "Activations held",
+        figure,
+        "the same, of those whose activations are there: kept until W, made again by a repeated forward (R)",
+    ),
+    ("copies", "Weights held", figure, "most on one rank: versions that are still read, and stages held twice"),
+    ("versions", "Versions alive", figure, "most of one stage: the newest, and those that a backward will still read"),
+    ("delay", "Delay", figure, "most updates between what a gradient's forward saw and its own update"),
+    ("path_ops", "Ops on the critical path", figure, "outlined: none of them can take longer unnoticed"),
+    ("path_links", "Links on the critical path", figure, "times it goes from rank to rank"),
+)
+"""The table: name in the summary, label, words, meaning."""
+MORE_IS_BETTER = ("throughput",)
+NEITHER = ("path_ops", "path_links")
+
+
+def sized(ranks: int, chunks: int, between: str = " · ") -> str:
+    """Return how many ranks and micro-batches a schedule has: "4 ranks · 8 micro-batches"."""
+    return f"{ranks} rank{'s' * (ranks != 1)}{between}{units.count(chunks)} micro-batch{'es' * (chunks != 1)}"
+
+
+def answered(one: Study, other: Study) -> str:
+    """Return whether the other schedule waits less than the one, and what it takes and holds, in sentences."""
+    a, b = one.plan.title, other.plan.title
+    a = a.lower() if one.plan.schedule == study.OWN else a  # within a sentence
+    (idle, now_idle), (took, takes), (many, now_many) = (
+        (one.summary[name], other.summary[name]) for name in ("bubble_of_total", "makespan", "in_flight")
+    )
+    if units.percent(idle) == units.percent(now_idle):
+        said = [f"{b} waits as much as {a}: ranks are idle for {units.percent(idle)} of the time in both."]
+    else:
+        word = "less" if now_idle < idle else "more"
+        said = [f"{b} waits {word} than {a}: ranks are idle for {units.percent(now_idle)} of the time instead of "
+                f"{units.percent(idle)}."]  # fmt: skip
+    if took != takes:
+        said.append(f"It takes {figure(takes)} instead of {figure(took)}.")
+    if many != now_many:
+        said.append(f"At most {figure(now_many)} micro-batches are in flight on a rank instead of {figure(many)}.")
+    return " ".join(said)
+
+
+def unlike(studies: dict[str, Study]) -> str:
+    """Return that a schedule of one's own and another do not do the same work, and what would make it the same."""
+    own, other = sorted(studies.values(), key=lambda done: done.plan.schedule != study.OWN)
+    mine, its = (sized(done.summary["ranks"], done.chunks, " and ") for done in (own, other))
+    return (
+        f"They do not do the same work, so neither is better: your own schedule has {mine}, {other.plan.title} has "
+        f"{its}. To compare them, set Ranks to {own.summary['ranks']} and Micro-batches to {own.chunks}."
+    )
+
+
+def table(studies: list[Study], compared: bool) -> None:
+    """Draw all figures of one schedule with their meaning, or of two, with their differences if they are compared."""
+    heads = ["", *(done.plan.title for done in studies), *(["difference"] if compared else []), ""]
+    rows = []
+    for name, label, say, meaning in FIGURES:
+        values = [done.summary[name] for done in studies]
+        cells = ["–" if name == "delay" and value < 0 else say(value) for value in values]
+        if compared:
+            cells.append(_difference(name, *values))
+        rows.append((f"{label}", [*cells, meaning]))
+    head = "".join(f"<th>{escape(word)}</th>" if word else "<td></td>" for word in heads)
+    body = "".join(
+        f"<tr><th>{escape(label)}</th>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"
+        for label, cells in rows
+    )
+    st.html(f'<div class="figures explained"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>')
+
+
+def _difference(name: str, a: float, b: float) -> str:
+    if name == "delay" and min(a, b) < 0:
+        return ""
+    if a == b:
+        return "the same"
+    judged = "" if name in NEITHER else ", better" if (b > a) is (name in MORE_IS_BETTER) else ", worse"
+    if name.startswith("bubble"):
+        return f"{points(b - a)}{judged}"
+    part = f" ({100 * (b / a - 1):+.1f} %)" if a else ""
+    return f"{'+' if b > a else '-'}{figure(abs(b - a))}{part}".replace("-", "−") + judged
