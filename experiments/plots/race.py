@@ -18,6 +18,7 @@ from experiments.plots.canvases.timeline import Flag, View, Window
 from experiments.plots.lanes import lane_names, slowed_lanes, troubles
 from experiments.plots.pictures import Arrival, Finish, Picture, Shown
 from experiments.plots.saved import compared
+from experiments.plots.story import ended
 from experiments.runs.record import Run
 from experiments.runs.seeds import paired
 from tracing import Trace, ordered
@@ -166,6 +167,7 @@ def lanes(
         whole, names, told, name, window or view.window, opening=view.window or (0.0, whole.seconds()), flags=flags,
         clock=True, colours=colours, saved=compared(shown, "race"), wait=view.wait, critical=view.critical,
         told=" ".join(waited), notes=[note for one in shown for note in troubles(one.run)],
+        ended=[at for one in shown for at in ended(one.run)],
         slowed={
             int(below) + lane: factor
             for one, below in zip(shown, first, strict=False)

@@ -78,6 +78,16 @@ def story(run: Run, names: list[str]) -> Story:
     return Story(told[1:] if told else typical, flags, chips)
 
 
+def ended(run: Run) -> list[float | None]:
+    """Return when each rank of a finished run was done, s; None for one that did nothing or was lost."""
+    ends = _ends(run.trace)
+    if run.status != "finished":
+        return [None] * len(ends)
+    spans = run.trace.spans
+    lost = {int(spans["rank"][n]) for n in _idle(run.trace, LOST) if spans["end"][n] >= ends[spans["rank"][n]]}
+    return [float(end) if end and rank not in lost else None for rank, end in enumerate(ends)]
+
+
 def aftermath(run: Run, names: list[str]) -> Trace:
     """Return the trace of a run with what comes after its end: ranks that wait for ever for one that was lost.
 

@@ -73,6 +73,10 @@ def _body(frame: dict[str, Any], spans: tuple, messages: tuple) -> Iterator[str]
     yield f'<clipPath id="plot"><rect {inside}/></clipPath><g clip-path="url(#plot)">'
     yield from _arrows(messages[1], begin, end, x)
     yield "</g>"
+    for lane, at in enumerate(frame["ended"]):
+        left = NAMES if at is None else max(x(at), NAMES) + 8
+        if at is not None and left + LABELLED * len("done") < WIDE - RIGHT:
+            yield words(left, TOP + lane * PITCH + PITCH / 2 + 4, "done", SOFT, size=11)
     for flag in frame["flags"]:
         if begin <= flag["at"] <= end:
             top = TOP if flag["lane"] < 0 else TOP + flag["lane"] * PITCH

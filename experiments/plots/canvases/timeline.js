@@ -75,8 +75,8 @@ class Timeline {
     const spans = decode(frame.columns.timeline);
     const messages = decode(frame.columns.messages);
     const again = this.run === frame.run;
-    const { run, lanes: names, notes = [], kinds, look, exact, spans: count } = frame;
-    Object.assign(this, { run, names, notes, kinds, look, exact, count, spans, messages, coarse: frame.columns.shares });
+    const { run, lanes: names, notes = [], ended = [], kinds, look, exact, spans: count } = frame;
+    Object.assign(this, { run, names, notes, ended, kinds, look, exact, count, spans, messages, coarse: frame.columns.shares });
     const { whole = "whole run", readable = READABLE, brief = false, work = 2, unit = "s", opening = 0, flags = [], chips = [], colours } = frame;
     this.clickable = frame.clickable ?? false;
     this.together = frame.together;

@@ -18,7 +18,7 @@ from experiments.plots.canvases.topology import Machines, machines
 from experiments.plots.column_codec import pack, pack_messages, pack_timeline
 from experiments.plots.lanes import lane_names, slowed_lanes, troubles
 from experiments.plots.saved import saved
-from experiments.plots.story import Chip, Flag, Window, aftermath, story
+from experiments.plots.story import Chip, Flag, Window, aftermath, ended, story
 from experiments.runs.causes import Causes, causes
 from experiments.runs.record import Run
 from tracing import COMMUNICATE, COMPUTE, KINDS, Trace, ordered
@@ -68,7 +68,7 @@ def frame(
     return framed(
         after, names, describe(run), name, window or view.window, clickable=True, play=play,
         opening=view.window or ((0.0, until) if together else found.opening), wait=view.wait, critical=view.critical,
-        slowed=slowed_lanes(run), notes=troubles(run),
+        slowed=slowed_lanes(run), notes=troubles(run), ended=ended(run),
         flags=found.flags, chips=found.chips, clock=True, end=run.trace.seconds(),
         together=together, until=until, saved=saved(run.experiment, "timeline"), machines=machines(run), most=most,
         known=run.causes if after is run.trace else None, told=why.totals(run),
@@ -99,6 +99,7 @@ def framed(
     critical: bool = False,
     slowed: Mapping[int, float] | None = None,
     notes: Sequence[str] = (),
+    ended: Sequence[float | None] = (),
     together: str = "",
 ) -> bytes:
     """Return the same for any trace, with names for its lanes that can be clicked or not.
@@ -109,8 +110,8 @@ def framed(
     the run, s, goes on for ever. `saved` is what the picture is called as a file. Beside it stand the `machines`, if
     given. `known` are the causes of its waits, if they have been found before, and `told` says who caused most of them;
     the `wait` is explained at once, and the `critical` path is outlined. `slowed` is how many times longer a lane's
-    computation takes because its experiment asks for that; `notes` say in short what was done to a lane. Those that are
-    shown `together` have one window.
+    computation takes because its experiment asks for that; `notes` say in short what was done to a lane, and
+    `ended` from when on, s, it is done. Those that are shown `together` have one window.
     """
     columns, total, most = {}, trace.seconds(), most or SPANS
     known = known or causes(trace)
@@ -138,6 +139,7 @@ def framed(
         "end": total if end is None else end,
         "lanes": lanes,
         "notes": notes,
+        "ended": ended,
         "colours": colours,
         "kinds": list(kinds),
         "work": len(kinds) - len(KINDS) + WAITED,

@@ -439,9 +439,21 @@ def test_curve_timeline_and_topology_show_one_moment(drawn, made):
 def test_that_a_rank_is_lost_its_lane_says_once(drawn):
     page = drawn("timeline", timeline.frame(run(Experiment.of({"crash": "2:0.02"})), "it"))
     page.get_by_role("button", name="end", exact=True).click()
+    assert written(page).count("lost") == 2  # the note below its name, and the flag
+
+
+def test_a_lane_says_that_its_rank_is_done_while_others_go_on(drawn):
+    done = run(Experiment.of({"algorithm": "easgd", "slow": "2:3", "steps": 20}))
+    page = drawn("timeline", timeline.frame(done, "it", view=timeline.View(window=(0, done.trace.seconds()))))
+    assert written(page).count("done") == 3  # all workers but the slow one, and not the server, which waits for that
+    page.get_by_role("button", name="typical step").click()
+    assert "done" not in written(page)
+
+
+def written(page) -> list[str]:
+    """The words of the picture, as it is saved."""
     root = ElementTree.parse(saved_as(page, "SVG").path()).getroot()
-    said = [one.text for one in root.iter("{http://www.w3.org/2000/svg}text")]
-    assert said.count("lost") == 2  # the note below its name, and the flag
+    return [one.text for one in root.iter("{http://www.w3.org/2000/svg}text")]
 
 
 def test_at_the_end_of_a_run_the_machines_do_what_the_words_say(drawn):

@@ -8,7 +8,7 @@ from experiments.experiment import Experiment
 from experiments.plots.canvases import timeline
 from experiments.plots.column_codec import unpack
 from experiments.plots.lanes import troubles
-from experiments.plots.story import LOST, PAUSED, aftermath, story
+from experiments.plots.story import LOST, PAUSED, aftermath, ended, story
 from tests.fabricated import STEPS
 from tracing import COMMUNICATE, COMPUTE, IDLE, WAIT, Trace
 
@@ -144,3 +144,11 @@ def test_below_the_name_of_a_lane_stands_what_was_done_to_its_rank(made):
     header = unpack(timeline.frame(run, "a"))[0]
     assert header["lanes"] == ["worker 0", "worker 1", "worker 2", "worker 3"]
     assert header["notes"] == troubles(run) == ["", "5× slower", "", "lost"]
+
+
+def test_of_a_finished_run_each_rank_that_lived_is_done_with_its_last_span(made):
+    run = made(Experiment(workers=3))
+    early = replace(run, trace=trace(ends=10))
+    assert ended(early) == pytest.approx([STEPS * STEP, 10 * STEP, STEPS * STEP])
+    lost = replace(run, trace=trace((1, 10 * STEP, STEPS * STEP, LOST)))
+    assert ended(lost)[1] is None and ended(replace(early, status="diverged")) == [None] * 3

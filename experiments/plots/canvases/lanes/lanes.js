@@ -4,6 +4,7 @@
 const FEW = 3000;       // spans that are drawn one by one
 const NOTED = 24;       // px of a lane that has room for two lines of words
 const FLAG = "#C4441C"; // what happened at a moment
+const DONE = "done";
 
 class Lanes {
   draw(g, width, height, ratio) {
@@ -36,6 +37,7 @@ class Lanes {
     const dense = !near || count > FEW || count > (plot / 2.5) * (end - begin);
     ranges.forEach(([i, j], n) => (dense ? this.drawShares : this.drawSpans).call(this, g, begin + n, i, j, plot, ratio, page));
     if (!dense && this.spans.columns.marked) ranges.forEach(([i, j], n) => this.drawMarked(g, begin + n, i, j, page));
+    this.drawEnded(g, begin, end, plot, page);
     if (!dense && this.arrows) this.drawMessages(g, page);
     this.drawFlags(g, plot, page);
     if (this.over >= 0) this.outline(g, this.over, page);
@@ -114,6 +116,21 @@ class Lanes {
     if (!below) return;
     g.font = `10.5px ${FONT}`;
     g.fillText(note, 4, y + 7, GUTTER - 10);
+  }
+
+  // That a lane is done, where nothing stands behind its last span and there is room for the word.
+  drawEnded(g, begin, end, plot, page) {
+    if (this.pitch < 12) return;
+    g.font = `11px ${FONT}`;
+    g.textAlign = "left";
+    g.textBaseline = "middle";
+    g.fillStyle = page.muted;
+    const wide = g.measureText(DONE).width;
+    for (let r = begin; r < end; r++) {
+      if (this.ended[r] == null) continue;
+      const left = Math.max(this.x(this.ended[r]), GUTTER) + 8;
+      if (left + wide < this.x(Math.min(this.total, this.to))) g.fillText(DONE, left, this.y(r) + this.pitch / 2 - 1);
+    }
   }
 
   // What happened at a moment, to one lane or, with lane -1, to all: a line, and its words beside it.
