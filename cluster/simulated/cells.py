@@ -35,7 +35,7 @@ MEETING = 0.085  # of its time so far, from load to store in a step that touches
 TAKEN = 4.3e-9  # s that each cache line which a step touches adds to the time from load to store, from there on
 
 
-class Piece:
+class VectorPiece:
     """A stretch of a vector that is touched as a whole; `before` is what its numbers were before the last addition."""
 
     __slots__ = ("before", "loaded", "nbytes", "numbers", "place", "stored", "vector", "written")

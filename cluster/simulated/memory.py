@@ -23,7 +23,7 @@ import numpy as np
 
 from cluster.comm import shares
 from cluster.shared_memory import Guard, SharedSteps, WriteCounts
-from cluster.simulated.cells import Additions, Coordinates, Piece
+from cluster.simulated.cells import Additions, Coordinates, VectorPiece
 from kernels import METER, metered
 from tracing import UPDATE
 
@@ -37,10 +37,10 @@ class Memory:
         self.vector, self.before = vector.copy(), vector.copy()  # before: each number before its last addition
         self.steps, self.free = 0, 0.0  # steps so far; when the lock is free, s
         places = [place for place in shares(len(vector), PIECES) if place.stop > place.start]
-        self.pieces = [Piece(self.vector, self.before, place) for place in places]
+        self.pieces = [VectorPiece(self.vector, self.before, place) for place in places]
         self._each: Additions | None = None  # to coordinates, of which there are many
 
-    def cells(self, where: Any) -> Sequence[Piece | Coordinates]:
+    def cells(self, where: Any) -> Sequence[VectorPiece | Coordinates]:
         """Return what a step at `where`, an index array or a slice for all, goes through in turn."""
         if isinstance(where, slice):
             return self.pieces
@@ -110,7 +110,7 @@ class SimulatedVector:
         memory.steps += 1
         return loss
 
-    def _write(self, cell: Piece | Coordinates) -> int:
+    def _write(self, cell: VectorPiece | Coordinates) -> int:
         """Add to a cell what the step has changed; return how many additions, own or others', are lost."""
         actor, place = self._comm._actor, cell.place
         self._sync()
@@ -135,7 +135,7 @@ class SimulatedVector:
         self._spend(max(flops / device.flops, nbytes / device.bandwidth))
         return loss
 
-    def _lock(self, cells: Sequence[Piece | Coordinates], times: int = 1) -> None:
+    def _lock(self, cells: Sequence[VectorPiece | Coordinates], times: int = 1) -> None:
         """Wait for the lock and hold it for the time of `times` transfers of these cells."""
         self._sync()
         actor, memory = self._comm._actor, self._memory
@@ -145,7 +145,7 @@ class SimulatedVector:
         seconds = times * sum(self._seconds(cell) for cell in cells)
         memory.free = actor.now + seconds * self._comm._rank.slowness()
 
-    def _seconds(self, cell: Piece | Coordinates) -> float:
+    def _seconds(self, cell: VectorPiece | Coordinates) -> float:
         """Return how long this step takes to load, or to store, a cell."""
         return cell.nbytes / self._comm._sim.device.bandwidth * self._slowdown
 

@@ -20,7 +20,7 @@ def test_what_is_stored_first_is_lost_where_two_additions_meet(monkeypatch, load
     """Theirs added 1 to 100, and ours, loaded at 3 and stored at 4 s, adds 10."""
     monkeypatch.setattr(cells, "MEETING", 0.5)
     now, then = np.full(1, 101.0), np.full(1, 100.0)
-    piece = cells.Piece(now, then, slice(0, 1))
+    piece = cells.VectorPiece(now, then, slice(0, 1))
     piece.loaded, piece.stored = loaded, stored
     assert piece.store(np.zeros(1), np.full(1, 10.0), began=2, read=0, writing=3, stored=4) == lost
     assert (now.item(), then.item()) == (vector, before)
