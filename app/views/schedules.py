@@ -38,7 +38,7 @@ def points(value: float) -> str:
 
 
 OPTIONS = {
-    "policy": ("Micro-batches in flight", "Few (DAPPLE's policy PA): one for each rank that is still to come. Twice as "
+    "policy": ("Micro-batches in flight", "Few (DAPPLE's policy PA): one for each rank from this one on. Twice as "
                "many (PB) hide links that take time, and need their memory."),
     "cap": ("At most in flight on a rank", "More micro-batches than these never lie between their forward and their "
             "backward on one rank: memory against idle time."),
