@@ -87,7 +87,7 @@ class Trace:
 
     spans: rank (int32), kind (int8, indexes KINDS), start, end (float64, s), step (int32), label (indexes `labels`)
     messages: src, dst, tag (int32), bytes (int64), sent, arrived (float64, s), collective (bool)
-    A collective has one message row per neighbour, with the total bytes of all messages to it.
+    A collective that is not done message by message has one row per neighbour, with the bytes of all messages to it.
     """
 
     ranks: int

@@ -3,7 +3,7 @@
 Rank 0 is the server, the others are workers, as in asynchronous SGD. The gradient of a dense layer with m inputs and
 n outputs on k samples is a product, so its factors can be sent instead, and the server multiplies:
 
-    k (m + n) elements, the inputs X and the errors E        if that is less than m n, that is k < m n / (m + n)
+    k (m + n) elements, the inputs X and the errors E        if that is less than the m n + n of weights and biases
     w <- w - lr (X' E, and the sum of E for the biases)
 
 Gradients of other layers are sent as they are. When a share `finish` of the workers has made its steps, the others are

@@ -11,8 +11,9 @@ gradients and pushes the sum every few portions (`parts/work_queue.py`); a push 
 A step is an epoch, so there are 20 by default: of the digits they make the best of, later steps fit the noise.
 A lost worker costs what it had not pushed; a lost shard or coordinator ends the run.
 
-Price: d elements to each worker per evaluation of f, d back every few portions; 4 m + O(1) scalars per shard and step,
-independent of d. A shard holds (2 m + 6) d / S elements, a worker 3 d. Staleness: none.
+Price: d elements to each worker per evaluation of f, d back every few portions; 5 m + O(1) commands of at most four
+numbers per shard and step, 3 m of them answered by one number, independent of d. A shard holds (2 m + 6) d / S
+elements, a worker 3 d. Staleness: none.
 Source: Dean et al., Large Scale Distributed Deep Networks, NIPS 2012, section 4.2; the line search is Armijo's.
 """
 

@@ -12,9 +12,9 @@ steps, from the best of them (in the authors' code by validation accuracy, here 
 or from their mean. Or, with `weights` lazy, I + A is replaced by a mixing matrix W whose e are between 0 and 1: a
 worker's own gradient has weight W_ii and a neighbour's W_ij.
 
-Price: degree d elements from every worker in every step, one hop; with a restart (N-1) d more. One more vector of
-memory, the sum. Staleness: decided by the network; none with `synchronous`, which waits for one gradient of each
-neighbour.
+Price: degree d elements from every worker in every step, one hop; with a restart (N-1) d more, from the mean twice
+that. One more vector of memory, the sum. Staleness: decided by the network; none with `synchronous`, which waits for
+one gradient of each neighbour.
 Source: Viviani, Drocco, Baccega, Colonnelli & Aldinucci, Deep Learning at Scale, PDP 2019, and the authors' FAST code.
 """
 

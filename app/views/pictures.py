@@ -15,7 +15,7 @@ from experiments.plots import curves, why
 from experiments.plots.bars import html
 from experiments.plots.canvases import curve, timeline
 from experiments.plots.saved import compared
-from experiments.runs.figures import DIVERGED, FIGURES, LAST
+from experiments.runs.figures import DIVERGED, FIGURES, LAST, messages
 from experiments.runs.record import Run
 from tracing import HELD
 
@@ -140,8 +140,9 @@ def _traffic(run: Run) -> str:
     table, names = run.trace.traffic(), charts.lane_names(run)
     src, dst = divmod(int(table.argmax()), len(table))
     sent, got = int(table.sum(axis=1).argmax()), int(table.sum(axis=0).argmax())
+    count = messages(run)
     lines = [
-        f"**{units.size(table.sum())}** in {units.count(run.summary.get('messages') or 0)} messages, payload only.",
+        f"**{units.size(table.sum())}**{'' if count is None else f' in {units.count(count)} messages'}, payload only.",
         f"The busiest link is from {names[src]} to {names[dst]}: {units.size(table[src, dst])}.",
         f"{names[sent].capitalize()} sends most, {units.size(table[sent].sum())}; "
         f"{names[got]} receives most, {units.size(table[:, got].sum())}.",

@@ -13,7 +13,7 @@ from experiments.cli import sketch
 from experiments.cli.console import DIM, folded, say, width
 from experiments.plots import palette, why
 from experiments.runs import store
-from experiments.runs.figures import DIVERGED, QUANTITIES, plus_minus
+from experiments.runs.figures import DIVERGED, QUANTITIES, messages, plus_minus
 from experiments.runs.place import place
 from experiments.runs.record import Run
 from experiments.runs.seeds import SeedFigure
@@ -293,13 +293,9 @@ def _accuracy(s: dict[str, Any]) -> str:
 
 
 def _traffic(run: Run) -> str:
-    """Return in how many messages a run sent its bytes, and how many bytes that is for each step of each worker.
-
-    Of a collective that the cluster does as it does best, the trace has no single messages, and nothing counts them.
-    """
-    s, taken = run.summary, _steps_taken(run)
-    summed = run.experiment.collective == "fast" and run.trace.messages["collective"].any()
-    told = [] if summed else [f"in {counted(s['messages'], 'message')}"]
+    """Return in how many messages a run sent its bytes, and how many bytes that is for each step of each worker."""
+    s, taken, sent = run.summary, _steps_taken(run), messages(run)
+    told = [] if sent is None else [f"in {counted(sent, 'message')}"]
     return ", ".join([*told, f"{size(s['bytes'] / taken)} per step and worker"] if taken and s["bytes"] else told)
 
 

@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
+from experiments.runs.record import Run
+
 
 class RunFigure(NamedTuple):
     """One figure of a summary, in SI units; a "share" is of one."""
@@ -60,6 +62,15 @@ QUANTITIES = {
 
 LAST = ("loss", "held_out_loss")
 DIVERGED = "diverged"  # stands for a last loss of a run that diverged, whatever number it happened to be
+
+
+def messages(run: Run) -> int | None:
+    """Return how many messages a run sent; None if nothing counts them.
+
+    Of a collective that the cluster does as it does best, the trace has no single messages.
+    """
+    fused = run.experiment.collective == "fast" and run.trace.messages["collective"].any()
+    return None if fused else run.summary.get("messages")
 
 
 def settled(status: str, summary: Mapping[str, Any], name: str) -> Any:

@@ -13,7 +13,7 @@ from experiments.study.schedules import Plan
 NOTHING = "nothing"
 COSTS = 1000  # letters of costs of ops
 OPTIONS = {
-    "policy": ("Micro-batches in flight", "Few (DAPPLE's policy PA): one for each rank that is still to come. Twice as "
+    "policy": ("Micro-batches in flight", "Few (DAPPLE's policy PA): one for each rank from this one on. Twice as "
                "many (PB) hide links that take time, and need their memory."),
     "cap": ("At most in flight on a rank", "More micro-batches than these never lie between their forward and their "
             "backward on one rank: memory against idle time."),

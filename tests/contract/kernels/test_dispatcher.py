@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import subprocess
 import sys
 import threading
@@ -112,6 +114,23 @@ def test_every_kernel_has_its_words():
             assert callable(module.reference) and callable(module.cpu) and callable(module.gpu)
             assert hasattr(module, "price") != (hasattr(module, "FLOPS") and hasattr(module, "WORDS"))
             assert (module.__doc__ or "").strip(), f"{name} says nothing about itself"
+
+
+def test_a_price_counts_the_operations_of_the_formula():
+    elsewhere = {"correct", "gelu_forward", "relu_backward", "rmsprop", "tanh_forward"}  # two forms, exp, if, inside 0
+    wrong = []
+    for names in kernels.FAMILIES.values():
+        for module in (getattr(kernels, name).module for name in names if name not in elsewhere):
+            if hasattr(module, "FLOPS") and hasattr(module, "element"):
+                nodes = list(ast.walk(ast.parse(inspect.getsource(module))))
+                formula = next(n for n in nodes if isinstance(n, ast.FunctionDef) and n.name == "element")
+                counted = sum(
+                    isinstance(n, ast.BinOp) or (isinstance(n, ast.Call) and ast.unparse(n.func) == "sqrt")
+                    for n in ast.walk(formula)
+                )
+                if counted != module.FLOPS or f"{counted} FLOP" not in module.__doc__:
+                    wrong.append((module.__name__, module.FLOPS, counted))
+    assert not wrong
 
 
 def test_no_kernel_lets_the_compiler_assume_that_there_are_no_nans():
