@@ -183,6 +183,8 @@ class SimulatedComm:
         if rank.interruptible:
             rank.interrupt()
         message = rank.mailbox.get((self._group, tag), self._actor, src, self.members[src])
+        if message is None:
+            self._actor.receive(self._queue.now, self._queue.now)  # the report of the loss
         if rank.interruptible:
             rank.interrupt()
         if message is None:

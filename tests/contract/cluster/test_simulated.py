@@ -274,6 +274,20 @@ def test_a_rank_lost_in_a_synchronous_method_is_named_with_its_step(collective):
     assert "rank 3 was lost at 2.6 s (step" in str(outcome.error)
 
 
+@pytest.mark.parametrize("wait", [lambda comm: comm.recv(1), lambda comm: comm.broadcast(None, 1)])
+def test_a_rank_that_catches_a_loss_goes_on_at_the_time_at_which_it_learned_of_it(wait):
+    def program(comm):
+        if comm.rank == 0:
+            with pytest.raises(RankLost):
+                wait(comm)
+            return comm.event_log.clock()
+        return work(comm, 100)
+
+    outcome = run(program, 2, faults=Faults(crash={1: 1.25}))
+    assert outcome.results[0] == 1.25 + ALPHA
+    assert [row[:3] for row in outcome.event_logs[0].spans] == [(WAIT, 0.0, 1.25 + ALPHA)]
+
+
 @pytest.mark.parametrize(("collective", "background"), [("fast", False), ("fast", True), ("ring", False)])
 def test_a_sum_that_a_rank_does_not_live_to_see_is_seen_by_nobody(collective, background):
     def program(comm):
