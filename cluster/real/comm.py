@@ -193,11 +193,13 @@ class RealComm:
             try:
                 in_time = state.links.wait(slot, senders, state.timeout)
             except PeersGone as gone:
+                state.links.withdraw(slot)
                 if gone.lost:
                     raise self._lost(gone.lost, describe_wait(state.rank, waiting), gone.unreadable) from None
                 why = f"; {'all others have' if src is None else f'rank {src} has'} finished"
                 raise Deadlock(f"deadlock, nothing is on its way: {describe_wait(state.rank, waiting)}{why}.") from None
             if not in_time:
+                state.links.withdraw(slot)
                 raise Deadlock(f"{describe_wait(state.rank, waiting)}, longer than the timeout of {state.timeout:g} s.")
             if self._waits is None:
                 state.waiting = None
