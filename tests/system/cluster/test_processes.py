@@ -194,6 +194,23 @@ def test_a_rank_that_catches_a_loss_and_goes_on_is_not_taken_for_one_that_waits(
     assert outcome.error is None and outcome.results[0] is False
 
 
+def wait_for_each_other_after_a_lost_sum(comm):
+    sign_in(comm)
+    pair = comm.split(None if comm.rank == 1 else 0)
+    if comm.rank == 2:
+        wait_until_told(comm.event_log)
+        kill_myself()
+    if comm.rank == 0:
+        with pytest.raises(RankLost):
+            pair.all_reduce(np.ones(3), async_op=True).wait()
+    comm.recv(1 - comm.rank)
+
+
+def test_after_a_sum_in_the_background_that_failed_a_deadlock_is_found():
+    outcome = processes.run(wait_for_each_other_after_a_lost_sum, 3, backend="sockets", timeout=6000)
+    assert isinstance(outcome.error, RankLost) and outcome.error.rank == 2
+
+
 def ask_again_after_a_timeout(comm):
     sign_in(comm)
     if comm.rank == 0:
