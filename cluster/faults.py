@@ -113,13 +113,22 @@ def parse_slow(text: str, ranks: int) -> dict[int, float]:
 
 
 def parse_pause(text: str, ranks: int) -> dict[int, tuple[tuple[float, float], ...]]:
-    """Parse "1:0.5-0.8": rank 1 stops between these seconds. Raises ValueError, in one sentence."""
+    """Parse "1:0.5-0.8": rank 1 stops between these seconds. Raises ValueError, in one sentence.
+
+    Pauses of a rank that overlap are one.
+    """
     pauses: dict[int, tuple] = {}
     form = "rank:from-to in seconds, for example 1:0.5-0.8"
     for rank, (start, end) in _entries(text, ranks, _NUMBER + "-" + _NUMBER, "pause", form):
         if end <= start:
             raise ValueError(f"pause: rank {rank} would continue at {end:g} s before it stops at {start:g} s.")
-        pauses[rank] = tuple(sorted((*pauses.get(rank, ()), (start, end))))
+        joined = []
+        for pause in sorted((*pauses.get(rank, ()), (start, end))):
+            if joined and pause[0] < joined[-1][1]:
+                first, last = joined.pop()
+                pause = first, max(last, pause[1])
+            joined.append(pause)
+        pauses[rank] = tuple(joined)
     return pauses
 
 

@@ -416,6 +416,16 @@ def test_a_disturbance_that_does_not_read_is_refused_in_one_sentence(parse, text
         parse(text, 4)
 
 
+def test_pauses_that_overlap_are_one_from_the_first_begin_to_the_last_end():
+    def program(comm):
+        work(comm, 4)  # 2 s
+        return comm.event_log.clock()
+
+    pause = parse_pause("0:0.8-1.2,0:1-1.5,0:1.1-1.3,0:1.6-1.7", 1)
+    assert pause == {0: ((0.8, 1.5), (1.6, 1.7))}
+    assert run(program, 1, faults=Faults(pause=pause)).results == [pytest.approx(2 + 0.7 + 0.1)]
+
+
 def test_disturbances_read_as_they_are_written():
     assert parse_slow("2:3, 0:1.5", 4) == {2: 3.0, 0: 1.5}
     assert parse_pause("1:0.5-0.8,1:0.1-0.2", 4) == {1: ((0.1, 0.2), (0.5, 0.8))}
