@@ -21,7 +21,7 @@ TILE = 16
 @cuda.jit
 def _product(c, a, b, bias, relu, add):
     left = cuda.shared.array((TILE, TILE), a.dtype)
-    right = cuda.shared.array((TILE, TILE), a.dtype)  # on a line of its own: the simulator tells arrays by their line
+    right = cuda.shared.array((TILE, TILE), a.dtype)  # on a line of its own, which names it in the simulator
     across, down = cuda.threadIdx.x, cuda.threadIdx.y
     j = cuda.blockIdx.y * TILE + across  # neighbouring threads take neighbouring columns, so they read side by side
     i = cuda.blockIdx.x * TILE + down
