@@ -72,7 +72,7 @@ class Comm(Protocol):
         With async_op the array belongs to the cluster until wait(). `priority` is a hint for several of these in
         progress at once: at each port, the lowest number leaves first, equal numbers in the order of the calls. 0, like
         every other message, does not wait for any of them. It changes when, never what. Raises ValueError if `x` is not
-        contiguous.
+        contiguous, or for a mean of integers.
         """
 
     def reduce_scatter(self, x: np.ndarray, op: Op = "sum") -> np.ndarray:
@@ -99,6 +99,20 @@ class Handle(Protocol):
 
     def wait(self) -> Any:
         """Wait until it is done; return the received message, the reduced array, or None for a send."""
+
+
+def scale_of(op: Op, x: np.ndarray, size: int) -> float:
+    """Return what turns the sum of the `x` of `size` ranks into what `op` asks for.
+
+    Raises ValueError for another `op`, and for a mean of integers, which they cannot hold.
+    """
+    if op == "sum":
+        return 1.0
+    if op != "mean":
+        raise ValueError(f"ranks reduce to a sum or a mean, not to {op!r}.")
+    if isinstance(x, np.ndarray) and x.dtype.kind not in "fc":
+        raise ValueError(f"{x.dtype} cannot hold a mean; reduce floats, or to a sum.")
+    return 1.0 / size
 
 
 NUMBERS = int, float, np.generic

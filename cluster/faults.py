@@ -99,6 +99,7 @@ class Slowness:
         return self._factor
 
 
+LONGEST = 1e7  # s, as the longest budget
 _NUMBER = r"(\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)"
 
 
@@ -108,18 +109,29 @@ def parse_slow(text: str, ranks: int) -> dict[int, float]:
     for rank, (factor,) in _entries(text, ranks, _NUMBER, "slow", "rank:factor, for example 2:3,5:1.5"):
         if not 0.01 <= factor <= 1000:
             raise ValueError(f"slow: factor {factor:g} of rank {rank} is out of bounds; allowed is 0.01 to 1000.")
+        if rank in slow:
+            raise ValueError(f"slow: rank {rank} has two factors, {slow[rank]:g} and {factor:g}; leave one out.")
         slow[rank] = factor
     return slow
 
 
 def parse_pause(text: str, ranks: int) -> dict[int, tuple[tuple[float, float], ...]]:
-    """Parse "1:0.5-0.8": rank 1 stops between these seconds. Raises ValueError, in one sentence."""
+    """Parse "1:0.5-0.8": rank 1 stops between these seconds. Raises ValueError, in one sentence.
+
+    Pauses of a rank that overlap are one.
+    """
     pauses: dict[int, tuple] = {}
     form = "rank:from-to in seconds, for example 1:0.5-0.8"
-    for rank, (start, end) in _entries(text, ranks, _NUMBER + "-" + _NUMBER, "pause", form):
+    for rank, (start, end) in _times(text, ranks, _NUMBER + "-" + _NUMBER, "pause", form):
         if end <= start:
             raise ValueError(f"pause: rank {rank} would continue at {end:g} s before it stops at {start:g} s.")
-        pauses[rank] = tuple(sorted((*pauses.get(rank, ()), (start, end))))
+        joined = []
+        for pause in sorted((*pauses.get(rank, ()), (start, end))):
+            if joined and pause[0] < joined[-1][1]:
+                first, last = joined.pop()
+                pause = first, max(last, pause[1])
+            joined.append(pause)
+        pauses[rank] = tuple(joined)
     return pauses
 
 
@@ -130,10 +142,11 @@ def parse_crash(text: str, ranks: int) -> dict[int, tuple[float, float]]:
     """
     crashes: dict[int, tuple[float, float]] = {}
     form = "rank:second, for example 3:0.4, or rank:from-to if it restarts, for example 1:0.5-0.8"
-    for rank, (lost, back) in _entries(text, ranks, _NUMBER + f"(?:-{_NUMBER})?", "crash", form):
+    for rank, (lost, again) in _times(text, ranks, _NUMBER + f"(?:-{_NUMBER})?", "crash", form):
+        back = math.inf if again is None else again
         if rank in crashes:
             raise ValueError(f"crash: rank {rank} is lost twice; a rank can be lost once in a run.")
-        if back <= lost < math.inf:
+        if back <= lost:
             raise ValueError(f"crash: rank {rank} would restart at {back:g} s before it is lost at {lost:g} s.")
         crashes[rank] = lost, back
     return crashes
@@ -163,4 +176,11 @@ def _entries(text: str, ranks: int, value: str, name: str, form: str):
             raise ValueError(f"{name}: {entry[:40]!r} cannot be read; write {form}.")
         if int(match[1]) >= ranks:
             raise ValueError(f"{name}: there is no rank {match[1]}; ranks are 0 to {ranks - 1}.")
-        yield int(match[1]), tuple(math.inf if v is None else float(v) for v in match.groups()[1:])
+        yield int(match[1]), tuple(None if v is None else float(v) for v in match.groups()[1:])
+
+
+def _times(text: str, ranks: int, value: str, name: str, form: str):
+    for rank, times in _entries(text, ranks, value, name, form):
+        if late := [at for at in times if at is not None and at > LONGEST]:
+            raise ValueError(f"{name}: {late[0]:g} s is out of bounds for rank {rank}; allowed is 0 to {LONGEST:g} s.")
+        yield rank, times

@@ -145,7 +145,7 @@ def _check_restarts(experiment: Experiment) -> None:
 def _check_device(experiment: Experiment, workload: Any, chosen: Device) -> None:
     """Raise ValueError if this machine computes a gradient slower than the device that it is to emulate."""
     bill = Bill(chosen)
-    w, batch = workload.start(experiment.seed), workload.batch(np.arange(experiment.batch))
+    w, batch = workload.start(experiment.seed), trial_batch(experiment, workload)
     took = math.inf
     with np.errstate(all="ignore"):
         with metered(bill):
@@ -161,6 +161,11 @@ def _check_device(experiment: Experiment, workload: Any, chosen: Device) -> None
             f"device: {experiment.device} would compute a gradient in {wanted * 1e6:.3g} us, and this machine "
             f"takes {took * 1e6:.3g} us; real ranks can only emulate a slower device: choose one, or simulate."
         )
+
+
+def trial_batch(experiment: Experiment, workload: Any) -> tuple:
+    """Return a batch to try a gradient on: as large as the setting, which a whole-batch method ignores, or all."""
+    return workload.batch(np.arange(min(experiment.batch, workload.samples)))
 
 
 def _check_length(experiment: Experiment, workload: Any, links: Network) -> None:

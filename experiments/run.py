@@ -163,7 +163,7 @@ def warm_up(experiment: Experiment) -> None:
 
     workload, ranks = workload_of(experiment), experiment.ranks
     with metered(None), np.errstate(all="ignore"):
-        w, batch = workload.start(experiment.seed), workload.batch(np.arange(experiment.batch))
+        w, batch = workload.start(experiment.seed), conditions.trial_batch(experiment, workload)
         workload.gradient(w, batch)  # which loads its kernels
         began = time.perf_counter()
         workload.gradient(w, batch)

@@ -29,7 +29,7 @@ class ThreadedAllReduce:
         background = copy(comm)
         background._collective, background._waits = "all-reduce", []
         self._waits, state = background._waits, comm._state
-        state.background += 1
+        state.background.add(self)
         self._work = state.threads.submit(comm._sum, background, flat, scale, COLLECTIVE - comm._calls)
 
     def wait(self) -> np.ndarray:
@@ -38,9 +38,11 @@ class ThreadedAllReduce:
             start = event_log.clock()
             state.waiting = _waiting(start)
             blocked = not self._work.done()
-            self._work.result()
+            try:
+                self._work.result()
+            finally:
+                state.background.discard(self)
             state.waiting, self._done = None, True
-            state.background -= 1
             if blocked:
                 state.resume()
             end = event_log.clock()

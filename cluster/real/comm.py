@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from cluster import collectives
-from cluster.comm import Deadlock, Message, Op, RankLost, nbytes, shares, snapshot
+from cluster.comm import Deadlock, Message, Op, RankLost, nbytes, scale_of, shares, snapshot
 from cluster.real import memory
 from cluster.real.all_reduce import LARGE, ThreadedAllReduce, TorchAllReduce
 from cluster.real.emulated_network import sleep_until
@@ -82,7 +82,7 @@ class RealComm:
         return [self.members.index(src) for src in arrived]
 
     def all_reduce(self, x: np.ndarray, op: Op = "sum", async_op: bool = False, priority: int = 0) -> Any:
-        scale = {"sum": 1.0, "mean": 1.0 / self.size}[op]
+        scale = scale_of(op, x, self.size)
         flat = _flat(x)
         self._calls += 1
         if self._state.native and self.size > 1 and (x.nbytes >= LARGE or not isinstance(x, np.ndarray)):
@@ -99,7 +99,7 @@ class RealComm:
     def reduce_scatter(self, x: np.ndarray, op: Op = "sum") -> np.ndarray:
         if not isinstance(x, np.ndarray):  # twice the bytes of a reduce-scatter, but on the GPUs
             return self.all_reduce(x.clone(), op)[shares(len(x), self.size)[self.rank]]
-        scale = {"sum": 1.0, "mean": 1.0 / self.size}[op]
+        scale = scale_of(op, x, self.size)
         return self._run_collective("reduce-scatter", collectives.reduce_scatter, x, scale)
 
     def all_gather(self, x: Message) -> list[Message]:
@@ -193,11 +193,13 @@ class RealComm:
             try:
                 in_time = state.links.wait(slot, senders, state.timeout)
             except PeersGone as gone:
+                state.links.withdraw(slot)
                 if gone.lost:
                     raise self._lost(gone.lost, describe_wait(state.rank, waiting), gone.unreadable) from None
                 why = f"; {'all others have' if src is None else f'rank {src} has'} finished"
                 raise Deadlock(f"deadlock, nothing is on its way: {describe_wait(state.rank, waiting)}{why}.") from None
             if not in_time:
+                state.links.withdraw(slot)
                 raise Deadlock(f"{describe_wait(state.rank, waiting)}, longer than the timeout of {state.timeout:g} s.")
             if self._waits is None:
                 state.waiting = None

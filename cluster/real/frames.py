@@ -25,7 +25,7 @@ from kernels import to_device, to_numpy
 
 _HEADER = struct.Struct("<Qdqd")
 _AT_ONCE = getattr(socket, "MSG_DONTWAIT", None)
-WHOLE = getattr(socket, "MSG_WAITALL", 0)
+_WHOLE = getattr(socket, "MSG_WAITALL", 0)
 
 
 def pack(x: Any, arrays: list[np.ndarray]) -> Any:
@@ -53,6 +53,21 @@ def unpack(packed: Any, fetch: Callable[[str, tuple], np.ndarray], device: str) 
     return tuple([unpack(part, fetch, device) for part in packed]) if type(packed) is tuple else packed
 
 
+def receive(link: socket.socket, into: bytearray | np.ndarray) -> memoryview:
+    """Fill `into` with the next bytes of `link`, and return them. Raises EOFError if it closes before.
+
+    A signal, or a limit of time on the link, may let the system return before all of them have come.
+    """
+    memory = memoryview(into).cast("B")
+    got = 0
+    while got < len(memory):
+        n = link.recv_into(memory[got:], 0, _WHOLE)
+        if not n:
+            raise EOFError
+        got += n
+    return memory
+
+
 class Unreadable(Exception):
     """What came over a link is no frame: its sender runs another program, or memory is broken."""
 
@@ -76,29 +91,17 @@ class FrameReader:
             raise Unreadable(f"{type(error).__name__}: {error}") from None
 
     def _next(self, device: str) -> tuple[Hashable, Any, float, int, float] | None:
-        if self._link.recv_into(self._header, 0, WHOLE) < _HEADER.size:
-            raise EOFError
-        length, sent, row, reaches = _HEADER.unpack(self._header)
+        length, sent, row, reaches = _HEADER.unpack(receive(self._link, self._header))
         if not length:
             return None
-        channel, packed = pickle.loads(self._read(np.empty(length, np.uint8)))
+        channel, packed = pickle.loads(receive(self._link, np.empty(length, np.uint8)))
         return channel, unpack(packed, self._fetch, device), sent, row, reaches
 
     def _fetch(self, dtype: str, shape: tuple) -> np.ndarray:
         array = np.empty(shape, dtype)
         if array.size:
-            self._read(array.reshape(-1))
+            receive(self._link, array.reshape(-1))
         return array
-
-    def _read(self, array: np.ndarray) -> memoryview:
-        memory = memoryview(array).cast("B")
-        got = 0
-        while got < len(memory):
-            n = self._link.recv_into(memory[got:], 0, WHOLE)
-            if not n:
-                raise EOFError
-            got += n
-        return memory
 
 
 class FrameWriter:

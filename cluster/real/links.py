@@ -170,6 +170,12 @@ class Links:
                 self.news.wait(min(left, next_due))
         return True
 
+    def withdraw(self, slot: Slot) -> None:
+        """Take back a receive that has failed: the next message is for the next receive."""
+        with self.news:
+            if self.posted(slot):
+                self._slots[slot.channel].remove(slot)
+
     def arrived(self, channel: Hashable, senders: Iterable[int]) -> list[int]:
         """Return the senders of messages not yet received, earliest first, then lost ranks not yet reported."""
         with self.news:
@@ -225,6 +231,10 @@ class Links:
             self._end(peer)
 
     # the rest is called with `news` held
+
+    def posted(self, slot: Slot) -> bool:
+        """Return whether this receive still waits for its message."""
+        return slot in self._slots.get(slot.channel, ())
 
     def _deliver(self, channel: Hashable, envelope: Envelope, row: int, overdue: float = 0.0) -> None:
         if row >= 0:

@@ -167,7 +167,7 @@ def state(comm: RealComm, finished: bool) -> tuple:
         if waiting is None:
             return False, 0.0, *counts, ""
         slot = waiting[1]
-        stuck = slot is not None and slot.envelope is None and not shared.background
+        stuck = slot is not None and shared.links.posted(slot) and not shared.background
     return stuck, waiting[0], *counts, describe_wait(shared.rank, waiting)
 
 

@@ -33,7 +33,7 @@ from cluster.real.comm import RealComm
 from cluster.real.emulated_compute import EmulatedCompute
 from cluster.real.emulated_network import EmulatedNetwork, sleep_until
 from cluster.real.event_log_stream import StreamedEventLog
-from cluster.real.frames import WHOLE, FrameWriter
+from cluster.real.frames import FrameWriter, receive
 from cluster.real.links import LOST, OPEN, Links, Slot
 from cluster.real.listener import Listener, ready
 from cluster.real.rank_state import RankState
@@ -155,8 +155,8 @@ class Door(Listener):
     def _answer(self, links: RestartableLinks, caller: socket.socket) -> None:
         caller.settimeout(PATIENCE)
         try:
-            token, peer, born = _CALL.unpack(caller.recv(_CALL.size, WHOLE))
-        except (OSError, struct.error):
+            token, peer, born = _CALL.unpack(receive(caller, bytearray(_CALL.size)))
+        except (OSError, EOFError):
             token = b""
         if not secrets.compare_digest(token, self.token):
             caller.close()  # a stranger
@@ -189,7 +189,7 @@ def enter_again(
     born = time.monotonic() - past.zero
     sockets, ports = {}, {}
     for peer, address in found.doors.items():
-        with contextlib.suppress(OSError, struct.error):  # it has just been lost, too
+        with contextlib.suppress(OSError, EOFError):  # it has just been lost, too
             sockets[peer], ports[peer] = _call(address, rank, born)
     event_log = StreamedEventLog(rank)
     event_log.begin(past.zero, time.monotonic)
@@ -209,11 +209,14 @@ def enter_again(
 
 
 def _call(address: tuple, rank: int, born: float) -> tuple[socket.socket, tuple[int, int]]:
-    """Return a socket to the rank behind this door, and where its node's ports are. OSError if nobody answers."""
+    """Return a socket to the rank behind this door, and where its node's ports are.
+
+    Raises OSError or EOFError if nobody answers.
+    """
     host, port, token = address
     link = socket.create_connection((host, port), PATIENCE)
     link.sendall(_CALL.pack(token, rank, born))
-    where = _WELCOME.unpack(link.recv(_WELCOME.size, WHOLE))
+    where = _WELCOME.unpack(receive(link, bytearray(_WELCOME.size)))
     ready(link)
     return link, where
 

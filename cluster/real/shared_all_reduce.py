@@ -10,7 +10,8 @@ the ring's bits. The vector passes in chunks, c0, c1, ..., which keeps the share
 
 Between two rounds all ranks meet, by messages over their links, so that a lost rank is noticed. Two buffers take turns:
 what is copied in replaces what was summed a round ago, a sum replaces one that was copied out a round ago. In round 0
-nothing is summed, since a slower rank may still copy out the end of the vector before.
+nothing is summed, since a slower rank may still copy out the end of the vector before. So the places of the pieces must
+not depend on the type of the numbers, which may be another in the vector before.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from cluster.real.comm import RealComm
 
 AREA = 1 << 21  # bytes of a rank in each of the two buffers
+WIDEST = 16  # bytes of the widest number
 
 
 @dataclass
@@ -85,8 +87,9 @@ class SharedAllReduce:
 def _sum(comm: RealComm, x: np.ndarray, scale: float, memory: np.ndarray) -> None:
     """Sum x over the ranks in place, times `scale`, through `memory`, (2, ranks, AREA) bytes."""
     rank, size = comm.rank, comm.size
-    length = AREA // size // x.itemsize  # numbers of a piece that pass at a time
-    slots = memory[:, :, : length * size * x.itemsize].view(x.dtype).reshape(2, size, size, length)
+    nbytes = AREA // size // WIDEST * WIDEST  # of a piece that pass at a time
+    length = nbytes // x.itemsize
+    slots = memory[:, :, : nbytes * size].view(x.dtype).reshape(2, size, size, length)
     pieces = [x[share] for share in shares(len(x), size)]
     chunks = -(-len(pieces[0]) // length)
     others = [(rank + i) % size for i in range(1, size)]

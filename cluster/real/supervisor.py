@@ -143,7 +143,8 @@ class Supervisor:
         if rank in self.returns.away:
             del self.states[rank]  # of its predecessor
             found = self.returns.come(rank, self.offers, self.closed)
-            next(pipe for pipe, other in self.pipes.items() if other == rank).send(found)
+            with contextlib.suppress(OSError):  # it has just been lost, too
+                next(pipe for pipe, other in self.pipes.items() if other == rank).send(found)
         elif len(self.offers) == self.size:
             for pipe in self.pipes:
                 with contextlib.suppress(OSError):

@@ -13,7 +13,7 @@ from numpy import ndarray
 
 from cluster import collectives
 from cluster.collectives import ALL_REDUCE, COLLECTIVE
-from cluster.comm import Message, Op, nbytes, snapshot
+from cluster.comm import Message, Op, nbytes, scale_of, snapshot
 from cluster.shared_memory import Guard, guarded
 from cluster.simulated import compiled_collectives
 from cluster.simulated.actor import Actor
@@ -127,7 +127,7 @@ class SimulatedComm:
         return self._rank.mailbox.arrived((self._group, tag), actor.now) + self._unreported_losses(tag)
 
     def all_reduce(self, x: np.ndarray, op: Op = "sum", async_op: bool = False, priority: int = 0) -> Any:
-        scale = {"sum": 1.0, "mean": 1.0 / self.size}[op]
+        scale = scale_of(op, x, self.size)
         flat = x.reshape(-1)
         if not x.flags.c_contiguous:
             raise ValueError("all_reduce works in place: give it a contiguous array, or a copy of this one.")
@@ -145,7 +145,7 @@ class SimulatedComm:
         return x
 
     def reduce_scatter(self, x: np.ndarray, op: Op = "sum") -> np.ndarray:
-        scale = {"sum": 1.0, "mean": 1.0 / self.size}[op]
+        scale = scale_of(op, x, self.size)
         return self._run_collective("reduce-scatter", collectives.reduce_scatter, x, scale)
 
     def all_gather(self, x: Message) -> list[Message]:
@@ -183,6 +183,8 @@ class SimulatedComm:
         if rank.interruptible:
             rank.interrupt()
         message = rank.mailbox.get((self._group, tag), self._actor, src, self.members[src])
+        if message is None:
+            self._actor.receive(self._queue.now, self._queue.now)  # the report of the loss
         if rank.interruptible:
             rank.interrupt()
         if message is None:

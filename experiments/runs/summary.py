@@ -25,7 +25,7 @@ DECISIVE = (
     "cluster/**/*.py",
     "algorithms/**/*.py",
     "tracing.py",
-    *(f"experiments/{name}.py" for name in ("experiment", "fault_settings", "run")),
+    *(f"experiments/{name}.py" for name in ("conditions", "experiment", "fault_settings", "run")),
     *(f"experiments/runs/{name}.py" for name in ("evaluations", "record", "run_files", "summary")),
 )
 """The files that decide what a run gives."""

@@ -21,9 +21,10 @@ TILE = 16
 @cuda.jit
 def _product(c, a, b, bias, relu, add):
     left = cuda.shared.array((TILE, TILE), a.dtype)
-    right = cuda.shared.array((TILE, TILE), a.dtype)  # on a line of its own: the simulator tells arrays by their line
-    j, i = cuda.grid(2)  # neighbouring threads take neighbouring columns, so that they read memory side by side
+    right = cuda.shared.array((TILE, TILE), a.dtype)  # on a line of its own, which names it in the simulator
     across, down = cuda.threadIdx.x, cuda.threadIdx.y
+    j = cuda.blockIdx.y * TILE + across  # neighbouring threads take neighbouring columns, so they read side by side
+    i = cuda.blockIdx.x * TILE + down
     total = zero = a.dtype.type(0)
     for k in range(0, a.shape[1], TILE):
         left[down, across] = a[i, k + across] if i < a.shape[0] and k + across < a.shape[1] else zero
@@ -43,5 +44,6 @@ def _product(c, a, b, bias, relu, add):
 def product(c, a, b, bias=None, relu=False, add=False):
     """c <- a b (+ bias, + c, or no less than 0); (m, n), (m, k), (k, n), (n,), any strides, on a GPU."""
     rows, columns = c.shape
-    blocks = (max(1, -(-columns // TILE)), max(1, -(-rows // TILE)))
+    # rows along x, as a large batch of texts has millions of them: along y a grid has at most 65,535 blocks
+    blocks = (max(1, -(-rows // TILE)), max(1, -(-columns // TILE)))
     _product[blocks, (TILE, TILE), stream_of(c)](c, a, b, bias, relu, add)

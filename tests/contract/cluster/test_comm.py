@@ -539,6 +539,22 @@ def test_all_reduce_refuses_an_array_it_cannot_change_in_place(fail):
     assert "give it a contiguous array" in str(fail(reduce_a_column, 2).error)
 
 
+def reduce_integers(comm, method, op):
+    x = np.arange(3) + comm.rank
+    with pytest.raises(ValueError, match="mean") as refused:
+        getattr(comm, method)(x, op)
+    return str(refused.value), comm.all_reduce(x).tolist()
+
+
+@pytest.mark.parametrize("method", ["all_reduce", "reduce_scatter"])
+def test_integers_are_summed_and_their_mean_is_refused(run, method):
+    for refused, total in run(partial(reduce_integers, method=method, op="mean"), 2).results:
+        assert refused == "int64 cannot hold a mean; reduce floats, or to a sum."
+        assert total == [1, 3, 5]
+    for refused, _ in run(partial(reduce_integers, method=method, op="largest"), 2).results:
+        assert refused == "ranks reduce to a sum or a mean, not to 'largest'."
+
+
 def a_little_of_everything(comm):
     right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
     for step in range(3):

@@ -1,6 +1,7 @@
 """The simulated cluster: time, links, faults, and errors."""
 
 import math
+import re
 import weakref
 from contextlib import nullcontext
 from functools import partial
@@ -304,6 +305,20 @@ def test_a_rank_lost_in_a_synchronous_method_is_named_with_its_step(collective):
     assert "rank 3 was lost at 2.6 s (step" in str(outcome.error)
 
 
+@pytest.mark.parametrize("wait", [lambda comm: comm.recv(1), lambda comm: comm.broadcast(None, 1)])
+def test_a_rank_that_catches_a_loss_goes_on_at_the_time_at_which_it_learned_of_it(wait):
+    def program(comm):
+        if comm.rank == 0:
+            with pytest.raises(RankLost):
+                wait(comm)
+            return comm.event_log.clock()
+        return work(comm, 100)
+
+    outcome = run(program, 2, faults=Faults(crash={1: 1.25}))
+    assert outcome.results[0] == 1.25 + ALPHA
+    assert [row[:3] for row in outcome.event_logs[0].spans] == [(WAIT, 0.0, 1.25 + ALPHA)]
+
+
 @pytest.mark.parametrize(("collective", "background"), [("fast", False), ("fast", True), ("ring", False)])
 def test_a_sum_that_a_rank_does_not_live_to_see_is_seen_by_nobody(collective, background):
     def program(comm):
@@ -420,6 +435,10 @@ def test_a_thousand_ranks_are_no_trouble():
         (parse_slow, "2-3", "write rank:factor"),
         (parse_slow, "9:2", "there is no rank 9; ranks are 0 to 3"),
         (parse_slow, "1:0", "allowed is 0.01 to 1000"),
+        (parse_slow, "1:2,1:3", "rank 1 has two factors, 2 and 3"),
+        (parse_pause, "1:0-1e999", "out of bounds for rank 1; allowed is 0 to 1e+07 s"),
+        (parse_crash, "1:1e999", "out of bounds for rank 1; allowed is 0 to 1e+07 s"),
+        (parse_crash, "1:1-1e999", "out of bounds for rank 1; allowed is 0 to 1e+07 s"),
         (parse_pause, "1:0.8-0.5", "would continue at 0.5 s before it stops at 0.8 s"),
         (parse_crash, "x", "write rank:second"),
         (parse_crash, "1:0.5-", "cannot be read"),
@@ -428,8 +447,18 @@ def test_a_thousand_ranks_are_no_trouble():
     ],
 )
 def test_a_disturbance_that_does_not_read_is_refused_in_one_sentence(parse, text, sentence):
-    with pytest.raises(ValueError, match=sentence):
+    with pytest.raises(ValueError, match=re.escape(sentence)):
         parse(text, 4)
+
+
+def test_pauses_that_overlap_are_one_from_the_first_begin_to_the_last_end():
+    def program(comm):
+        work(comm, 4)  # 2 s
+        return comm.event_log.clock()
+
+    pause = parse_pause("0:0.8-1.2,0:1-1.5,0:1.1-1.3,0:1.6-1.7", 1)
+    assert pause == {0: ((0.8, 1.5), (1.6, 1.7))}
+    assert run(program, 1, faults=Faults(pause=pause)).results == [pytest.approx(2 + 0.7 + 0.1)]
 
 
 def test_disturbances_read_as_they_are_written():

@@ -229,6 +229,16 @@ def test_not_one_barrier_of_the_product_and_the_block_sum_can_be_left_out(monkey
                     call()
 
 
+def test_a_product_of_as_many_rows_as_a_large_batch_of_texts_has_is_a_grid_that_a_gpu_can_launch(monkeypatch):
+    launches = []
+    monkeypatch.setattr(Simulator, "run", lambda cuda, kernel, blocks, threads, *args: launches.append(blocks))
+    with simulated():
+        product(np.empty((2_000_000, 1)), np.empty((2_000_000, 1)), np.empty((1, 1)))
+    ((first, second),) = launches
+    assert first * second * TILE == 2_000_000
+    assert first < 2**31 and second < 2**16  # CUDA C++ Programming Guide, technical specifications
+
+
 WITHOUT_CUDA = """
 import copy, importlib, pkgutil, sys
 sys.modules["numba.cuda"] = None  # whoever imports it fails

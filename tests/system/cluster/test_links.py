@@ -3,8 +3,10 @@
 import contextlib
 import math
 import pickle
+import signal
 import socket
 import struct
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -109,6 +111,24 @@ def test_ranks_that_do_not_meet_are_named():
         first.connect(0, addresses, 0.01)
     with pytest.raises(OSError, match=r"rank 1 cannot reach rank 0 at 127.0.0.1, port \d+ .*refused"):
         second.connect(1, addresses, 60.0)
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="a signal cannot be sent to a thread")
+def test_a_signal_in_the_middle_of_a_header_loses_no_rank():
+    usual = signal.signal(signal.SIGUSR1, lambda *_: None)
+    ours, theirs = socket.socketpair()
+    others = set(threading.enumerate())
+    links = Links(0, {1: ours}, lambda *_: None)
+    (reader,) = set(threading.enumerate()) - others
+    head = pickle.dumps(("c", 7))
+    for byte in struct.pack("<Qdqd", len(head), 0.0, -1, math.nan) + head:
+        theirs.send(bytes([byte]))
+        time.sleep(0.01)  # so that most of them are read one by one
+        signal.pthread_kill(reader.ident, signal.SIGUSR1)
+    assert take(links, 1).x == 7
+    signal.signal(signal.SIGUSR1, usual)
+    hang_up(ours)
+    hang_up(theirs)
 
 
 def test_a_rank_that_aborts_is_lost_after_everything_it_has_sent(pair):

@@ -20,6 +20,7 @@ import pytest
 import kernels
 from cluster.comm import Cancelled, Deadlock, RankFailed, RankLost
 from cluster.real import processes, supervisor
+from cluster.real.rank import state
 from tests.training import wait_until_told
 from tracing import WAIT
 from workloads.recorder import Diverged
@@ -175,6 +176,57 @@ def test_survivors_that_wait_for_each_other_are_found():
     outcome = processes.run(wait_for_each_other_after_a_loss, 3, backend="sockets")
     assert isinstance(outcome.error, RankLost) and outcome.error.rank == 2
     assert not alive(numbers(outcome))
+
+
+def catch_a_loss(comm):
+    sign_in(comm)
+    if comm.rank == 1:
+        wait_until_told(comm.event_log)
+        kill_myself()
+    with pytest.raises(RankLost):
+        comm.recv(1)
+    stuck, *_ = state(comm, finished=False)
+    return stuck
+
+
+def test_a_rank_that_catches_a_loss_and_goes_on_is_not_taken_for_one_that_waits():
+    outcome = processes.run(catch_a_loss, 2, backend="sockets")
+    assert outcome.error is None and outcome.results[0] is False
+
+
+def wait_for_each_other_after_a_lost_sum(comm):
+    sign_in(comm)
+    pair = comm.split(None if comm.rank == 1 else 0)
+    if comm.rank == 2:
+        wait_until_told(comm.event_log)
+        kill_myself()
+    if comm.rank == 0:
+        with pytest.raises(RankLost):
+            pair.all_reduce(np.ones(3), async_op=True).wait()
+    comm.recv(1 - comm.rank)
+
+
+def test_after_a_sum_in_the_background_that_failed_a_deadlock_is_found():
+    outcome = processes.run(wait_for_each_other_after_a_lost_sum, 3, backend="sockets", timeout=6000)
+    assert isinstance(outcome.error, RankLost) and outcome.error.rank == 2
+
+
+def ask_again_after_a_timeout(comm):
+    sign_in(comm)
+    if comm.rank == 0:
+        while not comm.poll(tag=1):
+            time.sleep(0.01)
+        comm.send(7, 1)
+        return None
+    with pytest.raises(Deadlock):
+        comm.recv(0)
+    comm.send(None, 0, tag=1)
+    return comm.recv(0)
+
+
+def test_a_receive_that_has_waited_too_long_takes_no_message_from_the_next():
+    outcome = processes.run(ask_again_after_a_timeout, 2, backend="sockets", timeout=PATIENCE)
+    assert outcome.error is None and outcome.results[1] == 7
 
 
 def wait_or_compute_until_one_is_killed(comm):

@@ -8,6 +8,7 @@ import os
 import socket
 import time
 from functools import partial
+from multiprocessing import Pipe
 from threading import Thread
 
 import numpy as np
@@ -18,8 +19,11 @@ from cluster.comm import Cancelled, Deadlock, RankFailed
 from cluster.faults import Faults
 from cluster.network import Link, Network
 from cluster.real import processes, threads
+from cluster.real.failure import lost
 from cluster.real.links import OPEN, Links
 from cluster.real.restart import RestartableLinks
+from cluster.real.returns import Returns
+from cluster.real.supervisor import Supervisor
 from tests.training import wait_until_told
 from tracing import HELD, IDLE
 
@@ -404,6 +408,17 @@ def kills_itself(comm):
     comm.event_log.step = 0
     wait_until_told(comm.event_log)
     os.kill(os.getpid(), 9)
+
+
+def test_a_rank_that_is_killed_as_it_asks_where_the_others_are_raises_nothing_in_the_parent():
+    returns = Returns({1: BACK})
+    returns.away[1] = lost(1, CRASH, 0, "it was killed by SIGKILL")
+    parent = Supervisor(2, None, None, returns=returns)
+    pipe, gone = Pipe()
+    gone.close()
+    parent.pipes, parent.states, parent.offers = {pipe: 1}, {1: (0.0, 0.0, ())}, {0: ("door",)}
+    parent._offer(1, ("door",))
+    assert not returns.away and not parent.failures  # its closed pipe is noticed next
 
 
 def test_what_cannot_take_a_rank_back_refuses():

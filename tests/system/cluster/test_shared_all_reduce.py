@@ -11,6 +11,7 @@ import pytest
 
 from cluster.comm import RankLost, shares
 from cluster.real import processes
+from cluster.real.shared_all_reduce import AREA
 from tracing import COMMUNICATE, WAIT
 
 LENGTH = 1_300_007  # numbers: several chunks, and pieces of two lengths for every number of ranks
@@ -48,6 +49,23 @@ def test_sums_in_shared_memory_have_the_bits_of_the_ring(size):
         assert shared and not apart
         for x, y in zip(sums, expected, strict=True):
             assert x.dtype == y.dtype and x.tobytes() == y.tobytes()
+
+
+def reduce_two_types_in_turn(comm):
+    wrong = 0
+    for _ in range(20):
+        narrow, wide = np.ones(5 * FULL, np.float32), np.ones(200_000)
+        comm.all_reduce(narrow)
+        comm.all_reduce(wide)
+        wrong += int((narrow != 5).sum()) + int((wide != 5).sum())
+    return wrong
+
+
+FULL = 3 * (AREA // 5 // 4)  # float32 of a piece: as many as pass in three times, an odd number
+
+
+def test_a_sum_of_other_numbers_does_not_write_over_what_a_slower_rank_still_reads():
+    assert processes.run(reduce_two_types_in_turn, 5).results == [0] * 5
 
 
 def reduce_in_groups(comm):

@@ -306,6 +306,16 @@ def test_a_real_cluster_refuses_what_it_cannot_obey_before_it_starts(settings, s
         check(small("downpour", workers=2, **settings))
 
 
+@pytest.mark.parametrize("device", ["own", "1e6:1e6:1e-2"])
+def test_a_whole_batch_method_runs_on_real_ranks_though_the_data_are_fewer_than_the_batch_that_it_ignores(device):
+    e = Experiment.of(
+        {"algorithm": "sandblaster", "workload": "spirals", "points": 100, "batch": 500, "cluster": "processes"}
+        | {"workers": 2, "steps": 1, "device": device}
+    )
+    check(e)
+    warm_up(e)
+
+
 def test_the_rank_that_keeps_the_record_under_another_launcher_is_not_killed():
     with pytest.raises(ValueError, match="crash: rank 0 keeps the record"):
         check(small("downpour", workers=2, cluster="processes", crash="0:1"), here=False)
