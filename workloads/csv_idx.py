@@ -173,8 +173,8 @@ def _has_header(first: list[str], second: list[str]) -> bool:
 
 
 def _delimiter(text: str) -> str:
-    """Return what stands between the cells of the first row; commas within numbers do not count beside semicolons."""
-    first = text.lstrip().partition("\n")[0]
+    """Return what stands between the cells of the first row; what is quoted does not count, nor do decimal commas."""
+    first = re.sub('"[^"]*"', "", text.lstrip().partition("\n")[0])
     if (others := max(";\t", key=first.count)) in first:
         return others if first.count(others) >= len(re.findall(r"(?<!\d),|,(?!\d)", first)) else ","
     return ","

@@ -121,6 +121,12 @@ def test_decimal_commas_between_semicolons_are_read_and_said(header):
     assert made.names[0] in csv(text.replace("3,5;", "3.5;")).words  # a comma that may part thousands is no number
 
 
+@pytest.mark.parametrize("name", ["mass; kg", "a;b;c", 'say ""a;b"" twice'])
+def test_what_stands_in_quotes_parts_no_cells(name):
+    text = "\n".join(f"{n},{n % 2}" for n in range(12))
+    assert csv(f'"{name}",sold\n{text}').names == (name.replace('""', '"'), "sold")
+
+
 def test_a_table_is_called_as_its_file():
     assert from_csv(ROWS.encode(), "C:\\data\\Messy Data (1).csv").file == "messy_data_1"
 
