@@ -248,7 +248,8 @@ def first_run(name: str, label: str = "") -> tuple[Experiment, str]:
     workers, batch = next(
         (n, size) for n, size in sizes if size * n <= training and (size >= SMALLEST or n == 1 or training < SMALLEST)
     )
-    told = [f"a batch of {batch}"] * (batch != begun.batch) + [f"{workers} workers"] * (workers != begun.workers)
+    told = [f"a batch of {batch}"] * (batch != begun.batch)
+    told += [f"{workers} worker{'s' * (workers != 1)}"] * (workers != begun.workers)
     why = f"{' and '.join(told)}, since {training:,} rows are trained on" if told else ""
     return begun.change(workers=workers, batch=batch), why
 

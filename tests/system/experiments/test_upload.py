@@ -374,4 +374,6 @@ def test_the_first_run_on_a_table_of_any_size_is_one_that_can_run(tmp_path, monk
     monkeypatch.setenv("LOCKSTEP_TABLES", str(tmp_path))
     text = "a,b\n" + "".join(f"{n},{n % 2}\n" for n in range(rows))
     name = upload.take_table([("x.csv", text.encode())]).stem
-    check(upload.first_run(name)[0])
+    experiment, why = upload.first_run(name)
+    check(experiment)
+    assert ("1 worker, since" in why) == (experiment.workers == 1)
