@@ -369,6 +369,14 @@ def test_the_command_line_repairs_a_table_as_it_is_told(tmp_path, monkeypatch, c
         assert f"{rows} rows; columns a, b" in capsys.readouterr().out
 
 
+def test_a_packed_table_and_two_tables_are_refused_with_what_to_do():
+    csv = b"a,b\n" + b"".join(b"%d,%d\n" % (n, n % 2) for n in range(20))
+    with pytest.raises(ValueError, match=r"^x.csv.gz is packed; unpack it first: only IDX files are read packed.$"):
+        upload.take_table([("x.csv.gz", gzip.compress(csv))])
+    with pytest.raises(ValueError, match=r"^2 files came; a table is one CSV file, or two IDX files: add one table.$"):
+        upload.take_table([("train.csv", csv), ("test.csv", csv)])
+
+
 @pytest.mark.parametrize("rows", [10, 11, 13, 20, 40, 59, 150, 1000])
 def test_the_first_run_on_a_table_of_any_size_is_one_that_can_run(tmp_path, monkeypatch, rows):
     monkeypatch.setenv("LOCKSTEP_TABLES", str(tmp_path))
