@@ -178,7 +178,7 @@ Rising = _list_of(float, rising)
 
 
 def make(kind: type[Knobs], values: dict[str, Any], owner: str = "", begins: Mapping[str, Any] | None = None) -> Any:
-    """Return a `kind` of these `values`, or raise ValueError with one sentence that a reader can act on.
+    """Return a `kind` of these `values`, or raise ValueError with a sentence for each mistake.
 
     `owner` names whose settings these are ("easgd", "the schedule"), `begins` has defaults that hold in place of the
     declared ones. Strings are accepted for numbers, since they come from URLs and command lines.
@@ -187,7 +187,7 @@ def make(kind: type[Knobs], values: dict[str, Any], owner: str = "", begins: Map
         return kind(**values)
     except ValidationError as error:
         problems = error.errors()[:3]
-        raise ValueError("; ".join(_sentence(kind, one, owner, begins or {}) for one in problems)) from None
+        raise ValueError(" ".join(_sentence(kind, one, owner, begins or {}) for one in problems)) from None
 
 
 def allowed(kind: type[BaseModel], name: str) -> str:

@@ -25,6 +25,7 @@ MOST_BYTES = 10_000_000  # of a file as it comes
 MOST_UNPACKED = 50_000_000  # of one that was gzipped
 MOST_ROWS, MOST_COLUMNS, MOST_CELLS = 200_000, 2000, 10_000_000
 LONGEST = 60  # characters of a name
+LARGEST = 1e100  # a number; the squares of those beyond have no sum, and programs write them where a cell is missing
 OFFERED = "or take the mean of the column."  # at the end of what can be repaired
 MISSING = {"", "?"}  # cells of any column; among numbers, every word is missing too
 COMMA, POINT = re.compile(r"[+-]?\d+,\d+"), re.compile(r"[+-]?\d*\.\d+")
@@ -114,8 +115,10 @@ def from_idx(contents: list[bytes], file: str) -> Table:
         raise ValueError(f"there are {len(rows)} images; a table needs at least {LEAST}.")
     flat = rows.reshape(len(rows), -1)
     cells = np.concatenate([flat, labels[:, None]], axis=1).astype(np.float64)
-    if not np.isfinite(cells).all():
-        raise ValueError(f"{file} has numbers that are not finite; replace them or leave their rows out.")
+    if not (abs(cells) <= LARGEST).all():
+        raise ValueError(
+            f"{file} has numbers that are not finite, or beyond {LARGEST:g}; replace them or leave their rows out."
+        )
     names = [f"pixel {n}" for n in range(flat.shape[1])]
     shape = (1, *rows.shape[1:]) if rows.ndim == 3 else rows.shape[1:] if rows.ndim == 4 else ()
     return Table((*names, "label"), cells, {}, tuple(map(int, shape)), file=_stem(file.partition(" and ")[0]))
@@ -170,8 +173,8 @@ def _has_header(first: list[str], second: list[str]) -> bool:
 
 
 def _delimiter(text: str) -> str:
-    """Return what stands between the cells of the first row; commas within numbers do not count beside semicolons."""
-    first = text.lstrip().partition("\n")[0]
+    """Return what stands between the cells of the first row; what is quoted does not count, nor do decimal commas."""
+    first = re.sub('"[^"]*"', "", text.lstrip().partition("\n")[0])
     if (others := max(";\t", key=first.count)) in first:
         return others if first.count(others) >= len(re.findall(r"(?<!\d),|,(?!\d)", first)) else ","
     return ","
@@ -192,7 +195,7 @@ def _column(name: str, cells: Sequence[str]) -> Column | None:
     bad = np.zeros(len(cells), bool)
     with contextlib.suppress(ValueError):  # almost always all are numbers: then they are converted at once
         numbers = np.fromiter(map(float, cells), float, len(cells))
-        if np.isfinite(numbers).all() and "_" not in "".join(cells):
+        if (abs(numbers) <= LARGEST).all() and "_" not in "".join(cells):
             return Column(name, numbers, bad)
     known = {cell: None if cell in MISSING else _number(cell) for cell in set(cells)}
     there = [cell for cell in cells if cell not in MISSING]
@@ -247,12 +250,12 @@ def _stem(file: str) -> str:
 
 
 def _number(cell: str) -> float | None:
-    """Return the cell as a finite number, None if it is none; Python's own 1_000 is none."""
+    """Return the cell as a number up to LARGEST, None if it is none; Python's own 1_000 is none."""
     try:
         number = float(cell)
     except ValueError:
         return None
-    return number if math.isfinite(number) and "_" not in cell else None
+    return number if abs(number) <= LARGEST and "_" not in cell else None
 
 
 def _idx(content: bytes, file: str) -> np.ndarray:

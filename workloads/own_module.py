@@ -23,9 +23,11 @@ from pathlib import Path
 import numpy as np
 
 from installation import typed
+from kernels import metered
 from knobs import Knobs, knob
 
 MOST_BYTES = 1_000_000
+TRIED = 2  # samples on which a network is tried before it is trained; one would have no variance
 SETTING = "LOCKSTEP_MODULES"
 WANTED = ("net", "loss", "train", "test")
 EXAMPLE = '''"""A network of your own for Lockstep: change what you like, but define net, loss, train and test."""
@@ -95,7 +97,7 @@ def title(name: str) -> str:
 
 
 def build(settings: Settings, dtype=np.float32):
-    """Return the workload; ValueError if this is off or the file does not define what it must."""
+    """Return the workload; ValueError if this is off, or the file does not define what it must and can be trained."""
     from workloads.torch_module import TorchModule
 
     path = _stored(settings.net)
@@ -104,8 +106,15 @@ def build(settings: Settings, dtype=np.float32):
         missing = [name for name in WANTED if name not in made]
         if missing:
             raise ValueError(f"it does not define {', '.join(missing)}; it should define {', '.join(WANTED)}.")
-        net, loss, train, test = (made[name] for name in WANTED)
-        return TorchModule(net, loss, _arrays(train), _arrays(test), name="own_module", dtype=dtype)
+        net, loss = made["net"], made["loss"]
+        train, test = (_arrays(name, made[name]) for name in ("train", "test"))
+        _try(TorchModule(net, loss, *(tuple(part[:TRIED] for part in pair) for pair in (train, test)), dtype=dtype))
+        return TorchModule(net, loss, train, test, name="own_module", dtype=dtype)
+    except SystemExit as error:  # of a script that reads options, or says that it has done its work
+        raise ValueError(
+            f"own_module: {settings.net}: it ends the program (exit {error.code}); it is run without options and "
+            f"should only define {', '.join(WANTED)}."
+        ) from None
     except Exception as error:  # a reader's file may raise anything
         kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
         raise ValueError(f"own_module: {settings.net}: {kind}{' '.join(str(error).split())[:300]}") from None
@@ -134,9 +143,34 @@ def _stored(name: str) -> Path:
     return path
 
 
-def _arrays(pair) -> tuple:
-    """Return (x, target) as NumPy arrays, from arrays or tensors."""
+def _arrays(name: str, pair) -> tuple:
+    """Return (x, target) as NumPy arrays, from arrays or tensors. ValueError for what is no such pair."""
     import torch
 
-    x, target = pair
-    return tuple(part.detach().cpu().numpy() if torch.is_tensor(part) else np.asarray(part) for part in (x, target))
+    try:
+        x, target = (part.detach().cpu().numpy() if torch.is_tensor(part) else np.asarray(part) for part in pair)
+        fits = len(x) == len(target) > 0 and x.dtype.kind in "biuf" and target.dtype.kind in "biuf"
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"{name} is of type {type(pair).__name__}; it should be a pair (x, target) of arrays or tensors."
+        ) from None
+    if not fits:
+        raise ValueError(
+            f"{name} has an x of {_said(x)} and a target of {_said(target)}; it should have numbers, and as many "
+            "targets as samples, at least one."
+        )
+    return x, target
+
+
+def _said(array: np.ndarray) -> str:
+    return f"shape {array.shape} and type {array.dtype}"
+
+
+def _try(few) -> None:
+    """Use the workload of a few samples once: whatever is wrong with net and loss is raised here, and not in a run."""
+    import torch
+
+    w = few.start()
+    with metered(None), torch.random.fork_rng(devices=[]):  # a dropout draws the same afterwards
+        few.gradient(w, few.batch(np.arange(few.samples)))
+        few.evaluate(w)

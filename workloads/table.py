@@ -66,7 +66,7 @@ class Table:
                 "estimated is no class: choose another."
             )
         words = self.words.get(column)
-        return target.astype(np.int64), [words[int(v)] if words else f"{v:g}" for v in values]
+        return target.astype(np.int64), [words[int(v)] if words else f"{v:.15g}" for v in values]
 
     def features(self, label: str) -> list[str]:
         """Return the columns of numbers that are not the label."""

@@ -154,7 +154,8 @@ def _table(name: str) -> None:
             )  # fmt: skip
     with right:
         counts = np.bincount(target, minlength=len(classes))
-        st.dataframe(frame({label: classes, "rows": counts}), hide_index=True, height=180)
+        head = "rows" if label != "rows" else "rows of it"  # two columns of a table have two names
+        st.dataframe(frame({label: classes, head: counts}), hide_index=True, height=180)
     st.dataframe(frame(_preview(table)), hide_index=True)
     _go()
 

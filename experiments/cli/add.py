@@ -10,6 +10,8 @@ import click
 from experiments.cli import console
 from experiments.cli.options import runs_option
 
+SHEETS = (".xlsx", ".xlsm", ".ods", ".numbers")  # which are zips, as runs may be
+
 
 @click.command("add", short_help="Add a table, a network or a run of your own.")
 @click.argument("names", nargs=-1, required=True, metavar="FILE...")
@@ -36,11 +38,17 @@ def add_command(names: Sequence[str], runs: str, missing: str | None, label: str
         files = [(path.name, path.read_bytes()) for path in paths]
     except OSError as error:
         raise ValueError(f"{error.filename} cannot be read: {error.strerror}.") from None
-    if len(files) == 1 and paths[0].suffix == ".py":
+    network = len(files) == 1 and paths[0].suffix == ".py"
+    packed = files[0][1][:2] == b"PK" and paths[0].suffix.lower() not in SHEETS
+    run = not network and (packed or "run.json" in (name for name, _ in files))
+    if (network or run) and (missing or label):
+        option, what = "--missing" if missing else "--label", "a network" if network else "a run"
+        raise ValueError(f"{option} is for tables, and {names[0]} is {what}; leave it out.")
+    if network:
         name = upload.save_module(files[0][1], files[0][0])
         console.say(("kept", console.DIM), f"    {name}")
         console.command("train", f"python -m experiments run sync_sgd --workload own_module --net {name}")
-    elif "run.json" in (name for name, _ in files) or files[0][1][:2] == b"PK":
+    elif run:
         folder = upload.take_run(files, Path(runs)).resolve()
         console.say(("kept", console.DIM), f"    {folder}")
     else:

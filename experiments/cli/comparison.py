@@ -42,7 +42,7 @@ def side_by_side(runs: Sequence[Run], folders: Sequence[Path], seeds: bool, as_j
         told.append(f"mean ± standard deviation over seeds, with n - 1 in its denominator{fewer_runs}")
     elif any(row.get("accuracy_error") for row in rows):
         told.append("accuracy ± its standard error, from the number of held-out samples")
-    if not seeds and len(together) < len(runs):
+    if not seeds and any(len({runs[n].experiment.seed for n in some}) > 1 for some in together):
         told.append(
             folded("some of these runs differ only in their seed; compare --seeds gives mean and spread over them")
         )

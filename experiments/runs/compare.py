@@ -74,12 +74,17 @@ def _chosen(e: Experiment) -> dict[str, Any]:
 
 
 def grid(experiment: Experiment, axes: Mapping[str, Iterable[Any]]) -> list[Experiment]:
-    """Return every combination of the axes' values. ValueError, before anything runs, if one of them cannot run."""
+    """Return every combination of the axes' values.
+
+    ValueError, before anything runs, if one of them cannot run, or if an axis has no effect in any of them.
+    """
     combinations = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
     if len(combinations) > MAX_RUNS:
         raise ValueError(f"this sweep has {len(combinations)} runs; a sweep has at most {MAX_RUNS}.")
     experiments = [experiment.change(**combination) for combination in combinations]
-    for one in experiments:
+    read = {name for one in experiments for name in one.in_force()}
+    for one, combination in zip(experiments, combinations, strict=True):
+        one.refuse_idle({name: value for name, value in combination.items() if name not in read})
         check(one)
     return experiments
 

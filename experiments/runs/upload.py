@@ -48,6 +48,7 @@ MOST_QUANTITIES = 30
 ABANDONED = 3600  # s after which an upload that was not read is removed
 FILES = ("run.json", "parameters.npy", *(f"{table}.parquet" for table in run_files.TABLES))
 MARK = "upload"
+PACKED_TEXT = re.compile(r"\.(csv|tsv|txt)\.gz$", re.IGNORECASE)
 _NAME = re.compile(r"[0-9a-f]{16}-upload[0-9a-f]{8}")
 
 FREE = {("losses", "loss"), ("evaluations", "loss"), ("evaluations", "accuracy"), ("evaluations", "spread"),
@@ -215,7 +216,11 @@ def take_table(files: Sequence[tuple[str, bytes]], repair: Repair = "") -> Path:
     """Keep the table in these files; return its file. ValueError in one sentence if there is none, or it is damaged."""
     name, content = files[0]
     packed = content[:2] == b"\x1f\x8b"
-    if len(files) == 1 and not packed and content[:2] != b"\0\0":
+    if packed and PACKED_TEXT.search(name):
+        raise ValueError(f"{name[-100:]} is packed; unpack it first: only IDX files are read packed.")
+    if not packed and content[:2] != b"\0\0":
+        if len(files) > 1:
+            raise ValueError(f"{len(files)} files came; a table is one CSV file, or two IDX files: add one table.")
         made = csv_idx.from_csv(content, name, repair)
     else:
         made = csv_idx.from_idx([content for _, content in files], " and ".join(name for name, _ in files))
@@ -248,7 +253,8 @@ def first_run(name: str, label: str = "") -> tuple[Experiment, str]:
     workers, batch = next(
         (n, size) for n, size in sizes if size * n <= training and (size >= SMALLEST or n == 1 or training < SMALLEST)
     )
-    told = [f"a batch of {batch}"] * (batch != begun.batch) + [f"{workers} workers"] * (workers != begun.workers)
+    told = [f"a batch of {batch}"] * (batch != begun.batch)
+    told += [f"{workers} worker{'s' * (workers != 1)}"] * (workers != begun.workers)
     why = f"{' and '.join(told)}, since {training:,} rows are trained on" if told else ""
     return begun.change(workers=workers, batch=batch), why
 

@@ -50,6 +50,11 @@ def test_what_does_not_rise_is_refused_with_an_example(value):
         make(Lists, {"milestones": value}, "lists")
 
 
+def test_of_two_mistakes_each_is_a_sentence():
+    with pytest.raises(ValueError, match=r"^batch is '0'; [^.]*\. workers is '0'; [^.]*\.$"):
+        Experiment.of({"batch": "0", "workers": "0"})
+
+
 def test_the_examples_of_the_docstrings_hold():
     assert doctest.testmod(knobs).failed == 0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from urllib.parse import parse_qsl
 
 import streamlit as st
@@ -92,14 +93,22 @@ def _to_workbench(recorded: RecordedFigure, key: str) -> None:
 
 @st.cache_data(max_entries=64, show_spinner=False)
 def _labels(queries: tuple[str, ...]) -> dict[str, str]:
-    """Return what each run is called: the settings in which they differ."""
+    """Return what each run is called: the settings in which they differ, and its number among those called alike.
+
+    A menu opens by its words, so that of two with the same words one could not be chosen.
+    """
     flats = [dict(parse_qsl(query, keep_blank_values=True)) for query in queries]
     names = dict.fromkeys(name for flat in flats for name in flat)
-    differing = [n for n in names if n != "slow" and len({flat.get(n) for flat in flats}) > 1]
+    differing = [n for n in names if len({flat.get(n) for flat in flats}) > 1]
     labels = {}
     for query in queries:
         e = Experiment.from_query(query)
         values = {**e.model_dump(mode="json"), **e.data, **e.coding, **e.settings}
         words = [compare.said(e, n, values[n]) for n in differing if n in values and n != "algorithm"]
         labels[query] = ", ".join([naming.method(e), *words])
+    alike, seen = Counter(labels.values()), Counter()
+    for query, label in labels.items():
+        seen[label] += 1
+        if alike[label] > 1:
+            labels[query] = f"{label} ({seen[label]} of {alike[label]} such runs)"
     return labels

@@ -66,13 +66,34 @@ def test_another_name_is_no_path(folder, name):
         (NET + b"1 / 0", "ZeroDivisionError: division by zero"),
         (NET + b"import nothing_of_this_name", "ModuleNotFoundError"),
         (NET.replace(b"nn.Sequential(nn.Linear(5, 8), nn.GELU(), nn.Linear(8, 2))", b"nn.GELU()"), "parameters"),
-        (NET.replace(b"(x[:48], y[:48])", b"3"), "own_module"),
+        (NET.replace(b"(x[:48], y[:48])", b"3"), "train is of type int; it should be a pair (x, target)"),
+        (NET + b"test = torch.utils.data.TensorDataset(x, y)", "test is of type TensorDataset; it should be a pair"),
+        (NET + b"test = {'x': x, 'y': y}", "test is of type dict; it should be a pair"),
+        (NET + b"train = x, y[:9]", "an x of shape (60, 5) and type float32 and a target of shape (9,)"),
+        (NET + b"test = x[:0], y[:0]", "at least one"),
+        (NET + b"train = [['a', 'b'], [0, 1]]", "it should have numbers"),
+        (NET + b"net = nn.Linear(4, 2)", "RuntimeError: mat1 and mat2 shapes cannot be multiplied"),
+        (NET + b"loss = nn.CrossEntropyLoss", "RuntimeError"),
+        (NET + b"loss = nn.CrossEntropyLoss(reduction='none')", "RuntimeError"),
+        (NET + b"test = x, y + 2", "IndexError: Target"),
+        (NET + b"import sys; sys.exit(3)", "it ends the program (exit 3)"),
+        (NET + b"import argparse; argparse.ArgumentParser().parse_args(['3'])", "it ends the program (exit 2)"),
     ],
 )
 def test_what_is_wrong_with_a_file_is_said_in_one_sentence(folder, text, words):
     with pytest.raises(ValueError, match=r"^own_module: [^\n]+$") as refused:
         build(Settings(net=save(text, "net.py")))
     assert words in str(refused.value)
+
+
+def test_a_network_is_tried_without_a_trace_of_it(folder):
+    name = save(NET.replace(b"nn.GELU()", b"nn.Dropout()"), "net.py")
+    workload = build(Settings(net=name))
+    after = torch.rand(1)
+    torch.manual_seed(0)
+    made = own_module.runpy.run_path(str(folder / f"{name}.py"))
+    assert torch.equal(after, torch.rand(1))
+    assert np.array_equal(workload.start(), torch.nn.utils.parameters_to_vector(made["net"].parameters()).detach())
 
 
 def test_a_file_that_does_not_define_a_network_is_not_kept_and_not_run(folder):

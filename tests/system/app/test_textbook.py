@@ -383,6 +383,14 @@ def test_one_of_a_figures_runs_opens_in_the_workbench(book, stored):
     assert page.query_params["from"] == "chapter=stragglers&everything=true#figure-stragglers-waiting_for_fewer"
 
 
+def test_no_two_runs_of_a_figure_have_the_same_words_in_its_menu(book):
+    page = book(chapter="averaging", everything="true")
+    menus = [menu for menu in page.selectbox if menu.key.startswith("open-")]
+    assert menus and all(len(set(menu.options)) == len(menu.options) for menu in menus)
+    slow = page.selectbox("open-text-averaging.who_is_first")
+    assert any("three times slower" in words for words in slow.options)
+
+
 def test_who_comes_from_a_figure_of_the_book_is_led_back_to_it(page, stored):
     stored(Experiment())
     shown = page(urlencode({"from": "chapter=stragglers&everything=true#figure-stragglers-waiting_for_fewer"}))

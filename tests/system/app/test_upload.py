@@ -100,6 +100,13 @@ def test_a_table_is_looked_at_and_trained_on(page, stored):
     assert opened.session_state.asked == wanted
 
 
+def test_a_column_may_be_called_as_the_number_of_its_rows_is(page):
+    opened = bring(page(), "table", ("pets.csv", CSV.replace(b"kind", b"rows")))
+    opened.selectbox(f"label-{link(opened, 'table')}").select("rows").run()
+    classes = opened.dataframe[0].value
+    assert list(classes.columns) == ["rows", "rows of it"] and sorted(classes["rows"]) == ["cat", "dog"]
+
+
 def test_a_column_of_words_that_is_not_learned_from_is_named(page):
     opened = bring(page(), "table", ("pets.csv", CSV))
     assert "Left out" not in said(opened)  # the only words are what is to be predicted

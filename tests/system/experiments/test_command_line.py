@@ -362,6 +362,12 @@ def test_compare_says_when_runs_differ_only_in_their_seed_and_takes_them_togethe
     assert code == 2 and "takes no number, and 5 was given" in err
 
 
+def test_the_same_run_twice_is_no_other_seed(main):
+    axes = ("--update", "sgd,momentum", "--momentum", "0.5,0.9")
+    code, out, _ = main("sweep", "sync_sgd", *axes, "--workers", 1, "--steps", 2)
+    assert code == 0 and "differ only in their seed" not in out
+
+
 def test_a_replay_says_identical_bit_for_bit_or_what_differs(main):
     main("run", "downpour", *SMALL, "--jitter", "cloud")
     (folder,) = store.recent("runs")

@@ -369,9 +369,38 @@ def test_the_command_line_repairs_a_table_as_it_is_told(tmp_path, monkeypatch, c
         assert f"{rows} rows; columns a, b" in capsys.readouterr().out
 
 
+def test_options_of_tables_are_refused_for_runs_and_networks(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("LOCKSTEP_MODULES", str(tmp_path / "modules"))
+    monkeypatch.setenv("COLUMNS", "1000")
+    (tmp_path / "net.py").write_text("net = loss = train = test = None")
+    (tmp_path / "run.zip").write_bytes(b"PK\x03\x04")
+    for name, option, words in (
+        ("net.py", ("--label", "kind"), "--label is for tables, and {} is a network; leave it out."),
+        ("run.zip", ("--missing", "mean"), "--missing is for tables, and {} is a run; leave it out."),
+    ):
+        path = str(tmp_path / name)
+        assert main(["add", path, *option]) == 2 and words.format(path) in capsys.readouterr().err
+    assert not (tmp_path / "modules").exists()
+
+
+def test_a_spreadsheet_is_no_run(tmp_path, capsys):
+    (tmp_path / "x.xlsx").write_bytes(zipped({"[Content_Types].xml": b"", "xl/workbook.xml": bytes(range(256))}))
+    assert main(["add", str(tmp_path / "x.xlsx")]) == 2 and "save it as CSV UTF-8" in capsys.readouterr().err
+
+
+def test_a_packed_table_and_two_tables_are_refused_with_what_to_do():
+    csv = b"a,b\n" + b"".join(b"%d,%d\n" % (n, n % 2) for n in range(20))
+    with pytest.raises(ValueError, match=r"^x.csv.gz is packed; unpack it first: only IDX files are read packed.$"):
+        upload.take_table([("x.csv.gz", gzip.compress(csv))])
+    with pytest.raises(ValueError, match=r"^2 files came; a table is one CSV file, or two IDX files: add one table.$"):
+        upload.take_table([("train.csv", csv), ("test.csv", csv)])
+
+
 @pytest.mark.parametrize("rows", [10, 11, 13, 20, 40, 59, 150, 1000])
 def test_the_first_run_on_a_table_of_any_size_is_one_that_can_run(tmp_path, monkeypatch, rows):
     monkeypatch.setenv("LOCKSTEP_TABLES", str(tmp_path))
     text = "a,b\n" + "".join(f"{n},{n % 2}\n" for n in range(rows))
     name = upload.take_table([("x.csv", text.encode())]).stem
-    check(upload.first_run(name)[0])
+    experiment, why = upload.first_run(name)
+    check(experiment)
+    assert ("1 worker, since" in why) == (experiment.workers == 1)

@@ -98,6 +98,14 @@ def test_what_is_missing_is_counted_and_repaired_only_if_one_says_how():
     np.testing.assert_array_equal(filled.cells[8:], whole[9:])  # row 7 has no label
 
 
+@pytest.mark.parametrize("huge", ["1.7976931348623157e308", "-1e300"])
+def test_a_number_that_no_mean_can_be_taken_of_stands_for_one_that_is_missing(huge):
+    text = DAMAGED.replace("\n3.5,", f"\n{huge},")
+    with pytest.raises(csv_idx.Damaged, match=f"line 5: size is '{huge}' there, and mostly numbers elsewhere"):
+        csv(text)
+    assert from_csv(text.encode(), "x.csv", "mean").cells[:, 0].max() == 19.5
+
+
 def test_a_missing_word_becomes_the_commonest_of_its_column():
     text = "kind,a\n" + "\n".join(f"{word},{n % 2}" for n, word in enumerate(["cat", "dog", "?", "dog"] * 4))
     made = from_csv(text.encode(), "x.csv", "mean")
@@ -111,6 +119,12 @@ def test_decimal_commas_between_semicolons_are_read_and_said(header):
     np.testing.assert_array_equal(made.cells, csv(ROWS).cells)
     assert made.notes == ("table: decimal commas were read as decimal points.",)
     assert made.names[0] in csv(text.replace("3,5;", "3.5;")).words  # a comma that may part thousands is no number
+
+
+@pytest.mark.parametrize("name", ["mass; kg", "a;b;c", 'say ""a;b"" twice'])
+def test_what_stands_in_quotes_parts_no_cells(name):
+    text = "\n".join(f"{n},{n % 2}" for n in range(12))
+    assert csv(f'"{name}",sold\n{text}').names == (name.replace('""', '"'), "sold")
 
 
 def test_a_table_is_called_as_its_file():
@@ -201,6 +215,7 @@ def test_idx_of_any_type_is_read(kind):
         ([b"\x1f\x8b" + b"x" * 50, idx(LABELS)], "cannot be unpacked"),
         ([gzip.compress(b"\0" * 60_000_000), idx(LABELS)], "more than 50,000,000 bytes"),
         ([idx(np.full((12, 2), np.nan, "f4")), idx(LABELS[:12])], "not finite"),
+        ([idx(np.full((12, 2), 1e200)), idx(LABELS[:12])], "beyond 1e+100"),
         ([idx(np.zeros((12, 3000), "u1")), idx(LABELS[:12])], "2,000 in a row"),
         ([bytes([0, 0, 8, 3]) + b"\xff" * 12, idx(LABELS)], "announces 4294967295 x 4294967295"),
     ],

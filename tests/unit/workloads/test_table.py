@@ -101,6 +101,11 @@ def test_a_number_to_be_estimated_is_no_class():
         build(Settings(table=save(pets(200)), label="size"))
 
 
+def test_classes_that_are_numbers_have_all_their_digits():
+    days = np.array([20240101, 20240102, 0.1, -1] * 3)
+    assert Table(("day",), days[:, None], {}).classes("day")[1] == ["-1", "0.1", "20240101", "20240102"]
+
+
 def test_of_many_columns_of_words_that_are_left_out_the_first_are_named():
     names = tuple("abcdefghi")
     made = Table(names, np.zeros((10, 9)), dict.fromkeys(names[1:], ("p", "q")))
