@@ -223,7 +223,7 @@ def _gathered(experiment: Experiment, outcome: Outcome, began: float) -> tuple[R
         environment=environment(),
     )
     run.notes = (*(_untrained(models, status) or _unlearned(run, workload.guessing)), *run.notes)
-    run.summary = summarise(run, time.perf_counter() - began)
+    run.summary = summarise(run, time.perf_counter() - began, _batches(experiment, workload).per_epoch)
     return run, sorted(models, key=lambda model: model.seconds)
 
 

@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
+import kernels
 from cluster.shared_memory import Guard, SharedSteps
-from kernels import METER
+from kernels import METER, metered
 
 try:
     import fcntl
@@ -38,18 +39,31 @@ class MappedVector:
         self._copy = vector.copy() if descriptor >= 0 else None
 
     def read(self, where: Any = None) -> np.ndarray:
-        values = self.vector.copy() if where is None else np.array(self.vector[where])
+        with self.lock() if self._guard == "locked" else nullcontext():
+            values = self.vector.copy() if where is None else np.array(self.vector[where])
         _charge(2 * values.nbytes)
         return values
 
     def add(self, delta: np.ndarray, where: Any = None) -> None:
-        if where is None:
-            self.vector[...] += delta
-        elif isinstance(where, slice):
-            self.vector[where] += delta
+        where = slice(None) if where is None else where
+        if self._guard == "atomic":
+            self._add_atomically(delta, where)
         else:
-            np.add.at(self.vector, where, delta)
+            with nullcontext() if self._guard == "none" else self.lock():
+                if isinstance(where, slice):
+                    self.vector[where] += delta
+                else:
+                    np.add.at(self.vector, where, delta)
         _charge(3 * np.asarray(delta).nbytes)
+
+    def _add_atomically(self, delta: np.ndarray, where: Any) -> None:
+        """Add `delta` so that of no number another rank's addition is lost; index arrays number by number."""
+        with metered(None):
+            if isinstance(where, slice):
+                kernels.descend_atomic(self.vector[where], delta, -1.0)
+            else:
+                for i, place in enumerate(where):
+                    kernels.descend_atomic(self.vector[place : place + 1], delta[i : i + 1], -1.0)
 
     def walk(self, walk: SharedSteps) -> tuple[float, None]:
         """Take the steps directly in the memory; with a lock one by one, each on a copy."""

@@ -7,6 +7,7 @@ import math
 import platform
 import sys
 import time
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -33,8 +34,11 @@ DECISIVE = (
 _RECENT = 20
 
 
-def summarise(run: Run, wall: float) -> dict[str, Any]:
-    """Return plain values: int, float, str, and None where a figure does not exist (no accuracy, no staleness)."""
+def summarise(run: Run, wall: float, per_epoch: int | None = None) -> dict[str, Any]:
+    """Return plain values: int, float, str, and None where a figure does not exist (no accuracy, no staleness).
+
+    `wall` is how long the run took, s; `per_epoch`, where it is known, the steps of a worker in an epoch.
+    """
     trace, tried = run.trace, run.evaluations
     seconds = max(trace.seconds(), float(run.losses["seconds"].max(initial=0.0)))
     busy = trace.busy()[run.experiment.servers :].sum(axis=0)
@@ -66,7 +70,7 @@ def summarise(run: Run, wall: float) -> dict[str, Any]:
         "digest_to_rounding": digest_to_rounding(run),
         "wall_seconds": wall,
     }
-    if summary["bytes"] and (uncompressed := _uncompressed(run, summary["steps"])):
+    if summary["bytes"] and (uncompressed := _uncompressed(run, summary["steps"], per_epoch)):
         summary["compression_ratio"] = uncompressed / summary["bytes"]
     total = busy.sum()
     summary |= {f"share_{kind}": float(busy[i] / total) if total else None for i, kind in enumerate(KINDS)}
@@ -169,13 +173,18 @@ def commit() -> str:
     return ""
 
 
-def _uncompressed(run: Run, steps: int) -> float:
-    """Return the bytes that the same steps send without compression, by the declared price; 0 if not compressed."""
+def _uncompressed(run: Run, steps: int, per_epoch: int | None) -> float:
+    """Return the bytes that the same steps send without compression, by the declared price; 0 if not compressed.
+
+    Also 0 if the price depends on epochs and `per_epoch` is None: the shortest and the longest epochs differ in it.
+    """
     e = run.experiment
     if e.compression == "none" or run.status != "finished" or run.parameters is None:
         return 0
     shape = Shape(len(run.parameters), e.workers, steps, e.batch)
-    return e.method.elements_sent(shape, e.knobs) * run.parameters.itemsize
+    lengths = (per_epoch,) if per_epoch else (1, steps + 1)
+    prices = {e.method.elements_sent(replace(shape, per_epoch=length), e.knobs) for length in lengths}
+    return prices.pop() * run.parameters.itemsize if len(prices) == 1 else 0
 
 
 def _last_of_each_rank(losses: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:

@@ -60,6 +60,22 @@ def test_guarded_walks_lose_no_addition(guard):
     assert threads.run(program, 4).results == [{240}] * 4
 
 
+@pytest.mark.parametrize("guard", ["atomic", "writes", "locked"])
+def test_no_guarded_addition_is_lost_be_it_to_all_numbers_a_slice_or_some_places(guard):
+    def program(comm):
+        shared, places = comm.shared(np.zeros(60_000), guard), np.array([0, 59_999, 30_000, 0])
+        comm.barrier()
+        for _ in range(100):
+            shared.add(np.ones(60_000))
+            shared.add(np.ones(30_000), slice(30_000))
+            shared.add(np.ones(4), places)
+        comm.barrier()
+        values = shared.read()
+        return [set(values[part]) for part in (slice(1, 30_000), slice(30_001, 59_999), [0], [59_999], [30_000])]
+
+    assert threads.run(program, 4).results == [[{800}, {400}, {1600}, {800}, {800}]] * 4
+
+
 def test_an_error_of_one_ends_the_others_and_leaves_no_thread():
     def program(comm):
         if comm.rank == 1:

@@ -18,7 +18,7 @@ from experiments.experiment import Experiment
 from experiments.run import check, join, run, warm_up
 from experiments.runs.difference import difference
 from experiments.runs.evaluations import evaluate
-from experiments.runs.summary import digest
+from experiments.runs.summary import digest, summarise
 from kernels import metered
 from tracing import KINDS
 
@@ -156,6 +156,21 @@ def test_the_summary_adds_up():
     assert s["samples_per_second"] == pytest.approx(s["samples"] / s["seconds"])
     assert s["staleness_max"] == done.applied["staleness"].max()
     assert done.environment["python"] and len(done.environment["code"]) == 8
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"algorithm": "batch_growth", "milestones": "2,4"},
+        {"algorithm": "local_sgd", "switch": 1.0, "period": 10},
+    ],
+)
+def test_half_of_the_bytes_is_a_ratio_of_two_also_where_the_price_depends_on_epochs(settings):
+    done = run(
+        Experiment.of({"workers": 4, "batch": 100, "steps": 12, "compression": "bf16", "evaluations": 1, **settings})
+    )
+    assert done.summary["compression_ratio"] == pytest.approx(2)
+    assert summarise(done, 0.0)["compression_ratio"] is None  # of an upload nobody knows how long an epoch is
 
 
 def test_the_shares_of_time_are_of_those_who_train():
