@@ -50,6 +50,23 @@ def test_chapters_are_listed_in_order_in_80_columns(command):
     assert "more_machines" in every and "What keeps nearest neighbours together?" in every
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("survey", "--workers", "8"), "--workers is of the table of costs; add --costs, or leave it out."),
+        (("survey", "--family", "averaging"), "--family is of the table of costs; add --costs"),
+        (("check", "sgd", "--json", "report.json"), "--json is of a report on a solution; give its FILE"),
+        (("check", "sgd", "--seed", "3"), "--seed is of a report on a solution; give its FILE"),
+        (("check", "sgd", "--gradescope", "results.json"), "--gradescope is of a report on a solution; give its FILE"),
+        (("bugs", "--json", "graded.json"), "--json goes with --answers FILE; add that, or leave it out."),
+        (("bugs", "--save", "answers.json"), "--save is of one bug; give its NAME, or leave it out."),
+    ],
+)
+def test_an_option_that_would_do_nothing_is_refused(command, words, told):
+    done = command(*words)
+    assert done.exit_code == 2 and told in done.output
+
+
 def test_a_chapter_without_text_is_its_figures_with_their_questions(command):
     done = command("show", "gossip")
     assert done.exit_code == 0 and f"{lessons.chapter('gossip').number}. Gossip: only neighbours" in done.output
