@@ -39,6 +39,12 @@ def tiny(tmp_path, monkeypatch):
     return chapter
 
 
+def test_help_has_a_short_name_too_as_that_of_the_other_commands(command):
+    for words in ((), *((name,) for name in main.commands)):
+        done = command(*words, "-h")
+        assert done.exit_code == 0 and done.output == command(*words, "--help").output, words
+
+
 def test_chapters_are_listed_in_order_in_80_columns(command):
     done = command("list", env={"COLUMNS": "80"})
     assert done.exit_code == 0 and all(len(line) <= 80 for line in done.output.splitlines())
