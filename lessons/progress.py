@@ -48,6 +48,7 @@ def instant(value: Any) -> str:
 
 Instant = Annotated[str, BeforeValidator(instant)]
 Name = Annotated[str, Field(max_length=100)]
+Words = Annotated[str, Field(max_length=500)]  # that a question draws: a line of code, a sentence
 
 
 class _Part(BaseModel):
@@ -59,7 +60,7 @@ class Answer(_Part):
 
     chapter: Name
     item: Name
-    parameters: dict[Name, int | FiniteFloat | Name]
+    parameters: dict[Name, int | FiniteFloat | Words]
     guess: int | FiniteFloat | Name
     sure: Literal[0, 1, 2]
     right: bool

@@ -91,6 +91,13 @@ def against(title: str, more=lambda: None) -> tuple[str, bool]:
     return st.session_state.axis, st.session_state.log
 
 
+def chosen_axis() -> tuple[str, bool]:
+    """Return the same where no switch may have been drawn yet, as on a page that opens with a race."""
+    address.keep("axis", curves.AXES, "step")
+    address.hold("log", False, address.switch)
+    return st.session_state.axis, st.session_state.log
+
+
 def details(one: Shown, shown: list[Shown], before: Shown | None = None) -> None:
     """Show where the time and the bytes of run `one` went, and how stale the updates of all runs were."""
     run = one.run

@@ -12,7 +12,7 @@ from app.charts import Shown
 from app.controls import Control, control, owners, spoken
 from app.text import escaped, sentence
 from app.views import compare, outcomes
-from app.views.pictures import heading, lines
+from app.views.pictures import chosen_axis, heading, lines
 from experiments.experiment import Experiment
 from experiments.jobs.job import JobState
 from experiments.jobs.spec import JobSpec
@@ -199,7 +199,7 @@ def _strip(one: Control, made: list[tuple[Any, JobState]], best: bool) -> None:
         stops.append(value)
     if not shown:
         return
-    axis, log = st.session_state.axis, st.session_state.log
+    axis, log = chosen_axis()
     if alike := len(shown) > 1 and same_model(shown):
         axis = "seconds" if axis == "step" else axis
         st.caption(

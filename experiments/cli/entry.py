@@ -27,7 +27,7 @@ def entered(group: click.Group, args: Sequence[str] | None, program: str) -> int
     except BrokenPipeError:  # the reader of our output has seen enough
         message = ""
     except click.ClickException as error:
-        message = error.format_message()
+        message = _told(error)
     except (ValueError, OSError) as error:
         message = sentence(error)
     if message and launchers.variables().get("RANK", "0") == "0":  # of the ranks of a launcher one speaks for all
@@ -35,3 +35,21 @@ def entered(group: click.Group, args: Sequence[str] | None, program: str) -> int
     with unheard(sys.stdout):
         sys.stdout.flush()
     return 2 if message else 0
+
+
+def _told(error: click.ClickException) -> str:
+    """Return what click says of a mistake; of what is no number within bounds, it would call that no valid range."""
+    message, kind = error.format_message(), getattr(getattr(error, "param", None), "type", None)
+    if not isinstance(kind, click.IntRange | click.FloatRange):
+        return message
+    end = f"is not a valid {kind.name}."
+    what = "whole number" if isinstance(kind, click.IntRange) else "number"
+    return f"{message.removesuffix(end)}is no {what}; allowed is {_bounds(kind)}." if message.endswith(end) else message
+
+
+def _bounds(kind: click.IntRange | click.FloatRange) -> str:
+    """Return the bounds of a number, of which the lower one is always there: "1 to 1000", "at least 1", "above 0"."""
+    above = "above " * kind.min_open
+    if kind.max is None:
+        return f"{above or 'at least '}{kind.min}"
+    return f"{above}{kind.min} to {'below ' * kind.max_open}{kind.max}"

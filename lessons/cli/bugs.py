@@ -15,7 +15,7 @@ from installation import for_authors
 from lessons import progress
 from lessons.bugs import recorded, score
 from lessons.bugs.mutant import Mutant, find, mechanisms, mutants
-from lessons.cli.console import console, markdown, usage_errors
+from lessons.cli.console import console, markdown, refuse, usage_errors
 from lessons.progress import ReaderProgress
 
 POINTS = 9  # of a curve, in the terminal
@@ -39,6 +39,10 @@ def bugs(
     name: str | None, seed: int | None, save: Path | None, answers: Path | None, to: Path | None, record: bool
 ) -> None:
     with usage_errors():
+        if not answers:
+            refuse("goes with --answers FILE; add that, or leave it out.", "to")
+        if not name:
+            refuse("is of one bug; give its NAME, or leave it out.", "save", "seed")
         if record:
             for_authors()
             recorded.write()

@@ -13,7 +13,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 import lessons
-from lessons.cli.console import console, usage_errors
+from lessons.cli.console import console, refuse, usage_errors
 
 WRITTEN = click.Path(dir_okay=False, path_type=Path)
 
@@ -61,6 +61,7 @@ def check(
             console.print(f"To say so in what you hand in: [bold]{line}[/]", style="dim", highlight=False)
             return
         if not file:
+            refuse("is of a report on a solution; give its FILE, or leave it out.", "plain", "seed", *others)
             exercise.show(sheet)
             return
         source, taken, claim = file.read_text("utf-8", "replace"), hints.taken(sheet, file), None

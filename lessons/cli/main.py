@@ -43,7 +43,12 @@ COMMANDS = {
 }
 
 
-@click.group(cls=ByPurpose, purposes=COMMANDS, help="The textbook: its chapters, figures, quizzes and exercises.")
+@click.group(
+    cls=ByPurpose,
+    purposes=COMMANDS,
+    help="The textbook: its chapters, figures, quizzes and exercises.",
+    context_settings={"help_option_names": ["--help", "-h"]},
+)
 def main() -> None:
     pass
 

@@ -11,7 +11,9 @@ from rich.console import Console
 from rich.table import Column, Table
 
 import lessons
-from lessons.cli.console import console, usage_errors, whole
+from lessons.cli.console import console, refuse, usage_errors, whole
+
+OF_THE_TABLE = ("family", "workers", "batch", "layers", "width", "period", "network", "device")
 
 
 @click.command(help="The survey and its four companions, section by section. With --costs: what a step of each costs.")
@@ -32,6 +34,7 @@ def survey(costs, family, workers, batch, layers, width, period, network, device
         chosen = {"H": period} if period else {}
         cluster = companion.Cluster(workers, batch, network, device, chosen)
         if not costs and not file:
+            refuse("is of the table of costs; add --costs, or leave it out.", *OF_THE_TABLE)
             return _sections(companion)
         rows = companion.table(companion.Stack(layers, width), cluster)
     families = dict.fromkeys(row["family"] for row in rows)

@@ -150,6 +150,15 @@ def test_rates_that_are_each_runs_own_default_are_told_and_one_that_all_have_is_
     assert not any("rate" in label for label in told("sync_sgd"))
 
 
+def test_a_link_may_ask_for_a_race_and_a_sweep(page, stored):
+    for workers in (1, 2, 4, 8, 16, 32, 64):
+        stored(Experiment(workers=workers))
+    rival = stored(Experiment(algorithm="easgd")).name
+    opened = page(f"workers=8&pin={rival}&race=1&sweep=workers")
+    assert not opened.exception and opened.button("end-race")
+    assert any(button.key.startswith("open-") for button in opened.button)
+
+
 def test_a_sweep_over_another_setting_shows_what_it_costs_and_gives(page, stored):
     for period in (1, 2, 4, 8, 16):
         stored(Experiment.of({"algorithm": "easgd", "period": period}))

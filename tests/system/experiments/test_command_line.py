@@ -362,6 +362,19 @@ def test_compare_says_when_runs_differ_only_in_their_seed_and_takes_them_togethe
     assert code == 2 and "takes no number, and 5 was given" in err
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("sweep", "--seeds", "x"), "Invalid value for '--seeds': 'x' is no whole number; allowed is 1 to 1000."),
+        (("runs", "--most", "1.5"), "'1.5' is no whole number; allowed is at least 1."),
+        (("run", "--timeout", "soon"), "'soon' is no number; allowed is above 0."),
+    ],
+)
+def test_what_is_no_number_is_told_which_are_allowed(main, words, told):
+    code, _, err = main(*words)
+    assert code == 2 and told in " ".join(err.split())
+
+
 def test_the_same_run_twice_is_no_other_seed(main):
     axes = ("--update", "sgd,momentum", "--momentum", "0.5,0.9")
     code, out, _ = main("sweep", "sync_sgd", *axes, "--workers", 1, "--steps", 2)

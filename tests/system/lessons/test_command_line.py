@@ -39,6 +39,12 @@ def tiny(tmp_path, monkeypatch):
     return chapter
 
 
+def test_help_has_a_short_name_too_as_that_of_the_other_commands(command):
+    for words in ((), *((name,) for name in main.commands)):
+        done = command(*words, "-h")
+        assert done.exit_code == 0 and done.output == command(*words, "--help").output, words
+
+
 def test_chapters_are_listed_in_order_in_80_columns(command):
     done = command("list", env={"COLUMNS": "80"})
     assert done.exit_code == 0 and all(len(line) <= 80 for line in done.output.splitlines())
@@ -48,6 +54,23 @@ def test_chapters_are_listed_in_order_in_80_columns(command):
         assert f"{one.number} {one.name} " in lines and f" {one.minutes} {kind}" in lines
     every = command("list", "--figures").output
     assert "more_machines" in every and "What keeps nearest neighbours together?" in every
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("survey", "--workers", "8"), "--workers is of the table of costs; add --costs, or leave it out."),
+        (("survey", "--family", "averaging"), "--family is of the table of costs; add --costs"),
+        (("check", "sgd", "--json", "report.json"), "--json is of a report on a solution; give its FILE"),
+        (("check", "sgd", "--seed", "3"), "--seed is of a report on a solution; give its FILE"),
+        (("check", "sgd", "--gradescope", "results.json"), "--gradescope is of a report on a solution; give its FILE"),
+        (("bugs", "--json", "graded.json"), "--json goes with --answers FILE; add that, or leave it out."),
+        (("bugs", "--save", "answers.json"), "--save is of one bug; give its NAME, or leave it out."),
+    ],
+)
+def test_an_option_that_would_do_nothing_is_refused(command, words, told):
+    done = command(*words)
+    assert done.exit_code == 2 and told in done.output
 
 
 def test_a_chapter_without_text_is_its_figures_with_their_questions(command):

@@ -143,6 +143,16 @@ def test_whatever_a_file_holds_it_is_read_or_refused(value):
         assert "\n" not in str(error)
 
 
+def test_every_question_of_the_book_can_be_answered_whatever_it_draws():
+    given = {"sure": 1, "right": True, "place": "quiz", "at": progress.now()}
+    for chapter in map(lessons.chapter, lessons.CHAPTERS):
+        for item in chapter.items:
+            guess = item.choices[0].key if item.choices else 1.0
+            for parameters in item.all_parameters():
+                asked = {"chapter": chapter.name, "item": item.name, "parameters": parameters, "guess": guess}
+                assert Answer.model_validate(asked | given).parameters == parameters
+
+
 def test_what_the_book_does_not_have_is_kept_but_not_counted():
     chapter = lessons.chapter("stragglers")
     item = chapter.item("elsewhere")
