@@ -13,8 +13,8 @@ class CachedThreadPool:
     """A pool that grows to as many threads as are busy at once and reuses them; daemon threads, no upper limit."""
 
     def __init__(self):
-        self._jobs: SimpleQueue[tuple] = SimpleQueue()
-        self._lock, self._idle = Lock(), 0
+        self._jobs: SimpleQueue[tuple | None] = SimpleQueue()
+        self._lock, self._idle, self._threads, self._closed = Lock(), 0, 0, False
 
     def submit(self, call: Callable, *args: Any) -> Future:
         """Run `call(*args)` in a thread; the future returns its result or raises its exception."""
@@ -23,16 +23,26 @@ class CachedThreadPool:
             if self._idle:
                 self._idle -= 1
             else:
+                self._threads += 1
                 Thread(target=self._work, daemon=True).start()
         self._jobs.put((future, call, args))
+        if self._closed:
+            self._jobs.put(None)
         return future
 
+    def close(self) -> None:
+        """Let each thread end when it has done what it has; every later job has a thread of its own."""
+        with self._lock:
+            self._idle, self._closed = 0, True
+            for _ in range(self._threads):
+                self._jobs.put(None)
+
     def _work(self) -> None:
-        while True:
-            future, call, args = self._jobs.get()
+        while (job := self._jobs.get()) is not None:
+            future, call, args = job
             try:
                 future.set_result(call(*args))
             except Exception as error:
                 future.set_exception(error)
             with self._lock:
-                self._idle += 1
+                self._idle += not self._closed

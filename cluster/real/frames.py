@@ -11,6 +11,7 @@ Arrays are not pickled because pickling one takes longer than sending it.
 from __future__ import annotations
 
 import contextlib
+import math
 import pickle
 import socket
 import struct
@@ -109,8 +110,9 @@ class FrameWriter:
 
     def __init__(self, link: socket.socket):
         self._link, self._turn = link, Lock()
-        self._rest: SimpleQueue[bytes] = SimpleQueue()
-        self.frames = self._queued = self._left = 0
+        self._rest: SimpleQueue[bytes | None] = SimpleQueue()
+        self.frames = self._queued = 0
+        self._left = 0.0  # of the frames that were queued, how many have left; infinite without a thread to send them
         self._news = Condition(Lock())
 
     def send(
@@ -125,8 +127,14 @@ class FrameWriter:
         """Send the end-of-stream frame."""
         self._put([_HEADER.pack(0, 0.0, -1, 0.0)])
 
+    def stop(self) -> None:
+        """Let the thread end, if there is one, when it has tried to send what it has."""
+        with self._turn:
+            if self._queued:
+                self._rest.put(None)
+
     def flush(self, ticket: int) -> None:
-        """Wait until the frame with this ticket has left."""
+        """Wait until the frame with this ticket has left, or the thread has ended."""
         with self._news:
             self._news.wait_for(lambda: self._left >= ticket)
 
@@ -145,12 +153,15 @@ class FrameWriter:
             return self._queued
 
     def _push(self) -> None:
-        while True:
+        while (rest := self._rest.get()) is not None:
             with contextlib.suppress(OSError):  # the reader of this link notices
-                self._link.sendall(self._rest.get())
+                self._link.sendall(rest)
             with self._news:
                 self._left += 1
                 self._news.notify_all()
+        with self._news:
+            self._left = math.inf
+            self._news.notify_all()
 
 
 def _after(taken: int, parts: list) -> bytes:

@@ -199,6 +199,8 @@ class Links:
         for link in self._sockets.values():
             with contextlib.suppress(OSError):
                 link.shutdown(socket.SHUT_WR)
+        for writer in list(self._out.values()):
+            writer.stop()
 
     def _unreported(self, channel: Hashable, senders: Iterable[int]) -> list[int]:
         """Return the lost ranks among `senders` that recv_any has not returned on this channel."""

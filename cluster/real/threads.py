@@ -103,6 +103,7 @@ class RankThread(Thread):
         self._disconnected = True
         if self._comm:
             self._comm._state.links.abort()
+            self._comm._state.threads.close()
 
     def join(self, timeout: float | None = 1.0) -> None:
         """Wait at most `timeout` seconds, since a disconnected rank may go on computing."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import os
 import sys
 import threading
 import time
@@ -74,6 +76,38 @@ def test_no_guarded_addition_is_lost_be_it_to_all_numbers_a_slice_or_some_places
         return [set(values[part]) for part in (slice(1, 30_000), slice(30_001, 59_999), [0], [59_999], [30_000])]
 
     assert threads.run(program, 4).results == [[{800}, {400}, {1600}, {800}, {800}]] * 4
+
+
+def send_much_and_sum_in_the_background(comm):
+    sums = [comm.all_reduce(np.ones(10), async_op=True) for _ in range(3)]
+    comm.send(np.ones(1_000_000), 1 - comm.rank)  # more than a socket holds
+    comm.recv(1 - comm.rank)
+    return [float(handle.wait()[0]) for handle in sums]
+
+
+def fail_with_work_in_the_background(comm):
+    comm.all_reduce(np.ones(10), async_op=True)
+    comm.send(np.ones(1_000_000), 1 - comm.rank)
+    comm.barrier()
+    if comm.rank:
+        raise ValueError("enough")
+    comm.all_reduce(np.ones(10), async_op=True).wait()
+
+
+@pytest.mark.parametrize("program", [send_much_and_sum_in_the_background, fail_with_work_in_the_background])
+def test_a_run_leaves_neither_threads_nor_sockets(program):
+    def left():
+        gc.collect()
+        sockets = os.listdir("/proc/self/fd") if os.path.isdir("/proc/self/fd") else []
+        return np.array([threading.active_count(), len(sockets)])
+
+    threads.run(program, 2)
+    before, until = left(), time.monotonic() + 60
+    for _ in range(4):
+        threads.run(program, 2)
+    while (left() > before).any() and time.monotonic() < until:
+        time.sleep(0.01)  # they are about to end
+    assert (left() <= before).all()
 
 
 def test_an_error_of_one_ends_the_others_and_leaves_no_thread():
