@@ -81,9 +81,9 @@ def timeline(frame: bytes, key: str = "timeline"):
     return _timeline(data=frame, key=key, on_window_change=lambda: None, on_rank_change=lambda: None)
 
 
-def landscape(frame: bytes, key: str = "landscape"):
+def landscape(frame: bytes):
     """Draw what canvases.landscape.frame or canvases.landscape.pending returned."""
-    return _landscape(data=frame, key=key, on_seen_change=lambda: None)
+    return _landscape(data=frame, key="landscape", on_seen_change=lambda: None)
 
 
 def wanted(state: Any, name: str) -> Window | None:

@@ -75,12 +75,12 @@ class Stage:
         with self.task.event_log.doing(COMPUTE, label):
             return self.part.backward_weights(pending, g, add)
 
-    def loss(self, y, target, batch: int, chunks: int = 1, label: str = "loss"):
+    def loss(self, y, target, batch: int, chunks: int = 1):
         """Return (loss, dy) of one micro-batch on the last stage: the mean over its samples.
 
         The mean over the mini-batch's `chunks` micro-batches is recorded after the last of them.
         """
-        with self.task.event_log.doing(COMPUTE, label):
+        with self.task.event_log.doing(COMPUTE, "loss"):
             loss, dy = self.part.loss(y, target)
         entry = self._open.setdefault(batch, [chunks, 0.0])
         entry[0] -= 1

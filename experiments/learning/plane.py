@@ -24,6 +24,7 @@ CHOSEN = 256  # models that the directions are computed from, at most
 ASPECT = 4 / 3  # of the picture: width over height
 NARROW, LINE = 3.0, 30.0  # times narrower than the picture: from when on a path is stretched, and no longer is
 AROUND = 0.22  # of the path's extent, that is shown beside it
+AREAS = 11  # between the contours of the ground
 
 
 class Plane(NamedTuple):
@@ -115,10 +116,10 @@ def ground(plane: Plane, points: np.ndarray, loss: Callable[[np.ndarray], float]
     return Ground((us[0], us[-1], vs[0], vs[-1]), table, stretch)
 
 
-def levels(loss: np.ndarray, count: int = 11) -> list[float]:
-    """Return losses of contours that divide the ground into areas of equal size, rounded to be read."""
+def levels(loss: np.ndarray) -> list[float]:
+    """Return losses of contours that divide the ground into AREAS of equal size, rounded to be read."""
     known = loss[np.isfinite(loss)]
     if not len(known):
         return []
-    found = np.quantile(known, np.arange(1, count) / count)
+    found = np.quantile(known, np.arange(1, AREAS) / AREAS)
     return list(dict.fromkeys(float(f"{value:.2g}") for value in found))
