@@ -71,15 +71,6 @@ def sgd_share(epoch: float, centre: float = 10, period: float = 5) -> float:
     return exp(2 * since / period) / 2 if period else 0.0
 
 
-def noise_scale(rate: float, batch: float, samples: float, momentum: float = 0.0) -> float:
-    """Return the noise scale of mini-batch SGD: rate (samples / batch - 1) / (1 - momentum) (Smith et al.).
-
-    >>> noise_scale(0.25, 8, 80)
-    2.25
-    """
-    return rate * (samples / batch - 1) / (1 - momentum)
-
-
 def with_less_noise(
     schedule: Growth,
     drops: int,
