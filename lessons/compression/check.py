@@ -31,7 +31,7 @@ OTHERWISE = "judged only when all ranks take the step that was sent, in messages
 
 
 @dataclass(frozen=True)
-class Given:
+class OfferedSettings:
     """The settings that a solution gets."""
 
     learning_rate: float
@@ -79,7 +79,7 @@ def check(solution, seed):
 def play(ranks, density, values, beside=None):
     """Return (Ledger, Run) of the solution, each rank in a process of its own."""
     plays, ledger = [one.role("worker") for one in ranks], Ledger(len(ranks), density, values["learning_rate"])
-    given, final = Given(values["learning_rate"], density), {}
+    given, final = OfferedSettings(values["learning_rate"], density), {}
 
     def worker(comm, task, s):
         final[comm.rank] = plays[comm.rank](*ledger.between(comm, task), given)
