@@ -1,8 +1,11 @@
 """Send a few numbers of a gradient, and owe the rest.
 
 `worker(comm, task, s)` runs on every rank of a simulated cluster. All ranks hold the same w, and each computes
-gradients on samples of its own. The worker below is correct, but each rank sends its whole gradient. Make it send
-little, and let it learn as much in the same steps:
+gradients on samples of its own.
+
+The worker below is correct, but each rank sends its whole gradient.
+
+Make it send little, and let it learn as much in the same steps:
 
 - A rank owes the others whatever it has computed and not sent yet, from step to step: after every gradient it owes so
   much more, and it owes less by exactly what it sends.
