@@ -1,0 +1,245 @@
+"""Judge the worker of this chapter's exercise: what each message has, what is owed afterwards, and the cost.
+
+All that a rank sends passes through a `Ledger` on our side, which computes for itself what the rank owes and where w
+has to be. So nothing is taken from the solution but its messages.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import asdict, dataclass
+from math import inf
+
+import numpy as np
+
+from lessons.compression.exercise import TARGETS
+from lessons.figure import run_now
+from lessons.grading.grader import SolutionError
+from lessons.grading.restricted import Restricted
+
+POINTS = {
+    "all ranks take the step that was sent": 3,
+    "a message has the largest numbers": 3,
+    "what was not sent is owed, and nothing else": 5,
+    "it learns as from whole gradients": 4,
+    "it sends no more than it must": 2,
+    "it takes no longer than it must": 1,
+    "where few numbers would take more bytes than all, it sends all": 2,
+}
+CLOSE = {"rtol": 1e-3, "atol": 1e-6}  # orders of adding differ
+OTHERWISE = "judged only when all ranks take the step that was sent, in messages of k numbers"
+
+
+@dataclass(frozen=True)
+class OfferedSettings:
+    """The settings that a solution gets."""
+
+    learning_rate: float
+    density: float
+
+    model_dump = asdict
+
+
+def check(solution, seed):
+    """Yield (mark, whether it is earned, what was observed)."""
+    steps_right, chosen, kept, learned, frugal, quick, dense = POINTS
+    dice = random.Random(seed)
+    workers = dice.randint(4, 5)
+    values = {
+        "algorithm": "sync_sgd", "workers": workers, "hidden": str(dice.randint(200, 320)), "network": "1GbE",
+        "steps": dice.randint(110, 130), "learning_rate": 0.1, "evaluations": 1, "seed": dice.randrange(10**6),
+    }  # fmt: skip
+    density = dice.choice([0.008, 0.01, 0.012])
+    whole, textbook = run_now(**values), run_now(**values, compression="top_k", density=density)
+    with solution.ranks(workers) as ranks:
+        ledger, done = play(ranks, density, values, beside=textbook)
+        right = not ledger.wrong
+        yield steps_right, right, ledger.wrong or f"{values['steps']} steps on {workers} ranks"
+        told = f"messages of {ledger.k} numbers, the largest of the gradient or of what is owed"
+        yield chosen, right and not ledger.other, ledger.other or told
+        told = f"{ledger.sent:,} numbers sent, each as it was owed"
+        few = right and not ledger.long
+        yield kept, few and not ledger.lost, (ledger.lost or told) if few else OTHERWISE
+        for mark, quantity, target, other, of in (
+            (learned, "held_out_loss", "loss", whole, "the loss of whole gradients"),
+            (frugal, "bytes", "traffic", textbook, "the bytes of the textbook's top-k"),
+            (quick, "seconds", "time", textbook, "the time of the textbook's top-k"),
+        ):
+            part = done.summary[quantity] / other.summary[quantity] if few else inf
+            told = f"{part:.2f} times {of}; at most {TARGETS[target]} is allowed"
+            yield mark, few and part <= TARGETS[target], told if few else OTHERWISE
+        density, some = dice.uniform(1.3, 2.5) / workers, {**values, "steps": 12}
+        ledger, done = play(ranks, density, some)
+        part = done.summary["bytes"] / run_now(**some).summary["bytes"]
+        wrong = ledger.wrong or ledger.lost
+        told = f"{part:.2f} times the bytes of whole gradients at a density of {density:.2f}; 1 is possible"
+        yield dense, few and not wrong and part <= TARGETS["traffic"], (wrong or told) if few else OTHERWISE
+
+
+def play(ranks, density, values, beside=None):
+    """Return (Ledger, Run) of the solution, each rank in a process of its own."""
+    plays, ledger = [one.role("worker") for one in ranks], Ledger(len(ranks), density, values["learning_rate"])
+    given, final = OfferedSettings(values["learning_rate"], density), {}
+
+    def worker(comm, task, s):
+        final[comm.rank] = plays[comm.rank](*ledger.between(comm, task), given)
+        return ledger.books[comm.rank].w  # what is shipped; a solution's own is compared with it
+
+    done = ranks[0].run(worker, beside=beside, **values)
+    ledger.finish(final, values["steps"])
+    return ledger, done
+
+
+class Ledger:
+    """What every rank owes and where w has to be, step by step, from gradients and messages.
+
+    `wrong` says which step was not the mean of what was sent, `other` which message had not the largest numbers, `lost`
+    which had not what was owed, `long` which had not k numbers: of each the first, "" as long as there is none.
+    """
+
+    def __init__(self, size: int, density: float, rate: float):
+        self.size, self.density, self.rate = size, density, rate
+        self.wrong = self.other = self.lost = self.long = ""
+        self.books: dict[int, Book] = {}
+        self.sent = self.k = 0
+
+    def between(self, comm, task):
+        """Return (comm, task) for a rank: what goes through is written down here."""
+        book = self.books[comm.rank] = Book(self, comm, task)
+        return (
+            Restricted("comm", rank=comm.rank, size=comm.size, all_gather=book.all_gather, all_reduce=book.all_reduce),
+            Restricted(
+                "task", per_epoch=task.per_epoch, start=task.start, steps=task.steps, gradient=book.gradient,
+                report=book.report,
+            ),
+        )  # fmt: skip
+
+    def finish(self, final, steps: int):
+        """Compare the end of each rank with what its messages led to."""
+        if len(final) < self.size:
+            self.note("wrong", f"training was given up after {self.books[0].reports} steps: its numbers are not finite")
+            return
+        for rank, book in self.books.items():
+            if book.step < steps or book.waiting:
+                self.note("wrong", f"rank {rank} made {book.step - book.waiting} exchanges in {steps} steps")
+            book.compare(final[rank], "returned")
+        if self.books[0].reports < steps:
+            self.note("wrong", f"rank 0 reported {self.books[0].reports} times in {steps} steps")
+
+    def note(self, what: str, words: str) -> None:
+        """Keep the first of its kind."""
+        if not getattr(self, what):
+            setattr(self, what, words)
+
+
+class Book:
+    """One rank's page of the ledger."""
+
+    def __init__(self, ledger: Ledger, comm, task):
+        self.ledger, self.comm, self.task, self.rank = ledger, comm, task, comm.rank
+        self.w = task.start()
+        self.g, self.owed = np.zeros_like(self.w), np.zeros_like(self.w)
+        ledger.k = self.k = max(1, round(ledger.density * len(self.w)))
+        self.step = self.reports = 0  # gradients so far
+        self.waiting = False  # for the exchange of the last gradient
+
+    def gradient(self, w):
+        if self.waiting:
+            raise SolutionError(f"rank {self.rank} computed two gradients without an exchange between them.")
+        self.compare(w, f"computed gradient {self.step} at")
+        loss, self.g = self.task.gradient(self.w)
+        self.g = self.g.copy()
+        self.owed += self.g
+        self.step, self.waiting = self.step + 1, True
+        return loss, self.g.copy()
+
+    def all_gather(self, message):
+        index, values = self.parts(message)
+        self.begins()
+        if len(index) != self.k:
+            words = f"rank {self.rank} sent {len(index)} numbers in step {self.step - 1}; {self.k} are asked for"
+            self.ledger.note("long", words)
+            self.ledger.note("other", words)
+        elif not any(largest(what, index) for what in (self.owed, self.g)):
+            self.ledger.note("other", f"rank {self.rank} left out a larger number in step {self.step - 1}")
+        self.pay(index, values)
+        messages = self.comm.all_gather((index, values))
+        total = np.zeros(len(self.w))
+        for places, numbers in messages:
+            total[places] += numbers
+        self.moves(total / self.comm.size)
+        return messages
+
+    def all_reduce(self, x, op="sum"):
+        if op != "mean" or not isinstance(x, np.ndarray) or x.shape != self.w.shape:
+            raise SolutionError('comm.all_reduce takes a vector as long as w here, and op="mean".')
+        self.begins()
+        words = f"rank {self.rank} sent a whole vector in step {self.step - 1}"
+        self.ledger.note("long", words)
+        self.ledger.note("other", f"{words}; {self.k} numbers are asked for")
+        self.pay(np.arange(len(x)), x)
+        mean = self.comm.all_reduce(x.astype(self.w.dtype), op="mean")
+        self.moves(mean)
+        return mean
+
+    def report(self, w):
+        if self.rank:
+            raise SolutionError(f"rank {self.rank} reported w; rank 0 alone reports.")
+        self.compare(w, f"reported, after step {self.step - 1},")
+        self.reports += 1
+        self.task.report(self.w)
+
+    def begins(self):
+        if not self.waiting:
+            raise SolutionError(f"rank {self.rank} sent something before the gradient of its step.")
+        self.waiting = False
+
+    def pay(self, index, values):
+        """Take what was sent off what is owed."""
+        off = np.flatnonzero(~np.isclose(values, self.owed[index], **CLOSE))
+        if len(off):
+            place = int(index[off[0]])
+            self.ledger.note(
+                "lost",
+                f"rank {self.rank} sent {values[off[0]]:.3g} for number {place} in step {self.step - 1}, and owed "
+                f"{self.owed[place]:.3g}",
+            )
+        self.ledger.sent += len(index)
+        self.owed[index] -= values
+
+    def moves(self, mean):
+        self.w = (self.w - self.ledger.rate * mean).astype(self.w.dtype)
+
+    def compare(self, w, what: str):
+        """Note where a rank's w is not the one that its messages have led to, and go on from the right one."""
+        if not isinstance(w, np.ndarray) or w.shape != self.w.shape or w.dtype.kind != "f":
+            raise SolutionError(f"rank {self.rank} {what} something that is no w: a vector of {len(self.w)} floats.")
+        if not np.allclose(w, self.w, **CLOSE):
+            away = float(np.abs(w - self.w).max())
+            words = f"rank {self.rank} {what} a w that is up to {away:.2g} away from where the messages lead"
+            self.ledger.note("wrong", words)
+
+    def parts(self, message):
+        """Return (index, values) of a message that is one. SolutionError, in a sentence, if it is not."""
+        if not (
+            isinstance(message, tuple)
+            and len(message) == 2
+            and all(isinstance(part, np.ndarray) and part.ndim == 1 for part in message)
+        ):
+            raise SolutionError("comm.all_gather takes a tuple (index, values) of two arrays here.")
+        index, values = message
+        if len(index) != len(values) or index.dtype.kind not in "iu" or values.dtype.kind != "f":
+            raise SolutionError(
+                f"a message had an index of {index.dtype} of length {len(index)}, and values of {values.dtype} of "
+                f"length {len(values)}; expected whole numbers and floats, equally many."
+            )
+        if len(index) and (index.min() < 0 or index.max() >= len(self.w) or len(np.unique(index)) < len(index)):
+            raise SolutionError(f"the places of a message are to be different, and from 0 to {len(self.w) - 1}.")
+        return index, values
+
+
+def largest(what, index) -> bool:
+    """Tell whether no number elsewhere is larger in size than the smallest at `index`."""
+    sizes = np.abs(what)
+    elsewhere = np.delete(sizes, index)
+    return not len(elsewhere) or sizes[index].min() >= elsewhere.max() * (1 - 1e-4) - 1e-9

@@ -1,0 +1,66 @@
+"""What the lab on compression has a class run."""
+
+from lessons.figure import column, value
+from lessons.instructor.assignment import Assignment
+
+SGD = {"algorithm": "sync_sgd", "learning_rate": 0.1, "evaluations": 1}
+DIGITS = {**SGD, "workers": 4, "steps": 100}
+FEWER = Assignment(
+    DIGITS,
+    turn={"compression": ("none", "bf16", "top_k", "one_bit", "power_sgd")},
+    note=("bytes", "held_out_loss"),
+    claims={
+        "every codec ends less than a fifth above whole gradients": lambda rows: (
+            max(column(rows, "held_out_loss")) < 1.2 * value(rows, "held_out_loss", compression="none")
+        ),
+        "three of them send less than a tenth of the bytes": lambda rows: (
+            sum(10 * row["bytes"] < value(rows, "bytes", compression="none") for row in rows) == 3
+        ),
+    },
+)
+FORGET = Assignment(
+    DIGITS,
+    turn={"compression": ("top_k", "one_bit", "qsgd"), "error_feedback": (True, False)},
+    note=("held_out_loss",),
+    claims={
+        "without error feedback top_k and one_bit end over half as high again": lambda rows: all(
+            _forgotten(rows, codec) > 1.5 for codec in ("top_k", "one_bit")
+        ),
+        "for qsgd it makes no difference of a tenth": lambda rows: 0.9 < _forgotten(rows, "qsgd") < 1.1,
+    },
+)
+CROWD = Assignment(
+    {**SGD, "steps": 5, "compression": "top_k", "density": 0.05},
+    turn={"workers": (2, 5, 20, 40)},
+    note=("bytes", "compression_ratio"),
+    claims={
+        "a twentieth of the numbers takes a tenth of the bytes with 2 workers, twice as many with 40": lambda rows: (
+            9.5 < rows[0]["compression_ratio"] < 10.5 and 0.48 < rows[-1]["compression_ratio"] < 0.52
+        ),
+        "and equally many with 20": lambda rows: 0.98 < value(rows, "compression_ratio", workers=20) < 1.02,
+    },
+)
+CODES = ("none", "bf16", "top_k", "power_sgd")
+NETWORKS = Assignment(
+    {**SGD, "workers": 8, "steps": 2, "hidden": "512,512", "latency": 5e-6},
+    turn={"compression": CODES, "bandwidth": (1e7, 1e8, 1e9, 1e10)},
+    note=("seconds",),
+    claims={
+        "over the slowest links power_sgd is over 20 times as fast as whole gradients": lambda rows: (
+            _gain(rows, "power_sgd", 1e7) > 20
+        ),
+        "over the fastest every codec is slower": lambda rows: all(_gain(rows, codec, 1e10) < 1 for codec in CODES[1:]),
+    },
+)
+
+
+def _forgotten(rows, codec):
+    """Return how many times as high the loss is without error feedback."""
+    lossy, owed = (value(rows, "held_out_loss", compression=codec, error_feedback=kept) for kept in (False, True))
+    return lossy / owed
+
+
+def _gain(rows, codec, bandwidth):
+    """Return how many times as fast as whole gradients a codec is."""
+    whole, coded = (value(rows, "seconds", compression=one, bandwidth=bandwidth) for one in ("none", codec))
+    return whole / coded
