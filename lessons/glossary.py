@@ -14,6 +14,7 @@ from installation import document
 EXPLAINED = (
     "all-gather", "all-reduce", "backup worker", "barrier", "bubble", "cache line", "collective", "critical batch",
     "curvature", "epoch", "false sharing", "flush", "learning rate", "lost addition", "micro-batch", "mini-batch",
+    "mixing matrix",
     "momentum", "optimizer", "rank", "reduce-scatter", "replica", "re-materialisation", "stage", "staleness",
     "stash", "straggler", "superstep", "velocity", "vertical sync", "weight stashing",
 )  # fmt: skip

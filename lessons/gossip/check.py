@@ -74,7 +74,7 @@ def _run(ranks, account, beside=None, **values):
     plays = [one.role("worker") for one in ranks]
 
     def worker(comm, task, s):
-        held = Held(comm, task, s.learning_rate, account)
+        held = Holding(comm, task, s.learning_rate, account)
         plays[comm.rank](held.comm(), held.task(), s)
 
     return ranks[0].run(worker, beside=beside, **values)
@@ -85,7 +85,7 @@ class Account:
 
     def __init__(self, workers: int, dice: np.random.Generator | None = None):
         self.dice, self.workers = dice, workers
-        self.held: dict[int, Held] = {}
+        self.held: dict[int, Holding] = {}
         self.sent, self.steps = [0] * workers, [0] * workers
         self.flying = [0.0] * workers  # weight that is on its way to each
 
@@ -109,7 +109,7 @@ class Account:
         return sum(held.p + self.flying[rank] for rank, held in self.held.items() if rank != lost)
 
 
-class Held:
+class Holding:
     """What one worker holds: (x, p) by the messages that it sent and received, and its gradients."""
 
     def __init__(self, comm, task, rate: float, account: Account):
