@@ -25,7 +25,8 @@ POINTS = {
 NETWORK = "2e-5:1e9:0"  # latency in s and bytes/s; to send a message takes its sender no time
 STEPS = 60  # of a fast worker on images
 ROUNDS = 30  # of a fast worker, in which all are to agree
-LEAST = 0.95  # messages of a worker in each of its steps
+MOST = 3  # messages that a worker may leave unread at the end, times the workers: some are on their way
+OTHERWISE = "judged only when every worker sends in each step, and takes in all that it is sent"
 CLOSE = 1e-3  # of a parameter, or of 1: what single precision may lose
 
 
@@ -45,20 +46,19 @@ def check(solution, seed):
         account = Account(workers)
         textbook = run_now(**images, seconds=STEPS * alone)
         _run(ranks, account, beside=textbook, seconds=STEPS * alone, **images)
-        wrong = account.missing(range(workers))
+        wrong = account.missing()
         yield right, not wrong, wrong or f"{sum(account.steps)} steps of {workers} workers"
         time = STEPS / max(1, account.least(fast))
-        told = f"it takes {time:.2f} times the time of a worker alone"
-        yield quick, not wrong and time <= TARGETS["time"], f"{told}; at most {TARGETS['time']} is allowed"
-        each = [account.sent[rank] / max(1, account.steps[rank]) for rank in range(workers)]
-        told = f"{min(each):.2f} to {max(each):.2f} messages in a step; at most {TARGETS['traffic']} are allowed"
-        enough = min(each) >= LEAST and max(each) <= TARGETS["traffic"]
-        yield frugal, not wrong and enough, f"{told}, and at least {LEAST}"
+        told = f"it takes {time:.2f} times the time of a worker alone; at most {TARGETS['time']} is allowed"
+        yield quick, not wrong and time <= TARGETS["time"], OTHERWISE if wrong else told
+        sent = max(account.sent[rank] / max(1, account.steps[rank]) for rank in range(workers))
+        told = f"up to {sent:.2f} messages of a worker in a step; at most {TARGETS['traffic']} are allowed"
+        yield frugal, not wrong and sent <= TARGETS["traffic"], OTHERWISE if wrong else told
         account = Account(workers, np.random.default_rng(dice.randrange(10**6)))
         _run(ranks, account, seconds=ROUNDS * alone, **images)
-        wrong, apart = account.missing(range(workers)), account.apart()
+        wrong, apart = wrong or account.missing(), account.apart()
         told = f"{apart:.2g} of the distance is left; at most {TARGETS['apart']} is allowed"
-        yield agreed, not wrong and apart <= TARGETS["apart"], wrong or told
+        yield agreed, not wrong and apart <= TARGETS["apart"], OTHERWISE if wrong else told
     with solution.attempt() as attempt:
         account, lost = Account(workers), dice.choice(fast)
         _run([attempt] * workers, account, seconds=STEPS * alone, crash=f"{lost}:{STEPS / 3 * alone}", **images)
@@ -66,7 +66,8 @@ def check(solution, seed):
         steps, left = account.least(others), account.weight(lost) / (workers - 1)
         enough = steps >= STEPS / TARGETS["time"] and left >= TARGETS["weight"]
         told = f"rank {lost} crashes; the others make {steps} steps where {STEPS} are possible"
-        yield steadfast, enough, f"{told}; {left:.2f} of their weight is left, and {TARGETS['weight']} is asked for"
+        told = f"{told}; {left:.2f} of their weight is left, and {TARGETS['weight']} is asked for"
+        yield steadfast, not wrong and enough, OTHERWISE if wrong else told
 
 
 def _run(ranks, account, beside=None, **values):
@@ -87,11 +88,19 @@ class Account:
         self.dice, self.workers = dice, workers
         self.held: dict[int, Holding] = {}
         self.sent, self.steps = [0] * workers, [0] * workers
+        self.unread = np.zeros((workers, workers), int)  # messages of one that another has not received
         self.flying = [0.0] * workers  # weight that is on its way to each
 
-    def missing(self, ranks) -> str:
-        """Return which of these ranks has made no step, "" if all have."""
-        return next((f"rank {rank} has made no step" for rank in ranks if not self.steps[rank]), "")
+    def missing(self) -> str:
+        """Return which rank does not do what a step takes, "" if all do."""
+        for rank in range(self.workers):
+            if not self.steps[rank]:
+                return f"rank {rank} has made no step"
+            if self.sent[rank] < self.steps[rank] - 1:
+                return f"rank {rank} sent {self.sent[rank]} messages in {self.steps[rank]} steps"
+            if (left := self.unread[:, rank].sum()) > MOST * self.workers:
+                return f"rank {rank} has left {left} messages unread"
+        return ""
 
     def least(self, ranks) -> int:
         """Return the fewest steps that any of these ranks has made."""
@@ -118,6 +127,7 @@ class Holding:
         self._like = start
         self.began = start.astype(float) if account.dice is None else account.dice.normal(size=len(start))
         self.x, self.p, self._asked = self.began.copy(), 1.0, 0
+        self._lost, self._news = set(), []  # ranks whose loss was seen; those of them that it has not been told of
         account.held[comm.rank] = self
 
     @property
@@ -129,7 +139,7 @@ class Holding:
         """Return the comm that the worker gets."""
         c = self._comm
         return Restricted(
-            "comm", rank=c.rank, size=c.size, poll=c.poll, send=self._send, recv=self._recv, recv_any=self._recv_any
+            "comm", rank=c.rank, size=c.size, poll=self._poll, send=self._send, recv=self._recv, recv_any=self._recv_any
         )
 
     def task(self):
@@ -184,19 +194,39 @@ class Holding:
         self.x, self.p = self.x - x, self.p - p
         self._account.sent[rank] += 1
         self._account.flying[dst] += p
+        self._account.unread[rank, dst] += 1
         self._comm.send((x, p), dst, tag)
 
+    def _poll(self, tag=0):
+        """Poll as a cluster does; who is listed without a message is lost, and that is told by the next `recv_any`.
+
+        `recv_any` of a cluster tells of a loss when no message is on its way, but to one that is slow some always are.
+        """
+        listed = [rank for rank in self._comm.poll(tag) if rank not in self._lost]
+        for rank in {*listed}:
+            if listed.count(rank) > self._account.unread[rank, self._comm.rank]:
+                self._lost.add(rank)
+                self._news.append(rank)
+        return listed
+
     def _recv(self, src, tag=0):
-        return self._arrived(self._comm.recv(src, tag))
+        return self._arrived(src, self._comm.recv(src, tag))
 
     def _recv_any(self, tag=0):
+        if self._news:
+            return self._news.pop(0), None
         rank, message = self._comm.recv_any(tag)
-        return rank, message if message is None else self._arrived(message)
+        while message is None and rank in self._lost:
+            rank, message = self._comm.recv_any(tag)
+        if message is None:
+            self._lost.add(rank)
+        return rank, message if message is None else self._arrived(rank, message)
 
-    def _arrived(self, message):
+    def _arrived(self, src, message):
         x, p = message
         self.x, self.p = self.x + x, self.p + p
         self._account.flying[self._comm.rank] -= p
+        self._account.unread[src, self._comm.rank] -= 1
         return message
 
     def _read(self, message):

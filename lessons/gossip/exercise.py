@@ -18,7 +18,7 @@ nobody goes on. Make it better:
 It is graded in three runs: on images, where one of the workers is several times slower than the others; where each
 worker begins with another `task.start()`, and all gradients are 0; and on images again, where one crashes. The grader
 keeps account of x and p by the messages that it sees. In every step it compares with it the model that you take the
-gradient at, and the one that you report.
+gradient at, and the one that you report. At the end it counts the messages that nobody has taken in.
 
 What you have: `comm.rank`, `comm.size`; `comm.send(message, rank)`, which does not wait; `comm.poll()`, the ranks
 whose messages have arrived, one entry for each message; `comm.recv_any()`, which waits for the next message if none
@@ -33,7 +33,7 @@ TARGETS = {
     "time": 1.1,  # times what a worker alone takes for as many steps, of every worker that is not the slow one
     "apart": 0.06,  # of the distance from the common mean, left in the time in which one alone takes 30 steps
     "traffic": 1.05,  # messages that a worker sends in a step
-    "weight": 0.75,  # of the weight of those that go on after a crash, at least
+    "weight": 0.6,  # of the weight of those that go on after a crash, at least
 }
 
 
