@@ -14,9 +14,9 @@ from installation import document
 EXPLAINED = (
     "all-gather", "all-reduce", "backup worker", "barrier", "bubble", "cache line", "codec", "collective",
     "critical batch", "curvature", "epoch", "error feedback", "false sharing", "flush", "learning rate",
-    "lost addition", "micro-batch", "mini-batch", "momentum", "optimizer", "rank", "reduce-scatter", "replica",
-    "re-materialisation", "stage", "staleness", "stash", "straggler", "superstep", "velocity", "vertical sync",
-    "weight stashing",
+    "lost addition", "micro-batch", "mini-batch", "mixing matrix", "momentum", "optimizer", "rank", "reduce-scatter",
+    "replica", "re-materialisation", "stage", "staleness", "stash", "straggler", "superstep", "velocity",
+    "vertical sync", "weight stashing",
 )  # fmt: skip
 """Terms that mean in every text what the glossary says."""
 TABLES = document("GLOSSARY.md")

@@ -101,33 +101,40 @@ def disagreement(run):
     feeds all modes equally, and the distance is a sum over all of them: a ring has few slow modes, a star 14 of 15. The
     mean does not depend on the graph because the gradient of a bowl is linear.
     """
-    workers, rate, dimension, steps, rows = 16, 0.05, 50, 240, []
+    workers, rate, dimension, rows = 16, 0.05, 50, []
     for graph in ("star", "ring", "random", "torus", "exponential", "complete"):
         known = neighbours(graph, workers)
         w = mixing(known)
-        done = run(
-            algorithm="dpsgd",
-            topology=graph,
-            workers=workers,
-            dimension=dimension,
-            points=workers * steps,
-            steps=steps,
-            learning_rate=rate,
-            evaluations=steps,
-            **BOWL,
-        )
+        done, distance = apart(run, graph, workers, rate, dimension)
         stubborn = np.linalg.eigvalsh(w)[:-1] - rate
         rows.append(
             {
                 "graph": graph,
                 "neighbours": sum(map(len, known)) / workers,
                 "gap": spectral_gap(w),
-                "apart": float(done.evaluations["spread"][steps // 4 :].mean()),
+                "apart": distance,
                 "theory": float(dimension * rate**2 * (1 / (1 - stubborn**2)).sum() / workers),
                 "loss of the mean": done.summary["held_out_loss"],
             }
         )
     return rows
+
+
+def apart(run, graph, workers=16, rate=0.05, dimension=50):
+    """D-PSGD on a round bowl, and the mean squared distance of its workers from their mean, once it has settled."""
+    steps = 240
+    done = run(
+        algorithm="dpsgd",
+        topology=graph,
+        workers=workers,
+        dimension=dimension,
+        points=workers * steps,
+        steps=steps,
+        learning_rate=rate,
+        evaluations=steps,
+        **BOWL,
+    )
+    return done, float(done.evaluations["spread"][steps // 4 :].mean())
 
 
 def _mixings(way, workers):
@@ -311,6 +318,9 @@ def against_the_sum(run):
     return rows
 
 
+ON_A_RING = {"hidden": "32", "batch": 16, "workers": 8, "network": "ideal", "learning_rate": 0.1, "topology": "ring"}
+
+
 @figure(
     "What does one slow worker cost the others?",
     source="Lian et al., ICML 2018",
@@ -350,9 +360,8 @@ def one_slow_worker(run):
     four at most. In AD-PSGD every second worker asks and the others answer, in this book between two steps. Its authors
     answer in a thread, so a slow worker would hold up no other in either role.
     """
-    small = {"hidden": "32", "batch": 16, "workers": 8, "network": "ideal", "learning_rate": 0.1, "topology": "ring"}
     barrier = {
-        times: run(algorithm="dpsgd", steps=100, evaluations=100, slow=f"7:{times}", **small)
+        times: run(algorithm="dpsgd", steps=100, evaluations=100, slow=f"7:{times}", **ON_A_RING)
         for times in (1, 2, 10, 100)
     }
     end = barrier[1].summary["seconds"]
@@ -360,32 +369,32 @@ def one_slow_worker(run):
     for times, done in barrier.items():
         tried = done.evaluations
         loss = float(tried["loss"][tried["seconds"] <= end][-1])
-        made = _made(done, end)
+        each = made(done, end)
         rows.append(
             {
                 "slowed": times,
                 "method": "D-PSGD",
                 "loss": loss,
-                "mini-batches": float(made.mean()),
-                "held up": int((made[:7] < 70).sum()),
+                "mini-batches": float(each.mean()),
+                "held up": int((each[:7] < 70).sum()),
             }
         )
         for role, rank in (("asks", 6), ("answers", 7)):
-            done = run(algorithm="adpsgd", seconds=end, evaluations=2, slow=f"{rank}:{times}", **small)
-            each = np.delete(_made(done, end), rank)
+            done = run(algorithm="adpsgd", seconds=end, evaluations=2, slow=f"{rank}:{times}", **ON_A_RING)
+            others = np.delete(made(done, end), rank)
             rows.append(
                 {
                     "slowed": times,
                     "method": f"AD-PSGD, slow one {role}",
                     "loss": done.summary["held_out_loss"],
-                    "mini-batches": float(_made(done, end).mean()),
-                    "held up": int((each < 70).sum()),
+                    "mini-batches": float(made(done, end).mean()),
+                    "held up": int((others < 70).sum()),
                 }
             )
     return rows
 
 
-def _made(done, until):
+def made(done, until):
     """Mini-batches of each worker until then."""
     return np.bincount(done.losses["rank"][done.losses["seconds"] <= until], minlength=8)
 
@@ -424,9 +433,7 @@ def a_lost_worker(run):
     """
     rows = []
     for method, values in PEERS.items():
-        small = {"hidden": "32", "batch": 16, "workers": 8, "steps": 100, "learning_rate": 0.2, "evaluations": 100}
-        whole = run(**small, **values)
-        left = run(crash=f"2:{whole.summary['seconds'] / 3:.9f}", **small, **values)
+        whole, left = lost(run, values)
         rows.append(
             {
                 "method": method,
@@ -439,6 +446,13 @@ def a_lost_worker(run):
             }
         )
     return rows
+
+
+def lost(run, method):
+    """The run of a method on digits, and the same with worker 2 lost after a third of the time."""
+    small = {"hidden": "32", "batch": 16, "workers": 8, "steps": 100, "learning_rate": 0.2, "evaluations": 100}
+    whole = run(**small, **method)
+    return whole, run(crash=f"2:{whole.summary['seconds'] / 3:.9f}", **small, **method)
 
 
 def _worst(graph, workers):
@@ -486,37 +500,43 @@ def never_averaged(run):
     ring, neighbours displaced in opposite directions have e = -1: two gradients push each worker further out, and only
     its own pulls it back. `apart` is the mean squared distance from the mean.
     """
-    rate, steps, tail, rows = 0.05, 240, 80, []
+    rate, tail, rows = 0.05, 80, []
     for graph, workers in (("complete", 16), ("ring", 9), ("ring", 16), ("torus", 25), ("torus", 16)):
-        tried = run(
-            algorithm="nearest_neighbour",
-            update="sgd",
-            synchronous=True,
-            restart="none",
-            topology=graph,
-            workers=workers,
-            learning_rate=rate,
-            dimension=4,
-            points=workers * steps,
-            precision="float64",
-            steps=steps,
-            evaluations=steps,
-            **BOWL,
-        ).evaluations
-        apart, worst = tried["spread"], _worst(graph, workers)
+        tried, worst = raw(run, graph, workers, rate), _worst(graph, workers)
+        distance = tried["spread"]
         rows.append(
             {
                 "among": f"{graph} of {workers}",
                 "graph": graph,
                 "workers": workers,
                 "worst e": worst,
-                "growth": 100 * (float((apart[-1] / apart[-1 - tail]) ** (0.5 / tail)) - 1),
+                "growth": 100 * (float((distance[-1] / distance[-1 - tail]) ** (0.5 / tail)) - 1),
                 "growth, theory": -100 * rate * worst,
-                "apart": float(apart[-1]),
+                "apart": float(distance[-1]),
                 "loss of the mean": float(tried["loss"][-1]),
             }
         )
     return rows
+
+
+def raw(run, graph, workers, rate=0.05):
+    """The evaluations of 240 steps in which neighbours exchange gradients and never average, on a round bowl."""
+    steps = 240
+    return run(
+        algorithm="nearest_neighbour",
+        update="sgd",
+        synchronous=True,
+        restart="none",
+        topology=graph,
+        workers=workers,
+        learning_rate=rate,
+        dimension=4,
+        points=workers * steps,
+        precision="float64",
+        steps=steps,
+        evaluations=steps,
+        **BOWL,
+    ).evaluations
 
 
 @figure(
@@ -575,14 +595,14 @@ def kept_together(run):
             **values,
         ).evaluations
         for steps in (50, 100, 200):
-            apart, loss = (float(tried[name][steps - 9 : steps + 1].mean()) for name in ("spread", "loss"))
+            distance, loss = (float(tried[name][steps - 9 : steps + 1].mean()) for name in ("spread", "loss"))
             rows.append(
                 {
                     "cure": cure,
                     "steps": steps,
-                    "apart": apart,
+                    "apart": distance,
                     "loss of the mean": loss,
-                    "loss of a worker": loss + apart / 2,
+                    "loss of a worker": loss + distance / 2,
                 }
             )
     return rows

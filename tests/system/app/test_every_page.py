@@ -22,7 +22,7 @@ PAGES = (
     "/textbook?chapter=stragglers",
     "/textbook?chapter=stragglers&part=quiz",
     "/textbook?chapter=stragglers&part=exercise",
-    "/textbook?chapter=gossip",
+    "/textbook?chapter=sandblaster",
     "/survey",
     "/kernels",
     "/own",

@@ -207,7 +207,7 @@ class TestInABrowser:
         assert returning.fits(lessons.chapter("stragglers").item("elsewhere"), answer)
 
     def test_no_kind_of_page_violates_wcag_in_light_or_dark(self, tab):
-        for name in ("index", "stragglers", "gossip", "glossary", "survey", "again", "algorithm_easgd"):
+        for name in ("index", "stragglers", "sandblaster", "glossary", "survey", "again", "algorithm_easgd"):
             page = tab(f"{name}.html")
             assert wcag.in_both_schemes(page) == [], name
             page.close()

@@ -74,10 +74,10 @@ def test_an_option_that_would_do_nothing_is_refused(command, words, told):
 
 
 def test_a_chapter_without_text_is_its_figures_with_their_questions(command):
-    done = command("show", "gossip")
-    assert done.exit_code == 0 and f"{lessons.chapter('gossip').number}. Gossip: only neighbours" in done.output
-    assert all(name in done.output for name in lessons.figures("gossip"))
-    assert "How far apart do neighbours stay?" in done.output and "has no text yet" in done.output
+    done = command("show", "sandblaster")
+    assert done.exit_code == 0 and f"{lessons.chapter('sandblaster').number}. Sandblaster: one" in done.output
+    assert all(name in done.output for name in lessons.figures("sandblaster"))
+    assert "How much work is lost with a worker?" in done.output and "has no text yet" in done.output
 
 
 def test_a_chapter_can_be_read(command):
@@ -299,10 +299,10 @@ def test_a_quiz_for_moodle_says_how_near_a_number_must_be(command, tmp_path):
         (("show", "collectives", "order_of_sum"), "did you mean order_of_sums?"),
         (("golden", "stragglers", "--only", "nothing"), "has no figure and asks no question 'nothing'"),
         (("run", "nosuch"), "there is no chapter 'nosuch'"),
-        (("quiz", "gossip"), "has no quiz"),
-        (("check", "gossip", __file__), "has no exercise"),
+        (("quiz", "sandblaster"), "has no quiz"),
+        (("check", "sandblaster", __file__), "has no exercise"),
         (("check", "stragglers", "nowhere.py"), "does not exist"),
-        (("exercise", "gossip"), "has no exercise"),
+        (("exercise", "sandblaster"), "has no exercise"),
         (("check", "stragglers", "--hint", "9"), "there is no hint 9.1"),
     ],
 )

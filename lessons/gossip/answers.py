@@ -1,0 +1,72 @@
+"""Answers to the quiz on gossip: closed forms and products of mixing matrices, and the chapter's own runs."""
+
+from __future__ import annotations
+
+from math import log
+
+import numpy as np
+
+from algorithms.decentralized.gossipgrad import Settings as Gossip
+from algorithms.decentralized.gossipgrad import partners
+from algorithms.parts.topology import mixing, ring, spectral_gap
+from lessons.gossip import experiments
+
+
+def latency(run, workers: int) -> float:
+    """Return by how many latencies a step of the ring all-reduce grows when the latency does, over those of D-PSGD."""
+    small = {"workers": workers, "steps": 3, "batch": 16, "learning_rate": 0.2, "evaluations": 1}
+    grown = {}
+    for method, values in (("sum", {"algorithm": "sync_sgd", "collective": "ring"}), ("mix", {"algorithm": "dpsgd"})):
+        seconds = [run(latency=latency, **small, **values).summary["seconds"] for latency in (1e-3, 2e-3)]
+        grown[method] = seconds[1] - seconds[0]
+    return grown["sum"] / grown["mix"]
+
+
+def tenth(run, workers: int) -> float:
+    """Return the steps in which the slowest mode of a ring shrinks to a tenth."""
+    return log(0.1) / log(1 - spectral_gap(mixing(ring(workers))))
+
+
+def apart(run, graph: str) -> str:
+    """Return whether workers on a graph are nearer to their mean, or farther from it, than on a ring."""
+    distance = {name: experiments.apart(run, name)[1] for name in ("ring", graph.split()[0])}
+    ratio = distance[graph.split()[0]] / distance["ring"]
+    return "nearer" if ratio < 0.8 else "alike" if ratio < 1.25 else "farther"
+
+
+def heard(run, workers: int) -> float:
+    """Return the steps of gossip until every worker has something of every other."""
+    known, step = np.eye(workers, dtype=bool), 0
+    while not known.all():
+        sources = [partners(rank, workers, step, Gossip(rotate=False))[1] for rank in range(workers)]
+        known, step = known | known[sources], step + 1
+    return step
+
+
+def raw(run, graph: str) -> str:
+    """Return what becomes of the distance between neighbours that exchange gradients and never average."""
+    name = {"a ring": "ring", "a 4 x 4 torus": "torus", "the complete graph": "complete"}[graph]
+    distance = experiments.raw(run, name, 16)["spread"]
+    early, middle, late = (float(distance[step]) for step in (80, 160, 240))
+    if late < 1e-20:
+        return "none"
+    factor = late / middle  # of a walk it is less than 2
+    return "grows" if factor > 10 and middle / early > 10 else "walk" if factor > 1.1 else "bounded"
+
+
+def slow(run, times: int, method: str) -> float:
+    """Return the mean mini-batches per worker when one of eight is slow, in the time that D-PSGD takes for 100."""
+    end = run(algorithm="dpsgd", steps=100, evaluations=1, **experiments.ON_A_RING).summary["seconds"]
+    if method.startswith("D"):
+        done = run(algorithm="dpsgd", steps=100, evaluations=1, slow=f"7:{times}", **experiments.ON_A_RING)
+    else:
+        done = run(algorithm="adpsgd", seconds=end, evaluations=1, slow=f"6:{times}", **experiments.ON_A_RING)
+    return float(experiments.made(done, end).mean())
+
+
+def lost(run, method: str) -> str:
+    """Return what becomes of the others when a worker is lost."""
+    whole, left = experiments.lost(run, experiments.PEERS[method.split()[0]])
+    if left.status == "failed":
+        return "stop"
+    return "on" if left.summary["held_out_loss"] < 1.1 * whole.summary["held_out_loss"] else "worse"

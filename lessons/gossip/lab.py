@@ -1,0 +1,48 @@
+"""What the lab on gossip has a class run."""
+
+from lessons.figure import column, value
+from lessons.instructor.assignment import Assignment
+
+SIZES = (4, 8, 16, 32)
+FAR = {"network": "10GbE", "latency": 1e-3, "batch": 16, "steps": 20, "learning_rate": 0.2}
+AROUND = Assignment(
+    {"algorithm": "sync_sgd", "collective": "ring", **FAR},
+    turn={"workers": SIZES},
+    note=("seconds", "bytes", "held_out_loss"),
+    claims={
+        "32 workers take more than 8 times as long as 4": lambda rows: rows[-1]["seconds"] > 8 * rows[0]["seconds"],
+    },
+)
+NEXT_DOOR = Assignment(
+    {"algorithm": "dpsgd", **FAR},
+    turn={"workers": SIZES},
+    note=("seconds", "bytes", "held_out_loss"),
+    claims={
+        "32 workers take hardly longer than 4": lambda rows: rows[-1]["seconds"] < 1.1 * rows[0]["seconds"],
+    },
+)
+RING = {
+    "topology": "ring", "network": "ideal", "workers": 8, "batch": 16, "hidden": "32", "seconds": 0.002,
+    "learning_rate": 0.1,
+}  # fmt: skip
+LATE = ("", "4:2", "4:4", "4:8")
+WAITING = Assignment(
+    {"algorithm": "dpsgd", **RING},
+    turn={"slow": LATE},
+    note=("samples", "held_out_loss"),
+    claims={
+        "with one that is four times as slow, less than a third of the samples": lambda rows: (
+            3 * value(rows, "samples", slow="4:4") < value(rows, "samples", slow="none")
+        ),
+    },
+)
+ASKING = Assignment(
+    {"algorithm": "adpsgd", **RING},
+    turn={"slow": LATE},
+    note=("samples", "held_out_loss"),
+    claims={
+        "with one that is eight times as slow, still four fifths of the samples": lambda rows: (
+            min(column(rows, "samples")) > 0.8 * value(rows, "samples", slow="none")
+        ),
+    },
+)
