@@ -33,10 +33,10 @@ def check(solution, seed):
     """Yield (mark, whether it is earned, what was observed)."""
     whole, rated, last, frugal, quick, lean = POINTS
     dice = random.Random(seed)
-    workers, accumulate, full = 3, dice.randint(6, 8), dice.randint(9, 10)
+    workers, accumulate, full = 3, dice.randint(7, 9), dice.randint(8, 9)
     rules = UpdateRules(
         learning_rate=dice.uniform(0.01, 0.02), accumulate=accumulate, warm_up=dice.randint(3, 4),
-        milestone=dice.randint(6, 7),
+        milestone=dice.randint(5, 6),
     )  # fmt: skip
     steps = full * accumulate + dice.randint(1, accumulate - 1)
     values = {
