@@ -1,10 +1,114 @@
 """Large batches: which learning rates a batch k times as large needs, and what noise is good for."""
 
+from itertools import pairwise
+
 import numpy as np
 
 from lessons.figure import Look, column, figure, value
 
 EPOCHS = 18  # of a growing batch
+NESTEROV = {"algorithm": "large_batch", "workers": 1, "learning_rate": 0.01}  # a rate for 16 images
+AT_ONCE = {"warm_up": "none", "milestones": ""}  # the same rate from the first step to the last
+ENDS = (6, 12, 25, 50, 100, 220, 440, 890, 1780)  # steps; 100, 440 and 1,780 are 20 epochs of 256, 64 and 16 images
+NOISE = {"workload": "quadratic", "dimension": 400, "condition": 1, "noise": 4.0}  # a critical batch of 4.0 ** 2
+
+
+@figure(
+    "What does a batch teach if only the batch grows?",
+    source="Goyal et al., 2017, section 2.1",
+    claims={
+        "after as many steps the loss hardly depends on the batch": lambda rows: all(
+            _apart(column(rows, "loss", steps=steps)) < 1.3 for steps in ENDS[1:]
+        ),
+        "after as many epochs 256 images a step end more than ten times as high as 16": lambda rows: (
+            column(rows, "loss", batch="256")[-1] > 10 * column(rows, "loss", batch="16")[-1]
+        ),
+    },
+    look=Look("steps", ("loss",), "batch", log="xy", title="training loss"),
+)
+def left_behind(run):
+    """Digits, 20 epochs for each batch, at one rate. The loss is a mean since the point before.
+
+    Lines end where 20 epochs end: a large batch makes few steps of them.
+    """
+    rows = []
+    for batch in (16, 64, 256):
+        losses = at_the_same_rate(run, batch)
+        for begin, end in pairwise(ENDS):
+            if end <= len(losses):
+                rows.append({"batch": str(batch), "steps": end, "loss": float(losses[begin:end].mean())})
+    return rows
+
+
+@figure(
+    "Should the rate grow as the batch does, or as its root?",
+    source="Krizhevsky, 2014; Hoffer et al., 2017; Goyal et al., 2017",
+    claims={
+        "up to 256 images the root has more than twice the training loss of k times": lambda rows: all(
+            value(rows, "loss", rule="root of k", batch=batch) > 2 * value(rows, "loss", rule="k times", batch=batch)
+            for batch in (128, 256)
+        ),
+        "with 1,024 it has less than half the error of k times": lambda rows: (
+            value(rows, "error", rule="root of k", batch=1024) < 0.5 * value(rows, "error", rule="k times", batch=1024)
+        ),
+        "and still more than twice what it had with 128": lambda rows: (
+            value(rows, "error", rule="root of k", batch=1024) > 2 * value(rows, "error", rule="root of k", batch=128)
+        ),
+    },
+    look=Look("batch", ("error",), "rule", log="xy", title="held-out error, percent"),
+)
+def two_rules(run):
+    """Digits, 20 epochs, gradual warm-up over five; the rate is that of 16 images times k or times its root. Error in
+    percent, mean of two seeds.
+    """
+    rows = []
+    for rule in ("k times", "root of k"):
+        for batch in (128, 256, 512, 1024):
+            error, loss = scaled(run, batch, base_batch(rule, batch))
+            rows.append({"rule": rule, "batch": batch, "error": error, "loss": loss})
+    return rows
+
+
+@figure(
+    "How long is the best step of a batch?",
+    source="McCandlish et al., 2018",
+    claims={
+        "the best rate, and what it gains, are near the formula, within 30 %": lambda rows: all(
+            1 / 1.3 < row[name] / row["theory"] < 1.3 for row in rows for name in ("rate", "gain")
+        ),
+        "from 1 sample to 4 it grows more than 2.5-fold, from 256 to 1,024 by less than a fifth": lambda rows: (
+            value(rows, "rate", batch=4) > 2.5 * value(rows, "rate", batch=1)
+            and value(rows, "rate", batch=1024) < 1.2 * value(rows, "rate", batch=256)
+        ),
+        "at the critical batch a step gains half of what it can": lambda rows: (
+            abs(value(rows, "gain", batch=16) - 0.5) < 0.1
+        ),
+    },
+    look=Look("batch", ("rate", "gain"), theory=("theory",), log="xy", title="best rate, and what a step gains"),
+)
+def best_step(run):
+    """A bowl of curvature 1 in 400 directions, one step from 1 in each; mean of sixteen batches.
+
+    The loss after a step is a parabola in the rate. It is measured at rates of 0, 1/2 and 1, and these three points say
+    where it is lowest. The noise of a sample is 16 times the squared gradient, so the critical batch is 16. The gain is
+    the share of the loss that is gone; theory is 1 / (1 + 16 / batch) for both.
+    """
+    rows = []
+    for batch in (1, 4, 16, 64, 256, 1024):
+        (start, half), (_, whole) = (
+            np.mean([_one_step(run, batch, rate, seed) for seed in range(16)], axis=0) for rate in (0.5, 1.0)
+        )
+        bend, slope = 2 * (whole + start - 2 * half), 4 * half - whole - 3 * start
+        theory = 1 / (1 + NOISE["noise"] ** 2 / batch)
+        best, gain = -slope / (2 * bend), slope**2 / (4 * bend) / start
+        rows.append({"batch": batch, "rate": float(best), "gain": float(gain), "theory": theory})
+    return rows
+
+
+def _one_step(run, batch, rate, seed):
+    """Return the losses before and after one step."""
+    values = {"algorithm": "sgd", "workers": 1, "steps": 1, "evaluations": 2, "seed": seed}
+    return run(**NOISE, **values, batch=batch, learning_rate=rate).evaluations["loss"]
 
 
 @figure(
@@ -168,6 +272,26 @@ def growing_batch(run):
             updates = int(np.searchsorted(stepped, (epoch + 1) * losses.shape[1]))
             rows.append({"schedule": schedule, "epoch": epoch, "loss": float(loss), "updates": updates})
     return rows
+
+
+def at_the_same_rate(run, batch):
+    """Return the training loss of each step of 20 epochs with this batch, at one rate for all."""
+    return run(**NESTEROV, **AT_ONCE, batch=batch, base_batch=batch, epochs=20, evaluations=2).losses["loss"]
+
+
+def scaled(run, batch, base_batch):
+    """Return (error in percent, training loss) after 20 epochs with batch / base_batch times the rate of 16 images."""
+    return _mean_of(run, 2, **NESTEROV, batch=batch, base_batch=base_batch, epochs=20, milestones="15,18")[:2]
+
+
+def base_batch(rule, batch):
+    """Return the batch of which `batch` is as many times as large as its rate is."""
+    return 16 if rule == "k times" else round(16 * (batch / 16) ** 0.5)
+
+
+def _apart(losses):
+    """Return the highest of some losses over the lowest."""
+    return max(losses) / min(losses)
 
 
 def _updates(rows, schedule):

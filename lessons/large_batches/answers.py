@@ -1,0 +1,65 @@
+"""Answers to the quiz on large batches, computed by the simulator or by closed forms."""
+
+from __future__ import annotations
+
+from math import log, sqrt
+
+from algorithms.synchronous import batch_growth
+from lessons.figure import value
+from lessons.large_batches import experiments
+
+IMAGES = 1437  # digits to train on
+
+
+def same_rate(run, batch: int) -> str:
+    """Return where in the training of the small batch the loss is that of the large one after as many epochs."""
+    small, large = (experiments.at_the_same_rate(run, one) for one in (16, batch))
+    end, k = len(large), batch / 16
+    reached = large[end // 2 :].mean()
+    at = {"steps": end, "root": round(sqrt(k) * end), "epochs": len(small)}
+    return min(at, key=lambda key: abs(log(reached / small[at[key] // 2 : at[key]].mean())))
+
+
+def knee(run, batch: int) -> str:
+    """Return how the error of a batch at k times the rate compares with that of the small one."""
+    small, large = (experiments.scaled(run, one, base_batch=16)[0] for one in (16, batch))
+    more = large - small
+    return "better" if more < -1.5 else "alike" if more < 1.5 else "worse" if more < 40 else "lost"
+
+
+def rate(run, workers: int, rule: str) -> float:
+    """Return the rate of so many times the batch, if it was 0.1."""
+    return 0.1 * (workers if rule == "linear" else sqrt(workers))
+
+
+def start(run) -> str:
+    """Return which start has the highest loss of any mini-batch."""
+    rows = experiments.warm_up.rows(run)
+    worst = {kind: value(rows, "worst", warm_up=kind) for kind in ("none", "constant", "gradual")}
+    return max(worst, key=worst.get)
+
+
+def rule(run, batch: int) -> str:
+    """Return by which rule the training loss ends lower."""
+    losses = {
+        key: experiments.scaled(run, batch, base_batch=experiments.base_batch(kind, batch))[1]
+        for key, kind in (("linear", "k times"), ("root", "root of k"))
+    }
+    return min(losses, key=losses.get)
+
+
+def gain(run, critical: int, batch: int) -> float:
+    """Return the percentage of what a step can gain at most that the best step of a batch gains."""
+    return 100 / (1 + critical / batch)
+
+
+def fewer(run, critical: int, batch: int) -> float:
+    """Return how many times fewer steps a batch four times as large needs."""
+    return (1 + critical / batch) / (1 + critical / (4 * batch))
+
+
+def updates(run, milestones: str) -> float:
+    """Return the updates of 18 epochs in which the batch of 16 is doubled at each milestone."""
+    per_epoch = IMAGES // 16
+    settings = batch_growth.Settings(schedule="grow", factor=2, milestones=milestones)
+    return float(batch_growth.updates(settings, 18 * per_epoch, per_epoch))
