@@ -75,7 +75,7 @@ def test_back_leads_from_a_chapter_to_the_contents_for_a_reader_who_came_from_an
     page = tab(f"{address}/kernels")
     page.get_by_role("link", name="Textbook").click()
     entry(page, "sandblaster").click()
-    expect(page.get_by_role("heading", name="Hogwild", level=1)).to_be_visible()
+    expect(page.get_by_role("heading", name="Sandblaster", level=1)).to_be_visible()
     page.go_back()
     expect(page.get_by_role("heading", name="Contents", level=1)).to_be_visible()
 
