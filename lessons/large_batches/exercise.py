@@ -21,8 +21,9 @@ graded on what each update is, and by its cost: bytes, time, and memory, against
 What you have: `comm.rank`, `comm.size`; `comm.all_reduce(x, op="mean")`, which waits for all ranks and replaces `x` by
 the mean of their `x`; `task.start()`, the same on every rank; `task.steps(together=True)`, which ends on all ranks at
 the same step; `task.gradient(w)`, a loss and a gradient; `task.report(w)`, called by rank 0 after each update;
-`s.learning_rate`, `s.accumulate`, `s.warm_up`, `s.milestone`. Parameters and gradients are NumPy vectors of float32, and
-what you send is counted in bytes. NumPy and the standard library may be imported. Every rank is a process of its own.
+`s.learning_rate`, `s.accumulate`, `s.warm_up`, `s.milestone`. Parameters and gradients are NumPy vectors of float32,
+and what you send is counted in bytes. NumPy and the standard library may be imported. Every rank is a process of its
+own.
 """
 
 TARGETS = {
