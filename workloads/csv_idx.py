@@ -28,6 +28,7 @@ LONGEST = 60  # characters of a name
 LARGEST = 1e100  # a number; the squares of those beyond have no sum, and programs write them where a cell is missing
 OFFERED = "or take the mean of the column."  # at the end of what can be repaired
 MISSING = {"", "?"}  # cells of any column; among numbers, every word is missing too
+SEPARATOR = re.compile(r"sep=([,;\t])\r?\n", re.IGNORECASE)  # the first line of files that are written for Excel
 COMMA, POINT = re.compile(r"[+-]?\d+,\d+"), re.compile(r"[+-]?\d*\.\d+")
 TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}  # of IDX
 
@@ -142,6 +143,8 @@ def _rows(text: str, file: str) -> Iterator[tuple[int, list[str]]]:
     """Yield (line, cells without spaces around them) of every row that is not blank, all of one length."""
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=_delimiter(text), strict=True, skipinitialspace=True)
     width = count = 0
+    if SEPARATOR.match(text):
+        next(reader)
     try:
         for row in (list(map(str.strip, row)) for row in reader):
             if not any(row):
@@ -174,6 +177,8 @@ def _has_header(first: list[str], second: list[str]) -> bool:
 
 def _delimiter(text: str) -> str:
     """Return what stands between the cells of the first row; what is quoted does not count, nor do decimal commas."""
+    if said := SEPARATOR.match(text):
+        return said[1]
     first = re.sub('"[^"]*"', "", text.lstrip().partition("\n")[0])
     if (others := max(";\t", key=first.count)) in first:
         return others if first.count(others) >= len(re.findall(r"(?<!\d),|,(?!\d)", first)) else ","

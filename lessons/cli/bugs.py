@@ -43,6 +43,8 @@ def bugs(
             refuse("goes with --answers FILE; add that, or leave it out.", "to")
         if not name:
             refuse("is of one bug; give its NAME, or leave it out.", "save", "seed")
+        if answers and name:
+            raise ValueError(f"--answers grades all answers of a file; leave {name} out.")
         if record:
             for_authors()
             recorded.write()

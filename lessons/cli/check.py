@@ -55,6 +55,7 @@ def check(
     with usage_errors():
         sheet = Sheet(lessons.chapter(name))
         if hint:
+            refuse("is of a report, and --hint gives none; leave one of them out.", "plain", "seed", *others)
             step, text = hints.take(sheet, hint, file)
             console.print(f"[bold]{STEPS[step - 1]}[/] ({step} of {len(STEPS)}): {escape(text)}", highlight=False)
             line = hints.LINE.format(", ".join(hints.taken(sheet, file)))

@@ -64,6 +64,11 @@ def test_chapters_are_listed_in_order_in_80_columns(command):
         (("check", "sgd", "--json", "report.json"), "--json is of a report on a solution; give its FILE"),
         (("check", "sgd", "--seed", "3"), "--seed is of a report on a solution; give its FILE"),
         (("check", "sgd", "--gradescope", "results.json"), "--gradescope is of a report on a solution; give its FILE"),
+        (
+            ("check", "sgd", __file__, "--hint", "1", "--json", "report.json"),
+            "--json is of a report, and --hint gives none",
+        ),
+        (("bugs", "easgd", "--answers", __file__), "--answers grades all answers of a file; leave easgd out."),
         (("bugs", "--json", "graded.json"), "--json goes with --answers FILE; add that, or leave it out."),
         (("bugs", "--save", "answers.json"), "--save is of one bug; give its NAME, or leave it out."),
     ],

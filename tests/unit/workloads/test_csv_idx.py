@@ -49,6 +49,7 @@ def quoted(text):
 
 CHANGES = {
     "semicolons": lambda text: text.replace(",", ";"),
+    "written for Excel": lambda text: "sep=;\r\n" + text.replace(",", ";"),
     "tabs": lambda text: text.replace(",", "\t"),
     "Windows": lambda text: text.replace("\n", "\r\n"),
     "byte order mark": lambda text: "\ufeff" + text,
