@@ -139,7 +139,6 @@ def framed(
         "end": total if end is None else end,
         "lanes": lanes,
         "notes": notes,
-        "ended": ended,
         "colours": colours,
         "kinds": list(kinds),
         "work": len(kinds) - len(KINDS) + WAITED,
@@ -153,6 +152,7 @@ def framed(
         "machines": machines and machines.header,
         "saved": saved,
         **({"together": together} if together else {}),
+        **({"ended": ended} if ended else {}),
     }
     return pack(header, columns)
 
