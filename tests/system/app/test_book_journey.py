@@ -30,18 +30,19 @@ def test_a_click_in_the_contents_goes_to_every_section_that_is_open_and_no_other
 
 
 def test_a_reader_goes_from_the_first_page_through_chapters_and_back(tab, address):
-    page, sandblaster = tab(f"{address}/textbook"), lessons.chapter("sandblaster").number
+    page, overlap = tab(f"{address}/textbook"), lessons.chapter("overlap")
     expect(page.get_by_role("heading", name="Contents", level=1)).to_be_visible()
-    entry(page, "sandblaster").click()
-    expect(page.get_by_role("heading", name="Sandblaster: one careful step", level=1)).to_be_visible()
-    page.locator(".st-key-ways").get_by_role("button", name=re.compile(f"{sandblaster + 1}. Hogwild")).click()
-    expect(page.get_by_role("heading", name="Hogwild", level=1)).to_be_visible()
-    page.locator(".st-key-ways").get_by_role("button", name=re.compile(f"{sandblaster}. Sandblaster")).click()
-    expect(page.get_by_role("heading", name="Sandblaster", level=1)).to_be_visible()
-    assert "chapter=sandblaster" in page.url
-    figure = page.locator(SIDE).get_by_role("link", name=f"{sandblaster}.6")
-    figure.click()
-    expect(page.get_by_role("heading", name=re.compile(f"Figure {sandblaster}.6"))).to_be_in_viewport()
+    entry(page, "overlap").click()
+    expect(page.get_by_role("heading", name="Overlap: hide the all-reduce", level=1)).to_be_visible()
+    ways = page.locator(".st-key-ways")
+    ways.get_by_role("button", name=re.compile(f"{overlap.number + 1}. The distributed update")).click()
+    expect(page.get_by_role("heading", name="The distributed update", level=1)).to_be_visible()
+    ways.get_by_role("button", name=re.compile(f"{overlap.number}. Overlap")).click()
+    expect(page.get_by_role("heading", name="Overlap", level=1)).to_be_visible()
+    assert "chapter=overlap" in page.url
+    last = overlap.figure_number(overlap.shown[-1])
+    page.locator(SIDE).get_by_role("link", name=last).click()
+    expect(page.get_by_role("heading", name=re.compile(f"Figure {last}"))).to_be_in_viewport()
 
 
 def entry(page, chapter):

@@ -207,7 +207,7 @@ def test_the_first_page_lists_all_chapters_in_order_and_the_notation(book):
         assert front.facts(one) in words(page)
     written = sum(lessons.chapter(name).written for name in lessons.CHAPTERS)
     assert f"{written} of the {len(lessons.CHAPTERS)} chapters explain what they ask" in words(page)
-    assert "4 minutes, some mathematics, 4 figures without text" in words(page) and "more to go deeper, easy" in words(
+    assert "2 minutes, some mathematics, 2 figures without text" in words(page) and "more to go deeper, easy" in words(
         page
     )
     assert notation.table() in words(page)
