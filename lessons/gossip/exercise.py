@@ -33,7 +33,7 @@ TARGETS = {
     "time": 1.1,  # times what a worker alone takes for as many steps, of every worker that is not the slow one
     "apart": 0.06,  # of the distance from the common mean, left in the time in which one alone takes 30 steps
     "traffic": 1.05,  # messages that a worker sends in a step
-    "weight": 0.6,  # of the weight of those that go on after a crash, at least
+    "weight": 0.6,  # of a weight of 1 for each of those that go on after a crash, at least
 }
 
 
