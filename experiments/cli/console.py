@@ -144,13 +144,18 @@ def parted(words: str, indent: int) -> str:
     return f" \\\n{' ' * indent}".join(lines)
 
 
+HELP = ["--help", "-h"]
+
+
 class ByPurpose(click.Group):
     """A group of commands whose help lists them by what they are for, after what to start with; nothing is cut."""
 
     def __init__(self, *args, purposes: Mapping[str, Sequence[click.Command]], start: Sequence[tuple] = (), **kwargs):
         super().__init__(*args, **kwargs)
         self.purposes, self.start = purposes, start
+        self.context_settings.setdefault("help_option_names", HELP)
         for one in self._listed():
+            one.context_settings.setdefault("help_option_names", HELP)  # click keeps those of the first call
             self.add_command(one)
 
     def make_context(self, *args, **kwargs) -> click.Context:

@@ -47,7 +47,7 @@ START = (
     cls=ByPurpose,
     purposes=PURPOSES,
     start=START,
-    context_settings={"help_option_names": ["--help", "-h"], "max_content_width": 120},
+    context_settings={"max_content_width": 120},
 )
 def cli() -> None:
     """Train one model on many machines, and see what happens. COMMAND --help says more of one."""

@@ -43,12 +43,7 @@ COMMANDS = {
 }
 
 
-@click.group(
-    cls=ByPurpose,
-    purposes=COMMANDS,
-    help="The textbook: its chapters, figures, quizzes and exercises.",
-    context_settings={"help_option_names": ["--help", "-h"]},
-)
+@click.group(cls=ByPurpose, purposes=COMMANDS, help="The textbook: its chapters, figures, quizzes and exercises.")
 def main() -> None:
     pass
 

@@ -40,6 +40,7 @@ def tiny(tmp_path, monkeypatch):
 
 
 def test_help_has_a_short_name_too_as_that_of_the_other_commands(command):
+    assert CliRunner().invoke(main.commands["survey"], ["-h"]).exit_code == 0, "also called by itself"
     for words in ((), *((name,) for name in main.commands)):
         done = command(*words, "-h")
         assert done.exit_code == 0 and done.output == command(*words, "--help").output, words
