@@ -370,8 +370,14 @@ def test_environment_names_what_is_loaded_only(monkeypatch):
 def test_a_real_rank_has_called_every_kernel_of_a_step_before_its_clock_starts(algorithm, monkeypatch):
     from cluster.simulated.rank import Rank
 
-    called, charge = set(), Rank.charge
+    called, charge, charge_all = set(), Rank.charge, Rank.charge_all
+
+    def charged_together(rank, prices):
+        called.update(name for name, *_ in prices.rows)
+        charge_all(rank, prices)
+
     monkeypatch.setattr(Rank, "charge", lambda rank, name, *price: called.add(name) or charge(rank, name, *price))
+    monkeypatch.setattr(Rank, "charge_all", charged_together)
     experiment = Experiment(algorithm=algorithm, cluster="processes", workers=2)
     warm_up(experiment)
     warmed = called.copy()
