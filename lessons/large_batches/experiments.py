@@ -137,10 +137,9 @@ def linear_scaling(run):
     ImageNet's knee lies near 8,192 images of 1.3 million; here there are 1,437 images in all, and it lies near 400.
     """
     rows = []
-    for rate, base_batch in (("rate k times", lambda batch: 16), ("same rate", lambda batch: batch)):
+    for rate in ("rate k times", "same rate"):
         for batch in (16, 32, 64, 128, 256, 512, 1024):
-            values = {"batch": batch, "base_batch": base_batch(batch), "learning_rate": 0.01, "milestones": "15,18"}
-            error, loss, *_ = _mean_of(run, 2, algorithm="large_batch", workers=1, epochs=20, **values)
+            error, loss = scaled(run, batch, 16 if rate == "rate k times" else batch)
             rows.append({"rate": rate, "batch": batch, "error": error, "loss": loss})
     return rows
 
