@@ -7,7 +7,6 @@ has to be. So nothing is taken from the solution but its messages.
 from __future__ import annotations
 
 import random
-from dataclasses import asdict, dataclass
 from math import inf
 
 import numpy as np
@@ -28,16 +27,6 @@ POINTS = {
 }
 CLOSE = {"rtol": 1e-3, "atol": 1e-6}  # orders of adding differ
 OTHERWISE = "judged only when all ranks take the step that was sent, in messages of k numbers"
-
-
-@dataclass(frozen=True)
-class OfferedSettings:
-    """The settings that a solution gets."""
-
-    learning_rate: float
-    density: float
-
-    model_dump = asdict
 
 
 def check(solution, seed):
@@ -79,7 +68,7 @@ def check(solution, seed):
 def play(ranks, density, values, beside=None):
     """Return (Ledger, Run) of the solution, each rank in a process of its own."""
     plays, ledger = [one.role("worker") for one in ranks], Ledger(len(ranks), density, values["learning_rate"])
-    given, final = OfferedSettings(values["learning_rate"], density), {}
+    given, final = {"learning_rate": values["learning_rate"], "density": density}, {}
 
     def worker(comm, task, s):
         final[comm.rank] = plays[comm.rank](*ledger.between(comm, task), given)

@@ -146,10 +146,13 @@ class Attempt:
         return self._result(self._request("call", function, *given))
 
     def role(self, function: str) -> Callable[[Any, Any, Any], Any]:
-        """Return a program for ranks, (comm, task, s) -> w, that has `function` of the solution run in the sandbox."""
+        """Return a program for ranks, (comm, task, s) -> w, that has `function` of the solution run in the sandbox.
+
+        `s` are the settings of an algorithm, or others by name.
+        """
 
         def play(comm, task, s) -> Any:
-            rank, settings = HostedRank(comm, task, self.solution.quota), s.model_dump()
+            rank, settings = HostedRank(comm, task, self.solution.quota), s if isinstance(s, dict) else s.model_dump()
             names = self.solution.settings or settings
             offered = {name: settings[name] for name in names if name in settings}
             words = ("play", comm.rank, function, comm.size, task.per_epoch, offered)

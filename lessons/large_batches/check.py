@@ -76,9 +76,6 @@ class UpdateRules:
     def __getattr__(self, name: str) -> float:
         return self.settings[name]
 
-    def model_dump(self) -> dict[str, float]:
-        return self.settings
-
     def rate(self, t: int, k: int) -> float:
         """Return the rate of update t, made of k mini-batches."""
         base = self.learning_rate
@@ -119,7 +116,7 @@ class LargeBatchProbe:
             Restricted(
                 "task", per_epoch=task.per_epoch, start=task.start, steps=task.steps, gradient=gradient, report=report
             ),
-            self.rules,
+            self.rules.settings,
         )
 
     def wrong(self, full: int) -> str:
