@@ -53,9 +53,9 @@ class Prices:
         self.rows.append((kernel, flops, nbytes))
 
     @cached_property
-    def columns(self) -> np.ndarray:
-        """FLOPs and bytes of all rows, (2, rows); asked for when all have been taken down."""
-        return np.array([row[1:] for row in self.rows], float).T.copy()
+    def columns(self) -> tuple[np.ndarray, np.ndarray]:
+        """FLOPs and bytes of all rows, (rows,) each; asked for when all have been taken down."""
+        return tuple(np.array([row[column] for row in self.rows], float) for column in (1, 2))
 
     def charge_again(self) -> None:
         """Charge all rows to the meter of the calling context, in order."""

@@ -112,7 +112,7 @@ class Coordinates:
     def store(self, old: np.ndarray, new: np.ndarray, began: float, read: float, writing: float, stored: float) -> int:
         """Add new - old; return how many additions, own or others', are lost. Times as those of a piece."""
         place, additions = self.place, self._additions
-        every = np.linspace(writing, stored, len(additions.stored[place]) + 1)[1:]
+        every = np.linspace(writing, stored, self.numbers + 1)[1:]
         loaded = np.maximum(every - self._window(every, began), read)
         meet = (additions.loaded[place] < every) & (additions.stored[place] > loaded)
         last = additions.stored[place] < every
