@@ -99,7 +99,7 @@ class Slowness:
         return self._factor
 
 
-LONGEST = 1e7  # s, as the longest budget
+LONGEST = 1e7  # s of a run: of its budget, and until a fault
 _NUMBER = r"(\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)"
 
 

@@ -23,7 +23,7 @@ import workloads
 from algorithms import rates
 from algorithms.algorithm import Algorithm
 from cluster.devices import DEVICES, parse_device
-from cluster.faults import JITTERS
+from cluster.faults import JITTERS, LONGEST
 from cluster.network import NETWORKS, parse_network
 from experiments.fault_settings import LostRanks, PausedRanks, SlowRanks
 from experiments.measure import this_machine
@@ -88,7 +88,7 @@ class Experiment(Knobs):
 
     steps: int | None = knob(200, "stop after so many mini-batches per worker", ge=1, le=10_000_000, unit="steps")
     epochs: float | None = knob(None, "stop after so many passes over the data", gt=0, le=10_000, unit="epochs")
-    seconds: float | None = knob(None, "stop at this time of the run's own clock", gt=0, le=1e7, unit="s")
+    seconds: float | None = knob(None, "stop at this time of the run's own clock", gt=0, le=LONGEST, unit="s")
     target_loss: float | None = knob(None, "stop when 20 mini-batch losses in the mean are below", gt=0, le=1e6)
 
     evaluations: int = knob(40, "times the model is tried on held-out data", ge=1, le=10_000)
