@@ -140,6 +140,12 @@ def test_a_timeline_as_svg_says_when_its_run_ended_and_not_how_long_the_others_a
     assert f" to {end} of {end}." in file.read_text("utf-8")
 
 
+def test_a_timeline_as_svg_says_which_ranks_are_done_while_others_go_on(tmp_path):
+    run = runs(Experiment.of({"algorithm": "easgd", "slow": "2:3", "steps": 3, "evaluations": 1}))
+    (file,) = export(run, "timeline", tmp_path / "run.timeline.svg")
+    assert file.read_text("utf-8").count(">done<") == 3  # all workers but the slow one
+
+
 def test_a_file_that_ends_in_timeline_svg_is_asked_for_as_one():
     assert read("run.timeline.svg") == ("timeline", "run.timeline.svg") and read("run.svg") == ("svg", "run.svg")
 
