@@ -56,13 +56,13 @@ def coloured() -> list[tuple[str, str]]:
     return _digits(_pins())
 
 
-def colours(names: Iterable[str]) -> dict[str, int]:
+def colours(runs: Iterable[str]) -> dict[str, int]:
     """Return a colour per run on the page, the same after a reload and in the copy of a link.
 
     A pinned one has that of its pin, another one that of the address or the first that is free.
     """
     pins, given = _pins(), {}
-    for name in names:
+    for name in runs:
         given[name] = pins[name] if name in pins else next_colour(given.values())
     return given
 

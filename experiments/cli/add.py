@@ -41,9 +41,10 @@ def add_command(names: Sequence[str], runs: str, missing: str | None, label: str
     network = len(files) == 1 and paths[0].suffix == ".py"
     packed = files[0][1][:2] == b"PK" and paths[0].suffix.lower() not in SHEETS
     run = not network and (packed or "run.json" in (name for name, _ in files))
-    if (network or run) and (missing or label):
-        option, what = "--missing" if missing else "--label", "a network" if network else "a run"
-        raise ValueError(f"{option} is for tables, and {names[0]} is {what}; leave it out.")
+    what = "network" if network else "run" if run else "table"
+    for kind, options in (("table", ("missing", "label")), ("run", ("runs",))):
+        if kind != what:
+            console.refuse(f"is for {kind}s, and {names[0]} is a {what}; leave it out.", *options)
     if network:
         name = upload.save_module(files[0][1], files[0][0])
         console.say(("kept", console.DIM), f"    {name}")

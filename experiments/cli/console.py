@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
 import click
+from click.core import ParameterSource
 
 from installation import typed
 
@@ -176,3 +177,14 @@ class ByPurpose(click.Group):
         for purpose, commands in self.purposes.items():
             with formatter.section(purpose):
                 formatter.write_dl([(one.name.ljust(widest), one.get_short_help_str(1000)) for one in commands])
+
+
+def refuse(without: str, *names: str) -> None:
+    """Raise a usage error if the command line has one of the options of these parameters, which do nothing `without`.
+
+    `without` ends the sentence: "is of the table; add --costs, or leave it out."
+    """
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        if parameter.name in names and context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"{parameter.opts[0]} {without}")

@@ -11,11 +11,12 @@ from rich.syntax import Syntax
 from rich.table import Table
 
 from experiments import units
+from experiments.cli.console import refuse
 from installation import for_authors
 from lessons import progress
 from lessons.bugs import recorded, score
 from lessons.bugs.mutant import Mutant, find, mechanisms, mutants
-from lessons.cli.console import console, markdown, refuse, usage_errors
+from lessons.cli.console import console, markdown, usage_errors
 from lessons.progress import ReaderProgress
 
 POINTS = 9  # of a curve, in the terminal

@@ -13,7 +13,8 @@ from rich.padding import Padding
 from rich.text import Text
 
 import lessons
-from lessons.cli.console import console, refuse, usage_errors
+from experiments.cli.console import refuse
+from lessons.cli.console import console, usage_errors
 
 WRITTEN = click.Path(dir_okay=False, path_type=Path)
 

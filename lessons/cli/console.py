@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from typing import ClassVar
 
 import click
-from click.core import ParameterSource
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.markdown import Markdown, TableElement
 from rich.measure import Measurement
@@ -49,17 +48,6 @@ class _Markdown(Markdown):
 def markdown(text: str) -> Markdown:
     """Return Markdown whose formulas are plain text, and whose tables are whole on a narrow screen."""
     return _Markdown(tex.readable(typed(text)))
-
-
-def refuse(without: str, *names: str) -> None:
-    """Raise a usage error if the command line has one of the options of these parameters, which do nothing `without`.
-
-    `without` ends the sentence: "is of the table; add --costs, or leave it out."
-    """
-    context = click.get_current_context()
-    for parameter in context.command.params:
-        if parameter.name in names and context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE:
-            raise click.UsageError(f"{parameter.opts[0]} {without}")
 
 
 @contextmanager

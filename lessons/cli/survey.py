@@ -11,7 +11,8 @@ from rich.console import Console
 from rich.table import Column, Table
 
 import lessons
-from lessons.cli.console import console, refuse, usage_errors, whole
+from experiments.cli.console import refuse
+from lessons.cli.console import console, usage_errors, whole
 
 OF_THE_TABLE = ("family", "workers", "batch", "layers", "width", "period", "network", "device")
 

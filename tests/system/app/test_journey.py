@@ -159,7 +159,7 @@ def slide(page, key: str, presses: int):
 
 
 def move(slider, to: str):
-    """Press the right arrow until a slider stays at `to`: Streamlit takes back a press that its last answer overtakes."""
+    """Press the right arrow until a slider stays at `to`: Streamlit takes back a press that meets its last answer."""
     while slider.get_attribute("aria-valuetext") != to:
         slider.press("ArrowRight")
         slider.page.wait_for_timeout(400)  # twice the time after which a slider hands its value over

@@ -369,14 +369,16 @@ def test_the_command_line_repairs_a_table_as_it_is_told(tmp_path, monkeypatch, c
         assert f"{rows} rows; columns a, b" in capsys.readouterr().out
 
 
-def test_options_of_tables_are_refused_for_runs_and_networks(tmp_path, monkeypatch, capsys):
+def test_options_of_one_kind_of_file_are_refused_for_others(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("LOCKSTEP_MODULES", str(tmp_path / "modules"))
     monkeypatch.setenv("COLUMNS", "1000")
     (tmp_path / "net.py").write_text("net = loss = train = test = None")
     (tmp_path / "run.zip").write_bytes(b"PK\x03\x04")
+    (tmp_path / "x.csv").write_text("a,b\n1,0\n2,1\n")
     for name, option, words in (
         ("net.py", ("--label", "kind"), "--label is for tables, and {} is a network; leave it out."),
         ("run.zip", ("--missing", "mean"), "--missing is for tables, and {} is a run; leave it out."),
+        ("x.csv", ("--runs", "runs"), "--runs is for runs, and {} is a table; leave it out."),
     ):
         path = str(tmp_path / name)
         assert main(["add", path, *option]) == 2 and words.format(path) in capsys.readouterr().err
