@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Start Lockstep on a fresh machine: `python3 start.py` opens the workbench, `python3 start.py test` runs all tests.
+"""Start Lockstep on a fresh machine: `python3 start.py` opens the workbench, `python3 start.py test` runs the tests.
 
 Both make a virtual environment `.venv` beside this file, install `requirements.txt` into it, and say what they do.
 The second time nothing is installed. Standard library only.
 
     python3 start.py                     the workbench in the browser; more arguments go to streamlit
                                          (--server.port 8600)
-    python3 start.py test [ARGS ...]     all tests, or those that are named; more arguments go to pytest
+    python3 start.py test [ARGS ...]     what can be proved in minutes, or the tests that are named; more arguments go
+                                         to pytest
+    python3 start.py test --all          also what takes long: every figure, best rate and journey in the browser
     python3 start.py install             the set-up alone
 """
 
@@ -44,8 +46,6 @@ def main(words: list[str]) -> int:
     code = install()
     if code or task == "install":
         return code
-    named = any((ROOT / word.partition("::")[0]).exists() for word in rest)  # a test that pytest is to run
-    tests = rest if named else ["tests", *rest]
     workers = str((os.cpu_count() or 1) + 1)  # one more than cores, since browsers and processes are waited for
     from app import serve  # not before the version of Python is known
 
@@ -53,7 +53,16 @@ def main(words: list[str]) -> int:
     if task == "run":
         return serve.workbench(str(PYTHON), "app/main.py", rest, "python3 start.py")
     say("running the tests")
-    return serve.become([str(PYTHON), "-m", "pytest", "-n", workers, "--dist", "loadfile", *tests])
+    return serve.become([str(PYTHON), "-m", "pytest", "-n", workers, "--dist", "loadfile", *told(rest)])
+
+
+def told(words: list[str]) -> list[str]:
+    """Return what pytest is told: the tests that are named, else all but the slow ones, with --all those, too."""
+    if any((ROOT / word.partition("::")[0]).exists() for word in words):
+        return words
+    if "--all" in words:
+        return ["tests", *(word for word in words if word != "--all")]
+    return ["tests", "-m", "not slow", *words]
 
 
 def install() -> int:

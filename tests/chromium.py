@@ -12,6 +12,7 @@ NEEDED = [
     pytest.mark.browser,
     pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine"),
 ]
+JOURNEY = [*NEEDED, pytest.mark.slow, pytest.mark.timeout(1200)]
 PATIENCE = 240_000  # ms, for what takes one or two seconds on a machine that is not busy
 
 

@@ -137,6 +137,7 @@ def test_memory_of_a_server_is_that_of_runs(name):
         assert most == pytest.approx(of.evaluate("server", values(name, workers)), rel=1e-9)
 
 
+@pytest.mark.slow
 @every_method
 def test_staleness_is_that_of_runs(name):
     of = formulas(name, "staleness")

@@ -11,6 +11,8 @@ from experiments.run import run, workload_of
 from experiments.study.rate_table import LEARNED, MORE, PAIRS, experiment_of, fewer, more
 from experiments.study.rates import SEEDS, end
 
+pytestmark = pytest.mark.slow
+
 ENOUGH = 0.7  # of the way from the model before training to the lowest loss that any algorithm of the table reaches
 
 

@@ -1,4 +1,4 @@
-"""Starting and ending: a signal to start.py ends the server, and a port in use is explained. Nothing is installed."""
+"""Starting and ending: what is tested, a signal ends the server, a port in use is explained. Nothing is installed."""
 
 import errno
 import hashlib
@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import start
 from app import port
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -83,6 +84,15 @@ def alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+def test_what_takes_long_is_tested_if_it_is_named_or_everything_is_asked_for():
+    assert start.told(["-x"]) == ["tests", "-m", "not slow", "-x"]
+    assert start.told(["--all", "-x"]) == ["tests", "-x"]
+    assert start.told(["tests/system/test_learning.py::test_it", "-x"]) == [
+        "tests/system/test_learning.py::test_it",
+        "-x",
+    ]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGTERM that a program can be told")

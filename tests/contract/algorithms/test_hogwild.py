@@ -120,6 +120,7 @@ def lost_on(features, nonzeros, steps, workers=2):
     return np.mean(measured(done, "lost")), seconds / (64 * steps)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nonzeros, features", [(4, 1000), (16, 4000), (32, 8000)])
 def test_an_addition_is_lost_where_two_writes_of_one_coordinate_meet_and_not_two_whole_steps(nonzeros, features):
     lost, step = lost_on(features, nonzeros, 64)
@@ -132,6 +133,7 @@ def test_threads_that_touch_all_lines_lose_a_share_that_does_not_depend_on_how_m
     assert lost_on(nonzeros, nonzeros, 8)[0] == pytest.approx(MEETING, rel=0.5)  # times are drawn
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "nonzeros, features, counted",
     [
@@ -146,6 +148,7 @@ def test_two_simulated_threads_lose_within_a_factor_of_two_of_what_was_counted_o
     assert counted / 2 < lost < 2 * counted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dimension, counted", [(100, 5.2e-2), (1000, 4.4e-2), (10_000, 13.6e-2)])
 def test_and_so_they_do_with_dense_gradients(dimension, counted):
     bowl = Quadratic(np.zeros((1024, dimension)), np.ones(dimension), np.ones(dimension))
@@ -195,6 +198,7 @@ def test_a_lost_thread_does_not_stop_the_others():
     assert done.outcome.results[0] is not None and done.outcome.results[2] is not None
 
 
+@pytest.mark.slow
 def test_it_learns_sparse_rows(run):
     workload = problem(rows=4096, features=500, dtype=np.float32)
     done = train("hogwild", workload, 2, {"learning_rate": 1.0}, batch=64, steps=200, run=run)

@@ -59,6 +59,7 @@ def work(comm, numbers):
         kernels.scale(np.ones(numbers), 1.0)
 
 
+@pytest.mark.slow
 @every_size
 @pytest.mark.parametrize("network", NETS)
 def test_a_compiled_ring_is_the_ring_to_the_bit_in_sums_times_and_rows(ranks, network, compiled):

@@ -47,6 +47,7 @@ def said(e, others):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [2, 4])
 def test_methods_that_end_with_the_same_weights_say_so_but_for_the_one_that_others_name(workers):
     runs = {name: found for name in algorithms.names() if (found := trained(name, workers=workers, **SMALL))}

@@ -151,6 +151,7 @@ def test_of_parts_that_end_as_low_as_each_other_the_largest_is_taken(monkeypatch
     assert rate_table.borne([Experiment()], 1.0, (1, 2, 4), 0.5, (0,)) == (1.0, 2.0)
 
 
+@pytest.mark.slow
 def test_algorithms_that_compute_the_same_are_one_search():
     names = ["sgd", "gpipe", "zb_h1", "pipedream"]
     begun = {name: rate_table._begin((name, "digits", "residual")) for name in names}

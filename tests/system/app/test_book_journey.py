@@ -6,11 +6,12 @@ import pytest
 
 import lessons
 from lessons import references
+from tests.chromium import JOURNEY
 from tests.system.app import test_journey
 
 playwright = pytest.importorskip("playwright.sync_api")
 expect = playwright.expect
-pytestmark = test_journey.pytestmark
+pytestmark = JOURNEY
 runs, address, window, tab = test_journey.runs, test_journey.address, test_journey.window, test_journey.tab
 READING, SIDE, MAIN = ".st-key-reader", "[data-testid=stSidebar]", "[data-testid=stMain]"
 

@@ -2,13 +2,11 @@
 
 import re
 
-import pytest
-
 from lessons.bugs.mutant import find, mechanisms, mutants
-from tests.chromium import NEEDED
+from tests.chromium import JOURNEY
 from tests.system.app.test_journey import expect, served
 
-pytestmark = [*NEEDED, pytest.mark.timeout(1200)]
+pytestmark = JOURNEY
 
 
 def test_a_student_names_the_mechanism_then_the_line_and_both_stay(browser, tmp_path):

@@ -7,11 +7,12 @@ import pytest
 from experiments.experiment import Experiment
 from experiments.runs import store
 from tests import fabricated, wcag
+from tests.chromium import JOURNEY
 from tests.system.app import test_journey
 
 playwright = pytest.importorskip("playwright.sync_api")
 expect = playwright.expect
-pytestmark = test_journey.pytestmark
+pytestmark = JOURNEY
 address, window = test_journey.address, test_journey.window
 
 PAGES = (

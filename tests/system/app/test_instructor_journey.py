@@ -3,9 +3,10 @@
 import pytest
 
 from lessons import instructor
+from tests.chromium import JOURNEY
 from tests.system.app import test_journey as journey
 
-pytestmark = journey.pytestmark
+pytestmark = JOURNEY
 runs, window, tab = journey.runs, journey.window, journey.tab
 
 

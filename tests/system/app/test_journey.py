@@ -277,6 +277,7 @@ def test_a_newcomer_predicts_sees_what_comes_of_it_and_goes_back(newcomer, addre
     expect(greeting).to_have_count(0)
 
 
+@pytest.mark.slow
 def test_on_a_phone_run_closes_the_drawer_and_nothing_is_wider_than_the_screen(newcomer, address):
     page = newcomer
     page.set_viewport_size({"width": 390, "height": 844})
@@ -295,6 +296,7 @@ def test_on_a_phone_run_closes_the_drawer_and_nothing_is_wider_than_the_screen(n
     result(page)
 
 
+@pytest.mark.slow
 def test_the_page_goes_to_the_answer_of_a_question(newcomer, address):
     page = newcomer
     page.goto(address)
@@ -307,6 +309,7 @@ def test_the_page_goes_to_the_answer_of_a_question(newcomer, address):
     expect(answer).to_be_in_viewport()
 
 
+@pytest.mark.slow
 def test_the_run_before_stays_as_a_ghost_says_the_difference_and_is_raced(tab, address):
     page = tab(address)
     result(page)
@@ -343,6 +346,7 @@ def test_the_run_before_stays_as_a_ghost_says_the_difference_and_is_raced(tab, a
     assert "race" not in query(page) and "pin" in query(page)
 
 
+@pytest.mark.slow
 def test_a_cell_of_a_map_of_two_settings_opens_its_run_and_the_map_stays(tab, address, runs, made):
     shown = Experiment(steps=2, evaluations=1)
     for workers, batch in itertools.product((1, 2, 4, 8, 16), (8, 16, 32, 64, 128)):
@@ -356,6 +360,7 @@ def test_a_cell_of_a_map_of_two_settings_opens_its_run_and_the_map_stays(tab, ad
     expect(cell).to_be_visible()
 
 
+@pytest.mark.slow
 def test_choices_stand_in_the_address_by_name_and_are_still_there_when_one_comes_back(tab, address):
     page = tab(f"{address}/schedules?schedule_a=zb_h1&ranks=3")
     title = page.get_by_role("heading", level=1)
@@ -379,6 +384,7 @@ def test_choices_stand_in_the_address_by_name_and_are_still_there_when_one_comes
         expect(page.get_by_label("Ranks", exact=True)).to_have_value("3")
 
 
+@pytest.mark.slow
 def test_stop_ends_a_long_run_and_shows_what_was_recorded(tab, address):
     page = tab(f"{address}?algorithm=easgd&steps=1000000&seed=1")
     expect(page.locator(".st-key-result .stProgress")).to_contain_text("of virtual time")
@@ -389,6 +395,7 @@ def test_stop_ends_a_long_run_and_shows_what_was_recorded(tab, address):
     expect(page.get_by_role("button", name="Stop", exact=True)).to_be_disabled()
 
 
+@pytest.mark.slow
 def test_the_controls_stay_alive_while_a_run_is_under_way(tab, address):
     page = tab(f"{address}?algorithm=easgd&steps=1000000&seed=2")
     expect(page.locator(".st-key-result .stProgress")).to_contain_text("of virtual time")
@@ -399,6 +406,7 @@ def test_the_controls_stay_alive_while_a_run_is_under_way(tab, address):
     result(page)
 
 
+@pytest.mark.slow
 def test_two_tabs_do_not_disturb_each_other(tab, address):
     one, two = tab(f"{address}?algorithm=easgd&seed=3"), tab(f"{address}?algorithm=downpour&seed=3")
     result(one), result(two)
@@ -406,6 +414,7 @@ def test_two_tabs_do_not_disturb_each_other(tab, address):
     expect(two.get_by_role("heading", name="Downpour SGD on handwritten digits")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_a_reload_runs_what_was_chosen_and_back_leads_to_the_page_before(tab, address):
     page = tab(f"{address}?algorithm=easgd&seed=3")
     result(page)
@@ -421,6 +430,7 @@ def test_a_reload_runs_what_was_chosen_and_back_leads_to_the_page_before(tab, ad
     assert result(page) == figures
 
 
+@pytest.mark.slow
 def test_a_server_that_ends_leaves_no_run_behind(window, tmp_path):
     with served(tmp_path) as address:
         page = window.new_page()
@@ -490,6 +500,7 @@ def test_the_timeline_is_played_stepped_through_and_scrubbed(tab, address):
     expect(status).to_contain_text("Showing")
 
 
+@pytest.mark.slow
 def test_a_click_on_a_rank_slows_it_down_and_the_prediction_meets_the_result(tab, address):
     page = tab(f"{address}?algorithm=easgd&seed=3")
     result(page)
@@ -516,6 +527,7 @@ def choose(page, key: str, name: str):
     expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
 
 
+@pytest.mark.slow
 def test_real_processes_obey_what_is_chosen_and_are_predicted(tab, tmp_path, monkeypatch):
     monkeypatch.setenv("LOCKSTEP_RUNS", str(tmp_path / "runs"))  # where the fit lies, too
     this_machine.save(Fit(device="3e+10:2e+10:2e-06", network="5e-05:1.5e+09:0", machine="this", moment="2026-11-21"))
@@ -545,6 +557,7 @@ def test_real_processes_obey_what_is_chosen_and_are_predicted(tab, tmp_path, mon
         expect(page.get_by_text(re.compile("Predicted: simulated: 1GbE, .*worker 1 \\(3× slower"))).to_be_visible()
 
 
+@pytest.mark.slow
 def test_a_window_into_the_timeline_survives_another_setting(tab, address):
     page = tab(f"{address}?algorithm=easgd&seed=3")
     result(page)
@@ -556,6 +569,7 @@ def test_a_window_into_the_timeline_survives_another_setting(tab, address):
     expect(page.locator(".timeline .status")).to_contain_text("Showing the whole run")
 
 
+@pytest.mark.slow
 def test_zooming_into_a_long_run_brings_its_single_spans(tab, address, runs, made):
     experiment = Experiment(workers=400, batch=2, seed=7)
     store.save(made(experiment), runs)
@@ -598,6 +612,7 @@ def test_it_starts_either_way_and_finds_its_settings(tab, runs, tmp_path, comman
         assert background.evaluate("e => getComputedStyle(e).backgroundColor") == colour
 
 
+@pytest.mark.slow
 def test_a_schedule_is_changed_compared_explained_and_shared(tab, address):
     page = tab(f"{address}/schedules")
     makespan = page.locator(".figures tr", has_text="Makespan")
@@ -618,6 +633,7 @@ def test_a_schedule_is_changed_compared_explained_and_shared(tab, address):
     expect(again.locator(".figures tr", has_text="Makespan")).to_contain_text("−14 (−31.1 %)")
 
 
+@pytest.mark.slow
 def test_an_instructor_opens_a_chapter_runs_a_figure_of_it_and_grades_a_solution(tab, address):
     page = tab(f"{address}/textbook?chapter=stragglers&everything=true")
     figure = page.locator(".st-key-figure-text-stragglers-steps_against_batch")  # the quickest of the chapter
@@ -630,6 +646,7 @@ def test_an_instructor_opens_a_chapter_runs_a_figure_of_it_and_grades_a_solution
     expect(page.get_by_test_id("stException")).to_have_count(0)
 
 
+@pytest.mark.slow
 def test_a_student_sees_what_is_asked_takes_a_hint_and_is_told_what_shows_the_textbooks_timeline(
     tab, address, tmp_path
 ):
@@ -668,6 +685,7 @@ def test_a_student_sees_what_is_asked_takes_a_hint_and_is_told_what_shows_the_te
     expect(page.get_by_test_id("stException")).to_have_count(0)
 
 
+@pytest.mark.slow
 def test_a_kernel_is_read_and_measured(tab, address):
     page = tab(f"{address}/kernels?kernel=forget&numbers=1000")
     expect(page.get_by_role("heading", name="forget")).to_be_visible()
@@ -676,6 +694,7 @@ def test_a_kernel_is_read_and_measured(tab, address):
     expect(page.get_by_role("button", name="Measure all kernels")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_a_table_is_uploaded_and_trained_on_and_a_run_opened(tab, address, made, tmp_path):
     rows = "".join(f"{n % 2 + n / 100},{n % 7},{'even' if n % 2 else 'odd'}\n" for n in range(300))
     page = tab(f"{address}/own")
@@ -692,6 +711,7 @@ def test_a_table_is_uploaded_and_trained_on_and_a_run_opened(tab, address, made,
     assert "95.5 ± 1.1 %" in result(page)
 
 
+@pytest.mark.slow
 def test_switches_of_the_page_of_runs_outlive_another_page_going_back_and_a_reload(tab, address):
     page = tab(f"{address}?steps=2&evaluations=1&workers=2")
     result(page)

@@ -2,12 +2,10 @@
 
 import re
 
-import pytest
-
-from tests.chromium import NEEDED
+from tests.chromium import JOURNEY
 from tests.system.app.test_journey import expect, served, uncovered
 
-pytestmark = [*NEEDED, pytest.mark.timeout(1200)]
+pytestmark = JOURNEY
 
 
 def test_a_reader_steps_through_a_block_by_keyboard_and_sees_where_a_warp_diverges(browser, tmp_path):

@@ -7,14 +7,16 @@ from pathlib import Path
 import pytest
 
 from lessons import progress, returning
+from tests.chromium import JOURNEY
 from tests.system.app.test_journey import (  # noqa: F401  (address and runs are fixtures)
     ROOT,
     address,
     expect,
-    pytestmark,
     runs,
 )
 from tests.unit.lessons.test_progress import CHAPTERS, some_documents
+
+pytestmark = JOURNEY
 
 SAID = re.compile("You said")
 SLOWLY = """() => {

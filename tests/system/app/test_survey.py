@@ -6,10 +6,10 @@ import pytest
 
 from app.views import survey as view
 from lessons import survey
-from tests.chromium import NEEDED
+from tests.chromium import JOURNEY
 from tests.system.app.test_journey import expect, served
 
-pytestmark = [*NEEDED, pytest.mark.timeout(1200)]
+pytestmark = JOURNEY
 
 
 @pytest.fixture(scope="module")

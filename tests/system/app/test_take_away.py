@@ -6,12 +6,14 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 
 from experiments.experiment import Experiment
+from tests.chromium import JOURNEY
 from tests.system.app.test_journey import (  # noqa: F401  (address and runs are fixtures)
     address,
     expect,
-    pytestmark,
     runs,
 )
+
+pytestmark = JOURNEY
 
 PINNED = Experiment(algorithm="easgd", workers=2, steps=40)
 SHOWN = "workers=2&steps=40&axis=seconds&log=true"

@@ -333,6 +333,7 @@ def test_the_address_says_what_is_chosen(book):
     assert dict(page.query_params) == {"chapter": "stragglers", "part": "quiz", "language": "ko"}
 
 
+@pytest.mark.slow
 def test_a_figure_is_run_again_in_the_pool_and_shows_what_came_out(book, pool, tmp_path):
     name = "stragglers.steps_against_batch"  # the quickest of the chapter
     made = pool(JobState("running", fraction=0.4))

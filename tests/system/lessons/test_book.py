@@ -86,6 +86,7 @@ def tab(site, browser):
     assert complaints == []
 
 
+@pytest.mark.slow
 def test_every_link_inside_the_book_leads_somewhere(site, pages):
     for name, page in pages.items():
         for _, _, address in page.links:
@@ -206,6 +207,7 @@ class TestInABrowser:
         assert (answer.guess, answer.sure, answer.right, answer.place) == ("other", 2, False, "predict")
         assert returning.fits(lessons.chapter("stragglers").item("elsewhere"), answer)
 
+    @pytest.mark.slow
     def test_no_kind_of_page_violates_wcag_in_light_or_dark(self, tab):
         for name in ("index", "stragglers", "sandblaster", "glossary", "survey", "again", "algorithm_easgd"):
             page = tab(f"{name}.html")
@@ -281,6 +283,7 @@ class TestInABrowser:
         page.locator(f"#{figure} .plot").wait_for(state="visible")
         assert page.url.endswith(f"#{anchor}")
 
+    @pytest.mark.slow
     def test_folds_are_open_on_paper_with_their_pictures_drawn_and_closed_again_after_it(self, tab):
         name, _, figure = FOLDED[0]
         page = tab(f"{name}.html")

@@ -192,6 +192,7 @@ HOLDS = {  # what holds the grader up: by what it is ended
 }
 
 
+@pytest.mark.slow
 def test_whatever_holds_the_grader_up_is_ended_and_named():
     def check(solution, seed):
         with solution.attempt() as attempt:
