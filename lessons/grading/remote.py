@@ -130,15 +130,18 @@ def _place(where: Any) -> Any:
 
 
 class RemoteTask(Remote):
-    """Stub of `workloads.task.Task`; what the words from `forward` to `classify` do is up to a check."""
+    """Stub of `workloads.task.Task`; what the words from `forward` to `classify` do is up to a check.
+
+    So is what `start` makes of places, where an exercise has a rank ask for some numbers only.
+    """
 
     name = "task"
 
     def __init__(self, request: Request, per_epoch: int):
         self._request, self.per_epoch = request, per_epoch
 
-    def start(self) -> np.ndarray:
-        return self._request("start", 0)
+    def start(self, *places: Any) -> np.ndarray:
+        return self._request("start", 0, *places)
 
     def steps(self, together: bool = False) -> Iterator[int]:
         while (step := self._request("step", 0, together)) is not None:

@@ -56,6 +56,16 @@ def test_a_vector_of_another_length_or_kind_is_shown_by_its_shape():
             rank.do(("report", 0, wrong))
 
 
+def test_places_are_asked_of_a_start_that_takes_some_and_refused_in_a_sentence_by_one_that_does_not():
+    class Numbers(Task):
+        def start(self, places=None):
+            return np.arange(3.0) if places is None else np.arange(3.0)[places]
+
+    assert list(HostedRank(Comm(), Numbers()).do(("start", 0, np.array([2, 0])))) == [2, 0]
+    with pytest.raises(SolutionError, match="start was called with what it cannot take"):
+        HostedRank(Comm(), Task()).do(("start", 0, np.array([2, 0])))
+
+
 def test_what_the_contract_allows_is_not_refused():
     w = np.zeros(3)
     for what, *given in (
