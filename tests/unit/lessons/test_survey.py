@@ -17,6 +17,7 @@ from tests.sources import ROOT
 
 WITHOUT = {
     "Large Scale Distributed Deep Networks": "NIPS 2012, whose papers have no DOI; not on arXiv",
+    "ImageNet Classification with Deep Convolutional": "NIPS 2012, whose papers have no DOI; not on arXiv",
     "Parallelized Stochastic Gradient Descent": "NIPS 2010, whose papers have no DOI; not on arXiv",
     "Distributed Training Strategies for the Structured Perceptron": "NAACL 2010, which has no DOIs",
     "Solving the Straggler Problem with Bounded Staleness": "HotOS 2013, which has no DOIs",
