@@ -5,10 +5,61 @@ from __future__ import annotations
 import numpy as np
 
 from lessons.figure import Look, column, figure, value
+from theory.zero_memory import RECIPES, nbytes
 from tracing import HELD
 
 MS = 1e3
 ADAM = HELD.index("optimizer state")
+STATES = [HELD.index(kind) for kind in ("parameters", "gradients", "optimizer state")]
+
+
+@figure(
+    "One batch is divided among more and more ranks: what happens to the time of an update?",
+    source="Rajbhandari et al., SC 2020; Sridharan et al., arXiv:1801.08030",
+    claims={
+        "where everybody updates everything, the update takes as long on 16 ranks as on one": lambda rows: (
+            abs(rows[-1]["update, everybody"] / rows[0]["update, everybody"] - 1) < 0.05
+        ),
+        "from eight ranks on it takes longer than the gradient": lambda rows: all(
+            row["update, everybody"] > row["gradient"] for row in rows if row["ranks"] >= 8
+        ),
+        "where each rank updates its own shard, it takes a Pth of the time, within a fifth": lambda rows: all(
+            abs(row["update, owners"] * row["ranks"] / rows[0]["update, owners"] - 1) < 0.2 for row in rows
+        ),
+        "and a step on 16 ranks less than two thirds": lambda rows: (
+            rows[-1]["step, owners"] < 2 / 3 * rows[-1]["step, everybody"]
+        ),
+    },
+    look=Look(
+        "ranks",
+        ("gradient", "update, everybody", "update, owners", "step, everybody", "step, owners"),
+        log="xy",
+        title="milliseconds",
+    ),
+)
+def who_updates(run):
+    """64 images in every step, divided among the ranks, on a dense model with 167,178 weights, Adam, and a fast network
+    (HDR). The update is done by everybody for all weights (sync_sgd), or by each rank for its shard (zero1)."""
+    rows = []
+    for ranks in (1, 2, 4, 8, 16):
+        row = {"ranks": ranks}
+        for who, name in (("everybody", "sync_sgd"), ("owners", "zero1")):
+            done = run(
+                algorithm=name,
+                update="adam",
+                learning_rate=0.01,
+                hidden="512,256",
+                workers=ranks,
+                batch=64 // ranks,
+                steps=10,
+                network="HDR",
+                evaluations=1,
+            )
+            step = MS * done.trace.seconds() / 10
+            row |= {f"step, {who}": step, f"update, {who}": step * done.summary["share_update"]}
+            row["gradient"] = step * done.summary["share_compute"]
+        rows.append(row)
+    return rows
 
 
 @figure(
@@ -41,6 +92,46 @@ def distributed_update(run):
             | {f"kB of Adam, {name}": float(run.peaks()[:, ADAM].max()) / 1e3 for name, run in done.items()}
             | {f"MB, {name}": float(run.trace.traffic().sum()) / 1e6 for name, run in done.items()}
         )
+    return rows
+
+
+@figure(
+    "By what factor does a rank need less memory when the update is sharded?",
+    source="Rajbhandari et al., SC 2020, sections 5 and 7",
+    claims={
+        "in single precision it is what the formula says, within 2 %": lambda rows: all(
+            abs(row["float32, measured"] / row["float32, formula"] - 1) < 0.02 for row in rows
+        ),
+        "and less than 2, however many ranks there are": lambda rows: all(row["float32, measured"] < 2 for row in rows),
+        "in mixed precision it is less than 4": lambda rows: all(row["mixed, formula"] < 4 for row in rows),
+        "eight ranks have three quarters of what there is to gain in single precision, or more": lambda rows: (
+            value(rows, "float32, measured", ranks=8) - 1 > 0.75
+        ),
+    },
+    look=Look(
+        "ranks",
+        ("float32, measured", "mixed, formula"),
+        theory=("float32, formula",),
+        log="x",
+        title="times less memory on a rank, without activations",
+    ),
+)
+def how_much_less(run):
+    """Adam on digits: weights, gradients and moments of a rank in synchronous SGD, divided by those in ZeRO-1. The
+    simulator computes in single precision, so mixed precision is by formula only."""
+    rows = []
+    for ranks in (1, 2, 4, 8, 16, 32, 64):
+        held = []
+        for name in ("sync_sgd", "zero1"):
+            done = run(
+                algorithm=name, update="adam", learning_rate=0.01, workers=ranks, batch=1, steps=2, evaluations=1
+            )
+            held.append(float(done.peaks()[:, STATES].sum(axis=1).max()))
+        row = {"ranks": ranks, "float32, measured": held[0] / held[1]}
+        for kind, recipe in {"float32": "float32 Adam", "mixed": "mixed Adam"}.items():
+            whole, sharded = (nbytes(len(done.parameters), ranks, stage, RECIPES[recipe]) for stage in (0, 1))
+            row[f"{kind}, formula"] = whole / sharded
+        rows.append(row)
     return rows
 
 
@@ -89,3 +180,43 @@ def accumulated(run):
 def gain(rows, network):
     per_mini_batch = column(rows, "ms per mini-batch", network=network)
     return per_mini_batch[0] / per_mini_batch[-1]
+
+
+@figure(
+    "Does a rate that grows with the batch win back what accumulation loses?",
+    source="Goyal et al., arXiv:1706.02677, section 2.1",
+    claims={
+        "at the same rate, eight mini-batches per update end more than four times as high as one": lambda rows: (
+            rows[-1]["loss, same rate"] > 4 * rows[0]["loss, same rate"]
+        ),
+        "at a rate that is multiplied by their number, up to four end within a quarter of one": lambda rows: all(
+            row["loss, scaled rate"] < 1.25 * rows[0]["loss, scaled rate"] for row in rows[:-1]
+        ),
+        "and eight end less than twice as high": lambda rows: (
+            rows[-1]["loss, scaled rate"] < 2 * rows[0]["loss, scaled rate"]
+        ),
+    },
+    look=Look(
+        "accumulate", ("loss, same rate", "loss, scaled rate"), log="xy", title="held-out loss after 240 mini-batches"
+    ),
+)
+def accumulated_and_scaled(run):
+    """Training on digits with 8 workers, 240 mini-batches of 8 images each on a slow network (1GbE). The rate is 0.05
+    for any batch, or 0.05 times the mini-batches of an update."""
+    rows = []
+    for accumulate in (1, 2, 4, 8):
+        row = {"accumulate": accumulate}
+        for kind, rate in {"same": 0.05, "scaled": 0.05 * accumulate}.items():
+            done = run(
+                algorithm="accumulation",
+                accumulate=accumulate,
+                learning_rate=rate,
+                workers=8,
+                batch=8,
+                steps=240,
+                network="1GbE",
+                evaluations=1,
+            )
+            row[f"loss, {kind} rate"] = done.summary["held_out_loss"]
+        rows.append(row | {"updates": done.updates, "ms per mini-batch": MS * done.trace.seconds() / 240})
+    return rows
