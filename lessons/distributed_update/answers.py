@@ -1,0 +1,97 @@
+"""Answers to the quiz on the distributed update, computed by the simulator or by closed forms."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from theory.zero_memory import RECIPES, nbytes
+
+
+def serial(run, share: int, ranks: int) -> float:
+    """Return how many times as fast a step is of which the update, `share` percent, is not divided."""
+    return 1 / (share / 100 + (1 - share / 100) / ranks)
+
+
+def wire(run, ranks: int) -> str:
+    """Return what becomes of the bytes when the update is sharded."""
+    whole, sharded = (
+        run(
+            algorithm=name, update="adam", learning_rate=0.01, workers=ranks, steps=5, evaluations=1, collective="ring"
+        ).summary["bytes"]
+        for name in ("sync_sgd", "zero1")
+    )
+    factors = {"same": 1, "half more": 1.5, "twice": 2, "less": 0.5}
+    return min(factors, key=lambda key: abs(sharded / whole - factors[key]))
+
+
+def less(run, stored: str, ranks: int) -> float:
+    """Return by what factor a rank of ZeRO-1 holds less than one that holds everything, without activations."""
+    recipe = RECIPES["float32 Adam" if stored.startswith("single") else "mixed Adam"]
+    return nbytes(1, ranks, 0, recipe) / nbytes(1, ranks, 1, recipe)
+
+
+def held(run, millions: int, ranks: int) -> float:
+    """Return the megabytes of Adam's moments on a rank."""
+    return RECIPES["float32 Adam"].state * millions / ranks
+
+
+def rules(run, rule: str) -> str:
+    """Return whether a rule that is applied to two shards, cut through a layer, gives the model of the whole."""
+    dice = np.random.default_rng(run.seed)
+    w, g = dice.normal(size=(2, 12))
+    step = {"A": adam, "m": momentum, "S": clipped, "L": lars}[rule[0]]
+    parts = np.concatenate([step(w[part], g[part], layers) for part, layers in SHARDS])
+    return "same" if np.array_equal(parts, step(w, g, LAYERS)) else "other"
+
+
+LAYERS = (slice(0, 8), slice(8, 12))
+SHARDS = (slice(0, 6), (slice(0, 6),)), (slice(6, 12), (slice(0, 2), slice(2, 6)))
+"""Of each shard, where it lies, and where the layers are in it."""
+
+
+def adam(w, g, layers):
+    """Return the weights after two steps of Adam along the same gradient."""
+    m, v = 0.1 * g, 0.001 * g**2
+    for t in (1, 2):
+        w = w - 0.01 * m / (1 - 0.9**t) / (np.sqrt(v / (1 - 0.999**t)) + 1e-8)
+        m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g**2
+    return w
+
+
+def momentum(w, g, layers):
+    """Return the weights after two steps of momentum along the same gradient."""
+    return w - 0.01 * g - 0.01 * (0.9 * g + g)
+
+
+def clipped(w, g, layers):
+    """Return the weights after a step along the gradient, clipped to a length of 1."""
+    return w - 0.01 * g / max(1.0, float(np.linalg.norm(g)))
+
+
+def lars(w, g, layers):
+    """Return the weights after a step that is as long in each layer as a share of its weights."""
+    return np.concatenate([w[i] - 0.01 * np.linalg.norm(w[i]) / np.linalg.norm(g[i]) * g[i] for i in layers])
+
+
+def gain(run, gradient: int, exchange: int, accumulate: int) -> float:
+    """Return how many times as fast mini-batches go by with one exchange for several of them."""
+    return (gradient + exchange) / (gradient + exchange / accumulate)
+
+
+def loss(run, accumulate: int, after: str) -> str:
+    """Return how the held-out loss compares with that of an update for every mini-batch, at the same rate."""
+    few = 64
+    ends = [
+        run(
+            algorithm="accumulation", accumulate=one, learning_rate=0.1, workers=8, batch=8, steps=steps, evaluations=1
+        ).summary["held_out_loss"]
+        for one, steps in ((1, few), (accumulate, few if "mini" in after else few * accumulate))
+    ]
+    ratio = ends[1] / ends[0]
+    return "higher" if ratio > 1.33 else "lower" if ratio < 0.75 else "alike"
+
+
+def sent(run, accumulate: int, stage: str) -> float:
+    """Return how many times as many numbers as ZeRO-1's, (N - 1) d twice, a stage sends for an update."""
+    sums, gathers = (accumulate, 1) if stage.startswith("ZeRO-2") else (accumulate, 2 * accumulate)
+    return (sums + gathers) / 2
