@@ -1,0 +1,247 @@
+"""Judge the worker of this chapter's exercise: each of its updates, what a rank holds for it, and the cost.
+
+A rank's gradients are numbered, so we know to which update each belongs. Adam's moments follow from them, on our side,
+and with these where each reported model has to be, from the one before it. Who takes which step is read off what goes
+through the collectives: a rank that is sent no mean gradient but that of its own piece cannot know other moments.
+"""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+
+from lessons.distributed_update.exercise import TARGETS
+from lessons.figure import run_now
+from lessons.grading.grader import SolutionError
+from lessons.grading.held import Held
+from lessons.grading.restricted import Restricted
+
+SIZES = 250_000, 350_000  # weights: vectors so long that what else a process holds is little beside them
+NEAR = 2e-2  # of the length of an update: where a gradient is nearly zero, rounding may turn a number's step
+POINTS = {
+    "every full update is Adam's, with the mean gradient of its whole batch": 3,
+    "each rank takes the steps of its own piece, and of no other": 4,
+    "each rank holds few vectors at once": 3,
+    "they send no more than they must": 1,
+    "they take no longer than they must": 1,
+    "a last batch that is not full makes an update": 2,
+    "any number of ranks and of weights will do": 2,
+}
+OTHERWISE = "judged only when every full update is right"
+SHARED = "judged only when each rank takes the steps of its own piece, and of no other"
+BESIDE = 16  # numbers that a rank may exchange for an update beside gradients and weights
+
+
+def check(solution, seed):
+    """Yield (mark, whether it is earned, what was observed)."""
+    right, owned, lean, frugal, quick, last, general = POINTS
+    dice = random.Random(seed)
+    one = Training(dice, ranks=6, weights=dice.randint(*SIZES) // 6 * 6 + dice.randint(1, 5), full=dice.randint(4, 5))
+    held = Held()
+    with solution.ranks(one.ranks) as ranks, held.counted(*ranks):
+        done = one.run(ranks, beside=one.textbook)
+    wrong = one.wrong()
+    yield right, not wrong, wrong or f"{one.full} updates, each of {one.ranks * one.accumulate} mini-batches"
+    beside = "" if wrong else one.beside()
+    yield (
+        owned,
+        not wrong and not beside,
+        OTHERWISE if wrong else beside or f"{one.ranks} ranks, {one.weights:,} weights",
+    )
+    few, told = held.judged(
+        4 * one.weights, TARGETS["memory"], f"{{:.1f}} vectors at once; at most {TARGETS['memory']} are allowed"
+    )
+    otherwise = OTHERWISE if wrong else SHARED if beside else ""
+    yield lean, not otherwise and few, otherwise or told
+    for mark, quantity, target in ((frugal, "bytes", "traffic"), (quick, "seconds", "time")):
+        part = done.summary[quantity] / one.textbook.summary[quantity]
+        told = f"{part:.2f} times what one all-reduce for each update takes; at most {TARGETS[target]} is allowed"
+        yield mark, not wrong and part <= TARGETS[target], OTHERWISE if wrong else told
+    missed = "" if wrong else one.missed()
+    yield last, not wrong and not missed, OTHERWISE if wrong else missed or f"{one.left} mini-batches on each rank"
+    if otherwise:
+        yield general, False, otherwise
+        return
+    tried = [(1, 10), (2, dice.choice([9, 11])), (5, 3), (7, dice.randint(8, 13)), (3, dice.randint(20, 40))]
+    with solution.attempt() as attempt:
+        for ranks, weights in tried:
+            small = Training(dice, ranks, weights, full=3)
+            small.run([attempt] * ranks)
+            if told := small.wrong() or small.missed():
+                yield general, False, f"{ranks} ranks, {weights} weights: {told}"
+                return
+        yield general, True, "; ".join(f"{ranks} ranks, {weights} weights" for ranks, weights in tried)
+
+
+class Training:
+    """One training of so many weights on so many ranks, observed; `full` updates, and a smaller one at the end.
+
+    The gradients of all ranks and the reported models are kept.
+    """
+
+    def __init__(self, dice: random.Random, ranks: int, weights: int, full: int):
+        self.ranks, self.weights, self.full = ranks, weights, full
+        self.accumulate, self.rate = dice.randint(3, 4), dice.uniform(0.01, 0.02)
+        self.left = dice.randint(1, self.accumulate - 1)
+        self.steps = full * self.accumulate + self.left
+        self.settings = {
+            "learning_rate": self.rate, "accumulate": self.accumulate, "eps": 1e-8,
+            "beta1": dice.choice([0.8, 0.85]), "beta2": dice.choice([0.95, 0.98]),
+        }  # fmt: skip
+        self.values = {
+            "algorithm": "accumulation", "accumulate": self.accumulate, "learning_rate": self.rate, "workers": ranks,
+            "workload": "quadratic", "dimension": weights, "points": 64, "batch": 2, "noise": 1.0, "condition": 4,
+            "network": "1GbE", "evaluations": 1, "steps": self.steps, "seed": dice.randrange(10**6),
+        }  # fmt: skip
+        self.counts = [0] * ranks  # gradients of each rank
+        self.sums: dict[int, np.ndarray] = {}  # update -> sum of its gradients
+        self.where: dict[tuple[int, int], list[np.ndarray]] = {}  # (rank, update) -> models its gradients are taken at
+        self.models: list[np.ndarray] = []
+        self.given: dict[tuple[str, int, int], list[np.ndarray]] = {}  # (collective, rank, update) -> what it was given
+
+    @property
+    def textbook(self):
+        """The Run of a worker that makes one all-reduce for each update."""
+        if not hasattr(self, "_textbook"):
+            self._textbook = run_now(**self.values)
+        return self._textbook
+
+    def run(self, attempts, beside=None):
+        """Return the Run in which `attempts` train, one for each rank."""
+        plays = [one.role("worker") for one in attempts]
+        return attempts[0].run(
+            lambda comm, task, s: plays[comm.rank](*self._between(comm, task)), beside=beside, **self.values
+        )
+
+    def wrong(self) -> str:
+        """Return what is wrong with the first full update that is not right; "" if all are."""
+        made = len(self.models) - 1
+        if made < self.full or made > self.full + 1:
+            return f"there were {made} updates; {self.full} full ones and a smaller one were expected"
+        return next((told for t in range(self.full) if (told := self._wrong(t))), "")
+
+    def missed(self) -> str:
+        """Return what is wrong with the last update, which is not full; "" if nothing is."""
+        if len(self.models) == self.full + 1:
+            return f"{self._parts(self.full)} mini-batches at the end made no update"
+        return self._wrong(self.full)
+
+    def beside(self) -> str:
+        """Return where a rank was sent more, for a full update, than the step of its own piece needs; "" if nowhere."""
+        for t in range(self.full):
+            for rank, piece in enumerate(np.array_split(np.arange(self.weights), self.ranks)):
+                reduced, scattered, gathered = (
+                    self.given.get((what, rank, t), []) for what in ("all_reduce", "reduce_scatter", "all_gather")
+                )
+                if (numbers := sum(map(len, reduced))) > BESIDE:
+                    return f"for update {t + 1} rank {rank} was sent the mean of {numbers} numbers by all_reduce"
+                if (numbers := sum(map(len, scattered))) > self.accumulate * self.weights + BESIDE:
+                    return f"for update {t + 1} rank {rank} gave {numbers} numbers to reduce_scatter"
+                if (numbers := sum(map(len, gathered))) > len(piece) + BESIDE:
+                    return f"for update {t + 1} rank {rank} gave {numbers} numbers to all_gather, not {len(piece)}"
+                if not self._new(t, piece, gathered):
+                    return f"what rank {rank} gave to all_gather for update {t + 1} is not its piece of the new weights"
+        return ""
+
+    def _new(self, t: int, piece: np.ndarray, gathered: list[np.ndarray]) -> bool:
+        """Return whether a rank gave its piece of the new weights, or by how much they change, to all_gather."""
+        before, after = self.models[t][piece], self.models[t + 1][piece]
+        long = [x for x in gathered if len(x) > BESIDE]
+        x = np.concatenate(long) if long else np.empty(0)
+        return len(x) == len(piece) and (
+            np.allclose(x, after, rtol=1e-5, atol=1e-6) or np.allclose(x, after - before, rtol=1e-2, atol=1e-6)
+        )
+
+    def _between(self, comm, task):
+        """Return (comm, task, s) for one rank, observed."""
+        w = task.start()
+        if not self.models:
+            self.models.append(w.copy())
+
+        def gradient(w):
+            return self._gradient(comm.rank, task, self._vector(w))
+
+        def report(w):
+            if comm.rank:
+                raise SolutionError(f"rank {comm.rank} called task.report; only rank 0 reports.")
+            if len(self.models) > self.steps:
+                raise SolutionError(f"rank 0 has reported more models than there are steps, {self.steps}.")
+            self.models.append(self._vector(w).copy())
+            task.report(w)
+
+        def observed(what):
+            def collective(x, *given):
+                if not isinstance(x, np.ndarray) or x.ndim != 1:
+                    raise SolutionError(f"{what} takes a vector here; rank {comm.rank} gave it a {type(x).__name__}.")
+                update = max(self.counts[comm.rank] - 1, 0) // self.accumulate
+                self.given.setdefault((what, comm.rank, update), []).append(x.copy())
+                return getattr(comm, what)(x, *given)
+
+            return collective
+
+        return (
+            Restricted(
+                "comm",
+                rank=comm.rank,
+                size=comm.size,
+                **{what: observed(what) for what in ("all_reduce", "reduce_scatter", "all_gather")},
+            ),
+            Restricted(
+                "task", per_epoch=task.per_epoch, start=task.start, steps=task.steps, gradient=gradient, report=report
+            ),
+            self.settings,
+        )
+
+    def _gradient(self, rank: int, task, w: np.ndarray):
+        if self.counts[rank] == self.steps:
+            raise SolutionError(f"rank {rank} asked for more gradients than it has steps.")
+        update = self.counts[rank] // self.accumulate
+        self.counts[rank] += 1
+        at = self.where.setdefault((rank, update), [])
+        if not (at and np.array_equal(at[-1], w)):
+            at.append(w.copy())
+        loss, g = task.gradient(w)
+        if update in self.sums:
+            self.sums[update] += g
+        else:
+            self.sums[update] = g.astype("f8")
+        return loss, g
+
+    def _vector(self, w) -> np.ndarray:
+        if not isinstance(w, np.ndarray) or w.shape != (self.weights,):
+            given = f"an array of shape {w.shape}" if isinstance(w, np.ndarray) else f"a {type(w).__name__}"
+            raise SolutionError(f"the weights are a vector of {self.weights} numbers; it gave {given}.")
+        return w.astype(self.models[0].dtype)
+
+    def _parts(self, t: int) -> int:
+        """Return of how many mini-batches update t, from 0, is to be made."""
+        return self.ranks * min(self.accumulate, self.steps - t * self.accumulate)
+
+    def _wanted(self, t: int) -> np.ndarray:
+        """Return Adam's step of update t, from 0, by which the model is to change."""
+        b1, b2 = self.settings["beta1"], self.settings["beta2"]
+        m, v = np.zeros(self.weights), np.zeros(self.weights)
+        for update in range(t + 1):
+            g = self.sums[update] / self._parts(update)
+            m, v = b1 * m + (1 - b1) * g, b2 * v + (1 - b2) * g**2
+        return -self.rate * (m / (1 - b1 ** (t + 1))) / (np.sqrt(v / (1 - b2 ** (t + 1))) + self.settings["eps"])
+
+    def _wrong(self, t: int) -> str:
+        for rank, count in enumerate(self.counts):
+            if count < min(self.steps, (t + 1) * self.accumulate):
+                return f"rank {rank} computed {count} gradients, too few for update {t + 1}"
+            if len(self.where[rank, t]) > 1 or not np.array_equal(self.where[rank, t][0], self.models[t]):
+                return f"rank {rank} took gradients of update {t + 1} elsewhere than at the model before it"
+        wanted = self._wanted(t)
+        off = (self.models[t + 1] - self.models[t]).astype("f8") - wanted
+        if not float(np.linalg.norm(off)) <= NEAR * float(np.linalg.norm(wanted)):
+            pieces = np.array_split(np.abs(off), self.ranks)
+            worst = max(
+                range(self.ranks), key=lambda rank: float(np.nan_to_num(pieces[rank], nan=np.inf).max(initial=0))
+            )
+            return (
+                f"update {t + 1} is not Adam's with the mean of its {self._parts(t)} gradients, most of all in the "
+                f"piece of rank {worst}"
+            )
+        return ""
