@@ -7,17 +7,12 @@ def worker(comm, task, s):
     w = task.start()
     total = np.zeros_like(w)
     pieces = np.array_split(w, comm.size)  # parts of w, not copies
-    mine = pieces[comm.rank]
-    m, v = np.zeros_like(mine), np.zeros_like(mine)
+    m, v = np.zeros_like(pieces[comm.rank]), np.zeros_like(pieces[comm.rank])
     updates = taken = 0
 
     def update():
-        g = comm.reduce_scatter(total, op="mean")
+        shared_step(comm, pieces, m, v, total, taken, updates + 1, s)
         total[:] = 0
-        g /= taken
-        adam(mine, m, v, g, updates + 1, s)
-        for piece, updated in zip(pieces, comm.all_gather(mine), strict=True):
-            piece[:] = updated
         if comm.rank == 0:
             task.report(w)
 
@@ -34,7 +29,12 @@ def worker(comm, task, s):
     return w
 
 
-def adam(w, m, v, g, t, s):
+def shared_step(comm, pieces, m, v, total, taken, t, s):
+    mine = pieces[comm.rank]
+    g = comm.reduce_scatter(total, op="mean")
+    g /= taken
     m += (1 - s.beta1) * (g - m)
     v += (1 - s.beta2) * (g**2 - v)
-    w -= s.learning_rate * (m / (1 - s.beta1**t)) / (np.sqrt(v / (1 - s.beta2**t)) + s.eps)
+    mine -= s.learning_rate * (m / (1 - s.beta1**t)) / (np.sqrt(v / (1 - s.beta2**t)) + s.eps)
+    for piece, updated in zip(pieces, comm.all_gather(mine), strict=True):
+        piece[:] = updated

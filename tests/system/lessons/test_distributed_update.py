@@ -1,0 +1,106 @@
+"""The check of the chapter on the distributed update: near misses of its exercise lose the marks that they should."""
+
+import pytest
+
+import lessons
+from lessons.grading.grader import grade
+from tests.system.lessons.near_misses import begun, lost, solution
+
+CHAPTER = "distributed_update"
+RIGHT, OWNED, HELD, SENT, TIMED, LAST, ANY = [
+    "every full update is Adam's, with the mean gradient of its whole batch",
+    "each rank takes the steps of its own piece, and of no other",
+    "each rank holds few vectors at once",
+    "they send no more than they must",
+    "they take no longer than they must",
+    "a last batch that is not full makes an update",
+    "any number of ranks and of weights will do",
+]
+REDUCED = 'g = comm.reduce_scatter(total, op="mean")'
+GATHERED = "zip(pieces, comm.all_gather(mine), strict=True)"
+EVERYBODY = (  # the whole step on every rank, and never a whole vector beside w, the sum, m and v
+    ("np.zeros_like(pieces[comm.rank])", "np.zeros_like(w)"),
+    ("pieces, m, v, total, taken, updates", "w, m, v, total, taken, updates"),
+    ("    mine = pieces[comm.rank]\n", "    mine = pieces\n"),
+    (REDUCED, 'g = comm.all_reduce(total, op="mean")'),
+    (f"    for piece, updated in {GATHERED}:\n        piece[:] = updated\n", ""),
+)
+SPY = """
+def worker(comm, task, s):
+    w = task.start()
+    return sharded(comm, task, s) if {shares} else everybody(comm, task, s)
+
+"""
+
+
+def test_a_whole_step_on_every_rank_loses_all_that_the_chapter_is_about():
+    assert lost(CHAPTER, begun(CHAPTER)) == (31, [OWNED, HELD, LAST, ANY])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("changes", "marks"),
+    [
+        (EVERYBODY, [OWNED, HELD, ANY]),
+        ([("\n    if taken:\n        update()\n", "\n")], [LAST, ANY]),
+        ([("    g /= taken\n", "    g /= s.accumulate\n")], [LAST, ANY]),
+        ([("        total += g\n", "        total += g\n        hoard.append(g.copy())\n")], [HELD]),
+        ([("comm.all_gather(mine)", 'comm.all_gather(mine.astype("f8"))')], [SENT, TIMED]),
+        ([("    g /= taken\n", "    g /= taken\n    comm.all_gather(mine)\n")], [OWNED, HELD, SENT, TIMED, ANY]),
+        ([(REDUCED, f'{REDUCED}\n    comm.all_reduce(total, op="mean")')], [OWNED, HELD, SENT, TIMED, ANY]),
+    ],
+    ids=["everybody", "no last", "last by the full number", "hoards", "double", "gathers twice", "reduces twice"],
+)
+def test_a_near_miss_loses_its_marks_and_no_others(changes, marks):
+    source = solution(CHAPTER, *changes, ("import numpy as np\n", "import numpy as np\n\nhoard = []\n"))
+    assert lost(CHAPTER, source)[1] == marks
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("shares", "marks"),
+    [("len(w) > 1000", [ANY]), ("comm.size != 6", [OWNED, HELD, ANY])],
+    ids=["only if large", "only if small"],
+)
+def test_who_shares_only_in_some_trainings_is_told(shares, marks):
+    parts = [
+        solution(CHAPTER, *changes).replace("def worker(", f"def {name}(").replace("shared_step(", f"{name}_step(")
+        for name, changes in (("sharded", ()), ("everybody", EVERYBODY))
+    ]
+    assert lost(CHAPTER, "\n".join([*parts, SPY.format(shares=shares)]))[1] == marks
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("        total[:] = 0\n", "", "is not Adam's with the mean of its"),
+        (
+            "        _, g = task.gradient(w)",
+            "        _, g = task.gradient(w - 0.1 * total)",
+            "elsewhere than at the model",
+        ),
+        ("(1 - s.beta1**t)", "(1 - s.beta1)", "is not Adam's with the mean of its"),
+        ("updates + 1, s)", "updates * taken + taken, s)", "is not Adam's with the mean of its"),
+        ("piece[:] = updated", "piece[:-1] = updated[:-1]", "elsewhere than at the model"),
+        ("if comm.rank == 0:", "if True:", "only rank 0 reports"),
+        ("_, g = task.gradient(w)", "_, g = task.gradient(w); task.gradient(w)", "more gradients than it has steps"),
+        (REDUCED, f"comm.send(total, 0); {REDUCED}", "there is no comm.send here"),
+        ("comm.all_gather(mine)", "comm.all_gather((mine,))", "all_gather takes a vector here"),
+    ],
+)
+def test_what_is_no_step_of_adam_earns_nothing_and_is_told(old, new, words):
+    report = grade(lessons.chapter(CHAPTER), solution(CHAPTER, (old, new)), seed=5)
+    assert report.score == 0, report
+    assert words in f"{report.error} {[mark.observed for mark in report.marks]}"
+
+
+@pytest.mark.slow
+def test_increments_may_be_gathered_in_place_of_weights():
+    """As MLSL does."""
+    source = solution(
+        CHAPTER,
+        ("    mine = pieces[comm.rank]\n", "    mine = np.zeros_like(pieces[comm.rank])\n"),
+        ("piece[:] = updated", "piece += updated"),
+    )
+    assert lost(CHAPTER, source) == (100, [])
