@@ -1,0 +1,61 @@
+"""What the lab on the distributed update has a class run."""
+
+from lessons.figure import column, value
+from lessons.instructor.assignment import Assignment
+
+BIG = {"hidden": "512,256", "update": "adam", "network": "HDR", "steps": 10, "evaluations": 1, "learning_rate": 0.01}
+RANKS = (1, 2, 4, 8, 16)
+EVERYBODY = Assignment(
+    {**BIG, "algorithm": "sync_sgd"},
+    turn={"workers": RANKS, "batch": tuple(64 // ranks for ranks in RANKS)},
+    paired=True,
+    note=("seconds", "share_compute", "share_update"),
+    claims={
+        "on 16 ranks the update takes over two fifths of the time": lambda rows: rows[-1]["share_update"] > 0.4,
+        "and all of them are less than three times as fast as one": lambda rows: (
+            rows[0]["seconds"] < 3 * rows[-1]["seconds"]
+        ),
+    },
+)
+OWNERS = Assignment(
+    {**BIG, "algorithm": "zero1"},
+    turn={"workers": RANKS, "batch": tuple(64 // ranks for ranks in RANKS)},
+    paired=True,
+    note=("seconds", "share_update", "bytes"),
+    claims={
+        "on 16 ranks the update takes less than a tenth": lambda rows: rows[-1]["share_update"] < 0.1,
+        "and they are more than four times as fast as one": lambda rows: rows[0]["seconds"] > 4 * rows[-1]["seconds"],
+    },
+)
+DIGITS = {"algorithm": "accumulation", "workers": 8, "batch": 8, "evaluations": 1}
+ACCUMULATE = (1, 2, 4, 8)
+PAYS = Assignment(
+    {**DIGITS, "steps": 120, "learning_rate": 0.05},
+    turn={"network": ("1GbE", "HDR"), "accumulate": ACCUMULATE},
+    note=("seconds", "updates", "held_out_loss"),
+    claims={
+        "eight to an update gain over a factor of 5 on the slow network, less than 3 on the fast one": lambda rows: (
+            _gain(rows, "1GbE") > 5 and _gain(rows, "HDR") < 3
+        ),
+        "and on both the loss is higher the fewer updates there are": lambda rows: all(
+            (losses := column(rows, "held_out_loss", network=network)) == sorted(losses) for network in ("1GbE", "HDR")
+        ),
+    },
+)
+SCALED = Assignment(
+    {**DIGITS, "network": "1GbE", "steps": 240},
+    turn={"accumulate": ACCUMULATE, "learning_rate": tuple(0.05 * a for a in ACCUMULATE)},
+    paired=True,
+    note=("seconds", "updates", "held_out_loss"),
+    claims={
+        "at a rate that grows with the batch four mini-batches end within a quarter of one": lambda rows: (
+            rows[2]["held_out_loss"] < 1.25 * rows[0]["held_out_loss"]
+        ),
+        "in less than a third of the time": lambda rows: rows[2]["seconds"] < rows[0]["seconds"] / 3,
+    },
+)
+
+
+def _gain(rows, network):
+    """Return how many times as fast eight mini-batches to an update are as one."""
+    return value(rows, "seconds", network=network, accumulate=1) / value(rows, "seconds", network=network, accumulate=8)
