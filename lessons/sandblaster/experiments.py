@@ -5,10 +5,11 @@ import numpy as np
 from lessons.figure import Look, column, figure, value
 
 IMAGES = 1437  # digits to train on
+SIZES = 180, 90, 45, 23, 12, 6  # images in a portion
 LBFGS = {"algorithm": "sandblaster", "learning_rate": 1.0}
 
 
-def _computed(done):
+def computed(done):
     """How many portions were computed, those in vain among them."""
     label = list(done.trace.labels).index("portion")
     return int((done.trace.spans["label"] == label).sum())
@@ -49,8 +50,9 @@ def shares_of_a_batch(run):
     """Digits, 8 workers, one of them `slowed` times slower; the time of one pass over all images, on a network that
     takes none. `work`: portions computed, relative to the portions of the batch.
 
-    A small portion has 23 images here. So few use a processor less well than many at once, which is what small portions
-    cost even if no worker is slow.
+    A small portion has 23 images here. Its gradient is as long as that of a large one, and has to be added up as well,
+    and so few images use a processor less well than many at once. That is what small portions cost even if no worker is
+    slow.
     """
     workers, ways = 8, {"one each": (1, False), "eight each": (8, False), "eight each, backups": (8, True)}
     rows = []
@@ -71,15 +73,61 @@ def shares_of_a_batch(run):
                 network="ideal",
                 evaluations=4,
             )
-            passes = _computed(done) // portions
+            passes = computed(done) // portions
             rows.append(
                 {
                     "slowed": slowed,
                     "shares": shares,
                     "milliseconds": 1e3 * float(done.evaluations["seconds"][4]) / passes,
-                    "work": _computed(done) / passes / portions,
+                    "work": computed(done) / passes / portions,
                 }
             )
+    return rows
+
+
+@figure(
+    "How small should a portion be?",
+    source="Dean et al., NIPS 2012, section 4.2",
+    claims={
+        "if all are equally fast, the smaller the portion, the longer the pass": lambda rows: (
+            np.diff([value(rows, "no backups", images=n, slowed=1) for n in SIZES]) > 0
+        ).all(),
+        "if one is 30 times slower, portions of an eighth of a share save three quarters of the time": lambda rows: (
+            value(rows, "no backups", images=180, slowed=30) > 4 * value(rows, "no backups", images=23, slowed=30)
+        ),
+        "but the smallest are not the fastest": lambda rows: (
+            value(rows, "no backups", images=6, slowed=30) > 1.2 * value(rows, "no backups", images=12, slowed=30)
+        ),
+        "with backups any size takes less than a third of the time of one equal share without": lambda rows: all(
+            3 * value(rows, "backups", images=n, slowed=30) < value(rows, "no backups", images=180, slowed=30)
+            for n in SIZES
+        ),
+        "if all are equally fast, copies of a whole share cost a quarter of the time at least": lambda rows: (
+            value(rows, "backups", images=180, slowed=1) > 1.25 * value(rows, "no backups", images=180, slowed=1)
+        ),
+    },
+    look=Look("images", ("no backups", "backups"), "slowed", log="xy", title="milliseconds of a pass"),
+)
+def size_of_a_portion(run):
+    """Digits, 8 workers, one of them `slowed` times slower, and portions of 180 images, which is an equal share, down
+    to 6; the time of one pass over all images, on a network that takes none.
+
+    However few images a portion has, its gradient is as long as the model, and has to be added up. A worker that is
+    beaten to a portion finishes it all the same, and is late for the next pass: so copies of large portions cost time.
+    """
+    rows = []
+    for slowed in (1, 30):
+        for images in SIZES:
+            values = {
+                **LBFGS, "workers": 8, "portion": images, "every": 1, "memory": 0, "steps": 2, "slow": f"9:{slowed}",
+                "hidden": "128,128", "network": "ideal", "evaluations": 2,
+            }  # fmt: skip
+            alone, copied = (run(**values, backups=backups) for backups in (False, True))
+            passes = computed(alone) / -(-IMAGES // images)  # as many as with backups, which change no sum
+            row = {"slowed": slowed, "images": images}
+            for name, done in (("no backups", alone), ("backups", copied)):
+                row[name] = 1e3 * float(done.evaluations["seconds"][2]) / passes
+            rows.append(row)
     return rows
 
 
@@ -125,7 +173,7 @@ def bytes_of_a_pass(run):
         for method, every in (("every portion", 1), ("every 16", 16)):
             batch = {"portion": 16, "every": every, "backups": False, "steps": 2, "memory": 0}
             done = run(**LBFGS, workers=workers, **batch, **small)
-            megabytes = done.summary["bytes"] / (_computed(done) / 90) / 1e6
+            megabytes = done.summary["bytes"] / (computed(done) / 90) / 1e6
             rows.append({"workers": workers, "method": f"Sandblaster, {method}", "megabytes": megabytes})
     return rows
 
@@ -173,7 +221,7 @@ def what_is_lost(run):
                 "hands in every": every,
                 "status": left.status,
                 "not handed in": 1 + 8 % every,
-                "again": _computed(left) - _computed(whole),
+                "again": computed(left) - computed(whole),
                 "difference": float(np.abs(left.parameters - whole.parameters).max()),
                 "megabytes": whole.summary["bytes"] / 1e6,
             }
@@ -221,13 +269,25 @@ def remembered_steps(run):
                 "memory": memory,
                 "f after 20 steps": float(done.losses["loss"][20]),
                 "f after 40 steps": float(done.losses["loss"][40]),
-                "passes": _computed(done) // 17,
+                "passes": computed(done) // 17,
                 "commands": float(((sent["src"] == 0) & (sent["dst"] == 1)).sum() / 41),
                 "milliseconds": 1e3 * done.summary["seconds"],
                 "megabytes": done.summary["bytes"] / 1e6,
             }
         )
     return rows
+
+
+DIGITS = {"hidden": "32"}, {"batch": 16, "learning_rate": 0.3}  # data, and SGD's batch and rate
+BOWL = (
+    {"workload": "quadratic", "condition": 1000, "noise": 1, "dimension": 40, "points": 1024, "precision": "float64"},
+    {"batch": 16, "learning_rate": 0.3},
+)
+
+
+def loss_after(done, passes):
+    """Return the held-out loss of a Sandblaster run when so many passes over the data have been made."""
+    return _after(done, _batch_passes(done), passes)
 
 
 def _after(done, passes_per_step, wanted):
@@ -271,15 +331,7 @@ def per_pass(run):
     the bowl precision counts, and they win only at first. SGD's rate is 0.3 throughout.
     """
     rows = []
-    problems = {
-        "digits": ({"hidden": "32"}, {"batch": 16, "learning_rate": 0.3}, IMAGES),
-        "bowl": (
-            {"workload": "quadratic", "condition": 1000, "noise": 1, "dimension": 40, "points": 1024,
-             "precision": "float64"},
-            {"batch": 16, "learning_rate": 0.3},
-            1024,
-        ),
-    }  # fmt: skip
+    problems = {"digits": (*DIGITS, IMAGES), "bowl": (*BOWL, 1024)}
     for problem, (data, small, samples) in problems.items():
         sgd = run(algorithm="sgd", workers=1, epochs=64, evaluations=10_000, **data, **small)
         batch = {m: run(**LBFGS, workers=4, memory=m, steps=60, evaluations=10_000, **data) for m in (0, 10)}
@@ -289,8 +341,8 @@ def per_pass(run):
                     "problem": problem,
                     "passes": passes,
                     "SGD": _after(sgd, sgd.evaluations["samples"] / samples, passes),
-                    "steepest descent": _after(batch[0], _batch_passes(batch[0]), passes),
-                    "L-BFGS": _after(batch[10], _batch_passes(batch[10]), passes),
+                    "steepest descent": loss_after(batch[0], passes),
+                    "L-BFGS": loss_after(batch[10], passes),
                 }
             )
     return rows
@@ -307,6 +359,27 @@ def _seconds(run, workers, servers, loss, **values):
     )
     tried = done.evaluations
     return min(tried["seconds"][tried["loss"] <= loss], default=np.inf)
+
+
+WAYS = {  # algorithm, rates to try for so many workers, other settings
+    "SGD": ("sgd", {1: (0.3, 0.5)}, {}),
+    "Downpour": ("downpour", {4: (0.1, 0.2), 64: (0.01, 0.03)}, {"update": "sgd"}),
+    "Downpour, Adagrad": ("downpour", {4: (0.02, 0.05), 64: (0.01, 0.02)}, {"update": "adagrad"}),
+    "Sandblaster": ("sandblaster", {4: (1.0,), 64: (1.0,)}, {}),
+}
+
+
+def to_a_half(run, method, workers):
+    """Return the seconds until the held-out loss is 0.5, at the better of the rates."""
+    algorithm, rates, more = WAYS[method]
+    values, servers = {"algorithm": algorithm, **more, "steps": 800 // workers + 28, "shards": 4}, 4
+    if method == "SGD":
+        servers = 0
+        del values["shards"]
+    if method == "Sandblaster":
+        servers = 5
+        values |= {"steps": 13, "portion": -(-IMAGES // (2 * workers)), "every": 1}
+    return float(min(_seconds(run, workers, servers, 0.5, learning_rate=rate, **values) for rate in rates[workers]))
 
 
 @figure(
@@ -344,23 +417,8 @@ def few_and_many(run):
     depends on the seed. Downpour gains less from many replicas than in the paper: 64 times 16 images are most of this
     data set, and 63 gradients of others come in between. Sandblaster gains as long as there are images left to split.
     """
-    ways = {
-        "SGD": ("sgd", {1: (0.3, 0.5)}, {}),
-        "Downpour": ("downpour", {4: (0.1, 0.2), 64: (0.01, 0.03)}, {"update": "sgd"}),
-        "Downpour, Adagrad": ("downpour", {4: (0.02, 0.05), 64: (0.01, 0.02)}, {"update": "adagrad"}),
-        "Sandblaster": ("sandblaster", {4: (1.0,), 64: (1.0,)}, {}),
-    }
-    rows = []
-    for method, (algorithm, rates, more) in ways.items():
-        for workers, tried in rates.items():
-            values = {"algorithm": algorithm, **more, "steps": 800 // workers + 28, "shards": 4}
-            servers = 4
-            if method == "SGD":
-                servers = 0
-                del values["shards"]
-            if method == "Sandblaster":
-                servers = 5
-                values |= {"steps": 13, "portion": -(-IMAGES // (2 * workers)), "every": 1}
-            seconds = min(_seconds(run, workers, servers, 0.5, learning_rate=rate, **values) for rate in tried)
-            rows.append({"method": method, "workers": workers, "seconds": float(seconds)})
-    return rows
+    return [
+        {"method": method, "workers": workers, "seconds": to_a_half(run, method, workers)}
+        for method, (_, rates, _) in WAYS.items()
+        for workers in rates
+    ]
