@@ -1,0 +1,91 @@
+"""Answers to the quiz on Sandblaster: of the work queue, of L-BFGS, of closed forms, and of the chapter's runs."""
+
+from __future__ import annotations
+
+import heapq
+
+from algorithms.parts.lbfgs import direction
+from algorithms.parts.work_queue import WorkQueue
+from lessons.sandblaster.experiments import BOWL, DIGITS, LBFGS, computed, loss_after, to_a_half
+
+
+def pass_time(run, slowed: int) -> float:
+    """Return when all 64 portions are done that seven workers need 1 s for, and the eighth `slowed` seconds."""
+    queue, seconds = WorkQueue(64, every=1, backups=False), [1] * 7 + [slowed]
+    busy = [(0, worker) for worker in range(len(seconds))]  # when each is free
+    ends = 0
+    while busy:
+        now, worker = heapq.heappop(busy)
+        if worker in queue.assigned:
+            queue.complete(worker)
+            ends = now
+        if queue.assign(worker) is not None:
+            heapq.heappush(busy, (now + seconds[worker], worker))
+    return ends
+
+
+def price(run, portions: str) -> str:
+    """Return what becomes of a pass of eight equal workers if copies are made near its end."""
+    values = {
+        **LBFGS, "workers": 8, "portion": 23 if "small" in portions else 180, "every": 1, "memory": 0, "steps": 2,
+        "hidden": "128,128", "network": "ideal", "evaluations": 2,
+    }  # fmt: skip
+    alone, copied = (run(**values, backups=backups) for backups in (False, True))
+    ratio = float(copied.evaluations["seconds"][2] / alone.evaluations["seconds"][2])
+    if ratio > 1.1 or ratio < 0.9:
+        return "longer" if ratio > 1 else "shorter"
+    return "work" if computed(copied) > computed(alone) else "nothing"
+
+
+def fewer(run, workers: int, every: int) -> float:
+    """Return how many times as many numbers as Sandblaster Downpour moves in a pass of 120 mini-batches or portions."""
+    return 2 * 120 / (workers + 120 / every)
+
+
+def lost(run, every: int, at: int) -> float:
+    """Return how many portions of a worker are pending again that is lost at this portion."""
+    queue = WorkQueue(64, every=every)
+    for _ in range(at - 1):
+        queue.assign(0)
+        queue.complete(0)
+        if queue.push_due(0):
+            queue.confirm(0)
+    queue.assign(0)
+    pending = len(queue.pending)
+    queue.forget_worker(0)
+    return len(queue.pending) - pending
+
+
+def answers(run, memory: int) -> float:
+    """Return how many dot products the direction from so many pairs takes."""
+
+    class Counted:
+        dots = 0
+
+        def dot(self, x, y):
+            self.dots += 1
+            return 1.0
+
+        def axpy(self, a, x, y):
+            pass
+
+        scale = copy = lambda *_: None
+
+    vectors = Counted()
+    direction(vectors, "g", "p", [("s", "y")] * memory)
+    return vectors.dots
+
+
+def ahead(run, problem: str, passes: int) -> str:
+    """Return which has the lower loss after so many passes."""
+    data, small = BOWL if "bowl" in problem else DIGITS
+    sgd = run(algorithm="sgd", workers=1, epochs=passes, evaluations=1, **data, **small).summary["held_out_loss"]
+    batch = run(**LBFGS, workers=4, memory=10, steps=passes, evaluations=10_000, **data)
+    ratio = sgd / loss_after(batch, passes)
+    return "alike" if 0.8 < ratio < 1.25 else "sgd" if ratio < 1 else "batch"
+
+
+def machines(run, method: str) -> str:
+    """Return how many times as fast the method is on 64 machines as on 4."""
+    few, many = (to_a_half(run, method.replace(" with", ","), workers) for workers in (4, 64))
+    return "hardly" if few < 2.5 * many else "some" if few < 8 * many else "nearly"
