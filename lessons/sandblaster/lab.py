@@ -1,0 +1,85 @@
+"""What the lab on Sandblaster has a class run."""
+
+from lessons.figure import value
+from lessons.instructor.assignment import Assignment
+
+SANDBLASTER = {"algorithm": "sandblaster", "learning_rate": 1.0, "evaluations": 1}
+SIZES = (180, 90, 45, 23, 12)
+PORTIONS = Assignment(
+    {
+        **SANDBLASTER,
+        "workers": 8,
+        "every": 1,
+        "memory": 0,
+        "steps": 4,
+        "hidden": "128,128",
+        "network": "ideal",
+        "slow": "9:30",
+    },
+    turn={"backups": (False, True), "portion": SIZES},
+    note=("seconds", "samples"),
+    claims={
+        "without copies portions of 23 take less than a quarter of the time of equal shares": lambda rows: (
+            4 * value(rows, "seconds", backups=False, portion=23) < value(rows, "seconds", backups=False, portion=180)
+        ),
+        "with copies each size takes less time than without": lambda rows: all(
+            value(rows, "seconds", backups=True, portion=size) < value(rows, "seconds", backups=False, portion=size)
+            for size in SIZES
+        ),
+        "copies of equal shares add over half of all samples, those of 23 images less than a sixth": lambda rows: (
+            _again(rows, 180) > 0.5 and 0 < _again(rows, 23) < 1 / 6
+        ),
+    },
+)
+HANDED_IN = Assignment(
+    {
+        **SANDBLASTER,
+        "workers": 4,
+        "portion": 16,
+        "backups": False,
+        "memory": 0,
+        "steps": 4,
+        "hidden": "32",
+        "network": "EDR",
+    },
+    turn={"crash": ("", "5:0.0003"), "every": (1, 4, 16)},
+    note=("samples", "bytes"),
+    claims={
+        "more is computed again the more seldom a worker hands in": lambda rows: (
+            _lost(rows, 1) <= _lost(rows, 4) < _lost(rows, 16)
+        ),
+        "and less is sent": lambda rows: (
+            value(rows, "bytes", crash="none", every=1) > 4 * value(rows, "bytes", crash="none", every=16)
+        ),
+    },
+)
+STEPS = (4, 8, 16, 32)
+CAREFUL = Assignment(
+    {**SANDBLASTER, "workers": 4, "backups": False, "hidden": "32"},
+    turn={"memory": (0, 10), "steps": STEPS},
+    note=("samples", "held_out_loss", "seconds"),
+    claims={
+        "after 16 steps L-BFGS has less than three quarters of the loss of steepest descent": lambda rows: (
+            value(rows, "held_out_loss", memory=10, steps=16) < 0.75 * value(rows, "held_out_loss", memory=0, steps=16)
+        ),
+        "after 8 its loss is still over 0.4": lambda rows: value(rows, "held_out_loss", memory=10, steps=8) > 0.4,
+    },
+)
+CARELESS = Assignment(
+    {"algorithm": "sgd", "workers": 1, "batch": 16, "hidden": "32", "learning_rate": 0.3, "evaluations": 1},
+    turn={"epochs": (6, 10, 18, 35)},
+    note=("samples", "held_out_loss", "seconds"),
+    claims={"after 10 passes its loss is below 0.25": lambda rows: value(rows, "held_out_loss", epochs=10) < 0.25},
+)
+
+
+def _again(rows, size):
+    """Return the samples that copies add, as a part of all."""
+    alone, copied = (value(rows, "samples", backups=backups, portion=size) for backups in (False, True))
+    return copied / alone - 1
+
+
+def _lost(rows, every):
+    """Return the samples that are computed again when a worker is lost."""
+    whole, left = (value(rows, "samples", crash=crash, every=every) for crash in ("none", "5:0.0003"))
+    return left - whole
