@@ -27,7 +27,7 @@ POINTS = {
     "w is sent to a worker once in a step": 2,
 }
 NETWORK = "1e-6:1e11:0"  # latency in s and bytes/s: messages take no time beside a portion
-STEPS = 8
+STEPS = 6
 CLOSE = 0.01  # of the step that the smallest portion makes: an older gradient differs by more
 OTHERWISE = "judged only when every step is right"
 

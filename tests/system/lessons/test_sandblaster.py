@@ -99,7 +99,7 @@ def test_a_sum_that_is_not_of_every_portion_once_earns_nothing(old, new, told):
         ("else (w, portion), rank)", "else (w + 1, portion), rank)", "was sent another w than that of the last report"),
         ("        task.report(w)\n", "", "was sent another w than that of the last report"),
         ("else (w, portion), rank)", "else (w, portion), 0)", "it sent something to rank 0; workers are ranks 1 to"),
-        ("(*free, *busy)", "free", "after update 7 nobody goes on"),
+        ("(*free, *busy)", "free", "after update 5 nobody goes on"),
         ("total += g", "total += comm.recv(rank)", "there is no comm.recv here"),
         ("total += g", "total += task.gradient(w)[1]", "there is no task.gradient here"),
         ("total += g", "total += task.portion(w, portion)[1]", "no task.portion|no 'portion'|has no portion"),
