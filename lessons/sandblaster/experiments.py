@@ -102,6 +102,9 @@ def shares_of_a_batch(run):
             3 * value(rows, "backups", images=n, slowed=30) < value(rows, "no backups", images=180, slowed=30)
             for n in SIZES
         ),
+        "portions of 45, a quarter of a share, are then the fastest": lambda rows: (
+            value(rows, "backups", images=45, slowed=30) == min(row["backups"] for row in rows if row["slowed"] == 30)
+        ),
         "if all are equally fast, copies of a whole share cost a quarter of the time at least": lambda rows: (
             value(rows, "backups", images=180, slowed=1) > 1.25 * value(rows, "no backups", images=180, slowed=1)
         ),
