@@ -37,9 +37,9 @@ def price(run, portions: str) -> str:
     return "work" if computed(copied) > computed(alone) else "nothing"
 
 
-def fewer(run, workers: int, every: int) -> float:
+def fewer(run, workers: int, hands_in: str) -> float:
     """Return how many times as many numbers as Sandblaster Downpour moves in a pass of 120 mini-batches or portions."""
-    return 2 * 120 / (workers + 120 / every)
+    return 2 * 120 / (workers + 120 / (10 if "ten" in hands_in else 1))
 
 
 def lost(run, every: int, at: int) -> float:
