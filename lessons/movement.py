@@ -27,7 +27,8 @@ TITLES = {
     "model_averaging": "Model averaging", "sync_sgd": "Synchronous SGD", "layer_wise": "Back-propagation",
     "ddg": "DDG", "greedy": "Greedy learning", "dpsgd": "D-PSGD", "adpsgd": "AD-PSGD", "batch_growth": "Batch growth",
     "tensor": "Tensor parallelism", "zero1": "ZeRO-1", "accumulation": "Gradient accumulation",
-    "sandblaster": "Sandblaster", **schedules.TITLES,
+    "sandblaster": "Sandblaster", "overlap": "Overlap with back-propagation", "priority": "Early layers first",
+    **schedules.TITLES,
 }  # fmt: skip
 """What a sentence calls algorithms and schedules of the texts; others have their own name."""
 WHOLE = {"pipedream", "systolic", "pipemare"}
