@@ -1,0 +1,52 @@
+"""Answers to the quiz on overlap, computed by the simulator or by closed forms that it is tested against."""
+
+from __future__ import annotations
+
+import math
+
+from lessons.overlap.experiments import BACKWARD, DEEP, FIFO, NONE, URGENT, WHOLE, step
+
+PASSES = 10, 20  # ms of a forward and of a backward pass
+
+
+def most(run, sum: int) -> float:
+    """Return how many times as fast a step is at most if `sum` ms of all-reduce overlap with the backward pass."""
+    forward, backward = PASSES
+    return (forward + backward + sum) / (forward + max(backward, sum))
+
+
+def by_layer(run, latency: int) -> str:
+    """Return whether 18 layers sent one by one take longer than one message; `latency` is in microseconds."""
+    where = DEEP | {"latency": 1e-6 * latency, "bandwidth": 1e9}
+    return "faster" if step(run(**BACKWARD, **where)) < step(run(**NONE, **where)) else "slower"
+
+
+def bucket(run, latency: int) -> str:
+    """Return the fastest of three sizes of a bucket; `latency` is in microseconds."""
+    where = DEEP | {"latency": 1e-6 * latency, "bandwidth": 1e9}
+    sizes = {"layer": 0, "some": 150_000, "all": WHOLE}
+    took = {name: step(run(**BACKWARD | {"bucket_bytes": nbytes}, **where)) for name, nbytes in sizes.items()}
+    return min(took, key=took.get)
+
+
+def fifo(run, order: str) -> str:
+    """Return what overlap with the next forward pass adds to overlap with back-propagation."""
+    where = DEEP | {"latency": 0.0, "bandwidth": 6e8}
+    more = FIFO if order == "as they become ready" else URGENT | {"slice": 1 << 20}
+    before, after = (step(run(**how, **where)) for how in (BACKWARD, more))
+    return "nothing" if after > 0.99 * before else "some" if after > before / 2 else "half"
+
+
+def largest(run, delay: int) -> float:
+    """Return the largest stable rate with gradients `delay` updates late, as a percentage of that without delay."""
+    return 100 * math.sin(math.pi / (4 * delay + 2))
+
+
+def late(run, sum: float) -> str:
+    """Return whether training is over sooner with a delay of one step, at the largest rate that it bears.
+
+    `sum` is the all-reduce's time over computing's. On the bowl, half the rate takes twice the steps.
+    """
+    steps, before, after = 100 / largest(run, 1), 1 + sum, max(1, sum)
+    ratio = steps * after / before
+    return "even" if math.isclose(ratio, 1) else "later" if ratio > 1 else "sooner"
