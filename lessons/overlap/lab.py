@@ -1,0 +1,90 @@
+"""What the lab on overlap has a class run."""
+
+from lessons.figure import value
+from lessons.instructor.assignment import Assignment
+
+WHOLE = 1 << 30
+DEEP = {"model": "residual", "depth": 16, "width": 96, "workers": 4, "steps": 8, "learning_rate": 0.2}
+HIDE = Assignment(
+    {**DEEP, "algorithm": "overlap", "latency": 0.0},
+    turn={"bandwidth": (1e8, 5e8, 1.7e9, 1e10), "bucket_bytes": (WHOLE, 0)},
+    note=("seconds",),
+    claims={
+        "layer by layer is never slower here": lambda rows: all(
+            _seconds(rows, bandwidth, 0) < _seconds(rows, bandwidth, WHOLE) for bandwidth in (1e8, 5e8, 1.7e9, 1e10)
+        ),
+        "it gains most in the middle, over 1.3 times": lambda rows: (
+            _gain(rows, 1.7e9) > max(1.3, _gain(rows, 1e8), _gain(rows, 1e10))
+        ),
+        "and less than 1.1 times on the slowest network": lambda rows: _gain(rows, 1e8) < 1.1,
+    },
+)
+CUT = Assignment(
+    {**DEEP, "algorithm": "overlap", "bandwidth": 1e9},
+    turn={"latency": (0.0, 1e-5, 2e-4), "bucket_bytes": (0, 150_000, WHOLE)},
+    note=("seconds",),
+    claims={
+        "without latency a layer at a time is best, with 10 us buckets, with 200 us one message": lambda rows: (
+            [_best(rows, latency) for latency in (0.0, 1e-5, 2e-4)] == [0, 150_000, WHOLE]
+        ),
+    },
+)
+URGENT = Assignment(
+    {**DEEP, "algorithm": "priority", "latency": 0.0, "bandwidth": 6e8},
+    turn={"order": ("fifo", "priority"), "slice": (512, 4096, 32_768)},
+    note=("seconds",),
+    claims={
+        "with large slices early layers first save over a tenth": lambda rows: (
+            value(rows, "seconds", order="priority", slice=32_768)
+            < 0.9 * value(rows, "seconds", order="fifo", slice=32_768)
+        ),
+    },
+)
+LATE = Assignment(
+    {
+        "algorithm": "delayed",
+        "workers": 2,
+        "hidden": "32",
+        "batch": 128,
+        "steps": 80,
+        "bandwidth": 2.5e8,
+        "latency": 0.0,
+        "evaluations": 1,
+    },
+    turn={"delay": (0, 1, 3), "learning_rate": (0.05, 0.1, 0.2)},
+    note=("seconds", "held_out_loss"),
+    claims={
+        "a delay of one step saves over a third of the time": lambda rows: (
+            value(rows, "seconds", delay=1, learning_rate=0.2)
+            < 0.67 * value(rows, "seconds", delay=0, learning_rate=0.2)
+        ),
+        "a longer delay saves no more": lambda rows: (
+            value(rows, "seconds", delay=3, learning_rate=0.2)
+            > 0.98 * value(rows, "seconds", delay=1, learning_rate=0.2)
+        ),
+        "at the smallest rate a delay of three costs under a twentieth of the loss": lambda rows: (
+            _lost(rows, 3, 0.05) < 1.05
+        ),
+        "at the largest over a quarter": lambda rows: _lost(rows, 3, 0.2) > 1.25,
+    },
+)
+
+
+def _seconds(rows, bandwidth, bucket):
+    return value(rows, "seconds", bandwidth=bandwidth, bucket_bytes=bucket)
+
+
+def _gain(rows, bandwidth):
+    """Return how many times as fast layer by layer is as one message."""
+    return _seconds(rows, bandwidth, WHOLE) / _seconds(rows, bandwidth, 0)
+
+
+def _lost(rows, delay, rate):
+    """Return the loss at the end over that without delay, at the same rate."""
+    late, fresh = (value(rows, "held_out_loss", delay=k, learning_rate=rate) for k in (delay, 0))
+    return late / fresh
+
+
+def _best(rows, latency):
+    """Return the bucket with the shortest run."""
+    return min((row for row in rows if row["latency"] == latency), key=lambda row: row["seconds"])["bucket_bytes"]
