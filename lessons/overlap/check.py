@@ -15,6 +15,7 @@ import numpy as np
 
 from experiments.experiment import Experiment
 from experiments.run import run
+from experiments.runs.record import Run
 from kernels import METER
 from lessons.grading.grader import SolutionError
 from lessons.overlap.exercise import TARGETS
@@ -31,7 +32,7 @@ POINTS = {
     "near the best plan of 150 layers": 2,
 }
 FLOPS = 1e12  # of the device: adding up gradients takes no time to speak of
-STEPS = 3
+STEPS = 2
 US, GB = 1e-6, 1e9
 Plan = list[list[int]]
 
@@ -84,9 +85,13 @@ class BucketCase:
 
         return worker
 
+    def run(self, buckets: Plan) -> Run:
+        """Return the Run of this plan."""
+        return run(Experiment.of(self.values()), worker_override=self.worker(buckets))
+
     def seconds(self, buckets: Plan) -> float:
         """Return the time of a step with this plan."""
-        return run(Experiment.of(self.values()), worker_override=self.worker(buckets)).summary["seconds"] / STEPS
+        return self.run(buckets).summary["seconds"] / STEPS
 
     @property
     def naive(self) -> tuple[Plan, Plan]:
@@ -164,6 +169,8 @@ def check(solution, seed):
     cases = drawn(random.Random(seed))
     with solution.attempt() as attempt:
         plans = [understood(attempt.call("plan", *case.given()), len(case.sizes)) for case in cases]
+        one = cases[0]  # for the timelines of the report
+        attempt.run(one.worker(plans[0]), beside=one.run(one.best), **one.values())
     yield whole, True, f"{', '.join(str(len(one)) for one in plans)} buckets, in {len(cases)} models"
     best, mine = ([case.seconds(one) for case, one in zip(cases, some, strict=True)]
                   for some in ([case.best for case in cases], plans))  # fmt: skip
