@@ -3,15 +3,18 @@ large ones, whose tests share nothing. Ranks that are processes find loaded what
 
 import gc
 import re
+import shutil
 
 import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
+import lessons
 from cluster.real import processes
 from experiments.cli import main as command_line
 from experiments.experiment import Experiment
 from experiments.run import run
+from lessons.chapters import Chapter
 from tests import fabricated
 from tests.chromium import browser  # noqa: F401  (a fixture)
 
@@ -127,6 +130,20 @@ def small_run():
 def stale_run():
     """Downpour with two workers: staleness as well."""
     return run(Experiment.of({"algorithm": "downpour", "workers": 2, "steps": 8, "evaluations": 3}))
+
+
+@pytest.fixture
+def draft(tmp_path, monkeypatch):
+    """The name of a chapter that has its figures, and nothing else yet."""
+    name, find = "sandblaster", lessons.chapter
+    folder = tmp_path / "draft" / name
+    folder.mkdir(parents=True)
+    for file in ("experiments.py", "golden.json", "chapter.toml"):
+        shutil.copy(find(name).folder / file, folder)
+    front = (folder / "chapter.toml").read_text("utf-8")
+    (folder / "chapter.toml").write_text(f'title = "Sandblaster: one careful step"\n{front}', "utf-8")
+    monkeypatch.setattr(lessons, "chapter", lambda asked: Chapter(folder) if asked == name else find(asked))
+    return name
 
 
 @pytest.fixture

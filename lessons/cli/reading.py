@@ -30,13 +30,11 @@ def listing(figures: bool) -> None:
         return
     table = Table("", "name", "title", "minutes", "", box=None, pad_edge=False)
     for one in map(lessons.chapter, lessons.CHAPTERS):
-        kind = "text" if one.written else f"{len(one.shown)} figures"
-        deeper = f", {one.minutes_folded} deeper" if one.minutes_folded else ""
-        table.add_row(f"{one.number:2}", one.name, one.title(), f"{one.minutes:3}", f"{kind}{deeper}")
+        more = f"{one.minutes_folded} deeper" if one.minutes_folded else ""
+        more = more if one.written else f"{len(one.shown)} figures, no text yet"
+        table.add_row(f"{one.number:2}", one.name, one.title(), f"{one.minutes:3}", more)
     console.print(table)
-    console.print(
-        "\npython -m lessons show NAME reads one; those without text are figures with what they show.", style="dim"
-    )
+    console.print("\npython -m lessons show NAME reads one.", style="dim")
 
 
 @click.command(help="Print a chapter; or run one figure. Of a figure, as show collectives order_of_sums: rows, claims.")

@@ -62,9 +62,8 @@ def first_page() -> None:
     chapters = [*map(lessons.chapter, lessons.CHAPTERS)]
     st.markdown(
         "How deep networks are trained on many machines, in questions that are answered by measuring. Every number "
-        f"comes from a run that you can repeat here. {sum(one.written for one in chapters)} of the {len(chapters)} "
-        "chapters explain what they ask, predict and measure; the others are figures with what they show, and say so "
-        "below."
+        f"comes from a run that you can repeat here. Each of the {len(chapters)} chapters asks, has you predict, "
+        "measures and explains."
     )
     with st.container(key="contents"):
         for one in chapters:

@@ -205,11 +205,8 @@ def test_the_first_page_lists_all_chapters_in_order_and_the_notation(book):
     assert entries == [front.name(lessons.chapter(name)) for name in lessons.CHAPTERS]
     for one in map(lessons.chapter, lessons.CHAPTERS):
         assert front.facts(one) in words(page)
-    written = sum(lessons.chapter(name).written for name in lessons.CHAPTERS)
-    assert f"{written} of the {len(lessons.CHAPTERS)} chapters explain what they ask" in words(page)
-    assert "2 minutes, some mathematics, 2 figures without text" in words(page) and "more to go deeper, easy" in words(
-        page
-    )
+    assert f"Each of the {len(lessons.CHAPTERS)} chapters asks" in words(page)
+    assert "more to go deeper, easy" in words(page)
     assert notation.table() in words(page)
     page.button("open-staleness").click().run()
     assert not page.exception and page.session_state.chapter == "staleness"
@@ -243,8 +240,8 @@ def test_contents_are_links_as_far_as_predictions_were_made(book):
     assert "material/lock" not in words(page) and [b for b in page.button if b.key == "next-compression"]
 
 
-def test_a_chapter_without_text_shows_its_figures_recorded_or_not(book, monkeypatch):
-    name, chapter = "sandblaster", lessons.chapter("sandblaster")
+def test_a_chapter_without_text_shows_its_figures_recorded_or_not(book, monkeypatch, draft):
+    name, chapter = draft, lessons.chapter(draft)
     kept = lessons.chapter("stragglers").golden.figures["stragglers.a_hundred_machines"]
     some = golden.Golden({chapter.shown[1]: replace(kept, name=chapter.shown[1])}, {})
     monkeypatch.setattr(Chapter, "golden", some)
@@ -252,8 +249,11 @@ def test_a_chapter_without_text_shows_its_figures_recorded_or_not(book, monkeypa
     assert not page.exception and charts(page) == 1
     heads = [head.value for head in page.subheader]
     asked = [chapter.declared[one] for one in chapter.shown]
-    assert len(heads) == len(asked) == 6
-    assert heads[0] == escaped(f"Figure {chapter.number}.1. {asked[0]}") and words(page).count("Not recorded yet") == 5
+    assert len(heads) == len(asked) > 5
+    assert (
+        heads[0] == escaped(f"Figure {chapter.number}.1. {asked[0]}")
+        and words(page).count("Not recorded yet") == len(asked) - 1
+    )
     monkeypatch.setattr(Chapter, "golden", golden.EMPTY)
     assert "No figure of this chapter is recorded yet" in words(book(chapter=name))
 

@@ -51,8 +51,8 @@ def test_chapters_are_listed_in_order_in_80_columns(command):
     assert done.exit_code == 0 and all(len(line) <= 80 for line in done.output.splitlines())
     lines = " ".join(done.output.split())
     for one in map(lessons.chapter, lessons.CHAPTERS):
-        kind = "text" if one.written else f"{len(one.shown)} figures"
-        assert f"{one.number} {one.name} " in lines and f" {one.minutes} {kind}" in lines
+        deeper = f" {one.minutes_folded} deeper" if one.minutes_folded else ""
+        assert f"{one.number} {one.name} " in lines and f" {one.minutes}{deeper} " in lines
     every = command("list", "--figures").output
     assert "more_machines" in every and "What keeps nearest neighbours together?" in every
 
@@ -79,10 +79,11 @@ def test_an_option_that_would_do_nothing_is_refused(command, words, told):
     assert done.exit_code == 2 and told in done.output
 
 
-def test_a_chapter_without_text_is_its_figures_with_their_questions(command):
-    done = command("show", "sandblaster")
-    assert done.exit_code == 0 and f"{lessons.chapter('sandblaster').number}. Sandblaster: one" in done.output
-    assert all(name in done.output for name in lessons.figures("sandblaster"))
+def test_a_chapter_without_text_is_its_figures_with_their_questions(command, draft):
+    done = command("show", draft)
+    assert done.exit_code == 0 and f"{lessons.chapter(draft).number}. Sandblaster: one" in done.output
+    assert all(name in done.output for name in lessons.figures(draft))
+    assert f"{len(lessons.figures(draft))} figures, no text yet" in command("list").output
     assert "How much work is lost with a worker?" in done.output and "has no text yet" in done.output
 
 
@@ -305,10 +306,7 @@ def test_a_quiz_for_moodle_says_how_near_a_number_must_be(command, tmp_path):
         (("show", "collectives", "order_of_sum"), "did you mean order_of_sums?"),
         (("golden", "stragglers", "--only", "nothing"), "has no figure and asks no question 'nothing'"),
         (("run", "nosuch"), "there is no chapter 'nosuch'"),
-        (("quiz", "sandblaster"), "has no quiz"),
-        (("check", "sandblaster", __file__), "has no exercise"),
         (("check", "stragglers", "nowhere.py"), "does not exist"),
-        (("exercise", "sandblaster"), "has no exercise"),
         (("check", "stragglers", "--hint", "9"), "there is no hint 9.1"),
     ],
 )
@@ -316,3 +314,9 @@ def test_a_mistake_is_told_in_a_sentence(command, words, sentence):
     done = command(*words)
     assert done.exit_code == 2 and sentence in " ".join(done.output.split())
     assert "Traceback" not in done.output
+
+
+def test_a_chapter_that_has_no_quiz_or_exercise_yet_says_so(command, draft):
+    for words, what in ((("quiz",), "quiz"), (("exercise",), "exercise"), (("check", __file__), "exercise")):
+        done = command(words[0], draft, *words[1:])
+        assert done.exit_code == 2 and f"has no {what}" in " ".join(done.output.split())

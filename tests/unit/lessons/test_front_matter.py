@@ -38,14 +38,12 @@ def test_minutes_are_words_and_marks(tmp_path):
     assert Chapter(tmp_path).minutes == 4
 
 
-def test_a_chapter_of_figures_numbers_them_in_the_order_of_its_file():
-    chapter = lessons.chapter("sandblaster")
-    assert chapter.shown == [f"sandblaster.{name}" for name in lessons.figures("sandblaster")]
-    assert chapter.declared == {
-        f"sandblaster.{name}": one.question for name, one in lessons.figures("sandblaster").items()
-    }
+def test_a_chapter_of_figures_numbers_them_in_the_order_of_its_file(draft):
+    chapter = lessons.chapter(draft)
+    assert chapter.shown == [f"{draft}.{name}" for name in lessons.figures(draft)]
+    assert chapter.declared == {f"{draft}.{name}": one.question for name, one in lessons.figures(draft).items()}
     assert chapter.figure_number(chapter.shown[1]) == f"{chapter.number}.2"
-    assert chapter.figure_number("sandblaster.no") == ""
+    assert chapter.figure_number(f"{draft}.no") == ""
 
 
 @pytest.mark.parametrize(
