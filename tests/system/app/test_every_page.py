@@ -23,7 +23,7 @@ PAGES = (
     "/textbook?chapter=stragglers",
     "/textbook?chapter=stragglers&part=quiz",
     "/textbook?chapter=stragglers&part=exercise",
-    "/textbook?chapter=sandblaster",
+    "/textbook?chapter=sandblaster&everything=true",
     "/survey",
     "/kernels",
     "/own",
