@@ -61,7 +61,7 @@ def run_rank(rank: int, size: int, reporter: Reporter, load: Callable[[], tuple]
         crash_at(at, comm, lambda: reporter.finished, reporter.report)
         with metered(meter(comm)):
             result = work(comm)
-        reporter.tell("result", to_numpy(result) if hasattr(result, "detach") else result)
+        reporter.tell("result", pickle.dumps(to_numpy(result) if hasattr(result, "detach") else result))
         reporter.finished = True
         left = leave(comm)
         reporter.report()

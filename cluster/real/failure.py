@@ -69,6 +69,11 @@ def not_started(rank: int, error: Exception) -> Failure:
     return lost(rank, 0.0, -1, f"its process could not be started, the fork server is gone ({type(error).__name__})")
 
 
+def unreadable(rank: int, error: Exception) -> Failure:
+    """Return the failure of a rank whose result cannot be unpickled; called where `error` was caught."""
+    return Failure.of(error, rank, -1)._replace(text=f"its result cannot be read: {type(error).__name__}: {error}")
+
+
 def deadlock(complaints: list[str]) -> Failure:
     """Return the failure of a run in which every rank waits for another."""
     more = f"; and {len(complaints) - 8} more" if len(complaints) > 8 else ""

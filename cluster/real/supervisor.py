@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import pickle
 import signal
 import time
 from collections.abc import Callable
@@ -18,7 +19,7 @@ from typing import Any
 from cluster.comm import Cancelled
 from cluster.event_log import Outcome
 from cluster.real.event_log_stream import MergedEventLogs
-from cluster.real.failure import Failure, deadlock, lost, not_started
+from cluster.real.failure import Failure, deadlock, lost, not_started, unreadable
 from cluster.real.returns import Returns
 from cluster.real.signals import interrupting, noted
 from tracing import IDLE, WAIT
@@ -163,8 +164,11 @@ class Supervisor:
     def _returned(self, rank: int, born: float) -> None:
         self.notes.append((-1, [self.returns.returned(self.merged.event_logs[rank], born)]))
 
-    def _result(self, rank: int, result: Any) -> None:
-        self.results[rank] = result
+    def _result(self, rank: int, result: bytes) -> None:
+        try:
+            self.results[rank] = pickle.loads(result)
+        except Exception as error:
+            self._fail(unreadable(rank, error))
         self.done.add(rank)
 
     def _closed(self, rank: int, unread: list[str]) -> None:

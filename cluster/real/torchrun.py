@@ -33,7 +33,7 @@ from cluster.network import Network
 from cluster.real import launchers
 from cluster.real.comm import RealComm
 from cluster.real.event_log_stream import MergedEventLogs
-from cluster.real.failure import Failure, lost
+from cluster.real.failure import Failure, lost, unreadable
 from cluster.real.links import OPEN, PeersGone
 from cluster.real.meeting import interface, is_local, own_address, shared_store
 from cluster.real.rank import START, crash_at, enter, leave, loopback, meter
@@ -165,7 +165,7 @@ def _send_outcome(comm: RealComm, result: Any, failure: Failure | None) -> None:
     """Send event log and result to rank 0; after a failure abort the links, so that waiting ranks notice."""
     links, notes = comm._state.links, comm.event_log.take()
     try:
-        packed = pickle.dumps((notes, result, failure))
+        packed = pickle.dumps((notes, pickle.dumps(result), failure))
     except Exception as error:
         packed = pickle.dumps((notes, None, Failure.of(error, comm.rank, comm.event_log.step)))
     links.flush(0, links.send(0, _LOGS, np.frombuffer(packed, np.uint8), time.monotonic()))
@@ -199,9 +199,13 @@ def _gather(comm: RealComm, result: Any, failure: Failure | None, interrupts: _I
         del slots[other]
         if not came:
             continue
-        notes, results[other], failure = pickle.loads(slot.envelope.x)
+        notes, result, failure = pickle.loads(slot.envelope.x)
         merged.add(other, notes)
         failures += [failure] if failure else []
+        try:
+            results[other] = result and pickle.loads(result)
+        except Exception as error:
+            failures.append(unreadable(other, error))
     merged.match(over=True)
     return Outcome(results, merged.event_logs, min(failures).error() if failures else None)
 

@@ -19,7 +19,7 @@ import pytest
 
 import kernels
 from cluster.comm import Cancelled, Deadlock, RankFailed, RankLost
-from cluster.real import processes, supervisor
+from cluster.real import processes, supervisor, threads
 from cluster.real.rank import state
 from tests.training import wait_until_told
 from tracing import WAIT
@@ -316,6 +316,28 @@ def test_an_exception_or_a_result_that_cannot_be_sent_is_still_named():
     assert str(error) == "rank 0 failed: Unspeakable: words" and error.__cause__ is None
     outcome = processes.run(return_what_cannot_be_sent, 2, backend="sockets")
     assert isinstance(outcome.error, RankFailed) and outcome.error.rank == 1 and "pickle" in str(outcome.error)
+
+
+def refuse():
+    raise LookupError("not here")
+
+
+class Unreadable:
+    def __reduce__(self):
+        return refuse, ()
+
+
+def return_what_cannot_be_read(comm):
+    comm.barrier()
+    return Unreadable() if comm.rank else 1
+
+
+@pytest.mark.parametrize("cluster", [partial(processes.run, backend="sockets"), threads.run])
+def test_a_result_that_cannot_be_read_is_the_failure_of_the_rank_that_gave_it(cluster):
+    outcome = cluster(return_what_cannot_be_read, 2)
+    assert isinstance(outcome.error, RankFailed) and outcome.error.rank == 1
+    assert str(outcome.error) == "rank 1 failed: its result cannot be read: LookupError: not here"
+    assert isinstance(outcome.error.__cause__, LookupError) and outcome.results == [1, None]
 
 
 def sleep_while_others_wait(comm):
