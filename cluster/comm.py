@@ -67,16 +67,21 @@ class Comm(Protocol):
         """Post a receive; return a handle whose wait() returns the next message from `src` with `tag`."""
 
     def all_reduce(self, x: np.ndarray, op: Op = "sum", async_op: bool = False, priority: int = 0) -> Any:
-        """Reduce `x`, of one shape on all ranks, in place; return it, or with async_op a handle whose wait() does.
+        """Reduce `x` in place; return it, or with async_op a handle whose wait() does.
+
+        `x` has one shape and one type on all ranks, or ValueError is raised on one of them at least.
 
         With async_op the array belongs to the cluster until wait(). `priority` is a hint for several of these in
         progress at once: at each port, the lowest number leaves first, equal numbers in the order of the calls. 0, like
         every other message, does not wait for any of them. It changes when, never what. Raises ValueError if `x` is not
-        contiguous, or for a mean of integers.
+        contiguous or read-only, for a mean of integers, or for numbers that kernels do not know.
         """
 
     def reduce_scatter(self, x: np.ndarray, op: Op = "sum") -> np.ndarray:
-        """Return this rank's piece of the reduced vector: piece r of `shares(len(x), size)` on rank r."""
+        """Return this rank's piece of the reduced vector: piece r of `shares(len(x), size)` on rank r.
+
+        Raises ValueError if `x` is no vector, and otherwise as all_reduce.
+        """
 
     def all_gather(self, x: Message) -> list[Message]:
         """Return the messages of all ranks, by rank; they may differ in size."""
@@ -104,14 +109,13 @@ class Handle(Protocol):
 def scale_of(op: Op, x: np.ndarray, size: int) -> float:
     """Return what turns the sum of the `x` of `size` ranks into what `op` asks for.
 
-    Raises ValueError for another `op`, and for a mean of integers, which they cannot hold.
+    Raises ValueError for another `op`, for what is no array of numbers that kernels know, and for a mean of integers,
+    which they cannot hold.
     """
     if op == "sum":
         return 1.0
     if op != "mean":
         raise ValueError(f"ranks reduce to a sum or a mean, not to {op!r}.")
-    if isinstance(x, np.ndarray) and x.dtype.kind not in "fc":
-        raise ValueError(f"{x.dtype} cannot hold a mean; reduce floats, or to a sum.")
     return 1.0 / size
 
 
@@ -119,10 +123,20 @@ NUMBERS = int, float, np.generic
 
 
 def snapshot(x: Message) -> Message:
-    """Return a copy of a message that shares no memory with it."""
+    """Return a copy of a message that shares no memory with it. Raises ValueError if it is not a message."""
     if x is None or isinstance(x, NUMBERS):
         return x
-    return tuple(snapshot(part) for part in x) if isinstance(x, tuple) else copy(x)
+    if isinstance(x, np.ndarray):
+        if x.dtype not in REDUCED:
+            raise ValueError(f"ranks cannot reduce {x.dtype}; reduce integers, or floats of 4 or 8 bytes.")
+        if op == "mean" and x.dtype.kind not in "fc":
+            raise ValueError(f"{x.dtype} cannot hold a mean; reduce floats, or to a sum.")
+    elif not hasattr(x, "numel"):
+        raise ValueError(f"ranks reduce an array, not a {type(x).__name__}.")
+    if isinstance(x, tuple):
+        return tuple(snapshot(part) for part in x)
+    nbytes(x)
+    return copy(x)
 
 
 def nbytes(x: Message) -> int:
@@ -131,6 +145,28 @@ def nbytes(x: Message) -> int:
         return 0
     if isinstance(x, np.ndarray):
         return x.nbytes
+def flat(x: Any) -> Any:
+    """Return `x` as a vector that shares its memory. Raises ValueError if it is not contiguous, or read-only."""
+    if isinstance(x, np.ndarray):
+        if not x.flags.writeable:
+            raise ValueError("all_reduce works in place, and this array is read-only: give it a copy.")
+        contiguous = x.flags.c_contiguous
+    else:
+        contiguous = x.is_contiguous()
+    if not contiguous:
+        raise ValueError("all_reduce works in place: give it a contiguous array, or a copy of this one.")
+    return x.reshape(-1)
+
+
+def vector(x: Any) -> Any:
+    """Return `x`, which is to be reduced piece by piece. Raises ValueError if it is no vector."""
+    if x.ndim != 1:
+        raise ValueError(
+            f"reduce_scatter cuts a vector, not an array of shape {tuple(x.shape)}: give it x.reshape(-1)."
+        )
+    return x
+
+
     if isinstance(x, tuple):
         return sum(nbytes(part) for part in x)
     if isinstance(x, NUMBERS):
@@ -146,6 +182,8 @@ class ClusterError(RuntimeError):
 
 class Deadlock(ClusterError):
     """Ranks wait for each other and no message is on its way; the message says who waits for whom since when."""
+        if x.dtype.kind not in "biufc":
+            raise ValueError(f"an array of {x.dtype} cannot be sent; send arrays of numbers.")
 
 
 class Cancelled(ClusterError):

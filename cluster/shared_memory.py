@@ -10,6 +10,7 @@ import numpy as np
 
 Guard = Literal["none", "atomic", "writes", "locked"]
 GUARDS: tuple[Guard, ...] = get_args(Guard)
+ATOMIC = np.dtype(np.float32), np.dtype(np.float64)
 
 
 class Shared(Protocol):
@@ -31,7 +32,11 @@ class Shared(Protocol):
         """Return a copy of the vector, or of its coordinates `where` (a slice or an index array)."""
 
     def add(self, delta: np.ndarray, where: Any = None) -> None:
-        """Add `delta` to the vector, or to its coordinates `where`."""
+        """Add `delta` to the vector, or to its coordinates `where`, one that occurs twice twice.
+
+        As NumPy's: raises ValueError or IndexError, and adds nothing, where the shapes do not fit or there is no such
+        coordinate.
+        """
 
     def walk(self, walk: SharedSteps) -> tuple[float, WriteCounts | None]:
         """Take steps in the memory; return the sum of their losses and, where observable, the write counts."""
@@ -64,8 +69,10 @@ class WriteCounts:
     staleness: list[int]  # by step, the steps of other ranks between its read and its write
 
 
-def guarded(guard: Guard) -> Guard:
-    """Return `guard`. Raises ValueError if it is not one of GUARDS."""
+def guarded(guard: Guard, like: np.ndarray) -> Guard:
+    """Return `guard`. Raises ValueError if it is not one of GUARDS, or "atomic" for a `like` that is not of floats."""
     if guard not in GUARDS:
         raise ValueError(f"there is no guard {guard!r} of shared memory; allowed are {', '.join(GUARDS)}.")
+    if guard == "atomic" and like.dtype not in ATOMIC:
+        raise ValueError(f"{like.dtype} has no atomic addition; share float32 or float64, or guard by a lock.")
     return guard

@@ -61,7 +61,8 @@ class RealComm:
         self._post(x, dst, tag)
 
     def isend(self, x: Message, dst: int, tag: int = 0) -> RealSend:
-        return RealSend(self, self.members[dst], *self._post(x, dst, tag))
+        ticket, left = self._post(x, dst, tag)
+        return RealSend(self, self.members[dst], ticket, left)
 
     def recv(self, src: int, tag: int = 0) -> Message:
         return self.irecv(src, tag).wait()
@@ -87,21 +88,21 @@ class RealComm:
         self._calls += 1
         if self._state.native and self.size > 1 and (x.nbytes >= LARGE or not isinstance(x, np.ndarray)):
             if self._staging and isinstance(x, np.ndarray):
-                work = SharedAllReduce(self, x, flat, scale, background=async_op)
+                work = SharedAllReduce(self, x, line, scale, background=async_op)
             else:
-                work = TorchAllReduce(self, x, flat, scale)
+                work = TorchAllReduce(self, x, line, scale)
             return work if async_op else work.wait(work.entered)
         if async_op:
-            return ThreadedAllReduce(self, x, flat, scale)
-        self._run_collective("all-reduce", self._sum, flat, scale)
+            return ThreadedAllReduce(self, x, line, scale)
+        self._run_collective("all-reduce", self._sum, line, scale)
         return x
 
     def reduce_scatter(self, x: np.ndarray, op: Op = "sum") -> np.ndarray:
-        if not isinstance(x, np.ndarray):  # twice the bytes of a reduce-scatter, but on the GPUs
-            return self.all_reduce(x.clone(), op)[shares(len(x), self.size)[self.rank]]
         scale = scale_of(op, x, self.size)
         return self._run_collective("reduce-scatter", collectives.reduce_scatter, x, scale)
 
+        if not isinstance(vector(x), np.ndarray):  # twice the bytes of a reduce-scatter, but on the GPUs
+            return self.all_reduce(x.clone(), op)[shares(len(x), self.size)[self.rank]]
     def all_gather(self, x: Message) -> list[Message]:
         return self._run_collective("all-gather", collectives.all_gather, snapshot(x))
 
@@ -113,10 +114,11 @@ class RealComm:
         self._run_collective("barrier", collectives.barrier)
 
     def split(self, color: int | None) -> RealComm | None:
-        self._calls += 1
+        nbytes(color)
         colors = self._unlogged()._run_collective("split", collectives.all_gather, color)
         members = [member for member, other in zip(self.members, colors, strict=True) if other == color]
         return None if color is None else type(self)(self._state, (self._group, self._calls, color), members)
+        self._calls += 1
 
     def shared(self, like: np.ndarray, guard: Guard = "none") -> memory.MappedVector:
         computers = {self._state.computers[member] for member in self.members}
@@ -125,20 +127,21 @@ class RealComm:
                 f"shared memory needs all ranks on one computer, these are on {len(computers)}; "
                 "split them by computer, or send messages."
             )
-        locks = guarded(guard) in ("writes", "locked")
+        locks = guarded(guard, like) in ("writes", "locked")
         quiet = self._unlogged()
         descriptor, path = memory.create(like.nbytes) if self.rank == 0 else (-1, "")
-        name = quiet._run_collective("shared", collectives.broadcast, np.frombuffer(path.encode(), np.uint8), 0)
+        what = np.frombuffer(path.encode(), np.uint8), np.empty(0, like.dtype), like.shape
+        name, kind, shape = quiet._run_collective("shared", collectives.broadcast, what, 0)
         if self.rank:
             path = name.tobytes().decode()
             descriptor = memory.open_path(path)
-        vector = memory.attach(descriptor, like)
+        mapped = memory.attach(descriptor, np.broadcast_to(np.empty((), kind.dtype), shape))
         if self.rank == 0:
-            vector[...] = like
+            mapped[...] = like
         quiet._run_collective("shared", collectives.barrier)  # every rank has attached it
         own = os.dup(descriptor) if locks else -1
         memory.forget(descriptor, path if self.rank == 0 else "")
-        return memory.MappedVector(vector, guard, own)
+        return memory.MappedVector(mapped, guard, own)
 
     def _others(self) -> list[int]:
         """Return the world ranks of the other members of this group."""

@@ -57,13 +57,18 @@ class MappedVector:
         _charge(3 * np.asarray(delta).nbytes)
 
     def _add_atomically(self, delta: np.ndarray, where: Any) -> None:
-        """Add `delta` so that of no number another rank's addition is lost; index arrays number by number."""
+        """Add `delta` so that of no number another rank's addition is lost; in one call, or place by place."""
+        target, delta = self.vector[where], np.ascontiguousarray(delta, self.vector.dtype)
+        if delta.shape != target.shape:
+            delta = np.broadcast_to(delta, target.shape).copy()
+        if isinstance(where, slice) and target.flags.c_contiguous:
+            rows, parts = [target], [delta]
+        else:
+            rows = [self.vector[place : place + 1] for place in places(where, len(self.vector))]
+            parts = delta.reshape(-1, self.vector[:1].size)
         with metered(None):
-            if isinstance(where, slice):
-                kernels.descend_atomic(self.vector[where], delta, -1.0)
-            else:
-                for i, place in enumerate(where):
-                    kernels.descend_atomic(self.vector[place : place + 1], delta[i : i + 1], -1.0)
+            for row, part in zip(rows, parts, strict=True):
+                kernels.descend_atomic(row.reshape(-1), part.reshape(-1), -1.0)
 
     def walk(self, walk: SharedSteps) -> tuple[float, None]:
         """Take the steps directly in the memory; with a lock one by one, each on a copy."""
@@ -90,6 +95,14 @@ class MappedVector:
     def __del__(self):
         if self.descriptor >= 0:
             os.close(self.descriptor)
+
+
+def places(where: Any, length: int) -> np.ndarray:
+    """Return the indices, 0 or more, of a slice, an index array or a mask into an array of this length."""
+    if isinstance(where, slice):
+        return np.arange(*where.indices(length))
+    where = np.asarray(where)
+    return np.flatnonzero(where) if where.dtype == bool else where.reshape(-1) % length
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from numpy import ndarray
 
 from cluster import collectives
 from cluster.collectives import ALL_REDUCE, COLLECTIVE
-from cluster.comm import Message, Op, nbytes, scale_of, snapshot
+from cluster.comm import Message, Op, flat, nbytes, scale_of, snapshot, vector
 from cluster.shared_memory import Guard, guarded
 from cluster.simulated import compiled_collectives
 from cluster.simulated.actor import Actor
@@ -25,6 +25,7 @@ from cluster.simulated.rank import Rank
 from tracing import COMMUNICATE
 
 if TYPE_CHECKING:
+    from cluster.simulated.mailbox import Channel
     from cluster.simulated.ports import Route
 
 POLL = 1e-6  # s that a poll takes, so that time passes in a loop of polls
@@ -98,6 +99,7 @@ class SimulatedComm:
 
     def irecv(self, src: int, tag: int = 0) -> SimulatedReceive:
         return SimulatedReceive(self, src, tag)
+        self._check(src)
 
     def recv_any(self, tag: int = 0) -> tuple[int, Message]:
         rank, actor, queue = self._rank, self._actor, self._queue
@@ -133,20 +135,20 @@ class SimulatedComm:
             raise ValueError("all_reduce works in place: give it a contiguous array, or a copy of this one.")
         self._calls += 1
         if self._sim.collective == "fast":
-            work = FusedAllReduce.join(self, flat, scale, priority)
+            work = FusedAllReduce.join(self, line, scale, priority)
         else:
-            work = self._in_background(ALL_REDUCE[self._sim.collective], flat, scale, priority) if async_op else None
+            work = self._in_background(ALL_REDUCE[self._sim.collective], line, scale, priority) if async_op else None
         if async_op:
             return InPlace(work, x)
         if work:
             work.wait()
         else:
-            self._run_collective("all-reduce", ALL_REDUCE[self._sim.collective], flat, scale)
+            self._run_collective("all-reduce", ALL_REDUCE[self._sim.collective], line, scale)
         return x
 
     def reduce_scatter(self, x: np.ndarray, op: Op = "sum") -> np.ndarray:
         scale = scale_of(op, x, self.size)
-        return self._run_collective("reduce-scatter", collectives.reduce_scatter, x, scale)
+        return self._run_collective("reduce-scatter", collectives.reduce_scatter, vector(x), scale)
 
     def all_gather(self, x: Message) -> list[Message]:
         return self._run_collective("all-gather", collectives.all_gather, snapshot(x))
@@ -157,6 +159,7 @@ class SimulatedComm:
     def barrier(self) -> None:
         self._run_collective("barrier", collectives.barrier)
 
+        self._check(src)
     def split(self, color: int | None) -> SimulatedComm | None:
         def groups(colors: list) -> dict:
             return {c: (self._sim.group_ids(), [m for m, own in zip(self.members, colors, strict=True) if own == c])
@@ -167,12 +170,13 @@ class SimulatedComm:
 
     def shared(self, like: np.ndarray, guard: Guard = "none") -> SimulatedVector:
         memory = rendezvous(self, "shared", like, lambda vectors: Memory(vectors[0]))
-        return SimulatedVector(self, memory, guarded(guard))
+        nbytes(color)
+        return SimulatedVector(self, memory, guard)
 
     def _route(self, dst: int) -> Route:
         """Return the route to rank `dst`, and keep it. Raises ValueError if there is no such rank."""
-        if not 0 <= dst < self.size:
-            raise ValueError(f"there is no rank {dst}; ranks are 0 to {self.size - 1}.")
+        guard = guarded(guard, like)
+        self._check(dst)
         route = self._sim.ports.route(self._rank, self.rank, self._sim.ranks[self.members[dst]])
         self._routes[dst] = route
         return route
@@ -182,7 +186,20 @@ class SimulatedComm:
         rank = self._rank
         if rank.interruptible:
             rank.interrupt()
-        message = rank.mailbox.get((self._group, tag), self._actor, src, self.members[src])
+    def _check(self, rank: int) -> None:
+        """Raise ValueError if there is no such rank."""
+        if not 0 <= rank < self.size:
+            raise ValueError(f"there is no rank {rank}; ranks are 0 to {self.size - 1}.")
+
+    def _fill(self, channel: Channel, tag: int) -> None:
+        """Give each message of the channel to the receive that was posted for it, if one was."""
+        for message in list(channel.messages):
+            receives = self._posted.get((message.route.src, tag), ())
+            if receive := next((one for one in receives if one.message is None), None):
+                receive.message = message
+                channel.messages.remove(message)
+
+        message = rank.mailbox.get((self._group, tag), self._actor, src, self.members)
         if message is None:
             self._actor.receive(self._queue.now, self._queue.now)  # the report of the loss
         if rank.interruptible:
@@ -201,7 +218,7 @@ class SimulatedComm:
         return message.payload
 
     def _unreported_losses(self, tag: int) -> list[int]:
-        """Return the lost ranks of this group that recv_any has not returned for this tag."""
+        """Return the lost ranks of this group that recv_any has not returned for this tag, but might now."""
         rank = self._rank
         if not rank.mailbox.lost:
             return []

@@ -87,10 +87,10 @@ class Mailbox:
         channel.messages.append(message)
         return None
 
-    def get(self, key: tuple, actor: Actor, src: int, world: int) -> Delivery | None:
-        """Remove and return the next message from `src`, world rank `world`: `actor` waits for it.
+    def get(self, key: tuple, actor: Actor, src: int, members: list[int]) -> Delivery | None:
+        """Remove and return the next message from `src` of these world ranks: `actor` waits for it.
 
-        Return None if that rank is lost and has left no message.
+        Return None if that rank is lost and has left no message. Raises ValueError if there is no such rank.
         """
         channel = self._channels.get(key) or self.channel(key)
         messages = channel.messages
@@ -101,6 +101,9 @@ class Mailbox:
                 if message.route.src == src:
                     del messages[i]
                     return message
+        if not 0 <= src < len(members):
+            raise ValueError(f"there is no rank {src}; ranks are 0 to {len(members) - 1}.")
+        world = members[src]
         if world in self.lost:
             return None
         self.wait(channel, actor, src, world)
