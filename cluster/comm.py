@@ -64,7 +64,10 @@ class Comm(Protocol):
         """Send as `send` does; return a handle whose wait() returns when the message has left this rank."""
 
     def irecv(self, src: int, tag: int = 0) -> Handle:
-        """Post a receive; return a handle whose wait() returns the next message from `src` with `tag`."""
+        """Post a receive; return a handle whose wait() returns the next message from `src` with `tag`.
+
+        That message is for this handle: receives that come later, recv_any and poll do not see it.
+        """
 
     def all_reduce(self, x: np.ndarray, op: Op = "sum", async_op: bool = False, priority: int = 0) -> Any:
         """Reduce `x` in place; return it, or with async_op a handle whose wait() does.
@@ -103,7 +106,14 @@ class Handle(Protocol):
     """An operation in progress."""
 
     def wait(self) -> Any:
-        """Wait until it is done; return the received message, the reduced array, or None for a send."""
+        """Wait until it is done; return the received message, the reduced array, or None for a send.
+
+        May be called again: it returns the same, or waits once more for what it has raised an error instead of.
+        """
+
+
+REDUCED = frozenset(map(np.dtype, "?bhilqBHILQfdFD"))
+"""The types of numbers that ranks reduce: those that compiled kernels know."""
 
 
 def scale_of(op: Op, x: np.ndarray, size: int) -> float:

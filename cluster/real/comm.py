@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from cluster import collectives
-from cluster.comm import Deadlock, Message, Op, RankLost, nbytes, scale_of, shares, snapshot
+from cluster.comm import ClusterError, Deadlock, Message, Op, RankLost, flat, nbytes, scale_of, shares, snapshot, vector
 from cluster.real import memory
 from cluster.real.all_reduce import LARGE, ThreadedAllReduce, TorchAllReduce
 from cluster.real.emulated_network import sleep_until
@@ -68,8 +68,7 @@ class RealComm:
         return self.irecv(src, tag).wait()
 
     def irecv(self, src: int, tag: int = 0) -> RealReceive:
-        source = self._member(src)
-        return RealReceive(self, self._state.links.slot(source, (self._group, tag)), source, tag)
+        return RealReceive(self, self._member(src), tag)
 
     def recv_any(self, tag: int = 0) -> tuple[int, Message]:
         slot = self._state.links.slot(None, (self._group, tag))
@@ -249,20 +248,21 @@ class RealSend:
 
 
 class RealReceive:
-    """A receive that was posted."""
+    """A receive that was posted from world rank `src`; posted again where it has failed and is waited for once more."""
 
-    def __init__(self, comm: RealComm, slot: Slot, src: int, tag: int):
-        self._comm, self._slot, self._src, self._tag = comm, slot, src, tag
-        self._done, self._x = False, None
+    def __init__(self, comm: RealComm, src: int, tag: int):
+        self._comm, self._src, self._tag = comm, src, tag
+        self._done, self._x, self._slot = False, None, self._posted()
 
     def wait(self) -> Message:
         if not self._done:
-            self._x, self._done = self._comm._taken(self._slot, self._src, self._tag), True
+            self._slot = slot = self._slot or self._posted()
+            try:
+                self._x, self._done = self._comm._taken(slot, self._src, self._tag), True
+            except ClusterError:
+                self._slot = None
+                raise
         return self._x
 
-
-def _flat(x: Any) -> Any:
-    """Return a one-dimensional view of `x`. Raises ValueError if it is not contiguous."""
-    if not (x.flags.c_contiguous if isinstance(x, np.ndarray) else x.is_contiguous()):
-        raise ValueError("all_reduce works in place: give it a contiguous array, or a copy of this one.")
-    return x.reshape(-1)
+    def _posted(self) -> Slot:
+        return self._comm._state.links.slot(self._src, (self._comm._group, self._tag))

@@ -107,6 +107,8 @@ class SimulatedComm:
         queue.sync(actor)
         while True:
             message = channel.earliest()
+            if self._posted:
+                self._fill(channel, tag)
             if message is not None:
                 if message.arrived > max(actor.now, queue.now):  # its last byte is still on its way
                     queue.push(message.arrived, actor)
@@ -127,6 +129,8 @@ class SimulatedComm:
         self._queue.sync(actor)
         actor.communicate(POLL)
         return self._rank.mailbox.arrived((self._group, tag), actor.now) + self._unreported_losses(tag)
+        if self._posted:
+            self._fill(self._rank.mailbox.channel((self._group, tag)), tag)
 
     def all_reduce(self, x: np.ndarray, op: Op = "sum", async_op: bool = False, priority: int = 0) -> Any:
         scale = scale_of(op, x, self.size)

@@ -12,6 +12,7 @@ from cluster.simulated.actor import Actor
 
 if TYPE_CHECKING:
     from cluster.simulated.comm import SimulatedComm
+    from cluster.simulated.mailbox import Delivery
 
 
 class SimulatedSend:
@@ -30,13 +31,16 @@ class SimulatedReceive:
     def __init__(self, comm: SimulatedComm, src: int, tag: int):
         self._comm, self._src, self._tag = comm, src, tag
         self._done, self._x = False, None
+        self.message: Delivery | None = None  # set where others might have taken it
         self._posted = comm._posted.setdefault((src, tag), deque())
         self._posted.append(self)
 
     def wait(self) -> Message:
         while not self._done:
-            first = self._posted.popleft()
-            first._x, first._done = self._comm._take(self._src, self._tag), True
+            first, comm = self._posted[0], self._comm
+            first._x = comm._received(first.message) if first.message else comm._take(self._src, self._tag)
+            first._done, first.message = True, None
+            self._posted.popleft()  # not before: it is waited for once more where this has failed
         return self._x
 
 
