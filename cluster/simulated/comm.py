@@ -109,17 +109,18 @@ class SimulatedComm:
             message = channel.earliest()
             if self._posted:
                 self._fill(channel, tag)
-            if message is not None:
-                if message.arrived > max(actor.now, queue.now):  # its last byte is still on its way
-                    queue.push(message.arrived, actor)
-                    queue.wait(actor)
-                    continue
+            message = channel.earliest()
+            if message is not None and message.arrived <= max(actor.now, queue.now):
                 channel.messages.remove(message)
                 return message.route.src, self._received(message)
             for lost in self._unreported_losses(tag):
                 rank.reported_losses.add((self._group, tag, lost))
                 actor.wait_until(queue.now)
                 return lost, None
+            if message is not None:  # its last byte is still on its way
+                queue.push(message.arrived, actor)
+                queue.wait(actor)
+                continue
             rank.mailbox.wait(channel, actor)
             if rank.interruptible:
                 rank.interrupt()
@@ -128,9 +129,9 @@ class SimulatedComm:
         actor = self._actor
         self._queue.sync(actor)
         actor.communicate(POLL)
-        return self._rank.mailbox.arrived((self._group, tag), actor.now) + self._unreported_losses(tag)
         if self._posted:
             self._fill(self._rank.mailbox.channel((self._group, tag)), tag)
+        return self._rank.mailbox.arrived((self._group, tag), actor.now) + self._unreported_losses(tag)
 
     def all_reduce(self, x: np.ndarray, op: Op = "sum", async_op: bool = False, priority: int = 0) -> Any:
         scale = scale_of(op, x, self.size)
@@ -226,7 +227,9 @@ class SimulatedComm:
         rank = self._rank
         if not rank.mailbox.lost:
             return []
-        lost = [r for r, world in enumerate(self.members) if world in rank.mailbox.lost]
+        last = max(self._actor.now, self._queue.now)
+        coming = {m.route.src for m in rank.mailbox.channel((self._group, tag)).messages if m.arrived > last}
+        lost = [r for r, world in enumerate(self.members) if world in rank.mailbox.lost and r not in coming]
         return [r for r in lost if (self._group, tag, r) not in rank.reported_losses]
 
     def _run_collective(self, name: str, algorithm: Callable, *args: Any) -> Any:

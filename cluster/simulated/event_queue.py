@@ -74,6 +74,10 @@ class EventQueue:
         """Return (time, serial) of the next event, (inf, 0) if there is none."""
         return (float(self._heap[0][0]), self._heap[0][1]) if self._heap else (math.inf, 0)
 
+    def waiting(self, kind: type) -> list[tuple[float, Any]]:
+        """Return (time, event) of all events of this kind to come."""
+        return [(time, event) for time, _, event in self._heap if isinstance(event, kind)]
+
     def stand_in(self, time: float, serial: int, event: CompiledLoop) -> None:
         """Let `event` happen in the place of one that it has in a queue of its own."""
         heappush(self._heap, (time, serial, event))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from greenlet import GreenletExit
 
 from cluster.comm import Deadlock
+from cluster.simulated.mailbox import Delivery
 from cluster.simulated.rank import Rank
 from tracing import HELD, IDLE, WAIT
 
@@ -39,9 +40,14 @@ class Failures:
         if rank.restart_time < math.inf:
             queue.call(rank.restart_time, self._restart, rank)
             return
-        for other in self._sim.ranks:
-            if other is not rank:
-                queue.call(rank.crash_time + latency, self._report, other.number, rank)
+        learned = rank.crash_time + latency
+        last = {other.number: learned for other in self._sim.ranks if other is not rank}
+        for time, message in queue.waiting(Delivery):  # what it has sent comes before the report
+            number = message.route.receiver.number
+            if message.route.sender is rank and message.sent <= rank.lost_at and number in last:
+                last[number] = max(time, last[number])
+        for number, time in last.items():
+            queue.call(time, self._report, number, rank)
 
     def _report(self, number: int, lost: Rank) -> None:
         """Report the loss to the present incarnation of rank `number`."""
