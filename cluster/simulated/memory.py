@@ -16,8 +16,9 @@ stands for a stretch of them. What is lost where two writes meet: cells.py.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,7 +26,10 @@ from cluster.comm import shares
 from cluster.shared_memory import Guard, SharedSteps, WriteCounts
 from cluster.simulated.cells import Additions, Coordinates, VectorPiece
 from kernels import METER, metered
-from tracing import UPDATE
+from tracing import UPDATE, WAIT
+
+if TYPE_CHECKING:
+    from cluster.simulated.actor import Actor
 
 PIECES = 3  # in which a whole vector is read and written
 
@@ -35,7 +39,8 @@ class Memory:
 
     def __init__(self, vector: np.ndarray):
         self.vector, self.before = vector.copy(), vector.copy()  # before: each number before its last addition
-        self.steps, self.free = 0, 0.0  # steps so far; when the lock is free, s
+        self.steps, self.held = 0, False  # steps so far; whether a rank holds the lock
+        self.waiting: list[Actor] = []  # for the lock
         places = [place for place in shares(len(vector), PIECES) if place.stop > place.start]
         self.pieces = [VectorPiece(self.vector, self.before, place) for place in places]
         self._each: Additions | None = None  # to coordinates, of which there are many
@@ -65,7 +70,9 @@ class SimulatedVector:
         return self._memory.vector
 
     def read(self, where: Any = None) -> np.ndarray:
-        """Return a copy of the vector at the time of the call."""
+        """Return a copy of the vector at the time of the call, or when the lock is free."""
+        if self._guard == "locked":
+            self._wait()
         vector = self.vector
         values = vector.copy() if where is None else np.array(vector[where])
         self._charge(2 * values.nbytes)
@@ -74,6 +81,8 @@ class SimulatedVector:
     def add(self, delta: np.ndarray, where: Any = None) -> None:
         """Add `delta`, visible to others when its bytes have been transferred."""
         self._charge(3 * np.asarray(delta).nbytes)
+        if self._guard in ("writes", "locked"):
+            self._wait()
         vector = self.vector
         if where is None or isinstance(where, slice):
             vector[... if where is None else where] += delta
@@ -88,24 +97,22 @@ class SimulatedVector:
     def _step(self, part: SharedSteps, counts: WriteCounts) -> float:
         memory, cells = self._memory, self._memory.cells(part.where)
         self._slowdown = self._draws.exponential()
-        if self._guard == "locked":
-            self._lock(cells)
-        self._sync()
-        self._began = self._comm._actor.now
-        since, versions = memory.steps, []
-        for cell in cells:
+        with self._lock() if self._guard == "locked" else nullcontext():
             self._sync()
-            versions.append(cell.read(self._copy, self._read))
-            self._spend(self._seconds(cell))
+            self._began = self._comm._actor.now
+            since, versions = memory.steps, []
+            for cell in cells:
+                self._sync()
+                versions.append(cell.read(self._copy, self._read))
+                self._spend(self._seconds(cell))
         self._read_at = self._comm._actor.now
         loss = self._compute(part)
-        if self._guard in ("writes", "locked"):
-            self._lock(cells, times=2)
-        for cell, version in zip(cells, versions, strict=True):
-            lost = self._write(cell)
-            counts.written += cell.numbers
-            counts.conflicts += cell.count(version)
-            counts.lost += lost
+        with self._lock() if self._guard in ("writes", "locked") else nullcontext():
+            for cell, version in zip(cells, versions, strict=True):
+                lost = self._write(cell)
+                counts.written += cell.numbers
+                counts.conflicts += cell.count(version)
+                counts.lost += lost
         counts.staleness.append(memory.steps - since)
         memory.steps += 1
         return loss
@@ -135,15 +142,36 @@ class SimulatedVector:
         self._spend(max(flops / device.flops, nbytes / device.bandwidth))
         return loss
 
-    def _lock(self, cells: Sequence[VectorPiece | Coordinates], times: int = 1) -> None:
-        """Wait for the lock and hold it for the time of `times` transfers of these cells."""
+    @contextmanager
+    def _lock(self) -> Iterator[None]:
+        """Hold the lock during the block, also by the ranks' time."""
+        memory, comm = self._memory, self._comm
+        self._await_lock()
+        memory.held = True
+        try:
+            yield
+        finally:
+            memory.held = False
+            for actor in memory.waiting:
+                comm._sim.queue.push(comm._actor.now, actor)
+            memory.waiting.clear()
+
+    def _await_lock(self) -> None:
+        """Wait until nobody holds the lock; the span of the steps covers it."""
         self._sync()
-        actor, memory = self._comm._actor, self._memory
-        while memory.free > actor.now:
-            actor.now = memory.free  # the span of the steps covers it
-            self._sync()
-        seconds = times * sum(self._seconds(cell) for cell in cells)
-        memory.free = actor.now + seconds * self._comm._rank.slowness()
+        memory, actor, queue = self._memory, self._comm._actor, self._comm._sim.queue
+        while memory.held:
+            memory.waiting.append(actor)
+            queue.wait(actor)
+            actor.now = max(actor.now, queue.now)
+
+    def _wait(self) -> None:
+        """Wait until nobody holds the lock, outside of steps."""
+        rank = self._comm._rank
+        start = rank.now
+        self._await_lock()
+        if not rank.event_log.busy:
+            rank.span(WAIT, start, rank.now, "shared memory")
 
     def _seconds(self, cell: VectorPiece | Coordinates) -> float:
         """Return how long this step takes to load, or to store, a cell."""
