@@ -5,15 +5,21 @@
     recv_any()          waits for the first message from any rank; poll() lists the ranks whose messages have arrived
     all_reduce(x)       sums x over all ranks, in place; async_op=True returns a handle to wait for
 
-A message is None, a number, an array, or a tuple of messages. It is a snapshot: the sender may overwrite `x` in the
-next line.
+A message is None, a number, an array of numbers, or a tuple of messages. It is a snapshot: the sender may overwrite `x`
+in the next line.
 
 A rank may be lost: it crashed or was killed. `recv_any` then returns one last None from it, by which a server learns
-that a worker will not return; `recv` from it raises `RankLost`. A rank that will restart is not reported as lost;
-messages sent while it is down are dropped.
+that a worker will not return; `recv` from it raises `RankLost`. Both come after every message that has left it. A
+rank that will restart is not reported as lost; messages sent while it is down are dropped.
+
+What is refused with a ValueError for what this rank has given (no message, no rank, an array that cannot be reduced)
+has sent nothing and counts for nothing: whoever catches it goes on. A collective that fails later, as a rank is lost or
+ranks disagree about what they sum, ends the run or raises an error. Whoever catches that has a group without
+collectives: each one after it raises the same error there. Other groups, send and recv go on.
 
 Names follow torch.distributed. All clusters implement this contract: `simulated`, and `processes`, `threads` and
-`torchrun` of `real`. `tests/contract/cluster/test_comm.py` checks every clause of it on each of them.
+`torchrun` of `real`. `test_comm.py` and `test_survived.py` in `tests/contract/cluster/` check every clause of it on each
+of them but torchrun, whose ranks have the communicator of `processes`.
 """
 
 from __future__ import annotations
@@ -51,7 +57,7 @@ class Comm(Protocol):
         """Return the next message from `src` with `tag`. Raises RankLost if `src` is lost and has left none."""
 
     def recv_any(self, tag: int = 0) -> tuple[int, Message]:
-        """Return (src, message) of the earliest message with `tag`; (src, None), once, for a lost rank."""
+        """Return (src, message) of the earliest message with `tag`; (src, None), once a tag, for a lost rank."""
 
     def poll(self, tag: int = 0) -> Sequence[int]:
         """Return the ranks that recv_any with `tag` would return now, in its order.
@@ -122,20 +128,6 @@ def scale_of(op: Op, x: np.ndarray, size: int) -> float:
     Raises ValueError for another `op`, for what is no array of numbers that kernels know, and for a mean of integers,
     which they cannot hold.
     """
-    if op == "sum":
-        return 1.0
-    if op != "mean":
-        raise ValueError(f"ranks reduce to a sum or a mean, not to {op!r}.")
-    return 1.0 / size
-
-
-NUMBERS = int, float, np.generic
-
-
-def snapshot(x: Message) -> Message:
-    """Return a copy of a message that shares no memory with it. Raises ValueError if it is not a message."""
-    if x is None or isinstance(x, NUMBERS):
-        return x
     if isinstance(x, np.ndarray):
         if x.dtype not in REDUCED:
             raise ValueError(f"ranks cannot reduce {x.dtype}; reduce integers, or floats of 4 or 8 bytes.")
@@ -143,18 +135,13 @@ def snapshot(x: Message) -> Message:
             raise ValueError(f"{x.dtype} cannot hold a mean; reduce floats, or to a sum.")
     elif not hasattr(x, "numel"):
         raise ValueError(f"ranks reduce an array, not a {type(x).__name__}.")
-    if isinstance(x, tuple):
-        return tuple(snapshot(part) for part in x)
-    nbytes(x)
-    return copy(x)
+    if op == "sum":
+        return 1.0
+    if op != "mean":
+        raise ValueError(f"ranks reduce to a sum or a mean, not to {op!r}.")
+    return 1.0 / size
 
 
-def nbytes(x: Message) -> int:
-    """Return the payload bytes of a message: 8 for a number, 0 for None. Raises ValueError if it is not a message."""
-    if x is None:
-        return 0
-    if isinstance(x, np.ndarray):
-        return x.nbytes
 def flat(x: Any) -> Any:
     """Return `x` as a vector that shares its memory. Raises ValueError if it is not contiguous, or read-only."""
     if isinstance(x, np.ndarray):
@@ -177,6 +164,27 @@ def vector(x: Any) -> Any:
     return x
 
 
+NUMBERS = int, float, np.generic
+
+
+def snapshot(x: Message) -> Message:
+    """Return a copy of a message that shares no memory with it. Raises ValueError if it is not a message."""
+    if x is None or isinstance(x, NUMBERS):
+        return x
+    if isinstance(x, tuple):
+        return tuple(snapshot(part) for part in x)
+    nbytes(x)
+    return copy(x)
+
+
+def nbytes(x: Message) -> int:
+    """Return the payload bytes of a message: 8 for a number, 0 for None. Raises ValueError if it is not a message."""
+    if x is None:
+        return 0
+    if isinstance(x, np.ndarray):
+        if x.dtype.kind not in "biufc":
+            raise ValueError(f"an array of {x.dtype} cannot be sent; send arrays of numbers.")
+        return x.nbytes
     if isinstance(x, tuple):
         return sum(nbytes(part) for part in x)
     if isinstance(x, NUMBERS):
@@ -192,8 +200,6 @@ class ClusterError(RuntimeError):
 
 class Deadlock(ClusterError):
     """Ranks wait for each other and no message is on its way; the message says who waits for whom since when."""
-        if x.dtype.kind not in "biufc":
-            raise ValueError(f"an array of {x.dtype} cannot be sent; send arrays of numbers.")
 
 
 class Cancelled(ClusterError):

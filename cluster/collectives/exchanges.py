@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import kernels
+from cluster.collectives.received import add
 from cluster.comm import COLLECTIVE, Comm, shares
 
 
@@ -16,7 +17,7 @@ def recursive_doubling(comm: Comm, x: np.ndarray, scale: float = 1.0, tag: int =
         while distance < active:
             partner = _unfolded(comm, active, rank ^ distance)
             comm.send(x, partner, tag)
-            kernels.add(x, comm.recv(partner, tag))  # a + b equals b + a to the bit, so both partners get the same sum
+            add(x, comm.recv(partner, tag))  # a + b equals b + a to the bit, so both partners get the same sum
             distance *= 2
         if scale != 1.0:
             kernels.scale(x, scale)
@@ -38,7 +39,7 @@ def halving_doubling(comm: Comm, x: np.ndarray, scale: float = 1.0, tag: int = C
             partner = _unfolded(comm, active, rank ^ distance)
             keep, give = ((middle, high), (low, middle)) if rank & distance else ((low, middle), (middle, high))
             comm.send(_joined(x, pieces, *give), partner, tag)
-            kernels.add(_joined(x, pieces, *keep), comm.recv(partner, tag))
+            add(_joined(x, pieces, *keep), comm.recv(partner, tag))
             path.append((partner, keep, give))
             low, high = keep
             distance *= 2
@@ -71,7 +72,7 @@ def _fold(comm: Comm, x: np.ndarray, tag: int) -> tuple[int, int | None]:
     if comm.rank % 2 == 0:
         comm.send(x, comm.rank + 1, tag)
         return active, None
-    kernels.add(x, comm.recv(comm.rank - 1, tag))
+    add(x, comm.recv(comm.rank - 1, tag))
     return active, comm.rank // 2
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 import kernels
+from cluster.collectives.received import add
 from cluster.comm import COLLECTIVE, Comm, Message, shares
 
 
@@ -35,7 +36,7 @@ def sum_pieces(comm: Comm, ranks: Sequence[int], pieces: list[np.ndarray], tag: 
     right, left = ranks[(i + 1) % size], ranks[i - 1]
     for step in range(size - 1):
         comm.send(pieces[i - 1 - step], right, tag)
-        kernels.add(pieces[i - 2 - step], comm.recv(left, tag))
+        add(pieces[i - 2 - step], comm.recv(left, tag))
 
 
 def copy_pieces(comm: Comm, ranks: Sequence[int], pieces: list[np.ndarray], tag: int) -> None:
@@ -55,7 +56,7 @@ def reduce_scatter(comm: Comm, x: np.ndarray, scale: float = 1.0, tag: int = COL
     for step in range(size - 1):
         comm.send(mine, (rank + 1) % size, tag)
         mine = comm.recv((rank - 1) % size, tag)
-        kernels.add(mine, pieces[rank - 2 - step])
+        add(mine, pieces[rank - 2 - step])
     if scale != 1.0:
         kernels.scale(mine, scale)
     return mine

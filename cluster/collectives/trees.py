@@ -7,6 +7,7 @@ from functools import lru_cache
 import numpy as np
 
 import kernels
+from cluster.collectives.received import add
 from cluster.comm import COLLECTIVE, Comm, Message, shares
 
 LAG = 2  # chunks by which a level of the double tree is behind the one below it on the way up
@@ -21,7 +22,7 @@ def tree(comm: Comm, x: np.ndarray, scale: float = 1.0, tag: int = COLLECTIVE) -
             comm.send(x, comm.rank - distance, tag)
             break
         if comm.rank + distance < comm.size:
-            kernels.add(x, comm.recv(comm.rank + distance, tag))
+            add(x, comm.recv(comm.rank + distance, tag))
         distance *= 2
     if comm.rank == 0 and scale != 1.0:
         kernels.scale(x, scale)
@@ -66,7 +67,7 @@ def double_tree(comm: Comm, x: np.ndarray, scale: float = 1.0, tag: int = COLLEC
             chunk = turn - LAG * level
             if 0 <= chunk < chunks:
                 for child in children:
-                    kernels.add(pieces[chunk], comm.recv(child, tag))
+                    add(pieces[chunk], comm.recv(child, tag))
                 if parent is not None:
                     comm.send(pieces[chunk], parent, tag)
                 elif scale != 1.0:

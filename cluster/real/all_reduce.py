@@ -13,7 +13,7 @@ import numpy as np
 import kernels
 from cluster.collectives import COLLECTIVE
 from cluster.comm import ClusterError, Deadlock, RankLost, nbytes, shares
-from cluster.real.rank_state import RankState, describe_wait
+from cluster.real.rank_state import describe_wait
 
 if TYPE_CHECKING:
     from cluster.real.comm import RealComm
@@ -27,10 +27,11 @@ class ThreadedAllReduce:
     def __init__(self, comm: RealComm, x: np.ndarray, flat: np.ndarray, scale: float):
         self._comm, self._x, self._done = comm, x, False
         background = copy(comm)
-        background._collective, background._waits = "all-reduce", []
+        background._waits = []
         self._waits, state = background._waits, comm._state
         state.background.add(self)
-        self._work = state.threads.submit(comm._sum, background, flat, scale, COLLECTIVE - comm._calls)
+        args = "all-reduce", comm._sum, flat, scale, COLLECTIVE - comm._calls
+        self._work = state.threads.submit(background._run_collective, *args)
 
     def wait(self) -> np.ndarray:
         if not self._done:
@@ -81,13 +82,13 @@ class TorchAllReduce:
         group = _process_group(comm, tensor.is_cuda)
         self._record = AllReduceRecord(comm, flat)
         self.entered = self._record.entered
-        with _cluster_errors(comm._state, _waiting(self.entered)):
+        with _cluster_errors(comm, _waiting(self.entered)):
             self._work = group.allreduce([tensor])
 
     def wait(self, since: float | None = None) -> Any:
         if not self._done:
             start = self._comm.event_log.clock() if since is None else since
-            with _cluster_errors(self._comm._state, _waiting(start)):
+            with _cluster_errors(self._comm, _waiting(start)):
                 self._work.wait()
             self._done = True
             self._comm._state.resume()
@@ -112,8 +113,9 @@ def _process_group(comm: RealComm, cuda: bool) -> Any:
 
 
 @contextlib.contextmanager
-def _cluster_errors(state: RankState, waiting: tuple) -> Iterator[None]:
-    """Convert torch's errors about other ranks to Deadlock and RankLost."""
+def _cluster_errors(comm: RealComm, waiting: tuple) -> Iterator[None]:
+    """Convert torch's errors about other ranks to Deadlock and RankLost; the group is without collectives then."""
+    state = comm._state
     state.waiting = waiting
     try:
         yield
@@ -121,11 +123,15 @@ def _cluster_errors(state: RankState, waiting: tuple) -> Iterator[None]:
         raise
     except RuntimeError as error:
         text, waits = str(error).lower(), describe_wait(state.rank, waiting)
+        failure: ClusterError
         if "timed out" in text or "timeout" in text:
-            raise Deadlock(f"{waits}, longer than the timeout of {state.timeout:g} s.") from error
-        if "connection" in text or "peer" in text:
-            raise RankLost(f"a rank was lost; {waits}", -1) from error
-        raise
+            failure = Deadlock(f"{waits}, longer than the timeout of {state.timeout:g} s.")
+        elif "connection" in text or "peer" in text:
+            failure = RankLost(f"a rank was lost; {waits}", -1)
+        else:
+            raise
+        comm._failed.append(failure)
+        raise failure from error
     state.waiting = None
 
 

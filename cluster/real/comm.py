@@ -44,6 +44,7 @@ class RealComm:
         self._collective = ""  # the collective in progress
         self._logged = True  # messages are recorded in the event log
         self._waits: list[tuple] | None = None  # in a background all-reduce: (since, until) it was blocked
+        self._failed: list[Exception] = []  # of collectives, the first: what is left of its messages is in the way
         self._process_groups: dict = {}  # of torch.distributed, by whether they are for CUDA tensors
         self._staging = Staging() if len(set(self.nodes)) == 1 else None  # of all-reduces on one computer
 
@@ -83,7 +84,9 @@ class RealComm:
 
     def all_reduce(self, x: np.ndarray, op: Op = "sum", async_op: bool = False, priority: int = 0) -> Any:
         scale = scale_of(op, x, self.size)
-        flat = _flat(x)
+        line = flat(x)
+        if self._failed:
+            raise self._failed[0]
         self._calls += 1
         if self._state.native and self.size > 1 and (x.nbytes >= LARGE or not isinstance(x, np.ndarray)):
             if self._staging and isinstance(x, np.ndarray):
@@ -98,10 +101,10 @@ class RealComm:
 
     def reduce_scatter(self, x: np.ndarray, op: Op = "sum") -> np.ndarray:
         scale = scale_of(op, x, self.size)
-        return self._run_collective("reduce-scatter", collectives.reduce_scatter, x, scale)
-
         if not isinstance(vector(x), np.ndarray):  # twice the bytes of a reduce-scatter, but on the GPUs
             return self.all_reduce(x.clone(), op)[shares(len(x), self.size)[self.rank]]
+        return self._run_collective("reduce-scatter", collectives.reduce_scatter, x, scale)
+
     def all_gather(self, x: Message) -> list[Message]:
         return self._run_collective("all-gather", collectives.all_gather, snapshot(x))
 
@@ -115,9 +118,9 @@ class RealComm:
     def split(self, color: int | None) -> RealComm | None:
         nbytes(color)
         colors = self._unlogged()._run_collective("split", collectives.all_gather, color)
+        self._calls += 1
         members = [member for member, other in zip(self.members, colors, strict=True) if other == color]
         return None if color is None else type(self)(self._state, (self._group, self._calls, color), members)
-        self._calls += 1
 
     def shared(self, like: np.ndarray, guard: Guard = "none") -> memory.MappedVector:
         computers = {self._state.computers[member] for member in self.members}
@@ -220,9 +223,14 @@ class RealComm:
 
     def _run_collective(self, name: str, algorithm: Callable, *args: Any) -> Any:
         """Run a collective of `cluster.collectives`, message by message."""
+        if self._failed:
+            raise self._failed[0]
         outer, self._collective = self._collective, name
         try:
             return algorithm(self, *args)
+        except Exception as error:
+            self._failed.append(error)
+            raise
         finally:
             self._collective = outer
 

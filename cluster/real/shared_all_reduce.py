@@ -73,7 +73,17 @@ class SharedAllReduce:
     def _run(self) -> None:
         """Sum the vector after those before it, which use the same memory."""
         if self._previous:
-            self._previous.result()
+            self._previous.exception()
+        if self._comm._failed:
+            raise self._comm._failed[0]
+        try:
+            self._reduce()
+        except Exception as error:
+            self._comm._failed.append(error)
+            raise
+
+    def _reduce(self) -> None:
+        """Sum the vector."""
         comm = copy(self._comm)  # its messages have a channel of their own, and are recorded neither way
         comm._group, comm._collective = (comm._group, "shared memory"), "all-reduce"
         comm._logged, comm._waits = False, []
@@ -82,6 +92,22 @@ class SharedAllReduce:
             self._staging.memory = comm.shared(np.zeros((2, comm.size, AREA), np.uint8)).vector
         with metered(None):
             _sum(comm, self._flat, self._scale, self._staging.memory)
+
+
+def _agree(comm: RealComm, x: np.ndarray, scale: float) -> None:
+    """Meet, as in a barrier. Raises ValueError, on every rank, unless all of them want the same."""
+    wanted = alike = len(x), x.dtype.num, scale  # None once some are known to differ
+    distance = 1
+    while distance < comm.size:
+        comm.send(alike, (comm.rank + distance) % comm.size, collectives.COLLECTIVE)
+        if comm.recv((comm.rank - distance) % comm.size, collectives.COLLECTIVE) != wanted:
+            alike = None
+        distance *= 2
+    if alike is None:
+        raise ValueError(
+            f"rank {comm.rank} reduces {len(x)} numbers ({x.dtype}), others of its group do not, or to another op; "
+            "they must be alike."
+        )
 
 
 def _sum(comm: RealComm, x: np.ndarray, scale: float, memory: np.ndarray) -> None:
@@ -116,5 +142,7 @@ def _sum(comm: RealComm, x: np.ndarray, scale: float, memory: np.ndarray) -> Non
             for p in others:
                 part = chunk(p, now)
                 buffer[rank, p, : len(part)] = part
-        if now <= chunks:
+        if now == 0:
+            _agree(comm, x, scale)
+        elif now <= chunks:
             collectives.barrier(comm)

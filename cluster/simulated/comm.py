@@ -45,6 +45,7 @@ class SimulatedComm:
         self.event_log = owner.event_log
         self._routes: dict[int, Route] = {}
         self._posted: dict[tuple, deque] = {}
+        self._failed: list[Exception] = []  # of collectives, the first: what is left of its messages is in the way
         self._calls = self._entered = 0  # collectives so far and compiled ones, the same numbers on every rank
 
     def send(self, x: Message, dst: int, tag: int = 0) -> None:
@@ -98,15 +99,14 @@ class SimulatedComm:
         return self._take(src, tag)
 
     def irecv(self, src: int, tag: int = 0) -> SimulatedReceive:
-        return SimulatedReceive(self, src, tag)
         self._check(src)
+        return SimulatedReceive(self, src, tag)
 
     def recv_any(self, tag: int = 0) -> tuple[int, Message]:
         rank, actor, queue = self._rank, self._actor, self._queue
         channel = rank.mailbox.channel((self._group, tag))
         queue.sync(actor)
         while True:
-            message = channel.earliest()
             if self._posted:
                 self._fill(channel, tag)
             message = channel.earliest()
@@ -135,9 +135,9 @@ class SimulatedComm:
 
     def all_reduce(self, x: np.ndarray, op: Op = "sum", async_op: bool = False, priority: int = 0) -> Any:
         scale = scale_of(op, x, self.size)
-        flat = x.reshape(-1)
-        if not x.flags.c_contiguous:
-            raise ValueError("all_reduce works in place: give it a contiguous array, or a copy of this one.")
+        line = flat(x)
+        if self._failed:
+            raise self._failed[0]
         self._calls += 1
         if self._sim.collective == "fast":
             work = FusedAllReduce.join(self, line, scale, priority)
@@ -159,38 +159,33 @@ class SimulatedComm:
         return self._run_collective("all-gather", collectives.all_gather, snapshot(x))
 
     def broadcast(self, x: Message, src: int = 0) -> Message:
+        self._check(src)
         return self._run_collective("broadcast", collectives.broadcast, snapshot(x), src)
 
     def barrier(self) -> None:
         self._run_collective("barrier", collectives.barrier)
 
-        self._check(src)
     def split(self, color: int | None) -> SimulatedComm | None:
         def groups(colors: list) -> dict:
             return {c: (self._sim.group_ids(), [m for m, own in zip(self.members, colors, strict=True) if own == c])
                     for c in dict.fromkeys(colors) if c is not None}  # fmt: skip
 
+        nbytes(color)
         made = rendezvous(self, "split", color, groups)
         return None if color is None else type(self)(self._rank, self._actor, *made[color])
 
     def shared(self, like: np.ndarray, guard: Guard = "none") -> SimulatedVector:
+        guard = guarded(guard, like)
         memory = rendezvous(self, "shared", like, lambda vectors: Memory(vectors[0]))
-        nbytes(color)
         return SimulatedVector(self, memory, guard)
 
     def _route(self, dst: int) -> Route:
         """Return the route to rank `dst`, and keep it. Raises ValueError if there is no such rank."""
-        guard = guarded(guard, like)
         self._check(dst)
         route = self._sim.ports.route(self._rank, self.rank, self._sim.ranks[self.members[dst]])
         self._routes[dst] = route
         return route
 
-    def _take(self, src: int, tag: int) -> Message:
-        """Wait for the next message from `src` and return its payload. Raises RankLost."""
-        rank = self._rank
-        if rank.interruptible:
-            rank.interrupt()
     def _check(self, rank: int) -> None:
         """Raise ValueError if there is no such rank."""
         if not 0 <= rank < self.size:
@@ -204,6 +199,11 @@ class SimulatedComm:
                 receive.message = message
                 channel.messages.remove(message)
 
+    def _take(self, src: int, tag: int) -> Message:
+        """Wait for the next message from `src` and return its payload. Raises RankLost."""
+        rank = self._rank
+        if rank.interruptible:
+            rank.interrupt()
         message = rank.mailbox.get((self._group, tag), self._actor, src, self.members)
         if message is None:
             self._actor.receive(self._queue.now, self._queue.now)  # the report of the loss
@@ -234,6 +234,8 @@ class SimulatedComm:
 
     def _run_collective(self, name: str, algorithm: Callable, *args: Any) -> Any:
         """Run a collective of `cluster.collectives`, message by message, in this rank's own time: compiled or here."""
+        if self._failed:
+            raise self._failed[0]
         rank, event_log = self._rank, self.event_log
         outer = rank.collective, event_log.busy
         rank.collective, event_log.busy, rank.recorded = name, True, rank.now  # its kernels are part of it
@@ -241,6 +243,9 @@ class SimulatedComm:
             if compiled_collectives.can_run(self, algorithm, args):
                 return compiled_collectives.run(self, algorithm, *args)
             return algorithm(self, *args)
+        except Exception as error:
+            self._failed.append(error)
+            raise
         finally:
             rank.span(COMMUNICATE, rank.recorded, rank.now, name)
             rank.collective, event_log.busy = outer
@@ -259,7 +264,11 @@ class SimulatedComm:
         tag = COLLECTIVE - self._calls  # its own, since several may be in progress
 
         def all_reduce(_: SimulatedComm) -> None:
-            algorithm(comm, x, scale, tag)
+            try:
+                algorithm(comm, x, scale, tag)
+            except Exception as error:
+                work.error = error
+                self._failed.append(error)
             work.finish()
 
         rank.background.append(actor)

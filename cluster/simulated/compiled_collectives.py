@@ -66,8 +66,7 @@ def run(comm: SimulatedComm, algorithm: Callable, x: np.ndarray | None = None, s
     Raises ValueError if the ranks of the group are not in the same collective.
     """
     sim = comm._sim
-    comm._entered += 1
-    key = (comm._group, "compiled", comm._entered)
+    key = (comm._group, "compiled", comm._entered + 1)
     wanted = algorithm, comm.size, None if x is None else len(x), None if x is None else x.dtype.str, scale
     work = sim.pending.get(key)
     if work is None:
@@ -76,6 +75,7 @@ def run(comm: SimulatedComm, algorithm: Callable, x: np.ndarray | None = None, s
     if wanted != work.wanted:
         ours, theirs = (f"{what[0].__name__} of {what[2]} numbers ({what[3]})" for what in (wanted, work.wanted))
         raise ValueError(f"rank {comm.rank} is in {ours}, others of its group in {theirs}; they must be alike.")
+    comm._entered += 1
     work.expected -= 1
     if not work.expected:
         del sim.pending[key]

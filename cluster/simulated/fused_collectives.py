@@ -38,9 +38,11 @@ class Rendezvous:
 def rendezvous(comm: SimulatedComm, name: str, value: Any, build: Callable[[list], Any]) -> Any:
     """Wait until every rank of the group has brought a value; return `build(values)`, called once for all ranks.
 
-    Takes no time beyond the wait for the last rank.
+    Takes no time beyond the wait for the last rank. Raises what a collective of the group has failed with before.
     """
     queue, pending, actor = comm._sim.queue, comm._sim.pending, comm._actor
+    if comm._failed:
+        raise comm._failed[0]
     comm._calls += 1
     key = (comm._group, name, comm._calls)
     joined = pending.setdefault(key, Rendezvous())
@@ -71,13 +73,17 @@ class Participant:
         self.end = 0.0  # s, when this rank has the sum
 
     def wait(self) -> None:
-        """Block until this rank has the sum."""
+        """Block until this rank has the sum. Raises ValueError if the ranks' vectors are not alike."""
         actor, work = self.comm._actor, self.work
-        if not work.done:
+        if not work.done and not work.error:
             self.waiter, actor.blocked_since, actor.collective = actor, actor.now, "all-reduce"
             self.advance(actor, work.lost)
             self.comm._sim.queue.wait(actor)
             actor.collective = ""
+        if work.error:
+            actor.wait_until(work.last)
+            self.comm._failed.append(work.error)
+            raise work.error
         if self.end > actor.now:
             self.advance(actor, self.end)
             if actor.rank.interruptible:
@@ -94,8 +100,9 @@ class Participant:
 class FusedAllReduce:
     """One all-reduce in progress; computed when the last rank has joined."""
 
-    def __init__(self, size: int):
-        self.missing = size
+    def __init__(self, size: int, wanted: tuple):
+        self.missing, self.wanted = size, wanted
+        self.error: ValueError | None = None  # raised on all ranks: their vectors are not alike
         self.participants: list[Participant | None] = [None] * size
         self.last, self.done = 0.0, False  # when all had joined, s
         self.lost = 0.0  # when a rank was lost without which there is no sum, s; 0 if none was
@@ -105,20 +112,34 @@ class FusedAllReduce:
         """Join the rank of `comm` at its present time. With a priority, wait at the ports by priority."""
         sim = comm._sim
         sim.queue.sync(comm._actor)
-        key = (comm._group, "all-reduce", comm._calls)
+        key, wanted = (comm._group, "all-reduce", comm._calls), (len(x), x.dtype, scale)
         work = sim.pending.get(key)
         if work is None:
-            work = sim.pending[key] = cls(comm.size)
+            work = sim.pending[key] = cls(comm.size, wanted)
         participant = work.participants[comm.rank] = Participant(comm, work, x)
         work.missing -= 1
+        if wanted != work.wanted and not work.error:
+            work.refuse(comm, wanted)
         if not work.missing:
             del sim.pending[key]
+            if work.error:
+                return participant
             if priority and comm.size > 1:
                 ports = [route.out for route in work.routes()]
                 sim.ports.priority_queue(*ports).put(comm._actor.now, priority, partial(work.reduce, scale))
             else:
                 work.reduce(scale)
         return participant
+
+    def refuse(self, comm: SimulatedComm, wanted: tuple) -> None:
+        """Let wait() raise on all ranks of the group: that of `comm` wants another sum than the first."""
+        ours, theirs = (f"{length} numbers ({dtype})" for length, dtype, _ in (wanted, self.wanted))
+        others = theirs if theirs != ours else "them to another op"
+        self.error = ValueError(f"rank {comm.rank} reduces {ours}, others of its group {others}; they must be alike.")
+        self.last = comm._actor.now
+        for participant in self.participants:
+            if participant and participant.waiter:
+                comm._sim.queue.push(self.last, participant.waiter)
 
     def routes(self) -> list[Route]:
         """Return the route from each rank to its right neighbour in the ring."""
@@ -127,15 +148,9 @@ class FusedAllReduce:
         return [comm._routes.get(right) or comm._route(right) for comm, right in zip(comms, rights, strict=True)]
 
     def reduce(self, scale: float) -> None:
-        """Sum in the ring's order, and compute when each rank has the sum. Raises ValueError for unequal lengths.
-
-        If one is lost before it has the sum, nobody gets it.
-        """
+        """Sum in the ring's order, and compute when each rank has the sum; if one is lost before, nobody gets it."""
         participants = self.participants
         vectors = [participant.x for participant in participants]
-        lengths = {len(x) for x in vectors}
-        if len(lengths) > 1:
-            raise ValueError(f"all_reduce got vectors of different lengths: {sorted(lengths)}; they must be one.")
         self.last = max(participant.joined for participant in participants)
         pieces = shares(len(vectors[0]), len(vectors))
         ends, messages = self._times(pieces, scale != 1.0) if len(vectors) > 1 else ([participants[0].joined], [])

@@ -49,9 +49,10 @@ class BackgroundAllReduce:
 
     def __init__(self, comm: SimulatedComm, background: Actor):
         self._comm, self._background, self._waiter, self._done = comm, background, None, False
+        self.error: Exception | None = None  # raised by wait()
 
     def finish(self) -> None:
-        """Wake the actor that waits; called by the background actor when it has the sum."""
+        """Wake the actor that waits; called by the background actor when it has the sum, or an error."""
         self._done = True
         self._background.rank.background.remove(self._background)
         if self._waiter:
@@ -65,6 +66,8 @@ class BackgroundAllReduce:
             self._comm._sim.queue.wait(actor)
         self._comm._actor.wait_until(self._background.now)
         actor.collective = ""
+        if self.error:
+            raise self.error
 
 
 class InPlace:
