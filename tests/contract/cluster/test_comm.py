@@ -11,6 +11,7 @@ import pytest
 import kernels
 from cluster import simulated
 from cluster.comm import Deadlock, RankFailed, RankLost, shares
+from cluster.shared_memory import GUARDS
 from tracing import COMMUNICATE, KINDS, UPDATE, WAIT
 
 LARGE = 2_000_000  # numbers: more than a socket holds
@@ -172,6 +173,57 @@ def ask_beforehand(comm):
 
 def test_messages_fill_receives_in_the_order_these_were_asked_for(run):
     assert run(ask_beforehand, 2).results[1] == (1, 0, 0, 2, 9, 3)
+
+
+def ask_one_beforehand(comm):
+    if comm.rank:
+        comm.recv(0)
+        for i in range(3):
+            comm.send(10 * comm.rank + i, 0)
+        comm.send(None, 0, tag=1)
+        return None
+    first, second = comm.irecv(1), comm.irecv(1)
+    for other in (1, 2):
+        comm.send(None, other)
+    for other in (1, 2):
+        comm.recv(other, tag=1)
+    there = list(comm.poll())
+    others = [comm.recv_any() for _ in there]
+    return there, others, list(comm.poll()), second.wait(), first.wait()
+
+
+def test_receives_from_anybody_and_poll_leave_to_a_posted_receive_what_is_for_it(run):
+    there, others, left, *waited = run(ask_one_beforehand, 3).results[0]
+    assert sorted(there) == [1, 2, 2, 2] and [src for src, _ in others] == there and left == []
+    assert sorted(x for _, x in others) == [12, 20, 21, 22] and waited == [11, 10]
+
+
+def wait_for_anybody_after_asking(comm):
+    if comm.rank:
+        comm.recv(0)
+        return comm.send(1, 0), comm.send(2, 0)
+    handle = comm.irecv(1)
+    comm.send(None, 1)
+    return comm.recv_any(), handle.wait()  # the message that comes first is not for whoever waits for anybody
+
+
+def test_a_wait_for_anybody_takes_nothing_that_a_receive_was_posted_for(run):
+    assert run(wait_for_anybody_after_asking, 2).results[0] == ((1, 2), 1)
+
+
+def wait_for_everything_twice(comm):
+    other = 1 - comm.rank
+    x, sent, asked = np.full(3, comm.rank + 1.0), comm.isend(comm.rank, other), comm.irecv(other)
+    large = comm.isend(np.ones(LARGE), other, tag=1)
+    work = comm.all_reduce(x, async_op=True)
+    said = [handle.wait() for handle in (sent, sent, asked, asked, large, large)]
+    comm.recv(other, tag=1)
+    return said, work.wait() is work.wait() is x, x.tolist()
+
+
+def test_a_handle_that_is_waited_for_again_says_the_same(run):
+    for rank, result in enumerate(run(wait_for_everything_twice, 2).results):
+        assert result == ([None, None, 1 - rank, 1 - rank, None, None], True, [3.0] * 3)
 
 
 def overlap(comm):
@@ -446,6 +498,132 @@ def test_shared_memory_can_be_looked_at_and_a_guard_that_there_is_not_is_refused
     for seen, refused in run(look_and_guard, 2).results:
         assert seen == [1, 2, 3]
         assert refused == "there is no guard 'iron' of shared memory; allowed are none, atomic, writes, locked."
+
+
+def share_what_rank_zero_gives(comm):
+    kinds = np.arange(4.0), np.zeros((3, 3), np.float32), np.arange(7, dtype=np.int16)
+    vectors = [comm.shared(kinds[(comm.rank + i) % 3]) for i in range(3)]
+    seen = [vector.read() for vector in vectors]
+    part = vectors[0].read(slice(0, 2))
+    comm.barrier()
+    part[:] = 100  # a copy
+    comm.barrier()
+    return [(x.dtype.str, x.tolist()) for x in (*seen, vectors[0].read())]
+
+
+def test_the_shared_vector_is_in_all_that_of_rank_zero_and_what_is_read_is_a_copy(run):
+    kinds = [("<f8", [0.0, 1.0, 2.0, 3.0]), ("<f4", [[0.0] * 3] * 3), ("<i2", list(range(7)))]
+    assert run(share_what_rank_zero_gives, 3).results == [[*kinds, kinds[0]]] * 3
+
+
+ADDITIONS = (  # shape of the vector, delta, where
+    (6, np.ones(6), None),
+    (6, np.arange(12.0)[::2], None),
+    (6, np.ones(6, np.float32), None),
+    (6, np.ones(1), None),
+    (6, 2.0, None),
+    (6, np.ones(3), slice(1, None, 2)),
+    (6, np.ones(2), np.array([-1, -6])),
+    (6, np.array([1.0, 2.0]), np.array([3, 3])),
+    (6, np.ones(1), np.array([4, 5])),
+    (6, np.ones(2), np.array([True, False, False, True, False, False])),
+    (6, np.ones(0), np.array([], int)),
+    (6, np.ones(3), None),
+    (6, np.ones(3), slice(0, 2)),
+    (6, np.ones(2), np.array([0, 6])),
+    (6, np.ones(3), np.array([0, 1])),
+    ((2, 3), np.ones((2, 3)), None),
+    ((3, 3), np.ones((2, 3)), slice(0, 3, 2)),
+    ((2, 3), np.ones((2, 3)), np.array([-1, 0])),
+)
+
+
+def add_in_all_ways(comm, guard):
+    left = []
+    for kind in (np.float32, np.float64):
+        for shape, delta, where in ADDITIONS:
+            shared, error = comm.shared(np.ones(shape, kind), guard), ""
+            if comm.rank == 0:
+                try:
+                    shared.add(delta, where)
+                except Exception as raised:
+                    error = type(raised).__name__
+            comm.barrier()
+            left.append((error, shared.read().tolist()))
+    return left
+
+
+@pytest.mark.parametrize("guard", GUARDS)
+def test_an_addition_is_that_of_numpy_under_every_guard_and_adds_nothing_where_that_refuses(run, guard):
+    expected = []
+    for shape, delta, where in ADDITIONS:
+        x, error = np.ones(shape), ""
+        try:
+            np.add.at(x, slice(None) if where is None else where, delta)
+        except (ValueError, IndexError) as raised:
+            x, error = np.ones(shape), type(raised).__name__
+        expected.append((error, x.tolist()))
+    assert {error for error, _ in expected} == {"", "ValueError", "IndexError"}
+    first, second = run(partial(add_in_all_ways, guard=guard), 2).results
+    assert first == expected * 2 and [x for _, x in second] == [x for _, x in expected] * 2
+
+
+class Add:
+    """Steps that add one to every number of a vector."""
+
+    where, price = slice(None), (1e3, 1e3)
+
+    def __init__(self, steps):
+        self.steps = steps
+
+    def parts(self):
+        return (Add(1) for _ in range(self.steps))
+
+    def __call__(self, w, atomic):
+        for _ in range(self.steps):
+            (kernels.descend_atomic if atomic else kernels.sgd)(w, np.full(len(w), -1.0, w.dtype), 1.0)
+        return 0.5 * self.steps
+
+
+STEPS = 60
+
+
+def step_and_add(comm, guard):
+    shared, places = comm.shared(np.zeros(20_000), guard), np.array([0, -1, 7, 7])
+    comm.barrier()
+    losses = shared.walk(Add(STEPS))[0]
+    for _ in range(STEPS):
+        shared.add(np.ones(20_000))
+        shared.add(np.ones(10_000), slice(10_000))
+        shared.add(np.ones(4), places)
+    comm.barrier()
+    x = shared.read()
+    return losses, [sorted(set(x[part].tolist())) for part in (slice(8, 10_000), slice(10_000, -1), [0], [-1], [7])]
+
+
+@pytest.mark.parametrize("guard", GUARDS[1:])
+def test_under_a_guard_no_step_and_no_addition_is_lost_whoever_else_writes(run, guard):
+    for size in (1, 3):
+        each = size * STEPS
+        sums = [[3 * each], [2 * each], [4 * each], [3 * each], [5 * each]]
+        assert run(partial(step_and_add, guard=guard), size).results == [(0.5 * STEPS, sums)] * size
+
+
+def step_and_read(comm):
+    shared, torn = comm.shared(np.zeros(3_000), "locked"), 0
+    comm.barrier()
+    if comm.rank:
+        shared.walk(Add(4 * STEPS))
+    else:
+        for _ in range(20 * STEPS):
+            x = shared.read()
+            torn += int(x.min() != x.max())
+    comm.barrier()
+    return torn, sorted(set(shared.read().tolist()))
+
+
+def test_under_the_lock_nobody_reads_a_part_of_a_step(run):
+    assert run(step_and_read, 3).results == [(0, [8.0 * STEPS])] * 3
 
 
 def wait_for_each_other(comm):

@@ -347,6 +347,56 @@ def test_a_sum_that_a_rank_does_not_live_to_see_is_seen_by_nobody(collective, ba
     assert max(end for kind, _, end in disturbed if kind != IDLE) == middle  # until then it takes part
 
 
+def test_a_loss_is_heard_after_the_last_message_that_had_left():
+    """Three messages leave one after the other, each for as long as the latency: the loss is known amid them."""
+
+    def program(comm):
+        if comm.rank == 0:
+            if by_name:
+                got = [comm.recv(1) for _ in range(3)]
+                with pytest.raises(RankLost):
+                    comm.recv(1)
+                return got
+            return [comm.recv_any()[1] for _ in range(4)]
+        for i in range(3):
+            comm.send((i, np.zeros(int(BANDWIDTH * 2 * ALPHA / 8))), 0)
+        return work(comm, 100)
+
+    for by_name in (False, True):
+        outcome = run(program, 2, faults=Faults(crash={1: 0.5 * ALPHA}))
+        assert outcome.error is None, outcome.error
+        got = outcome.results[0]
+        assert [i for i, _ in got[:3]] == [0, 1, 2] and got[3:] == ([] if by_name else [None])
+
+
+def test_a_loss_that_is_known_comes_before_a_message_that_is_still_arriving():
+    def program(comm):
+        if comm.rank == 0:
+            while not (seen := list(comm.poll())):
+                pass
+            return seen, [comm.recv_any()[0] for _ in range(2)], list(comm.poll())
+        if comm.rank == 1:
+            return comm.send(np.zeros(int(BANDWIDTH * 10 * ALPHA / 8)), 0)
+        return work(comm, 100)
+
+    outcome = run(program, 3, faults=Faults(crash={2: 3 * ALPHA}))
+    assert outcome.error is None and outcome.results[0] == ([2], [2, 1], [])
+
+
+@pytest.mark.parametrize("priority", [0, 1])
+def test_whoever_waits_in_a_sum_that_others_do_not_want_learns_of_it_when_they_come(priority):
+    def program(comm):
+        if comm.rank == 2:
+            work(comm)
+        x = np.ones(3, np.float32 if comm.rank == 2 else np.float64)
+        with pytest.raises(ValueError, match=r"rank 2 reduces 3 numbers .float32., others of its group 3 numbers"):
+            comm.all_reduce(x, async_op=True, priority=priority).wait()
+        return comm.event_log.clock()
+
+    outcome = run(program, 3)
+    assert outcome.error is None and outcome.results == [outcome.results[2]] * 3
+
+
 def test_messages_nobody_read_are_named():
     def program(comm):
         if comm.rank == 0:
