@@ -18,8 +18,8 @@ ranks disagree about what they sum, ends the run or raises an error. Whoever cat
 collectives: each one after it raises the same error there. Other groups, send and recv go on.
 
 Names follow torch.distributed. All clusters implement this contract: `simulated`, and `processes`, `threads` and
-`torchrun` of `real`. `test_comm.py` and `test_survived.py` in `tests/contract/cluster/` check every clause of it on each
-of them but torchrun, whose ranks have the communicator of `processes`.
+`torchrun` of `real`. `test_comm.py` and `test_survived.py` in `tests/contract/cluster/` check every clause of it on
+each of them but torchrun, whose ranks have the communicator of `processes`.
 """
 
 from __future__ import annotations
