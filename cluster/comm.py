@@ -145,14 +145,15 @@ def scale_of(op: Op, x: np.ndarray, size: int) -> float:
 def flat(x: Any) -> Any:
     """Return `x` as a vector that shares its memory. Raises ValueError if it is not contiguous, or read-only."""
     if isinstance(x, np.ndarray):
-        if not x.flags.writeable:
+        flags = x.flags
+        if not flags.writeable:
             raise ValueError("all_reduce works in place, and this array is read-only: give it a copy.")
-        contiguous = x.flags.c_contiguous
+        contiguous = flags.c_contiguous
     else:
         contiguous = x.is_contiguous()
     if not contiguous:
         raise ValueError("all_reduce works in place: give it a contiguous array, or a copy of this one.")
-    return x.reshape(-1)
+    return x if x.ndim == 1 else x.reshape(-1)
 
 
 def vector(x: Any) -> Any:
