@@ -610,12 +610,12 @@ def test_under_a_guard_no_step_and_no_addition_is_lost_whoever_else_writes(run, 
 
 
 def step_and_read(comm):
-    shared, torn = comm.shared(np.zeros(3_000), "locked"), 0
+    shared, torn = comm.shared(np.zeros(200_000), "locked"), 0
     comm.barrier()
     if comm.rank:
-        shared.walk(Add(4 * STEPS))
+        shared.walk(Add(STEPS))
     else:
-        for _ in range(20 * STEPS):
+        for _ in range(4 * STEPS):
             x = shared.read()
             torn += int(x.min() != x.max())
     comm.barrier()
@@ -623,7 +623,7 @@ def step_and_read(comm):
 
 
 def test_under_the_lock_nobody_reads_a_part_of_a_step(run):
-    assert run(step_and_read, 3).results == [(0, [8.0 * STEPS])] * 3
+    assert run(step_and_read, 3).results == [(0, [2.0 * STEPS])] * 3
 
 
 def wait_for_each_other(comm):
