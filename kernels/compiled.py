@@ -36,10 +36,14 @@ def exact(function):
 
 @njit(error_model="numpy")
 def length(array, *others):
-    """Return the number of elements of every array of a call; ValueError if they differ."""
+    """Return the number of elements of every vector of a call; ValueError if they differ, or are no vectors."""
+    vectors = array.ndim == 1
     for other in literal_unroll(others):
+        vectors = vectors and other.ndim == 1
         if other.size != array.size:
             raise ValueError("the arrays of this call have different lengths; they must be alike.")
+    if not vectors:
+        raise ValueError("the arrays of this call must be vectors: give x.reshape(-1) in place of x.")
     return array.size
 
 

@@ -117,6 +117,14 @@ def test_a_nan_stays_where_it_is_and_is_seen(call, dtype):
     assert np.flatnonzero(np.isnan(x)).tolist() == [100]
 
 
+def test_matrices_are_refused_by_kernels_of_vectors():
+    x = np.ones((3, 4), np.float32)
+    for call in (lambda: kernels.add(x, x.copy()), lambda: kernels.sgd(x, x.copy(), 0.1)):
+        with pytest.raises(ValueError, match="must be vectors: give x.reshape"):
+            call()
+    assert (x == 1).all()
+
+
 def test_vectors_of_different_lengths_are_refused():
     with pytest.raises(ValueError, match="different lengths"):
         kernels.add(np.zeros(5), np.zeros(4))
