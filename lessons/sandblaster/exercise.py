@@ -34,7 +34,7 @@ import numpy as np
 
 TARGETS = {
     "time": 1.25,  # times what the textbook's coordinator takes with the same slow, or lost, workers
-    "work": 1.2,  # portions computed, by those that all steps have, with one worker that is very slow
+    "work": 1.2,  # portions computed, over portions in all steps, with one worker that is very slow
     "traffic": 1,  # times that w is sent to a worker in a step, at most
 }
 

@@ -414,11 +414,11 @@ def few_and_many(run):
     """Digits, seconds until the held-out loss is 0.5; mini-batches of 16 images, each method at the better of two
     rates, Sandblaster at 1.
 
-    The order with few machines is that of the paper, whose "many" were 200 replicas for Downpour and 2,000 for
-    Sandblaster. Here they are 64 for both, a gradient takes 300 times as long as its FLOPs would, and the network is
-    fast. Which of them is fastest with many is not settled here: in the paper it is Downpour with Adagrad, here it
-    depends on the seed. Downpour gains less from many replicas than in the paper: 64 times 16 images are most of this
-    data set, and 63 gradients of others come in between. Sandblaster gains as long as there are images left to split.
+    Many machines are 200 replicas for Downpour and 2,000 for Sandblaster in the paper. Here they are 64 for both, a
+    gradient takes 300 times as long as its FLOPs would, and the network is fast. Which of them is fastest with many is
+    not settled here: in the paper it is Downpour with Adagrad, here it depends on the seed. Downpour gains less from
+    many replicas than in the paper: 64 times 16 images are most of this data set, and 63 gradients of others come in
+    between. Sandblaster gains as long as there are images left to split.
     """
     return [
         {"method": method, "workers": workers, "seconds": to_a_half(run, method, workers)}
