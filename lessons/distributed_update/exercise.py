@@ -17,9 +17,9 @@ rank keeps more of Adam's moments than it must:
   of the gradients that there are;
 - the weights need not be a multiple of the ranks, and there may be fewer weights than ranks.
 
-The worker below is correct, but for a last batch that is not full, and redundant: every rank keeps all moments, and
-takes all of every step. It is graded on its updates, on what each rank is sent of gradients and gives of new weights,
-by the memory that its process needs, and by bytes and time, against TARGETS.
+The worker below forgets a last batch that is not full. Otherwise it is correct, and redundant: every rank keeps all
+moments, and takes all of every step. Yours is graded on its updates, on what each rank is sent of gradients and gives
+of new weights, and on memory, bytes and time against TARGETS.
 
 What you have: `comm.rank`, `comm.size`; `comm.reduce_scatter(x, op="mean")`, which returns this rank's piece of the
 mean of all ranks' x, and leaves x as it is; `comm.all_gather(x)`, which returns a list of all ranks' x, by rank;

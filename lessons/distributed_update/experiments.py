@@ -23,7 +23,7 @@ STATES = [HELD.index(kind) for kind in ("parameters", "gradients", "optimizer st
         "from eight ranks on it takes longer than the gradient": lambda rows: all(
             row["update, everybody"] > row["gradient"] for row in rows if row["ranks"] >= 8
         ),
-        "where each rank updates its own shard, it takes a Pth of the time, within a fifth": lambda rows: all(
+        "where each rank updates its own shard, it takes an Nth of the time, within a fifth": lambda rows: all(
             abs(row["update, owners"] * row["ranks"] / rows[0]["update, owners"] - 1) < 0.2 for row in rows
         ),
         "and a step on 16 ranks less than two thirds": lambda rows: (
@@ -66,7 +66,7 @@ def who_updates(run):
     "How much of Adam's state does a rank keep when the update is sharded?",
     source="Rajbhandari et al., SC 2020; Sridharan et al., arXiv:1801.08030",
     claims={
-        "each of P ranks keeps 1/P of it": lambda rows: all(
+        "each of N ranks keeps an Nth of it": lambda rows: all(
             abs(row["kB of Adam, zero1"] * row["ranks"] / row["kB of Adam, sync_sgd"] - 1) < 0.01 for row in rows
         ),
         "the bytes on the wire stay the same": lambda rows: column(rows, "MB, zero1") == column(rows, "MB, sync_sgd"),
@@ -144,9 +144,6 @@ def how_much_less(run):
             < value(rows, "ms per mini-batch", network="1GbE", accumulate=1) / 2
         ),
         "on a fast one they gain less than half as much": lambda rows: gain(rows, "HDR") < gain(rows, "1GbE") / 2,
-        "after the same number of mini-batches the loss is higher, since there were fewer updates": lambda rows: (
-            value(rows, "loss", network="1GbE", accumulate=8) > value(rows, "loss", network="1GbE", accumulate=1)
-        ),
     },
     look=Look("accumulate", ("ms per mini-batch",), "network", log="xy", title="milliseconds of a mini-batch"),
 )
