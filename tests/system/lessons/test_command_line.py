@@ -100,7 +100,7 @@ def test_what_is_folded_is_a_part_with_a_label_set_in(command, tiny):
     lines = [line.rstrip() for line in done.output.splitlines() if line.strip()]
     at = lines.index("Deeper: Why so")
     assert lines[at - 1 : at + 3] == ["path", "Deeper: Why so", "    inside", "and on"]
-    assert "  0  text, 1 deeper" in re.sub(" +", lambda m: m[0][:2], command("list").output)
+    assert "  0  1 deeper" in re.sub(" +", lambda m: m[0][:2], command("list").output)
 
 
 def test_formulas_can_be_read_in_a_terminal(command):
