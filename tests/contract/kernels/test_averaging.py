@@ -120,7 +120,7 @@ def test_a_nan_stays_where_it_is_and_is_seen(call, dtype):
 def test_matrices_are_refused_by_kernels_of_vectors():
     x = np.ones((3, 4), np.float32)
     for call in (lambda: kernels.add(x, x.copy()), lambda: kernels.sgd(x, x.copy(), 0.1)):
-        with pytest.raises(ValueError, match="must be vectors: give x.reshape"):
+        with pytest.raises(ValueError, match="must be vectors"):
             call()
     assert (x == 1).all()
 
