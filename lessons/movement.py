@@ -11,9 +11,9 @@ import shlex
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
+from experiments import naming, units
 from experiments.experiment import Experiment
 from experiments.plots.canvases import schedule as canvas
-from experiments.plots.lanes import rank_names
 from experiments.study import schedules
 from experiments.study.schedules import Plan
 
@@ -33,6 +33,8 @@ TITLES = {
 """What a sentence calls algorithms and schedules of the texts; others have their own name."""
 WHOLE = {"pipedream", "systolic", "pipemare"}
 """Schedules that never empty and update after each pass back: what goes through them is not cut."""
+SAID = {"latency": units.seconds, "bandwidth": units.rate}
+"""Settings of a run that have a unit, in words."""
 CLOUDS = {"none": "", "hpc": " on a quiet cluster", "cloud": " in the cloud", "noisy cloud": " in the noisy cloud"}
 
 
@@ -79,15 +81,14 @@ class Timeline(NamedTuple):
         """What is drawn, in a sentence without its full stop."""
         one = self.experiment
         law = CLOUDS.get(one.jitter, f" with {one.jitter} step times")
-        names = rank_names(one, one.workers + one.servers)
-        slow = [f"{names[rank]} {_slower(factor)}" for rank, factor in one.slow.by_rank.items()]
         workers = "one worker" if one.workers == 1 else f"{one.workers} workers"
-        return "; ".join([f"{_title(one.algorithm)} on {workers}{law}", *slow])
+        return "; ".join([f"{_title(one.algorithm)} on {workers}{law}", *(words for _, words in naming.faults(one))])
 
     @property
     def settings(self) -> str:
         """All that was set."""
-        return _listed(self.experiment.flat())
+        told = self.experiment.flat()
+        return _listed({**told, **{name: say(told[name]) for name, say in SAID.items() if name in told}})
 
     @property
     def link(self) -> str:
@@ -99,12 +100,15 @@ def _title(name: str) -> str:
     return TITLES.get(name, name.replace("_", " "))
 
 
-def _slower(factor: float) -> str:
-    return "at half speed" if factor == 2 else f"{factor:g} times slower"
-
-
 def _listed(values: dict[str, Any]) -> str:
-    return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in values.items())
+    return ", ".join(f"{name.replace('_', ' ')} {_said(value)}" for name, value in values.items())
+
+
+def _said(value: Any) -> str:
+    """Return the value of a setting as people write it."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def frame(block: Schedule) -> bytes:

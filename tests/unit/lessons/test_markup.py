@@ -140,9 +140,11 @@ def test_movement_is_data_that_is_ready_to_be_drawn():
     assert schedule.settings == "latency 0.5, pieces 3; a forward takes 1 unit of time"
     assert (timeline.experiment.algorithm, timeline.experiment.workers) == ("easgd", 8)
     assert timeline.caption == "EASGD on 8 workers" and "workers 8" in timeline.settings
+    (wired,) = parts("{{ timeline algorithm=sandblaster backups=false latency=0 bandwidth=1e9 learning_rate=1 }}")
+    assert "learning rate 1, backups off, latency 0 s, bandwidth 1 GB/s" in wired.settings
     (slow,) = parts('{{ timeline algorithm=asgd workers=4 jitter="noisy cloud" slow=1:2,3:4 }}')
     assert slow.caption == (
-        "Asynchronous SGD on 4 workers in the noisy cloud; worker 1 at half speed; worker 3 4 times slower"
+        "Asynchronous SGD on 4 workers in the noisy cloud; worker 1 (2× slower); worker 3 (4× slower)"
     )
 
 
