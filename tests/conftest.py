@@ -55,6 +55,8 @@ FIRST = (  # what takes long in one process is begun first, the longest before a
     "shared_memory",
     "overlap",
     "sandblaster",
+    "model_parallel",
+    "distributed_update",
     "large_batches",
     "tests/system/app/test_links.py",
     "tests/contract/compression/test_every_compression.py",
