@@ -330,17 +330,18 @@ def test_the_command_line_adds_runs_tables_and_networks(files, tmp_path, monkeyp
     (tmp_path / "run.zip").write_bytes(zipped(files))
     (tmp_path / "x.csv").write_text("a,b\n" + "".join(f"{n},{n % 2}\n" for n in range(20)))
     (tmp_path / "net.py").write_text("net = loss = train = test = None")
-    for name, words in (
-        ("run.zip", "kept    "),
-        ("x.csv", "20 rows; columns a, b"),
-        ("net.py", "--workload own_module"),
+    runs = "--runs", str(tmp_path / "runs")
+    for name, options, words in (
+        ("run.zip", runs, "kept    "),
+        ("x.csv", (), "20 rows; columns a, b"),
+        ("net.py", (), "--workload own_module"),
     ):
-        assert main(["add", str(tmp_path / name), "--runs", str(tmp_path / "runs")]) == 0
+        assert main(["add", str(tmp_path / name), *options]) == 0
         assert words in capsys.readouterr().out
     (tmp_path / "net.py").write_text("net = 1")
     assert main(["add", str(tmp_path / "net.py")]) == 2 and "does not define loss" in capsys.readouterr().err
     folder = next((tmp_path / "runs").iterdir())
-    assert main(["add", str(folder), "--runs", str(tmp_path / "runs")]) == 0
+    assert main(["add", str(folder), *runs]) == 0
     assert main(["add", str(tmp_path / "gone.csv")]) == 2
     assert "cannot be read: No such file" in capsys.readouterr().err
 
