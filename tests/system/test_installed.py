@@ -93,6 +93,7 @@ def test_its_help_fits_80_columns_and_says_what_to_start_with(site):
     assert lockstep(site, "--version").strip() == "lockstep, version 0.1.0"
 
 
+@pytest.mark.slow
 def test_a_run_is_kept_by_the_user_and_repeated_by_a_command_that_can_be_typed(site):
     before = {path for path in site.rglob("*") if "__pycache__" not in path.parts}
     told = lockstep(site, "run", "easgd", "--workers", "2", "--steps", "3")
@@ -109,6 +110,7 @@ def test_the_textbook_and_its_documents_came_along(site):
     assert "@" in lockstep(site, "book", "bib", "--cited-by", "algorithms.averaging.easgd")
 
 
+@pytest.mark.slow
 def test_ranks_of_torchrun_are_joined_and_a_missing_algorithm_is_explained(site):
     told = lockstep(site, "torch", "--standalone", "--nproc-per-node", "2", "easgd", "--workers", "1", "--steps", "3")
     assert "again   lockstep run easgd --cluster processes --workers 1 --steps 3" in told

@@ -58,6 +58,7 @@ def outputs(notebook, kind: str) -> list[str]:
     return ["".join(out["data"][kind]) for cell in cells for out in cell.outputs if kind in out.get("data", {})]
 
 
+@pytest.mark.slow
 def test_a_notebook_shows_summaries_tables_pictures_and_progress(executed):
     name, notebook, redrawn = executed
     plain, html = outputs(notebook, "text/plain"), outputs(notebook, "text/html")

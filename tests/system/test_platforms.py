@@ -99,6 +99,7 @@ print(codes)
 """
 
 
+@pytest.mark.slow
 def test_real_processes_start_and_one_that_is_lost_comes_back_to_memory_that_is_locked(elsewhere):
     words = "run easgd --workers 2 --steps 60 --cluster processes --crash 1:0.02-0.04 --json"
     for system in ("Windows", "macOS"):  # where they are spawned; forked by a server, with memory that has a name

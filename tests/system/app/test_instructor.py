@@ -97,6 +97,7 @@ def test_a_handout_leads_to_the_password_where_there_is_one(lab, monkeypatch, se
     assert ("(instructors)" in words(lab(monkeypatch, setting))) is leads
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [one.name for one in lessons.written()])
 def test_a_page_gives_no_golden_answer_before_it_is_asked(folders, monkeypatch, name):
     """What is sent to the browser has neither explanation nor comment of any choice."""
@@ -147,6 +148,7 @@ SWEEPS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("chapter", "name"), SWEEPS)
 def test_every_sweep_link_of_a_sheet_turns_on_the_page_what_it_says(page, stored, monkeypatch, chapter, name):
     one, asked = assignments(chapter)[name], []

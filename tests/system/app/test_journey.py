@@ -454,6 +454,7 @@ def test_a_hostile_link_gives_a_sentence_and_the_defaults(tab, address, link):
     expect(page.locator("img[src=x]")).to_have_count(0)
 
 
+@pytest.mark.slow
 def test_the_timeline_is_moved_by_keys_and_tells_what_lies_under_the_pointer(tab, address):
     page = tab(f"{address}?algorithm=easgd&seed=3")
     result(page)
@@ -473,6 +474,7 @@ def test_the_timeline_is_moved_by_keys_and_tells_what_lies_under_the_pointer(tab
     expect(stage).to_have_attribute("aria-label", re.compile("^Timeline of 5 ranks"))
 
 
+@pytest.mark.slow
 def test_the_timeline_is_played_stepped_through_and_scrubbed(tab, address):
     page = tab(f"{address}?algorithm=easgd&seed=3")
     result(page)

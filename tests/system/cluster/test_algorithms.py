@@ -81,6 +81,7 @@ def mortal(rank):
     return Mortal([0.0] * 3) if rank == 2 else Springs([0.0] * 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backups", [0, 1])
 def test_a_killed_process_is_survived_if_there_is_a_backup_and_named_if_there_is_none(backups):
     run = train("backup", mortal, 3, RATE | {"backups": backups}, steps=300, fails=True, run=processes.run)

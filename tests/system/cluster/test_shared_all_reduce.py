@@ -41,6 +41,7 @@ def reduce_in_many_ways(comm):
 MIXED = (LENGTH, 5, 262_144, 0, LENGTH)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [2, 3, 4, 5])
 def test_sums_in_shared_memory_have_the_bits_of_the_ring(size):
     here = processes.run(reduce_in_many_ways, size, backend="gloo").results
@@ -64,6 +65,7 @@ def reduce_two_types_in_turn(comm):
 FULL = 3 * (AREA // 5 // 4)  # float32 of a piece: as many as pass in three times, an odd number
 
 
+@pytest.mark.slow
 def test_a_sum_of_other_numbers_does_not_write_over_what_a_slower_rank_still_reads():
     assert processes.run(reduce_two_types_in_turn, 5).results == [0] * 5
 
@@ -78,6 +80,7 @@ def reduce_in_groups(comm):
     return first, second
 
 
+@pytest.mark.slow
 def test_groups_sum_apart_and_at_the_same_time():
     for rank, (first, second) in enumerate(processes.run(reduce_in_groups, 4).results):
         assert np.array_equal(first, mine(rank) + mine((rank + 2) % 4))

@@ -98,6 +98,7 @@ def test_json_is_for_machines(main):
     assert told["summary"]["steps"] == 6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", algorithms.names())
 def test_help_of_an_algorithm_shows_its_theory_and_every_knob(main, name):
     code, out, _ = main("run", name, "--help")

@@ -16,6 +16,7 @@ from tests.contract.kernels.test_implementations import arguments, both_types, e
 SM_90 = (9, 0)
 
 
+@pytest.mark.slow
 @each_kernel
 @both_types
 def test_the_gpu_implementation_compiles_for_sm_90(name, dtype, toolkit, launches, tmp_path):

@@ -99,6 +99,7 @@ def test_every_link_inside_the_book_leads_somewhere(site, pages):
                 assert unquote(anchor) in pages[target].ids, (name, address)
 
 
+@pytest.mark.slow
 def test_no_page_loads_anything_from_elsewhere(site, pages):
     for name, page in pages.items():
         loaded = [address for tag, _, address in page.links if tag != "a"]

@@ -31,6 +31,7 @@ def answered(**answers):
     return document
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_mutant_differs_from_its_module_under_three_seeds_by_the_stated_factor(name):
     mutant = find(name)

@@ -118,6 +118,7 @@ def share(case, choose):
     return check._against_the_oracle(case, name, case.trained(name))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_what_decides_in_a_case_does_not_depend_on_the_draw(seed):
     for case, careless in zip(check.drawn(random.Random(seed)), CARELESS, strict=True):

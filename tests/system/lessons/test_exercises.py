@@ -255,6 +255,7 @@ def test_a_timeline_is_kept_also_of_a_run_that_fails():
     assert [*grade(lessons.chapter("stragglers"), source, seed=1).timelines] == ["yours"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["stragglers", "pipelines"])
 def test_the_timeline_of_the_textbook_is_told_to_those_who_earned_every_mark(name):
     chapter = lessons.chapter(name)
@@ -282,6 +283,7 @@ def test_a_file_in_which_anything_was_changed_is_judged(sheet):
     assert not levels.untouched(sheet, levels.solution(sheet)) and not levels.untouched(sheet, "def (")
 
 
+@pytest.mark.slow
 def test_what_depends_on_a_mark_that_failed_says_so():
     chapter = lessons.chapter("stragglers")
     half = (chapter.folder / "solution.py").read_text().replace("w + total", "w + total / 2")
@@ -308,6 +310,7 @@ def scored(source, seed):
     return grade(lessons.chapter("stragglers"), source, seed=seed).score
 
 
+@pytest.mark.slow
 def test_averaging_is_needed_in_the_valley():
     chapter = lessons.chapter("averaging")
     alone = (chapter.folder / "solution.py").read_text().replace('comm.all_reduce(w, op="mean")', "comm.barrier()")
@@ -340,6 +343,7 @@ def worker(comm, task, s):
 """
 
 
+@pytest.mark.slow
 def test_momentum_in_each_replica_gets_its_mark_as_the_sheet_says_it_may():
     (valley,) = [m for m in grade(lessons.chapter("averaging"), LOCAL, seed=3).marks if "valley" in m.name]
     assert valley.earned and "in each replica" in Sheet(lessons.chapter("averaging")).task.replace("\n", " ")
