@@ -439,6 +439,7 @@ def test_a_server_that_ends_leaves_no_run_behind(window, tmp_path):
         page.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "link",
     [
