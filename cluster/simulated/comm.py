@@ -110,14 +110,16 @@ class SimulatedComm:
             if self._posted:
                 self._fill(channel, tag)
             message = channel.earliest()
-            if message is not None and message.arrived <= max(actor.now, queue.now):
+            # whether its last byte is on its way; a time that is no number is none to wait for
+            late = message is not None and message.arrived > max(actor.now, queue.now)
+            if message is not None and not late:
                 channel.messages.remove(message)
                 return message.route.src, self._received(message)
             for lost in self._unreported_losses(tag):
                 rank.reported_losses.add((self._group, tag, lost))
                 actor.wait_until(queue.now)
                 return lost, None
-            if message is not None:  # its last byte is still on its way
+            if late:
                 queue.push(message.arrived, actor)
                 queue.wait(actor)
                 continue
