@@ -108,10 +108,10 @@ def test_who_exports_clears_and_imports_has_lost_nothing(address, reader, tmp_pa
     assert len(before.answers) == 1 and progress.read((tmp_path / "mine.json").read_text()).answers == before.answers
     tab.get_by_role("button", name="Forget everything").click()
     tab.get_by_role("button", name="Yes, forget everything").click()
-    expect(tab.get_by_text("0 of 6")).to_be_visible()
+    expect(tab.get_by_text("0 of 6").first).to_be_visible()
     tab.wait_for_function(f"!(JSON.parse(localStorage.getItem('{progress.KEY}')) ?? {{answers: []}}).answers.length")
     tab.reload()
-    expect(tab.get_by_text("0 of 6")).to_be_visible()
+    expect(tab.get_by_text("0 of 6").first).to_be_visible()
     tab.locator("input[type=file]").set_input_files(tmp_path / "mine.json")
     expect(tab.get_by_text("1 answer more than before")).to_be_visible()
     wait_for_answers(tab, 1)
