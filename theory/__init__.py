@@ -3,6 +3,7 @@
 schedules                      pipeline schedules by name; schedule_naive and schedule_systolic belong to no algorithm
 op_graph, schedule_timing      what an op waits for; when each op of a schedule starts and ends
 bubbles, staleness             why a rank idles; which versions of the weights a schedule reads
+delay                          the largest learning rate that late gradients bear
 pipeline_memory                what each rank of a schedule holds, and what crosses each link
 profile, balance               costs of a model's layers; chains of layers cut into parts of equal cost
 published_models               ResNet-50, VGG-16 and GPT-2 as chains of layers, computed from their shapes

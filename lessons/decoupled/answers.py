@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from math import pi, sin
-
 from lessons.decoupled import experiments
 from lessons.figure import value
+from theory.delay import largest_rate
 
 
 def step(run, method: str, modules: int) -> float:
@@ -38,7 +37,7 @@ def replayed(run, modules: int) -> float:
 
 def edge(run, modules: int) -> float:
     """Return how many times as long as with errors of the first of so many modules a step may be with fresh ones."""
-    return 1 / sin(pi / (2 * (2 * (modules - 1) + 1)))
+    return largest_rate(0) / largest_rate(modules - 1)
 
 
 def stacked(run, learns: str) -> str:

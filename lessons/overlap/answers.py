@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from lessons.overlap.experiments import BACKWARD, DEEP, FIFO, NONE, URGENT, WHOLE, step
+from theory.delay import largest_rate
 
 PASSES = 10, 20  # ms of a forward and of a backward pass
 
@@ -39,7 +40,7 @@ def fifo(run, order: str) -> str:
 
 def largest(run, delay: int) -> float:
     """Return the largest stable rate with gradients `delay` updates late, as a percentage of that without delay."""
-    return 100 * math.sin(math.pi / (4 * delay + 2))
+    return 100 * largest_rate(delay) / largest_rate(0)
 
 
 def late(run, sum: float) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from algorithms.parts.rank_groups import divisors
@@ -12,6 +10,7 @@ from cluster.network import NETWORKS
 from lessons.figure import Look, column, figure, value
 from theory import overlap, traffic
 from theory.collective_costs import share
+from theory.delay import largest_rate
 
 MS, MB = 1e3, 1e-6
 DEEP = {"model": "residual", "depth": 16, "width": 96, "workers": 4, "steps": 8, "evaluations": 1}
@@ -286,7 +285,7 @@ def largest_step(run):
         for _ in range(8):
             rate = (low + high) / 2
             low, high = (rate, high) if shrinks(run, delay, rate) else (low, rate)
-        rows.append({"delay": delay, "largest step": low, "theory": 2 * math.sin(math.pi / (4 * delay + 2))})
+        rows.append({"delay": delay, "largest step": low, "theory": largest_rate(delay)})
     return rows
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from math import pi, sin
-
 from algorithms.pipelined import petrowski, pipemare
 from lessons.pipelined_backprop import experiments
 from theory import staleness
 from theory.balance import striped as speed_up
+from theory.delay import largest_rate
 
 AT_BEST = {1: 0.0256, 2: 0.0128, 8: 0.0032}  # stages -> rate; the figure `deeper` tries others
 
@@ -36,7 +35,7 @@ def deeper(run, stages: int, rates: str) -> str:
 
 def edge(run, stages: int) -> float:
     """Return how many times as large a rate a fresh gradient bears as one as late as the first stage's."""
-    return 1 / sin(pi / (4 * 2 * (stages - 1) + 2))
+    return largest_rate(0) / largest_rate(2 * (stages - 1))
 
 
 def follows(run, stages: int) -> str:

@@ -10,6 +10,7 @@ import workloads
 from lessons.figure import Look, column, figure, interior, value
 from lessons.pipelined_backprop.slots import updates
 from theory.balance import striped
+from theory.delay import largest_rate
 from workloads import digits
 
 SMOOTH = "1e9:1e15:0"  # a device that takes time for arithmetic and nothing else
@@ -170,8 +171,7 @@ def stability(run):
             )  # fmt: skip
             grown = int((~(np.abs(done.parameters) < 1)).sum())
             rate = highest * (lowest / highest) ** (grown / 200)
-            theory = 2 * np.sin(np.pi / (4 * delay + 2))
-            rows.append({"momentum": momentum, "delay": delay, "largest rate": rate, "theory": float(theory)})
+            rows.append({"momentum": momentum, "delay": delay, "largest rate": rate, "theory": largest_rate(delay)})
     return rows
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from cluster.network import NETWORKS
 from lessons.figure import Look, column, figure, value
 from lessons.staleness.ensemble import mean_course
+from theory.delay import largest_rate
 from tracing import WAIT
 
 HEAVY = 300  # times as long as its few numbers take: a gradient of a large model, beside which the server takes no time
@@ -269,8 +270,8 @@ def critical_delay(run):
     rows = []
     for workers in (1, 2, 4, 8, 16):
         done = _stability(run, workers, 2.5 / workers, 1.25 / workers, steps=400)
-        theory = float(2 * np.sin(np.pi / (2 * (2 * workers - 1))))
-        rows.append({"workers": workers, "staleness": workers - 1, "critical rate": _critical(done), "theory": theory})
+        stale, theory = workers - 1, largest_rate(workers - 1)
+        rows.append({"workers": workers, "staleness": stale, "critical rate": _critical(done), "theory": theory})
     return rows
 
 
