@@ -1,8 +1,8 @@
 """Judge the worker of this chapter's exercise: each of its updates, what a rank holds for it, and the cost.
 
-A rank's gradients are numbered, so we know to which update each belongs. Adam's moments follow from them, on our side,
-and with these where each reported model has to be, from the one before it. Who takes which step is read off what goes
-through the collectives: a rank that is sent no mean gradient but that of its own piece cannot know other moments.
+Adam's moments follow from the gradients, on our side, and with these where each reported model has to be, from the one
+before it. Who takes which step is read off what goes through the collectives: a rank that is sent no mean gradient but
+that of its own piece cannot know other moments.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 
 from lessons.distributed_update.exercise import TARGETS
 from lessons.figure import run_now
+from lessons.grading.accumulated import AccumulatedUpdates
 from lessons.grading.grader import SolutionError
 from lessons.grading.held import Held
 from lessons.grading.restricted import Restricted
@@ -74,17 +75,14 @@ def check(solution, seed):
         yield general, True, "; ".join(f"{ranks} ranks, {weights} weights" for ranks, weights in tried)
 
 
-class Training:
-    """One training of so many weights on so many ranks, observed; `full` updates, and a smaller one at the end.
-
-    The gradients of all ranks and the reported models are kept.
-    """
+class Training(AccumulatedUpdates):
+    """One training of so many weights on so many ranks, observed; `full` updates, and a smaller one at the end."""
 
     def __init__(self, dice: random.Random, ranks: int, weights: int, full: int):
-        self.ranks, self.weights, self.full = ranks, weights, full
-        self.accumulate, self.rate = dice.randint(3, 4), dice.uniform(0.01, 0.02)
-        self.left = dice.randint(1, self.accumulate - 1)
-        self.steps = full * self.accumulate + self.left
+        self.weights, self.full = weights, full
+        accumulate, self.rate = dice.randint(3, 4), dice.uniform(0.01, 0.02)
+        self.left = dice.randint(1, accumulate - 1)
+        super().__init__(ranks, full * accumulate + self.left, accumulate, "weights")
         self.settings = {
             "learning_rate": self.rate, "accumulate": self.accumulate, "eps": 1e-8,
             "beta1": dice.choice([0.8, 0.85]), "beta2": dice.choice([0.95, 0.98]),
@@ -94,10 +92,6 @@ class Training:
             "workload": "quadratic", "dimension": weights, "points": 64, "batch": 2, "noise": 1.0, "condition": 4,
             "network": "1GbE", "evaluations": 1, "steps": self.steps, "seed": dice.randrange(10**6),
         }  # fmt: skip
-        self.counts = [0] * ranks  # gradients of each rank
-        self.sums: dict[int, np.ndarray] = {}  # update -> sum of its gradients
-        self.where: dict[tuple[int, int], list[np.ndarray]] = {}  # (rank, update) -> models its gradients are taken at
-        self.models: list[np.ndarray] = []
         self.given: dict[tuple[str, int, int], list[np.ndarray]] = {}  # (collective, rank, update) -> what it was given
 
     @property
@@ -116,16 +110,11 @@ class Training:
 
     def wrong(self) -> str:
         """Return what is wrong with the first full update that is not right; "" if all are."""
-        made = len(self.models) - 1
-        if made < self.full or made > self.full + 1:
-            return f"there were {made} updates; {self.full} full ones and a smaller one were expected"
-        return next((told for t in range(self.full) if (told := self._wrong(t))), "")
+        return self.miscounted(self.full) or next(filter(None, map(self._wrong, range(self.full))), "")
 
     def missed(self) -> str:
         """Return what is wrong with the last update, which is not full; "" if nothing is."""
-        if len(self.models) == self.full + 1:
-            return f"{self._parts(self.full)} mini-batches at the end made no update"
-        return self._wrong(self.full)
+        return self.left_out(self.full) or self._wrong(self.full)
 
     def beside(self) -> str:
         """Return where a rank was sent more, for a full update, than the step of its own piece needs; "" if nowhere."""
@@ -156,20 +145,6 @@ class Training:
 
     def _between(self, comm, task):
         """Return (comm, task, s) for one rank, observed."""
-        w = task.start()
-        if not self.models:
-            self.models.append(w.copy())
-
-        def gradient(w):
-            return self._gradient(comm.rank, task, self._vector(w))
-
-        def report(w):
-            if comm.rank:
-                raise SolutionError(f"rank {comm.rank} called task.report; only rank 0 reports.")
-            if len(self.models) > self.steps:
-                raise SolutionError(f"rank 0 has reported more models than there are steps, {self.steps}.")
-            self.models.append(self._vector(w).copy())
-            task.report(w)
 
         def observed(what):
             def collective(x, *given):
@@ -181,57 +156,23 @@ class Training:
 
             return collective
 
-        return (
-            Restricted(
-                "comm",
-                rank=comm.rank,
-                size=comm.size,
-                **{what: observed(what) for what in ("all_reduce", "reduce_scatter", "all_gather")},
-            ),
-            Restricted(
-                "task", per_epoch=task.per_epoch, start=task.start, steps=task.steps, gradient=gradient, report=report
-            ),
-            self.settings,
-        )
-
-    def _gradient(self, rank: int, task, w: np.ndarray):
-        if self.counts[rank] == self.steps:
-            raise SolutionError(f"rank {rank} asked for more gradients than it has steps.")
-        update = self.counts[rank] // self.accumulate
-        self.counts[rank] += 1
-        at = self.where.setdefault((rank, update), [])
-        if not (at and np.array_equal(at[-1], w)):
-            at.append(w.copy())
-        loss, g = task.gradient(w)
-        if update in self.sums:
-            self.sums[update] += g
-        else:
-            self.sums[update] = g.astype("f8")
-        return loss, g
-
-    def _vector(self, w) -> np.ndarray:
-        if not isinstance(w, np.ndarray) or w.shape != (self.weights,):
-            given = f"an array of shape {w.shape}" if isinstance(w, np.ndarray) else f"a {type(w).__name__}"
-            raise SolutionError(f"the weights are a vector of {self.weights} numbers; it gave {given}.")
-        return w.astype(self.models[0].dtype)
-
-    def _parts(self, t: int) -> int:
-        """Return of how many mini-batches update t, from 0, is to be made."""
-        return self.ranks * min(self.accumulate, self.steps - t * self.accumulate)
+        collectives = {what: observed(what) for what in ("all_reduce", "reduce_scatter", "all_gather")}
+        seen = Restricted("comm", rank=comm.rank, size=comm.size, **collectives)
+        return seen, self.task(comm, task), self.settings
 
     def _wanted(self, t: int) -> np.ndarray:
         """Return Adam's step of update t, from 0, by which the model is to change."""
         b1, b2 = self.settings["beta1"], self.settings["beta2"]
         m, v = np.zeros(self.weights), np.zeros(self.weights)
         for update in range(t + 1):
-            g = self.sums[update] / self._parts(update)
+            g = self.mean(update)
             m, v = b1 * m + (1 - b1) * g, b2 * v + (1 - b2) * g**2
         return -self.rate * (m / (1 - b1 ** (t + 1))) / (np.sqrt(v / (1 - b2 ** (t + 1))) + self.settings["eps"])
 
     def _wrong(self, t: int) -> str:
-        for rank, count in enumerate(self.counts):
-            if count < min(self.steps, (t + 1) * self.accumulate):
-                return f"rank {rank} computed {count} gradients, too few for update {t + 1}"
+        if behind := self.behind(t):
+            return f"{behind} for update {t + 1}"
+        for rank in range(self.ranks):
             if len(self.where[rank, t]) > 1 or not np.array_equal(self.where[rank, t][0], self.models[t]):
                 return f"rank {rank} took gradients of update {t + 1} elsewhere than at the model before it"
         wanted = self._wanted(t)
@@ -242,7 +183,7 @@ class Training:
                 range(self.ranks), key=lambda rank: float(np.nan_to_num(pieces[rank], nan=np.inf).max(initial=0))
             )
             return (
-                f"update {t + 1} is not Adam's with the mean of its {self._parts(t)} gradients, most of all in the "
+                f"update {t + 1} is not Adam's with the mean of its {self.parts(t)} gradients, most of all in the "
                 f"piece of rank {worst}"
             )
         return ""

@@ -1,7 +1,6 @@
 """Judge the worker of this chapter's exercise: the direction and the rate of each of its updates, and the cost.
 
-A rank's gradients are numbered, so we know to which update each belongs, whenever it is computed. The direction and the
-rate of an update are read off the models that are reported.
+The direction and the rate of an update are read off the models that are reported.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import random
 import numpy as np
 
 from lessons.figure import run_now
-from lessons.grading.grader import SolutionError
+from lessons.grading.accumulated import AccumulatedUpdates
 from lessons.grading.held import Held
 from lessons.grading.restricted import Restricted
 from lessons.large_batches.exercise import TARGETS
@@ -84,47 +83,21 @@ class UpdateRules:
         return k * base / (1 if t < self.milestone else 10)
 
 
-class LargeBatchProbe:
-    """Proxy between a solution and its cluster that keeps the gradients of all ranks and the reported models."""
+class LargeBatchProbe(AccumulatedUpdates):
+    """Proxy between a solution and its cluster that compares its updates with the rules."""
 
     def __init__(self, workers: int, steps: int, rules: UpdateRules):
-        self.workers, self.most, self.rules = workers, steps, rules
-        self.counts = [0] * workers  # gradients of each rank
-        self.sums: dict[int, np.ndarray] = {}  # update -> sum of its gradients
-        self.where: dict[tuple[int, int], list[np.ndarray]] = {}  # (rank, update) -> models its gradients are taken at
-        self.models: list[np.ndarray] = []
+        super().__init__(workers, steps, rules.accumulate, "parameters")
+        self.rules = rules
 
     def between(self, comm, task):
         """Return (comm, task, s) for one rank, observed by this probe."""
-        w = task.start()
-        if not self.models:
-            self.models.append(w.copy())
-
-        def gradient(w):
-            return self._gradient(comm.rank, task, self._vector(w))
-
-        def report(w):
-            if comm.rank:
-                raise SolutionError(f"rank {comm.rank} called task.report; only rank 0 reports.")
-            if len(self.models) > self.most:
-                raise SolutionError(f"rank 0 has reported more models than there are steps, {self.most}.")
-            self.models.append(self._vector(w).copy())
-            task.report(w)
-
-        return (
-            Restricted("comm", rank=comm.rank, size=comm.size, all_reduce=comm.all_reduce),
-            Restricted(
-                "task", per_epoch=task.per_epoch, start=task.start, steps=task.steps, gradient=gradient, report=report
-            ),
-            self.rules.settings,
-        )
+        seen = Restricted("comm", rank=comm.rank, size=comm.size, all_reduce=comm.all_reduce)
+        return seen, self.task(comm, task), self.rules.settings
 
     def wrong(self, full: int) -> str:
         """Return what is wrong with the first full update that is not right; "" if all are."""
-        made = len(self.models) - 1
-        if made < full or made > full + 1:
-            return f"there were {made} updates; {full} full ones and a smaller one were expected"
-        return next(filter(None, map(self._wrong, range(full))), "")
+        return self.miscounted(full) or next(filter(None, map(self._wrong, range(full))), "")
 
     def misrated(self, full: int) -> str:
         """Return which full update has another rate than it should; "" if none has."""
@@ -132,57 +105,28 @@ class LargeBatchProbe:
 
     def missed(self, full: int) -> str:
         """Return what is wrong with the last update, which is not full; "" if nothing is."""
-        if len(self.models) == full + 1:
-            return f"{self._parts(full)} mini-batches at the end made no update"
-        return self._wrong(full) or self._misrated(full)
-
-    def _gradient(self, rank: int, task, w: np.ndarray):
-        if self.counts[rank] == self.most:
-            raise SolutionError(f"rank {rank} asked for more gradients than it has steps.")
-        update = self.counts[rank] // self.rules.accumulate
-        self.counts[rank] += 1
-        at = self.where.setdefault((rank, update), [])
-        if not (at and np.array_equal(at[-1], w)):
-            at.append(w.copy())
-        loss, g = task.gradient(w)
-        if update in self.sums:
-            self.sums[update] += g
-        else:
-            self.sums[update] = g.astype("f8")
-        return loss, g
-
-    def _vector(self, w) -> np.ndarray:
-        d = len(self.models[0])
-        if not isinstance(w, np.ndarray) or w.shape != (d,):
-            given = f"an array of shape {w.shape}" if isinstance(w, np.ndarray) else f"a {type(w).__name__}"
-            raise SolutionError(f"the parameters are a vector of {d} numbers; it gave {given}.")
-        return w.astype(self.models[0].dtype)
-
-    def _parts(self, t: int) -> int:
-        """Return of how many mini-batches update t is to be made."""
-        return self.workers * min(self.rules.accumulate, self.most - t * self.rules.accumulate)
+        return self.left_out(full) or self._wrong(full) or self._misrated(full)
 
     def _step(self, t: int) -> tuple[float, float]:
         """Return the rate of update t, and how much of it is not along the mean gradient, as a share."""
-        moved, g = (self.models[t] - self.models[t + 1]).astype("f8"), self.sums[t] / self._parts(t)
+        moved, g = (self.models[t] - self.models[t + 1]).astype("f8"), self.mean(t)
         rate = float(moved @ g / (g @ g))
         length = float(np.linalg.norm(moved))
         return rate, float(np.linalg.norm(moved - rate * g)) / length if length > 0 else 1.0
 
     def _wrong(self, t: int) -> str:
-        for rank, count in enumerate(self.counts):
-            if count < min(self.most, (t + 1) * self.rules.accumulate):
-                return f"rank {rank} computed {count} gradients, too few for update {t}"
-        for rank in range(self.workers):
+        if behind := self.behind(t):
+            return f"{behind} for update {t}"
+        for rank in range(self.ranks):
             for w in self.where.get((rank, t), []):
                 if not np.allclose(w, self.models[t], rtol=1e-4, atol=1e-5):
                     return f"gradients of update {t} were taken elsewhere than at the model before it, on rank {rank}"
         rate, beside = self._step(t)
         if not (np.isfinite(rate) and rate > 0 and beside < NEAR):
-            return f"update {t} is not along the mean of its {self._parts(t)} gradients"
+            return f"update {t} is not along the mean of its {self.parts(t)} gradients"
         return ""
 
     def _misrated(self, t: int) -> str:
-        rate, wanted = self._step(t)[0], self.rules.rate(t, self._parts(t))
+        rate, wanted = self._step(t)[0], self.rules.rate(t, self.parts(t))
         right = abs(rate / wanted - 1) < NEAR
         return "" if right else f"update {t} has a rate of {rate:.4g}; expected {wanted:.4g}"

@@ -1,0 +1,93 @@
+"""Updates that are made of several mini-batches on each rank: what a check sees of them.
+
+A rank's gradients are numbered, so we know to which update each belongs, whenever it is computed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lessons.grading.grader import SolutionError
+from lessons.grading.restricted import Restricted
+
+
+class AccumulatedUpdates:
+    """Observer of `ranks` that make `steps` mini-batches each, `accumulate` for an update, and the rest for the last.
+
+    It keeps the sums of the gradients and the reported models. `called` is what the exercise calls the model's numbers.
+    """
+
+    def __init__(self, ranks: int, steps: int, accumulate: int, called: str):
+        self.ranks, self.steps, self.accumulate, self.called = ranks, steps, accumulate, called
+        self.counts = [0] * ranks  # gradients of each rank
+        self.sums: dict[int, np.ndarray] = {}  # update -> sum of its gradients
+        self.where: dict[tuple[int, int], list[np.ndarray]] = {}  # (rank, update) -> models its gradients are taken at
+        self.models: list[np.ndarray] = []
+
+    def task(self, comm, task) -> Restricted:
+        """Return the task that the rank of `comm` gets, observed."""
+        w = task.start()
+        if not self.models:
+            self.models.append(w.copy())
+
+        def gradient(w):
+            return self._gradient(comm.rank, task, self._vector(w))
+
+        def report(w):
+            if comm.rank:
+                raise SolutionError(f"rank {comm.rank} called task.report; only rank 0 reports.")
+            if len(self.models) > self.steps:
+                raise SolutionError(f"rank 0 has reported more models than there are steps, {self.steps}.")
+            self.models.append(self._vector(w).copy())
+            task.report(w)
+
+        return Restricted(
+            "task", per_epoch=task.per_epoch, start=task.start, steps=task.steps, gradient=gradient, report=report
+        )
+
+    def parts(self, t: int) -> int:
+        """Return of how many mini-batches update t, from 0, is to be made."""
+        return self.ranks * min(self.accumulate, self.steps - t * self.accumulate)
+
+    def mean(self, t: int) -> np.ndarray:
+        """Return the mean gradient of update t."""
+        return self.sums[t] / self.parts(t)
+
+    def miscounted(self, full: int) -> str:
+        """Return that there were not `full` updates and perhaps a smaller one; "" if there were."""
+        made = len(self.models) - 1
+        right = full <= made <= full + 1
+        return "" if right else f"there were {made} updates; {full} full ones and a smaller one were expected"
+
+    def left_out(self, full: int) -> str:
+        """Return that no update was made of the mini-batches after `full` updates; "" if one was."""
+        missed = len(self.models) == full + 1
+        return f"{self.parts(full)} mini-batches at the end made no update" if missed else ""
+
+    def behind(self, t: int) -> str:
+        """Return which rank has computed too few gradients for update t; "" if none."""
+        wanted = min(self.steps, (t + 1) * self.accumulate)
+        few = next(((rank, count) for rank, count in enumerate(self.counts) if count < wanted), None)
+        return "rank {} computed {} gradients, too few".format(*few) if few else ""
+
+    def _gradient(self, rank: int, task, w: np.ndarray):
+        if self.counts[rank] == self.steps:
+            raise SolutionError(f"rank {rank} asked for more gradients than it has steps.")
+        update = self.counts[rank] // self.accumulate
+        self.counts[rank] += 1
+        at = self.where.setdefault((rank, update), [])
+        if not (at and np.array_equal(at[-1], w)):
+            at.append(w.copy())
+        loss, g = task.gradient(w)
+        if update in self.sums:
+            self.sums[update] += g
+        else:
+            self.sums[update] = g.astype("f8")
+        return loss, g
+
+    def _vector(self, w) -> np.ndarray:
+        d = len(self.models[0])
+        if not isinstance(w, np.ndarray) or w.shape != (d,):
+            given = f"an array of shape {w.shape}" if isinstance(w, np.ndarray) else f"a {type(w).__name__}"
+            raise SolutionError(f"the {self.called} are a vector of {d} numbers; it gave {given}.")
+        return w.astype(self.models[0].dtype)
