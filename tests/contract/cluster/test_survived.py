@@ -13,28 +13,11 @@ import kernels
 from cluster import simulated
 from cluster.comm import RankLost
 from cluster.faults import Faults
+from tests.contract.cluster.test_comm import cluster as cluster
+from tests.contract.cluster.test_comm import run as run
 
 LARGE = 140_000  # float64: what ranks of one computer sum in shared memory
 SHORT = 5
-
-
-@pytest.fixture
-def cluster():
-    """Run a program on the simulated cluster; on real ones in `tests/system/cluster/test_survived.py`."""
-    return simulated.run
-
-
-@pytest.fixture
-def run(cluster):
-    """run(program, size): the results of a run without error."""
-
-    def on_cluster(program, size, **options):
-        outcome = cluster(program, size, **options)
-        if outcome.error:
-            raise outcome.error
-        return outcome.results
-
-    return on_cluster
 
 
 def round_of_everything(comm):
@@ -134,7 +117,7 @@ def make_mistakes(comm):
 
 
 def test_whoever_asks_for_what_is_refused_may_go_on_and_nobody_else_notices(run):
-    assert run(make_mistakes, 3) == [({}, len(REFUSED) // 4 + 2 - (len(REFUSED) % 4 == 1))] * 3
+    assert run(make_mistakes, 3).results == [({}, len(REFUSED) // 4 + 2 - (len(REFUSED) % 4 == 1))] * 3
 
 
 KINDS = {
@@ -172,7 +155,7 @@ def disagree_in_all_ways(comm):
 
 
 def test_ranks_that_disagree_about_a_sum_are_told_and_only_that_group_has_no_collectives_any_more(run):
-    for rank, ways in enumerate(run(disagree_in_all_ways, 2)):
+    for rank, ways in enumerate(run(disagree_in_all_ways, 2).results):
         for heard, sent, after in ways:
             assert "must be alike" in heard[0] and heard == [heard[0]] * 5
             assert sent == (2, 1) and after == whole_round(rank, 2)

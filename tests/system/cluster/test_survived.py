@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from cluster.comm import Deadlock
-from cluster.real import processes, threads
+from cluster.real import processes
+from tests.contract.cluster.test_comm import run as run
 from tests.contract.cluster.test_survived import (
     LARGE,
     SHORT,
@@ -18,29 +19,18 @@ from tests.contract.cluster.test_survived import (
     round_of_everything,
     whole_round,
 )
-from tests.contract.cluster.test_survived import run as run
 from tests.contract.cluster.test_survived import (
     test_ranks_that_disagree_about_a_sum_are_told_and_only_that_group_has_no_collectives_any_more as test_disagreement,
 )
 from tests.contract.cluster.test_survived import (
     test_whoever_asks_for_what_is_refused_may_go_on_and_nobody_else_notices as test_refused,
 )
+from tests.system.cluster.test_comm import cluster as cluster
 from tests.training import wait_until_told
 
 __all__ = ["test_disagreement", "test_refused"]
 
-CLUSTERS = {
-    "sockets": partial(processes.run, backend="sockets"),
-    "gloo": partial(processes.run, backend="gloo"),
-    "threads": threads.run,
-}
 PATIENCE = 3.0  # s that a wait takes which shall be in vain; ranks meet well within it
-
-
-@pytest.fixture(params=CLUSTERS)
-def cluster(request):
-    """Run a program on one real cluster after the other."""
-    return CLUSTERS[request.param]
 
 
 def kill_myself(comm):
@@ -75,5 +65,5 @@ def wait_in_vain(comm, length):
 
 @pytest.mark.parametrize("length", [SHORT, LARGE])
 def test_whoever_has_waited_too_long_may_wait_again_and_go_on(run, length):
-    results = run(partial(wait_in_vain, length=length), 2, timeout=PATIENCE)
+    results = run(partial(wait_in_vain, length=length), 2, timeout=PATIENCE).results
     assert results == [whole_round(0, 2), whole_round(1, 2)]
