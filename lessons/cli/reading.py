@@ -30,8 +30,8 @@ def listing(figures: bool) -> None:
         return
     table = Table("", "name", "title", "minutes", "", box=None, pad_edge=False)
     for one in map(lessons.chapter, lessons.CHAPTERS):
-        more = f"{one.minutes_folded} deeper" if one.minutes_folded else ""
-        more = more if one.written else f"{len(one.shown)} figures, no text yet"
+        deeper = f"{one.minutes_folded} deeper" if one.minutes_folded else ""
+        more = deeper if one.written else f"{len(one.shown)} figures, no text yet"
         table.add_row(f"{one.number:2}", one.name, one.title(), f"{one.minutes:3}", more)
     console.print(table)
     console.print("\npython -m lessons show NAME reads one.", style="dim")

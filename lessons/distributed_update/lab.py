@@ -5,9 +5,10 @@ from lessons.instructor.assignment import Assignment
 
 BIG = {"hidden": "512,256", "update": "adam", "network": "HDR", "steps": 10, "evaluations": 1, "learning_rate": 0.01}
 RANKS = (1, 2, 4, 8, 16)
+DIVIDED = {"workers": RANKS, "batch": tuple(64 // ranks for ranks in RANKS)}  # 64 images in a step
 EVERYBODY = Assignment(
     {**BIG, "algorithm": "sync_sgd"},
-    turn={"workers": RANKS, "batch": tuple(64 // ranks for ranks in RANKS)},
+    turn=DIVIDED,
     paired=True,
     note=("seconds", "share_compute", "share_update"),
     claims={
@@ -19,7 +20,7 @@ EVERYBODY = Assignment(
 )
 OWNERS = Assignment(
     {**BIG, "algorithm": "zero1"},
-    turn={"workers": RANKS, "batch": tuple(64 // ranks for ranks in RANKS)},
+    turn=DIVIDED,
     paired=True,
     note=("seconds", "share_update", "bytes"),
     claims={
