@@ -81,8 +81,8 @@ class Simulator(Backend):
         formula = not hasattr(value, "device") and getattr(value, "py_func", None)
         return self.bound(formula) if formula else super().meant(value)
 
-    def jit(self, function: Callable, device: bool = False) -> Any:
-        return function
+    def made(self, deferred: Deferred) -> Callable:
+        return self.bound(deferred.py_func)
 
     def launched(self, kernel: Deferred, launch: tuple) -> Callable:
         return lambda *args: self.run(self.ready(kernel), *launch[:2], *args)
@@ -105,6 +105,8 @@ class Simulator(Backend):
     def run(self, function: Callable, blocks: Any, threads: Any, *args: Any) -> None:
         """Run a kernel on a grid of blocks."""
         self.kernel = f"{function.__module__}.{function.__name__}"
+        if any(x is None for x in args):
+            raise TypeError(f"{self.kernel} is launched with None, which no GPU takes: give it arrays and numbers.")
         self.gridDim, self.blockDim = (Dim3(*n) if isinstance(n, tuple) else Dim3(n) for n in (blocks, threads))
         with np.errstate(all="ignore"):
             for block in enumerate(_places(self.gridDim)):

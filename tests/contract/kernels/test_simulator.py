@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from kernels import gpu
 from kernels.compression import gram_schmidt
 from kernels.gpu import cuda, simulated
 from kernels.layers.tiles import TILE, product
@@ -68,6 +70,16 @@ def test_shared_memory_holds_nothing_of_use_before_it_is_written():
     out = np.zeros(1, np.float32)
     launched(unset, out, threads=1)
     assert np.isnan(out[0])
+
+
+def test_none_is_refused_as_by_a_gpu():
+    @cuda.jit
+    def maybe(out, bias):
+        if bias is None:
+            out[0] = 1
+
+    with pytest.raises(TypeError, match="maybe is launched with None, which no GPU takes: give it arrays and numbers"):
+        launched(maybe, np.zeros(1), None)
 
 
 def test_a_race_in_shared_memory_is_named_with_its_array_cell_and_threads():
@@ -272,6 +284,13 @@ def test_without_numba_cuda_training_and_all_kernels_run_and_a_launch_on_a_gpu_s
     said, loaded = done.stdout.splitlines()
     assert "no CUDA compiler" in said and 'pip install "numba-cuda' in said
     assert loaded == "[]"
+
+
+def test_a_numpy_that_numba_cuda_does_not_know_is_named_with_what_to_install(monkeypatch):
+    monkeypatch.setattr(gpu, "numba_cuda", lambda: SimpleNamespace(__file__="numba_cuda/numba/cuda/__init__.py"))
+    monkeypatch.setattr(gpu, "np", SimpleNamespace(__version__="2.5.2"))
+    with pytest.raises(ImportError, match=r"numba-cuda needs NumPy before 2.5, and this is 2.5.2. Try `pip install"):
+        gpu._compiler.__wrapped__()
 
 
 def test_the_name_cuda_of_a_kernel_file_means_nothing_outside_of_a_kernel():
