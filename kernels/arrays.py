@@ -63,16 +63,18 @@ def joined(parts, axis: int = 0):
 
 def beside(x: np.ndarray, like):
     """Return `x` as an array on the device of `like`."""
-    return x if isinstance(like, np.ndarray) else to_device(x, str(like.device))
+    return x if isinstance(like, np.ndarray) else _tensor(x, like.device)
 
 
 def to_device(x: np.ndarray, device: str):
     """Return `x` as an array on `device`: "cpu" keeps NumPy, "cuda:0" makes a torch tensor there."""
-    if device == "cpu":
-        return x
+    return x if device == "cpu" else _tensor(x, device)
+
+
+def _tensor(x: np.ndarray, device):
     import torch
 
-    return torch.as_tensor(x, device=device)
+    return torch.tensor(x, device=device)  # a copy, as an array may be read-only
 
 
 def to_numpy(x) -> np.ndarray:

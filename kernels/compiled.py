@@ -29,9 +29,14 @@ def exact(function):
     """
     compiled = njit(cache=True, nogil=True, error_model="numpy")(function)
     if is_jitted(compiled):  # not under NUMBA_DISABLE_JIT
-        kept = compiled._cache._cache_file
-        kept._source_stamp = kept._source_stamp, _digest(function)
+        until_changed(compiled, function)
     return compiled
+
+
+def until_changed(compiled, function) -> None:
+    """Keep what Numba keeps of `function` on disk only until a file of kernels that it calls into has changed."""
+    kept = compiled._cache._cache_file
+    kept._source_stamp = kept._source_stamp, _digest(function)
 
 
 @njit(error_model="numpy")
@@ -58,6 +63,6 @@ def _digest(function) -> str:
             wanted += [
                 getattr(known, "py_func", known)
                 for known in one.__globals__.values()
-                if is_jitted(known) or (inspect.isfunction(known) and known.__module__.startswith("kernels."))
+                if hasattr(known, "py_func") or (inspect.isfunction(known) and known.__module__.startswith("kernels."))
             ]
     return hashlib.sha256(b"".join(file.read_bytes() for file in sorted(files))).hexdigest()

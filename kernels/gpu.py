@@ -20,7 +20,11 @@ from contextvars import ContextVar
 from types import FunctionType
 from typing import Any
 
+import numpy as np
+
 __all__ = ["cuda", "numba_cuda", "simulated"]
+
+INSTALL = 'pip install "numba-cuda>=0.30,<0.31" "numpy<2.5"'
 
 
 class Deferred:
@@ -53,16 +57,29 @@ class Backend:
     def __init__(self, cuda: Any):
         self.cuda = cuda
         self._ready: dict[Deferred, Any] = {}
+        self._launchers: dict[tuple, Callable] = {}
 
     def launched(self, kernel: Deferred, launch: tuple) -> Callable:
         """Return what launches the kernel with (blocks, threads, stream)."""
-        return self.ready(kernel)[launch]
+        if (kernel, launch) not in self._launchers:
+            self._launchers[kernel, launch] = self.ready(kernel)[launch]  # which takes a fifth of a launch
+        return self._launchers[kernel, launch]
 
     def ready(self, deferred: Deferred) -> Any:
-        """Return the kernel or device function as this backend's `jit` gives it."""
+        """Return the kernel or device function as it is here."""
         if deferred not in self._ready:
-            self._ready[deferred] = self.cuda.jit(self.bound(deferred.py_func), device=deferred.device)
+            self._ready[deferred] = self.made(deferred)
         return self._ready[deferred]
+
+    def made(self, deferred: Deferred) -> Any:
+        """Return a kernel, which is kept on disk once compiled, or a device function, a part of those that call it."""
+        if deferred.device:
+            return self.cuda.jit(self.bound(deferred.py_func), device=True)
+        from kernels.compiled import until_changed
+
+        kernel = self.cuda.jit(self.bound(deferred.py_func), cache=True)
+        until_changed(kernel, deferred.py_func)
+        return kernel
 
     def bound(self, function: Callable) -> Callable:
         """Return a copy of a function whose globals are those of this backend."""
@@ -108,7 +125,7 @@ def numba_cuda():
     except ImportError as error:
         raise ImportError(
             "no CUDA compiler for GPU kernels: this Numba has none built in, and numba-cuda is not installed. "
-            'Try `pip install "numba-cuda>=0.30,<0.31"`, or run on the CPU.'
+            f"Try `{INSTALL}`, or run on the CPU."
         ) from error
     return module
 
@@ -118,4 +135,7 @@ def _compiler() -> Backend:
     from numba.core import config
 
     config.CUDA_LOW_OCCUPANCY_WARNINGS = 0  # Numba warns for every small vector, and ours are often small
-    return Backend(numba_cuda())
+    module = numba_cuda()
+    if "numba_cuda" in str(module.__file__) and not hasattr(np, "row_stack"):  # which numba-cuda 0.30 names
+        raise ImportError(f"numba-cuda needs NumPy before 2.5, and this is {np.__version__}. Try `{INSTALL}`.")
+    return Backend(module)

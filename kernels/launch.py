@@ -5,6 +5,8 @@ Numba works on the device that torch has made current, so a rank calls `torch.cu
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
 from kernels.gpu import numba_cuda
@@ -32,4 +34,9 @@ def stream_of(array):
         return 0
     import torch
 
-    return numba_cuda().external_stream(torch.cuda.current_stream(array.device).cuda_stream)
+    return _stream(array.device, torch.cuda.current_stream(array.device).cuda_stream)
+
+
+@cache
+def _stream(device, handle: int):
+    return numba_cuda().external_stream(handle)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -122,7 +122,7 @@ class Sparse(Workload):
         self.tensors = ((slice(0, features), (features,)),)
         owners = np.bincount(self.data[2], minlength=features)  # rows with this feature
         self.penalty = (l2 * len(target) / np.maximum(1, owners)).astype(self.dtype)
-        self._on_device: dict[str, tuple] = {}  # (*data, penalty) by device
+        self._on_device: dict[Any, tuple] = {}  # (*data, penalty) by device
 
     def start(self, seed: int = 0) -> np.ndarray:
         """Return zeros, whatever the seed."""
@@ -188,7 +188,6 @@ class Sparse(Workload):
 
     def _data_for(self, w) -> tuple:
         """Return (target, indptr, index, values, penalty) on w's device."""
-        device = "cpu" if isinstance(w, np.ndarray) else str(w.device)
-        if device not in self._on_device:
-            self._on_device[device] = tuple(kernels.to_device(x, device) for x in (*self.data, self.penalty))
-        return self._on_device[device]
+        if w.device not in self._on_device:
+            self._on_device[w.device] = tuple(kernels.beside(x, w) for x in (*self.data, self.penalty))
+        return self._on_device[w.device]

@@ -5,10 +5,15 @@ import sys
 
 import pytest
 
+from kernels.gpu import _compiler
+
 PLAIN = "from numba.extending import overload\n\ndef inner(x):\n    pass\n\ninner.__module__ = 'kernels.inner'\n"
 PLAIN += "@overload(inner)\ndef _compiled(x):\n    return lambda x: x + {}\n"
 INNER = "from kernels.compiled import exact\n\n@exact\ndef inner(x):\n    return x + {}\n"
 OUTER = "from inner import inner\nfrom kernels.compiled import exact\n\n@exact\ndef outer(x):\n    return inner(x)\n"
+
+DEVICE = "from kernels.gpu import cuda\n\n@cuda.jit(device=True)\ndef inner(x):\n    return x + {}\n"
+KERNEL = "from inner import inner\nfrom kernels.gpu import cuda\n\n@cuda.jit\ndef outer(x):\n    x[0] = inner(x[0])\n"
 
 
 def outer(folder, monkeypatch):
@@ -31,3 +36,15 @@ def test_a_function_is_compiled_again_when_one_that_it_calls_has_changed_in_anot
     again = outer(tmp_path, monkeypatch)
     assert again(10) == 12
     assert sum(again.stats.cache_hits.values()) == 1  # nothing has changed
+
+
+def test_a_kernel_for_gpus_is_compiled_again_when_a_function_that_it_calls_has_changed(tmp_path, monkeypatch):
+    pytest.importorskip("numba.cuda")
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    (tmp_path / "outer.py").write_text(KERNEL)
+    stamps = []
+    for added in (1, 1, 2):
+        (tmp_path / "inner.py").write_text(DEVICE.format(added))
+        kept = _compiler().ready(outer(tmp_path, monkeypatch))._cache._cache_file
+        stamps.append(kept._source_stamp)
+    assert stamps[0] == stamps[1] != stamps[2]
