@@ -119,6 +119,11 @@ def _check_cluster(experiment: Experiment, here: bool) -> None:
             "crash: a rank can come back on processes of this machine or on the simulated cluster, not on "
             f"{cluster if here else 'ranks that another launcher has started'}; lose it for good, or let it pause."
         )
+    if cluster == "gpus" and algorithms.family(experiment.algorithm) == "shared_memory":
+        raise ValueError(
+            f"cluster: {experiment.algorithm} steps through memory that its ranks share, and GPUs share none; use "
+            "threads, processes or the simulated cluster."
+        )
     for name, why in REFUSED.get(cluster, {}).items():
         if name in experiment.changed():
             raise ValueError(f"{name}: {why}")

@@ -15,7 +15,8 @@ from experiments.plots.lanes import rank_names, slowness
 from workloads import own_module, table
 
 REAL = {"processes": "real processes", "threads": "real threads", "gpus": "real GPUs"}
-ON_CPU = "ran on the CPU"  # in the note of a run that asked for GPUs and found too few
+ON_CPU = "ran on the CPU"  # in the note of a run that asked for GPUs and found none, or not on every computer
+SHARED = "ranks shared"  # in the note of a run that found fewer GPUs than ranks
 HERE = "this machine"
 NONE = {"slow": "slower", "pause": "paused", "crash": "lost"}  # of the ranks, if it is only counted
 TIMES = ("", "1", *["two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"])
@@ -60,6 +61,8 @@ def obtained(e: Experiment, notes: tuple[str, ...] = ()) -> str:
     """Return which real cluster a run with these notes had, and not the one it asked for."""
     if e.cluster == "gpus" and any(ON_CPU in note for note in notes):
         return "real processes on the CPU, since there are no GPUs here"
+    if shared := [note for note in notes if SHARED in note]:
+        return f"real GPUs ({shared[0].partition(':')[0]})"
     return REAL[e.cluster]
 
 

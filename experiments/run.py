@@ -32,7 +32,7 @@ from experiments.runs.evaluations import Axes, Model
 from experiments.runs.progress import Progress, ProgressObserver
 from experiments.runs.record import Run
 from experiments.runs.summary import environment, summarise
-from kernels import metered
+from kernels import metered, to_device
 from tracing import APPLIED, LOSSES, MEASURES, MEMORY, joined, numbered, ordered
 from workloads.batches import Batches
 from workloads.checkpoints import Checkpoints
@@ -110,11 +110,10 @@ def check(experiment: Experiment, here: bool = True):
                 f"{experiment.ranks} ranks are too many real processes for this machine; use at most {most}, "
                 "or the simulated cluster."
             )
-    if here and experiment.cluster == "gpus" and (there := gpus.count()) < experiment.ranks:
-        have = "none was found on this machine" if not there else f"this machine has {there}"
+    if here and experiment.cluster == "gpus" and not gpus.count():
         raise ValueError(
-            f"cluster: {experiment.ranks} ranks need a CUDA GPU each, and {have}; use processes, which compute on its "
-            "CPU, or simulate GPUs: the simulated cluster with device H100."
+            "cluster: no CUDA GPU was found on this machine; use processes, which compute on its CPU, or simulate "
+            "GPUs: the simulated cluster with device H100."
         )
     experiment.method.check(experiment.workers, experiment.batch, workload, experiment.knobs)
     conditions.check(experiment, workload, here)
@@ -153,8 +152,8 @@ def train(
     return (worker_override or experiment.method.worker)(comm, task, experiment.knobs)
 
 
-def warm_up(experiment: Experiment) -> None:
-    """Load the algorithm, data and kernels on a rank of a real cluster before its clock starts: that is no training.
+def warm_up(experiment: Experiment, place: str = "cpu") -> None:
+    """Load the algorithm, data and kernels for `place` on a real rank before its clock starts: that is no training.
 
     Which kernels an algorithm calls is seen by a step of the whole experiment on the simulated cluster, unless that
     would take long.
@@ -163,15 +162,16 @@ def warm_up(experiment: Experiment) -> None:
 
     workload, ranks = workload_of(experiment), experiment.ranks
     with metered(None), np.errstate(all="ignore"):
-        w, batch = workload.start(experiment.seed), conditions.trial_batch(experiment, workload)
-        workload.gradient(w, batch)  # which loads its kernels
+        arrays = workload.start(experiment.seed), *conditions.trial_batch(experiment, workload)
+        w, *batch = [to_device(x, place) for x in arrays]
+        workload.gradient(w, tuple(batch))  # which loads its kernels
         began = time.perf_counter()
-        workload.gradient(w, batch)
+        workload.gradient(w, tuple(batch))
         if ranks * (time.perf_counter() - began) < WARM_UP:
             once = experiment.model_copy(
                 update={"steps": 1, "epochs": None, "seconds": None, "target_loss": None, "evaluations": 1}
             )
-            simulated.run(partial(train, once), ranks)
+            simulated.run(partial(train, once), ranks, place=place)
 
 
 def gather(experiment: Experiment, outcome: Outcome, began: float) -> Run:

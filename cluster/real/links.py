@@ -67,9 +67,13 @@ class Links:
     """
 
     def __init__(
-        self, rank: int, sockets: dict[int, socket.socket], on_arrival: Callable[[int, int, float, float], None]
+        self,
+        rank: int,
+        sockets: dict[int, socket.socket],
+        on_arrival: Callable[[int, int, float, float], None],
+        device: str = "cpu",
     ):
-        self.rank, self.device, self._on_arrival = rank, "cpu", on_arrival
+        self.rank, self.device, self._on_arrival = rank, device, on_arrival
         self.network: EmulatedNetwork | None = None
         self._patience = 0.0
         self._zero = math.nan  # the run's start on the machine's monotonic clock, with an emulated network

@@ -55,7 +55,7 @@ def run(
     on_progress: Callable[[list[EventLog], float], None] | None = None,
     on_phase: Callable[[str], None] | None = None,
     stop: Any = None,
-    warm_up: Callable[[], Any] | None = None,
+    warm_up: Callable[[str], Any] | None = None,
     restart: Callable[[EventLog], Callable[[Any], Any]] | None = None,
 ) -> Outcome:
     """Run `program(comm)` in `size` processes and return their results and event logs.
@@ -63,16 +63,16 @@ def run(
     `program` and its results must be picklable: a function of a module or a partial of one. `backend` selects the
     all-reduce: "sockets" is a ring over our own links and does not load torch; "gloo" is the same for small vectors,
     while large ones are summed in shared memory, and between computers by torch.distributed; "nccl" is
-    torch.distributed on GPUs, rank r on cuda:r. `collective` selects an algorithm of `cluster.collectives.ALL_REDUCE`
-    over our own links instead.
+    torch.distributed on GPUs, rank r on cuda:r; ranks that share a GPU sum over our own links. `collective` selects an
+    algorithm of `cluster.collectives.ALL_REDUCE` over our own links instead.
     `network`, `device` and `faults` are what `cluster.simulated.run` simulates; here they are emulated in real time.
     Over an emulated network all messages take our own links.
     A rank that waits longer than `timeout` seconds ends the run as a deadlock; most deadlocks are found at once.
     `on_progress(event_logs, seconds)` is called a few times a second, and `on_phase(phase)` before the run's clock
     starts: "loading torch", "warming up, 1 of 2 ready", "connecting". `stop`, an Event or a function, ends the run
     early, and so does Ctrl-C where it raises KeyboardInterrupt: in the main thread, unless SIGINT is ignored, as
-    it is in background jobs of a shell. A second Ctrl-C is raised at once. `warm_up()` is called on every
-    rank before the clock starts: to load data, to compile.
+    it is in background jobs of a shell. A second Ctrl-C is raised at once. `warm_up(place)` is called on every
+    rank before the clock starts: to load data, to compile for its `place`, "cpu" or "cuda:0".
     A rank of `faults.back` that has crashed comes back as a new process, which runs `restart(event_log)`, given what
     its predecessor has recorded, or `program` again; torch.distributed would not take it back, so in such a run "gloo"
     is as "sockets".

@@ -8,7 +8,7 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from functools import partial
 from threading import Thread
@@ -63,36 +63,61 @@ def enter(
         if store is None and rank == 0:
             store = local_store(size)
     listener = Listener(host)
-    gpu = backend == "nccl" and torch.cuda.is_available() and torch.cuda.device_count() > local
     door = Door(host) if restarts else None
-    mine = (listener.address, memory.computer(), gpu, getattr(store, "port", None), door and door.address)
-    addresses, computers, gpus, ports, _ = zip(*exchange(mine), strict=True)
+    place = place_of(backend, local)
+    mine = (listener.address, memory.computer(), place, getattr(store, "port", None), door and door.address)
+    addresses, computers, places, ports, _ = zip(*exchange(mine), strict=True)
+    notes = notes_on_gpus(computers, places) if backend == "nccl" else []
+    nccl = backend == "nccl" and not notes
+    if "cpu" in places:
+        place = "cpu"
+    else:
+        torch.cuda.set_device(place)
     event_log = StreamedEventLog(rank)
     sockets = listener.connect(rank, list(addresses), START, timeout / 2)
-    kind_of_links = partial(RestartableLinks, awaited=faults.back) if restarts else Links
+    kind_of_links = partial(RestartableLinks, awaited=faults.back) if restarts else partial(Links, device=place)
     links = kind_of_links(rank, sockets, event_log.arrive)
 
-    place, notes = "cpu", []
-    if backend == "nccl" and all(gpus):
-        place = f"cuda:{local}"
-        torch.cuda.set_device(place)
-        links.device = place
-    elif backend == "nccl":
-        found = "no CUDA GPU was found" if not any(gpus) else f"only {sum(gpus)} of {size} ranks have a CUDA GPU"
-        notes.append(f"{found}; ran on the CPU over gloo")
     if torch_wanted:
         if store is None:
             store = dist.TCPStore(addresses[0][0], ports[0], size, is_master=False)
-        kind = "gloo" if place == "cpu" else "cpu:gloo,cuda:nccl"
+        kind = "cpu:gloo,cuda:nccl" if nccl else "gloo"
         dist.init_process_group(kind, store=store, rank=rank, world_size=size, timeout=timedelta(seconds=timeout))
     native = torch_wanted and collective == "fast" and network is None  # torch's messages would pass it by
+    native = native and (nccl or place == "cpu")
     nodes = list(computers) if network is None else [network.node(other) for other in range(size)]
     shared = RankState(rank, size, links, event_log, timeout, place, native, collective, store, list(computers), nodes)
     comm = (RealRestartableComm if restarts else RealComm)(shared, 0, list(range(size)))
+    if nccl:
+        dist.all_reduce(torch.zeros(1, device=place))  # NCCL connects at the first one, which takes a second
     _start(comm, network, device, faults)
     if door:
         door.open(links)
     return comm, notes
+
+
+def place_of(backend: str, local: int) -> str:
+    """Return where a rank will have its arrays: on a GPU of its computer, which ranks share if there are fewer."""
+    if backend != "nccl":
+        return "cpu"
+    from torch import cuda
+
+    there = cuda.device_count() if cuda.is_available() else 0
+    return f"cuda:{local % there}" if there else "cpu"
+
+
+def notes_on_gpus(computers: Sequence[str], places: Sequence[str]) -> list[str]:
+    """Return a note unless each of these ranks has a GPU to itself, so that NCCL can connect them."""
+    size, without, there = len(places), places.count("cpu"), len(set(zip(computers, places, strict=True)))
+    if without:
+        found = "no CUDA GPU was found" if without == size else f"only {size - without} of {size} ranks have a CUDA GPU"
+        return [f"{found}; ran on the CPU over gloo"]
+    if there < size:
+        return [
+            f"{size} ranks shared {there} GPU{'s' * (there > 1)}: their kernels took turns, and what they sent and "
+            "summed went through the CPU's memory, as NCCL takes one rank per GPU"
+        ]
+    return []
 
 
 def _start(comm: RealComm, network: Network | None, device: Device | None, faults: Faults) -> None:
@@ -125,7 +150,10 @@ def _start_clock(comm: RealComm) -> None:
 
 def leave(comm: RealComm) -> list[str]:
     """Wait until all ranks have finished; return sentences about messages that this one never read."""
-    return unread(comm.rank, comm._state.links.close())
+    left = comm._state.links.close()
+    for group in comm._state.process_groups:
+        group.shutdown()  # torch warns of each that just ends
+    return unread(comm.rank, left)
 
 
 def crash_at(at: float, comm: RealComm, finished: Callable[[], bool], report: Callable[[], Any]) -> None:

@@ -32,6 +32,7 @@ class RankState:
     network: EmulatedNetwork | None = None
     compute: EmulatedCompute | None = None
     waiting: tuple | None = None  # (since, slot, collective, src, tag) while the rank is blocked
+    process_groups: list[Any] = field(default_factory=list)  # NCCL's, of some of the ranks
     background: set[Any] = field(default_factory=set)  # all-reduces in background threads that are not waited for yet
     threads: CachedThreadPool = field(default_factory=CachedThreadPool)
 

@@ -41,7 +41,7 @@ def run(
     on_progress: Callable[[list[EventLog], float], None] | None = None,
     on_phase: Callable[[str], None] | None = None,
     stop: Any = None,
-    warm_up: Callable[[], Any] | None = None,
+    warm_up: Callable[[str], Any] | None = None,
 ) -> Outcome:
     """Run `program(comm)` in `size` threads and return their results and event logs.
 
@@ -56,7 +56,7 @@ def run(
     if on_phase:
         on_phase("warming up")
     if warm_up:
-        warm_up()  # once for all threads
+        warm_up("cpu")  # once for all threads
     interval = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH)
     try:

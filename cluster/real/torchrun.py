@@ -36,7 +36,7 @@ from cluster.real.event_log_stream import MergedEventLogs
 from cluster.real.failure import Failure, lost, unreadable
 from cluster.real.links import OPEN, PeersGone
 from cluster.real.meeting import interface, is_local, own_address, shared_store
-from cluster.real.rank import START, crash_at, enter, leave, loopback, meter
+from cluster.real.rank import START, crash_at, enter, leave, loopback, meter, place_of
 from cluster.real.signals import stopping
 from kernels import metered, to_numpy
 
@@ -60,7 +60,7 @@ def run(
     device: Device | None = None,
     faults: Faults = NONE,
     timeout: float = 60.0,
-    warm_up: Callable[[], Any] | None = None,
+    warm_up: Callable[[str], Any] | None = None,
 ) -> Outcome | None:
     """Run `program(comm)` on this rank; return the Outcome of all ranks on rank 0, None elsewhere.
 
@@ -92,7 +92,7 @@ def run(
         return [pickle.loads(store.get(f"{what} {other}")) for other in range(size)]
 
     if warm_up:
-        warm_up()
+        warm_up(place_of(backend, local))
     host = "127.0.0.1" if alone else own_address(here["MASTER_ADDR"], partial(exchange, what="master"))
     if not alone:
         _set_defaults(interface(host))

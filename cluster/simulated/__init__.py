@@ -46,12 +46,14 @@ def run(
     collective: str = "fast",
     on_progress: Callable[[list[EventLog], float], None] | None = None,
     stop: Any = None,
+    place: str = "cpu",
 ) -> Outcome:
     """Run `program(comm)` on `size` ranks and return their results and event logs.
 
     `collective` selects the all-reduce: "fast" computes the ring's result and times at once, the others send every
     message (`cluster.collectives.ALL_REDUCE`). `on_progress(event_logs, seconds)` is called a few times per second of
-    real time; `stop`, an Event or a function, ends the run early. Errors of the run are not raised: they are the
-    Outcome's `error`. Raises ValueError for an unknown collective.
+    real time; `stop`, an Event or a function, ends the run early. `place` is where the ranks' arrays are: on a GPU,
+    "cuda:0", all of them share it, and "fast" is the ring, message by message. Errors of the run are not raised: they
+    are the Outcome's `error`. Raises ValueError for an unknown collective.
     """
-    return Simulation(size, network, device, faults, collective, on_progress, stop).run(program)
+    return Simulation(size, network, device, faults, collective, on_progress, stop, place).run(program)

@@ -34,12 +34,10 @@ POLL = 1e-6  # s that a poll takes, so that time passes in a loop of polls
 class SimulatedComm:
     """Rank `rank` of the group of world ranks `members`, acting as `actor`: that rank, or one in its background."""
 
-    device = "cpu"
-
     def __init__(self, owner: Rank, actor: Actor, group: int, members: list[int]):
         self._rank, self._actor, self._sim, self._queue = owner, actor, owner.sim, owner.sim.queue
         self._group, self.members = group, members
-        self.rank, self.size = members.index(owner.number), len(members)
+        self.rank, self.size, self.device = members.index(owner.number), len(members), owner.sim.place
         per_node = owner.sim.network.per_node
         self.nodes = members if per_node == 1 else [member // per_node for member in members]
         self.event_log = owner.event_log

@@ -43,8 +43,10 @@ class Simulation:
         collective: str,
         on_progress: Callable | None = None,
         stop: Any = None,
+        place: str = "cpu",
     ):
-        self.network, self.device, self.faults, self.collective = network, device, faults, known(collective)
+        self.network, self.device, self.faults, self.place = network, device, faults, place
+        self.collective = "ring" if known(collective) == "fast" and place != "cpu" else collective
         self.queue = EventQueue(self.tick)
         self.ports = Ports(self.queue, network, size)
         self.ranks = [Rank(self, number, faults) for number in range(size)]

@@ -108,7 +108,7 @@ def ours(run, ranks, steps):
     return outcome.results
 
 
-def warm():
+def warm(place):
     """Compile, and make the rows."""
     one = problem()
     w = one.start(0)

@@ -54,6 +54,18 @@ def test_a_sender_never_waits_for_a_receiver_that_does_not_read():
     hang_up(theirs)
 
 
+def test_the_first_tensor_arrives_on_the_receivers_device_as_all_others_do():
+    torch = pytest.importorskip("torch")
+    ours, theirs = socket.socketpair()
+    links, receiver = Links(0, {1: ours}, lambda *_: None), Links(1, {0: theirs}, lambda *_: None, "cpu:0")
+    for _ in range(2):
+        links.send(1, "c", torch.arange(3), 0.0)
+        received = take(receiver, 0).x
+        assert isinstance(received, torch.Tensor) and received.tolist() == [0, 1, 2]
+    hang_up(ours)
+    hang_up(theirs)
+
+
 def test_a_stranger_is_not_let_in():
     listeners = [Listener("127.0.0.1") for _ in range(2)]
     addresses = [listener.address for listener in listeners]
