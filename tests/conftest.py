@@ -26,8 +26,8 @@ settings.load_profile("house")
 
 # tests of these share nothing, so that each may run anywhere
 SPREAD = re.compile(
-    r"tests/contract/(test_every_algorithm|kernels/)"
-    r"|tests/system/(test_learning|cluster/test_algorithms|experiments/test_kills|kernels/)"
+    r"tests/contract/(test_every_algorithm|test_on_tensors|kernels/)"
+    r"|tests/system/(test_learning|cluster/test_algorithms|cluster/test_gpus|experiments/test_kills|kernels/)"
 )
 CHAPTER = re.compile(r"tests/system/lessons/test_(?:figures|chapters|labs)\.py::\w+\[(\w+)")  # whose tests share runs
 FIRST = (  # what takes long in one process is begun first, the longest before all, so that nobody waits for it
