@@ -21,9 +21,10 @@ from multiprocessing.connection import Connection
 from threading import Lock, Thread
 from typing import Any
 
+from cluster.real import gpus
 from cluster.real.comm import RealComm
 from cluster.real.failure import Failure
-from cluster.real.rank import crash_at, enter, leave, meter, place_of, state
+from cluster.real.rank import crash_at, enter, leave, meter, state
 from cluster.real.restart import enter_again
 from cluster.real.signals import TERMINAL_CLOSED
 from kernels import metered, to_numpy
@@ -50,7 +51,7 @@ def run_rank(rank: int, size: int, reporter: Reporter, load: Callable[[], tuple]
     try:
         work, warm_up = load()
         if warm_up:
-            warm_up(place_of(options.get("backend", "gloo"), rank))
+            warm_up(gpus.place_of(options["backend"], rank))
         comm, notes = (enter_again if "past" in options else enter)(rank, size, reporter.exchange, **options)
         if "past" in options:
             reporter.tell("returned", comm.event_log.mark)

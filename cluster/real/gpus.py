@@ -1,9 +1,13 @@
-"""GPUs of this machine, counted without loading torch and without a CUDA context, which no forked process could use."""
+"""GPUs of this machine: how many there are, and which ranks have them.
+
+They are counted without loading torch and without a CUDA context, which no forked process could use.
+"""
 
 from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Sequence
 from functools import cache
 
 NVML = "libnvidia-ml.so.1"
@@ -21,6 +25,33 @@ def count() -> int:
         return 0
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     return found.value if visible is None else min(found.value, _named(visible))
+
+
+def place_of(backend: str, local: int) -> str:
+    """Return where rank `local` of this computer will have its arrays: "cuda:0", or "cpu" without NCCL or a GPU.
+
+    Ranks share GPUs if there are fewer.
+    """
+    if backend != "nccl":
+        return "cpu"
+    from torch import cuda
+
+    there = cuda.device_count() if cuda.is_available() else 0
+    return f"cuda:{local % there}" if there else "cpu"
+
+
+def unless_one_each(computers: Sequence[str], places: Sequence[str]) -> list[str]:
+    """Return a note for the reader unless each of these ranks has a GPU to itself, so that NCCL can connect them."""
+    size, without, there = len(places), places.count("cpu"), len(set(zip(computers, places, strict=True)))
+    if without:
+        found = "no CUDA GPU was found" if without == size else f"only {size - without} of {size} ranks have a CUDA GPU"
+        return [f"{found}; ran on the CPU over gloo"]
+    if there < size:
+        return [
+            f"{size} ranks shared {there} GPU{'s' * (there > 1)}: their kernels took turns, and what they sent and "
+            "summed went through the CPU's memory, as NCCL takes one rank per GPU"
+        ]
+    return []
 
 
 def _named(visible: str) -> int:

@@ -8,7 +8,7 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 from threading import Thread
@@ -17,7 +17,7 @@ from typing import Any
 from cluster.devices import Device
 from cluster.faults import NONE, Faults
 from cluster.network import Network
-from cluster.real import memory
+from cluster.real import gpus, memory
 from cluster.real.comm import RealComm
 from cluster.real.emulated_compute import CATCH_UP, EmulatedCompute
 from cluster.real.emulated_network import emulate, sleep_until
@@ -64,10 +64,10 @@ def enter(
             store = local_store(size)
     listener = Listener(host)
     door = Door(host) if restarts else None
-    place = place_of(backend, local)
+    place = gpus.place_of(backend, local)
     mine = (listener.address, memory.computer(), place, getattr(store, "port", None), door and door.address)
     addresses, computers, places, ports, _ = zip(*exchange(mine), strict=True)
-    notes = notes_on_gpus(computers, places) if backend == "nccl" else []
+    notes = gpus.unless_one_each(computers, places) if backend == "nccl" else []
     nccl = backend == "nccl" and not notes
     if "cpu" in places:
         place = "cpu"
@@ -94,30 +94,6 @@ def enter(
     if door:
         door.open(links)
     return comm, notes
-
-
-def place_of(backend: str, local: int) -> str:
-    """Return where a rank will have its arrays: on a GPU of its computer, which ranks share if there are fewer."""
-    if backend != "nccl":
-        return "cpu"
-    from torch import cuda
-
-    there = cuda.device_count() if cuda.is_available() else 0
-    return f"cuda:{local % there}" if there else "cpu"
-
-
-def notes_on_gpus(computers: Sequence[str], places: Sequence[str]) -> list[str]:
-    """Return a note unless each of these ranks has a GPU to itself, so that NCCL can connect them."""
-    size, without, there = len(places), places.count("cpu"), len(set(zip(computers, places, strict=True)))
-    if without:
-        found = "no CUDA GPU was found" if without == size else f"only {size - without} of {size} ranks have a CUDA GPU"
-        return [f"{found}; ran on the CPU over gloo"]
-    if there < size:
-        return [
-            f"{size} ranks shared {there} GPU{'s' * (there > 1)}: their kernels took turns, and what they sent and "
-            "summed went through the CPU's memory, as NCCL takes one rank per GPU"
-        ]
-    return []
 
 
 def _start(comm: RealComm, network: Network | None, device: Device | None, faults: Faults) -> None:

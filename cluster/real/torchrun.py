@@ -30,13 +30,13 @@ from cluster.devices import Device
 from cluster.event_log import Outcome
 from cluster.faults import NONE, Faults
 from cluster.network import Network
-from cluster.real import launchers
+from cluster.real import gpus, launchers
 from cluster.real.comm import RealComm
 from cluster.real.event_log_stream import MergedEventLogs
 from cluster.real.failure import Failure, lost, unreadable
 from cluster.real.links import OPEN, PeersGone
 from cluster.real.meeting import interface, is_local, own_address, shared_store
-from cluster.real.rank import START, crash_at, enter, leave, loopback, meter, place_of
+from cluster.real.rank import START, crash_at, enter, leave, loopback, meter
 from cluster.real.signals import stopping
 from kernels import metered, to_numpy
 
@@ -92,7 +92,7 @@ def run(
         return [pickle.loads(store.get(f"{what} {other}")) for other in range(size)]
 
     if warm_up:
-        warm_up(place_of(backend, local))
+        warm_up(gpus.place_of(backend, local))
     host = "127.0.0.1" if alone else own_address(here["MASTER_ADDR"], partial(exchange, what="master"))
     if not alone:
         _set_defaults(interface(host))

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import algorithms
-from cluster.real import gpus, processes, rank
+from cluster.real import gpus, processes
 from experiments.catalogue import COMPRESSIONS
 from experiments.experiment import Experiment
 from experiments.run import check, run, train
@@ -28,7 +28,7 @@ NAMES = [name for name in algorithms.names() if algorithms.family(name) != "shar
 
 
 def each_on_a_host(backend: str, local: int) -> str:
-    """Stand in for `rank.place_of`: NCCL finds this rank's GPU on a host of its own."""
+    """Stand in for `gpus.place_of`: NCCL finds this rank's GPU on a host of its own."""
     os.environ |= {"NCCL_HOSTID": f"host {local}", "NCCL_SOCKET_IFNAME": "lo"}
     return "cuda:0"
 
@@ -40,7 +40,7 @@ def over_nccl(program, size):
 
 def apart(place):
     """Warm up on a rank: from now on it has its GPU to itself, as far as NCCL knows."""
-    rank.place_of, rank.notes_on_gpus = each_on_a_host, lambda *_: []
+    gpus.place_of, gpus.unless_one_each = each_on_a_host, lambda *_: []
 
 
 def keep_the_contract(comm):

@@ -20,7 +20,8 @@ import pytest
 import kernels
 from cluster.comm import Cancelled, Deadlock, RankFailed, RankLost
 from cluster.real import processes, supervisor, threads
-from cluster.real.rank import notes_on_gpus, state
+from cluster.real.gpus import unless_one_each
+from cluster.real.rank import state
 from tests.training import wait_until_told
 from tracing import WAIT
 from workloads.recorder import Diverged
@@ -662,14 +663,14 @@ def test_without_a_gpu_a_run_goes_on_on_the_cpu_and_says_so():
 
 
 def test_ranks_share_gpus_only_where_there_are_fewer_and_say_so():
-    assert notes_on_gpus("aa", ["cuda:0", "cuda:1"]) == notes_on_gpus("ab", ["cuda:0", "cuda:0"]) == []
-    [note] = notes_on_gpus("aaa", ["cuda:0", "cpu", "cuda:1"])
+    assert unless_one_each("aa", ["cuda:0", "cuda:1"]) == unless_one_each("ab", ["cuda:0", "cuda:0"]) == []
+    [note] = unless_one_each("aaa", ["cuda:0", "cpu", "cuda:1"])
     assert note == "only 2 of 3 ranks have a CUDA GPU; ran on the CPU over gloo"
     for computers, places, words in (
         ("aaa", ["cuda:0", "cuda:0", "cuda:0"], "3 ranks shared 1 GPU: their kernels took turns, and what they sent"),
         ("aab", ["cuda:0", "cuda:0", "cuda:0"], "3 ranks shared 2 GPUs: "),
     ):
-        [note] = notes_on_gpus(computers, places)
+        [note] = unless_one_each(computers, places)
         assert note.startswith(words) and note.endswith("the CPU's memory, as NCCL takes one rank per GPU")
 
 
