@@ -78,6 +78,7 @@ def clauses() -> tuple[tuple[str, str], ...]:
     return tuple((name, plain(clause)) for name, source in sources for clause in source.split(";"))
 
 
+@functools.cache
 def written(name: str) -> str:
     """Return all that a module says."""
     path = ROOT.joinpath(*name.split("."))
