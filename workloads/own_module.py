@@ -7,8 +7,8 @@
 The file is executed, so this is for your own machine: it is off unless $LOCKSTEP_MODULES names a folder, and only files
 in that folder are executed, which `python -m experiments add FILE.py` or the workbench put there. A file is stored
 under a name with a hash of its content, which is checked before it is executed: so an experiment that names it is
-reproducible, and a changed file is a new one. How the network becomes a workload is described in
-`workloads/torch_module.py`.
+reproducible, and a changed file is a new one. Generators of random numbers are seeded before. How the network becomes a
+workload is described in `workloads/torch_module.py`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import os
+import random
 import re
 import runpy
 from pathlib import Path
@@ -102,6 +103,7 @@ def build(settings: Settings, dtype=np.float32):
 
     path = _stored(settings.net)
     try:
+        _seed()
         made = runpy.run_path(str(path))
         missing = [name for name in WANTED if name not in made]
         if missing:
@@ -141,6 +143,18 @@ def _stored(name: str) -> Path:
     if hashlib.sha256(path.read_bytes()).hexdigest()[:8] != name[-8:]:
         raise ValueError(f"own_module: {name} was changed since it was added; add it once more.")
     return path
+
+
+def _seed() -> None:
+    """Seed what a file may draw from, unless it does so itself: its network and data are the same on every rank.
+
+    Ranks of one machine are copies of one process, but those of torchrun and SLURM start apart, as a replay does.
+    """
+    import torch
+
+    random.seed(0)
+    np.random.seed(0)
+    torch.manual_seed(0)
 
 
 def _arrays(name: str, pair) -> tuple:

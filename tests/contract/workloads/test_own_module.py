@@ -96,6 +96,18 @@ def test_a_network_is_tried_without_a_trace_of_it(folder):
     assert np.array_equal(workload.start(), torch.nn.utils.parameters_to_vector(made["net"].parameters()).detach())
 
 
+def test_what_a_file_draws_is_the_same_on_every_rank_and_in_every_replay(folder):
+    unseeded = NET.replace(b"torch.manual_seed(0)", b"import random; import numpy as np")
+    unseeded += b"train = x[:48] + random.random() + np.random.rand(), y[:48]"
+    settings = Settings(net=save(unseeded.replace(b"nn.GELU()", b"nn.Dropout()"), "net.py"))
+    drawn = []
+    for _ in range(2):
+        workload = build(settings)
+        loss, _ = workload.gradient(workload.start(0), workload.batch(np.arange(8)))  # with a dropout of its own
+        drawn.append((loss, workload.x.tobytes(), workload.start(0).tobytes()))
+    assert drawn[0] == drawn[1]
+
+
 def test_a_file_that_does_not_define_a_network_is_not_kept_and_not_run(folder):
     with pytest.raises(
         ValueError, match=r"^net.py does not define loss, test; it should define net, loss, train, test"
