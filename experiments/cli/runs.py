@@ -38,7 +38,7 @@ def runs_command(most: int, runs: str, as_json: bool) -> None:
     if not rows:
         console.note(f"no run is stored in {runs} yet; python -m experiments run makes one.")
         return
-    click.echo(show.table([_told(row) for row in rows], words=3))
+    click.echo(show.table([_told(row) for row in rows], words=3, keys=1))
     console.say()
     if len(folders) > len(shown):
         console.note(f"{len(folders) - len(shown):,} more: --most {len(folders)} lists all.")

@@ -169,7 +169,8 @@ def table(
     if len(rows) <= TURNED and max(map(len, turned.splitlines())) <= wide:
         return turned
     return "\n\n".join(
-        aligned([[line[n] for n in some] for line in cells], words) for some in _folds(cells, keys, wide)
+        aligned([[line[n] for n in some] for line in cells], sum(n < words for n in some))
+        for some in _folds(cells, keys, wide)
     )
 
 

@@ -116,6 +116,13 @@ def test_a_wide_table_of_few_rows_has_a_column_for_each(six):
     assert [line.split()[0] for line in lines[:2]] == ["workers", "seeds"]
 
 
+def test_words_stay_to_the_left_and_numbers_to_the_right_where_a_table_goes_on_below():
+    row = {"run": "a" * 27, "what": "b" * 40, "when": "3 Nov", "held_out_loss": 0.25}
+    folds = show.table([row, row | {"when": "27 Nov 12:30"}] * show.TURNED, words=3, wide=80).split("\n\n")
+    assert [fold.splitlines()[0].split() for fold in folds] == [["run", "what"], ["when", "held-out", "loss"]]
+    assert folds[1].splitlines()[1] == "3 Nov                  0.25"
+
+
 def test_keys_that_leave_no_room_are_not_repeated():
     rows = [{"run": "a" * 20, "period": 4, "synchronous": False, "momentum": 0.9, "loss": 0.25, "seconds": 1.5}] * 9
     folds = show.table(rows, keys=4, wide=48).split("\n\n")
