@@ -184,7 +184,7 @@ def _try(few) -> None:
     """Use the workload of a few samples once: whatever is wrong with net and loss is raised here, and not in a run."""
     import torch
 
-    w = few.start()
     with metered(None), torch.random.fork_rng(devices=[]):  # a dropout draws the same afterwards
+        w = few.start()
         few.gradient(w, few.batch(np.arange(few.samples)))
         few.evaluate(w)

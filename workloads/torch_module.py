@@ -5,7 +5,7 @@
 
 The parameters become one flat vector, in the order of torch's parameters_to_vector; autograd gives the gradient. The
 workload keeps a copy of the module and never changes it, so a thousand simulated ranks can share it. Layers that draw
-random numbers (dropout) draw them from torch's own generator.
+random numbers (dropout) draw them from torch's own generator, which `start` seeds.
 An nn.Sequential can be cut in stages between its children.
 """
 
@@ -48,7 +48,7 @@ class TorchModule(Workload):
             self.depth = len(self._groups())
 
     def start(self, seed: int = 0) -> np.ndarray:
-        """Return the module's own parameters, as the initial ones."""
+        """Return the module's own parameters, as the initial ones. What torch draws from here on follows the seed."""
         return self.whole.start(seed)
 
     def batch(self, indices: np.ndarray) -> tuple:

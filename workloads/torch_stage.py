@@ -41,7 +41,10 @@ class TorchStage:
         return ", ".join(type(child).__name__.lower() for child in [*self.module.children()] or [self.module])
 
     def start(self, seed: int = 0) -> np.ndarray:
-        """Return the module's own parameters, as the initial ones."""
+        """Return the module's own parameters, as the initial ones. What torch draws from here on follows the seed."""
+        import torch
+
+        torch.manual_seed(seed)  # a dropout would go on where the run before in this process has ended
         return self.origin.copy()
 
     def apply(self, vector, x):

@@ -205,6 +205,20 @@ def test_dropout_is_off_in_evaluation_and_on_in_training():
     assert workload.gradient(w, batch)[0] != workload.gradient(w, batch)[0]
 
 
+@pytest.mark.parametrize("algorithm", ["sync_sgd", "gpipe"])
+def test_every_run_in_one_process_begins_with_the_same_dropout(algorithm):
+    workload = wrapped(nn.Sequential(nn.Linear(6, 100), nn.Dropout(0.5), nn.Linear(100, 3)))
+    first, second = (train(algorithm, workload, 2, batch=8, steps=3).shipped for _ in range(2))
+    assert np.array_equal(first, second)
+
+
+def test_another_seed_is_another_dropout_from_the_same_weights():
+    workload = wrapped(nn.Sequential(nn.Linear(6, 100), nn.Dropout(0.5), nn.Linear(100, 3)))
+    batch = workload.batch(np.arange(8))
+    weights, losses = zip(*((w, workload.gradient(w, batch)[0]) for w in map(workload.start, (0, 1, 0))), strict=True)
+    assert np.array_equal(weights[0], weights[1]) and losses[0] != losses[1] and losses[0] == losses[2]
+
+
 def test_passes_are_charged_what_they_cost():
     charged = []
 
