@@ -161,9 +161,9 @@ def idea(name: str) -> str:
 
 
 def comparison(studies: dict[str, Study]) -> str:
-    """Return the figures of several schedules, a column each."""
+    """Return the figures of several schedules, a column each; those that do not fit follow below."""
     lines = [[label, *(_figure(label, done) for done in studies.values())] for label, _ in FIGURES]
-    return show.aligned([["", *studies], *lines], words=1)
+    return show.below([["", *studies], *lines], words=1, keys=1, wide=console.width())
 
 
 def figures(done: Study) -> str:

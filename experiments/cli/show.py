@@ -168,6 +168,11 @@ def table(
     turned = aligned([list(column) for column in zip(*cells, strict=True)], 1)
     if len(rows) <= TURNED and max(map(len, turned.splitlines())) <= wide:
         return turned
+    return below(cells, words, keys, wide)
+
+
+def below(cells: Sequence[Sequence[str]], words: int, keys: int, wide: int) -> str:
+    """Return texts as `aligned` does; columns that do not fit into `wide` follow below, behind the first `keys`."""
     return "\n\n".join(
         aligned([[line[n] for n in some] for line in cells], sum(n < words for n in some))
         for some in _folds(cells, keys, wide)

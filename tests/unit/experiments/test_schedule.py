@@ -100,6 +100,14 @@ def test_names_are_compared_side_by_side_on_the_same_work(schedule):
     assert found["gpipe"]["in flight"] == "8" and found["pipedream"]["delay"] == "3"
 
 
+def test_more_schedules_than_fit_beside_each_other_go_on_below(schedule, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    folds = schedule("1f1b", "zb_h1", "interleaved", "chimera", "zb_v", "v_half", "v_min", "dualpipe")[1].split("\n\n")
+    assert len(folds) == 2 and max(len(line) for fold in folds for line in fold.splitlines()) <= 80
+    found = {name: figures["makespan"] for fold in folds for name, figures in columns(fold).items()}
+    assert len(found) == 8 and found["1f1b"] == "33" and found["dualpipe"] == "26"
+
+
 def test_costs_are_of_kinds_stages_ops_and_pairs(schedule):
     assert figures(schedule("zb_h1", "--costs", "F=10,I=11,W=6")[1])["makespan"] == "261"
     assert figures(schedule("1f1b", "--costs", "F=1 B=1")[1])["makespan"] == "22"
