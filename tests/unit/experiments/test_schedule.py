@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from experiments.cli.schedule import idea
+from experiments.cli.schedule import ABOUT, idea
+from experiments.study.schedules import options
 from theory.schedules import SCHEDULES
 
 STUCK = "0F0 0B0 0F1 0B1\n1F1 1B1 1F0 1B0\n"
@@ -136,7 +137,8 @@ def test_options_of_a_schedule_are_options_of_the_command(schedule):
 
 def test_help_of_a_schedule_shows_its_theory_and_its_options(schedule):
     out = schedule("interleaved", "--help")[1]
-    assert idea("interleaved") in out and "Schedule interleaved:\n  --pieces INT  [default 2]" in out
+    assert idea("interleaved") in out and "Schedule interleaved:\n  --pieces INT  stages on each rank" in out
+    assert all(option in ABOUT for name in SCHEDULES for option in options(name))
     out = schedule("--help")[1]
     assert "An op is written stage, kind, micro-batch" in out and "--pieces" not in out
 
