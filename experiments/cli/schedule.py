@@ -131,11 +131,7 @@ def schedule_command(
         return
     for name in names:
         if name not in SCHEDULES:
-            close = difflib.get_close_matches(name, SCHEDULES, n=1)
-            hint = (
-                f"did you mean {close[0]}?" if close else f"there are {', '.join(SCHEDULES)}; your own go in a --file."
-            )
-            raise ValueError(f"there is no schedule {name[:60]!r}; {hint}")
+            raise ValueError(f"there is no schedule {name[:60]!r}; {_instead(name)}")
     common = {"latency": given.pop("latency"), **_costs(costs)}
     settings = {name: value for name, value in given.items() if value is not None}
     plans = {name: Plan.of(schedule=name, ranks=ranks, chunks=chunks, options=settings, **common) for name in names}
@@ -151,6 +147,15 @@ def schedule_command(
         click.echo(done.spelled())
         return
     _print(name, done, reasons)
+
+
+def _instead(name: str) -> str:
+    """Return what to write instead of a name that no schedule has."""
+    if own := [one for one in SCHEDULES if module(one).__name__.endswith(f".{name}")]:
+        return f"those of the algorithm {name} are {', '.join(own)}."
+    if close := difflib.get_close_matches(name, SCHEDULES, n=1):
+        return f"did you mean {close[0]}?"
+    return f"there are {', '.join(SCHEDULES)}; your own go in a --file."
 
 
 def catalogue() -> str:
