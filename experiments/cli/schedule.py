@@ -137,6 +137,7 @@ def schedule_command(
     plans = {name: Plan.of(schedule=name, ranks=ranks, chunks=chunks, options=settings, **common) for name in names}
     plans |= {path: Plan.of(schedule=OWN, own=_ops(path), **common) for path in files}
     studies = {name: _studied(name, plan) for name, plan in plans.items()}
+    _check_used(costs, [*studies.values()])
     if len(studies) > 1:
         if lists or reasons:
             raise ValueError("--lists and --reasons are for one schedule; name one.")
@@ -281,6 +282,37 @@ def _costs(text: str) -> dict[str, Any]:
     others = " ".join(word for word in words if word[:2] not in ("F=", "I=", "W=", "B="))
     names = {"F": "forward", "I": "inputs", "W": "weights"}
     return {"costs": others, **{names[kind]: cost for kind, cost in given.items() if kind in names}}
+
+
+def _check_used(costs: str, studies: Sequence[Study]) -> None:
+    """Raise ValueError for a cost that none of the studies has an op for, which would go unnoticed."""
+    ops = [op for done in studies for op in _ops_of(done)]
+    used = {key for op in ops for key in (op[0], op[:2], op)} | {"F", "I", "W", "B", "U"}  # I and W make up a B
+    used |= {"+".join(kinds) for done in studies for kinds in _joined(done)}
+    for word in costs.replace(",", " ").split():
+        if read_costs(word).keys() - used:
+            stages, chunks = (max(op[n] for op in ops) for n in (1, 2))
+            kinds = [kind for kind in KINDS if any(op[0] == kind for op in ops)]
+            raise ValueError(
+                f"{word} changes nothing: no op is {word.partition('=')[0]}; stages are 0 to {stages}, micro-batches 0 "
+                f"to {chunks}, kinds {', '.join(kinds)}."
+            )
+
+
+def _ops_of(done: Study) -> Iterator[tuple[str, int, int]]:
+    """Yield kind, stage and micro-batch of each op of a study."""
+    for row, place in enumerate(zip(done.ops["stage"].tolist(), done.ops["chunk"].tolist(), strict=True)):
+        yield done.op(row).strip("0123456789"), *place
+
+
+def _joined(done: Study) -> Iterator[list[str]]:
+    """Yield the kinds of ops that are done together, in order."""
+    kinds = []
+    for (kind, *_), joined in zip(_ops_of(done), done.ops["joined"].tolist(), strict=True):
+        kinds.append(kind)
+        if not joined:
+            yield kinds
+            kinds = []
 
 
 def _ops(path: str) -> str:

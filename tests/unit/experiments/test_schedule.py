@@ -125,6 +125,14 @@ def test_of_a_backward_and_its_halves_one_follows_from_the_others(schedule):
     assert (code, err) == (2, "B=3 is not both halves of a backward, I=1 and W=1; leave B out.\n")
 
 
+def test_a_cost_that_one_of_the_schedules_uses_is_a_cost(schedule):
+    found = columns(schedule("1f1b", "interleaved", "--costs", "7F=9")[1])
+    assert found["1f1b"]["makespan"] == "33" and float(found["interleaved"]["makespan"]) > 28.5
+    repeated = (figures(schedule("gpipe_early", "--costs", cost)[1])["makespan"] for cost in ("R=1", "R=2"))
+    assert len({*repeated}) == 2
+    assert schedule("gpipe", "--costs", "W=2,U=0,3B7=4")[0] == 0
+
+
 def test_options_of_a_schedule_are_options_of_the_command(schedule):
     out = schedule("interleaved", "--pieces", 4, "--chunks", 16)[1]
     assert figures(out)["makespan"] == "50.25"
@@ -207,6 +215,11 @@ def test_a_file_that_is_no_schedule_is_refused_with_op_and_rule(schedule, text, 
         (["1f1b", "--policy", "PC"], "policy is 'PC'; allowed is PA or PB."),
         (["gpipe", "--costs", "X=1"], "'X=1' is not a cost; write"),
         (["gpipe", "--costs", "F=-1"], "'F=-1' is not a cost; write"),
+        (["1f1b", "--costs", "4F=3"], "4F=3 changes nothing: no op is 4F; stages are 0 to 3, micro-batches 0 to 7,"),
+        (["1f1b", "--costs", "3F8=3"], "no op is 3F8; stages are 0 to 3, micro-batches 0 to 7, kinds F, B, U."),
+        (["gpipe", "--costs", "R=2"], "R=2 changes nothing: no op is R; stages are"),
+        (["gpipe", "--costs", "F+B=2"], "F+B=2 changes nothing: no op is F+B; stages are"),
+        (["zb_h1", "1f1b", "--costs", "9I=2"], "stages are 0 to 3, micro-batches 0 to 7, kinds F, B, I, W, U."),
         (["dapple"], "there is no schedule 'dapple'; those of the algorithm dapple are 1f1b, dapple_pb."),
         (["zb_auto"], "there is no schedule 'zb_auto'; those of the algorithm zb_auto are zb_1p, zb_2p."),
         (["gpipe", "--latency", "-1"], "latency is '-1.0'; allowed is 0 to"),
