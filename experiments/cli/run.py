@@ -75,6 +75,10 @@ def queue(experiment: Experiment, job: dict[str, Any], runs: str, timeout: float
     """Print the batch job that runs `experiment`, or submit it and print its number."""
     from experiments.run import check
 
+    if experiment.cluster == "threads":
+        raise ValueError(
+            "cluster: threads are of one process, and a task of SLURM is a process; use processes, or gpus."
+        )
     experiment = on_real_cluster(experiment)
     check(experiment, here=False)
     text = slurm.script(experiment, job, "--runs", os.path.abspath(runs), "--timeout", f"{timeout:g}")

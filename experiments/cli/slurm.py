@@ -6,6 +6,7 @@ script, which may be printed, changed and submitted by hand. Source: sbatch(1), 
 
 from __future__ import annotations
 
+import re
 import shlex
 import shutil
 import subprocess
@@ -16,6 +17,7 @@ from typing import Any
 
 import click
 
+import algorithms
 from experiments.experiment import Experiment
 from kernels import ONE_THREAD
 
@@ -28,11 +30,12 @@ export PYTHONPATH={root}${{PYTHONPATH:+:$PYTHONPATH}} {one_thread}
 # A task is a rank; rank 0 is met on the first node. The others go on without a lost rank, if they can.
 srun --kill-on-bad-exit=0 {command}
 """
+LIMIT = re.compile(r"\d+(:\d+){0,2}|\d+-\d+(:\d+){0,2}")  # sbatch(1): minutes, or days, hours, minutes, seconds
 OPTIONS = {
     "to": click.option("--to", type=click.Choice(["slurm"]), help="print it as a batch job instead of running it here"),
     "submit": click.option("--submit", is_flag=True, help="with --to: submit the job, and print its number"),
     "nodes": click.option("--nodes", type=click.IntRange(1), metavar="INT", help="with --to: how many [default: 1]"),
-    "time": click.option("--time", metavar="[H:M:]S|M", help="with --to: the job's limit, 10 (minutes) or 1:00:00"),
+    "time": click.option("--time", metavar="M|H:M:S", help="with --to: the job's limit, 10 (minutes) or 1:00:00"),
     "partition": click.option("--partition", metavar="NAME", help="with --to: where the job is queued"),
     "account": click.option("--account", metavar="NAME", help="with --to: who is charged for it"),
 }
@@ -50,6 +53,10 @@ def asked(given: dict[str, Any]) -> dict[str, Any]:
     job = {name: given[name] for name in OPTIONS if given[name] not in (None, False)}
     if job and "to" not in job:
         raise ValueError(f"--{next(iter(job))} is of a batch job; add --to slurm, or leave it out.")
+    if "time" in job and not LIMIT.fullmatch(job["time"]):
+        raise ValueError(
+            f"time is {job['time'][:40]!r}; write minutes, as in 10, or [days-]hours:minutes:seconds, as in 1:00:00."
+        )
     if "submit" in job and shutil.which("sbatch") is None:
         raise ValueError(
             "there is no sbatch here: log in to a machine of the cluster, or leave --submit out for the script alone."
@@ -62,6 +69,8 @@ def script(experiment: Experiment, job: dict[str, Any], *more: str) -> str:
     name, nodes, ranks = experiment.algorithm, job.get("nodes", 1), experiment.ranks
     if nodes > ranks:
         raise ValueError(f"{nodes} nodes are too many for {ranks} ranks; use at most {ranks}.")
+    if nodes > 1 and algorithms.family(name) == "shared_memory":
+        raise ValueError(f"{name} steps through memory that its ranks share, and nodes share none; use 1 node.")
     lines = {"job-name": name, "nodes": nodes, "ntasks": ranks}
     if experiment.cluster == "gpus":
         lines["gpus-per-node"] = -(-ranks // nodes)  # which all its tasks see, as rank r takes GPU number r

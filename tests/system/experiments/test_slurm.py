@@ -68,12 +68,33 @@ def test_what_cannot_be_a_job_is_told_in_a_sentence_before_anything_starts(main,
         (("--to", "slurm", "--nodes", 9), "9 nodes are too many for 3 ranks; use at most 3."),
         (("--to", "slurm", "--batch", 100_000), "batch"),
         (("--to", "ssh"), "slurm"),
+        (
+            ("--to", "slurm", "--time", "soon"),
+            "write minutes, as in 10, or [days-]hours:minutes:seconds",
+        ),
+        (("--to", "slurm", "--time", "10\n#SBATCH --exclusive"), "write minutes, as in 10, or"),
+        (
+            ("--to", "slurm", "--cluster", "threads"),
+            "threads are of one process, and a task of SLURM is a process",
+        ),
     ):
         code, out, err = main("run", *SMALL, *words)
         assert code == 2 and sentence in err and err.count("\n") == 1 and not out
     monkeypatch.setenv("PATH", str(tmp_path))
     code, out, err = main("run", *SMALL, "--to", "slurm", "--submit")
     assert code == 2 and err.startswith("there is no sbatch here") and err.count("\n") == 1 and not out
+
+
+def test_ranks_that_share_memory_are_on_one_node(main):
+    assert main("run", "hogwild", "--to", "slurm", "--nodes", 1)[0] == 0
+    code, out, err = main("run", "hogwild", "--to", "slurm", "--nodes", 2)
+    assert (code, out) == (2, "")
+    assert err == "hogwild steps through memory that its ranks share, and nodes share none; use 1 node.\n"
+
+
+@pytest.mark.parametrize("time", ["10", "10:30", "1:00:00", "2-12", "2-12:30", "2-12:30:00"])
+def test_a_job_s_limit_is_what_sbatch_reads(main, time):
+    assert f"#SBATCH --time={time}\n" in main("run", *SMALL, "--to", "slurm", "--time", time)[1]
 
 
 @pytest.fixture
