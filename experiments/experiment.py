@@ -74,7 +74,11 @@ class Experiment(Knobs):
     per_node: int = knob(1, "ranks that share a node and its network port", ge=1, le=64)
     collective: Literal[
         "fast", "ring", "recursive_doubling", "halving_doubling", "tree", "double_tree", "hierarchical"
-    ] = knob("fast", "how an all-reduce is done, message by message; fast: as the cluster does it best")
+    ] = knob(
+        "fast",
+        "how an all-reduce is done, message by message; fast: simulated, as long as a ring; real ranks, as their "
+        "machine does it best",
+    )
     jitter: str = knob("none", "how compute times vary from step to step, by preset")
     slow: SlowRanks = knob(
         "",
