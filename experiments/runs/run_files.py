@@ -178,6 +178,8 @@ def _table(path: Path, table: str) -> dict[str, np.ndarray]:
             if found != wanted:
                 raise ValueError(f"{table}.parquet has the columns {', '.join(found)}; expected {', '.join(wanted)}.")
             data = file.read()
+    except FileNotFoundError:
+        raise ValueError(f"{table}.parquet is missing.") from None
     except pa.ArrowException as error:
         raise ValueError(f"{table}.parquet: {error}") from None
     if any(data[column].null_count for column in columns):

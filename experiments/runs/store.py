@@ -84,6 +84,8 @@ def load(path: str | Path) -> Run:
     except ValidationError as error:
         problem = error.errors()[0]
         where = ".".join(map(str, problem["loc"][:2]))
+        if not where:  # it is no JSON, of whatever version
+            raise ValueError(f"{path}/run.json is damaged: {problem['msg']}.") from None
         raise ValueError(f"{path}/run.json is not of this version: {where}: {problem['msg']}.") from None
     except Exception as error:  # the files of an upload may be wrong in any way
         raise ValueError(f"{path} cannot be read as a run: {' '.join(str(error).split())[:300]}") from None

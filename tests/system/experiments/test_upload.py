@@ -89,7 +89,7 @@ def test_figures_of_the_summary_are_summed_up_anew_and_not_believed(files, tmp_p
         (lambda f: {}, "there is no run.json among the files (nothing)"),
         (lambda f: {"readme.txt": b"hello"}, "no run.json among the files (readme.txt)"),
         (lambda f: {**f, "run.json": b"{}"}, "run.json is not of this version"),
-        (lambda f: {**f, "run.json": b"[1, 2"}, "run.json is not of this version"),
+        (lambda f: {**f, "run.json": b"[1, 2"}, "run.json is damaged: Invalid JSON"),
         (lambda f: {**f, "run.json": b"\x80\x04\x95"}, "run.json"),
         (lambda f: {**f, "run.json": _told(f, flops=[1.0])}, "run.json counts the FLOPs of 1 ranks; the run has"),
         (lambda f: {**f, "run.json": _told(f, flops=[-1.0])}, "run.json is not of this version"),

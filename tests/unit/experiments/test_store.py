@@ -235,6 +235,18 @@ def test_a_damaged_or_hostile_folder_gives_one_sentence(spoil, small_run, tmp_pa
     assert str(folder) in text and "\n" not in text and len(text) < 700
 
 
+def test_a_file_that_is_cut_off_or_missing_is_named_and_is_of_no_other_version(small_run, tmp_path):
+    folder = store.save(small_run, tmp_path)
+    whole = (folder / "spans.parquet").read_bytes()
+    (folder / "spans.parquet").unlink()
+    with pytest.raises(ValueError, match=r" cannot be read as a run: spans\.parquet is missing\.$"):
+        store.load(folder)
+    (folder / "spans.parquet").write_bytes(whole)
+    _cut("run.json", 0.5)(folder)
+    with pytest.raises(ValueError, match=r"run\.json is damaged: Invalid JSON: EOF while parsing [^:]+\.$"):
+        store.load(folder)
+
+
 def test_rows_that_run_json_has_no_name_for_are_not_told_to_be_below_zero(small_run, tmp_path):
     folder = store.save(small_run, tmp_path)
     _spoil_json(labels=[])(folder)
