@@ -187,11 +187,12 @@ def _check_length(experiment: Experiment, workload: Any, links: Network) -> None
 
 
 def notes(experiment: Experiment, event_logs: list[EventLog]) -> list[str]:
-    """Return sentences on faults that came too late, a network that carried nothing, and what ranks did not obey."""
+    """Return sentences on faults that came too late, what was chosen and changed nothing, and what was not obeyed."""
     return [
         *_too_late(experiment, event_logs),
         *_back_too_late(experiment, event_logs),
         *_carried_nothing(experiment, event_logs),
+        *_unused(experiment, event_logs),
         *_unobeyed(experiment, event_logs),
         *_unordered(experiment),
     ]
@@ -240,6 +241,16 @@ def _carried_nothing(experiment: Experiment, event_logs: list[EventLog]) -> list
     return [_BARRIERS.format(messages) if messages else _SILENT]
 
 
+def _unused(experiment: Experiment, event_logs: list[EventLog]) -> list[str]:
+    """Return a sentence for an all-reduce or a batch that was chosen for a method that has no use for it."""
+    chosen, lines = experiment.changed(), []
+    if "collective" in chosen and not any(label == "all-reduce" for log in event_logs for *_, label in log.spans):
+        lines.append(_NO_ALL_REDUCE)
+    if "batch" in chosen and experiment.method.whole_batch:
+        lines.append(_WHOLE_BATCH.format(experiment.batch, experiment.algorithm))
+    return lines
+
+
 def _unobeyed(experiment: Experiment, event_logs: list[EventLog]) -> list[str]:
     """Return a sentence if a real cluster could not obey in full."""
     end = max((log.mark for log in event_logs), default=0.0)
@@ -269,6 +280,8 @@ _BARRIERS = (
     "paid the network's latency, and its bandwidth changed nothing."
 )
 _SILENT = "Nothing was sent, so the network that was chosen changed nothing."
+_NO_ALL_REDUCE = "No all-reduce was done, so the way to do one that was chosen changed nothing."
+_WHOLE_BATCH = "A batch of {} changed nothing: a step of {} takes all samples."
 _LATE = (
     "A rank fell behind the device that it emulates by {:.3g} s of {:.3g} s: this machine is too slow or too busy for "
     "it; use a slower device, fewer ranks, or the simulated cluster."

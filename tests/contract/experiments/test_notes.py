@@ -184,3 +184,19 @@ def test_a_network_that_carried_no_byte_is_said_to_have_carried_none(cluster, kn
 )
 def test_a_network_that_nobody_chose_or_that_carried_something_is_not_noted(name, values):
     assert not [note for note in run(experiment(name, **values)).notes if CARRIED_NOTHING in note]
+
+
+@pytest.mark.parametrize("cluster", ["simulated", "threads"])
+def test_an_all_reduce_that_was_chosen_and_never_done_is_said_to_have_changed_nothing(cluster):
+    few = {"cluster": cluster, "workers": 2, "hidden": "8", "steps": 4, "collective": "tree"}
+    for name in ("easgd", "zero1"):
+        assert conditions._NO_ALL_REDUCE in run(experiment(name, **few)).notes
+        assert conditions._NO_ALL_REDUCE not in run(experiment(name, **few | {"collective": "fast"})).notes
+    for name in ("sync_sgd", "overlap"):
+        assert conditions._NO_ALL_REDUCE not in run(experiment(name, **few)).notes
+
+
+def test_a_batch_is_said_to_change_nothing_where_a_step_takes_all_samples():
+    (told,) = [note for note in run(experiment("sandblaster", workers=2, steps=2, batch=8)).notes if "batch" in note]
+    assert told == "A batch of 8 changed nothing: a step of sandblaster takes all samples."
+    assert not [note for note in run(experiment("sandblaster", workers=2, steps=2)).notes if "changed nothing" in note]
