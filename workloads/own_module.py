@@ -31,6 +31,10 @@ MOST_BYTES = 1_000_000
 TRIED = 2  # samples on which a network is tried before it is trained; one would have no variance
 SETTING = "LOCKSTEP_MODULES"
 WANTED = ("net", "loss", "train", "test")
+SHOULD = (
+    "it should define net, loss, train, test: a torch module, a function of its output and target, and two pairs of "
+    "(samples, targets)"
+)
 EXAMPLE = '''"""A network of your own for Lockstep: change what you like, but define net, loss, train and test."""
 
 import torch
@@ -68,7 +72,7 @@ def save(content: bytes, file: str) -> str:
     except (SyntaxError, ValueError, RecursionError) as error:
         raise ValueError(f"{file} is no Python: {' '.join(str(error).split())[:200]}.") from None
     if missing:
-        raise ValueError(f"{file} does not define {', '.join(missing)}; it should define {', '.join(WANTED)}.")
+        raise ValueError(f"{file} does not define {', '.join(missing)}; {SHOULD}.")
     stem = re.sub(r"\W", "_", Path(file).stem, flags=re.ASCII)[:40] or "net"
     name = f"{stem}_{hashlib.sha256(content).hexdigest()[:8]}"
     _allowed().mkdir(parents=True, exist_ok=True)
@@ -107,7 +111,7 @@ def build(settings: Settings, dtype=np.float32):
         made = runpy.run_path(str(path))
         missing = [name for name in WANTED if name not in made]
         if missing:
-            raise ValueError(f"it does not define {', '.join(missing)}; it should define {', '.join(WANTED)}.")
+            raise ValueError(f"it does not define {', '.join(missing)}; {SHOULD}.")
         net, loss = made["net"], made["loss"]
         train, test = (_arrays(name, made[name]) for name in ("train", "test"))
         _try(TorchModule(net, loss, *(tuple(part[:TRIED] for part in pair) for pair in (train, test)), dtype=dtype))

@@ -110,7 +110,8 @@ def test_what_a_file_draws_is_the_same_on_every_rank_and_in_every_replay(folder)
 
 def test_a_file_that_does_not_define_a_network_is_not_kept_and_not_run(folder):
     with pytest.raises(
-        ValueError, match=r"^net.py does not define loss, test; it should define net, loss, train, test"
+        ValueError,
+        match=r"^net.py does not define loss, test; it should define net, loss, train, test: a torch module, ",
     ):
         save(b"net = train = open('never', 'w')", "net.py")
     assert list(folder.glob("*.py")) == []
