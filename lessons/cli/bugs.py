@@ -16,7 +16,7 @@ from installation import for_authors
 from lessons import progress
 from lessons.bugs import recorded, score
 from lessons.bugs.mutant import Mutant, find, mechanisms, mutants
-from lessons.cli.console import console, markdown, usage_errors
+from lessons.cli.console import choices, console, markdown, usage_errors
 from lessons.progress import ReaderProgress
 
 POINTS = 9  # of a curve, in the terminal
@@ -91,12 +91,11 @@ def _ask(mutant: Mutant, seed: int, save: Path | None) -> None:
 
 def _mechanism(mutant: Mutant, seed: int) -> str:
     """Ask what is wrong, tell what is, and return the key of the answer."""
-    choices = mutant.choices(seed)
+    offered = mutant.choices(seed)
     console.print("\n[bold]What is wrong?[/]")
-    for letter, choice in zip("abcdefgh", choices, strict=False):
-        console.print(f"  {letter}  {choice.says}", highlight=False, markup=False)
-    letters = "abcdefgh"[: len(choices)]
-    said = choices[letters.index(click.prompt("?", type=click.Choice(letters), show_choices=False))]
+    console.print(choices(one.says for one in offered))
+    letters = "abcdefgh"[: len(offered)]
+    said = offered[letters.index(click.prompt("?", type=click.Choice(letters), show_choices=False))]
     if said.key == mutant.mechanism:
         console.print("[green]right[/]")
     else:

@@ -78,7 +78,7 @@ def check(
     for mark in report.reached:
         sign = "[green]yes[/]" if mark.earned else "[red]no [/]"
         console.print(f"{sign}  {mark.earned:>2}/{mark.points:<2}  {mark.name}", highlight=False)
-        console.print(f"            {mark.observed}", style="dim", highlight=False, markup=False)
+        console.print(Padding(Text(mark.observed, style="dim"), (0, 0, 0, 12), expand=False))
     if missing := [mark.name for mark in report.marks if mark not in report.reached]:
         console.print(f"\nNot reached: {'; '.join(missing)}.", highlight=False, markup=False)
     if report.level:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import ClassVar
 
 import click
 from rich.console import Console, ConsoleOptions, RenderResult
+from rich.constrain import Constrain
 from rich.markdown import Markdown, TableElement
 from rich.measure import Measurement
+from rich.padding import Padding
 from rich.table import Table
 
 from experiments.cli.console import rich_console
@@ -48,6 +50,14 @@ class _Markdown(Markdown):
 def markdown(text: str) -> Markdown:
     """Return Markdown whose formulas are plain text, and whose tables are whole on a narrow screen."""
     return _Markdown(tex.readable(typed(text)))
+
+
+def choices(says: Iterable[str]) -> Constrain:
+    """Return the choices of a question, each behind its letter; a long one goes on below its own beginning."""
+    lines = Table.grid(padding=(0, 2, 0, 0))
+    for letter, one in zip("abcdefgh", says, strict=False):
+        lines.add_row(letter, markdown(one))
+    return Constrain(Padding(lines, (0, 0, 0, 2), expand=False), PROSE)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import click
 from rich.table import Table
 
 from lessons import inventory, inventory_report
-from lessons.cli.console import console, markdown, usage_errors
+from lessons.cli.console import choices, console, markdown, usage_errors
 from lessons.inventory import Sitting
 
 WRITTEN = click.Path(dir_okay=False, path_type=Path)
@@ -51,8 +51,7 @@ def _ask(file: Path, when: str, student: str, seed: int | None) -> None:
         console.print(f"\n[bold]{number} of {len(asked)}[/]", highlight=False)
         console.print(markdown(question.ask))
         options = question.shuffled(seed)
-        for letter, option in zip("abcdefgh", options, strict=False):
-            console.print(f"  {letter}  {option.says}", highlight=False, markup=False)
+        console.print(choices(option.says for option in options))
         letters = "abcdefgh"[: len(options)]
         letter = click.prompt("? (- if you do not know)", type=click.Choice([*letters, "-"]), show_choices=False)
         if letter != "-":

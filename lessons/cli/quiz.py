@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 import lessons
-from lessons.cli.console import console, markdown, usage_errors
+from lessons.cli.console import choices, console, markdown, usage_errors
 from lessons.quiz import Item
 
 
@@ -44,8 +44,7 @@ def quiz(name: str, seed: int | None, gift: Path | None) -> None:
             parameters = item.parameters(seed)
             console.print(markdown(item.question(parameters)))
             order = random.Random(seed).sample(item.choices, len(item.choices))
-            for letter, choice in zip("abcdefgh", order, strict=False):
-                console.print(f"  {letter}  {choice.says}", highlight=False)
+            console.print(choices(choice.says for choice in order))
             letters = "abcdefgh"[: len(order)]
             said = click.prompt(f"? ({item.unit})" if item.unit else "?", value_proc=lambda s, of=letters: _said(s, of))
             if said is None:

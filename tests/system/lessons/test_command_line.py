@@ -239,6 +239,18 @@ def test_a_quiz_is_asked_and_judged(command, tiny):
     assert "0 of 1 right" in command("quiz", "tiny", input="3\n").output
 
 
+def test_a_long_choice_goes_on_below_its_own_beginning_and_its_formula_can_be_read(command, tiny, monkeypatch):
+    long = "It passes at $w - n \\\\eta v$, " + "and so on, " * 9 + "to the end."
+    (tiny.folder / "quiz.toml").write_text(
+        f'[[item]]\nname = "one"\nask = "Which?"\nanswer = "one"\nwhy = "So."\n'
+        f'[[item.choice]]\nkey = "a"\nsays = "{long}"\n[[item.choice]]\nkey = "b"\nsays = "No."\nbut = "No, it."\n'
+    )
+    told = command("quiz", "tiny", input="q\n", env={"COLUMNS": "80"}).output
+    first, second = re.search(r"\n  [ab]  (It passes at .*)\n     (\S.*)\n", told).groups()
+    assert first.startswith("It passes at w - n η v, and so on,") and second.rstrip().endswith("to the end.")
+    assert re.search(r"\n  [ab]  No\.", told)
+
+
 def test_a_quiz_says_how_to_leave(command, tiny):
     done = command("quiz", "tiny", "--seed", "1", input="half\nq\n")
     assert done.exit_code == 0 and "'half' is not a number; give one such as 1.5, or q to leave." in done.output
@@ -259,6 +271,18 @@ def test_a_solution_is_graded_and_the_report_is_kept(command, tmp_path, monkeypa
     assert done.exit_code == 1 and "75 of 100" in done.output and "hello" in done.output
     report = json.loads(to.read_text())
     assert (report["score"], report["seed"], [mark["earned"] for mark in report["marks"]]) == (75, 5, [3, 0])
+
+
+def test_what_was_observed_stays_below_its_mark_in_80_columns(command, tmp_path, monkeypatch):
+    def check(solution, seed):
+        yield "doubles", False, "a word " * 20 + "and the end"
+
+    monkeypatch.setattr("lessons.stragglers.check.check", check)
+    monkeypatch.setattr("lessons.stragglers.check.POINTS", {"doubles": 3})
+    (tmp_path / "mine.py").write_text(SOLUTION)
+    told = command("check", "stragglers", str(tmp_path / "mine.py"), env={"COLUMNS": "80"}).output
+    lines = [line for line in told.splitlines() if "word" in line]
+    assert len(lines) > 1 and all(line.startswith(12 * " ") for line in lines)
 
 
 def test_points_and_targets_are_shown_without_a_file(command):
