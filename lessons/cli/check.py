@@ -96,7 +96,8 @@ def check(
         console.print(f"The file claims {claim.claimed}, with seed {claim.claim.seed}{same}.", highlight=False)
     held = ", ".join(f"{part} ({by})" for part, by in report.sandbox.items()) or "not started"
     console.print(f"Sandbox: {held}", style="dim", highlight=False)
-    if missing := [part for part in sandbox.ALL if part not in report.sandbox]:
+    missing = [part for part in sandbox.ALL if part not in report.sandbox]
+    if report.sandbox and missing:
         console.print(f"Not protected on this system: {', '.join(missing)}.", style="dim")
     if plain:
         plain.write_text(json.dumps(report.plain(), indent=1, ensure_ascii=False) + "\n", "utf-8")

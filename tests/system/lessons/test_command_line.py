@@ -285,6 +285,12 @@ def test_what_was_observed_stays_below_its_mark_in_80_columns(command, tmp_path,
     assert len(lines) > 1 and all(line.startswith(12 * " ") for line in lines)
 
 
+def test_where_nothing_of_a_solution_ran_no_protection_is_missed(command, tmp_path):
+    (tmp_path / "mine.py").write_text(lessons.chapter("stragglers").exercise)
+    told = command("check", "stragglers", str(tmp_path / "mine.py")).output
+    assert "this is the start file" in told and "Sandbox: not started" in told and "Not protected" not in told
+
+
 def test_points_and_targets_are_shown_without_a_file(command):
     done = command("check", "stragglers")
     assert done.exit_code == 0 and "a crashed worker does not stop it" in done.output and "1.05" in done.output
