@@ -30,7 +30,7 @@ def show(sheet: Sheet) -> None:
     marks = Table("", "points", "mark", box=None, pad_edge=False)
     for number, (mark, points) in enumerate(sheet.points.items(), 1):
         marks.add_row(str(number), str(points), mark)
-    targets = Table("target", "at most", "counted in", box=None, pad_edge=False)
+    targets = Table("target", "limit", "counted in", box=None, pad_edge=False)
     for target in sheet.targets:
         targets.add_row(target.name, target.most, target.of)
     console.print(marks)

@@ -298,6 +298,12 @@ def test_points_and_targets_are_shown_without_a_file(command):
     assert "this part is yours" in command("exercise", "stragglers", "--level", "3").output
 
 
+def test_a_target_that_is_to_be_reached_is_not_said_to_be_at_most(command):
+    for chapter in ("gossip", "decoupled"):
+        told = command("check", chapter).output
+        assert ", at least" in " ".join(told.split()) and "at most" not in told
+
+
 def test_hints_come_one_after_the_other_and_the_report_notes_them(command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in ("mine.py", "anna.py"):
