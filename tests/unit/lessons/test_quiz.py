@@ -4,6 +4,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+from markdown_it import MarkdownIt
 
 import lessons
 from lessons import markup, quiz
@@ -71,3 +72,12 @@ def test_a_quiz_asks_the_predictions_of_the_text_first_and_in_its_order():
         asked = [block.item for block in chapter.blocks() if isinstance(block, markup.Predict)]
         names = [item.name for item in chapter.quiz]
         assert names[: len(asked)] == asked and sorted(names) == sorted(item.name for item in chapter.items)
+
+
+def test_no_number_at_the_beginning_of_a_line_is_read_as_that_of_a_list():
+    for chapter in lessons.written():
+        for item in chapter.items:
+            for drawn in item.all_parameters():
+                why = item.explanation(drawn, chapter.golden.answer(item.name, drawn))
+                for text in (item.question(drawn), why, *(one.but for one in item.choices)):
+                    assert "<ol" not in MarkdownIt("commonmark").render(text), (chapter.name, item.name, text)
