@@ -26,7 +26,7 @@ and the standard library may be imported.
 TARGETS = {
     "loss": 1.3,  # times the held-out loss of one worker that takes all the steps
     "progress": 1.3,  # times the powers of ten by which model averaging lowers the loss in the valley
-    "time": 1.1,  # times what model averaging takes, every `s.period` steps
+    "time": 1.1,  # times what model averaging takes, every s.period steps
     "traffic": 1.05,  # times the bytes of model averaging
     "memory": 10,  # vectors as long as w that a rank may hold at once
 }
