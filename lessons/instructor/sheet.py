@@ -107,7 +107,7 @@ def _number(mark: str, chapter: str, known: golden.Golden) -> str:
 def settings(one: Assignment, base: str) -> str:
     """Return the settings in words, and links that open the workbench: with all set, and with the sweep filled in."""
     first = {"algorithm": one.settings["algorithm"], **one.settings}
-    said = [f"*{name}* `{spelled(given)}`" for name, given in first.items()]
+    said = [f"*{name}* `{_plain(given)}`" for name, given in first.items()]
     said += [f"*{axis}* " + " or ".join(f"`{_plain(v)}`" for v in stops) for axis, stops in one.turn.items()]
     *outer, axis = one.turn or ("",)
     if one.paired:
