@@ -134,6 +134,8 @@ def _pile(chapter, place: Path, table: Path, seed: int | None) -> None:
         console.print(f"{row['score']:>3}  {escape(row['student'])}{level}{claim}", highlight=False)
         for said in filter(None, (row["lost"], row["error"])):
             console.print(Padding(Text(said, style="dim"), (0, 0, 0, 5), expand=False))
+    for students in pile.alike(rows):
+        console.print(f"\nThe same text: {', '.join(students)}.", highlight=False, markup=False)
     scores = [int(row["score"]) for row in rows]
     count = f"{len(rows)} solution{'s' * (len(rows) != 1)}"
     kept = f", {len(rows) - len(done)} as before" if len(done) < len(rows) else ""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import multiprocessing
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
@@ -66,6 +67,15 @@ def seed_of(to: Path) -> int | None:
                 if str(row.get("seed")).isdigit():
                     return int(row["seed"])
     return None
+
+
+def alike(rows: Sequence[dict[str, Any]]) -> list[list[str]]:
+    """Return students whose solutions are the same text, together; not of those that earned nothing."""
+    by_text = defaultdict(list)
+    for row in rows:
+        if int(row["score"]):
+            by_text[row["hash"]].append(row["student"])
+    return [students for students in by_text.values() if len(students) > 1]
 
 
 def _key(one: HandIn) -> tuple[str, str]:

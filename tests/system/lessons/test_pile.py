@@ -97,6 +97,15 @@ def test_a_pile_goes_on_where_it_stopped_and_grades_what_has_changed(tmp_path, q
     assert quick[4:] == ["ann", "bob", "cyd"]
 
 
+def test_students_who_handed_in_the_same_text_are_named_together(tmp_path, quick):
+    for name, text in {"ann": "xy", "bob": "x", "cyd": "xy", "dan": "xyz", "eve": "0" * 100, "fay": "0" * 100}.items():
+        (tmp_path / f"{name}.py").write_text(text)
+    for _ in range(2):  # also when all were graded before
+        told = call("check", "stragglers", tmp_path, "--csv", tmp_path / "grades.csv").output
+        assert "The same text: ann, cyd.\n" in told
+        assert told.count("The same text") == 1, "what earned nothing is no copy"
+
+
 def of_my_work(path, solution, earned, /, chapter="stragglers", **changed):
     """Write the file that My work gives out after this solution was graded, or one that was changed afterwards."""
     marks = [{"name": "right", "points": 4, "earned": 4, "observed": "so"}]
