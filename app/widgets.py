@@ -92,7 +92,7 @@ def _told(field: str, name: str) -> str:
     if field == "cluster":
         return naming.cluster(name)
     if field == "collective":
-        return "What is best there (fast)" if name == "fast" else name.replace("_", " ").capitalize()
+        return "The cluster's own (fast)" if name == "fast" else name.replace("_", " ").capitalize()
     titled = {"compression": catalogue.COMPRESSIONS, "workload": catalogue.WORKLOADS}.get(field, {})
     if name in titled:
         return catalogue.called(titled, name)

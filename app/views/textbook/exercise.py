@@ -55,7 +55,7 @@ def _asked(sheet: Sheet) -> None:
                 _hints(sheet, number)
     if sheet.targets:
         rows = "\n".join(f"| {t.name} | {t.most} | {escaped(t.of)} |" for t in sheet.targets)
-        st.markdown(f"| target | at most | counted in |\n|---|---|---|\n{rows}")
+        st.markdown(f"| target | limit | counted in |\n|---|---|---|\n{rows}")
 
 
 def _hints(sheet: Sheet, number: int) -> None:
