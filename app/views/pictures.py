@@ -79,16 +79,40 @@ def lanes(folder: str, play: bool = False) -> None:
 
 def against(title: str, more=lambda: None) -> tuple[str, bool]:
     """Draw a heading with the switch of the axis beside it; return (axis, whether the loss is on a log scale)."""
+    state = st.session_state
     with st.container(horizontal=True, vertical_alignment="center", gap="medium", key="against"):
         heading(title)
         address.keep("axis", curves.AXES, "step")
+        turn = _turn()
+        key = f"axis-{turn}"
+        state.setdefault(key, state.axis)
         st.segmented_control(
-            "Curves against", curves.AXES, key="axis", required=True, label_visibility="collapsed",
-            format_func=ALONG.get, on_change=ghost.axis_chosen, persist_state="session",
+            "Curves against", curves.AXES, key=key, required=True, label_visibility="collapsed",
+            format_func=ALONG.get, on_change=_choose_axis, args=(turn, key),
         )  # fmt: skip
         address.toggle("Log", "log", help="The loss on a logarithmic scale.")
         more()
-    return st.session_state.axis, st.session_state.log
+    return state.axis, state.log
+
+
+def _turn() -> int:
+    """Return the number of the switch of the axis: another one whenever the page has chosen the axis, not the reader.
+
+    The browser asks for each frame of a run under way, and says then where its switches stand. It may not have heard
+    of the new axis yet, and would bring the old one back: so what it says of a switch that is gone does nothing.
+    """
+    state = st.session_state
+    turn, axis = state.get("axis_turn", (0, state.axis))
+    state.axis_turn = turn + (axis != state.axis), state.axis
+    return state.axis_turn[0]
+
+
+def _choose_axis(turn: int, key: str) -> None:
+    state = st.session_state
+    if turn == state.axis_turn[0]:
+        state.axis = state[key]
+        state.axis_turn = turn, state.axis  # the same switch, which keeps the focus
+        ghost.axis_chosen()
 
 
 def chosen_axis() -> tuple[str, bool]:

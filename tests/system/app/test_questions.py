@@ -138,6 +138,20 @@ def test_a_question_sets_the_controls_runs_them_and_lays_the_run_over_what_it_is
     assert told.endswith("1 pinned run made way for this comparison.")
 
 
+def test_a_browser_that_has_not_heard_of_the_new_axis_does_not_bring_the_old_one_back(page, stored):
+    question = QUESTIONS[2]
+    for experiment in (Experiment(), question.experiment, question.reference):
+        stored(experiment)
+    opened = page()
+    (switch,) = (group for group in opened.get("button_group") if group.label == "Curves against")
+    old = switch.set_value("step")._widget_state
+    opened.menu_button("question").click(question).run()
+    late = opened._tree.get_widget_states()
+    late.widgets.append(old)
+    opened._run(late)
+    assert opened.session_state.axis == "seconds" and opened.query_params["axis"] in ("seconds", ["seconds"])
+
+
 def test_what_a_card_has_found_is_not_said_once_more_while_the_next_card_asks(page, stored):
     card = CARDS[0]
     stored(Experiment())
