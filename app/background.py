@@ -29,8 +29,14 @@ def fetch(job_spec: JobSpec, waiting: str, place: str, help_with: Callable[[str]
         st.error(sentence(now.message), icon=":material/error:")
         if help_with and help_with(now.message):
             return None
-        st.button("Try again", key=f"again-{place}", on_click=st.session_state.pop, args=(owner, None))
+        try_again(place)
     return now.folder
+
+
+def try_again(place: str) -> None:
+    """Offer to do once more what failed for this place: a machine that was busy may be so no longer."""
+    owner = f"{session.owner()}/{place}"
+    st.button("Try again", key=f"again-{place}", on_click=st.session_state.pop, args=(owner, None))
 
 
 def ask(work: JobSpec | Experiment, place: str) -> JobState:

@@ -70,6 +70,7 @@ def show(run: Run, folder: str, of: str = "") -> None:
         st.fragment(_wait, run_every=background.EVERY)(other.key())
     elif now.folder is None:
         st.error(sentence(now.message), icon=":material/error:")
+        background.try_again("counterpart")
     else:
         done = session.load(str(now.folder))
         st.fragment(_beside)(*((run, done) if e.cluster == "processes" else (done, run)), f"{folder} {now.folder}")

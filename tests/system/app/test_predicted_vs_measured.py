@@ -116,6 +116,18 @@ def test_the_counterpart_is_offered_and_then_laid_beside_the_run(page, stored, f
     assert any("Measured: real processes. Predicted: simulated" in element.value for element in opened.caption)
 
 
+def test_a_counterpart_that_failed_on_a_busy_machine_can_be_tried_again(page, stored, fitted, monkeypatch):
+    simulated, real = Experiment(workers=2, **HERE), Experiment(workers=2, cluster="processes")
+    stored(simulated)
+    opened, submitted = page(simulated.query()), []
+    pool = predicted_vs_measured.session.pool()
+    monkeypatch.setattr(pool, "submit", lambda owner, work: submitted.append(work) or work.key())
+    monkeypatch.setattr(pool, "state", lambda key: JobState("failed", message="This machine is too slow."))
+    opened.button("counterpart-run").click().run()
+    opened.button("again-counterpart").click().run()
+    assert not opened.exception and submitted.count(real) == 2
+
+
 def test_the_sentence_names_the_step_as_the_timeline_does_and_the_kind():
     told = predicted_vs_measured.parted(Parting(4, "wait", 0.001, 0.0025, 7, 40))
     assert "in step 5, in *wait*: 1 ms predicted and 2.5 ms measured" in told and "7 of 40 steps" in told
