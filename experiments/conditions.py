@@ -18,6 +18,7 @@ from cluster.devices import Device, parse_device
 from cluster.event_log import EventLog
 from cluster.faults import JITTERS, Faults
 from cluster.network import Network, link_of, parse_network
+from experiments import units
 from experiments.experiment import OWN, Experiment
 from experiments.measure.profile import Bill
 from kernels import metered
@@ -163,8 +164,8 @@ def _check_device(experiment: Experiment, workload: Any, chosen: Device) -> None
     wanted = bill()
     if took > wanted:
         raise ValueError(
-            f"device: {experiment.device} would compute a gradient in {wanted * 1e6:.3g} us, and this machine "
-            f"takes {took * 1e6:.3g} us; real ranks can only emulate a slower device: choose one, or simulate."
+            f"device: {experiment.device} would compute a gradient in {units.seconds(wanted)}, and this machine "
+            f"takes {units.seconds(took)}; real ranks can only emulate a slower device: choose one, or simulate."
         )
 
 
