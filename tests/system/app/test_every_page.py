@@ -170,6 +170,15 @@ def test_on_a_phone_the_names_of_all_tabs_are_seen(page, address):
         assert box["x"] >= 0 and box["x"] + box["width"] <= 390, (name, box)
 
 
+def test_on_a_phone_the_bar_at_the_top_covers_nothing_of_a_chapter(page, address):
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(f"{address}/textbook?chapter=overlap")
+    part = page.get_by_role("radio", name="Text", exact=True)
+    expect(part).to_be_visible()
+    bar = page.get_by_test_id("stHeader").bounding_box()
+    assert part.bounding_box()["y"] >= bar["y"] + bar["height"]
+
+
 def test_no_page_violates_wcag_in_light_or_dark(visits):
     assert {path: seen["violations"] for path, seen in visits.items() if seen["violations"]} == {}
 
