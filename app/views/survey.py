@@ -145,7 +145,8 @@ def _columns(shown: str) -> dict:
 def _method(row: dict, cluster: survey.Cluster) -> None:
     """Show one method: where the book has it, and a run that shows its costs."""
     with st.container(border=True, key="survey-method"):
-        st.markdown(f"**{escaped(row['method'])}**: {escaped(row['approximation'])}")
+        st.markdown(f"**{escaped(row['method'])}**")
+        st.markdown(f"Approximation: {escaped(row['approximation'])}")
         for quantity in survey.QUANTITIES:
             value = row[f"{quantity} value"]
             here = "" if value is None else f", here {survey.shown(value, survey.UNITS[quantity])}"
