@@ -22,15 +22,16 @@ from experiments.runs.record import Run
 MOST = upload.MOST_BYTES // 1_000_000  # MB
 BROUGHT = (
     "A run that was made elsewhere is shown like one of the workbench's own, and a table becomes data to train on. "
-    "What is uploaded is read in a process of its own; nothing in it is executed."
+    "What is uploaded is read in a process of its own; nothing in it is executed"
 )
+RUN = ", but the Python file of a network is: it is run on this machine, once you train it"
 PREVIEW = 6  # rows of a table
 
 
 def page() -> None:
     """Bring it, have it checked, look at it, and go on."""
     with st.sidebar:
-        st.markdown(BROUGHT)
+        st.markdown(f"{BROUGHT}{RUN if upload.modules_folder() else ''}.")
     st.markdown("# Your own runs and data", anchors=False)
     left, right = st.columns(2, gap="medium")
     with left:

@@ -186,6 +186,12 @@ def test_networks_are_off_unless_the_machine_says_otherwise(page, tmp_path, monk
     assert len(list(tmp_path.iterdir())) == 1
 
 
+def test_only_where_networks_are_on_the_page_says_that_a_file_of_theirs_is_executed(page, tmp_path, monkeypatch):
+    assert "nothing in it is executed." in page().sidebar.markdown[0].value
+    monkeypatch.setenv("LOCKSTEP_MODULES", str(tmp_path))
+    assert "the Python file of a network is" in page().sidebar.markdown[0].value
+
+
 def test_the_server_takes_what_is_read_and_no_more():
     config = tomllib.loads((Path(session.__file__).parent / ".streamlit" / "config.toml").read_text())
     assert config["server"]["maxUploadSize"] * 1_000_000 == upload.MOST_BYTES == csv_idx.MOST_BYTES
