@@ -261,7 +261,7 @@ class Why {
       const way = matchMedia("(pointer: coarse)").matches ? ["Tap", ""] : ["Click", ", or press w with the timeline in focus"]; // a phone has no keys
       const hint = `${way[0]} ${this.timeline.timed ? "a wait" : "an idle slot"} to see why${way[1]}.`;
       words.className = "hint";
-      words.textContent = otherwise || (this.said || !this.timeline.timed ? `${this.said} ${hint}`.trim() : "Nobody waits for long in this run.");
+      words.textContent = otherwise || (this.said || !this.timeline.timed ? `${this.said} ${hint}`.trim() : "Nobody waits for long.");
       return this.box.replaceChildren(words);
     }
     const next = this.before(n), back = next >= 0 && !this.trail.includes(next);
