@@ -57,9 +57,9 @@ BANDWIDTHS = 3e7, 1e8, 3e8, 1e9, 1.7e9, 3e9, 1e10
     look=Look("sum/compute", ("gain",), log="x", title="times as fast as without overlap"),
 )
 def back_propagation(run):
-    """Milliseconds of a step of 18 layers on 4 workers, against the bandwidth of a network without latency. At most the
-    shorter of two times can be hidden: that of the all-reduce, and that of back-propagation, two thirds of
-    computing."""
+    """How many times as fast overlap makes a step of 18 layers on 4 workers, against the time of the all-reduce over
+    that of computing, on networks without latency. At most the shorter of two times can be hidden: that of the
+    all-reduce, and that of back-propagation, two thirds of computing."""
     rows = []
     for bandwidth in BANDWIDTHS:
         where = DEEP | {"latency": 0.0, "bandwidth": bandwidth}
@@ -262,7 +262,7 @@ def delay_gain(run):
 
 @figure(
     "What does a delay cost?",
-    source="Stability of z^(k+1) = z^k - lr h; Daily et al., OpenReview rkFd2P5gl",
+    source="the stability of z^(k+1) = z^k - lr h; Daily et al., OpenReview rkFd2P5gl",
     claims={
         "at a delay of k the largest stable rate is 2 sin(pi / (4 k + 2)) over the curvature": lambda rows: all(
             abs(row["largest step"] / row["theory"] - 1) < 0.02 for row in rows
@@ -317,7 +317,7 @@ WAYS = "layer by layer", "merged", "next forward", "delay"
 
 @figure(
     "What does each way of overlapping gain as the network gets slower?",
-    source="Closed forms of theory/overlap.py; layers of AlexNet: Krizhevsky, Sutskever & Hinton, NIPS 2012",
+    source="the closed forms of theory/overlap.py; layers of AlexNet: Krizhevsky, Sutskever & Hinton, NIPS 2012",
     claims={
         "a delay gains most, and never makes a step more than twice as fast": lambda rows: all(
             max(row[way] for way in WAYS) <= row["delay"] * (1 + 1e-9) <= 2 for row in rows
