@@ -85,7 +85,7 @@ def test_a_card_covers_none_of_the_lanes_that_it_speaks_of(drawn):
 def test_two_times_or_more_stand_on_the_axis_of_a_narrow_timeline_at_any_zoom(drawn):
     page = drawn("timeline", timeline.frame(run(Experiment.of({"steps": 30})), "it"))
     page.set_viewport_size({"width": 360, "height": 700})
-    expect(page.locator(".why")).to_contain_text("in this run")
+    expect(page.locator(".why")).to_contain_text("Nobody waits for long")
     counts = page.evaluate("""() => {
       const [one] = [...lockstepTimelines], plot = 360 - 16 - 84 - 4, counts = [];
       for (let n = 1; n < 400; n++) {
