@@ -162,11 +162,11 @@ def warm_up(experiment: Experiment, place: str = "cpu") -> None:
 
     workload, ranks = workload_of(experiment), experiment.ranks
     with metered(None), np.errstate(all="ignore"):
-        arrays = workload.start(experiment.seed), *conditions.trial_batch(experiment, workload)
-        w, *batch = [to_device(x, place) for x in arrays]
-        workload.gradient(w, tuple(batch))  # which loads its kernels
+        w = to_device(workload.start(experiment.seed), place)
+        batch = tuple(to_device(x, place) for x in conditions.trial_batch(experiment, workload))
+        workload.gradient(w, batch)  # which loads its kernels
         began = time.perf_counter()
-        workload.gradient(w, tuple(batch))
+        workload.gradient(w, batch)
         if ranks * (time.perf_counter() - began) < WARM_UP:
             once = experiment.model_copy(
                 update={"steps": 1, "epochs": None, "seconds": None, "target_loss": None, "evaluations": 1}

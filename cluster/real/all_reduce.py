@@ -109,7 +109,8 @@ def _process_group(comm: RealComm, cuda: bool) -> Any:
         kind = dist.ProcessGroupNCCL if cuda else dist.ProcessGroupGloo
         limit = [] if cuda else [timedelta(seconds=state.timeout)]
         made[cuda] = kind(dist.PrefixStore(f"group {comm._group}", state.store), comm.rank, comm.size, *limit)
-        state.process_groups += [made[cuda]] if cuda else []
+        if cuda:
+            state.process_groups.append(made[cuda])
     return made[cuda]
 
 

@@ -83,13 +83,13 @@ def enter(
             store = dist.TCPStore(addresses[0][0], ports[0], size, is_master=False)
         kind = "cpu:gloo,cuda:nccl" if nccl else "gloo"
         dist.init_process_group(kind, store=store, rank=rank, world_size=size, timeout=timedelta(seconds=timeout))
-    native = torch_wanted and collective == "fast" and network is None  # torch's messages would pass it by
-    native = native and (nccl or place == "cpu")
+    sums = nccl or (torch_wanted and place == "cpu")  # torch does; on GPUs that ranks share it cannot
+    native = sums and collective == "fast" and network is None  # torch's messages would pass it by
     nodes = list(computers) if network is None else [network.node(other) for other in range(size)]
     shared = RankState(rank, size, links, event_log, timeout, place, native, collective, store, list(computers), nodes)
     comm = (RealRestartableComm if restarts else RealComm)(shared, 0, list(range(size)))
     if nccl:
-        dist.all_reduce(torch.zeros(1, device=place))  # NCCL connects at the first one, which takes a second
+        dist.all_reduce(torch.zeros(1, device=place))  # NCCL connects at the first one: before the clock starts
     _start(comm, network, device, faults)
     if door:
         door.open(links)

@@ -16,6 +16,7 @@ from typing import Any
 import click
 
 import algorithms
+from algorithms.parts.pipeline.ops import KINDS as LETTERS
 from experiments.cli import console, show
 from experiments.cli.options import SectionedCommand
 from experiments.study.schedules import OWN, Option, Plan, Study, module, options, read_costs, study
@@ -301,8 +302,8 @@ def _check_used(costs: str, studies: Sequence[Study]) -> None:
 
 def _ops_of(done: Study) -> Iterator[tuple[str, int, int]]:
     """Yield kind, stage and micro-batch of each op of a study."""
-    for row, place in enumerate(zip(done.ops["stage"].tolist(), done.ops["chunk"].tolist(), strict=True)):
-        yield done.op(row).strip("0123456789"), *place
+    for kind, *place in zip(*(done.ops[name].tolist() for name in ("kind", "stage", "chunk")), strict=True):
+        yield LETTERS[kind], *place
 
 
 def _joined(done: Study) -> Iterator[list[str]]:

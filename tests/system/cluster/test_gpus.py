@@ -16,7 +16,7 @@ import algorithms
 from cluster.real import gpus, processes
 from experiments.catalogue import COMPRESSIONS
 from experiments.experiment import Experiment
-from experiments.run import check, run, train
+from experiments.run import run, train
 from tracing import COMPUTE, IDLE
 
 pytestmark = [
@@ -85,19 +85,6 @@ def expect_the_same(e: Experiment, got: np.ndarray) -> None:
     assert np.abs(got - want).max() < 1e-3 * np.abs(want).max()
 
 
-def runnable(**settings) -> Experiment:
-    """An experiment with as many workers as it takes: 4, or 1 if it takes no more."""
-    for workers in (4, 1):
-        try:
-            e = Experiment(workers=workers, steps=8, evaluations=1, **settings)
-            check(e)
-        except ValueError as error:
-            refused = error
-        else:
-            return e
-    raise refused
-
-
 @pytest.mark.parametrize("name", ["sync_sgd", "zero1", "local_sgd"])
 def test_a_method_learns_over_nccl_what_it_learns_on_the_simulated_cluster(name):
     e = Experiment(algorithm=name, workers=2, steps=8, evaluations=1)
@@ -117,7 +104,7 @@ def test_a_method_learns_over_nccl_what_it_learns_on_the_simulated_cluster(name)
     ids=lambda settings: "-".join(map(str, settings.values())),
 )
 def test_a_method_learns_on_gpus_what_it_learns_on_the_simulated_cluster(settings):
-    e = runnable(**settings)
+    e = Experiment(steps=8, evaluations=1, **settings)
     got = run(e.change(cluster="gpus"))
     assert got.status == "finished", got.error
     if e.method.is_deterministic(e.knobs):
