@@ -45,21 +45,6 @@ KINDS = {
     "U": "update",
 }
 """What the kinds of ops do."""
-ABOUT = {
-    "policy": "micro-batches in flight: one for each rank from this one on (PA), or twice as many (PB), which hide "
-    "links that take time, and need their memory",
-    "cap": "most micro-batches between forward and backward on a rank: fewer need less memory, and leave it idle",
-    "recompute": "keep no activations, and repeat each forward before its backward: less memory, more time",
-    "late": "with recompute: repeat it only when the gradient is there: held for a shorter time, which costs time",
-    "except_last": "with recompute: not for the last micro-batch, whose backward comes at once",
-    "pieces": "stages on each rank: with more, the bubble is smaller, and messages are more",
-    "pipes": "pipelines each way: with more, the bubble is smaller, and each rank holds more weights",
-    "doubling": "a forward takes two micro-batches, where a backward takes twice as long as one",
-    "limit": "memory of a rank, in what the first rank of 1F1B holds: with more, the bubble is smaller",
-    "fused": "do the forward and the backward of a slot as one op",
-    "per_update": "micro-batches in an update; none: as many as there are ranks",
-}
-"""Settings of schedules, and what they do."""
 COLUMNS = ("busy", "idle", "span", "in_flight", "held", "copies", "versions", "delay")
 DRAWN = 80  # columns of a picture where there is no edge
 PATH = 60  # ops of a critical path that are shown
@@ -98,7 +83,7 @@ def _option(option: Option, name: str) -> click.Option:
     else:
         default = option.default if isinstance(option.default, int) else "none"
         made = click.Option([flag], type=int, metavar="INT", help=f"default {default}")
-    made.help = f"{ABOUT[option.name]} [{made.help}]"
+    made.help = f"{option.about} [{made.help}]"
     made.section = f"Schedule {name}"
     return made
 

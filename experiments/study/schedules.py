@@ -47,6 +47,45 @@ REASONS = ("waits", "link", "over")
 MOST_OPTION = 64  # of an option that is a number
 COSTS = ("forward", "inputs", "weights", "latency")  # passed to schedules that are made for given costs
 LEAST, LARGEST = 1e-6, 1e6  # of a time above 0
+SETTINGS = {
+    "policy": (
+        "Micro-batches in flight",
+        "micro-batches in flight: one for each rank from this one on (PA in DAPPLE), or twice as many (PB), which hide "
+        "links that take time, and need their memory",
+    ),
+    "cap": (
+        "At most in flight on a rank",
+        "most micro-batches between forward and backward on a rank: fewer need less memory, and leave it idle",
+    ),
+    "recompute": (
+        "Repeat forwards",
+        "keep no activations, and repeat each forward before its backward: less memory, more time",
+    ),
+    "late": (
+        "Repeat only when needed",
+        "where forwards are repeated, only when the gradient is there: held for a shorter time, which costs time",
+    ),
+    "except_last": (
+        "Keep the last micro-batch",
+        "where forwards are repeated, not that of the last micro-batch, whose backward comes at once",
+    ),
+    "pieces": ("Stages on each rank", "with more stages on each rank the bubble is smaller, and messages are more"),
+    "pipes": (
+        "Pipelines each way",
+        "with more pipelines each way the bubble is smaller, and each rank holds more weights",
+    ),
+    "doubling": (
+        "Two micro-batches per forward",
+        "a forward takes two micro-batches, where a backward takes twice as long as one",
+    ),
+    "limit": (
+        "Memory, in that of 1F1B",
+        "memory of a rank, in what the first rank of 1F1B holds: with more, the bubble is smaller",
+    ),
+    "fused": ("Forward and backward together", "do the forward and the backward of a slot as one op"),
+    "per_update": ("Micro-batches per update", "micro-batches in an update; without it as many as there are ranks"),
+}
+"""Settings of schedules: label, and what each does."""
 
 
 class Plan(Knobs):
@@ -97,6 +136,8 @@ class Option:
     name: str
     kind: Any
     default: Any
+    label: str
+    about: str
 
     def checked(self, value: Any) -> Any:
         """Return the value if it is allowed. ValueError in one sentence."""
@@ -129,7 +170,7 @@ def options(name: str) -> dict[str, Option]:
         if get_origin(kind) is Literal:
             kind = get_args(kind)
         if one.name not in decided and one.name not in COSTS:
-            found[one.name] = Option(one.name, kind, one.default)
+            found[one.name] = Option(one.name, kind, one.default, *SETTINGS[one.name])
     return found
 
 

@@ -12,26 +12,7 @@ from experiments.study.schedules import Plan
 
 NOTHING = "nothing"
 COSTS = 1000  # letters of costs of ops
-OPTIONS = {
-    "policy": ("Micro-batches in flight", "Few (DAPPLE's policy PA): one for each rank from this one on. Twice as "
-               "many (PB) hide links that take time, and need their memory."),
-    "cap": ("At most in flight on a rank", "More micro-batches than these never lie between their forward and their "
-            "backward on one rank: memory against idle time."),
-    "recompute": ("Repeat forwards", "Activations are not kept: each forward is done once more before its backward."),
-    "late": ("Repeat only when needed", "The repeated forward waits for the gradient: less memory, more time."),
-    "except_last": ("Keep the last micro-batch", "Its backward comes at once, so its forward need not be repeated."),
-    "pieces": ("Stages per rank", "Thinner stages: a smaller bubble, and more messages."),
-    "pipes": ("Pairs of pipelines", "Pipelines in opposite directions on the same ranks; each holds all weights."),
-    "doubling": ("Two micro-batches per forward", "Where a backward takes twice as long as a forward they fit again."),
-    "limit": ("Memory, in that of 1F1B", "How many times what the first rank of 1F1B holds."),
-    "fused": ("Forward and backward together", "Done at once, as one op."),
-    "per_update": ("Micro-batches per update", "By default as many as there are ranks."),
-}  # fmt: skip
-"""Settings of schedules by name: label, and what it does."""
 CHOICES = {"PA": "few (PA)", "PB": "twice as many (PB)"}
-ALSO = {
-    "policy": "PA and PB are DAPPLE's names: few are enough where links cost nothing, twice as many hide slow ones."
-}
 IGNORED = "Not with a schedule of your own: its lines say how many ranks and micro-batches there are."
 
 
@@ -77,23 +58,21 @@ def _options(slot: str, name: str) -> dict:
     """Draw the widgets for the settings of this schedule alone."""
     given = {}
     for option in study.options(name).values():
-        plain = (option.name.replace("_", " ").capitalize(), None)
-        (label, about), key = OPTIONS.get(option.name, plain), f"{option.name}_{slot}"
+        key, about = f"{option.name}_{slot}", sentence(option.about)
         more = {"key": key, "help": about, "persist_state": "session"}
         if isinstance(option.kind, tuple):
             address.keep(key, option.kind, option.default, lambda one: CHOICES.get(one, one))
             value = st.segmented_control(
-                label, option.kind, required=True, format_func=lambda one: CHOICES.get(one, one), **more
+                option.label, option.kind, required=True, format_func=lambda one: CHOICES.get(one, one), **more
             )
+            st.markdown(f":small[{about}]")
         elif option.kind is bool:
-            value = address.toggle(label, key, option.default, help=about)
+            value = address.toggle(option.label, key, option.default, help=about)
         else:
             start = option.default if isinstance(option.default, int) else None
             address.hold(key, start, address.number(1, study.MOST_OPTION))
-            first = {} if start else {"value": None, "placeholder": "no limit"}
-            value = st.number_input(label, 1, study.MOST_OPTION, step=1, **first, **more)
-        if option.name in ALSO:
-            st.markdown(f":small[{ALSO[option.name]}]")
+            first = {} if start else {"value": None, "placeholder": "not set"}
+            value = st.number_input(option.label, 1, study.MOST_OPTION, step=1, **first, **more)
         if value is not None:
             given[option.name] = value
     return given

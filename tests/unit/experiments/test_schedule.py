@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from experiments.cli.schedule import ABOUT, idea
+from experiments.cli.schedule import idea
 from experiments.study.schedules import options
 from theory.schedules import SCHEDULES
 
@@ -145,8 +145,8 @@ def test_options_of_a_schedule_are_options_of_the_command(schedule):
 
 def test_help_of_a_schedule_shows_its_theory_and_its_options(schedule):
     out = schedule("interleaved", "--help")[1]
-    assert idea("interleaved") in out and "Schedule interleaved:\n  --pieces INT  stages on each rank" in out
-    assert all(option in ABOUT for name in SCHEDULES for option in options(name))
+    assert idea("interleaved") in out and "Schedule interleaved:\n  --pieces INT  with more stages on each rank" in out
+    assert all(one.label and one.about for name in SCHEDULES for one in options(name).values())
     out = schedule("--help")[1]
     assert "An op is written stage, kind, micro-batch" in out and "--pieces" not in out
 
