@@ -134,7 +134,7 @@ def counts(value: str | Sequence[int | str], name: str = "this") -> tuple[int, .
     text = _joined(value)
     numbers = tuple(int(part) for part in text.split(",") if part.isdecimal() and len(part) < 6)
     if ",".join(map(str, numbers)) != text or 0 in numbers:
-        raise ValueError(f"{name} is {text[:60]!r}; write whole numbers with commas, for example 3,3,2, or nothing.")
+        raise ValueError(f"{name} is {text[:60]!r}; write whole numbers with commas, for example 3,3,2, or none.")
     return numbers
 
 
@@ -150,14 +150,13 @@ def rising(value: str | Sequence[float | str], name: str = "this") -> tuple[floa
     except ValueError:
         numbers = ()
     if bool(numbers) != bool(text) or not all(a < b for a, b in pairwise((0, *numbers, math.inf))):
-        raise ValueError(
-            f"{name} is {text[:60]!r}; write rising numbers with commas, for example 30,60,80, or nothing."
-        )
+        raise ValueError(f"{name} is {text[:60]!r}; write rising numbers with commas, for example 30,60,80, or none.")
     return numbers
 
 
 def _joined(value: str | Sequence) -> str:
-    return value if isinstance(value, str) else ",".join(map(str, value))
+    text = value if isinstance(value, str) else ",".join(map(str, value))
+    return "" if text == "none" else text
 
 
 def _list_of(number: type, read: Callable) -> Any:
@@ -203,11 +202,16 @@ def allowed(kind: type[BaseModel], name: str) -> str:
             unit = f" {schema['unit']}" if schema.get("unit") else ""
             below = "below " if "exclusiveMaximum" in part else ""
             if low is None:
-                return f"{below or 'at most '}{high:g}{unit}"
+                return f"{below or 'at most '}{_bound(high)}{unit}"
             above = "above " if "exclusiveMinimum" in part else "" if high is not None else "at least "
-            return f"{above}{low:g}" + (f" to {below}{high:g}" if high is not None else "") + unit
+            return f"{above}{_bound(low)}" + (f" to {below}{_bound(high)}" if high is not None else "") + unit
     types = [part.get("type") for part in (schema, *schema.get("anyOf", [])) if part.get("type")]
     return {"boolean": "true or false", "integer": "a whole number", "number": "a number"}.get(types[0], "text")
+
+
+def _bound(value: float) -> str:
+    """Return a whole number to its last digit, as that of a largest seed; any other in few."""
+    return str(value) if isinstance(value, int) else f"{value:g}"
 
 
 def _sentence(kind: type[Knobs], problem: dict, owner: str, begins: Mapping[str, Any]) -> str:

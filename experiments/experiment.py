@@ -10,6 +10,7 @@ import difflib
 import hashlib
 import json
 import math
+import re
 import shlex
 from collections.abc import Mapping
 from typing import Any, Literal, get_args, get_origin
@@ -33,6 +34,7 @@ from workloads.budget import Budget
 
 MAX_WORKERS = 4096
 MAX_QUERY = 8000  # characters; longer queries are refused unread
+LARGE = 1e6  # from which numbers are spelled with an exponent, where that has all their digits
 PAGE = (
     *("tour", "run", "axis", "log", "pin", "source", "seeds", "sweep", "sweep2", "best", "stops", "race", "goal"),
     *("colour", "size", "view", "why", "zoom", "critical", "welcome", "from"),
@@ -405,11 +407,13 @@ def _names(algorithm: str, compression: str, workload: str) -> set[str]:
 
 
 def spelled(value: Any) -> str:
-    """Return a value as links and command lines write it."""
+    """Return a value as links and command lines write it: 1e8, not 100000000.0."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list | tuple):
         return ",".join(map(spelled, value))
+    if isinstance(value, float) and value >= LARGE and value == float(short := f"{value:g}"):
+        return re.sub(r"e\+0?", "e", short)
     return "" if value is None else str(value)
 
 

@@ -30,7 +30,8 @@ class FaultSetting:
 
     @classmethod
     def read(cls, text: str) -> FaultSetting:
-        """Read a text, for however many ranks. ValueError in one sentence if it cannot be read."""
+        """Read a text, or none, for however many ranks. ValueError in one sentence if it cannot be read."""
+        text = "" if text == "none" else text
         return cls(text, cls.parse(text, math.inf))
 
     def check(self, ranks: int) -> None:

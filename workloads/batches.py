@@ -55,7 +55,7 @@ def _too_few(samples: int, batch: int, shards: int) -> str:
     ways = [f"a batch of at most {samples // shards}"] * (samples >= shards)
     ways += [f"at most {workers}"] * (samples >= batch and shards > 1)
     return (
-        f"batch {batch} is larger than the shard: {samples} sample{'s' * (samples > 1)} among {shards} "
+        f"batch {batch} is larger than the shard: {samples:,} sample{'s' * (samples > 1)} among {shards} "
         f"worker{'s' * (shards > 1)} leave {samples // shards} each; use "
         + (", or ".join(ways) or f"fewer workers and a smaller batch, whose product is at most {samples}")
         + "."

@@ -39,7 +39,8 @@ def add_command(names: Sequence[str], runs: str, missing: str | None, label: str
     except OSError as error:
         raise ValueError(f"{error.filename} cannot be read: {error.strerror}.") from None
     network = len(files) == 1 and paths[0].suffix == ".py"
-    packed = files[0][1][:2] == b"PK" and paths[0].suffix.lower() not in SHEETS
+    suffix = paths[0].suffix.lower()
+    packed = suffix == ".zip" or (files[0][1][:2] == b"PK" and suffix not in SHEETS)
     run = not network and (packed or "run.json" in (name for name, _ in files))
     what = "network" if network else "run" if run else "table"
     for kind, options in (("table", ("missing", "label")), ("run", ("runs",))):

@@ -109,7 +109,7 @@ def uploaded(name: str) -> bool:
 
 def take_run(files: Sequence[tuple[str, bytes]], root: Path) -> Path:
     """Keep the run in these files, or in the one zip that they are; return its folder. ValueError if there is none."""
-    if len(files) == 1 and files[0][1][:2] == b"PK":
+    if len(files) == 1 and (files[0][1][:2] == b"PK" or files[0][0].lower().endswith(".zip")):
         files = list(_unzipped(*files[0]))
     known = {_last(name): content for name, content in files}
     if "run.json" not in known:

@@ -111,9 +111,9 @@ def settings(one: Assignment, base: str) -> str:
     said += [f"*{axis}* " + " or ".join(f"`{_plain(v)}`" for v in stops) for axis, stops in one.turn.items()]
     *outer, axis = one.turn or ("",)
     if one.paired:
-        links = [(", ".join(f"{n} {spelled(v)}" for n, v in t.items()), one.link(**t)) for t in one.stops()]
+        links = [(", ".join(f"{n} {_plain(v)}" for n, v in t.items()), one.link(**t)) for t in one.stops()]
     elif outer:
-        links = [(f"{name} {spelled(v) or 'none'}", one.sweep(**{name: v})) for name in outer for v in one.turn[name]]
+        links = [(f"{name} {_plain(v)}", one.sweep(**{name: v})) for name in outer for v in one.turn[name]]
     else:
         links = [("Open the first run", one.link())] + ([(f"Sweep {axis}", one.sweep())] if axis else [])
     return f"{', '.join(said)}.\n\n{' · '.join(f'[{words}]({base}?{query})' for words, query in links)}"

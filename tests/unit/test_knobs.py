@@ -40,13 +40,13 @@ def test_text_and_tuple_are_one_experiment_with_one_key_and_one_link():
 
 @pytest.mark.parametrize("value", ["3,x", "3,,2", "0,3", "3.5", [3, 0], " 3"])
 def test_what_is_no_list_of_counts_is_refused_with_an_example(value):
-    with pytest.raises(ValueError, match="write whole numbers with commas, for example 3,3,2, or nothing"):
+    with pytest.raises(ValueError, match="write whole numbers with commas, for example 3,3,2, or none"):
         make(Lists, {"cuts": value}, "lists")
 
 
 @pytest.mark.parametrize("value", ["60,30", "0,1", "a", "nan", "1,inf", [2, 2]])
 def test_what_does_not_rise_is_refused_with_an_example(value):
-    with pytest.raises(ValueError, match="write rising numbers with commas, for example 30,60,80, or nothing"):
+    with pytest.raises(ValueError, match="write rising numbers with commas, for example 30,60,80, or none"):
         make(Lists, {"milestones": value}, "lists")
 
 
@@ -66,6 +66,7 @@ class Bounded(Knobs):
     least: float = knob(0.5, "no less", ge=0)
     small: float = knob(0.5, "small", lt=1)
     most: float = knob(0.5, "no more", le=1)
+    seed: int = knob(0, "to its last digit", ge=0, le=2**31 - 1)
 
 
 def test_a_bound_that_is_not_allowed_itself_is_told_apart_from_one_that_is():
@@ -77,6 +78,7 @@ def test_a_bound_that_is_not_allowed_itself_is_told_apart_from_one_that_is():
         "least": "at least 0",
         "small": "below 1",
         "most": "at most 1",
+        "seed": "0 to 2147483647",
     }
     with pytest.raises(ValueError, match="decay is '1'; allowed is 0 to below 1"):
         make(Bounded, {"decay": "1"}, "it")

@@ -140,6 +140,7 @@ def test_a_label_that_cannot_be_is_said_so(page):
     ("key", "name", "content", "words"),
     [
         ("run", "x.zip", b"PK\x03\x04nothing", "x.zip cannot be unpacked"),
+        ("run", "x.zip", b"nothing", "x.zip cannot be unpacked"),
         ("run", "x.exe", b"MZ", "There is no run.json among the files (x.exe)"),
         ("table", "x.csv", b"a,b\n1,2\n3\n", "line 3: 1 cells where the first row has 2"),
         ("table", "<b>.csv", b"\xff\xfe", "is no text in UTF-8"),

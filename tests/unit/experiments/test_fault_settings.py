@@ -34,6 +34,7 @@ def test_a_setting_of_another_experiment_is_taken_as_it_is():
 def test_without_faults_a_setting_is_empty_and_in_no_link():
     assert Experiment().slow == SlowRanks() and not Experiment().crash.by_rank
     assert "slow" not in Experiment().query()
+    assert Experiment.of(dict.fromkeys(ODD, "none")) == Experiment()  # as sheets print it
 
 
 @pytest.mark.parametrize(("name", "text"), [("slow", "4:2"), ("pause", "9:0.1-0.2"), ("crash", "4:1")])

@@ -5,7 +5,7 @@ import pytest
 
 from algorithms.parts.pipeline.ops import KINDS
 from experiments.study import schedules
-from experiments.study.schedules import EXAMPLE, NAMES, OWN, Option, Plan
+from experiments.study.schedules import EXAMPLE, NAMES, OWN, Plan
 
 MANY = {"ranks": 4, "chunks": 8}
 
@@ -175,7 +175,8 @@ def test_a_schedule_that_is_made_for_costs_is_told_those_of_the_plan():
 
 
 def test_the_options_of_a_schedule_are_those_that_its_name_has_not_decided():
-    assert schedules.options("interleaved") == {"pieces": Option("pieces", int, 2)}
+    (pieces,) = schedules.options("interleaved").values()
+    assert (pieces.name, pieces.kind, pieces.default) == ("pieces", int, 2)
     assert schedules.options("1f1b")["policy"].kind == ("PA", "PB")
     assert "policy" not in schedules.options("dapple_pb")
     assert schedules.options(OWN) == {}
