@@ -19,7 +19,7 @@ function places(app) {
 
 function look() {
   const app = document.querySelector('[data-testid="stApp"]'), now = performance.now();
-  if (app) {
+  if (app && !began) {
     const { backgroundColor, color } = getComputedStyle(app); // the reader's theme
     Object.assign(curtain.style, { background: backgroundColor, color });
   }
@@ -32,5 +32,6 @@ function look() {
   if (frames < STILL && !(began && now - began > most)) return there ? requestAnimationFrame(look) : setTimeout(look, EVERY);
   root.classList.remove("opening");
   curtain.remove();
+  dispatchEvent(new Event("opened"));
 }
 look();

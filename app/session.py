@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import itertools
 import re
@@ -71,8 +72,7 @@ def start(experiment: Experiment) -> None:
     if replay := state.pop(f"{owner()}/{REPLAY}", None):
         pool().cancel(replay, f"{owner()}/{REPLAY}")
     try:
-        state.job = pool().submit(owner(), experiment)
-        wait(state.job, PATIENCE, or_curve=True)
+        state.job, state.job_is_new = pool().submit(owner(), experiment), True
     except (ValueError, OSError) as error:
         state.job, state.trouble = None, str(error)
 
@@ -80,8 +80,19 @@ def start(experiment: Experiment) -> None:
 def reattach(experiment: Experiment) -> None:
     """Show this run again if a reload of the page left it behind, under way or ended; start nothing."""
     if job := pool().reattach(owner(), experiment):
-        st.session_state.job, st.session_state.asked = job, experiment
-        wait(job, PATIENCE, or_curve=True)
+        st.session_state.job, st.session_state.asked, st.session_state.job_is_new = job, experiment, True
+
+
+def await_first_curve() -> None:
+    """Wait until a run that was just started ends or begins its curve, PATIENCE at most; take over one that has ended.
+
+    So the page need not show a wait. It is called when the controls have been sent, which the browser draws meanwhile.
+    """
+    state = st.session_state
+    if state.pop("job_is_new", False) and state.get("job"):
+        with contextlib.suppress(ValueError):  # the pool has no such job any more, which under_way says
+            wait(state.job, PATIENCE, or_curve=True)
+    under_way()
 
 
 def stop() -> None:

@@ -10,9 +10,9 @@ const MATTERS = 100;           // times as much as what else is hidden
 const HEADER = 60;             // px of the page's bar, behind which nothing is seen
 const NAMES = 84, TOP = 34, AXIS = 22; // px of the timeline's names, of what lies above its lanes, and below
 const STYLE = `
-  .coach-ring { position: fixed; z-index: 999990; pointer-events: none; border: 2px solid #0072B2; border-radius: 8px;
-    box-shadow: 0 0 0 4px rgba(0, 114, 178, 0.22); }
-  .coach { position: fixed; z-index: 999991; box-sizing: border-box; width: min(310px, calc(100vw - 24px)); padding: 14px 16px 12px;
+  .coach-ring { position: fixed; z-index: 999992; pointer-events: none; border: 2px solid #0072B2; border-radius: 8px;
+    box-shadow: 0 0 0 4px rgba(0, 114, 178, 0.22), inset 0 0 0 2px light-dark(#fff, #1b232c); } /* a gap: Run is as blue */
+  .coach { position: fixed; z-index: 999993; box-sizing: border-box; width: min(310px, calc(100vw - 24px)); padding: 14px 16px 12px;
     border-radius: 10px; border: 1px solid light-dark(#dde3e9, #4a5763); background: light-dark(#fff, #1b232c);
     color: light-dark(#1b2733, #e4e9ee); font-size: 15px; line-height: 1.45; box-shadow: 0 6px 28px rgba(0, 0, 0, 0.22); }
   .coach b { display: block; margin-bottom: 3px; }
@@ -160,7 +160,7 @@ class Coach {
   place(box) {
     const stage = document.querySelector(".st-key-timeline")?.getBoundingClientRect();
     const { style } = this.ring, wide = this.bubble.offsetWidth, high = this.bubble.offsetHeight;
-    Object.assign(style, { left: `${box.left - 5}px`, top: `${box.top - 4}px`, width: `${box.width + 6}px`, height: `${box.height + 4}px` });
+    Object.assign(style, { left: `${box.left - 6}px`, top: `${box.top - 6}px`, width: `${box.width + 8}px`, height: `${box.height + 8}px` });
     // on the side of the part, of the lanes or of the picture where it hides nothing of the part, and least of what is used
     const pictured = stage && box.left >= stage.left - 1, lanes = pictured ? this.part("lanes") : null;
     const bar = document.querySelector(".stSidebar")?.getBoundingClientRect();

@@ -41,6 +41,7 @@ def choose() -> tuple[Experiment | None, str]:
         refusal = feasible.refusal(experiment)
     except ValueError as error:
         refusal = str(error)
+    session.await_first_curve()
     with actions:
         _actions(experiment, refusal)
         for note in experiment.notes if experiment and not refusal else ():

@@ -48,10 +48,11 @@ def page() -> None:
 
 
 def _show() -> None:
-    state, now = st.session_state, session.under_way()
-    coach.show(welcome.first(), _lanes())
+    state = st.session_state
     with st.sidebar:
         experiment, refusal = sidebar.choose()
+    now = session.under_way()
+    coach.show(welcome.first(), _lanes())
     sidebar.bar(experiment, refusal)
     faults.show(experiment)
     if wrong := sharing.receive():

@@ -28,7 +28,7 @@ from cluster.simulated.ports import Ports
 from cluster.simulated.rank import Rank
 from cluster.simulated.restart import RestartableComm
 
-PROGRESS = 0.2  # s of real time between two calls of on_progress; the first comes after a quarter of it
+PROGRESS = 0.2  # s of real time between two calls of on_progress; the first comes after an eighth of it
 
 
 class Simulation:
@@ -59,7 +59,7 @@ class Simulation:
         self.group_ids = count(1).__next__
         self._comm_type = RestartableComm if faults.back else SimulatedComm
         self._error: Exception | None = None
-        self._on_progress, self._due = on_progress, time.monotonic() + PROGRESS / 4
+        self._on_progress, self._due = on_progress, time.monotonic() + PROGRESS / 8
         self._cancelled = getattr(stop, "is_set", stop)
 
     def run(self, program: Callable[[Any], Any]) -> Outcome:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import math
+import os
 import platform
 import sys
 import time
 from dataclasses import replace
 from functools import cache
+from glob import glob
 from pathlib import Path
 from typing import Any
 
@@ -144,8 +146,8 @@ def code_version() -> str:
 def source_version() -> str:
     """Return 8 hexadecimal digits of the source on disk that decides what a run gives, as a new process loads it."""
     state = hashlib.sha256()
-    for path in sorted(path for pattern in DECISIVE for path in ROOT.glob(pattern)):
-        state.update(str(path.relative_to(ROOT).as_posix()).encode() + b"\0" + path.read_bytes() + b"\0")
+    for name in sorted(name for pattern in DECISIVE for name in glob(pattern, root_dir=ROOT, recursive=True)):
+        state.update(name.replace(os.sep, "/").encode() + b"\0" + (ROOT / name).read_bytes() + b"\0")
     return state.hexdigest()[:8]
 
 

@@ -31,6 +31,8 @@ class Timeline {
     this.keysButton = root.querySelector('[data-do="keys"]');
     this.keys = root.querySelector(".keys");
     this.messagesButton = root.querySelector('[data-do="messages"]');
+    this.gone = new AbortController();
+    this.opened = () => this.play();
     this.scroll = 0;
     this.arrows = true;
     this.pointers = new Map();
@@ -54,6 +56,7 @@ class Timeline {
 
   stop() {
     lockstepTimelines.delete(this);
+    this.gone.abort();
     this.surface.stop();
     this.overlay.stop();
     this.topology.stop();
@@ -106,7 +109,13 @@ class Timeline {
     if (!again && (frame.why || frame.critical)) this.comeIntoView();
     this.redraw();
     this.say();
-    if (!again && frame.play && !this.calm.matches) this.play();
+    if (!again && frame.play && !this.calm.matches) this.begin();
+  }
+
+  // Play it, if there is a curtain before the page, once that has opened (opening.js): nobody sees what comes before.
+  begin() {
+    if (!document.documentElement.classList.contains("opening")) this.play();
+    else addEventListener("opened", this.opened, { once: true, signal: this.gone.signal });
   }
 
   // Places to go to, as buttons: [{text, from, to}].

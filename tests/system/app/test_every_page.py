@@ -78,6 +78,10 @@ HIDDEN = """() => {
     return b.width && a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
   }).map((one) => one.innerText || one.dataset.testid);
 }"""
+RINGED = """() => {
+  const [ring, bar] = [".coach-ring", ".stSidebar"].map((one) => +getComputedStyle(document.querySelector(one)).zIndex);
+  return ring > bar;
+}"""
 CUT = """(all) => all.flatMap((one) => [one, ...one.querySelectorAll("*")])
   .filter((one) => one.innerText?.trim() && one.clientWidth && one.scrollWidth > one.clientWidth + 1)
   .map((one) => one.innerText)"""
@@ -210,6 +214,7 @@ def test_what_opens_over_a_page_violates_nothing_and_closes_by_keyboard(page, ad
     page.emulate_media(color_scheme="dark")
     expect(tour).to_have_css("background-color", "rgb(27, 35, 44)")
     assert page.evaluate(HIDDEN) == []  # all that can be used is free, also while it is about the first lane
+    assert page.evaluate(RINGED)  # what it points at on the left side, too
     for width in (1280, 900, 640):  # beside, below or above what it points at
         page.set_viewport_size({"width": width, "height": 800})
         drawn(page)

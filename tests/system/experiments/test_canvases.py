@@ -463,6 +463,33 @@ def test_at_the_end_of_a_run_the_machines_do_what_the_words_say(drawn):
     assert follows(page)["timeline"]["topology"]["doing"] == ["update", "nothing", "nothing", "update"]
 
 
+def test_a_timeline_that_plays_at_once_waits_until_the_curtain_before_it_has_opened(drawn):
+    frame = timeline.frame(run(Experiment.of({"steps": 5})), "it", play=True)
+    page = drawn("timeline", frame)
+    page.wait_for_function("[...lockstepTimelines][0].clock.playing")
+    playing = page.evaluate(
+        """frame => {
+          const { classList } = document.documentElement, box = document.body.appendChild(document.createElement("div"));
+          const open = () => { classList.remove("opening"); dispatchEvent(new Event("opened")); };
+          classList.add("opening");
+          const canvas = lockstep.timeline(box, lockstep.bytes(frame)), shown = [...lockstepTimelines][1], seen = [shown.clock.playing];
+          open();
+          seen.push(shown.clock.playing);
+          shown.clock.pause();
+          open();
+          seen.push(shown.clock.playing);
+          classList.add("opening");
+          const other = lockstep.timeline(document.body.appendChild(document.createElement("div")), lockstep.bytes(frame));
+          const [, , gone] = lockstepTimelines;
+          other.stop();
+          open();
+          return [...seen, gone.clock.playing];
+        }""",
+        base64.b64encode(frame).decode(),
+    )
+    assert playing == [False, True, False, False]  # behind it; open; paused since; taken away before it opened
+
+
 def test_the_time_at_the_cursor_is_that_of_the_frame_it_is_drawn_in(drawn, made):
     page = drawn("timeline", timeline.frame(made(Experiment(algorithm="easgd", workers=3)), "it"))
     page.locator(".stage").press("Home")
