@@ -690,6 +690,23 @@ def test_a_run_under_way_shows_how_far_it_is_and_can_be_stopped(page, pool):
     assert "Stopped before it began." in said(opened)
 
 
+def test_the_browser_has_the_controls_to_draw_while_the_page_waits_for_the_first_points(page, pool, monkeypatch):
+    pool(JobState("running", fraction=0.5, seconds=0.25))
+    order = []
+
+    def noted(module, name, word):
+        real = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda *words, **named: (order.append(word), real(*words, **named))[1])
+
+    noted(sidebar.trouble, "choose", "controls")
+    noted(session, "wait", "wait")
+    noted(sidebar, "_actions", "buttons")
+    opened = page("seed=1006")
+    assert order == ["controls", "wait", "buttons"]
+    opened.run()
+    assert order[3:] == ["controls", "buttons"]  # it waits once for a run
+
+
 def test_a_page_reloaded_in_the_middle_of_a_real_run_goes_on_showing_it(page, pool):
     columns = {"step": np.arange(1.0, 9.0), "seconds": np.arange(8.0), "samples": np.arange(8.0), "loss": np.ones(8)}
     pool(JobState("running", fraction=0.5, seconds=0.25, curve=columns), refusal="Nothing new is to be started.")

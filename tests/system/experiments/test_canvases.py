@@ -466,28 +466,31 @@ def test_at_the_end_of_a_run_the_machines_do_what_the_words_say(drawn):
 def test_a_timeline_that_plays_at_once_waits_until_the_curtain_before_it_has_opened(drawn):
     frame = timeline.frame(run(Experiment.of({"steps": 5})), "it", play=True)
     page = drawn("timeline", frame)
-    page.wait_for_function("[...lockstepTimelines][0].clock.playing")
+    page.wait_for_function("lockstepClock.playing")
     playing = page.evaluate(
         """frame => {
-          const { classList } = document.documentElement, box = document.body.appendChild(document.createElement("div"));
+          const { documentElement: { classList }, body } = document;
+          const close = () => classList.add("opening");
           const open = () => { classList.remove("opening"); dispatchEvent(new Event("opened")); };
-          classList.add("opening");
-          const canvas = lockstep.timeline(box, lockstep.bytes(frame)), shown = [...lockstepTimelines][1], seen = [shown.clock.playing];
+          const draw = () => lockstep.timeline(body.appendChild(document.createElement("div")), lockstep.bytes(frame));
+          lockstepClock.pause();
+          close();
+          draw().stop();
           open();
-          seen.push(shown.clock.playing);
-          shown.clock.pause();
+          const seen = [lockstepClock.playing];
+          close();
+          draw();
+          seen.push(lockstepClock.playing);
           open();
-          seen.push(shown.clock.playing);
-          classList.add("opening");
-          const other = lockstep.timeline(document.body.appendChild(document.createElement("div")), lockstep.bytes(frame));
-          const [, , gone] = lockstepTimelines;
-          other.stop();
+          seen.push(lockstepClock.playing);
+          lockstepClock.pause();
+          close();
           open();
-          return [...seen, gone.clock.playing];
+          return [...seen, lockstepClock.playing];
         }""",
         base64.b64encode(frame).decode(),
     )
-    assert playing == [False, True, False, False]  # behind it; open; paused since; taken away before it opened
+    assert playing == [False, False, True, False]  # taken away before it opened; behind it; open; paused since
 
 
 def test_the_time_at_the_cursor_is_that_of_the_frame_it_is_drawn_in(drawn, made):
