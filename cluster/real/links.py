@@ -6,7 +6,8 @@ There is a reader thread per peer, so messages arrive while their receiver compu
 does not accept at once are copied and sent by a writer thread, so a sender never waits for a receiver.
 
 Over an emulated network a message that has been read is held until that network would have delivered it. Whoever looks
-into the box delivers what is due, so that no other thread has to wake up for it in time.
+into the box delivers what is due, so that no other thread has to wake up for it in time. Whoever waits for it sleeps, but
+for the last microseconds: as many as this machine usually wakes up late.
 
 torch.distributed's send and recv over gloo will not do: sizes must be known beforehand, arrived messages cannot be
 listed, and an abandoned receive breaks the pair.
@@ -32,6 +33,7 @@ from cluster.real.frames import FrameReader, FrameWriter, Unreadable, pack, unpa
 OPEN, DONE, LOST = "open", "done", "lost"
 FOREVER = 3600.0  # s; a condition cannot wait for infinity
 LAG = 2e-4  # s by which a rank that computes is late to let a message through a port that others of its node share
+LEAD, MOST_LEAD, STEP = 5e-5, 1e-4, 2e-6  # s before an event is due at which a waiting rank is awake: at first; bounds
 
 
 class Envelope(NamedTuple):
@@ -75,7 +77,7 @@ class Links:
     ):
         self.rank, self.device, self._on_arrival = rank, device, on_arrival
         self.network: EmulatedNetwork | None = None
-        self._patience = 0.0
+        self._patience, self._lead = 0.0, LEAD
         self._zero = math.nan  # the run's start on the machine's monotonic clock, with an emulated network
         self._held: list[tuple[float, int, Callable]] = []  # heap of (s of the run's clock, serial number, event)
         self._serial = count().__next__
@@ -171,7 +173,10 @@ class Links:
                 left = deadline - time.monotonic()
                 if left <= 0:
                     return False
-                self.news.wait(min(left, next_due))
+                if left < next_due:
+                    self.news.wait(left)
+                else:
+                    self._await(next_due)
         return True
 
     def withdraw(self, slot: Slot) -> None:
@@ -195,7 +200,7 @@ class Links:
                 next_due = self._advance()
                 if all(self.state[peer] != OPEN for peer in self._received):
                     break
-                self.news.wait(next_due)
+                self._await(next_due)
             return [(envelope.src, channel) for channel, box in self._boxes.items() for envelope in box]
 
     def abort(self) -> None:
@@ -276,6 +281,21 @@ class Links:
             due, _, event = heapq.heappop(self._held)
             event(due)
         return FOREVER
+
+    def _await(self, seconds: float) -> None:
+        """Wait for news, at most until an event is due in so many seconds.
+
+        A sleeper is woken up tens of microseconds late, more on some machines than on others: so it sleeps the median of
+        what it was late less, which it follows in small steps, and then looks at the clock.
+        """
+        nap, due = seconds - self._lead, time.monotonic() + seconds
+        if nap > 0:
+            if not self.news.wait(nap):
+                late = time.monotonic() - (due - self._lead)
+                self._lead = min(max(self._lead + math.copysign(STEP, late - self._lead), 0.0), MOST_LEAD)
+            return
+        while time.monotonic() < due:
+            pass
 
     def _enter(self, channel: Hashable, envelope: Envelope, row: int, reaches: float) -> None:
         """Let a message, whose first byte is here, pass this rank's port."""

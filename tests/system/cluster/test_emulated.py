@@ -216,6 +216,41 @@ def test_links_deliver_in_the_order_of_a_port_whatever_is_read_first():
     assert seen == [(1, 4.0), (2, 5.0), (1, 6.0)]
 
 
+class LateMachine:
+    """A clock that goes on by 1 us whenever it is looked at, and a condition whose sleepers wake up `late`."""
+
+    def __init__(self, late: float):
+        self.now, self.late, self.slept = 0.0, late, 0.0
+
+    def monotonic(self) -> float:
+        self.now += 1e-6
+        return self.now
+
+    def wait(self, seconds: float) -> bool:
+        self.now += seconds + self.late
+        self.slept += seconds + self.late
+        return False
+
+    def notify_all(self) -> None:
+        """Nobody else waits."""
+
+
+@pytest.mark.parametrize(("late", "seen"), [(0.0, 0.0), (3e-5, 0.0), (9e-5, 0.0), (2e-3, 1.9e-3)])
+def test_a_rank_that_waits_is_awake_when_its_message_is_due_however_late_its_machine_wakes_it(monkeypatch, late, seen):
+    links, machine, overdue = Links(0, {}, lambda *_: None), LateMachine(late), []
+    monkeypatch.setattr("cluster.real.links.time", machine)
+    monkeypatch.setattr(links, "news", machine)
+    links.network, links._zero = EmulatedNetwork(flat(), 0), 0.0
+    for _ in range(100):
+        due = machine.now + 1e-3
+        links._hold(due, lambda due: overdue.append(machine.now - due))
+        told = len(overdue)
+        while len(overdue) == told:
+            links._await(links._advance())
+    assert min(overdue) >= 0 and np.median(overdue[50:]) == pytest.approx(seen, abs=1e-5)
+    assert machine.slept > 0.98 * machine.now  # the rest it looked at the clock
+
+
 # devices, slowness, jitter
 
 
