@@ -51,13 +51,13 @@ class Batches:
 
 def _too_few(samples: int, batch: int, shards: int) -> str:
     """Return why no batch can be filled, and the largest batch or number of workers with which one can."""
-    workers = f"{samples // batch} worker{'s' * (samples // batch > 1)}"
-    ways = [f"a batch of at most {samples // shards}"] * (samples >= shards)
+    workers = f"{samples // batch:,} worker{'s' * (samples // batch > 1)}"
+    ways = [f"a batch of at most {samples // shards:,}"] * (samples >= shards)
     ways += [f"at most {workers}"] * (samples >= batch and shards > 1)
     return (
-        f"batch {batch} is larger than the shard: {samples:,} sample{'s' * (samples > 1)} among {shards} "
-        f"worker{'s' * (shards > 1)} leave {samples // shards} each; use "
-        + (", or ".join(ways) or f"fewer workers and a smaller batch, whose product is at most {samples}")
+        f"batch {batch:,} is larger than the shard: {samples:,} sample{'s' * (samples > 1)} among {shards:,} "
+        f"worker{'s' * (shards > 1)} leave {samples // shards:,} each; use "
+        + (", or ".join(ways) or f"fewer workers and a smaller batch, whose product is at most {samples:,}")
         + "."
     )
 

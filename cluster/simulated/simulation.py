@@ -28,7 +28,8 @@ from cluster.simulated.ports import Ports
 from cluster.simulated.rank import Rank
 from cluster.simulated.restart import RestartableComm
 
-PROGRESS = 0.2  # s of real time between two calls of on_progress; the first comes after an eighth of it
+PROGRESS = 0.2  # s of real time between two calls of on_progress
+OFTEN = 8  # times as many of them until there is a loss
 
 
 class Simulation:
@@ -59,7 +60,7 @@ class Simulation:
         self.group_ids = count(1).__next__
         self._comm_type = RestartableComm if faults.back else SimulatedComm
         self._error: Exception | None = None
-        self._on_progress, self._due = on_progress, time.monotonic() + PROGRESS / 8
+        self._on_progress, self._due = on_progress, time.monotonic() + PROGRESS / OFTEN
         self._cancelled = getattr(stop, "is_set", stop)
 
     def run(self, program: Callable[[Any], Any]) -> Outcome:
@@ -104,12 +105,16 @@ class Simulation:
         self.queue.stop()
 
     def tick(self) -> None:
-        """Report progress every PROGRESS seconds of real time. Raises Cancelled if the run is to stop."""
+        """Report progress every PROGRESS seconds of real time, more often until there is a loss to report.
+
+        Raises Cancelled if the run is to stop.
+        """
         if time.monotonic() < self._due:
             return
+        logs = [rank.event_log for rank in self.ranks]
         if self._on_progress:
-            self._on_progress([rank.event_log for rank in self.ranks], max(rank.now for rank in self.ranks))
-        self._due = time.monotonic() + PROGRESS
+            self._on_progress(logs, max(rank.now for rank in self.ranks))
+        self._due = time.monotonic() + (PROGRESS if any(log.losses for log in logs) else PROGRESS / OFTEN)
         if self._cancelled and self._cancelled():
             raise Cancelled(f"cancelled at {self.queue.now:.4g} s of the run's clock")
 

@@ -411,13 +411,13 @@ def test_a_density_that_is_no_share_is_refused(name, density):
     [
         ("qsgd", "levels", 0, "1 to 127"),
         ("qsgd", "levels", 128, "1 to 127"),
-        ("qsgd", "bucket", 0, "1 to 1e+08"),
+        ("qsgd", "bucket", 0, "1 to 100000000"),
         ("qsgd", "norm", "3", "2 or max"),
         ("terngrad", "clip", -1, "0 to 1000"),
         ("sign", "beta", 1, "0 to below 1"),
         ("power_sgd", "directions", 0, "1 to 1000"),
         ("power_sgd", "least_compression", 0.5, "1 to 1e+06"),
-        ("int8", "block", 0, "1 to 1e+06"),
+        ("int8", "block", 0, "1 to 1000000"),
     ],
 )
 def test_a_setting_that_means_nothing_is_refused_in_one_sentence(name, setting, given, allowed):

@@ -578,7 +578,8 @@ def test_interrupted_it_keeps_what_was_recorded_and_exits_with_130(tmp_path, num
     command = ("run", "easgd", "--steps", 10_000_000, "--runs", tmp_path, "--evaluations", 3)
     job = process(*command, preexec_fn=heed_hang_ups)
     try:
-        assert "loss" in job.stderr.readline()  # it tells how far it is
+        while "loss" not in (told := job.stderr.readline()):  # it tells how far it is, and trains
+            assert told, "it has ended"
         job.send_signal(number)
         _, err = job.communicate(timeout=300)
     finally:

@@ -68,7 +68,7 @@ def test_prices_on_a_device_are_the_same_every_time(main):
     [
         (["quadratic"], "quadratic has no layers to cut in stages; use digits, spirals"),
         (["digit"], "there is no workload 'digit'; did you mean digits?"),
-        (["--batch", "5000"], "batch 5000 is larger than the shard"),
+        (["--batch", "5000"], "batch 5,000 is larger than the shard"),
         (["--batch", "0"], "batch is '0'; allowed is 1 to 65536"),
         (["--device", "abacus"], "there is no device preset 'abacus'"),
         (["--depth", "0"], "depth is '0'; allowed is 1 to 256 blocks"),
