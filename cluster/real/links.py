@@ -33,7 +33,7 @@ from cluster.real.frames import FrameReader, FrameWriter, Unreadable, pack, unpa
 OPEN, DONE, LOST = "open", "done", "lost"
 FOREVER = 3600.0  # s; a condition cannot wait for infinity
 LAG = 2e-4  # s by which a rank that computes is late to let a message through a port that others of its node share
-LEAD, MOST_LEAD, STEP = 5e-5, 1e-4, 2e-6  # s before an event is due at which a waiting rank is awake: at first; bounds
+LEAD, MOST_LEAD, STEP = 5e-5, 1e-4, 2e-6  # s that a waiting rank wakes early: at first, at most, and a step of it
 
 
 class Envelope(NamedTuple):
@@ -288,14 +288,13 @@ class Links:
         A sleeper is woken up tens of microseconds late, more on some machines than on others: so it sleeps less by the
         median of that, which it follows in small steps, and then looks at the clock.
         """
-        nap, due = seconds - self._lead, time.monotonic() + seconds
-        if nap > 0:
-            if not self.news.wait(nap):
-                late = time.monotonic() - (due - self._lead)
-                self._lead = min(max(self._lead + math.copysign(STEP, late - self._lead), 0.0), MOST_LEAD)
-            return
-        while time.monotonic() < due:
-            pass
+        began, nap = time.monotonic(), seconds - self._lead
+        if nap <= 0:
+            while time.monotonic() < began + seconds:
+                pass
+        elif not self.news.wait(nap):
+            late = time.monotonic() - began - nap
+            self._lead = min(max(self._lead + math.copysign(STEP, late - self._lead), 0.0), MOST_LEAD)
 
     def _enter(self, channel: Hashable, envelope: Envelope, row: int, reaches: float) -> None:
         """Let a message, whose first byte is here, pass this rank's port."""
