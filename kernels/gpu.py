@@ -17,7 +17,7 @@ import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from types import FunctionType
+from types import FunctionType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -95,6 +95,29 @@ class Backend:
         return self.ready(value) if isinstance(value, Deferred) else value
 
 
+class Compiler(Backend):
+    """Numba's compiler for GPUs, which is given its own arrays on the memory of torch's."""
+
+    def launched(self, kernel: Deferred, launch: tuple) -> Callable:
+        launcher = super().launched(kernel, launch)
+        return lambda *args: launcher(*map(self._argument, args))
+
+    def _argument(self, x: Any) -> Any:
+        """Return an argument as Numba takes it at once. Of a tensor it would find out at every launch what it is."""
+        if not hasattr(x, "data_ptr") or not x.numel():  # Numba gives its own empty arrays no address
+            return x
+        strides = None if x.is_contiguous() else x.stride()
+        return self._view(x.data_ptr(), tuple(x.shape), strides, x.dtype)
+
+    @functools.lru_cache(4096)  # noqa: B019 - there is one compiler, which lasts
+    def _view(self, address: int, shape: tuple, strides: tuple | None, dtype: Any) -> Any:
+        """Return Numba's array at an address, which does not keep the memory."""
+        kind = np.dtype(str(dtype).removeprefix("torch."))
+        steps = strides and tuple(stride * kind.itemsize for stride in strides)
+        seen = {"data": (address, False), "shape": shape, "strides": steps, "typestr": kind.str, "version": 3}
+        return self.cuda.as_cuda_array(SimpleNamespace(__cuda_array_interface__=seen))
+
+
 BACKEND: ContextVar[Backend | None] = ContextVar("lockstep_gpu", default=None)
 
 
@@ -138,4 +161,4 @@ def _compiler() -> Backend:
     module = numba_cuda()
     if "numba_cuda" in str(module.__file__) and not hasattr(np, "row_stack"):  # which numba-cuda 0.30 names
         raise ImportError(f"numba-cuda needs NumPy before 2.5, and this is {np.__version__}. Try `{INSTALL}`.")
-    return Backend(module)
+    return Compiler(module)

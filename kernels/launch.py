@@ -28,6 +28,11 @@ def grid(elements: int) -> int:
     return max(1, min(MAX_BLOCKS, -(-elements // THREADS)))
 
 
+def blocks_over(count: int, array) -> tuple:
+    """Return the launch of a kernel whose blocks take `count` things in turn, on the stream of `array`."""
+    return max(1, min(MAX_BLOCKS, count)), THREADS, stream_of(array)
+
+
 def stream_of(array):
     """Return the stream to launch on: torch's current one for a torch tensor, the default one otherwise."""
     if isinstance(array, np.ndarray):

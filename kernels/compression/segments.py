@@ -10,7 +10,7 @@ most of the GPU idle; many segments of some thousands are best.
 from itertools import pairwise
 
 from kernels.gpu import cuda
-from kernels.launch import MAX_BLOCKS, THREADS, stream_of
+from kernels.launch import THREADS, blocks_over
 
 SUMMERS = 16  # threads that each add up a sixteenth of the others' numbers
 
@@ -22,7 +22,7 @@ def pieces(edges) -> list[slice]:
 
 def over_segments(edges) -> tuple:
     """Return the launch configuration of a kernel whose blocks process segment after segment."""
-    return max(1, min(MAX_BLOCKS, len(edges) - 1)), THREADS, stream_of(edges)
+    return blocks_over(len(edges) - 1, edges)
 
 
 @cuda.jit(device=True)

@@ -14,7 +14,7 @@ import numpy as np
 from kernels.compiled import exact
 from kernels.compression.segments import block_sum
 from kernels.gpu import cuda
-from kernels.launch import MAX_BLOCKS, THREADS, stream_of
+from kernels.launch import THREADS, blocks_over
 
 
 def price(dgain, dbias, dy, x, mean, variance, eps):
@@ -60,5 +60,4 @@ def _launch(dgain, dbias, dy, x, mean, variance, eps):
 
 def gpu(dgain, dbias, dy, x, mean, variance, eps):
     shape = *x.shape[:2], math.prod(x.shape[2:])
-    launch = min(MAX_BLOCKS, shape[1]), THREADS, stream_of(x)
-    _launch[launch](dgain, dbias, dy.reshape(shape), x.reshape(shape), mean, variance, eps)
+    _launch[blocks_over(shape[1], x)](dgain, dbias, dy.reshape(shape), x.reshape(shape), mean, variance, eps)

@@ -16,7 +16,7 @@ import numpy as np
 from kernels.compiled import exact
 from kernels.compression.segments import block_sum
 from kernels.gpu import cuda
-from kernels.launch import MAX_BLOCKS, THREADS, stream_of
+from kernels.launch import THREADS, blocks_over
 
 
 def price(y, mean, variance, x, gain, bias, eps, relu):
@@ -80,5 +80,4 @@ def _launch(y, mean, variance, x, gain, bias, eps, relu):
 
 def gpu(y, mean, variance, x, gain, bias, eps, relu):
     shape = *x.shape[:2], math.prod(x.shape[2:])
-    launch = min(MAX_BLOCKS, shape[1]), THREADS, stream_of(x)
-    _launch[launch](y.reshape(shape), mean, variance, x.reshape(shape), gain, bias, eps, relu)
+    _launch[blocks_over(shape[1], x)](y.reshape(shape), mean, variance, x.reshape(shape), gain, bias, eps, relu)

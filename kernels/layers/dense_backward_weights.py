@@ -13,8 +13,8 @@ import numpy as np
 
 from kernels.compiled import exact
 from kernels.gpu import cuda
-from kernels.launch import over
 from kernels.layers.blas import add_product
+from kernels.layers.columns import COLUMNS, ROWS, column_sum, over_columns
 from kernels.layers.tiles import product
 
 
@@ -44,13 +44,17 @@ def cpu(dw, db, x, dz, add=False):
 
 @cuda.jit
 def _sum_rows(db, dz, add):
-    for j in range(cuda.grid(1), db.size, cuda.gridsize(1)):
-        total = dz.dtype.type(0)
-        for i in range(dz.shape[0]):
-            total += dz[i, j]
+    scratch = cuda.shared.array((ROWS, COLUMNS), dz.dtype)
+    j = cuda.blockIdx.x * COLUMNS + cuda.threadIdx.x
+    mine = dz.dtype.type(0)
+    if j < db.size:
+        for i in range(cuda.threadIdx.y, dz.shape[0], ROWS):
+            mine += dz[i, j]
+    total = column_sum(scratch, mine)
+    if cuda.threadIdx.y == 0 and j < db.size:
         db[j] = db[j] + total if add else total
 
 
 def gpu(dw, db, x, dz, add=False):
     product(dw, x.T, dz, add=add)
-    _sum_rows[over(db)](db, dz, add)
+    _sum_rows[over_columns(dz)](db, dz, add)

@@ -3,7 +3,7 @@
     dtable[v] = sum over n, t with x[n, t] = v of dy[n, t]          dplaces[t] = sum over n of dy[n, t]
 
 x (n, time), dy (n, time, width), dtable (tokens, width), dplaces (time, width). All of it is W of a split backward
-pass: no layer before waits for B. On a GPU one thread sums one number over all tokens, so that the order of the sum is
+pass: no layer before waits for B. On a GPU a block looks for its token in all of x, so that the order of the sum is
 fixed; atomic additions would be faster and differ from run to run.
 Price: 2 FLOPs per number of dy, and every array once.
 """
@@ -13,6 +13,7 @@ import numpy as np
 from kernels.compiled import exact
 from kernels.gpu import cuda
 from kernels.launch import over
+from kernels.layers.columns import COLUMNS, ROWS, column_sum, over_columns
 
 
 def price(dtable, dplaces, x, dy):
@@ -40,14 +41,16 @@ def cpu(dtable, dplaces, x, dy):
 
 @cuda.jit
 def _table(dtable, x, dy):
-    width = dtable.shape[1]
-    for at in range(cuda.grid(1), dtable.size, cuda.gridsize(1)):
-        token, j = at // width, at % width
-        total = dtable.dtype.type(0)
-        for n in range(x.shape[0]):
-            for t in range(x.shape[1]):
-                if x[n, t] == token:
-                    total += dy[n, t, j]
+    scratch = cuda.shared.array((ROWS, COLUMNS), dy.dtype)
+    tokens, width = dtable.shape
+    token, j = cuda.blockIdx.x % tokens, cuda.blockIdx.x // tokens * COLUMNS + cuda.threadIdx.x
+    mine = dy.dtype.type(0)
+    if j < width:
+        for at in range(cuda.threadIdx.y, x.size, ROWS):
+            if x[at] == token:
+                mine += dy[at, j]
+    total = column_sum(scratch, mine)
+    if cuda.threadIdx.y == 0 and j < width:
         dtable[token, j] = total
 
 
@@ -63,5 +66,6 @@ def _places(dplaces, dy):
 
 
 def gpu(dtable, dplaces, x, dy):
-    _table[over(dtable)](dtable, x, dy)
+    tokens, width = dtable.shape
+    _table[over_columns(dtable, tokens)](dtable, x.reshape(-1), dy.reshape(-1, width))
     _places[over(dplaces)](dplaces, dy)

@@ -8,7 +8,7 @@ Price: 3 FLOPs per number; dy and u read once.
 
 from kernels.compiled import exact
 from kernels.gpu import cuda
-from kernels.launch import over
+from kernels.layers.columns import COLUMNS, ROWS, column_sum, over_columns
 
 
 def price(dgain, dbias, dy, u):
@@ -33,13 +33,17 @@ def cpu(dgain, dbias, dy, u):
 
 @cuda.jit
 def _launch(dgain, dbias, dy, u):
-    for j in range(cuda.grid(1), dgain.size, cuda.gridsize(1)):
-        total = along = dy.dtype.type(0)
-        for i in range(dy.shape[0]):
+    scratch = cuda.shared.array((ROWS, COLUMNS), dy.dtype)
+    j = cuda.blockIdx.x * COLUMNS + cuda.threadIdx.x
+    total = along = dy.dtype.type(0)
+    if j < dgain.size:
+        for i in range(cuda.threadIdx.y, dy.shape[0], ROWS):
             along += dy[i, j] * u[i, j]
             total += dy[i, j]
+    along, total = column_sum(scratch, along), column_sum(scratch, total)
+    if cuda.threadIdx.y == 0 and j < dgain.size:
         dgain[j], dbias[j] = along, total
 
 
 def gpu(dgain, dbias, dy, u):
-    _launch[over(dgain)](dgain, dbias, dy, u)
+    _launch[over_columns(dy)](dgain, dbias, dy, u)

@@ -1,0 +1,33 @@
+"""Columns: the sum of each column of a matrix on a GPU, in a fixed order.
+
+               32 columns
+            .  . # # # # . .           a block of 32 x 16 threads takes 32 columns: a warp reads 32 neighbouring
+    16 rows .  . # # # # . .           numbers, the next warp the next row, and the block moves on by 16 rows;
+            .  . # # # # . .           in the end the 16 sums of a column are added up in shared memory
+
+One thread for a column would be simpler, and leaves a GPU idle where there are many rows and few columns. Atomic
+additions would be simpler, too, and differ from run to run.
+"""
+
+from kernels.gpu import cuda
+from kernels.launch import stream_of
+
+COLUMNS, ROWS = 32, 16
+
+
+def over_columns(x, sums: int = 1) -> tuple:
+    """Return the launch of a kernel whose blocks take 32 columns of x (..., width) each, for so many sums of them."""
+    return max(1, sums * -(-x.shape[-1] // COLUMNS)), (COLUMNS, ROWS), stream_of(x)
+
+
+@cuda.jit(device=True)
+def column_sum(scratch, mine):
+    """Return the sum of `mine` over the threads of this column; scratch (ROWS, COLUMNS) is shared."""
+    column = cuda.threadIdx.x
+    cuda.syncthreads()  # until all threads have read an earlier sum from the scratch
+    scratch[cuda.threadIdx.y, column] = mine
+    cuda.syncthreads()
+    total = scratch[0, column]
+    for other in range(1, ROWS):
+        total += scratch[other, column]
+    return total
