@@ -1,9 +1,9 @@
 """Columns: the sum of each column of a matrix on a GPU, in a fixed order.
 
-               32 columns
-            .  . # # # # . .           a block of 32 x 16 threads takes 32 columns: a warp reads 32 neighbouring
-    16 rows .  . # # # # . .           numbers, the next warp the next row, and the block moves on by 16 rows;
-            .  . # # # # . .           in the end the 16 sums of a column are added up in shared memory
+              32 columns
+             . # # # # . .         a block of 32 x 32 threads takes 32 columns: a warp reads 32 neighbouring numbers,
+    32 rows  . # # # # . .         the next warp the next row, and the block moves on by 32 rows;
+             . # # # # . .         in the end the 32 sums of a column are added up in shared memory
 
 One thread for a column would be simpler, and leaves a GPU idle where there are many rows and few columns. Atomic
 additions would be simpler, too, and differ from run to run.
@@ -12,7 +12,7 @@ additions would be simpler, too, and differ from run to run.
 from kernels.gpu import cuda
 from kernels.launch import stream_of
 
-COLUMNS, ROWS = 32, 16
+COLUMNS, ROWS = 32, 32
 
 
 def over_columns(x, sums: int = 1) -> tuple:
@@ -31,3 +31,21 @@ def column_sum(scratch, mine):
     for other in range(1, ROWS):
         total += scratch[other, column]
     return total
+
+
+@cuda.jit
+def _launch(out, x, add):
+    scratch = cuda.shared.array((ROWS, COLUMNS), x.dtype)
+    j = cuda.blockIdx.x * COLUMNS + cuda.threadIdx.x
+    mine = x.dtype.type(0)
+    if j < out.size:
+        for i in range(cuda.threadIdx.y, x.shape[0], ROWS):
+            mine += x[i, j]
+    total = column_sum(scratch, mine)
+    if cuda.threadIdx.y == 0 and j < out.size:
+        out[j] = out[j] + total if add else total
+
+
+def sum_columns(out, x, add=False):
+    """out <- the sums of the columns of x (+ out); (width,), (rows, width), on a GPU."""
+    _launch[over_columns(x)](out, x, add)

@@ -58,13 +58,15 @@ def _launch(dw, db, x, dz):
         v, u = at % k, at // k % k
         c, o = at // (k * k) % channels, at // (k * k * channels)
         total = everything = dw.dtype.type(0)
-        for pixel in range(cuda.threadIdx.x, samples * height * width, THREADS):
-            n, i, j = pixel // (height * width), pixel // width % height, pixel % width
-            slope = dz[n, o, i, j]
-            row, column = i + u - k // 2, j + v - k // 2
-            everything += slope
-            if 0 <= row < height and 0 <= column < width:
-                total += slope * x[n, c, row, column]
+        for line in range(cuda.threadIdx.x, samples * height, THREADS):
+            n, i = line // height, line % height
+            row = i + u - k // 2
+            for j in range(width):
+                slope = dz[n, o, i, j]
+                column = j + v - k // 2
+                everything += slope
+                if 0 <= row < height and 0 <= column < width:
+                    total += slope * x[n, c, row, column]
         total, everything = block_sum(scratch, total), block_sum(scratch, everything)
         if cuda.threadIdx.x == 0:
             dw[o, c, u, v] = total

@@ -12,9 +12,8 @@ Parallelism, ICLR 2024, for the split.
 import numpy as np
 
 from kernels.compiled import exact
-from kernels.gpu import cuda
 from kernels.layers.blas import add_product
-from kernels.layers.columns import COLUMNS, ROWS, column_sum, over_columns
+from kernels.layers.columns import sum_columns
 from kernels.layers.tiles import product
 
 
@@ -42,19 +41,6 @@ def cpu(dw, db, x, dz, add=False):
         db[j] = db[j] + total[j] if add else total[j]
 
 
-@cuda.jit
-def _sum_rows(db, dz, add):
-    scratch = cuda.shared.array((ROWS, COLUMNS), dz.dtype)
-    j = cuda.blockIdx.x * COLUMNS + cuda.threadIdx.x
-    mine = dz.dtype.type(0)
-    if j < db.size:
-        for i in range(cuda.threadIdx.y, dz.shape[0], ROWS):
-            mine += dz[i, j]
-    total = column_sum(scratch, mine)
-    if cuda.threadIdx.y == 0 and j < db.size:
-        db[j] = db[j] + total if add else total
-
-
 def gpu(dw, db, x, dz, add=False):
     product(dw, x.T, dz, add=add)
-    _sum_rows[over_columns(dz)](db, dz, add)
+    sum_columns(db, dz, add)

@@ -12,8 +12,7 @@ import numpy as np
 
 from kernels.compiled import exact
 from kernels.gpu import cuda
-from kernels.launch import over
-from kernels.layers.columns import COLUMNS, ROWS, column_sum, over_columns
+from kernels.layers.columns import COLUMNS, ROWS, column_sum, over_columns, sum_columns
 
 
 def price(dtable, dplaces, x, dy):
@@ -54,18 +53,7 @@ def _table(dtable, x, dy):
         dtable[token, j] = total
 
 
-@cuda.jit
-def _places(dplaces, dy):
-    width = dplaces.shape[1]
-    for at in range(cuda.grid(1), dplaces.size, cuda.gridsize(1)):
-        t, j = at // width, at % width
-        total = dplaces.dtype.type(0)
-        for n in range(dy.shape[0]):
-            total += dy[n, t, j]
-        dplaces[t, j] = total
-
-
 def gpu(dtable, dplaces, x, dy):
-    tokens, width = dtable.shape
-    _table[over_columns(dtable, tokens)](dtable, x.reshape(-1), dy.reshape(-1, width))
-    _places[over(dplaces)](dplaces, dy)
+    (n, time, width), tokens = dy.shape, dtable.shape[0]
+    _table[over_columns(dtable, tokens)](dtable, x.reshape(-1), dy.reshape(n * time, width))
+    sum_columns(dplaces.reshape(-1), dy.reshape(n, time * width))
