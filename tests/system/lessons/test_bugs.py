@@ -76,8 +76,8 @@ def test_mutants_come_from_all_families_with_named_choices_and_lines_that_are_in
     every = mutants()
     assert len(every) >= 12 and {one.difficulty for one in every} == {1, 2, 3}
     assert {one.family for one in every} >= {
-        "sequential", "synchronous", "averaging", "asynchronous", "decentralized", "compression", "pipelined",
-        "decoupled", "shared_memory",
+        "sequential", "synchronous", "averaging", "asynchronous", "decentralized", "compression", "batch", "pipelined",
+        "model_parallel", "decoupled", "shared_memory",
     }  # fmt: skip
     for one in every:
         keys = [choice.key for choice in one.choices()]
