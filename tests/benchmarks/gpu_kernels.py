@@ -1,4 +1,4 @@
-"""Kernels on a GPU: what a launch takes, and every kernel that torch has beside torch's.
+"""Kernels on a GPU: what a launch takes, steps of models, and every kernel that torch has beside torch's.
 
 `python -m tests.benchmarks.gpu_kernels`, on a machine with a GPU. A launch is `sgd` of 1,000 numbers, which takes no
 time on the GPU itself: 2,000 of them in a row, in turn with torch's `add_`, the same update.
@@ -14,6 +14,7 @@ import torch  # noqa: E402
 
 import kernels  # noqa: E402
 from experiments.measure.kernel_times import measure, names  # noqa: E402
+from tests.benchmarks import mlp_step, transformer_step  # noqa: E402
 
 LAUNCHES = 2000
 SIZE = 1_000_000
@@ -46,4 +47,7 @@ def calls() -> None:
 if __name__ == "__main__":
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}")
     launch()
+    mlp_step.main("cuda")
+    transformer_step.measure(32, 20, "cuda")
+    transformer_step.measure(16, 10, "cuda", context=64, width=128, depth=4)
     calls()

@@ -26,6 +26,15 @@ def pairs(ours: Callable, peer: Callable, repeat: int, rounds: int = 15) -> tupl
     return statistics.median(mine), statistics.median(theirs), statistics.median(b / a for a, b in both)
 
 
+def waiting(device: str) -> Callable[[], object]:
+    """Return what waits until a device has done what it was given."""
+    if device == "cpu":
+        return lambda: None
+    import torch
+
+    return torch.cuda.synchronize
+
+
 def row(what: str, measured: str, bar: str, met: bool) -> None:
     """Print one row of the table in RESULTS.md."""
     print(f"| {what} | {measured} | {bar} | {'yes' if met else '**no**'} |", flush=True)

@@ -1,6 +1,9 @@
-"""One training step of the default MLP, ours against torch eager, one thread. `python -m tests.benchmarks.mlp_step`"""
+"""One training step of the default MLP, ours against torch eager, one thread. `python -m tests.benchmarks.mlp_step`
 
-from tests.benchmarks.measure import one_thread, pairs, row
+On a GPU it is a part of `gpu_kernels`.
+"""
+
+from tests.benchmarks.measure import one_thread, pairs, row, waiting
 
 one_thread()
 
@@ -12,18 +15,19 @@ import workloads  # noqa: E402
 from experiments.experiment import Experiment  # noqa: E402
 
 
-def main() -> None:
+def main(device: str = "cpu") -> None:
     """Print the row."""
     torch.set_num_threads(1)
     one = Experiment()
     module = workloads.find(one.workload)
     workload = module.build(module.Settings(**one.data), np.float32)
-    batch = workload.batch(np.arange(32))
-    w = workload.start(0)
+    batch = tuple(kernels.to_device(part, device) for part in workload.batch(np.arange(32)))
+    w, wait = kernels.to_device(workload.start(0), device), waiting(device)
 
     def ours() -> None:
         _, g = workload.gradient(w, batch)
         kernels.sgd(w, g, 0.01)
+        wait()
 
     layers = [
         torch.nn.Linear(64, 128),
@@ -32,19 +36,21 @@ def main() -> None:
         torch.nn.ReLU(),
         torch.nn.Linear(128, 10),
     ]
-    model = torch.nn.Sequential(*layers)
+    model = torch.nn.Sequential(*layers).to(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    x, y = torch.from_numpy(batch[0]), torch.from_numpy(batch[1]).long()
+    x, y = (torch.as_tensor(part) for part in batch)
+    y = y.long()
 
     def peer() -> None:
         optimizer.zero_grad()
         torch.nn.functional.cross_entropy(model(x), y).backward()
         optimizer.step()
+        wait()
 
-    assert w.size == sum(p.numel() for p in model.parameters())
+    assert len(w) == sum(p.numel() for p in model.parameters())
     mine, theirs, ratio = pairs(ours, peer, repeat=200)
     measured = f"{1e6 * mine:.0f} us, torch {1e6 * theirs:.0f} us: {ratio:.1f}x"
-    row("default MLP step (64-128-128-10, batch 32), against torch eager", measured, ">= 4x", ratio >= 4)
+    row(f"default MLP step (64-128-128-10, batch 32) on {device}, against torch eager", measured, ">= 4x", ratio >= 4)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 """One training step of the text model, ours against torch eager, one thread.
 
-`python -m tests.benchmarks.transformer_step`
+`python -m tests.benchmarks.transformer_step`; on a GPU it is a part of `gpu_kernels`.
 """
 
-from tests.benchmarks.measure import one_thread, pairs, row
+from tests.benchmarks.measure import one_thread, pairs, row, waiting
 
 one_thread()
 
@@ -53,34 +53,37 @@ class Tokens(nn.Module):
         return self.table(x) + self.places
 
 
-def measure(batch: int, repeat: int, **knobs) -> None:
+def measure(batch: int, repeat: int, device: str = "cpu", **knobs) -> None:
     """Print the row of one size."""
     s = text.Settings(**knobs)
     workload = text.build(s)
     tokens = workload.model.outputs[-1]
-    samples = workload.batch(np.arange(batch))
-    w = workload.start(0)
+    samples = tuple(kernels.to_device(part, device) for part in workload.batch(np.arange(batch)))
+    w, wait = kernels.to_device(workload.start(0), device), waiting(device)
 
     def ours() -> None:
         _, g = workload.gradient(w, samples)
         kernels.sgd(w, g, 0.01)
+        wait()
 
     blocks = [Mlp(s.width) if i % 2 else Attention(s.width, s.heads) for i in range(s.depth)]
     model = nn.Sequential(
         Tokens(tokens, s.context, s.width), *blocks, nn.LayerNorm(s.width), nn.Linear(s.width, tokens)
-    )
+    ).to(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    x, target = map(torch.from_numpy, samples)
+    x, target = map(torch.as_tensor, samples)
 
     def peer() -> None:
         optimizer.zero_grad()
         f.cross_entropy(model(x).flatten(0, 1), target.flatten()).backward()
         optimizer.step()
+        wait()
 
-    assert w.size == sum(p.numel() for p in model.parameters())
+    assert len(w) == sum(p.numel() for p in model.parameters())
     mine, theirs, ratio = pairs(ours, peer, repeat=repeat)
     what = (
-        f"text model step (context {s.context}, width {s.width}, depth {s.depth}, batch {batch}), against torch eager"
+        f"text model step (context {s.context}, width {s.width}, depth {s.depth}, batch {batch}) on {device}, "
+        "against torch eager"
     )
     row(what, f"{1e3 * mine:.1f} ms, torch {1e3 * theirs:.1f} ms: {ratio:.2f}x", ">= 1x", ratio >= 1)
 
