@@ -53,6 +53,13 @@ TITLES: dict[str, str] = {
     "pipedream_2bw": "PipeDream-2BW",
 }
 """By name, its title: what the literature calls it."""
+VARIANTS: dict[str, str] = {
+    "gpipe_early": "GPipe that stores only inputs, and repeats each forward while its gradient is still on its way.",
+    "gpipe_late": "GPipe that stores only inputs, and repeats each forward once its gradient has arrived.",
+    "dapple_pb": "DAPPLE with policy PB sends almost twice as many micro-batches ahead, to hide latency.",
+    "zb_2p": "ZB-2p searches as ZB-1p does, within twice the memory, until hardly any idle time is left.",
+}
+"""What a schedule is that shares its file with another, in a sentence."""
 
 
 def lists(name: str, ranks: int, chunks: int, **options) -> list[list[Op]]:

@@ -10,16 +10,14 @@ from __future__ import annotations
 import difflib
 import inspect
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import Any
 
 import click
 
-import algorithms
 from algorithms.parts.pipeline.ops import KINDS as LETTERS
 from experiments.cli import console, show
 from experiments.cli.options import SectionedCommand
-from experiments.study.schedules import OWN, Option, Plan, Study, module, options, read_costs, study
+from experiments.study.schedules import OWN, Option, Plan, Study, idea, module, options, read_costs, study
 from theory.schedules import SCHEDULES
 
 FIGURES = (
@@ -152,19 +150,6 @@ def catalogue() -> str:
     formatter.write_paragraph()
     formatter.write_text("schedule NAME draws one and measures it; two names are compared; --help says more.")
     return formatter.getvalue()
-
-
-def idea(name: str) -> str:
-    """Return a schedule in a sentence: the first of its file, or what it is a variant of."""
-    call = SCHEDULES[name]
-    if isinstance(call, partial):
-        plain = next(other for other, its in SCHEDULES.items() if its is call.func)
-        words = [
-            f"with {key}" if on is True else f"without {key}" if on is False else f"with {key} {on}"
-            for key, on in call.keywords.items()
-        ]
-        return f"The same as {plain}, {' and '.join(words)}."
-    return algorithms.idea(module(name))
 
 
 def comparison(studies: dict[str, Study]) -> str:

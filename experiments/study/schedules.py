@@ -26,6 +26,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
+import algorithms
 from algorithms.parts.pipeline.ops import KINDS, Op, Overlapped, check, parse
 from algorithms.pipelined import pipedream_2bw
 from experiments.jobs.spec import JobSpec
@@ -191,6 +192,11 @@ def module(name: str) -> ModuleType:
     """Return the module that a schedule is in."""
     call = SCHEDULES[name]
     return sys.modules[(call.func if isinstance(call, partial) else call).__module__]
+
+
+def idea(name: str) -> str:
+    """Return a schedule in a sentence: its own, or the first of its file."""
+    return schedules.VARIANTS.get(name) or algorithms.idea(module(name))
 
 
 @dataclass

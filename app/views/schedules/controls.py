@@ -6,7 +6,6 @@ import streamlit as st
 
 from app import address
 from app.text import sentence
-from experiments import catalogue
 from experiments.study import schedules as study
 from experiments.study.schedules import Plan
 
@@ -51,7 +50,7 @@ def _about(name: str) -> None:
     if name == study.OWN:
         st.markdown(":small[Ops of your own: a line for each rank, in the order in which it does them.]")
     else:
-        st.markdown(f":small[{catalogue.idea(study.module(name))}]")
+        st.markdown(f":small[{study.idea(name)}]")
 
 
 def _options(slot: str, name: str) -> dict:
