@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app import background, components, session
+from app import background, components, feasible, session
 from app.text import sentence
 from app.views.pictures import heading
 from experiments import units
 from experiments.jobs.spec import JobSpec
-from experiments.learning import record
+from experiments.learning import boundary, record
 from experiments.plots.canvases import landscape
+from experiments.run import workload_of
 from experiments.runs.record import Run
 
 LONG = 10.0  # s of a run that is replayed only when a reader says so
@@ -49,12 +50,17 @@ def _pictures(run: Run, folder: str, job: JobSpec) -> None:
     with place:
         if learned is None:
             said = "The run is being replayed." if asked else "The run is replayed when this comes into sight."
-            components.landscape(landscape.pending(folder, said, not asked))
+            components.landscape(landscape.pending(folder, said, not asked, _two(run)))
             return
         try:
             components.landscape(_frame(folder, str(learned)))
         except ValueError as error:
             st.error(sentence(str(error)), icon=":material/error:")
+
+
+def _two(run: Run) -> bool:
+    """Return whether there will be a picture of the classes beside that of the path, as far as is known here."""
+    return run.experiment.workload not in feasible.ELSEWHERE and boundary.applies(workload_of(run.experiment))
 
 
 @st.cache_resource(max_entries=16, show_spinner=False)

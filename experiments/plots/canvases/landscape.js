@@ -40,6 +40,7 @@ class Landscape {
     this.player.style.visibility = frame.pending ? "hidden" : "";
     this.note.hidden = !frame.pending;
     this.images = null;
+    this.box.classList.toggle("single", !frame.boundary);
     if (frame.pending) {
       this.paths = null;
       this.note.textContent = frame.pending;
@@ -52,7 +53,6 @@ class Landscape {
     } else {
       this.paths = paths(frame);
       this.total = frame.seconds;
-      this.box.classList.toggle("single", !frame.boundary);
       this.about.textContent = frame.description;
       this.stage.setAttribute("aria-label", `How the model learns. ${frame.description}`);
       this.near = frame.left === null ? this.closeness() : 0; // workers that part for good are in no lens

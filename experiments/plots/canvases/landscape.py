@@ -62,9 +62,12 @@ def frame(run: Run, learning: Learning, name: str) -> bytes:
     return pack(header, columns)
 
 
-def pending(name: str, said: str, asks: bool) -> bytes:
-    """Return a frame that says why there are no pictures of the run `name` yet; it may ask when it comes in sight."""
-    return pack({"run": name, "pending": said, "asks": asks}, {})
+def pending(name: str, said: str, asks: bool, boundary: bool) -> bytes:
+    """Return a frame that says why there are no pictures of the run `name` yet; it may ask when it comes in sight.
+
+    `boundary`: there will be the classes' boundary beside the path, and it keeps room for both.
+    """
+    return pack({"run": name, "pending": said, "asks": asks, "boundary": boundary}, {})
 
 
 def model_word(run: Run) -> str:

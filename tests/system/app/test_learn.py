@@ -19,6 +19,13 @@ def test_a_run_is_replayed_only_when_its_pictures_come_in_sight(page, stored, ca
     assert header["asks"] and "comes into sight" in header["pending"] and header["run"] == str(folder)
 
 
+def test_what_is_awaited_takes_the_room_that_it_will_have(page, stored, canvases):
+    stored(Experiment())
+    assert canvases(page())["landscape"][0]["boundary"] is False
+    stored(Experiment(workload="spirals"))
+    assert canvases(page("workload=spirals"))["landscape"][0]["boundary"] is True
+
+
 def test_beside_another_run_the_section_says_which_it_shows(page, stored):
     stored(Experiment())
     other = stored(Experiment(algorithm="easgd", workers=3))

@@ -10,14 +10,14 @@ class Scene {
     const { frame } = this;
     if (!frame) return;
     const colours = pageColours(this.stage);
-    const both = Boolean(frame.boundary) || frame.pending;
+    const both = Boolean(frame.boundary);
     const beside = both && width >= 640;
     const ground = beside ? (width - GAP) * (SIDES / (SIDES + 1)) : width;
     const tall = Math.round(Math.min(TALL, ground / SIDES));
     const square = beside ? Math.min(tall, width - GAP - ground) : Math.min(TALL, width);
-    const height = frame.pending ? this.surface.height : beside || !both ? tall + FOOT : tall + square + 2 * FOOT + GAP;
+    const height = beside || !both ? tall + FOOT : tall + square + 2 * FOOT + GAP;
     if (height !== this.surface.height) { this.surface.height = height; return this.surface.request(); }
-    if (frame.pending) {
+    if (frame.pending) { // in as much room as the pictures will have
       g.strokeStyle = colours.border;
       g.strokeRect(0.5, 0.5, width - 1, height - FOOT);
       return;
