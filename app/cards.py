@@ -52,7 +52,7 @@ def unwaited(now: Run, before: Run) -> str:
     more = units.number(now.summary["samples"] / before.summary["samples"], 2)
     stale = units.number(now.summary["staleness_mean"], 2)
     waits = now.causes.training
-    network = f"{100 * waits[:, NETWORK].sum() / waits.sum():.0f} %"  # in the digits of the timeline
+    network = units.percents(waits.sum(axis=0).tolist())[NETWORK]  # in the digits of the timeline
     return (
         f"In {units.seconds(now.experiment.seconds)} it goes through {more} times as many samples as synchronous SGD "
         "does with the same slow worker, where all agree in each step whether time is up. Its held-out loss is then "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -64,6 +65,20 @@ def about(value: float) -> str:
 def percent(value: float, error: float | None = None) -> str:
     """Return a share of one: 0.9306 is "93.1 %"."""
     return f"{plus_minus(100 * value, 100 * (error or 0), '{:.1f}'.format)} %" if math.isfinite(value) else "-"
+
+
+def percents(parts: Sequence[float]) -> list[str]:
+    """Return shares of one whole in whole percent that add up to 100: 1, 1 and 1 are "34 %", "33 %" and "33 %".
+
+    All are rounded down, and those that lose most by it are rounded up instead (largest remainder).
+    """
+    whole = math.fsum(parts) or 1.0
+    exact = [100 * part / whole for part in parts]
+    shown = [math.floor(part) for part in exact]
+    left = min(100, round(math.fsum(exact))) - sum(shown)
+    for n in sorted(range(len(exact)), key=lambda n: shown[n] - exact[n])[:left]:
+        shown[n] += 1
+    return [f"{part} %" for part in shown]
 
 
 def number(value: float, digits: int = 3) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from experiments import units
 from experiments.plots import palette
 from experiments.runs.record import Run
 from tracing import KINDS
@@ -47,9 +48,10 @@ def shares(run: Run, columns: int) -> tuple[list[Part], list[tuple[Part, str]]]:
     ends = np.round(columns * np.cumsum(list(share.values()))).astype(int)
     wide = dict(zip(KINDS, np.diff(ends, prepend=0).tolist(), strict=True))
     bar: list[Part] = [(GLYPHS[kind] * wide[kind], palette.DOING[kind].colour) for kind in KINDS if wide[kind]]
+    told = [kind for kind in KINDS if share[kind] >= NONE]
+    percents = units.percents([share[kind] for kind in told])
     legend = [
-        ((GLYPHS[kind], palette.DOING[kind].colour), f" {kind} {100 * share[kind]:.0f} %")
-        for kind in KINDS
-        if share[kind] >= NONE
+        ((GLYPHS[kind], palette.DOING[kind].colour), f" {kind} {percent}")
+        for kind, percent in zip(told, percents, strict=True)
     ]
     return bar, legend

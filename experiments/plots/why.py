@@ -139,8 +139,8 @@ def _last(trace: Trace, causes: Causes, names: Sequence[str]) -> str:
     return f"At the end the others wait for {' and '.join(gone)}, which stopped." if gone else ""
 
 
-def _rest(totals: np.ndarray, shares: Mapping[str, float], told: Sequence[str]) -> str:
-    """Return what else ranks waited for, by reason, so that the shares add up; ", 12 % caused by others".
+def _rest(totals: np.ndarray, shares: Mapping[str, float], told: Sequence[str]) -> dict[str, float]:
+    """Return the seconds of what else ranks waited for, by reason: {"caused by others": 0.12}.
 
     Where one rank alone is behind a reason, it is named.
     """
@@ -155,9 +155,7 @@ def _rest(totals: np.ndarray, shares: Mapping[str, float], told: Sequence[str]) 
     parts["for something that was not recorded"] = totals[:, UNKNOWN].sum()
     large = [name for name in sorted(parts, key=lambda name: -parts[name]) if parts[name] >= KNOWN * total / 2]
     left -= sum(parts[name] for name in large)
-    more = [f"{100 * parts[name] / total:.0f} % {name}" for name in large]
-    more += [f"{100 * left / total:.0f} % for the rest"] * bool(left >= 0.01 * total)
-    return "".join(f", {one}" for one in more)
+    return {name: parts[name] for name in large} | {"for the rest": max(left, 0.0)}
 
 
 def _most(trace: Trace, causes: Causes, names: Sequence[str]) -> str:
@@ -176,9 +174,10 @@ def _most(trace: Trace, causes: Causes, names: Sequence[str]) -> str:
         shares[f"in the queue at {names[rank]}"] = totals[rank, QUEUE]
     shares["for the network"] = totals[:, NETWORK].sum()
     most = sorted(shares, key=lambda name: -shares[name])[:2]
-    first, second = (f"{100 * shares[name] / total:.0f} %" for name in most)
     told = most if shares[most[1]] >= KNOWN * total else most[:1]
-    more = f", {second} {most[1]}" * (len(told) > 1) + _rest(totals, shares, told)
+    parts = {name: shares[name] for name in told} | _rest(totals, shares, told)
+    first, *others = units.percents([*parts.values()])
+    more = "".join(f", {one} {name}" for name, one in zip([*parts][1:], others, strict=True) if one != "0 %")
     who = "Workers" if any("worker" in name for name in names) else "Ranks"
     waited = units.percent(busy[computes, WAIT].sum() / busy[computes].sum())
     if shares[most[0]] < KNOWN * total:  # for something that was not recorded

@@ -41,6 +41,12 @@ def test_shares_and_counts():
     assert units.rate(1.17e9) == "1.17 GB/s"
 
 
+def test_the_percents_of_one_whole_add_up_to_100():
+    assert units.percents([55.4, 36.3, 8.3]) == ["56 %", "36 %", "8 %"]
+    assert units.percents([1, 1, 1]) == ["34 %", "33 %", "33 %"]
+    assert units.percents([1, 0]) == ["100 %", "0 %"] and units.percents([0, 0]) == ["0 %", "0 %"]
+
+
 def test_a_rate_has_three_digits_and_an_estimate_of_a_time_two():
     rates = [units.samples_per_second(value) for value in (298_808, 12_345_678, 999.6, 41.27, 0.0, math.nan)]
     assert rates == ["299,000", "12,300,000", "1,000", "41.3", "0", "-"]
