@@ -13,8 +13,8 @@ NAMES = {*ALGORITHMS, *COMPRESSIONS, *WORKLOADS}
 
 def sentence(text: str) -> str:
     """Return a message as a sentence: full stop, a capital unless it begins with a name, no marks but `code`."""
-    first = text.partition(" ")[0]
-    if first.rstrip(",:;").isalpha() and first.rstrip(",:;") not in NAMES:  # a file or a setting keeps its own spelling
+    first = text.partition(" ")[0].rstrip(",:;")
+    if first.replace("-", "").isalpha() and first not in NAMES:  # a file or a setting keeps its own spelling
         text = text[:1].upper() + text[1:]
     text = "".join(part if CODE.fullmatch(part) else escaped(part) for part in CODE.split(text))
     return text if not text or text.endswith((".", "!", "?")) else text + "."

@@ -11,3 +11,8 @@ def test_code_in_a_message_is_code_and_all_else_is_as_it_was_written():
 
 def test_a_single_backtick_is_no_mark():
     assert sentence("a ` b [x](y)") == r"A \` b \[x\](y)."
+
+
+def test_a_sentence_begins_with_a_capital_unless_with_a_name():
+    assert sentence("micro-batches in flight") == "Micro-batches in flight."
+    assert sentence("easgd has a centre") == "easgd has a centre." and sentence("--slow is for ranks")[0] == "-"
