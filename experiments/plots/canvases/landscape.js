@@ -41,6 +41,7 @@ class Landscape {
     this.note.hidden = !frame.pending;
     this.images = null;
     this.box.classList.toggle("single", !frame.boundary);
+    this.box.classList.toggle("pending", Boolean(frame.pending));
     if (frame.pending) {
       this.paths = null;
       this.note.textContent = frame.pending;

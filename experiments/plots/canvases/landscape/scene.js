@@ -17,11 +17,7 @@ class Scene {
     const square = beside ? Math.min(tall, width - GAP - ground) : Math.min(TALL, width);
     const height = beside || !both ? tall + FOOT : tall + square + 2 * FOOT + GAP;
     if (height !== this.surface.height) { this.surface.height = height; return this.surface.request(); }
-    if (frame.pending) { // in as much room as the pictures will have
-      g.strokeStyle = colours.border;
-      g.strokeRect(0.5, 0.5, width - 1, height - FOOT);
-      return;
-    }
+    if (frame.pending) return; // in as much room as the pictures will have
     this.drawGround(g, { left: 0, top: 0, width: ground, height: tall }, colours);
     if (!both) return;
     const place = beside ? { left: ground + GAP, top: 0 } : { left: 0, top: tall + FOOT + GAP };
