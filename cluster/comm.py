@@ -12,9 +12,9 @@ A rank may be lost: it crashed or was killed. `recv_any` then returns one last N
 that a worker will not return; `recv` from it raises `RankLost`. Both come after every message that has left it. A
 rank that will restart is not reported as lost; messages sent while it is down are dropped.
 
-What is refused with a ValueError for what this rank has given (no message, no rank, an array that cannot be reduced)
-has sent nothing and counts for nothing: whoever catches it goes on. A collective that fails later, as a rank is lost or
-ranks disagree about what they sum, ends the run or raises an error. Whoever catches that has a group without
+What is refused with a ValueError for what this rank has given (no message, no rank, no tag, an array that cannot be
+reduced) has sent nothing and counts for nothing: whoever catches it goes on. A collective that fails later, as a rank
+is lost or ranks disagree about what they sum, ends the run or raises an error. Whoever catches that has a group without
 collectives: each one after it raises the same error there. Other groups, send and recv go on.
 
 Names follow torch.distributed. All clusters implement this contract: `simulated`, and `processes`, `threads` and
@@ -39,6 +39,8 @@ Op = Literal["sum", "mean"]
 
 COLLECTIVE = -1
 """The tag of collectives; tags of an algorithm are 0 or more."""
+
+MOST_TAG = 2**31 - 1  # traces keep tags in 32 bits
 
 
 class Comm(Protocol):
@@ -163,6 +165,12 @@ def vector(x: Any) -> Any:
             f"reduce_scatter cuts a vector, not an array of shape {tuple(x.shape)}: give it x.reshape(-1)."
         )
     return x
+
+
+def check_tag(tag: Any, collective: str = "") -> None:
+    """Raise ValueError unless `tag` is one: a whole number up to MOST_TAG, below 0 only inside a `collective`."""
+    if not isinstance(tag, int | np.integer) or tag > MOST_TAG or (tag < 0 and not collective):
+        raise ValueError(f"a tag is a whole number from 0 to {MOST_TAG}, not {tag!r}.")
 
 
 NUMBERS = int, float, np.generic

@@ -21,7 +21,20 @@ from typing import Any
 import numpy as np
 
 from cluster import collectives
-from cluster.comm import ClusterError, Deadlock, Message, Op, RankLost, flat, nbytes, scale_of, shares, snapshot, vector
+from cluster.comm import (
+    ClusterError,
+    Deadlock,
+    Message,
+    Op,
+    RankLost,
+    check_tag,
+    flat,
+    nbytes,
+    scale_of,
+    shares,
+    snapshot,
+    vector,
+)
 from cluster.real import memory
 from cluster.real.all_reduce import LARGE, ThreadedAllReduce, TorchAllReduce
 from cluster.real.emulated_network import sleep_until
@@ -69,14 +82,17 @@ class RealComm:
         return self.irecv(src, tag).wait()
 
     def irecv(self, src: int, tag: int = 0) -> RealReceive:
+        check_tag(tag, self._collective)
         return RealReceive(self, self._member(src), tag)
 
     def recv_any(self, tag: int = 0) -> tuple[int, Message]:
+        check_tag(tag)
         slot = self._state.links.slot(None, (self._group, tag))
         x = self._taken(slot, None, tag)
         return self.members.index(slot.envelope.src), x
 
     def poll(self, tag: int = 0) -> list[int]:
+        check_tag(tag)
         arrived = self._state.links.arrived((self._group, tag), self._others())
         if not arrived:
             time.sleep(0)  # yield to the reader threads: a caller that polls will poll again
@@ -157,6 +173,7 @@ class RealComm:
 
     def _post(self, x: Message, dst: int, tag: int) -> tuple[int, float]:
         """Send; return the ticket for `flush`, and when an emulated port has let the message out, 0 without one."""
+        check_tag(tag, self._collective)
         state, event_log, target = self._state, self.event_log, self._member(dst)
         start = event_log.clock()
         if not (self._logged and state.emulates and target != state.rank):

@@ -14,7 +14,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from cluster.comm import COLLECTIVE, Comm, Message, nbytes
+from cluster.comm import Comm, Message, nbytes
 from cluster.devices import DEVICES
 from cluster.faults import NONE
 from cluster.network import NETWORKS
@@ -48,7 +48,7 @@ def recorded(algorithm: Callable, size: int, length: int | None, dtype: str, sca
         transcript = Transcript(comm, prices)
         args = () if length is None else (np.zeros(length, dtype), 2.0 if scaled else 1.0)
         with metered(transcript):
-            algorithm(transcript, *args)
+            algorithm(transcript, *args, tag=0)
         return transcript
 
     prices: dict[tuple, int] = {}
@@ -66,11 +66,11 @@ class Transcript:
         self.rank, self.size, self.nodes = comm.rank, comm.size, comm.nodes
         self.operations = array("q")  # three numbers each: SEND, dst, bytes; RECEIVE, src, 0; CHARGE, price, 0
 
-    def send(self, x: Message, dst: int, tag: int = COLLECTIVE) -> None:
+    def send(self, x: Message, dst: int, tag: int) -> None:
         self.operations.extend((SEND, dst, nbytes(x)))
         self._comm.send(x, dst, tag)
 
-    def recv(self, src: int, tag: int = COLLECTIVE) -> Message:
+    def recv(self, src: int, tag: int) -> Message:
         self.operations.extend((RECEIVE, src, 0))
         return self._comm.recv(src, tag)
 

@@ -13,7 +13,7 @@ from numpy import ndarray
 
 from cluster import collectives
 from cluster.collectives import ALL_REDUCE, COLLECTIVE
-from cluster.comm import Message, Op, flat, nbytes, scale_of, snapshot, vector
+from cluster.comm import MOST_TAG, Message, Op, check_tag, flat, nbytes, scale_of, snapshot, vector
 from cluster.shared_memory import Guard, guarded
 from cluster.simulated import compiled_collectives
 from cluster.simulated.actor import Actor
@@ -49,6 +49,8 @@ class SimulatedComm:
 
     def send(self, x: Message, dst: int, tag: int = 0) -> None:
         rank, actor, queue = self._rank, self._actor, self._queue
+        if type(tag) is not int or not 0 <= tag <= MOST_TAG:
+            check_tag(tag, actor.collective)
         if rank.interruptible:
             rank.interrupt()
         if type(x) is ndarray and x.dtype in FLOATS:
@@ -93,15 +95,19 @@ class SimulatedComm:
         return SimulatedSend(self, self._routes[dst].out.free)
 
     def recv(self, src: int, tag: int = 0) -> Message:
+        if type(tag) is not int or not 0 <= tag <= MOST_TAG:
+            check_tag(tag, self._actor.collective)
         if self._posted:
             return self.irecv(src, tag).wait()
         return self._take(src, tag)
 
     def irecv(self, src: int, tag: int = 0) -> SimulatedReceive:
+        check_tag(tag, self._actor.collective)
         self._check(src)
         return SimulatedReceive(self, src, tag)
 
     def recv_any(self, tag: int = 0) -> tuple[int, Message]:
+        check_tag(tag)
         rank, actor, queue = self._rank, self._actor, self._queue
         channel = rank.mailbox.channel((self._group, tag))
         queue.sync(actor)
@@ -127,6 +133,7 @@ class SimulatedComm:
                 rank.interrupt()
 
     def poll(self, tag: int = 0) -> list[int]:
+        check_tag(tag)
         actor = self._actor
         self._queue.sync(actor)
         actor.communicate(POLL)

@@ -69,6 +69,18 @@ REFUSED = {  # what is asked -> the sentence with which it is refused
     "recv too far": (lambda comm: comm.recv(comm.size), "there is no rank"),
     "recv below": (lambda comm: comm.recv(-1), "there is no rank -1"),
     "irecv too far": (lambda comm: comm.irecv(comm.size), "there is no rank"),
+    **{
+        f"{way} with tag {tag!r}": (lambda comm, ask=ask, tag=tag: ask(comm, tag), "a tag is a whole number from 0 to ")
+        for tag in (-1, 2**31, 10**30, 1.0, "one", None, [1])
+        for way, ask in {
+            "send": lambda comm, tag: comm.send(1, 0, tag),
+            "isend": lambda comm, tag: comm.isend(1, comm.rank, tag),
+            "recv": lambda comm, tag: comm.recv(0, tag),
+            "irecv": lambda comm, tag: comm.irecv(comm.rank, tag),
+            "recv_any": lambda comm, tag: comm.recv_any(tag),
+            "poll": lambda comm, tag: comm.poll(tag),
+        }.items()
+    },
     "gather a list": (lambda comm: comm.all_gather([1]), "a message is None"),
     "gather objects": (lambda comm: comm.all_gather(OBJECTS), "send arrays of numbers"),
     "broadcast a list": (lambda comm: comm.broadcast([1], comm.rank), "a message is None"),

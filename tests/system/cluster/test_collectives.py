@@ -23,7 +23,7 @@ def sums(comm):
     results = {}
     for name, algorithm in ALL_REDUCE.items():
         results[name] = np.random.default_rng(comm.rank).random(1000).astype(np.float32)
-        algorithm(comm, results[name], 0.25)
+        algorithm(comm, results[name], 0.25, tag=1)
     results["chosen"] = comm.all_reduce(np.random.default_rng(comm.rank).random(1000).astype(np.float32), "mean")
     beside = [np.random.default_rng(comm.rank).random(1000).astype(np.float32) for _ in range(2)]
     for handle in [comm.all_reduce(x, "mean", async_op=True) for x in beside]:
