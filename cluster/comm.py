@@ -80,7 +80,8 @@ class Comm(Protocol):
     def all_reduce(self, x: np.ndarray, op: Op = "sum", async_op: bool = False, priority: int = 0) -> Any:
         """Reduce `x` in place; return it, or with async_op a handle whose wait() does.
 
-        `x` has one shape and one type on all ranks, or ValueError is raised on one of them at least.
+        `x` has one shape and one type on all ranks, and `op` is the same, or ValueError is raised on one of them at
+        least.
 
         With async_op the array belongs to the cluster until wait(). `priority` is a hint for several of these in
         progress at once: at each port, the lowest number leaves first, equal numbers in the order of the calls. 0, like

@@ -18,7 +18,7 @@ bits; the order differs between algorithms, and so does the rounding. Closed for
     exchanges.py   recursive_doubling, halving_doubling, barrier
     trees.py       tree, broadcast, double_tree
     nodes.py       hierarchical
-    received.py    what all of them do with a piece that has come: check it, and add it
+    summands.py    what is sent to be added, and added if it is alike
 
 Source: Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005; Patarasuk & Yuan, JPDC 69(2), 2009; Sanders, Speck & Traeff,
 Parallel Computing 35(12), 2009.

@@ -5,19 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 import kernels
-from cluster.collectives.received import add
+from cluster.collectives.summands import add, summand
 from cluster.comm import COLLECTIVE, Comm, shares
 
 
 def recursive_doubling(comm: Comm, x: np.ndarray, scale: float = 1.0, tag: int = COLLECTIVE) -> None:
     """Sum x in place: exchange the whole vector with the partner at distance 1, 2, 4, ...; few messages, all long."""
-    active, rank = _fold(comm, x, tag)
+    active, rank = _fold(comm, x, scale, tag)
     if rank is not None:
         distance = 1
         while distance < active:
             partner = _unfolded(comm, active, rank ^ distance)
-            comm.send(x, partner, tag)
-            add(x, comm.recv(partner, tag))  # a + b equals b + a to the bit, so both partners get the same sum
+            comm.send(summand(x, scale), partner, tag)
+            add(x, comm.recv(partner, tag), scale)  # a + b equals b + a to the bit, so both partners get the same sum
             distance *= 2
         if scale != 1.0:
             kernels.scale(x, scale)
@@ -29,7 +29,7 @@ def halving_doubling(comm: Comm, x: np.ndarray, scale: float = 1.0, tag: int = C
 
     The nearest partner comes first, so that the longest messages have the shortest way.
     """
-    active, rank = _fold(comm, x, tag)
+    active, rank = _fold(comm, x, scale, tag)
     if rank is not None:
         pieces = shares(len(x), active)
         low, high = 0, active  # the pieces that this rank still sums
@@ -38,8 +38,8 @@ def halving_doubling(comm: Comm, x: np.ndarray, scale: float = 1.0, tag: int = C
             middle = (low + high) // 2
             partner = _unfolded(comm, active, rank ^ distance)
             keep, give = ((middle, high), (low, middle)) if rank & distance else ((low, middle), (middle, high))
-            comm.send(_joined(x, pieces, *give), partner, tag)
-            add(_joined(x, pieces, *keep), comm.recv(partner, tag))
+            comm.send(summand(_joined(x, pieces, *give), scale), partner, tag)
+            add(_joined(x, pieces, *keep), comm.recv(partner, tag), scale)
             path.append((partner, keep, give))
             low, high = keep
             distance *= 2
@@ -60,7 +60,7 @@ def barrier(comm: Comm, tag: int = COLLECTIVE) -> None:
         distance *= 2
 
 
-def _fold(comm: Comm, x: np.ndarray, tag: int) -> tuple[int, int | None]:
+def _fold(comm: Comm, x: np.ndarray, scale: float, tag: int) -> tuple[int, int | None]:
     """Add the x of ranks beyond the largest power of two to their neighbours'.
 
     Return (number of ranks that stay active, number of this one among them or None).
@@ -70,9 +70,9 @@ def _fold(comm: Comm, x: np.ndarray, tag: int) -> tuple[int, int | None]:
     if comm.rank >= 2 * extra:
         return active, comm.rank - extra
     if comm.rank % 2 == 0:
-        comm.send(x, comm.rank + 1, tag)
+        comm.send(summand(x, scale), comm.rank + 1, tag)
         return active, None
-    add(x, comm.recv(comm.rank - 1, tag))
+    add(x, comm.recv(comm.rank - 1, tag), scale)
     return active, comm.rank // 2
 
 

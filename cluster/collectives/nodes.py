@@ -28,7 +28,7 @@ def hierarchical(comm: Comm, x: np.ndarray, scale: float = 1.0, tag: int = COLLE
         r: deal for node in nodes for r, deal in zip(node, shares(count, len(node)), strict=True)
     }  # the pieces of each rank
     pieces = [x[cuts[kept[r].start].start : cuts[kept[r].stop - 1].stop] for r in mates]
-    sum_pieces(comm, mates, pieces, tag)
+    sum_pieces(comm, mates, pieces, scale, tag)
     for piece in range(count)[kept[comm.rank]]:
         keepers = [next(r for r in node if kept[r].start <= piece < kept[r].stop) for node in nodes]
         mine = x[cuts[piece]]

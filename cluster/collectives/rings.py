@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 import kernels
-from cluster.collectives.received import add
+from cluster.collectives.summands import add, summand
 from cluster.comm import COLLECTIVE, Comm, Message, shares
 
 
@@ -24,19 +24,19 @@ def ring(comm: Comm, x: np.ndarray, scale: float = 1.0, tag: int = COLLECTIVE) -
 
 def around(comm: Comm, ranks: Sequence[int], pieces: list[np.ndarray], scale: float, tag: int) -> None:
     """Sum all pieces in place over `ranks`, which include this one, times `scale`."""
-    sum_pieces(comm, ranks, pieces, tag)
+    sum_pieces(comm, ranks, pieces, scale, tag)
     if scale != 1.0:
         kernels.scale(pieces[ranks.index(comm.rank)], scale)
     copy_pieces(comm, ranks, pieces, tag)
 
 
-def sum_pieces(comm: Comm, ranks: Sequence[int], pieces: list[np.ndarray], tag: int) -> None:
-    """Reduce-scatter in place on the ring of `ranks`: afterwards ranks[i] has the whole sum of piece i."""
+def sum_pieces(comm: Comm, ranks: Sequence[int], pieces: list[np.ndarray], scale: float, tag: int) -> None:
+    """Reduce-scatter in place on the ring of `ranks`: afterwards ranks[i] has the whole sum of piece i, unscaled."""
     size, i = len(ranks), ranks.index(comm.rank)
     right, left = ranks[(i + 1) % size], ranks[i - 1]
     for step in range(size - 1):
-        comm.send(pieces[i - 1 - step], right, tag)
-        add(pieces[i - 2 - step], comm.recv(left, tag))
+        comm.send(summand(pieces[i - 1 - step], scale), right, tag)
+        add(pieces[i - 2 - step], comm.recv(left, tag), scale)
 
 
 def copy_pieces(comm: Comm, ranks: Sequence[int], pieces: list[np.ndarray], tag: int) -> None:
@@ -54,9 +54,9 @@ def reduce_scatter(comm: Comm, x: np.ndarray, scale: float = 1.0, tag: int = COL
     pieces = [x[share] for share in shares(len(x), size)]
     mine = pieces[rank - 1] if size > 1 else x.copy()
     for step in range(size - 1):
-        comm.send(mine, (rank + 1) % size, tag)
-        mine = comm.recv((rank - 1) % size, tag)
-        add(mine, pieces[rank - 2 - step])
+        comm.send(summand(mine, scale), (rank + 1) % size, tag)
+        mine = kernels.copy(pieces[rank - 2 - step])
+        add(mine, comm.recv((rank - 1) % size, tag), scale)
     if scale != 1.0:
         kernels.scale(mine, scale)
     return mine

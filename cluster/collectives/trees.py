@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 
 import kernels
-from cluster.collectives.received import add
+from cluster.collectives.summands import add, summand
 from cluster.comm import COLLECTIVE, Comm, Message, shares
 
 LAG = 2  # chunks by which a level of the double tree is behind the one below it on the way up
@@ -19,10 +19,10 @@ def tree(comm: Comm, x: np.ndarray, scale: float = 1.0, tag: int = COLLECTIVE) -
     distance = 1
     while distance < comm.size:
         if comm.rank & distance:
-            comm.send(x, comm.rank - distance, tag)
+            comm.send(summand(x, scale), comm.rank - distance, tag)
             break
         if comm.rank + distance < comm.size:
-            add(x, comm.recv(comm.rank + distance, tag))
+            add(x, comm.recv(comm.rank + distance, tag), scale)
         distance *= 2
     if comm.rank == 0 and scale != 1.0:
         kernels.scale(x, scale)
@@ -67,9 +67,9 @@ def double_tree(comm: Comm, x: np.ndarray, scale: float = 1.0, tag: int = COLLEC
             chunk = turn - LAG * level
             if 0 <= chunk < chunks:
                 for child in children:
-                    add(pieces[chunk], comm.recv(child, tag))
+                    add(pieces[chunk], comm.recv(child, tag), scale)
                 if parent is not None:
-                    comm.send(pieces[chunk], parent, tag)
+                    comm.send(summand(pieces[chunk], scale), parent, tag)
                 elif scale != 1.0:
                     kernels.scale(pieces[chunk], scale)
     for turn in range(chunks + LAG * top):

@@ -73,7 +73,10 @@ def run(comm: SimulatedComm, algorithm: Callable, x: np.ndarray | None = None, s
         work = sim.pending[key] = CompiledCollective(comm, *wanted)
         sim.in_progress.append(work)
     if wanted != work.wanted:
-        ours, theirs = (f"{what[0].__name__} of {what[2]} numbers ({what[3]})" for what in (wanted, work.wanted))
+        ours, theirs = (
+            f"{what[0].__name__} of {what[2]} numbers ({what[3]}){' to a mean' * (what[4] != 1.0)}"
+            for what in (wanted, work.wanted)
+        )
         raise ValueError(f"rank {comm.rank} is in {ours}, others of its group in {theirs}; they must be alike.")
     comm._entered += 1
     work.expected -= 1

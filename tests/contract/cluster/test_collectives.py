@@ -1,6 +1,8 @@
 """Collectives: right, optimal in bytes, and on time."""
 
 import math
+from functools import partial
+from itertools import product
 
 import numpy as np
 import pytest
@@ -67,6 +69,26 @@ def test_every_all_reduce_gives_every_rank_the_same_sum(collective, ranks):
         expected = np.mean([np.random.default_rng(r).random(n) for r in range(ranks)], axis=0)
         np.testing.assert_allclose(results[0], expected, rtol=1e-12)
         assert all(np.array_equal(x, results[0]) for x in results)
+
+
+def wants_another(comm, odd, way):
+    op = "mean" if comm.rank == odd else "sum"
+    if way == "reduce-scatter":
+        return comm.reduce_scatter(np.ones(7), op)
+    work = comm.all_reduce(np.ones(7), op, async_op=way == "background")
+    return work.wait() if way == "background" else work
+
+
+@pytest.mark.parametrize("way", ["all-reduce", "background", "reduce-scatter"])
+@every_algorithm
+def test_a_rank_that_asks_for_a_mean_where_others_ask_for_a_sum_is_told_so(collective, way):
+    pairs = Network(LINK.between, LINK.within, per_node=2)  # on which nothing is compiled
+    for ranks, network in product((2, 3, 4, 5), (LINK, pairs)):
+        for odd in range(ranks):
+            program = partial(wants_another, odd=odd, way=way)
+            error = simulated.run(program, ranks, collective=collective, network=network).error
+            assert isinstance(error.__cause__, ValueError), error
+            assert "must be alike" in str(error) and ("to a mean" in str(error) or "to another op" in str(error))
 
 
 @pytest.mark.parametrize("nodes", ["0011223", "0101010", "0000001", "0122333", "0000000", "0123456"])

@@ -135,15 +135,16 @@ def test_whoever_asks_for_what_is_refused_may_go_on_and_nobody_else_notices(run)
 
 
 KINDS = {
-    "lengths": lambda rank, length: np.ones(length + rank),
-    "types": lambda rank, length: np.ones(length, (np.float32, np.float64)[rank]),
+    "lengths": lambda rank, length: (np.ones(length + rank), "sum"),
+    "types": lambda rank, length: (np.ones(length, (np.float32, np.float64)[rank]), "sum"),
+    "ops": lambda rank, length: (np.ones(length), ("sum", "mean")[rank]),
 }
 
 
 def disagree(comm, length, kind, async_op):
     """Sum what differs from rank to rank, in a group for that; return all that was heard of it, and a round after."""
     group, heard = comm.split(0), []
-    x = KINDS[kind](comm.rank, length)
+    x, op = KINDS[kind](comm.rank, length)
 
     def attempt(call, *args, **options):
         try:
@@ -152,7 +153,7 @@ def disagree(comm, length, kind, async_op):
         except ValueError as error:
             heard.append(str(error))
 
-    attempt(group.all_reduce, x, **({"async_op": True} if async_op else {}))
+    attempt(group.all_reduce, x, op, **({"async_op": True} if async_op else {}))
     comm.send(1, 1 - comm.rank)
     group.send(2, 1 - comm.rank)
     sent = group.recv(1 - comm.rank), comm.recv(1 - comm.rank)
