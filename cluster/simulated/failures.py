@@ -51,7 +51,10 @@ class Failures:
 
     def _report(self, number: int, lost: Rank) -> None:
         """Report the loss to the present incarnation of rank `number`."""
-        self._sim.ranks[number].mailbox.report(lost)
+        rank = self._sim.ranks[number]
+        rank.mailbox.report(lost)
+        if rank.summing:
+            rank.summing.report()
 
     def _restart(self, previous: Rank) -> None:
         """Start the program of a lost rank again, without memory, on the same event log."""

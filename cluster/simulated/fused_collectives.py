@@ -24,6 +24,7 @@ from tracing import COMMUNICATE, WAIT
 if TYPE_CHECKING:
     from cluster.simulated.comm import SimulatedComm
     from cluster.simulated.ports import Route
+    from cluster.simulated.rank import Rank
 
 
 class Rendezvous:
@@ -73,21 +74,44 @@ class Participant:
         self.end = 0.0  # s, when this rank has the sum
 
     def wait(self) -> None:
-        """Block until this rank has the sum. Raises ValueError if the ranks' vectors are not alike."""
-        actor, work = self.comm._actor, self.work
-        if not work.done and not work.error:
+        """Block until this rank has the sum.
+
+        Raises ValueError if the ranks' vectors are not alike, RankLost if one of them is lost before.
+        """
+        actor, work, queue = self.comm._actor, self.work, self.comm._sim.queue
+        if not work.done and not work.error and not self.lost():
             self.waiter, actor.blocked_since, actor.collective = actor, actor.now, "all-reduce"
             self.advance(actor, work.lost)
-            self.comm._sim.queue.wait(actor)
+            self.comm._rank.summing = self
+            try:
+                queue.wait(actor)
+            finally:
+                self.waiter = self.comm._rank.summing = None
             actor.collective = ""
         if work.error:
             actor.wait_until(work.last)
             self.comm._failed.append(work.error)
             raise work.error
+        if not work.done:
+            actor.wait_until(queue.now)
+            self.comm._failed.append(self.lost().loss(f"rank {self.comm._rank.number} waits in all-reduce for it"))
+            raise self.comm._failed[-1]
         if self.end > actor.now:
             self.advance(actor, self.end)
             if actor.rank.interruptible:
                 actor.rank.interrupt()
+
+    def lost(self) -> Rank | None:
+        """Return a rank of the group of whose loss this one knows, if there is one."""
+        known = self.comm._rank.mailbox.lost
+        return next((known[member] for member in self.comm.members if member in known), None)
+
+    def report(self) -> None:
+        """Wake this rank if it waits in vain: it was told of a loss."""
+        if self.waiter and not self.work.done and not self.work.error and self.lost():
+            queue = self.comm._sim.queue
+            queue.push(queue.now, self.waiter)
+            self.waiter = None  # another may be lost at the same time
 
     def advance(self, actor: Actor, until: float) -> None:
         """Advance to `until`: this rank waits until the last one has joined, and then communicates."""

@@ -19,6 +19,7 @@ from kernels.meter import Prices
 from tracing import COMMUNICATE, IDLE, PAUSED, UPDATE, WAIT, Rows
 
 if TYPE_CHECKING:
+    from cluster.simulated.fused_collectives import Participant
     from cluster.simulated.simulation import Simulation
 
 
@@ -36,7 +37,7 @@ class Rank(Actor):
         *("sim", "number", "event_log", "mailbox", "background", "in_flight", "window", "recorded", "result", "done"),
         *("_flops", "_bandwidth", "_overhead", "_charges", "slow", "jitter", "seed", "_slowness"),
         *("previous", "born", "pauses", "interruptible", "crash_time", "restart_time"),
-        *("lost_at", "lost_step", "reported_losses"),
+        *("lost_at", "lost_step", "reported_losses", "summing"),
     )
 
     def __init__(self, sim: Simulation, number: int, faults: Faults, previous: Rank | None = None):
@@ -61,6 +62,7 @@ class Rank(Actor):
         self.lost_at = math.inf
         self.lost_step = -1
         self.reported_losses: set[tuple] = set()  # (group, tag, src) of lost ranks that recv_any has returned
+        self.summing: Participant | None = None  # the fused all-reduce that it waits for
         self.pauses = list(faults.pause.get(number, ()))
         self.interruptible = bool(self.pauses) or self.crash_time < math.inf
         self.slow, self.jitter, self.seed = faults.slow.get(number, 1.0), faults.jitter, faults.seed

@@ -305,6 +305,31 @@ def test_a_rank_lost_in_a_synchronous_method_is_named_with_its_step(collective):
     assert "rank 3 was lost at 2.6 s (step" in str(outcome.error)
 
 
+@pytest.mark.parametrize("collective", ["fast", "ring"])
+@pytest.mark.parametrize("crash", [{3: 2.6}, {2: 2.6, 3: 2.6}])
+def test_a_rank_whose_sums_wait_for_lost_ones_hears_of_it_while_another_polls(collective, crash):
+    def program(comm):
+        workers = comm.split(None if comm.rank == 0 else 1)
+        if comm.rank == 0:
+            while 1 not in comm.poll(tag=1):
+                work(comm)
+                assert comm.event_log.clock() < 1000
+            comm.send(comm.recv(1, tag=1), 1)
+        if comm.rank in crash:
+            work(comm, 100)
+        if comm.rank == 1:
+            sums = [workers.all_reduce(np.ones(5), async_op=True) for _ in range(3)]
+            for each in sums:
+                with pytest.raises(RankLost, match=r"rank [23] was lost at 2\.6 s"):
+                    each.wait()
+            comm.send(len(sums), 0, tag=1)
+            return comm.recv(0)
+        return None
+
+    outcome = run(program, 4, collective=collective, faults=Faults(crash=crash))
+    assert outcome.error is None and outcome.results[1] == 3
+
+
 @pytest.mark.parametrize("wait", [lambda comm: comm.recv(1), lambda comm: comm.broadcast(None, 1)])
 def test_a_rank_that_catches_a_loss_goes_on_at_the_time_at_which_it_learned_of_it(wait):
     def program(comm):

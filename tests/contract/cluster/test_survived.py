@@ -212,8 +212,9 @@ def check_survivors(results):
     assert rest == [(None, 1), whole_round(0, 2)] and results[1] == ([], (None, 1), whole_round(1, 2))
 
 
-def test_whoever_catches_that_a_rank_is_lost_goes_on_with_the_others():
+@pytest.mark.parametrize("collective", ["fast", "ring"])
+def test_whoever_catches_that_a_rank_is_lost_goes_on_with_the_others(collective):
     program = partial(lose_a_rank, die=compute_until_the_end)
-    outcome = simulated.run(program, 3, collective="ring", faults=Faults(crash={2: 0.01}))
+    outcome = simulated.run(program, 3, collective=collective, faults=Faults(crash={2: 0.01}))
     assert outcome.error is None, outcome.error
     check_survivors(outcome.results)
