@@ -11,13 +11,12 @@ about
 
     G = sqrt(N B / F)
 
-G = 1 is model parallel, G = N data parallel. In MLSL's sample programs "groups" counts the parts of the model, N/G.
+as `theory.traffic` computes it. G = 1 is model parallel, G = N data parallel. In MLSL's sample programs "groups" counts
+the parts of the model, N/G.
 Source: Das et al., arXiv:1602.06709; Sridharan et al., arXiv:1801.08030 (MLSL).
 """
 
 from __future__ import annotations
-
-import math
 
 
 def elements_per_rank(units: int, parameters: int, batch: int, ranks: int, groups: int) -> float:
@@ -25,16 +24,6 @@ def elements_per_rank(units: int, parameters: int, batch: int, ranks: int, group
     members = ranks // groups
     activations = 2 * (members - 1) / members * (batch / groups) * units
     return activations + 2 * (groups - 1) / groups * parameters / members
-
-
-def elements_of_many_ranks(units: int, batch: int, ranks: int, groups: int) -> float:
-    """Return the limit for many ranks, for one layer from `units` to `units`."""
-    return 2 * units * (batch / groups + units * groups / ranks)
-
-
-def optimal_groups(units: int, batch: int, ranks: int) -> float:
-    """Return the number of groups, not always an integer, that minimises the elements sent."""
-    return math.sqrt(ranks * batch / units)
 
 
 def one_of(numbers: list[int]) -> str:

@@ -1,29 +1,8 @@
 import numpy as np
 import pytest
 
-from algorithms.parts.rank_groups import divisors, elements_of_many_ranks, elements_per_rank, optimal_groups
-
-
-def test_64_ranks_with_a_wide_layer_should_form_four_groups():
-    assert optimal_groups(units=4096, batch=1024, ranks=64) == 4
-    megabytes = {groups: 4 * elements_of_many_ranks(4096, 1024, 64, groups) / 1e6 for groups in (1, 4, 64)}
-    assert megabytes == {
-        1: pytest.approx(35.7, abs=0.05),
-        4: pytest.approx(16.8, abs=0.05),
-        64: pytest.approx(134.7, abs=0.05),
-    }
-
-
-@pytest.mark.parametrize("ranks", [16, 60, 64])
-@pytest.mark.parametrize("batch", [64, 256, 4096])
-@pytest.mark.parametrize("units", [256, 4096])
-def test_of_the_groups_there_can_be_a_neighbour_of_the_best_sends_least(ranks, batch, units):
-    allowed = divisors(ranks)
-    least = min(allowed, key=lambda groups: elements_of_many_ranks(units, batch, ranks, groups))
-    target = optimal_groups(units, batch, ranks)
-    below = max((groups for groups in allowed if groups <= target), default=allowed[0])
-    above = min((groups for groups in allowed if groups >= target), default=allowed[-1])
-    assert least in (below, above)
+from algorithms.parts.rank_groups import divisors, elements_per_rank
+from theory.traffic import hybrid
 
 
 def test_one_group_sends_activations_only_and_a_group_for_each_rank_gradients_only():
@@ -37,9 +16,8 @@ def test_with_many_ranks_the_short_formula_is_the_long_one():
         members = 1024 // groups
         corrected = 2 * 4096 * (2**16 / groups * (members - 1) / members + 4096 / members * (groups - 1) / groups)
         assert exact == pytest.approx(corrected)
-        assert elements_of_many_ranks(4096, 2**16, 1024, groups) == pytest.approx(
-            exact, rel=1 / min(groups, members) + 0.01
-        )
+        few = 1 / min(groups, members) + 0.01
+        assert hybrid(groups, 1024, 2**16, 4096, itemsize=1) == pytest.approx(exact, rel=few)
 
 
 def test_the_groups_there_can_be_divide_the_ranks():
