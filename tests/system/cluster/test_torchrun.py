@@ -108,6 +108,31 @@ def test_a_rank_that_is_killed_under_torchrun_is_named(tmp_path):
     assert outcome["losses"] == [1, 0] and told.returncode != 0
 
 
+UNREADABLE = """
+    class Word:
+        def __reduce__(self):
+            return int, ("seven",)
+
+    comm.barrier()
+    return Word() if comm.rank == 1 else None
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("work", "sentence"),
+    [
+        (UNREADABLE, "rank 1 failed: its result cannot be read: ValueError: invalid literal for int() with base 10"),
+        ("comm.barrier(); return (lambda: 1) if comm.rank == 1 else None", "rank 1 failed at step 2: "),
+    ],
+)
+def test_a_result_that_cannot_be_passed_on_under_torchrun_is_the_failure_of_its_rank(tmp_path, work, sentence):
+    outcome, told = launch(tmp_path, 3, work=work.strip())
+    assert outcome["error"][0] == "RankFailed" and outcome["error"][1].startswith(sentence), outcome["error"]
+    assert outcome["losses"] == [1, 1, 1] and outcome["results"] == [None] * 3
+    assert told.returncode == 0 and "Traceback" not in told.stderr
+
+
 FINISHED_FIRST = """
     if comm.rank == 0:
         comm.send(os.getpid(), 1)
