@@ -5,7 +5,10 @@ A package writes nothing beside its modules, and its commands are words of one p
 
 from __future__ import annotations
 
+import contextlib
 import os
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
@@ -33,6 +36,22 @@ def kept(variable: str, name: str) -> Path:
     from platformdirs import user_data_path
 
     return user_data_path("lockstep", appauthor=False) / name
+
+
+@contextlib.contextmanager
+def required() -> Iterator[None]:
+    """End the program with one sentence, code 2, where a module is imported that is not installed for this Python."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        name = (error.name or "").partition(".")[0]
+        if not name or (ROOT / name).exists() or (ROOT / f"{name}.py").exists():
+            raise  # one of ours
+        again = (
+            "Run python3 start.py install once, then .venv/bin/python instead" if CLONE else "Install Lockstep again"
+        )
+        print(f"{name} is not installed for {sys.executable}. {again}; README.md tells other ways.", file=sys.stderr)
+        sys.exit(2)
 
 
 def for_authors() -> None:

@@ -4,6 +4,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import installation
+
 HELP = ("-h", "--help", "--version")
 
 
@@ -18,10 +20,11 @@ def main(words: Sequence[str] | None = None) -> int:
     from experiments.__main__ import interruptible
 
     interruptible()
-    from app.cli import lockstep
-    from experiments.cli.entry import entered
+    with installation.required():
+        from app.cli import lockstep
+        from experiments.cli.entry import entered
 
-    return entered(lockstep, words, "lockstep")
+        return entered(lockstep, words, "lockstep")
 
 
 if __name__ == "__main__":

@@ -4,6 +4,8 @@ import signal
 import sys
 from collections.abc import Sequence
 
+import installation
+
 
 def interruptible() -> None:
     """Have Ctrl-C end the process at once, as long as nothing runs: no traceback out of an import."""
@@ -14,9 +16,10 @@ def interruptible() -> None:
 def command_line(words: Sequence[str] | None = None) -> int:
     """Load and run the command line, and return its exit code."""
     interruptible()
-    from experiments.cli.main import main
+    with installation.required():
+        from experiments.cli.main import main
 
-    return main(words)
+        return main(words)
 
 
 if __name__ == "__main__":

@@ -3,14 +3,17 @@
 import signal
 import sys
 
+import installation
+
 
 def command_line() -> int:
     """Load and run the command line, and return its exit code; Ctrl-C while it loads ends the process at once."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # as long as nothing runs: no traceback out of an import
-    from lessons.cli.main import command_line
+    with installation.required():
+        from lessons.cli.main import command_line
 
-    return command_line()
+        return command_line()
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import installation
 import start
 from app import port
 
@@ -223,3 +224,18 @@ def test_the_last_word_on_the_port_counts_then_the_environment_then_a_file(tmp_p
 def test_the_address_of_the_workbench_is_the_one_that_is_tried(held):
     assert port.setting("address", [], {}) == "127.0.0.1"
     assert port.problem("127.0.0.1", held) == errno.EADDRINUSE
+
+
+@pytest.mark.parametrize("words", ["experiments list", "algorithms sgd", "lessons list", "app list"])
+def test_a_python_without_the_requirements_is_told_how_to_install_them_and_which_one_has_them(words):
+    command = [sys.executable, "-S", "-m", *words.split()]  # without site-packages
+    bare = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    told = subprocess.run(command, cwd=ROOT, env=bare, capture_output=True, text=True, timeout=100)
+    assert told.returncode == 2 and told.stdout == "" and told.stderr.count("\n") == 1, told.stderr
+    assert f"is not installed for {sys.executable}. Run python3 start.py install once" in told.stderr
+    assert ".venv/bin/python" in told.stderr
+
+
+def test_a_module_of_our_own_that_is_missing_is_no_requirement():
+    with pytest.raises(ModuleNotFoundError, match=r"lessons\.nowhere"), installation.required():
+        import lessons.nowhere  # noqa: F401
