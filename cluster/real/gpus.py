@@ -40,6 +40,11 @@ def place_of(backend: str, local: int) -> str:
     return f"cuda:{local % there}" if there else "cpu"
 
 
+def agreed(place: str, places: Sequence[str]) -> str:
+    """Return where a rank that could be at `place` has its arrays: on the CPU, if one of the ranks has no GPU."""
+    return "cpu" if "cpu" in places else place
+
+
 def unless_one_each(computers: Sequence[str], places: Sequence[str]) -> list[str]:
     """Return a note for the reader unless each of these ranks has a GPU to itself, so that NCCL can connect them."""
     size, without, there = len(places), places.count("cpu"), len(set(zip(computers, places, strict=True)))

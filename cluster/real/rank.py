@@ -69,9 +69,8 @@ def enter(
     addresses, computers, places, ports, _ = zip(*exchange(mine), strict=True)
     notes = gpus.unless_one_each(computers, places) if backend == "nccl" else []
     nccl = backend == "nccl" and not notes
-    if "cpu" in places:
-        place = "cpu"
-    else:
+    place = gpus.agreed(place, places)
+    if place != "cpu":
         torch.cuda.set_device(place)
     event_log = StreamedEventLog(rank)
     sockets = listener.connect(rank, list(addresses), START, timeout / 2)

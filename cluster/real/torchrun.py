@@ -92,7 +92,8 @@ def run(
         return [pickle.loads(store.get(f"{what} {other}")) for other in range(size)]
 
     if warm_up:
-        warm_up(gpus.place_of(backend, local))
+        place = gpus.place_of(backend, local)
+        warm_up(gpus.agreed(place, exchange(place, "place")))  # another computer may have no GPU
     host = "127.0.0.1" if alone else own_address(here["MASTER_ADDR"], partial(exchange, what="master"))
     if not alone:
         _set_defaults(interface(host))

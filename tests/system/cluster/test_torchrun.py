@@ -18,7 +18,7 @@ SCRIPT = """
     from cluster.devices import Device
     from cluster.faults import Faults
     from cluster.network import Link, Network
-    from cluster.real import torchrun
+    from cluster.real import gpus, torchrun
 
     def program(comm):
         comm.event_log.step = 2
@@ -34,6 +34,7 @@ SCRIPT = """
 
     if __name__ == "__main__":
         torchrun.LAST_WORDS = 100.0  # as long as a busy machine takes
+        {before}
         outcome = torchrun.run(program, backend="{backend}", timeout=200, {emulated})
         if outcome is None:
             os.write(1, b"not rank 0\\n")  # whole lines, for ranks share the pipe
@@ -53,10 +54,10 @@ SCRIPT = """
 """
 
 
-def launch(tmp_path, ranks, backend="gloo", work="pass", emulated=""):
+def launch(tmp_path, ranks, backend="gloo", work="pass", emulated="", before=""):
     """What rank 0 tells of a run of SCRIPT under torchrun, and what all ranks wrote."""
     script = tmp_path / "script.py"
-    script.write_text(textwrap.dedent(SCRIPT).format(work=work, backend=backend, emulated=emulated))
+    script.write_text(textwrap.dedent(SCRIPT).format(work=work, backend=backend, emulated=emulated, before=before))
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}", str(script)]
     told = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=500)
@@ -106,6 +107,15 @@ def test_a_rank_that_is_killed_under_torchrun_is_named(tmp_path):
     outcome, told = launch(tmp_path, 2, work="if comm.rank == 1: os.kill(os.getpid(), signal.SIGKILL)")
     assert outcome["error"][0] == "RankLost" and outcome["error"][1].startswith("rank 1 was lost at ")
     assert outcome["losses"] == [1, 0] and told.returncode != 0
+
+
+@pytest.mark.slow
+def test_a_rank_with_a_gpu_warms_up_on_the_cpu_where_another_has_none(tmp_path):
+    before = 'warm = []; gpus.place_of = lambda _, local: ("cpu", "cuda:0")[local]'
+    work = "comm.barrier(); return np.ones(2), (comm.device, warm)"
+    outcome, _ = launch(tmp_path, 2, "nccl", work, emulated="warm_up=warm.append", before=before)
+    assert outcome["error"] == ["NoneType", "None"] and "only 1 of 2 ranks have a CUDA GPU" in outcome["notes"][0]
+    assert outcome["results"] == [[[1.0, 1.0], ["cpu", ["cpu"]]]] * 2
 
 
 UNREADABLE = """
