@@ -114,7 +114,7 @@ class Algorithm:
     check: Callable[[int, int, Any, Any], None] = accept
     """`check(workers, batch, workload, s)` raises ValueError, one sentence, if the algorithm cannot run like this."""
     notes: Callable[[Any], Iterable[str]] = nothing_to_note
-    """`notes(e)`: sentences for whoever runs experiment `e`, by its `workers`, `workload`, `data`, `knobs` and faults:
+    """`notes(e)`: sentences for the reader who runs `e`, by its `workers`, `workload`, `data`, `knobs` and faults:
     that with these it is another algorithm, or cannot do what it is for, and what to try instead."""
     unstable: Callable[[Any], Iterable[tuple[str, str]]] = nothing_foretold
     """`unstable(e)`: (setting, why) of each setting with which experiment `e` diverges by a closed form."""

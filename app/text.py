@@ -27,6 +27,20 @@ def escaped(text: str) -> str:
     return text
 
 
+def flowing(text: str) -> str:
+    """Return the text of a file with its paragraphs each on one line, to be wrapped where it is shown.
+
+    What is indented keeps its lines, and what begins with a word and a colon, as "Source:", begins one.
+    """
+    lines = [""]
+    for line in text.split("\n"):
+        if lines[-1] and line and not lines[-1].startswith(" ") and not re.match(r" |\w+: ", line):
+            lines[-1] += " " + line
+        else:
+            lines.append(line)
+    return "\n".join(lines[1:])
+
+
 def explained(text: str) -> str:
     """Return our own markdown with terms of the glossary as <abbr>, for a place that allows HTML."""
     return Glossary().explain(text)

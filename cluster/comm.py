@@ -13,9 +13,9 @@ that a worker will not return; `recv` from it raises `RankLost`. Both come after
 rank that will restart is not reported as lost; messages sent while it is down are dropped.
 
 What is refused with a ValueError for what this rank has given (no message, no rank, no tag, an array that cannot be
-reduced) has sent nothing and counts for nothing: whoever catches it goes on. A collective that fails later, as a rank
-is lost or ranks disagree about what they sum, ends the run or raises an error. Whoever catches that has a group without
-collectives: each one after it raises the same error there. Other groups, send and recv go on.
+reduced) has sent nothing and counts for nothing: a program that catches it goes on. A collective that fails later, as
+a rank is lost or ranks disagree about what they sum, ends the run or raises an error. A program that catches that has a
+group without collectives: each one after it raises the same error there. Other groups, send and recv go on.
 
 Names follow torch.distributed. All clusters implement this contract: `simulated`, and `processes`, `threads` and
 `torchrun` of `real`. `test_comm.py` and `test_survived.py` in `tests/contract/cluster/` check every clause of it on

@@ -38,7 +38,7 @@ class Coach {
   constructor(root) {
     this.root = root;
     this.asked = 0;
-    this.acted = false; // whoever has begun by himself needs no tour on top of what he does
+    this.acted = false; // a reader who has begun alone needs no tour on top
     this.onAct = () => { this.acted = true; };
     ACTS.forEach((act) => document.addEventListener(act, this.onAct, true));
     this.onMove = () => { this.frame ||= requestAnimationFrame(() => this.follow()); };

@@ -12,7 +12,7 @@ from pathlib import Path
 import streamlit as st
 
 from app import address, background, charts, formula, session
-from app.text import escaped
+from app.text import escaped, flowing
 from app.views import chrome, threads
 from app.views.pictures import heading
 from experiments import units
@@ -97,7 +97,7 @@ def _theory(theory: str) -> None:
             remarks.append("η is the learning rate, rate in the code")
         st.caption(". ".join(map(escaped, remarks)))
         theory = theory.replace(f"{plain}\n\n", "", 1)
-    st.code(theory, language=None, wrap_lines=True)
+    st.code(flowing(theory), language=None, wrap_lines=True)
 
 
 # the source, cut in its parts without being loaded

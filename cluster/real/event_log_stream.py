@@ -56,13 +56,13 @@ class StreamedEventLog(EventLog):
         self._began = ran - self.ran, starved - self.starved
 
     def freeze(self) -> None:
-        """Let no message be sent any more: whoever records one, waits for ever."""
+        """Let no message be sent any more: a thread that records one waits for ever."""
         self._lock.acquire()
 
     def arrive(self, src: int, row: int, arrived: float, overdue: float = 0.0) -> None:
         """Record that message `row` of `src` arrived, in monotonic time, so many seconds later than it should have.
 
-        Called by whoever delivers it: one thread at a time.
+        Called by the thread that delivers it: one at a time.
         """
         self.arrivals.append((src, row, arrived))
         self.overdue += overdue

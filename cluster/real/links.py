@@ -5,9 +5,9 @@
 There is a reader thread per peer, so messages arrive while their receiver computes. Bytes that the operating system
 does not accept at once are copied and sent by a writer thread, so a sender never waits for a receiver.
 
-Over an emulated network a message that has been read is held until that network would have delivered it. Whoever looks
-into the box delivers what is due, so that no other thread has to wake up for it in time. A rank that waits for it
-sleeps, but for the last microseconds: as many as this machine usually wakes it up late.
+Over an emulated network a message that has been read is held until that network would have delivered it. The thread
+that looks into the box delivers what is due, so that no other thread has to wake up for it in time. A rank that waits
+for it sleeps, but for the last microseconds: as many as this machine usually wakes it up late.
 
 torch.distributed's send and recv over gloo will not do: sizes must be known beforehand, arrived messages cannot be
 listed, and an abandoned receive breaks the pair.

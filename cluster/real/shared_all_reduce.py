@@ -88,7 +88,7 @@ class SharedAllReduce:
         comm._group, comm._collective = (comm._group, "shared memory"), "all-reduce"
         comm._logged, comm._waits = False, []
         if self._staging.memory is None:
-            collectives.barrier(comm)  # whoever waits for a rank that never comes waits in an all-reduce
+            collectives.barrier(comm)  # so a rank that waits for one that never comes waits in an all-reduce
             self._staging.memory = comm.shared(np.zeros((2, comm.size, AREA), np.uint8)).vector
         with metered(None):
             _sum(comm, self._flat, self._scale, self._staging.memory)

@@ -32,8 +32,8 @@ def page() -> None:
             _ask()
         else:
             st.info(
-                f"This server shows nobody the pages for instructors: {instructor.SETTING} is not set on it. Whoever "
-                "runs it can set a password there.", icon=":material/lock:",
+                f"The pages for instructors are off: {instructor.SETTING}, their password, is not set on this server.",
+                icon=":material/lock:",
             )  # fmt: skip
         return
     for section in hub.sections():
@@ -72,4 +72,4 @@ def _ask() -> None:
             time.sleep(DELAY)
     if right:
         st.rerun()
-    st.error("That is not the password. Ask whoever runs this server for it.", icon=":material/lock:")
+    st.error("That is not the password. The administrator of this server has it.", icon=":material/lock:")

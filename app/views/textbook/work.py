@@ -38,8 +38,8 @@ def show(chapter: Chapter, language: str) -> None:
         key="hand-in", on_click="ignore", icon=":material/assignment_turned_in:", disabled=not name,
     )  # fmt: skip
     st.caption(
-        "It has your name, your answers, and of each exercise your best solution with its score. Send it to whoever "
-        "teaches you: there it is graded again."
+        "It has your name, your answers, and of each exercise your best solution with its score. Send it to your "
+        "instructor, who has it graded again."
     )
     with st.popover("Forget everything", icon=":material/delete:"):
         st.markdown("Answers, places and scores in this browser are deleted. A file that you downloaded stays.")

@@ -20,7 +20,7 @@ def test_the_pages_for_instructors_open_to_nobody_without_the_password(runs, tab
         assert page.get_by_text("What goes wrong").count() == page.get_by_text("Means over seeds").count() == 0
         page.goto(f"{address}/instructors")
         if not setting:
-            journey.expect(page.get_by_text("shows nobody the pages for instructors")).to_be_visible()
+            journey.expect(page.get_by_text("pages for instructors are off")).to_be_visible()
             journey.expect(page.get_by_role("textbox", name="Password")).to_have_count(0)
             return
         page.get_by_role("textbox", name="Password").fill("sesame")
