@@ -129,7 +129,7 @@ function drawFinish(g, { target, arrivals, unit }, now, to, page) {
   g.globalAlpha = 1;
   for (const { seconds, colour } of arrivals) {
     if (seconds === null || (now !== null && now < seconds)) continue;
-    const x = to.x(seconds / unit);
+    const x = to.x(seconds / unit), tip = x + 14 > to.right ? x - 14 : x + 14; // at the edge it flies inwards
     g.fillStyle = g.strokeStyle = colour;
     g.lineWidth = 2;
     g.beginPath();
@@ -138,7 +138,7 @@ function drawFinish(g, { target, arrivals, unit }, now, to, page) {
     g.stroke();
     g.beginPath();
     g.moveTo(x, y - 27);
-    g.lineTo(x + 14, y - 21);
+    g.lineTo(tip, y - 21);
     g.lineTo(x, y - 15);
     g.fill();
   }
