@@ -2,6 +2,7 @@
 
 A mutant is data of mutants.toml:
 
+    chapter                 where the book has what it needs
     module, old, new        the text that is replaced, which stands once in the module, and its replacement
     at                      texts of the lines that are the right answer, each once in the listing
     shown                   functions and classes of the module that the listing has; by default all roles
@@ -57,7 +58,7 @@ class Mutant:
     old: str
     new: str
     at: tuple[str, ...]
-    family: str
+    chapter: str
     difficulty: int
     experiment: dict[str, Any]
     shows: str

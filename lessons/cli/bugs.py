@@ -10,6 +10,7 @@ import click
 from rich.syntax import Syntax
 from rich.table import Table
 
+import lessons
 from experiments import units
 from experiments.cli.console import refuse
 from installation import for_authors
@@ -58,9 +59,9 @@ def bugs(
 
 
 def _list() -> None:
-    table = Table("bug", "family", "difficulty", box=None, pad_edge=False)
+    table = Table("bug", "chapter", "difficulty", box=None, pad_edge=False)
     for one in mutants():
-        table.add_row(one.name, one.family.replace("_", " "), str(one.difficulty))
+        table.add_row(one.name, str(lessons.chapter(one.chapter).number), str(one.difficulty))
     console.print(table)
     console.print(
         "\nEach is the algorithm of this name with one mistake:\npython -m lessons bugs NAME",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+import lessons
 from app import components
 from app.text import escaped
 from app.views.textbook import memory
@@ -16,15 +17,13 @@ LEVELS = {1: "easy", 2: "harder", 3: "hard"}
 
 def show(chapter: Chapter, language: str) -> None:
     """Show the choice of bugs, what the chosen one does, the questions, and the score."""
-    names = [one.name for one in mutants()]
+    names = [one.name for one in sorted(mutants(), key=lambda one: lessons.chapter(one.chapter).number)]
     st.markdown("# Find the bug")
     st.markdown(
         "An experiment was run twice: with the algorithm as it is, and with one mistake in its code. Curves and "
         "timelines show that something is wrong. Name what, then find the line."
     )
-    if "bug" not in st.session_state:
-        asked = st.query_params.get("bug")
-        st.session_state.bug = asked if asked in names else names[0]
+    _choose(chapter, names)
     name = st.selectbox("Bug", names, key="bug", format_func=lambda n: _label(find(n)))
     st.query_params["bug"] = name
     mutant = find(name)
@@ -47,8 +46,19 @@ def show(chapter: Chapter, language: str) -> None:
     st.caption(f"Score: {points} of {score.MOST * len(names)}, a point for each mechanism and one for each line.")
 
 
+def _choose(chapter: Chapter, names: list[str]) -> None:
+    """Choose the bug that the address asks for; in a chapter that the reader has just come to, the first of its own."""
+    state, come_from = st.session_state, st.session_state.get("bugs-of", chapter.name)
+    state["bugs-of"] = chapter.name
+    if "bug" in state and come_from == chapter.name:
+        return
+    asked = st.query_params.get("bug") if come_from == chapter.name else None
+    own = next((name for name in names if find(name).chapter == chapter.name), names[0])
+    state.bug = asked if asked in names else own
+
+
 def _label(mutant: Mutant) -> str:
-    return f"{mutant.name} ({mutant.family.replace('_', ' ')}, {LEVELS[mutant.difficulty]})"
+    return f"{mutant.name} (chapter {lessons.chapter(mutant.chapter).number}, {LEVELS[mutant.difficulty]})"
 
 
 def _answer(mutant: Mutant, asked: str, guess: str | int) -> None:

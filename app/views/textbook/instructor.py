@@ -32,8 +32,8 @@ def page() -> None:
             _ask()
         else:
             st.info(
-                f"The pages for instructors are off: {instructor.SETTING}, their password, is not set on this server.",
-                icon=":material/lock:",
+                f"The pages for instructors are off: {instructor.SETTING} is not set on this server. It holds the "
+                "password that opens them.", icon=":material/lock:",
             )  # fmt: skip
         return
     for section in hub.sections():

@@ -334,6 +334,17 @@ def test_the_address_says_what_is_chosen(book):
 
 
 @pytest.mark.slow
+def test_bugs_begin_with_the_chapters_own_and_a_link_keeps_the_one_that_was_chosen(book):
+    page = book(chapter="overlap", part="bugs")
+    assert page.selectbox(key="bug").value == "overlap"
+    page.selectbox(key="bug").select("easgd").run()
+    page.sidebar.radio(key="chapter").set_value("gossip").run()
+    assert page.selectbox(key="bug").value == "dpsgd" and page.query_params["bug"] == "dpsgd"
+    page.sidebar.radio(key="chapter").set_value("sgd").run()
+    page.selectbox(key="bug").select("top_k").run()
+    assert book(**dict(page.query_params)).selectbox(key="bug").value == "top_k"
+
+
 def test_a_figure_is_run_again_in_the_pool_and_shows_what_came_out(book, pool, tmp_path):
     name = "stragglers.steps_against_batch"  # the quickest of the chapter
     made = pool(JobState("running", fraction=0.4))
