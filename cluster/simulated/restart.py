@@ -27,9 +27,10 @@ class RestartableComm(SimulatedComm):
     def send(self, x: Message, dst: int, tag: int = 0) -> None:
         route = self._route(dst)
         self._sim.queue.sync(self._actor)  # which incarnation is up at this time
-        receiver = self._requested.pop(dst, None) or self._sim.ranks[self.members[dst]]
+        receiver = self._requested.get(dst) or self._sim.ranks[self.members[dst]]
         self._routes[dst] = replace(route, receiver=receiver)
         super().send(x, dst, tag)
+        self._requested.pop(dst, None)  # answered, unless the message was refused
 
     def _received(self, message: Delivery) -> Message:
         rank = self._sim.ranks[self.members[message.route.src]]

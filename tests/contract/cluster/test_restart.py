@@ -114,12 +114,16 @@ def asking(name, count):
 
 
 @pytest.mark.parametrize(("before", "between"), [(0, 3), (0, 5), (5, 0)], ids=["away", "answered late", "read late"])
-def test_an_answer_goes_to_the_life_that_asked(before, between):
+@pytest.mark.parametrize("refused", [False, True], ids=["", "after one that was refused"])
+def test_an_answer_goes_to_the_life_that_asked(before, between, refused):
     def server(comm):
         work(comm, before)
         for _ in range(4):
             src, x = comm.recv_any()
             work(comm, between)
+            if refused:
+                with pytest.raises(ValueError, match="tag"):
+                    comm.send(x, src, tag=-1)
             comm.send(x, src)
 
     done = run(incarnations(asking(1, 9), asking(2, 3), server))
