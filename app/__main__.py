@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 import installation
@@ -15,6 +16,9 @@ def main(words: Sequence[str] | None = None) -> int:
     if not words or (words[0].startswith("-") and words[0] not in HELP):
         from app import serve
 
+        with installation.required():
+            if find_spec("streamlit") is None:
+                raise ModuleNotFoundError(name="streamlit")
         main_file = Path(__file__).with_name("main.py")
         return serve.workbench(sys.executable, str(main_file), words, "lockstep", PYTHONSAFEPATH="1")
     from experiments.__main__ import interruptible

@@ -226,7 +226,7 @@ def test_the_address_of_the_workbench_is_the_one_that_is_tried(held):
     assert port.problem("127.0.0.1", held) == errno.EADDRINUSE
 
 
-@pytest.mark.parametrize("words", ["experiments list", "algorithms sgd", "lessons list", "app list"])
+@pytest.mark.parametrize("words", ["experiments list", "algorithms sgd", "lessons list", "app list", "app"])
 def test_a_python_without_the_requirements_is_told_how_to_install_them_and_which_one_has_them(words):
     command = [sys.executable, "-S", "-m", *words.split()]  # without site-packages
     bare = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
