@@ -34,7 +34,7 @@ def flowing(text: str) -> str:
     """
     lines = [""]
     for line in text.split("\n"):
-        if lines[-1] and line and not lines[-1].startswith(" ") and not re.match(r" |\w+: ", line):
+        if lines[-1] and line and not lines[-1].startswith(" ") and not re.match(r" |[A-Z]\w+: ", line):
             lines[-1] += " " + line
         else:
             lines.append(line)

@@ -7,7 +7,8 @@ import pytest
 
 from experiments.measure import warps
 from experiments.measure.warps import ADD, MOST, READ, WAIT, WRITE, launches, ranges, watched
-from kernels.gpu import cuda
+from kernels.gpu import cuda, simulated
+from kernels.watching import BLOCKS
 
 
 def moments(kernel, *args, threads=32):
@@ -132,6 +133,19 @@ def test_a_call_of_the_page_is_whole_or_says_that_it_is_cut():
             assert launch.threads == 256 and all(len(moment) == 8 for moment in launch.moments)
             assert launch.cut == (name in ("hogwild", "to_fixed")) <= (len(launch.moments) >= MOST), name
     assert [launch.kernel.rpartition(".")[2] for launch in watched("select", 33)] == ["_count", "_write"]
+
+
+def test_the_first_blocks_of_a_launch_are_watched_and_all_are_run_where_nobody_watches():
+    @cuda.jit
+    def count(out):
+        out[cuda.blockIdx.x] += 1
+
+    out = np.zeros(99, np.float32)
+    launches(lambda: count[99, 1, 0](out))
+    assert out[:BLOCKS].all() and out.sum() == BLOCKS
+    with simulated():
+        count[99, 1, 0](out)
+    assert out.all()
 
 
 def test_another_size_is_refused_with_those_there_are():

@@ -19,6 +19,6 @@ def test_a_sentence_begins_with_a_capital_unless_with_a_name():
 
 
 def test_paragraphs_flow_and_pictures_keep_their_lines():
-    text = "SGD: a step.\n\nIt is\nshort.\n    w <- w\n    - g\nSo it\nends.\nSource: Robbins,\n1951."
-    told = "SGD: a step.\n\nIt is short.\n    w <- w\n    - g\nSo it ends.\nSource: Robbins, 1951."
+    text = "SGD: a step.\n\nIt is\nshort: so\nw: it.\n    w <- w\n    - g\nSo it\nends.\nSource: Robbins,\n1951."
+    told = "SGD: a step.\n\nIt is short: so w: it.\n    w <- w\n    - g\nSo it ends.\nSource: Robbins, 1951."
     assert flowing(text) == told
