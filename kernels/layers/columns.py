@@ -47,5 +47,5 @@ def _launch(out, x, add):
 
 
 def sum_columns(out, x, add=False):
-    """out <- the sums of the columns of x (+ out); (width,), (rows, width), on a GPU."""
+    """Write the sums of the columns of x (rows, width) to out (width,), or add them to it; on a GPU."""
     _launch[over_columns(x)](out, x, add)
