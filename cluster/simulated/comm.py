@@ -49,7 +49,7 @@ class SimulatedComm:
 
     def send(self, x: Message, dst: int, tag: int = 0) -> None:
         rank, actor, queue = self._rank, self._actor, self._queue
-        if type(tag) is not int or not 0 <= tag <= MOST_TAG:
+        if type(tag) is not int or not 0 <= tag <= MOST_TAG:  # a call for every message would be felt
             check_tag(tag, actor.collective)
         if rank.interruptible:
             rank.interrupt()
