@@ -14,6 +14,7 @@ import pyarrow.parquet  # noqa: F401  (the store reads with it; better now than 
 import streamlit as st
 
 from experiments.experiment import Experiment
+from experiments.jobs import turns
 from experiments.jobs.job import JobState
 from experiments.jobs.pool import Pool
 from experiments.plots.canvases import timeline
@@ -25,6 +26,7 @@ PATIENCE = 0.35  # s in which a run may end, or begin its curve, before a page s
 POLITE = 10.5  # s in which a stopped run stores what it has: a little more than the pool gives it
 COOKIE = "_streamlit_xsrf"
 REPLAY = "learning"  # the place of a replay, which makes way for a run
+SHORT = 500_000  # samples to train on, up to which a run is begun without being asked: the default's with 64 workers
 NAME = re.compile(r"[0-9a-f]{16}-\w{1,16}(-\d{1,6})?")  # of a run's folder
 
 
@@ -75,6 +77,16 @@ def start(experiment: Experiment) -> None:
         state.job, state.job_is_new = pool().submit(owner(), experiment), True
     except (ValueError, OSError) as error:
         state.job, state.trouble = None, str(error)
+
+
+def follow(experiment: Experiment) -> None:
+    """Start this run if the reader has just made it of another one, it is short, and nobody else waits for the pool."""
+    state = st.session_state
+    before, state.followed = state.get("followed"), experiment
+    changed = before not in (None, experiment) and experiment != state.get("asked")
+    short = experiment.cluster == "simulated" and turns.length(experiment) <= SHORT
+    if changed and short and not pool().crowded(owner()):
+        start(experiment)
 
 
 def reattach(experiment: Experiment) -> None:

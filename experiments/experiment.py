@@ -37,7 +37,7 @@ MAX_QUERY = 8000  # characters; longer queries are refused unread
 LARGE = 1e6  # from which numbers are spelled with an exponent, where that has all their digits
 PAGE = (
     *("tour", "run", "axis", "log", "pin", "source", "seeds", "sweep", "sweep2", "best", "stops", "race", "goal"),
-    *("colour", "size", "view", "why", "zoom", "critical", "welcome", "from"),
+    *("colour", "size", "view", "why", "zoom", "critical", "welcome", "from", "at_once"),
     *("embed", "embed_options", "keep"),
 )
 """Parameters of an address that are for the page alone; `keep` is what older links call `pin`."""

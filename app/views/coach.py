@@ -40,8 +40,8 @@ STEPS = (
     ),
     CoachStep(
         "run",
-        "Run again",
-        "Press Run after a change. The charts keep the run before, in grey.",
+        "Change something",
+        "A short run begins at once, a long one when you press Run. The charts keep the run before, in grey.",
     ),
 )
 

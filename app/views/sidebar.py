@@ -6,7 +6,7 @@ from functools import partial
 
 import streamlit as st
 
-from app import chosen, feasible, helps, session
+from app import address, chosen, feasible, helps, session
 from app.text import escaped, explained, sentence
 from app.views import all_settings, ask, best_rate, compare, faults, fitting, predict, trouble
 from experiments.catalogue import ALGORITHMS, called
@@ -15,8 +15,14 @@ from experiments.experiment import Experiment
 FEW = ("algorithm", "workload", "table", "net", "workers", "network", "slow", "jitter", "pause", "crash")
 """Settings that the first controls choose, and those of which the title of every run tells."""
 
-
 SAID = 3  # settings behind the switch that are told while it is off
+
+
+AT_ONCE = (
+    "A short simulated run begins as soon as a setting changes, and the run before stays behind it in grey. Others "
+    "begin with **Run**: long ones, those on real processes, and all while others wait for this machine. Turned off, "
+    "every run waits for **Run**, and you can predict first what will come of it."
+)
 
 
 def choose() -> tuple[Experiment | None, str]:
@@ -32,7 +38,9 @@ def choose() -> tuple[Experiment | None, str]:
     all_settings.own("network")
     trouble.choose(st.session_state.get("cluster", "simulated"))
     ask.menu()
-    opened = st.toggle("All settings", key="all_settings", persist_state="session")
+    with st.container(horizontal=True, gap="medium"):
+        opened = st.toggle("All settings", key="all_settings", persist_state="session")
+        at_once = address.toggle("Run at once", "at_once", True, help=AT_ONCE)
     rate_place, fault_place = all_settings.draw() if opened else (None, None)
     experiment, refusal = None, ""
     try:
@@ -41,6 +49,8 @@ def choose() -> tuple[Experiment | None, str]:
         refusal = feasible.refusal(experiment)
     except ValueError as error:
         refusal = str(error)
+    if experiment and not refusal and at_once:
+        session.follow(experiment)
     session.await_first_curve()
     with actions:
         _actions(experiment, refusal)

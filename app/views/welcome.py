@@ -14,7 +14,7 @@ from tracing import IDLE
 PATIENCE = 3.5  # s in which the run that a card compares with may come; in a long queue it goes without
 LANES = 430  # px of the lanes of four machines, of what they say, and of the cards below them
 IDLING = ", hatched while it is **idle**"
-HEARD = ("tour", "axis", "log", "embed", "embed_options")  # parameters of an address that chooses nothing
+HEARD = ("tour", "axis", "log", "at_once", "embed", "embed_options")  # parameters of an address that chooses nothing
 
 
 def settle() -> None:

@@ -135,6 +135,11 @@ class Pool:
             job.owners.add(owner)
             return job.name
 
+    def crowded(self, owner: str) -> bool:
+        """Return whether a job of another reader than this owner's waits or runs."""
+        with self._lock:
+            return any(job.readers - {turns.reader(owner)} for job in [*self._queue, *self._running])
+
     def state(self, job: str) -> JobState:
         """Return the state of `job`. ValueError if this pool has no such job."""
         with self._lock:

@@ -48,7 +48,7 @@ def ours(page, address: str, turn: int) -> dict[str, tuple[float, float]]:
     page.locator(".st-key-card-0 button").wait_for()
     title = "document.querySelector('.st-key-prediction')"
     found = {"a card": press(page, ".st-key-card-0 button", title)}
-    page.goto(f"http://{address}/?seed={turn + 100}")
+    page.goto(f"http://{address}/?seed={turn + 100}&at_once=false")
     page.locator(".timeline canvas").first.wait_for()
     page.locator(".st-key-workers input[type=range]").press("ArrowRight")
     page.get_by_text("Not run yet").wait_for()

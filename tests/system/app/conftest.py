@@ -58,16 +58,17 @@ def canvases():
 
 @pytest.fixture
 def page(folders):
-    """page(query) is the workbench as it opens with that link, with all settings unfolded."""
+    """page(query) is the workbench as it opens with that link, with all settings unfolded; runs wait for Run."""
     from urllib.parse import parse_qsl
 
     from streamlit.testing.v1 import AppTest
 
-    def opened(query: str = "", unfolded: bool = True):
+    def opened(query: str = "", unfolded: bool = True, at_once: bool = False):
         test = AppTest.from_file(str(MAIN), default_timeout=300)
         for part in ("algorithm", "work", "cluster") if unfolded else ():
             test.session_state[f"more-{part}"] = True
         test.session_state["all_settings"] = unfolded
+        test.session_state["at_once"] = at_once
         for name, value in parse_qsl(query, keep_blank_values=True):
             test.query_params[name] = value
         return test.run()

@@ -109,7 +109,7 @@ def test_the_last_step_covers_none_of_the_buttons_beside_the_one_that_it_is_abou
     mounted(page)
     for _ in range(len(coach.STEPS) - 1):
         page.get_by_role("button", name="Next").click()
-    expect(page.locator(".coach")).to_contain_text("Run again")
+    expect(page.locator(".coach")).to_contain_text("Change something")
     page.wait_for_function("() => document.querySelector('.coach-ring').offsetWidth < 200")
     assert covered(page, "#stop", "#reset", "#first", ".stage") == []
     page.close()

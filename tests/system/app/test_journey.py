@@ -187,7 +187,7 @@ def query(page) -> dict:
 
 
 def test_a_student_runs_compares_and_shares(tab, address):
-    page = tab(address)
+    page = tab(f"{address}?at_once=false")
     figures = result(page)  # without being asked
     expect(page.get_by_role("heading", name="Synchronous SGD on handwritten digits")).to_be_visible()
 
@@ -221,6 +221,25 @@ def test_a_student_runs_compares_and_shares(tab, address):
     assert result(again) == figures
     expect(again.get_by_text("8 workers · batch 32")).to_be_visible()
     expect(again.locator(".figures table")).to_have_text(table.inner_text().replace("\n", "").replace("\t", ""))
+
+
+def test_a_short_run_follows_the_slider_and_leaves_the_one_before_in_grey(tab, address):
+    page = tab(address)
+    figures = result(page)
+    slide(page, "workers", 1)
+    expect(page.get_by_text("6 workers · batch 32")).to_be_visible()
+    assert result(page) != figures
+    expect(page.locator(".st-key-head")).not_to_contain_text("Not run yet")
+    expect(page.locator(".st-key-before")).to_contain_text("workers 4 → 6")
+    page.go_back()
+    expect(page.get_by_text("4 workers · batch 32")).to_be_visible()
+    assert result(page) == figures
+
+    page.get_by_text("Run at once").click()
+    expect(page).to_have_url(re.compile("at_once=false"))
+    slide(page, "workers", 1)
+    expect(page.get_by_text("Not run yet: workers 4 → 6")).to_be_visible()
+    expect(page.get_by_text("4 workers · batch 32")).to_be_visible()
 
 
 MOST_CARDS = """() => {
@@ -505,7 +524,7 @@ def test_the_timeline_is_played_stepped_through_and_scrubbed(tab, address):
 
 @pytest.mark.slow
 def test_a_click_on_a_rank_slows_it_down_and_the_prediction_meets_the_result(tab, address):
-    page = tab(f"{address}?algorithm=easgd&seed=3")
+    page = tab(f"{address}?algorithm=easgd&seed=3&at_once=false")
     result(page)
     page.locator(".timeline .stage").click(position={"x": 20, "y": 34 + 3 * 30 + 15})
     dialog = page.get_by_role("dialog")
@@ -562,7 +581,7 @@ def test_real_processes_obey_what_is_chosen_and_are_predicted(tab, tmp_path, mon
 
 @pytest.mark.slow
 def test_a_window_into_the_timeline_survives_another_setting(tab, address):
-    page = tab(f"{address}?algorithm=easgd&seed=3")
+    page = tab(f"{address}?algorithm=easgd&seed=3&at_once=false")
     result(page)
     page.locator(".timeline .stage").focus()
     page.keyboard.press("Home")

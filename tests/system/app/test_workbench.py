@@ -642,7 +642,10 @@ class Pool:
     """A pool whose one job stands where the test says."""
 
     def __init__(self, state=None, refusal=""):
-        self.now, self.refusal, self.cancelled = state, refusal, []
+        self.now, self.refusal, self.cancelled, self.others = state, refusal, [], False
+
+    def crowded(self, owner):
+        return self.others
 
     def submit(self, owner, experiment):
         if self.refusal:
@@ -688,6 +691,40 @@ def test_a_run_under_way_shows_how_far_it_is_and_can_be_stopped(page, pool):
     assert made.cancelled == [Experiment(seed=1001).key()]
     assert not opened.exception and opened.button("stop").disabled
     assert "Stopped before it began." in said(opened)
+
+
+RUNNING = JobState("running", fraction=0.5, seconds=0.25)
+
+
+def begun_by(opened, **change) -> bool:
+    """Whether this change of settings begins a run by itself."""
+    for name, value in change.items():
+        opened.session_state[name] = value
+    opened.run()
+    assert not opened.exception
+    return opened.session_state.asked != Experiment(seed=1010)
+
+
+def test_a_short_simulated_run_begins_at_once_unless_others_wait_or_the_reader_wants_to_press_run(page, pool):
+    made = pool(RUNNING)
+    assert begun_by(page("seed=1010", at_once=True), workers=2)
+    assert not begun_by(page("seed=1010"), workers=2)
+    assert not begun_by(page("seed=1010", at_once=True), workers=2, steps=10_000)
+    assert not begun_by(page("seed=1010", at_once=True), cluster="processes")
+    made.others = True
+    assert not begun_by(page("seed=1010", at_once=True), workers=2)
+
+
+def test_a_run_that_was_stopped_does_not_begin_again_until_something_changes(page, pool):
+    made = pool(RUNNING)
+    opened = page("seed=1011", at_once=True)
+    opened.button("stop").click().run()
+    made.now = RUNNING
+    opened.run()
+    assert opened.button("stop").disabled
+    opened.session_state["workers"] = 2
+    opened.run()
+    assert not opened.button("stop").disabled
 
 
 def test_the_browser_has_the_controls_to_draw_while_the_page_waits_for_the_first_points(page, pool, monkeypatch):

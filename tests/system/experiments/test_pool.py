@@ -253,6 +253,19 @@ def test_tabs_of_one_reader_neither_hold_up_nor_turn_away_another(pool):
 
 
 @naughty
+def test_a_pool_is_crowded_for_a_reader_while_another_waits_or_runs(pool):
+    assert not pool.crowded("ada:1")
+    jobs = [pool.submit("ada:1", trick("waits", 1)), pool.submit("ada:2/study", trick("waits", 2))]
+    for job in jobs:
+        until(pool, job, lambda state: state.status == "running")
+    assert not pool.crowded("ada:3") and pool.crowded("bob:1")
+    jobs.append(pool.submit("bob:1", trick("waits", 3)))
+    assert pool.state(jobs[-1]).place == 1 and pool.crowded("ada:3")  # it has to wait
+    for job in jobs:
+        pool.cancel(job)
+
+
+@naughty
 def test_a_new_job_of_an_owner_replaces_the_old_one_running_or_waiting(pool):
     old = pool.submit("ada", trick("waits", 1))
     until(pool, old, lambda state: state.fraction)
