@@ -26,7 +26,7 @@ PATIENCE = 0.35  # s in which a run may end, or begin its curve, before a page s
 POLITE = 10.5  # s in which a stopped run stores what it has: a little more than the pool gives it
 COOKIE = "_streamlit_xsrf"
 REPLAY = "learning"  # the place of a replay, which makes way for a run
-SHORT = 500_000  # samples to train on, up to which a run is begun without being asked: the default's with 64 workers
+SHORT, BRIEF = 100_000, 3.0  # samples, and s, up to either of which a run is begun without being asked
 NAME = re.compile(r"[0-9a-f]{16}-\w{1,16}(-\d{1,6})?")  # of a run's folder
 
 
@@ -84,9 +84,18 @@ def follow(experiment: Experiment) -> None:
     state = st.session_state
     before, state.followed = state.get("followed"), experiment
     changed = before not in (None, experiment) and experiment != state.get("asked")
-    short = experiment.cluster == "simulated" and turns.length(experiment) <= SHORT
-    if changed and short and not pool().crowded(owner()):
+    if changed and experiment.cluster == "simulated" and _short(experiment) and not pool().crowded(owner()):
         start(experiment)
+
+
+def _short(experiment: Experiment) -> bool:
+    """Whether it trains on few samples, or on no more than take a moment at the pace of the run on the page."""
+    samples = turns.length(experiment)
+    try:
+        summary = load(st.session_state.get("shown") or "").summary
+    except ValueError:  # there is none
+        return samples <= SHORT
+    return samples <= SHORT or summary["wall_seconds"] * samples <= BRIEF * summary["samples"]
 
 
 def reattach(experiment: Experiment) -> None:

@@ -715,6 +715,25 @@ def test_a_short_simulated_run_begins_at_once_unless_others_wait_or_the_reader_w
     assert not begun_by(page("seed=1010", at_once=True), workers=2)
 
 
+@pytest.mark.parametrize(("pace", "begins"), [(2e-6, True), (2e-4, False)])  # s a sample
+def test_a_run_of_many_samples_is_short_where_the_one_on_the_page_was_quick(
+    page, pool, stored, monkeypatch, pace, begins
+):
+    folder = stored(Experiment(seed=1012))
+    summary = store.load(folder).summary
+    monkeypatch.setattr(
+        session,
+        "load",
+        lambda folder: replace(store.load(folder), summary={**summary, "wall_seconds": pace * summary["samples"]}),
+    )
+    made = pool(JobState("finished", folder=folder))
+    opened = page("seed=1012", at_once=True)
+    made.now = RUNNING
+    opened.session_state["steps"] = 10_000
+    opened.run()
+    assert opened.button("stop").disabled is not begins
+
+
 def test_a_run_that_was_stopped_does_not_begin_again_until_something_changes(page, pool):
     made = pool(RUNNING)
     opened = page("seed=1011", at_once=True)
