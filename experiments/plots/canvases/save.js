@@ -84,16 +84,17 @@ async function filmOf({ canvases, seconds, at }, tell) {
   const recorder = new MediaRecorder(stream, { mimeType: FILMS.find((kind) => MediaRecorder.isTypeSupported(kind)), videoBitsPerSecond: 6e6 });
   recorder.ondataavailable = ({ data }) => parts.push(data);
   const ended = new Promise((done) => { recorder.onstop = done; });
+  let begin = Infinity; // a busy machine takes seconds until it records, and would miss what is played meanwhile
+  recorder.onstart = () => { begin = performance.now(); };
   recorder.start(500);
-  const begin = performance.now();
-  for (let share = 0; share < 1; ) {
-    share = Math.min(1, (performance.now() - begin) / 1000 / seconds);
+  for (let share = 0; share < 1 && recorder.state === "recording"; ) {
+    share = Math.min(1, Math.max(0, performance.now() - begin) / 1000 / seconds);
     at(share);
     board.paint();
     if (tell(share * seconds, seconds)) break;
     await new Promise((done) => setTimeout(done, 1000 / FRAMES));
   }
-  recorder.stop();
+  if (recorder.state === "recording") recorder.stop();
   await ended;
   return new Blob(parts, { type: recorder.mimeType });
 }

@@ -394,6 +394,26 @@ def test_what_plays_is_saved_as_a_film_and_everything_as_pixels(drawn, made):
     assert film.path().read_bytes().startswith(b"\x1a\x45\xdf\xa3")  # the mark of WebM
 
 
+LATE = """() => {
+  const button = () => document.getElementById("here").shadowRoot.querySelector(".save > button").textContent;
+  window.said = [];
+  window.MediaRecorder = class {
+    static isTypeSupported() { return true; }
+    mimeType = "video/webm";
+    start() { this.state = "recording"; setTimeout(() => { said.push(button()); this.onstart(); }, 2500); }
+    stop() { said.push(button()); this.ondataavailable({ data: new Blob(["film"]) }); this.onstop(); }
+  };
+}"""
+
+
+def test_a_film_begins_when_the_machine_records(drawn, made):
+    page = drawn("timeline", timeline.frame(made(Experiment(algorithm="easgd", workers=3)), "it"))
+    page.evaluate(LATE)
+    page.get_by_role("button", name="Speed 1×").click()
+    saved_as(page, "Film")
+    assert page.evaluate("said") == ["■ 0 of 5 s", "■ 5 of 5 s"]
+
+
 def follows(page) -> dict:
     """What every canvas shows of the page's clock, by kind of canvas."""
     told = page.evaluate("() => [...lockstepClock.listeners].map((heard) => heard.shows?.()).filter(Boolean)")
