@@ -353,9 +353,11 @@ def _unlearned(run: Run, guessing: float | None) -> list[str]:
     searched = default_rate(e.algorithm, e.workload, e.data.get("model"), e.workers).get("learning_rate", math.inf)
     if e.settings.get("learning_rate", math.inf) < searched:
         remedy += ", or a learning_rate ten times larger"
+    why = divergence.cause(e)
     if grew:
-        why = divergence.cause(run.experiment)
         remedy = "try a smaller learning_rate" if why.undo.keys() <= {"learning_rate"} else why.sentence
+    elif "learning_rate" in why.undo:
+        remedy = "try a smaller learning_rate"
     return [f"The held-out loss ends at {last:.4g}, no better than the {bar:.4g} {of}; {remedy}."]
 
 

@@ -144,6 +144,9 @@ def test_a_run_that_ends_no_better_than_guessing_says_so_with_the_figures_and_wh
         stood_still.notes[0],
     )
     assert run(experiment("sgd", hidden="8").change(steps=100, learning_rate=0.2)).notes == ()
+    too_long = run(experiment("sgd", hidden="8").change(steps=100, learning_rate=5.0))
+    assert too_long.status == "finished"
+    assert "of guessing; try a smaller learning_rate." in too_long.notes[0]
 
 
 def test_a_run_too_short_to_learn_is_advised_a_larger_step_only_below_the_rate_that_was_searched_for():
