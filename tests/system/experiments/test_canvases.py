@@ -314,6 +314,21 @@ def test_a_page_that_changes_its_colours_has_its_canvases_drawn_in_them(drawn):
     )
 
 
+def test_reasons_of_waits_are_told_of_a_moment_and_not_while_it_plays(drawn):
+    page = drawn("timeline", timeline.frame(run(Experiment.of({"slow": "2:5", "steps": 12})), "it"))
+    status = page.locator(".status")
+    page.get_by_role("button", name="Play", exact=True).click()
+    page.evaluate(
+        "() => { window.heard = []; const status = document.getElementById('here').shadowRoot.querySelector('.status');"
+        " new MutationObserver(() => heard.push(status.textContent)).observe(status, { childList: true }); }"
+    )
+    page.wait_for_function("heard.some((words) => words.includes('wait'))")
+    page.get_by_role("button", name="Pause", exact=True).click()
+    expect(status).to_contain_text("At ")
+    played = [words for words in page.evaluate("heard") if not words.startswith("At ")]
+    assert played and not any("as long as usual" in words for words in played)
+
+
 def test_a_slider_changes_what_is_drawn_by_hand_by_keys_and_by_playing(drawn):
     rows = [{"delay": d, "x": x, "y": x * d} for d in (1, 2, 3) for x in (0, 1, 2)]
     page = drawn("curve", figure.frame(rows, Look("x", ("y",), slider="delay"), (), "in words"))

@@ -29,7 +29,8 @@ class Words {
     const { kind, label } = this.spans.columns, few = this.names.length <= NAMED, together = new Map();
     this.names.forEach((name, r) => {
       const n = this.doing(r, time), does = n < 0 ? "nothing" : this.kinds[kind[n]];
-      const detail = n < 0 || !few ? "" : this.why.told(n) || (this.spans.labels[label[n]] ?? "");
+      const why = this.clock.playing ? "" : this.why.told(n); // too long to be read as it plays, and it would move what is below
+      const detail = n < 0 || !few ? "" : why || (this.spans.labels[label[n]] ?? "");
       const words = detail && detail !== does ? `${does} (${detail})` : does;
       together.set(words, [...(together.get(words) ?? []), name]);
     });
