@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import streamlit as st
 
-from app import address, chosen, pins, session
+from app import address, chosen, feasible, pins, session
 from app.charts import Shown
 from app.text import escaped, sentence
 from app.views import ask, compare, export, ghost, learn, pictures, predict, predicted_vs_measured, race, seeds, sweep
@@ -68,7 +68,8 @@ def show(
         else:
             if changed:
                 st.html(OLD)
-                predict.offer(wanted)
+                if not feasible.refusal(wanted):
+                    predict.offer(wanted)
             predict.compared(run)
             if not told:
                 ask.told(run)

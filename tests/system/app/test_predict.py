@@ -37,6 +37,14 @@ def test_a_prediction_is_offered_when_something_changed_and_shown_beside_the_res
     assert not [element for element in opened.markdown if "predicted]" in element.value]
 
 
+def test_nothing_is_to_be_predicted_of_what_cannot_run(page, stored):
+    stored(Experiment())
+    opened = page()
+    opened.select_slider("workers").set_value(256).run()
+    assert any("This cannot run" in one.value for one in opened.warning)
+    assert not [g for g in opened.button_group if str(g.key).startswith("predict")]
+
+
 def test_who_predicts_nothing_is_told_nothing(page, stored):
     stored(Experiment()), stored(Experiment(workers=8))
     opened = page()
