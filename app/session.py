@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import itertools
+import math
 import re
 import secrets
 import time
@@ -13,6 +14,7 @@ from collections.abc import Mapping
 import pyarrow.parquet  # noqa: F401  (the store reads with it; better now than at the first result)
 import streamlit as st
 
+from experiments import units
 from experiments.experiment import Experiment
 from experiments.jobs import turns
 from experiments.jobs.job import JobState
@@ -26,7 +28,7 @@ PATIENCE = 0.35  # s in which a run may end, or begin its curve, before a page s
 POLITE = 10.5  # s in which a stopped run stores what it has: a little more than the pool gives it
 COOKIE = "_streamlit_xsrf"
 REPLAY = "learning"  # the place of a replay, which makes way for a run
-SHORT, BRIEF = 100_000, 3.0  # samples, and s, up to either of which a run is begun without being asked
+SHORT = 300_000  # samples to train on, up to which a run begins without being asked: seconds of the default's
 NAME = re.compile(r"[0-9a-f]{16}-\w{1,16}(-\d{1,6})?")  # of a run's folder
 
 
@@ -79,23 +81,29 @@ def start(experiment: Experiment) -> None:
         state.job, state.trouble = None, str(error)
 
 
-def follow(experiment: Experiment) -> None:
-    """Start this run if the reader has just made it of another one, it is short, and nobody else waits for the pool."""
+def follow(experiment: Experiment, at_once: bool) -> str:
+    """Start this run `at_once` if the reader has just made it of another one; return why it waits, if it does."""
     state = st.session_state
-    before, state.followed = state.get("followed"), experiment
-    changed = before not in (None, experiment) and experiment != state.get("asked")
-    if changed and experiment.cluster == "simulated" and _short(experiment) and not pool().crowded(owner()):
+    before, state.followed = state.get("followed"), (experiment, at_once)
+    if before is None or not at_once or experiment == state.get("asked"):
+        return ""
+    if not (why := _waits(experiment)) and before != state.followed:
         start(experiment)
+    return why
 
 
-def _short(experiment: Experiment) -> bool:
-    """Whether it trains on few samples, or on no more than take a moment at the pace of the run on the page."""
+def _waits(experiment: Experiment) -> str:
+    """Return why this run begins only when the reader says so, "" if it is short and nobody else waits for the pool."""
     samples = turns.length(experiment)
-    try:
-        summary = load(st.session_state.get("shown") or "").summary
-    except ValueError:  # there is none
-        return samples <= SHORT
-    return samples <= SHORT or summary["wall_seconds"] * samples <= BRIEF * summary["samples"]
+    if experiment.cluster != "simulated":
+        return f"Real {experiment.cluster.replace('gpus', 'GPUs')} start only with **Run**."
+    if math.isinf(samples):
+        return "How long this run takes is not known before: it begins with **Run**."
+    if samples > SHORT:
+        return f"{units.count(int(samples))} samples: up to {units.count(SHORT)} begin at once, more with **Run**."
+    if pool().crowded(owner()):
+        return "Others wait for this machine: this run begins with **Run**."
+    return ""
 
 
 def reattach(experiment: Experiment) -> None:

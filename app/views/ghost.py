@@ -169,7 +169,10 @@ def _clock(was: dict, has: dict) -> str:
 
 def _end(was: dict, has: dict) -> str:
     """Return when the run ended, and when the other did: one of them not as planned."""
-    return f"ends at {units.seconds(has['seconds'])} instead of {units.seconds(was['seconds'])}"
+    ends = [units.seconds(one["seconds"]) for one in (has, was)]
+    if has.get("steps") != was.get("steps"):
+        ends = [f"{end}, after {one.get('steps')} steps," for end, one in zip(ends, (has, was), strict=True)]
+    return f"ends at {ends[0]} instead of {ends[1]}".removesuffix(",")
 
 
 def _loss(was: dict, has: dict) -> str:

@@ -42,18 +42,20 @@ def choose() -> tuple[Experiment | None, str]:
         opened = st.toggle("All settings", key="all_settings", persist_state="session")
         at_once = address.toggle("Run at once", "at_once", True, help=AT_ONCE)
     rate_place, fault_place = all_settings.draw() if opened else (None, None)
-    experiment, refusal = None, ""
+    experiment, refusal, waits = None, "", ""
     try:
         experiment = chosen.experiment()
         chosen.write_address(experiment)
         refusal = feasible.refusal(experiment)
     except ValueError as error:
         refusal = str(error)
-    if experiment and not refusal and at_once:
-        session.follow(experiment)
+    if experiment and not refusal:
+        waits = session.follow(experiment, at_once)
     session.await_first_curve()
     with actions:
         _actions(experiment, refusal)
+        if waits:
+            st.markdown(f":small[:material/hourglass_empty: {waits}]")
         for note in experiment.notes if experiment and not refusal else ():
             st.markdown(f":small[:material/info: {escaped(note)}]")
     if opened:

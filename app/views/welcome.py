@@ -42,15 +42,16 @@ def show(folder: str) -> bool:
     with st.container(key="welcome", gap="small"):
         _title()
         digits = run.experiment == Experiment()
-        st.markdown(
-            (
-                "Here four simulated machines learn to read digits, together. Each has a lane"
-                if digits
-                else "Each machine has a lane"
+        with st.container(key="welcome-words"):
+            st.markdown(
+                (
+                    "Here four simulated machines learn to read digits, together. Each has a lane"
+                    if digits
+                    else "Each machine has a lane"
+                )
+                + ": blue while it **computes**, orange while it **talks**, grey while it **waits**, green "
+                f"while it **updates** its model{IDLING if run.trace.busy()[:, IDLE].any() else ''}."
             )
-            + ": blue while it **computes**, orange while it **talks**, grey while it **waits**, green "
-            f"while it **updates** its model{IDLING if run.trace.busy()[:, IDLE].any() else ''}."
-        )
         st.fragment(pictures.lanes)(folder, play=first() and not st.session_state.get("done"))
         with st.container(key="cards"):
             return _cards(run)
@@ -60,9 +61,10 @@ def awaited() -> None:
     """Draw the first screen while its run is under way, with the room that the lanes will take."""
     with st.container(key="welcome", gap="small"):
         _title()
-        st.markdown(
-            "Each machine will have a lane here: what it **computes**, when it **talks**, and how it **waits**."
-        )
+        with st.container(key="welcome-words"):
+            st.markdown(
+                "Each machine will have a lane here: what it **computes**, when it **talks**, and how it **waits**."
+            )
         st.container(height=LANES, border=False)
 
 
@@ -78,7 +80,8 @@ def _title() -> None:
 
 def _cards(run: Run) -> bool:
     state = st.session_state
-    asked, done = state.get("card"), state.get("done", {})
+    asked = state.get("card") if state.get("card_over") == state.get("asked") else None  # another run closes it
+    done = state.get("done", {})
     told = next(
         (card for n, card in enumerate(CARDS) if n in done and card.question.experiment == run.experiment), None
     )
@@ -118,7 +121,7 @@ def _say(card: Card, run: Run, said: int) -> None:
 
 
 def _open(n: int) -> None:
-    st.session_state.card = n
+    st.session_state.card, st.session_state.card_over = n, st.session_state.get("asked")
     question = CARDS[n].question
     background.ask(question.reference, "card-reference")
     background.ask(question.experiment, "card")

@@ -167,12 +167,28 @@ def test_what_a_card_has_found_is_not_said_once_more_while_the_next_card_asks(pa
     opened.session_state["done"] = {0: card.right}
     opened.session_state["welcome"] = True
     opened.session_state["shown"] = str(folder)
-    opened.session_state["card"] = 1
+    opened.session_state["card"], opened.session_state["card_over"] = 1, opened.session_state["asked"]
     opened.run()
     assert not opened.exception and not any(card.question.finds in info.value for info in opened.info)
     opened.session_state["done"] = {}
     opened.run()
     assert any(card.question.finds in info.value for info in opened.info)
+
+
+def test_a_card_that_asks_is_closed_by_another_run(page, stored):
+    stored(Experiment())
+    stored(Experiment(workers=2))
+    opened = page(unfolded=False, at_once=True)
+    opened.session_state["welcome"] = True
+    opened.run()
+    opened.button("card-2").click().run()
+    assert "option-0" in [one.key for one in opened.button]
+    opened.run()
+    assert "option-0" in [one.key for one in opened.button]  # not by what is drawn again
+    opened.session_state["workers"] = 2
+    opened.run()
+    assert not opened.exception
+    assert "option-0" not in [one.key for one in opened.button] and "card-2" in [one.key for one in opened.button]
 
 
 def test_a_question_is_answered_also_where_what_it_is_compared_with_cannot_be_run(page, stored, monkeypatch):

@@ -696,42 +696,45 @@ def test_a_run_under_way_shows_how_far_it_is_and_can_be_stopped(page, pool):
 RUNNING = JobState("running", fraction=0.5, seconds=0.25)
 
 
-def begun_by(opened, **change) -> bool:
-    """Whether this change of settings begins a run by itself."""
+def changed(opened, **change):
+    """The page after these settings were changed."""
     for name, value in change.items():
         opened.session_state[name] = value
     opened.run()
     assert not opened.exception
+    return opened
+
+
+def begun(opened) -> bool:
+    """Whether a run was begun other than the one that the page opened with."""
     return opened.session_state.asked != Experiment(seed=1010)
 
 
-def test_a_short_simulated_run_begins_at_once_unless_others_wait_or_the_reader_wants_to_press_run(page, pool):
-    made = pool(RUNNING)
-    assert begun_by(page("seed=1010", at_once=True), workers=2)
-    assert not begun_by(page("seed=1010"), workers=2)
-    assert not begun_by(page("seed=1010", at_once=True), workers=2, steps=10_000)
-    assert not begun_by(page("seed=1010", at_once=True), cluster="processes")
-    made.others = True
-    assert not begun_by(page("seed=1010", at_once=True), workers=2)
+def test_a_short_simulated_run_begins_as_soon_as_a_setting_changes(page, pool):
+    pool(RUNNING)
+    assert begun(changed(page("seed=1010", at_once=True), workers=2))
+    waiting = changed(page("seed=1010"), workers=2)
+    assert not begun(waiting)
+    assert begun(changed(waiting, at_once=True))  # what was changed before counts, too
 
 
-@pytest.mark.parametrize(("pace", "begins"), [(2e-6, True), (2e-4, False)])  # s a sample
-def test_a_run_of_many_samples_is_short_where_the_one_on_the_page_was_quick(
-    page, pool, stored, monkeypatch, pace, begins
-):
-    folder = stored(Experiment(seed=1012))
-    summary = store.load(folder).summary
-    monkeypatch.setattr(
-        session,
-        "load",
-        lambda folder: replace(store.load(folder), summary={**summary, "wall_seconds": pace * summary["samples"]}),
-    )
-    made = pool(JobState("finished", folder=folder))
-    opened = page("seed=1012", at_once=True)
-    made.now = RUNNING
-    opened.session_state["steps"] = 10_000
-    opened.run()
-    assert opened.button("stop").disabled is not begins
+@pytest.mark.parametrize(
+    ("change", "others", "why"),
+    [
+        ({"workers": 2, "steps": 10_000}, False, "640,000 samples: up to 300,000 begin at once"),
+        ({"steps": None, "epochs": 1.0}, False, "How long this run takes is not known before"),
+        ({"cluster": "processes"}, False, "Real processes start only with"),
+        ({"cluster": "gpus"}, False, "Real GPUs start only with"),
+        ({"workers": 2}, True, "Others wait for this machine"),
+    ],
+)
+def test_what_does_not_begin_at_once_says_why_until_it_runs(page, pool, monkeypatch, change, others, why):
+    monkeypatch.setattr(sidebar.feasible, "refusal", lambda _: "")
+    pool(RUNNING).others = others
+    opened = changed(page("seed=1010", at_once=True), **change)
+    assert not begun(opened) and any(why in one.value for one in opened.markdown)
+    opened.button("run").click().run()
+    assert begun(opened) and not any(why in one.value for one in opened.markdown)
 
 
 def test_a_run_that_was_stopped_does_not_begin_again_until_something_changes(page, pool):
