@@ -59,8 +59,8 @@ def main() -> None:
     script = Path(tempfile.mkdtemp(), "bare.py")
     script.write_text(BARE, "utf-8")
     with served() as (address, _), served(str(script)) as (other, _), tab() as page:
-        for seed, how in ((0, "true"), (1, "false")):
-            page.goto(f"http://{address}/?seed={seed}&welcome=true&at_once={how}")
+        for network, how in (("10GbE", "true"), ("1GbE", "false")):  # runs that are not stored yet
+            page.goto(f"http://{address}/?network={network}&welcome=true&at_once={how}")
             for _ in range(ROUNDS):
                 page.locator(".st-key-loss canvas").wait_for()
                 time.sleep(3)  # a reader looks at the result
