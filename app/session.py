@@ -14,7 +14,7 @@ from collections.abc import Mapping
 import pyarrow.parquet  # noqa: F401  (the store reads with it; better now than at the first result)
 import streamlit as st
 
-from experiments import units
+from experiments import naming, units
 from experiments.experiment import Experiment
 from experiments.jobs import turns
 from experiments.jobs.job import JobState
@@ -95,8 +95,8 @@ def follow(experiment: Experiment, at_once: bool) -> str:
 def _waits(experiment: Experiment) -> str:
     """Return why this run begins only when the reader says so, "" if it is short and nobody else waits for the pool."""
     samples = turns.length(experiment)
-    if experiment.cluster != "simulated":
-        return f"Real {experiment.cluster.replace('gpus', 'GPUs')} start only with **Run**."
+    if real := naming.REAL.get(experiment.cluster):
+        return f"{real[:1].upper()}{real[1:]} start only with **Run**."
     if math.isinf(samples):
         return "How long this run takes is not known before: it begins with **Run**."
     if samples > SHORT:

@@ -169,10 +169,10 @@ def _clock(was: dict, has: dict) -> str:
 
 def _end(was: dict, has: dict) -> str:
     """Return when the run ended, and when the other did: one of them not as planned."""
-    ends = [units.seconds(one["seconds"]) for one in (has, was)]
-    if has.get("steps") != was.get("steps"):
-        ends = [f"{end}, after {one.get('steps')} steps," for end, one in zip(ends, (has, was), strict=True)]
-    return f"ends at {ends[0]} instead of {ends[1]}".removesuffix(",")
+    now, then = (units.seconds(one["seconds"]) for one in (has, was))
+    if has.get("steps") == was.get("steps"):
+        return f"ends at {now} instead of {then}"
+    return f"ends at {now}, after {has['steps']} steps, instead of {then}, after {was['steps']} steps"
 
 
 def _loss(was: dict, has: dict) -> str:

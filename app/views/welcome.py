@@ -42,16 +42,13 @@ def show(folder: str) -> bool:
     with st.container(key="welcome", gap="small"):
         _title()
         digits = run.experiment == Experiment()
-        with st.container(key="welcome-words"):
-            st.markdown(
-                (
-                    "Here four simulated machines learn to read digits, together. Each has a lane"
-                    if digits
-                    else "Each machine has a lane"
-                )
-                + ": blue while it **computes**, orange while it **talks**, grey while it **waits**, green "
-                f"while it **updates** its model{IDLING if run.trace.busy()[:, IDLE].any() else ''}."
-            )
+        whose = (
+            "Here four simulated machines learn to read digits, together. Each has" if digits else "Each machine has"
+        )
+        _words(
+            f"{whose} a lane: blue while it **computes**, orange while it **talks**, grey while it **waits**, green "
+            f"while it **updates** its model{IDLING if run.trace.busy()[:, IDLE].any() else ''}."
+        )
         st.fragment(pictures.lanes)(folder, play=first() and not st.session_state.get("done"))
         with st.container(key="cards"):
             return _cards(run)
@@ -61,10 +58,7 @@ def awaited() -> None:
     """Draw the first screen while its run is under way, with the room that the lanes will take."""
     with st.container(key="welcome", gap="small"):
         _title()
-        with st.container(key="welcome-words"):
-            st.markdown(
-                "Each machine will have a lane here: what it **computes**, when it **talks**, and how it **waits**."
-            )
+        _words("Each machine will have a lane here: what it **computes**, when it **talks**, and how it **waits**.")
         st.container(height=LANES, border=False)
 
 
@@ -76,6 +70,12 @@ def _title() -> None:
             "", key="leave", icon=":material/close:", type="tertiary", on_click=_leave,
             help="Close this, and have the workbench alone.",
         )  # fmt: skip
+
+
+def _words(text: str) -> None:
+    """Say what the lanes are, in a room that is the same however long it takes (style.css)."""
+    with st.container(key="welcome-words"):
+        st.markdown(text)
 
 
 def _cards(run: Run) -> bool:

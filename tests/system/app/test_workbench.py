@@ -733,6 +733,8 @@ def test_what_does_not_begin_at_once_says_why_until_it_runs(page, pool, monkeypa
     pool(RUNNING).others = others
     opened = changed(page("seed=1010", at_once=True), **change)
     assert not begun(opened) and any(why in one.value for one in opened.markdown)
+    session.pool().others = False
+    assert not begun(changed(opened))  # nor when the others have gone
     opened.button("run").click().run()
     assert begun(opened) and not any(why in one.value for one in opened.markdown)
 

@@ -26,7 +26,10 @@ def test_a_straggler_changes_the_clock_and_not_one_bit_of_the_model():
 
 def test_a_run_that_ends_by_a_loss_is_not_called_faster():
     before = ran()
-    told = ghost.difference(before, ran(crash=f"1:{before.summary['seconds'] / 2:.6g}"))
+    lost = ran(crash=f"1:{before.summary['seconds'] / 2:.6g}")
+    told = ghost.difference(before, lost)
+    assert 0 < lost.summary["steps"] < 20
+    assert f", after {lost.summary['steps']} steps, instead of" in told and ", after 20 steps" in told
     assert told.startswith("ends at ") and " instead of " in told
     assert not {"faster", "fewer", "traffic"} & {*told.replace(",", "").split()}
 
