@@ -16,8 +16,9 @@ stands for a stretch of them. What is lost where two writes meet: cells.py.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,7 +30,7 @@ from kernels import METER, metered
 from tracing import UPDATE, WAIT
 
 if TYPE_CHECKING:
-    from cluster.simulated.actor import Actor
+    from cluster.simulated.rank import Rank
 
 PIECES = 3  # in which a whole vector is read and written
 
@@ -39,8 +40,9 @@ class Memory:
 
     def __init__(self, vector: np.ndarray):
         self.vector, self.before = vector.copy(), vector.copy()  # before: each number before its last addition
-        self.steps, self.held = 0, False  # steps so far; whether a rank holds the lock
-        self.waiting: list[Actor] = []  # for the lock
+        self.steps = 0  # so far
+        self.free = 0.0  # when the lock is free, s; infinite while its holder has not reached that time
+        self.waiting: list[Rank] = []  # for the lock
         places = [place for place in shares(len(vector), PIECES) if place.stop > place.start]
         self.pieces = [VectorPiece(self.vector, self.before, place) for place in places]
         self._each: Additions | None = None  # to coordinates, of which there are many
@@ -71,23 +73,21 @@ class SimulatedVector:
 
     def read(self, where: Any = None) -> np.ndarray:
         """Return a copy of the vector at the time of the call, or when the lock is free."""
-        if self._guard == "locked":
-            self._wait()
-        vector = self.vector
-        values = vector.copy() if where is None else np.array(vector[where])
-        self._charge(2 * values.nbytes)
+        with self._lock("locked"):
+            vector = self.vector
+            values = vector.copy() if where is None else np.array(vector[where])
+            self._charge(2 * values.nbytes)
         return values
 
     def add(self, delta: np.ndarray, where: Any = None) -> None:
         """Add `delta`, visible to others when its bytes have been transferred."""
-        self._charge(3 * np.asarray(delta).nbytes)
-        if self._guard in ("writes", "locked"):
-            self._wait()
-        vector = self.vector
-        if where is None or isinstance(where, slice):
-            vector[... if where is None else where] += delta
-        else:
-            np.add.at(vector, where, delta)
+        with self._lock("writes", "locked"):
+            self._charge(3 * np.asarray(delta).nbytes)
+            vector = self.vector
+            if where is None or isinstance(where, slice):
+                vector[... if where is None else where] += delta
+            else:
+                np.add.at(vector, where, delta)
 
     def walk(self, walk: SharedSteps) -> tuple[float, WriteCounts]:
         """Take the steps one by one, each in its own time."""
@@ -97,7 +97,7 @@ class SimulatedVector:
     def _step(self, part: SharedSteps, counts: WriteCounts) -> float:
         memory, cells = self._memory, self._memory.cells(part.where)
         self._slowdown = self._draws.exponential()
-        with self._lock() if self._guard == "locked" else nullcontext():
+        with self._lock("locked"):
             self._sync()
             self._began = self._comm._actor.now
             since, versions = memory.steps, []
@@ -107,7 +107,7 @@ class SimulatedVector:
                 self._spend(self._seconds(cell))
         self._read_at = self._comm._actor.now
         loss = self._compute(part)
-        with self._lock() if self._guard in ("writes", "locked") else nullcontext():
+        with self._lock("writes", "locked"):
             for cell, version in zip(cells, versions, strict=True):
                 lost = self._write(cell)
                 counts.written += cell.numbers
@@ -143,33 +143,34 @@ class SimulatedVector:
         return loss
 
     @contextmanager
-    def _lock(self) -> Iterator[None]:
-        """Hold the lock during the block, also by the ranks' time."""
-        memory, comm = self._memory, self._comm
+    def _lock(self, *guards: Guard) -> Iterator[None]:
+        """Hold the lock during the block, by the ranks' time, if the guard is one of `guards`."""
+        if self._guard not in guards:
+            yield
+            return
         self._await_lock()
-        memory.held = True
+        memory, rank, queue = self._memory, self._comm._rank, self._comm._sim.queue
+        memory.free = math.inf
         try:
             yield
         finally:
-            memory.held = False
-            for actor in memory.waiting:
-                comm._sim.queue.push(comm._actor.now, actor)
+            memory.free = rank.now  # it may be ahead of the queue: until then others find the lock held
+            for waiting in memory.waiting:
+                queue.push(memory.free, waiting)
             memory.waiting.clear()
 
     def _await_lock(self) -> None:
-        """Wait until nobody holds the lock; the span of the steps covers it."""
+        """Wait until nobody holds the lock."""
         self._sync()
-        memory, actor, queue = self._memory, self._comm._actor, self._comm._sim.queue
-        while memory.held:
-            memory.waiting.append(actor)
-            queue.wait(actor)
-            actor.now = max(actor.now, queue.now)
-
-    def _wait(self) -> None:
-        """Wait until nobody holds the lock, outside of steps."""
-        rank = self._comm._rank
+        memory, rank, queue = self._memory, self._comm._rank, self._comm._sim.queue
         start = rank.now
-        self._await_lock()
+        while memory.free > rank.now:
+            if memory.free < math.inf:
+                queue.push(memory.free, rank)
+            else:
+                memory.waiting.append(rank)
+            queue.wait(rank)
+            rank.now = max(rank.now, queue.now)
         if not rank.event_log.busy:
             rank.span(WAIT, start, rank.now, "shared memory")
 

@@ -17,7 +17,7 @@ from cluster.devices import Device
 from cluster.faults import JITTERS, Faults, parse_crash, parse_pause, parse_slow
 from cluster.network import Link, Network
 from kernels.meter import Prices
-from tracing import COMMUNICATE, COMPUTE, IDLE, KINDS, WAIT
+from tracing import COMMUNICATE, COMPUTE, IDLE, KINDS, UPDATE, WAIT
 
 ALPHA, BANDWIDTH = 1e-3, 1e6
 LINK = Network(Link(ALPHA, BANDWIDTH), Link(1e-6, 1e9))
@@ -193,6 +193,38 @@ def send_and_receive(comm):
 
 def write_together(comm):
     return comm.shared(np.zeros(10)).add(np.ones(10))
+
+
+class Touch:
+    """Steps at these coordinates that compute between their read and their write."""
+
+    price = None
+
+    def __init__(self, where, steps=1):
+        self.where, self.steps = where, steps
+
+    def parts(self):
+        return (Touch(self.where) for _ in range(self.steps))
+
+    def __call__(self, w, atomic):
+        kernels.scale(w, 2.0)
+        return 0.0
+
+
+def read_and_add(shared, where):
+    for _ in range(20):
+        shared.add(shared.read(where), where)
+
+
+@pytest.mark.parametrize("where", [slice(None), np.array([1, 5])])
+@pytest.mark.parametrize("use", [read_and_add, lambda shared, where: shared.walk(Touch(where, 20))])
+@pytest.mark.parametrize("ranks", [2, 5])
+def test_under_one_lock_no_two_ranks_read_or_write_at_a_time(ranks, use, where):
+    device = Device(flops=math.inf, bandwidth=1e9, overhead=0.0)
+    logs = run(lambda comm: use(comm.shared(np.zeros(8), "locked"), where), ranks, device=device).event_logs
+    touched = sorted(span[1:3] for log in logs for span in log.spans if span[0] == UPDATE and span[4] != "scale")
+    assert len(touched) >= 20 * ranks
+    assert all(end <= start + 1e-15 for (_, end), (start, _) in pairwise(touched))
 
 
 @pytest.mark.parametrize("collective", ["fast", "ring"])
