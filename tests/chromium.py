@@ -5,6 +5,7 @@ import shutil
 import pytest
 
 from lessons.book.paper import BROWSERS
+from tests.patience import PATIENCE
 
 CHROMIUM = next(filter(None, map(shutil.which, BROWSERS)), None)
 SWITCHES = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"]
@@ -12,8 +13,7 @@ NEEDED = [
     pytest.mark.browser,
     pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine"),
 ]
-JOURNEY = [*NEEDED, pytest.mark.slow, pytest.mark.timeout(1200)]
-PATIENCE = 240_000  # ms, for what takes one or two seconds on a machine that is not busy
+JOURNEY = [*NEEDED, pytest.mark.slow]
 
 
 class Browser:
@@ -25,13 +25,13 @@ class Browser:
     def new_context(self, **how):
         """Return a window with storage of its own."""
         context = self._browser.new_context(**how)
-        context.set_default_timeout(PATIENCE)
+        context.set_default_timeout(1000 * PATIENCE)  # ms
         return context
 
     def new_page(self, **how):
         """Return the only page of a window of its own."""
         page = self._browser.new_page(**how)
-        page.set_default_timeout(PATIENCE)
+        page.set_default_timeout(1000 * PATIENCE)  # ms
         return page
 
 
@@ -39,7 +39,7 @@ class Browser:
 def browser():
     """A browser for the tests of a file; what is shared by pages is what one context of it opens."""
     sync_api = pytest.importorskip("playwright.sync_api")
-    sync_api.expect.set_options(timeout=PATIENCE)
+    sync_api.expect.set_options(timeout=1000 * PATIENCE)  # ms
     with sync_api.sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=CHROMIUM, args=SWITCHES)
         yield Browser(browser)

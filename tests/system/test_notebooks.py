@@ -8,6 +8,7 @@ import pytest
 import experiments
 from experiments.experiment import Experiment
 from tests.chromium import CHROMIUM
+from tests.patience import PATIENCE
 
 nbclient = pytest.importorskip("nbclient")
 nbformat = pytest.importorskip("nbformat")
@@ -23,7 +24,6 @@ DRAWN = """name => {
     return one.width && one.toDataURL() !== blank.toDataURL();
   });
 }"""
-pytestmark = pytest.mark.timeout(1200)
 
 
 class Client(nbclient.NotebookClient):
@@ -45,7 +45,7 @@ def executed(request):
     notebook = nbformat.read(request.param, as_version=4)
     first = next(cell for cell in notebook.cells if cell.cell_type == "code")
     first.source += AT_ONCE
-    client = Client(notebook, timeout=1000, startup_timeout=600, resources={"metadata": {"path": str(FOLDER)}})
+    client = Client(notebook, timeout=PATIENCE, startup_timeout=PATIENCE, resources={"metadata": {"path": str(FOLDER)}})
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("COLUMNS", raising=False)  # which pytest-xdist gives its workers; a cell has no edge
         client.execute()  # raises the error of a cell
@@ -83,14 +83,13 @@ def test_the_pictures_of_a_notebook_draw_in_a_browser_at_their_full_height(execu
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.goto((tmp_path / "outputs.html").as_uri())
     inside = page.frame_locator("iframe").first
-    sync_api.expect(inside.locator("[aria-label^='Timeline of']").first).to_be_visible(timeout=120_000)
+    sync_api.expect(inside.locator("[aria-label^='Timeline of']").first).to_be_visible()
     for name in ("loss", "timeline-0"):
-        page.wait_for_function(DRAWN, arg=f"#canvas-{name}", timeout=120_000)
-    page.wait_for_function("() => !document.querySelector('iframe').style.height.startsWith('760')", timeout=120_000)
+        page.wait_for_function(DRAWN, arg=f"#canvas-{name}")
+    page.wait_for_function("() => !document.querySelector('iframe').style.height.startsWith('760')")
     page.wait_for_function(
         "() => { const f = document.querySelector('iframe');"
         " return f.clientHeight >= f.contentDocument.body.getBoundingClientRect().height }",
-        timeout=120_000,
     )
     assert not complaints
 

@@ -10,10 +10,10 @@ import sys
 
 import pytest
 
+from tests.patience import PATIENCE
 from tests.sources import FILES, ROOT
 
 ELSEWHERE = ROOT / "tests" / "elsewhere"
-pytestmark = pytest.mark.timeout(1500)
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def elsewhere(tmp_path):
 
     def call(*words: str, **more: str) -> tuple[int, str, str]:
         command, there = [sys.executable, *words], {**environment, **more}
-        done = subprocess.run(command, cwd=tmp_path, env=there, capture_output=True, encoding="utf-8", timeout=1200)
+        done = subprocess.run(command, cwd=tmp_path, env=there, capture_output=True, encoding="utf-8")
         return done.returncode, done.stdout, done.stderr
 
     return call
@@ -142,7 +142,7 @@ until(endless, lambda state: state.fraction)
 assert session.pool().cancel(endless)
 ended = until(endless, lambda state: not state.active)
 assert ended.status == "cancelled", ended
-page = AppTest.from_file({str(ROOT / "app" / "pages.py")!r}, default_timeout=600)
+page = AppTest.from_file({str(ROOT / "app" / "pages.py")!r}, default_timeout={PATIENCE})
 page.query_params["run"] = state.folder.name
 page.run()
 assert not page.exception, page.exception

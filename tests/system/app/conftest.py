@@ -8,6 +8,7 @@ import pytest
 from experiments.plots.column_codec import unpack
 from experiments.runs import store
 from tests import fabricated
+from tests.patience import PATIENCE
 
 HERE = Path(__file__).parent
 MAIN = HERE.parents[2] / "app" / "pages.py"
@@ -64,7 +65,7 @@ def page(folders):
     from streamlit.testing.v1 import AppTest
 
     def opened(query: str = "", unfolded: bool = True, at_once: bool = False):
-        test = AppTest.from_file(str(MAIN), default_timeout=300)
+        test = AppTest.from_file(str(MAIN), default_timeout=PATIENCE)
         for part in ("algorithm", "work", "cluster") if unfolded else ():
             test.session_state[f"more-{part}"] = True
         test.session_state["all_settings"] = unfolded

@@ -16,7 +16,7 @@ LANES = """() => {
   document.body.append(lanes);
 }"""
 
-pytestmark = [*NEEDED, pytest.mark.timeout(300)]
+pytestmark = NEEDED
 
 
 def mounted(page, asked: int = 0) -> None:

@@ -14,6 +14,7 @@ from experiments.jobs.job import JobState
 from lessons import golden, instructor
 from lessons.instructor import sheet
 from lessons.instructor.assignment import assignments
+from tests.patience import PATIENCE
 
 
 def script():
@@ -38,7 +39,7 @@ def lab(folders):
 
     def opened(monkeypatch, setting):
         monkeypatch.setenv(instructor.SETTING, setting)
-        page = AppTest.from_function(script, default_timeout=300)
+        page = AppTest.from_function(script, default_timeout=PATIENCE)
         page.query_params["chapter"], page.query_params["part"] = "averaging", "lab"
         return page.run()
 
@@ -67,7 +68,7 @@ def test_the_hub_opens_by_the_password_and_a_wrong_one_takes_its_time(folders, m
     monkeypatch.setenv(instructor.SETTING, "sésame")
     slept = []
     monkeypatch.setattr(door, "time", SimpleNamespace(sleep=slept.append))
-    page = AppTest.from_function(hub, default_timeout=300).run()
+    page = AppTest.from_function(hub, default_timeout=PATIENCE).run()
     assert "Rubric" not in words(page) and not slept
     page.text_input("given-password").set_value("sesame")
     page.button[0].click().run()
@@ -80,7 +81,7 @@ def test_the_hub_opens_by_the_password_and_a_wrong_one_takes_its_time(folders, m
 
 def test_the_hub_stays_shut_without_a_setting(folders, monkeypatch):
     monkeypatch.delenv(instructor.SETTING, raising=False)
-    page = AppTest.from_function(hub, default_timeout=300).run()
+    page = AppTest.from_function(hub, default_timeout=PATIENCE).run()
     assert "Rubric" not in words(page) and not page.get("download_button")
     assert not page.text_input and f"{instructor.SETTING} is not set" in page.info[0].value
 
@@ -103,7 +104,7 @@ def test_a_page_gives_no_golden_answer_before_it_is_asked(folders, monkeypatch, 
     """What is sent to the browser has neither explanation nor comment of any choice."""
     monkeypatch.delenv(instructor.SETTING, raising=False)
     for part in ("text", "quiz", "exercise", "lab"):
-        page = AppTest.from_function(script, default_timeout=300)
+        page = AppTest.from_function(script, default_timeout=PATIENCE)
         page.query_params["chapter"], page.query_params["part"] = name, part
         page.run()
         assert not page.exception

@@ -4,7 +4,6 @@ import contextlib
 import itertools
 import os
 import re
-import socket
 import subprocess
 import sys
 import time
@@ -19,25 +18,25 @@ from experiments.experiment import Experiment
 from experiments.measure import this_machine
 from experiments.measure.this_machine import Fit
 from experiments.runs import store
-from tests.chromium import CHROMIUM, NEEDED, PATIENCE, SWITCHES
+from tests.chromium import CHROMIUM, NEEDED, SWITCHES
+from tests.patience import PATIENCE
+from tests.ports import free_port
 
 playwright = pytest.importorskip("playwright.sync_api")
 expect = playwright.expect
-expect.set_options(timeout=PATIENCE)
+expect.set_options(timeout=1000 * PATIENCE)  # ms
 
 ROOT = Path(__file__).resolve().parents[3]
 AS_MODULE = [sys.executable, "-m", "streamlit"]
 AS_PROGRAM = [str(Path(sys.executable).with_name("streamlit"))]
 
-pytestmark = [*NEEDED, pytest.mark.timeout(1200)]
+pytestmark = NEEDED
 
 
 @contextlib.contextmanager
 def served(runs: Path, command=AS_MODULE, folder: Path = ROOT, script: str = "app/main.py"):
     """The address of a workbench of its own, which is gone afterwards with all that it started."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     words = [*command, "run", script, "--server.port", str(port), "--server.headless", "true"]
     places = {"LOCKSTEP_RUNS": str(runs), "LOCKSTEP_TABLES": str(runs / "tables")}
     environment = {**os.environ, **places, "OMP_NUM_THREADS": "1"}
@@ -46,22 +45,21 @@ def served(runs: Path, command=AS_MODULE, folder: Path = ROOT, script: str = "ap
     family = psutil.Process(server.pid)
     try:
         address = f"http://127.0.0.1:{port}"
-        until = time.monotonic() + 300
         while True:
-            with contextlib.suppress(OSError), urllib.request.urlopen(f"{address}/_stcore/health", timeout=5):
+            with contextlib.suppress(OSError), urllib.request.urlopen(f"{address}/_stcore/health"):
                 break
-            assert server.poll() is None and time.monotonic() < until, server.stdout.read().decode()
+            assert server.poll() is None, server.stdout.read().decode()
             time.sleep(0.05)
         yield address
     finally:
         children = family.children(recursive=True)
         server.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
-            server.wait(60)
+            server.wait(PATIENCE)
         server.kill()
         server.wait()
         server.stdout.close()
-        _, left = psutil.wait_procs(children, timeout=60)
+        _, left = psutil.wait_procs(children, timeout=PATIENCE)
         for process in left:
             process.kill()
     assert not left, f"left behind: {left}"
@@ -95,7 +93,7 @@ def window(tmp_path_factory):
             viewport={"width": 1280, "height": 900},
             reduced_motion="reduce",  # drawing what moves without a GPU took as long as all else
         )
-        context.set_default_timeout(PATIENCE)
+        context.set_default_timeout(1000 * PATIENCE)  # ms
         context.add_init_script(SEEN)
         yield context
         context.close()

@@ -12,6 +12,7 @@ from experiments.experiment import Experiment
 from experiments.measure import kernel_times
 from experiments.study import schedules as study
 from experiments.study.schedules import NAMES, Plan
+from tests.patience import PATIENCE
 
 ODD = ["", "0", "-1", "1e400", "nan", "999999999999999999999", "1.5", "true", "🍰", "<script>alert(1)</script>"]
 ODD += ["../../etc/passwd", "%00", "None", "[]", "0F0 0B0", "1", "2", "7", "64", "own", "1f1b", "chimera", "a" * 3000]
@@ -64,7 +65,7 @@ def is_a_sentence(text):
 
 @pytest.mark.parametrize("name", ("own", "network"))
 def test_a_page_without_controls_has_a_left_side_too_so_that_the_menu_stays_in_its_place(name, folders):
-    opened = AppTest.from_function(PAGES[name][0], default_timeout=300).run()
+    opened = AppTest.from_function(PAGES[name][0], default_timeout=PATIENCE).run()
     assert not opened.exception and opened.sidebar.markdown
 
 
@@ -75,7 +76,7 @@ def test_a_page_opens_with_any_link(name, folders, monkeypatch):
     monkeypatch.setattr(kernel_times, "job_spec", lambda *_: study_job())  # nothing has to be measured for this
     draw = np.random.default_rng(len(name))
     for _ in range(cases):
-        page = AppTest.from_function(view, default_timeout=300)
+        page = AppTest.from_function(view, default_timeout=PATIENCE)
         link = {str(one): ODD[draw.integers(len(ODD))] for one in draw.choice(names, draw.integers(1, 5))}
         for key, value in link.items():
             page.query_params[key] = value

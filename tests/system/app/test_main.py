@@ -1,18 +1,20 @@
 """The server, from its command to its end."""
 
 import os
-import socket
 import subprocess
 import sys
-import time
+from functools import partial
 from pathlib import Path
 
 import psutil
 
+from tests.patience import PATIENCE, wait_until
+from tests.ports import free_port
+
 ROOT = Path(__file__).resolve().parents[3]
 BROWSER = """import sys, time, urllib.request, pathlib
 address = sys.argv[1]
-for _ in range(3000):
+while True:
     try:
         told = f"{address} {urllib.request.urlopen(address).status}"
         break
@@ -24,9 +26,7 @@ pathlib.Path(sys.argv[2]).write_text(told)
 
 def test_its_command_opens_a_browser_and_does_the_first_pages_run_and_its_end_leaves_nothing(tmp_path):
     (tmp_path / "browser.py").write_text(BROWSER)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     words = ["streamlit", "run", "app/main.py", "--server.port", str(port), "--server.headless", "false"]
     places = {
         "LOCKSTEP_RUNS": str(tmp_path / "runs"),
@@ -34,24 +34,24 @@ def test_its_command_opens_a_browser_and_does_the_first_pages_run_and_its_end_le
     }
     server = subprocess.Popen([sys.executable, "-m", *words], cwd=ROOT, env={**os.environ, **places})
     try:
-        until = time.monotonic() + 300
-        while time.monotonic() < until and not ((tmp_path / "seen").exists() and [*tmp_path.glob("runs/*/run.json")]):
-            assert server.poll() is None
-            time.sleep(0.05)
+        seen, run = tmp_path / "seen", partial(tmp_path.glob, "runs/*/run.json")
+        wait_until(lambda: server.poll() is not None or (seen.exists() and any(run())))
+        assert server.poll() is None
         family = psutil.Process(server.pid).children(recursive=True)
     finally:
         server.terminate()
-        server.wait(120)
+        server.wait()
     assert (tmp_path / "seen").read_text() == f"http://localhost:{port}/ 200"
     assert len([*tmp_path.glob("runs/*/run.json")]) == 1
-    assert not psutil.wait_procs(family, timeout=60)[1]
+    assert not psutil.wait_procs(family, timeout=PATIENCE)[1]
 
 
 FIRST_PAGE = """import sys
 from streamlit.testing.v1 import AppTest
+from tests.patience import PATIENCE
 
 for _ in range(2):  # the second time its run lies in the store, and is read
-    page = AppTest.from_file(sys.argv[1], default_timeout=120).run()
+    page = AppTest.from_file(sys.argv[1], default_timeout=PATIENCE).run()
     while not any(one.label == "Held-out accuracy" and one.value != "\N{EN DASH}" for one in page.metric):
         page.run()
 print(len(page.exception), *("button" == one.label for one in page.button))

@@ -9,6 +9,7 @@ import lessons
 from app import poll
 from app.views.textbook import work
 from lessons import progress
+from tests.patience import PATIENCE
 from tests.system.app.test_textbook import REPORT, book, pool, words  # noqa: F401  (book and pool are fixtures)
 
 CHAPTER = lessons.chapter("stragglers")
@@ -27,7 +28,7 @@ def opened(part: str, *answers: dict, **more) -> AppTest:
     """Return the part of the page of a reader who has given these answers."""
     from tests.system.app.test_textbook import script
 
-    page = AppTest.from_function(script, default_timeout=300)
+    page = AppTest.from_function(script, default_timeout=PATIENCE)
     page.session_state["progress"] = progress.read(json.dumps({"lockstep": 1, "answers": answers, **more}))
     page.query_params["chapter"], page.query_params["part"] = "stragglers", part
     return page.run()

@@ -21,6 +21,7 @@ from lessons import golden, job_specs, markup, notation
 from lessons.chapters import LANGUAGES, Chapter
 from lessons.figure import figure
 from lessons.grading.sheet import Sheet
+from tests.patience import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[3]
 CHAPTERS = [one.name for one in lessons.written()]
@@ -50,7 +51,7 @@ def book(folders):
     """book(**address) is the textbook as it opens with that link."""
 
     def opened(**address):
-        test = AppTest.from_function(script, default_timeout=300)
+        test = AppTest.from_function(script, default_timeout=PATIENCE)
         for key, value in address.items():
             test.query_params[key] = value
         return test.run()
@@ -468,10 +469,10 @@ def test_the_textbook_needs_neither_torch_nor_compilers(folders):
         "from streamlit.testing.v1 import AppTest\n"
         "script = 'from app.views import textbook\\ntextbook.page()'\n"
         "for part in ('text', 'quiz', 'exercise'):\n"
-        "    page = AppTest.from_string(script, default_timeout=300)\n"
+        f"    page = AppTest.from_string(script, default_timeout={PATIENCE})\n"
         "    page.query_params['part'], page.query_params['chapter'] = part, 'stragglers'\n"
         "    assert not page.run().exception, page.exception\n"
         "print([name for name in ('torch', 'numba', 'sklearn', 'llvmlite') if name in sys.modules])\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=500)
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
     assert done.stdout.strip() == "[]", done.stderr

@@ -13,6 +13,7 @@ from app import session
 from app.views import compare
 from experiments.experiment import Experiment
 from experiments.runs import run_files, upload
+from tests.patience import PATIENCE
 from workloads import csv_idx
 
 CSV = b"size,age,kind\n" + b"".join(b"%d,%d,%s\n" % (n, n % 7, (b"cat", b"dog")[n % 2]) for n in range(40))
@@ -31,7 +32,7 @@ def page(folders, tmp_path_factory, monkeypatch):
     monkeypatch.delenv("LOCKSTEP_MODULES", raising=False)
 
     def opened(**link):
-        test = AppTest.from_function(script, default_timeout=300)
+        test = AppTest.from_function(script, default_timeout=PATIENCE)
         for name, value in link.items():
             test.query_params[name] = str(value)
         return test.run()
@@ -53,8 +54,7 @@ def packed(made, tmp_path):
 def bring(page, key, *files):
     """Put files into the field `key`, and wait until they have been read."""
     page.file_uploader(f"{key}_files").set_value([(name, content, "") for name, content in files]).run()
-    until = time.monotonic() + 300
-    while page.get("progress") and time.monotonic() < until:
+    while page.get("progress"):
         time.sleep(0.1)
         page.run()
     assert not page.exception

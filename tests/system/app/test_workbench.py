@@ -24,6 +24,7 @@ from experiments.plots import palette
 from experiments.runs import store
 from knobs import local
 from tests import fabricated
+from tests.patience import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -831,14 +832,12 @@ def test_the_page_needs_neither_torch_nor_compilers_nor_scikit_learn(stored, fol
     program = (
         "import sys\n"
         "from streamlit.testing.v1 import AppTest\n"
-        "page = AppTest.from_file('app/pages.py', default_timeout=300).run()\n"
+        f"page = AppTest.from_file('app/pages.py', default_timeout={PATIENCE}).run()\n"
         "assert not page.exception and page.metric, page\n"
         "print([name for name in ('torch', 'numba', 'sklearn', 'llvmlite') if name in sys.modules])\n"
     )
     environment = {**os.environ, "LOCKSTEP_RUNS": str(folders)}
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=500
-    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.stdout.strip() == "[]", done.stderr
 
 

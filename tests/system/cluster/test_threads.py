@@ -16,6 +16,7 @@ from cluster.comm import Cancelled, RankFailed
 from cluster.real import threads
 from experiments.experiment import Experiment
 from experiments.run import run
+from tests.patience import wait_until
 from tests.training import train
 from workloads import sparse
 
@@ -102,12 +103,10 @@ def test_a_run_leaves_neither_threads_nor_sockets(program):
         return np.array([threading.active_count(), len(sockets)])
 
     threads.run(program, 2)
-    before, until = left(), time.monotonic() + 60
+    before = left()
     for _ in range(4):
         threads.run(program, 2)
-    while (left() > before).any() and time.monotonic() < until:
-        time.sleep(0.01)  # they are about to end
-    assert (left() <= before).all()
+    wait_until(lambda: (left() <= before).all())  # they are about to end
 
 
 def test_an_error_of_one_ends_the_others_and_leaves_no_thread():

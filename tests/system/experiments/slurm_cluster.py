@@ -7,6 +7,8 @@ import subprocess
 import time
 from pathlib import Path
 
+from tests.ports import free_port
+
 ROOT = Path(__file__).resolve().parents[3]
 DAEMONS = ("munged", "slurmctld", "slurmd", "sbatch")
 CONF = """\
@@ -84,7 +86,7 @@ class Slurm:
 
     def call(self, *words: str) -> str:
         """Run a command of SLURM and return what it prints."""
-        done = subprocess.run(words, env=self.environment, cwd=self.folder, capture_output=True, text=True, timeout=300)
+        done = subprocess.run(words, env=self.environment, cwd=self.folder, capture_output=True, text=True)
         assert not done.returncode, done.stderr
         return done.stdout
 
@@ -95,9 +97,3 @@ class Slurm:
             if told["JobState"] not in ("PENDING", "RUNNING", "COMPLETING", "CONFIGURING"):
                 return told["JobState"]
             time.sleep(0.2)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]

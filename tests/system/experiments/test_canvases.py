@@ -36,7 +36,7 @@ PAGE = """<!doctype html>
 <script>CANVASES</script>
 <script>lockstep.KIND(document.getElementById("here"), lockstep.bytes("FRAME"));</script>"""
 
-pytestmark = [*NEEDED, pytest.mark.timeout(600)]
+pytestmark = NEEDED
 
 
 @pytest.fixture
@@ -463,9 +463,7 @@ def test_curve_timeline_and_topology_show_one_moment(drawn, made):
     end = run.trace.seconds()
     page.evaluate("at => lockstepClock.set(at)", 0.97 * end)
     page.get_by_role("button", name="Play", exact=True).click()
-    page.wait_for_function(
-        "end => lockstepClock.seconds > 0.999 * end && !lockstepClock.playing", arg=end, timeout=120_000
-    )
+    page.wait_for_function("end => lockstepClock.seconds > 0.999 * end && !lockstepClock.playing", arg=end)
     last = follows(page)
     assert last["curve"]["dots"][0]["i"] == len(smooth.x) - 1
     assert last["timeline"]["to"] > 0.999 * end

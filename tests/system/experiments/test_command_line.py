@@ -226,10 +226,10 @@ def test_a_terminal_has_styles_and_a_pipe_has_none(tmp_path):
     with contextlib.suppress(OSError):  # the other end is closed
         while part := os.read(main_end, 65536):
             shown += part
-    job.wait(timeout=300)
+    job.wait()
     os.close(main_end)
     assert b"\x1b[" in shown
-    assert "\x1b" not in process("list").communicate(timeout=300)[0]
+    assert "\x1b" not in process("list").communicate()[0]
 
 
 def test_export_takes_a_file_and_its_ending_is_the_form():
@@ -424,7 +424,7 @@ def test_a_replay_with_other_blas_kernels_says_so_and_is_equal_to_rounding(main,
         pytest.skip("NumPy and SciPy have Nehalem's kernels here, or no OpenBLAS")
     monkeypatch.setenv("OPENBLAS_CORETYPE", "Nehalem")
     again = process("replay", folder.resolve(), "--runs", tmp_path)
-    out, err = again.communicate(timeout=300)
+    out, err = again.communicate()
     assert again.returncode == 0, err
     assert re.match(r"other BLAS kernels: \w+ then, Nehalem here; equal to rounding, largest difference \de-\d", out)
 
@@ -581,7 +581,7 @@ def test_interrupted_it_keeps_what_was_recorded_and_exits_with_130(tmp_path, num
         while "loss" not in (told := job.stderr.readline()):  # it tells how far it is, and trains
             assert told, "it has ended"
         job.send_signal(number)
-        _, err = job.communicate(timeout=300)
+        _, err = job.communicate()
     finally:
         job.kill()
     (folder,) = store.recent(tmp_path)
@@ -601,7 +601,7 @@ def test_a_terminal_that_is_closed_ends_a_run_of_real_ranks_and_its_record_is_ke
             told += os.read(terminal, 4096)
         os.close(terminal)  # the kernel tells the run and all of its ranks
         job.send_signal(signal.SIGHUP)  # and so does the shell
-        assert job.wait(timeout=300) == 130
+        assert job.wait() == 130
     finally:
         job.kill()
     (folder,) = store.recent(tmp_path)
@@ -626,7 +626,7 @@ def test_a_disk_without_room_for_what_is_printed_gives_one_sentence(tmp_path):
     for room in ("experiments", "lessons"):
         with open("/dev/full", "w") as full:
             job = process("list", room=room, stdout=full)
-            _, err = job.communicate(timeout=300)
+            _, err = job.communicate()
         assert job.returncode == 2 and "No space left" in err and err.count("\n") == 1, err
 
 
@@ -654,7 +654,7 @@ def test_ctrl_c_while_it_loads_ends_it_without_a_traceback(tmp_path):
     in_a_terminal = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
     for room in ("experiments", "algorithms", "lessons"):
         job = process("list", room=room, preexec_fn=in_a_terminal, path=tmp_path)
-        assert (*job.communicate(timeout=300), job.returncode) == ("", "", -signal.SIGINT), room
+        assert (*job.communicate(), job.returncode) == ("", "", -signal.SIGINT), room
 
 
 def test_ctrl_c_at_any_moment_of_the_first_ones_handling_does_not_wait_for_it():
@@ -686,7 +686,7 @@ def test_a_closed_pipe_ends_it_quietly(tmp_path):
         os.close(read)
         job = process(*words, stdout=write)
         os.close(write)
-        _, err = job.communicate(timeout=300)
+        _, err = job.communicate()
         assert err == "" and job.returncode == 0, words
     assert len(store.recent(tmp_path)) == 1
 

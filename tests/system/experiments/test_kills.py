@@ -4,13 +4,13 @@ import multiprocessing
 import random
 import re
 import threading
-import time
 
 import pytest
 
 from experiments.experiment import Experiment
 from experiments.run import run
 from experiments.runs import store
+from tests.patience import wait_until
 
 SURVIVES = {  # algorithm -> the ranks that it can do without, of 3 workers and their servers
     "asgd": (1, 2, 3),
@@ -63,7 +63,4 @@ def test_killed_at_random_moments_it_goes_on_or_names_the_rank_and_loses_nothing
     assert re.match(rf"rank {rank} was lost at [\d.]+ s( \(step \d+\))?; ", told)
     assert len(done.losses["loss"]) > 0
     assert store.load(store.save(done, tmp_path)).summary == done.summary
-    deadline = time.monotonic() + 60
-    while multiprocessing.active_children() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert not multiprocessing.active_children()
+    wait_until(lambda: not multiprocessing.active_children())

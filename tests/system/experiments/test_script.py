@@ -2,7 +2,6 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from experiments.experiment import Experiment
+from tests.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -32,9 +32,7 @@ def test_a_mistake_gives_one_sentence_and_exit_code_2():
 
 def ranks(size, *words):
     """The module as `size` ranks that somebody else has started, as torchrun does."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     started = []
     for rank in range(size):
         where = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": size, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}

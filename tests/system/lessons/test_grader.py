@@ -17,6 +17,7 @@ from lessons.grading.grader import Solution, SolutionError, judge
 from lessons.grading.patience import Limits
 from lessons.grading.reachable import Reachable
 from lessons.grading.sandbox_worker import pack
+from tests.patience import PATIENCE
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="only the limits hold here")
 ROOT = Path(__file__).resolve().parents[3]
@@ -179,7 +180,7 @@ def test_bubblewrap_alone_hides_files_processes_and_the_network(tmp_path):
         here = reachable.python()
         surrounded = Reachable((*here.readable, str(given)), here.hidden)
         process, _ = bubblewrap.start(program, surrounded, stdout=-1, text=True)
-        assert process.communicate(timeout=60)[0].splitlines() == [seen]
+        assert process.communicate()[0].splitlines() == [seen]
 
 
 DATA = str(Path(importlib.util.find_spec("sklearn").submodule_search_locations[0]) / "datasets/data/digits.csv.gz")
@@ -262,7 +263,7 @@ def test_a_solution_ends_with_its_grader(way):
     child.kill()
     child.wait()
     child.stdout.close()
-    _, left = psutil.wait_procs([solution], timeout=60)
+    _, left = psutil.wait_procs([solution], timeout=PATIENCE)
     os.rmdir(folder)
     assert not left
 
