@@ -294,14 +294,19 @@ class Pool:
     # with the lock held, by any thread
 
     def _make_room(self, reader: str) -> None:
-        """Have a job of the reader who has most in it leave a full queue. ValueError if there is none."""
-        if len(self._queue) < self.most:
+        """If the queue is full, drop a job of the reader who has most in it. ValueError if there is none to drop.
+
+        A job for which a slot is free does not fill the queue, though the pool's thread may not have started it yet.
+        """
+        free = max(0, self.slots - len(self._running))
+        waiting = self._turns.order(self._queue, self._running)[free:]
+        if len(waiting) < self.most:
             return
-        job = turns.displaced(self._turns.order(self._queue, self._running), reader)
+        job = turns.displaced(waiting, reader)
         if job is None:
-            mine = sum(reader in job.readers for job in self._queue)
+            mine = sum(reader in job.readers for job in waiting)
             raise ValueError(
-                f"{len(self._queue)} runs are waiting and no more can, {mine} of them yours; try again in a minute."
+                f"{len(waiting)} runs are waiting and no more can, {mine} of them yours; try again in a minute."
             )
         self._drop(job, "the queue was full and others had less in it; try again in a minute")
 

@@ -19,6 +19,7 @@ from experiments.jobs import memory, worker
 from experiments.jobs.job import Job
 from experiments.jobs.pool import Pool
 from experiments.runs import store
+from tests.patience import PATIENCE, wait_until
 
 NAUGHTY = (sys.executable, "-u", str(Path(__file__).with_name("naughty.py")))
 TRICKS = ("raises", "segfaults", "eats_memory", "forever", "is_killed", "has_grandchildren", "floods",
@@ -36,13 +37,7 @@ def trick(name, batch=32):
 
 def until(pool, job, wanted):
     """The first state of `job` that `wanted` accepts."""
-    patience = time.monotonic() + 240
-    while time.monotonic() < patience:
-        state = pool.state(job)
-        if wanted(state):
-            return state
-        time.sleep(0.005)
-    raise AssertionError(f"still {pool.state(job)}")
+    return wait_until(lambda: wanted(state := pool.state(job)) and state)
 
 
 def end(pool, job):
@@ -208,7 +203,7 @@ def test_cancelling_ends_the_grandchildren_too(pool):
     assert len(pids) == 3 and all(psutil.pid_exists(pid) for pid in pids)
     pool.cancel(job)
     assert end(pool, job).status == "cancelled"
-    _, alive = psutil.wait_procs([psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)], timeout=60)
+    _, alive = psutil.wait_procs([psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)], timeout=PATIENCE)
     assert not alive
 
 
@@ -239,7 +234,8 @@ def test_waiting_jobs_know_their_place_and_move_up(pool):
 
 @pytest.mark.parametrize("pool", [{"command": NAUGHTY, "queue": 3}], indirect=True)
 def test_tabs_of_one_reader_neither_hold_up_nor_turn_away_another(pool):
-    tabs = [pool.submit(f"ada:{n}", trick("waits", n)) for n in range(1, 6)]
+    with pool._lock:  # so that none of them starts before all have been submitted
+        tabs = [pool.submit(f"ada:{n}", trick("waits", n)) for n in range(1, 6)]
     for job in tabs[:2]:
         until(pool, job, lambda state: state.status == "running")
     with pytest.raises(ValueError, match="3 runs are waiting and no more can, 3 of them yours"):
@@ -370,7 +366,7 @@ def test_closing_waits_for_the_children_and_refuses_new_jobs(pool):
     assert pool.state(job).status == pool.state(waiting).status == "cancelled"
     with pytest.raises(ValueError, match="closed"):
         pool.submit("cy", small())
-    psutil.wait_procs([psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)], timeout=60)
+    psutil.wait_procs([psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)], timeout=PATIENCE)
     assert not any(psutil.pid_exists(pid) for pid in pids)
 
 
@@ -386,16 +382,13 @@ def test_the_ranks_of_a_real_cluster_end_with_their_job(pool, monkeypatch):
     pool.cancel(job)
     state = end(pool, job)
     assert state.status == "cancelled" and store.load(state.folder).experiment.cluster == "processes"
-    _, alive = psutil.wait_procs(family, timeout=60)
+    _, alive = psutil.wait_procs(family, timeout=PATIENCE)
     assert not alive
 
 
 def ready(pool):
     """The process that waits for a job."""
-    patience = time.monotonic() + 240
-    while not (waiting := children(pool)) and time.monotonic() < patience:
-        time.sleep(0.005)
-    return waiting[0]
+    return wait_until(lambda: children(pool))[0]
 
 
 def test_a_process_that_was_foreseen_does_the_next_job_and_another_takes_its_place(pool):
@@ -458,7 +451,7 @@ def test_the_death_of_the_server_ends_its_jobs(tmp_path):
     server.kill()
     server.wait()
     server.stdout.close()
-    job.wait(timeout=60) if job.is_running() else None
+    job.wait(timeout=PATIENCE) if job.is_running() else None
     assert not psutil.pid_exists(job.pid) or job.status() == psutil.STATUS_ZOMBIE
 
 
