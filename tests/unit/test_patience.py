@@ -1,4 +1,4 @@
-"""No test gives up after a number of seconds of its own: what takes one on an idle machine takes a minute on a busy one."""
+"""What takes a second on an idle machine takes a minute on a busy one, so no test has a limit of its own."""
 
 import ast
 

@@ -22,14 +22,14 @@ from cluster.comm import Cancelled, Deadlock, RankFailed, RankLost
 from cluster.real import processes, supervisor, threads
 from cluster.real.gpus import unless_one_each
 from cluster.real.rank import state
-from tests.patience import wait_until
+from tests.patience import PATIENCE, wait_until
 from tests.training import wait_until_told
 from tracing import WAIT
 from workloads.recorder import Diverged
 
 ROOT = Path(__file__).resolve().parents[3]
 BACKENDS = ("sockets", "gloo")
-PATIENCE = 4.0  # s that a run waits which shall wait in vain; its ranks meet well within it, on a busy machine, too
+IN_VAIN = 4.0  # s that ranks wait for what never comes; they meet well within it, also on a busy machine
 
 
 @pytest.fixture(autouse=True)
@@ -224,7 +224,7 @@ def ask_again_after_a_timeout(comm):
 
 
 def test_a_receive_that_has_waited_too_long_takes_no_message_from_the_next():
-    outcome = processes.run(ask_again_after_a_timeout, 2, backend="sockets", timeout=PATIENCE)
+    outcome = processes.run(ask_again_after_a_timeout, 2, backend="sockets", timeout=IN_VAIN)
     assert outcome.error is None and outcome.results[1] == 7
 
 
@@ -358,7 +358,7 @@ def reduce_alone(comm):
 
 
 def test_waiting_longer_than_the_timeout_is_a_deadlock_that_says_who_waits():
-    outcome = processes.run(sleep_while_others_wait, 3, backend="sockets", timeout=PATIENCE)
+    outcome = processes.run(sleep_while_others_wait, 3, backend="sockets", timeout=IN_VAIN)
     assert isinstance(outcome.error, Deadlock)
     assert "rank 1 has waited for a message from any rank (tag 3) since " in str(outcome.error)
     assert "rank 2 has waited for a message from rank 1 (tag 0) since " in str(outcome.error)
@@ -368,7 +368,7 @@ def test_waiting_longer_than_the_timeout_is_a_deadlock_that_says_who_waits():
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_an_all_reduce_that_others_do_not_join_is_a_deadlock(backend):
-    outcome = processes.run(reduce_alone, 2, backend=backend, timeout=PATIENCE)
+    outcome = processes.run(reduce_alone, 2, backend=backend, timeout=IN_VAIN)
     assert isinstance(outcome.error, Deadlock), outcome.error
     assert "rank 0 has waited in all-reduce for " in str(outcome.error) and "the timeout of 4 s" in str(outcome.error)
     assert not alive(numbers(outcome))
