@@ -16,6 +16,7 @@ from app.text import escaped
 from app.views import compare
 from experiments import units
 from experiments.experiment import Experiment
+from experiments.runs.agreement import agreement
 from experiments.runs.record import Run
 from experiments.runs.seeds import paired, seed_figure
 
@@ -102,6 +103,8 @@ def difference(before: Run, now: Run, other: str = NAME) -> str:
         return _sentences([*parts, "trained on other data, so that losses cannot be compared"])
     if same_model(before, now):
         parts.append("the same model to the bit")
+    elif not diverged and same_to_rounding(before, now):
+        parts.append("the same model to rounding")
     elif not diverged:
         parts += [_loss(was, has), "the accuracies are equal within their standard errors" * _overlap(was, has)]
     sent = _ratio(was.get("bytes"), has.get("bytes"))
@@ -146,6 +149,15 @@ def comparable(before: Experiment, now: Experiment) -> bool:
 def same_model(before: Run, now: Run) -> bool:
     """Return whether both ended with the same parameters, bit for bit."""
     return before.summary.get("weights") is not None and before.summary["weights"] == now.summary.get("weights")
+
+
+def same_to_rounding(before: Run, now: Run) -> bool:
+    """Return whether both are one training, to rounding; not asked where their held-out losses look different."""
+    losses = [run.summary.get("held_out_loss") for run in (before, now)]
+    if None in losses or units.loss(losses[0]) != units.loss(losses[1]):
+        return False
+    found = agreement(before, now)
+    return found is not None and found.same
 
 
 def only_the_clock(before: Run, now: Run) -> bool:

@@ -16,7 +16,10 @@ from experiments.runs import store
 @click.option("--seeds", is_flag=True, help="one row, mean and spread, for runs that differ only in their seed")
 @json_option
 def compare_command(names: Sequence[str], runs: str, seeds: bool, as_json: bool) -> None:
-    """The settings in which stored runs differ, and their main figures."""
+    """Lay stored runs side by side: the settings in which they differ, and their main figures.
+
+    Each run after the first is judged: is it the same training as the first, to rounding, and where do they part?
+    """
     from experiments.cli.comparison import SHORT, side_by_side
 
     if seeds and (number := next((name for name in names if name.isdigit() and len(name) < SHORT), None)):
@@ -26,4 +29,4 @@ def compare_command(names: Sequence[str], runs: str, seeds: bool, as_json: bool)
         )
     folders = [store.find(name, runs) for name in names or [""]]
     found = [store.load(folder) for folder in folders]
-    click.echo(side_by_side(found, folders, seeds, as_json))
+    click.echo(side_by_side(found, folders, seeds, as_json, agreements=True))

@@ -10,6 +10,7 @@ from typing import Any
 from experiments.cli import show
 from experiments.cli.console import folded
 from experiments.runs import store
+from experiments.runs.agreement import agreement, verdict
 from experiments.runs.compare import compare, over_seeds
 from experiments.runs.figures import DIVERGED, LAST
 from experiments.runs.record import Run
@@ -21,14 +22,22 @@ SHORT = 8  # characters of a run's name
 ALIKE = ("status", "samples", "updates", "steps")  # which stand below a table where they are the same in all its rows
 
 
-def side_by_side(runs: Sequence[Run], folders: Sequence[Path], seeds: bool, as_json: bool) -> str:
-    """Return runs side by side, as a table that fits the terminal or as JSON: a row each, or one for all `seeds`."""
+def side_by_side(
+    runs: Sequence[Run], folders: Sequence[Path], seeds: bool, as_json: bool, agreements: bool = False
+) -> str:
+    """Return runs side by side, as a table that fits the terminal or as JSON: a row each, or one for all `seeds`.
+
+    With `agreements` each run after the first is judged: whether it is the same training as the first.
+    """
     names = [folder.name for folder in folders] if as_json or seeds else short_names(folders)
     rows = over_seeds(runs) if seeds else [{"run": name, **row} for name, row in zip(names, compare(runs), strict=True)]
     together = differ_in_seed([run.experiment for run in runs])
+    judged = [agreement(runs[0], run) for run in runs[1:]] if agreements and not seeds else []
     if as_json:
         if seeds:
             rows = [{"runs": [names[n] for n in some], **row} for some, row in zip(together, rows, strict=True)]
+        for row, found in zip(rows[1:], judged, strict=False):
+            row["agreement"] = found and {**found._asdict(), "same": found.same}
         plain = [{k: v._asdict() if isinstance(v, SeedFigure) else v for k, v in row.items()} for row in rows]
         return json.dumps(plain, indent=1)
     if not rows:
@@ -46,6 +55,9 @@ def side_by_side(runs: Sequence[Run], folders: Sequence[Path], seeds: bool, as_j
         told.append(
             folded("some of these runs differ only in their seed; compare --seeds gives mean and spread over them")
         )
+    for name, found in zip(names[1:], judged, strict=False):
+        if found:
+            told.append(folded(f"{name} and {names[0]}: {verdict(found)}", "  "))
     return "\n".join(told)
 
 

@@ -30,6 +30,7 @@ HEADS = {
 COUNTS = ("samples", "updates", "steps")  # written in groups of three digits
 BYTES = ("bytes", "kB", "MB", "GB")
 FLOPS = ("FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP")
+WEIGHTS = "a hash of the model at the end: equal hashes, equal bits; compare tells whether runs differ only by rounding"
 SKETCH = 33  # columns of a sketch of a run
 TURNED = 8  # rows of a table that may stand beside each other
 LOSS = palette.RUNS[0].colour
@@ -78,7 +79,7 @@ def _summary(run: Run) -> Iterator[list[str | tuple[str, str]]]:
         ),
         *((quantity, _join(_latest(run, quantity), QUANTITIES.get(quantity, ""))) for quantity in run.quantities),
         ("waiting", why.totals(run)),
-        ("weights", s.get("weights") and f"{s['weights']}, of the model at the end: equal if the same was learned"),
+        ("weights", s.get("weights") and f"{s['weights']}, {WEIGHTS}"),
         ("digest", f"{s['digest']}, of all losses and their times, too{_rounded(s)}"),
     ]
     wide = max(15, *(len(name) + 1 for name, _ in lines))

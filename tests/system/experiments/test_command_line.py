@@ -315,9 +315,21 @@ def test_compare_shows_what_differs_and_the_work_that_was_done(main):
     for workers in (1, 2):
         main("run", "easgd", *SMALL, "--workers", workers)
     code, out, _ = main("compare", *[path.name for path in store.recent("runs")])
-    assert code == 0 and "workers" in out.splitlines()[0] and len(out.splitlines()) == 5
+    assert code == 0 and "workers" in out.splitlines()[0] and len(out.splitlines()) == 6
     assert {"samples", "updates", "computed", "traffic", "time", "workers"} <= {*out.split()}, "as in a summary"
     assert all(f"{head}  " in out for head in ("held-out loss", "training loss")), "they name a figure"
+
+
+def test_compare_says_whether_runs_are_one_training_to_rounding_or_where_they_part(main):
+    for words in (["--batch", 64, "--workers", 1], ["--batch", 32], ["--batch", 32, "--learning-rate", 0.1]):
+        main("run", "sync_sgd", *SMALL, *words)
+    other, shared, alone = [path.name for path in store.recent("runs")]
+    _, out, _ = main("compare", alone, shared, other)
+    same, parted = out.splitlines()[-2:]
+    assert shared[:8] in same and "the same training" in same and "which is rounding" in same
+    assert other[:8] in parted and "they part at update 2" in parted
+    first, *rows = json.loads(main("compare", alone, shared, other, "--json")[1])
+    assert "agreement" not in first and [row["agreement"]["same"] for row in rows] == [True, False]
 
 
 def test_a_comparison_tells_what_is_none_from_what_a_run_does_not_have(main, monkeypatch):

@@ -24,6 +24,11 @@ def test_a_straggler_changes_the_clock_and_not_one_bit_of_the_model():
     assert ghost.only_the_clock(before, now)
 
 
+def test_a_batch_that_is_shared_out_gives_the_same_model_to_rounding():
+    one, four = ran(workload="digits", workers=1, batch=32), ran(workload="digits", workers=4, batch=8)
+    assert "The same model to rounding" in ghost.difference(one, four)
+
+
 def test_a_run_that_ends_by_a_loss_is_not_called_faster():
     before = ran()
     lost = ran(crash=f"1:{before.summary['seconds'] / 2:.6g}")

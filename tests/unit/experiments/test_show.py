@@ -51,6 +51,11 @@ def test_a_faster_network_changes_the_digest_and_not_the_weights():
     assert digests == [slow.summary["digest"], fast.summary["digest"]] and digests[0] != digests[1]
 
 
+def test_the_hash_of_the_model_is_said_to_tell_equal_bits_and_not_equal_training():
+    told = " ".join(show.text(small()).split())
+    assert "equal hashes, equal bits" in told and "only by rounding" in told
+
+
 def test_one_step_is_no_steps():
     told = show.text(small(steps=1))
     assert "1 step," in told and "steps," not in told

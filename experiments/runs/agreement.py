@@ -1,0 +1,162 @@
+"""Agreement: whether two runs are the same training, to the bit or to rounding, and where they part if they are not.
+
+The runs may be of different experiments, such as one worker with a batch of 64 and four with 16 each. A hash of the
+model tells only whether its bits are equal. So the training losses are compared, each over the same samples in both
+runs, and last the held-out loss of the two models at the end. A difference is a share of the largest loss so far.
+
+Rounding is told from everything else by how a difference comes about. It enters each update as about one unit in the
+last place (eps), and a further update multiplies what is there. Measured on pairs that only rounding tells apart, no
+loss has differed by more than 33 times the largest difference before it, or 320 times at an edge of stability. Another
+sample, rate or rule makes the first losses that it touches differ by hundreds to millions of eps at once.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from experiments.runs.difference import tolerance
+from experiments.runs.record import Run
+
+LEAP = 64  # times the largest difference before, or eps: more than rounding does in one update of a stable training
+SURE = 1000  # times: more than it does in any
+
+
+class Agreement(NamedTuple):
+    """What two runs have in common.
+
+    verdict   "bits": the models at the end are equal; "rounding": no difference is more than that; "parted": a loss
+              differs at once by more; "grown": differences grew past rounding little by little, or from one that had
+              grown before; "longer": equal to rounding as far as the shorter one goes
+    samples   over which losses are equal to rounding
+    update    the first one, from 1, whose loss is not; None if there is none, or where updates of the two have
+              different samples
+    apart     the largest difference of losses, as a share of the largest loss until then
+    models    the largest difference of the models at the end, as a share of their largest weight; None if one has none
+    ended     True if only the models at the end part: every training loss is equal to rounding
+    """
+
+    verdict: Literal["bits", "rounding", "parted", "grown", "longer"]
+    samples: int
+    update: int | None
+    apart: float
+    models: float | None
+    ended: bool = False
+
+    @property
+    def same(self) -> bool:
+        """True if they are the same training, to rounding at least."""
+        return self.verdict in ("bits", "rounding")
+
+
+def agreement(a: Run, b: Run) -> Agreement | None:
+    """Return how far two runs agree; None where that is no question: other data or model, or no losses to compare."""
+    one, other = a.experiment, b.experiment
+    models = _models(a, b)
+    if (one.workload, one.files) != (other.workload, other.files) or (models is None and _both_ended(a, b)):
+        return None
+    samples, apart = _by_sample(a, b)
+    most = float(apart.max(initial=0.0))
+    if models == 0 and a.parameters.dtype == b.parameters.dtype:
+        return Agreement("bits", int(samples.max(initial=0)), None, most, models)
+    if not len(samples):
+        return None
+    whole = _samples(a) == _samples(b)
+    if whole and models is not None:
+        apart = np.append(apart, _held_out(a, b))
+        most = float(apart.max())
+    eps, limit = (max(of(run) for run in (a, b)) for of in (_eps, tolerance))
+    before = np.maximum.accumulate(np.append(eps, apart))[:-1]
+    first = np.flatnonzero((apart > LEAP * before) | (apart > limit))
+    if not len(first):
+        return Agreement("rounding" if whole else "longer", int(samples[-1]), None, most, models)
+    at = int(first[0])
+    ended = at == len(samples)
+    counted = not ended and a.updates == b.updates == len(samples)
+    word = "parted" if at == 0 or apart[at] > SURE * before[at] else "grown"
+    return Agreement(word, int(samples[at - 1]) if at else 0, at + 1 if counted else None, most, models, ended)
+
+
+def verdict(found: Agreement) -> str:
+    """Return what two runs have in common, in a sentence without a full stop."""
+    apart = "" if found.models is None else f"the models differ by at most {found.models:.0e} of their largest weight"
+    if found.verdict == "bits":
+        return "the same model, bit for bit"
+    if found.verdict == "rounding":
+        return f"the same training: {apart or f'losses differ by at most {found.apart:.0e}'}, which is rounding"
+    if found.verdict == "longer":
+        return f"the same training, to rounding, for {found.samples:,} samples; then only one of them continues"
+    if found.ended:
+        return f"the same losses, to rounding, in all updates, but another model at the end: {apart}"
+    if found.verdict == "grown":
+        return (
+            f"the same, to rounding, for {found.samples:,} samples; then the difference grows to {found.apart:.0%} of "
+            "the loss. Either training amplified rounding, which --precision float64 makes a billion times smaller, or "
+            "their settings differ by little"
+        )
+    if not found.samples:
+        return "not the same training: they part at the first update"
+    where = f"at update {found.update:,}" if found.update else f"after {found.samples:,} samples"
+    return f"not the same training: they part {where}, and are equal to rounding before it"
+
+
+def _both_ended(a: Run, b: Run) -> bool:
+    return a.parameters is not None and b.parameters is not None
+
+
+def _by_sample(a: Run, b: Run) -> tuple[np.ndarray, np.ndarray]:
+    """Return (samples, differences): after so many samples of both, that of the mean losses since the row before."""
+    (n, x), (m, y) = _rows(a), _rows(b)
+    samples, i, j = np.intersect1d(n.cumsum(), m.cumsum(), assume_unique=True, return_indices=True)
+    if not len(samples):
+        return samples, np.zeros(0)
+    means = [
+        np.add.reduceat(count * loss, np.append(0, ends[:-1] + 1))[: len(ends)] / np.diff(samples, prepend=0)
+        for count, loss, ends in ((n[: i[-1] + 1], x[: i[-1] + 1], i), (m[: j[-1] + 1], y[: j[-1] + 1], j))
+    ]
+    return samples, _shares(*means)
+
+
+def _rows(run: Run) -> tuple[np.ndarray, np.ndarray]:
+    """Return (samples, loss) of each mini-batch, in order of step and rank, as all workers see them together."""
+    order = np.lexsort([run.losses["rank"], run.losses["step"]])
+    rank, total = run.losses["rank"][order], run.losses["samples"][order]
+    count = total.copy()
+    for one in np.unique(rank):
+        own = np.flatnonzero(rank == one)
+        count[own] = np.diff(total[own], prepend=0)
+    return count[count > 0], run.losses["loss"][order][count > 0]
+
+
+def _shares(u: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Return |u - v| as a share of the largest finite one so far; infinite where only one is finite."""
+    finite = np.isfinite(u) & np.isfinite(v)
+    scale = np.maximum.accumulate(np.where(finite, np.maximum(abs(u), abs(v)), 0.0))
+    apart = np.where(np.isfinite(u) == np.isfinite(v), 0.0, np.inf)
+    apart[finite] = abs(u[finite] - v[finite]) / np.where(scale[finite] > 0, scale[finite], 1.0)
+    return apart
+
+
+def _held_out(a: Run, b: Run) -> float:
+    """Return the difference of the held-out losses at the end, as a share of the largest there was."""
+    tried = [run.evaluations["loss"] for run in (a, b)]
+    if not all(map(len, tried)):
+        return 0.0
+    largest = np.nanmax([np.nanmax(some) for some in tried])
+    return float(_shares(*(np.array([largest, some[-1]]) for some in tried))[1])
+
+
+def _models(a: Run, b: Run) -> float | None:
+    if not _both_ended(a, b) or a.parameters.shape != b.parameters.shape:
+        return None
+    u, v = (run.parameters.astype(float) for run in (a, b))
+    return float(abs(u - v).max(initial=0.0) / (max(abs(u).max(initial=0.0), abs(v).max(initial=0.0)) or 1.0))
+
+
+def _samples(run: Run) -> int:
+    return int(_rows(run)[0].sum())
+
+
+def _eps(run: Run) -> float:
+    return float(np.finfo(run.experiment.precision).eps)
