@@ -83,11 +83,16 @@ def in_force(kind: type[Knobs], name: str, values: Mapping[str, Any]) -> bool:
     )
 
 
-def condition(kind: type[Knobs], name: str) -> str:
-    """Return when knob `name` of `kind` is in force, in words: "with update momentum or nesterov"; "" for always."""
+def condition(kind: type[Knobs], name: str, spell: Callable[[str], str] = str) -> str:
+    """Return when knob `name` of `kind` is in force, in words: "with update momentum or nesterov"; "" for always.
+
+    The other knobs are called as `spell` says.
+    """
     extra = kind.model_fields[name].json_schema_extra or {}
-    told = [f"{other} {' or '.join(map(_said, some))}" for other, some in extra.get("when", {}).items()]
-    told += [f"{other} other than {' or '.join(map(_said, some))}" for other, some in extra.get("unless", {}).items()]
+    told = [f"{spell(other)} {' or '.join(map(_said, some))}" for other, some in extra.get("when", {}).items()]
+    told += [
+        f"{spell(other)} other than {' or '.join(map(_said, some))}" for other, some in extra.get("unless", {}).items()
+    ]
     return " and ".join(f"with {one}" for one in told)
 
 

@@ -243,12 +243,10 @@ def _carried_nothing(experiment: Experiment, event_logs: list[EventLog]) -> list
 
 
 def _unused(experiment: Experiment, event_logs: list[EventLog]) -> list[str]:
-    """Return a sentence for an all-reduce or a batch that was chosen for a method that has no use for it."""
+    """Return a sentence for an all-reduce that was chosen for a method that does none."""
     chosen, lines = experiment.changed(), []
     if "collective" in chosen and not any(label == "all-reduce" for log in event_logs for *_, label in log.spans):
         lines.append(_NO_ALL_REDUCE)
-    if "batch" in chosen and experiment.method.whole_batch:
-        lines.append(_WHOLE_BATCH.format(experiment.batch, experiment.algorithm))
     return lines
 
 
@@ -282,7 +280,6 @@ _BARRIERS = (
 )
 _SILENT = "Nothing was sent, so the network that was chosen changed nothing."
 _NO_ALL_REDUCE = "No all-reduce was done, so the way to do one that was chosen changed nothing."
-_WHOLE_BATCH = "A batch of {} changed nothing: a step of {} takes all samples."
 _LATE = (
     "A rank fell behind the device that it emulates by {:.3g} s of {:.3g} s: this machine is too slow or too busy for "
     "it; use a slower device, fewer ranks, or the simulated cluster."

@@ -154,6 +154,10 @@ class Experiment(Knobs):
         object.__setattr__(self, "coding", _effective(coding))
         object.__setattr__(self, "settings", _effective(s))
         object.__setattr__(self, "data", _effective(data, begun))
+        if self.method.whole_batch:
+            object.__setattr__(
+                self, "batch", self.method.defaults.get("batch", type(self).model_fields["batch"].default)
+            )
         for setting in (self.slow, self.pause, self.crash):
             setting.check(self.ranks)
         if not self.budget.model_dump(exclude_none=True):
@@ -270,11 +274,23 @@ class Experiment(Knobs):
         kinds = settings_of(self.algorithm, self.compression, self.workload)
         for kind, held in zip(kinds, (self.settings, self.coding, self.data), strict=True):
             for name in given.keys() & held.keys():
-                if not in_force(kind, name, held) and spelled(given[name]) != spelled(held[name]):
+                if not in_force(kind, name, held):
                     read = condition(kind, name)
                     raise ValueError(
-                        f"{name} has no effect here: it is read {read}; leave it out, or change the other."
+                        f"{name} has no effect here: it is read {read}; leave it out, or choose one of these."
                     )
+        if "batch" in given and self.method.whole_batch:
+            raise ValueError(
+                f"batch has no effect here: a step of {self.algorithm} takes all samples; leave --batch out."
+            )
+
+    def refuse_idle_changes(self, given: Mapping[str, Any]) -> None:
+        """Raise ValueError as `refuse_idle` does, but not for a value that is the default.
+
+        That is for JSON and links, which may name every setting.
+        """
+        held = {**self.settings, **self.coding, **self.data, "batch": self.batch}
+        self.refuse_idle({n: v for n, v in given.items() if n in held and spelled(v) != spelled(held[n])})
 
     def flat(self) -> dict[str, Any]:
         """Return algorithm, workload, and every value that differs from its default, by flat name."""
@@ -314,7 +330,9 @@ class Experiment(Knobs):
             pairs = parse_qsl(query.partition("#")[0], keep_blank_values=True, strict_parsing=bool(query))
         except ValueError:
             raise ValueError("the link is damaged: it should read name=value&name=value; copy it once more.") from None
-        experiment = cls.of({name: value for name, value in pairs if name not in PAGE})
+        given = {name: value for name, value in pairs if name not in PAGE}
+        experiment = cls.of(given)
+        experiment.refuse_idle_changes(given)
         if experiment.files:
             raise ValueError(
                 f"the link gives a {experiment.files[0]}, and no link may name files of the machine that runs it; "
@@ -338,15 +356,23 @@ class Experiment(Knobs):
         return json.dumps(self.model_dump(mode="json"), indent=1, sort_keys=True)
 
     @classmethod
-    def from_json(cls, text: str) -> Experiment:
-        """Read the JSON text. ValueError in one sentence if it cannot be read."""
+    def from_json(cls, text: str, idle: bool = True) -> Experiment:
+        """Read the JSON text. ValueError in one sentence if it cannot be read.
+
+        Without `idle` a value that has no effect is refused, unless it is the default. Stored runs may have some, where
+        defaults were others.
+        """
         try:
             values = json.loads(text)
         except (ValueError, RecursionError) as error:
             raise ValueError(f"this is not the JSON of an experiment: {str(error)[:100]}.") from None
         if not isinstance(values, dict):
             raise ValueError("this JSON is not an experiment: it should be an object with a field 'algorithm'.")
-        return make(cls, values)
+        experiment = make(cls, values)
+        if not idle:
+            nested = [some for name in NESTED if isinstance(some := values.get(name), dict)]
+            experiment.refuse_idle_changes({name: value for some in (values, *nested) for name, value in some.items()})
+        return experiment
 
     def key(self) -> str:
         """Return 16 hexadecimal digits that name this experiment: equal experiments have equal keys."""

@@ -14,10 +14,10 @@ import algorithms
 import workloads
 from experiments.catalogue import CHOICES, COMPRESSIONS
 from experiments.cli.console import prose
-from experiments.experiment import NESTED, Experiment, coding_settings, default_rate, spelled
+from experiments.experiment import NESTED, Experiment, coding_settings, default_rate, spelled, starting_point
 from experiments.fault_settings import FaultSetting
 from experiments.runs import store
-from knobs import Knobs, allowed
+from knobs import Knobs, allowed, condition
 
 runs_option = click.option(
     "--runs",
@@ -52,6 +52,8 @@ class KnobOption(click.Option):
         facts = [] if choices == "text" else [choices + (", or best" if self.knob == "learning_rate" else "")]
         if self.begins not in (None, ""):
             facts.append(f"default {spelled(self.begins)}")
+        if read := condition(self.kind, self.knob, lambda name: f"--{name.replace('_', '-')}"):
+            facts.append(read)
         help_text = f"{field.description}" + (f" [{'; '.join(facts)}]" if facts else "")
         return f"{self.opts[0]} {self.metavar}", help_text
 
@@ -104,18 +106,24 @@ class ExperimentCommand(SectionedCommand):
 
 
 class WorkloadCommand(SectionedCommand):
-    """A command that takes a workload, its settings, and those of an experiment that are named in `knobs`."""
+    """A command that takes a workload, its settings, and those of an experiment that are named in `knobs`.
 
-    def __init__(self, *args: Any, knobs: Sequence[str] = (), **kwargs: Any):
+    The defaults of the workload's settings are those that `algorithm` begins with.
+    """
+
+    def __init__(self, *args: Any, algorithm: str, knobs: Sequence[str] = (), **kwargs: Any):
         super().__init__(*args, **kwargs)
-        self.fixed, self.knobs = list(self.params), knobs
+        self.fixed, self.knobs, self.algorithm = list(self.params), knobs, algorithm
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         name = _positional(args) or Experiment().workload
-        settings = workloads.find(name).Settings
+        settings, begins = workloads.find(name).Settings, starting_point(self.algorithm, name)
         self.params = [
             *self.fixed,
-            *(KnobOption(settings, field, f"Workload {name}") for field in settings.model_fields),
+            *(
+                KnobOption(settings, field, f"Workload {name}", begins=begins.get(field))
+                for field in settings.model_fields
+            ),
             *(KnobOption(Experiment, field, "Experiment") for field in self.knobs),
         ]
         return super().parse_args(ctx, args)
@@ -152,6 +160,7 @@ def knob_options(
     `defaults` are those that are not the declared ones.
     """
     name, data = (m.__name__.rsplit(".", 1)[-1] for m in (module, workload))
+    starts = {Experiment: module.ALGORITHM.defaults, workload.Settings: starting_point(name, data)}
     sections = [(f"Algorithm {name}", module.ALGORITHM.Settings)]
     sections += [(f"Compression {one}", coding_settings(one)) for one in compressions]
     sections += [(f"Workload {data}", workload.Settings), ("Experiment", Experiment)]
@@ -159,7 +168,7 @@ def knob_options(
     for section, kind in sections:
         for field in kind.model_fields:
             if field not in (*NESTED, "algorithm", *options):
-                begins = module.ALGORITHM.defaults.get(field) if kind is Experiment else defaults.get(field)
+                begins = starts.get(kind, defaults).get(field)
                 options[field] = KnobOption(kind, field, section, many, begins)
     return list(options.values())
 
@@ -173,7 +182,7 @@ def read(text: str, root: str | Path) -> Experiment:
         is_file = False
     if is_file and path.name != "run.json":
         try:
-            return Experiment.from_json(path.read_text(encoding="utf-8"))
+            return Experiment.from_json(path.read_text(encoding="utf-8"), idle=False)
         except OSError as error:
             raise ValueError(f"{path} cannot be read: {error.strerror}.") from None
         except ValueError as error:

@@ -24,6 +24,7 @@ from theory.profile import Profile, save
     "profile",
     short_help="What each layer of a model costs.",
     cls=WorkloadCommand,
+    algorithm=MODEL_OF,
     knobs=("batch", "precision", "device"),
 )
 @click.argument("workload", default="digits")
@@ -37,6 +38,7 @@ def profile_command(workload: str, out: str | None, passes: int, **given: Any) -
     """
     values = options.values(given)
     experiment = Experiment.of({"algorithm": MODEL_OF, "workload": workload, **values})
+    experiment.refuse_idle(values)
     priced = "device" in values
     found = profiled(experiment, None if priced else _with_bar(passes))
     how = f"prices on {experiment.device}" if priced else f"medians of {passes} passes here"

@@ -2,13 +2,14 @@
 
 import doctest
 import json
+from urllib.parse import urlencode
 
 import pytest
 
 import algorithms
 import knobs
 import workloads
-from experiments.experiment import Experiment, settings_of
+from experiments.experiment import Experiment, settings_of, spelled
 from knobs import Counts, Knobs, Rising, allowed, condition, in_force, knob, make
 
 
@@ -106,13 +107,48 @@ def test_a_knob_that_is_not_in_force_makes_no_other_experiment():
     assert idle == plain and idle.key() == plain.key() and "momentum" not in plain.in_force()
     heavy = Experiment.of({"update": "momentum", "momentum": 0.5})
     assert heavy.in_force()["momentum"] == 0.5 and heavy.change(update="sgd") == plain
-    assert Experiment.from_query("momentum=0.5&depth=4&channels=3") == plain
 
 
-def test_a_value_without_effect_is_refused_where_it_was_asked_for():
-    with pytest.raises(ValueError, match="momentum has no effect here: it is read with update momentum or nesterov"):
-        Experiment().refuse_idle({"momentum": 0.5})
-    Experiment().refuse_idle({"momentum": "0.9", "update": "sgd", "workers": 4})
+def test_a_value_without_effect_is_refused_where_it_was_asked_for_be_it_the_default_or_not():
+    for value in (0.5, "0.9", Experiment().settings["momentum"]):
+        with pytest.raises(
+            ValueError, match="momentum has no effect here: it is read with update momentum or nesterov"
+        ):
+            Experiment().refuse_idle({"momentum": value, "update": "sgd"})
+    Experiment().refuse_idle({"update": "sgd", "workers": 4})
+    Experiment.of({"update": "momentum"}).refuse_idle({"momentum": "0.9"})
+
+
+def test_every_knob_that_is_not_in_force_is_refused_at_its_default():
+    for name in algorithms.names():
+        e = Experiment(algorithm=name)
+        own, theirs = e.method.Settings, workloads.find(e.workload).Settings
+        for kind, held in ((own, e.settings), (theirs, e.data)):
+            for idle in (one for one in held if not in_force(kind, one, held)):
+                with pytest.raises(ValueError, match=f"{idle} has no effect here: it is read with"):
+                    e.refuse_idle({idle: held[idle]})
+
+
+def test_a_batch_has_no_effect_where_a_step_takes_all_samples():
+    plain = Experiment(algorithm="sandblaster")
+    assert Experiment(algorithm="sandblaster", batch=8) == plain
+    with pytest.raises(ValueError, match="batch has no effect here: a step of sandblaster takes all samples"):
+        plain.refuse_idle({"batch": 32})
+
+
+def test_links_and_json_may_name_every_setting_and_not_change_what_has_no_effect():
+    plain = Experiment()
+    every = {**plain.model_dump(mode="json", exclude={"settings", "coding", "data"}), **plain.settings, **plain.data}
+    link = urlencode({name: spelled(value) for name, value in every.items()})
+    assert Experiment.from_query(link) == Experiment.from_json(plain.json(), idle=False) == plain
+    other = json.loads(plain.json()) | {"settings": {**plain.settings, "momentum": 0.5}}
+    assert Experiment.from_json(json.dumps(other)) == plain, "as a stored run of other defaults may have it"
+    for refused in (
+        lambda: Experiment.from_query("momentum=0.5"),
+        lambda: Experiment.from_json(json.dumps(other), idle=False),
+    ):
+        with pytest.raises(ValueError, match="momentum has no effect here"):
+            refused()
 
 
 def test_a_condition_names_knobs_and_values_that_there_are():

@@ -197,9 +197,3 @@ def test_an_all_reduce_that_was_chosen_and_never_done_is_said_to_have_changed_no
         assert conditions._NO_ALL_REDUCE not in run(experiment(name, **few | {"collective": "fast"})).notes
     for name in ("sync_sgd", "overlap"):
         assert conditions._NO_ALL_REDUCE not in run(experiment(name, **few)).notes
-
-
-def test_a_batch_is_said_to_change_nothing_where_a_step_takes_all_samples():
-    (told,) = [note for note in run(experiment("sandblaster", workers=2, steps=2, batch=8)).notes if "batch" in note]
-    assert told == "A batch of 8 changed nothing: a step of sandblaster takes all samples."
-    assert not [note for note in run(experiment("sandblaster", workers=2, steps=2)).notes if "changed nothing" in note]

@@ -114,6 +114,13 @@ def test_help_shows_the_knobs_of_the_chosen_workload(main):
     assert "--condition" not in main("run", "--help")[1]
 
 
+def test_help_says_what_a_knob_is_read_with_and_which_model_a_pipeline_begins_with(main):
+    told = {words: " ".join(main(*words, "--help")[1].split()) for words in (("run", "gpipe"), ("profile", "digits"))}
+    assert "default 0.9; with --update momentum or nesterov]" in told["run", "gpipe"]
+    for help_text in told.values():
+        assert "default residual]" in help_text and "--model other than cnn or cnn_bn]" in help_text
+
+
 @pytest.mark.parametrize("name", COMPRESSIONS)
 def test_help_shows_the_knobs_of_the_chosen_compression(main, name):
     code, out, _ = main("run", "--compression", name, "--help")
@@ -497,6 +504,9 @@ def test_export_writes_the_file(main, tmp_path):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
+        (["run", "sync_sgd", "--momentum", "0.9"], "momentum has no effect here"),
+        (["sweep", "sync_sgd", "--momentum", "0.9", "--workers", "1,2"], "momentum has no effect here"),
+        (["profile", "digits", "--hidden", "128,128"], "hidden has no effect here: it is read with model mlp"),
         (["run", "easgdd"], "did you mean easgd?"),
         (["run", "DGC"], "dgc is a compression, which goes with an algorithm: sync_sgd --compression dgc."),
         (["run", "--pull", "0.3"], "--pull is a setting of easgd; sync_sgd has none."),
