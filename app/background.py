@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import streamlit as st
@@ -16,19 +15,16 @@ from experiments.jobs.spec import JobSpec
 EVERY = 0.5  # s between two looks
 
 
-def fetch(job_spec: JobSpec, waiting: str, place: str, help_with: Callable[[str], bool] | None = None) -> Path | None:
+def fetch(job_spec: JobSpec, waiting: str, place: str) -> Path | None:
     """Return the folder of its result. None while it is under way, which the page shows, or if it failed.
 
-    `place` names what the page wants it for: the next job for the same place replaces this one. `help_with(message)`
-    may draw what to do about a failure, and returns whether it did.
+    `place` names what the page wants it for: the next job for the same place replaces this one.
     """
     owner, now = f"{session.owner()}/{place}", ask(job_spec, place)
     if now.active:
         st.fragment(_wait, run_every=EVERY)(job_spec.key(), owner, waiting)
     elif now.folder is None:
         st.error(sentence(now.message), icon=":material/error:")
-        if help_with and help_with(now.message):
-            return None
         try_again(place)
     return now.folder
 

@@ -98,8 +98,12 @@ def experiment() -> Experiment:
     return Experiment.of(values())
 
 
+SET_THE_RATE = ("model", "regression")
+"""Settings of a workload that the default learning rate depends on."""
+
+
 def settle(field: str) -> None:
-    """After a choice of algorithm, compression, workload or model, reset what belongs to it to its defaults.
+    """After a choice of algorithm, compression, workload, model or loss, reset what belongs to it to its defaults.
 
     A workload's settings stay with another algorithm, unless they are only what the one before began with; so do
     workers and steps, unless this one begins with its own; and so does a compression, unless it has nothing to compress
@@ -110,7 +114,7 @@ def settle(field: str) -> None:
         state.update(coding_settings(state["compression"])().model_dump(mode="json"))
         return
     workload, declared = state["workload"], algorithm()
-    data = {} if field == "model" else _beginning(state["algorithm"], workload)
+    data = {} if field in SET_THE_RATE else _beginning(state["algorithm"], workload)
     if field == "algorithm":
         begun = [_beginning(name, workload) for name in catalogue.ALGORITHMS]
         data = {n: value for n, value in data.items() if state.get(n) in [values[n] for values in begun]}
@@ -128,9 +132,7 @@ def settle(field: str) -> None:
 def beginning_rate() -> float:
     """Return the learning rate that the chosen algorithm begins with, on this workload, model and so many workers."""
     state = st.session_state
-    workload = state["workload"]
-    model = state.get("model") if "model" in catalogue.WORKLOADS[workload].module.Settings.model_fields else None
-    found = default_rate(state["algorithm"], workload, model, state["workers"])
+    found = default_rate(state["algorithm"], state["workload"], state, state["workers"])
     return found.get("learning_rate", algorithm().Settings().learning_rate)
 
 

@@ -44,6 +44,7 @@ PAGE = (
 OWN = "own"  # the network and the device that a real cluster has: nothing is emulated
 REAL_DEFAULTS = {"network": OWN, "device": OWN}
 NESTED = ("settings", "coding", "data")  # whose values have names of their own
+SQUARED_ERROR = 0.25  # of an algorithm's own default rate: its curvature has no bound, as that of cross-entropy has
 OTHER_BUDGETS = ("epochs", "seconds", "target_loss")
 
 
@@ -139,7 +140,7 @@ class Experiment(Knobs):
         begun = starting_point(self.algorithm, self.workload)
         given = {**begun, **self.data}
         data = make(workloads.find(self.workload).Settings, given, self.workload, begun)
-        rate = default_rate(self.algorithm, self.workload, given.get("model"), self.workers)
+        rate = default_rate(self.algorithm, self.workload, given, self.workers)
         s = make(algorithms.find(self.algorithm).Settings, {**rate, **self.settings}, self.algorithm, rate)
         coding = make(coding_settings(self.compression), self.coding, self.compression)
         how = self.method.compresses
@@ -299,7 +300,7 @@ class Experiment(Knobs):
             own["steps"] = self.steps  # said even where it is the default, which another budget replaces
             if self.steps is None:
                 del own["steps"]
-        rate = default_rate(self.algorithm, self.workload, self.data.get("model"), self.workers)
+        rate = default_rate(self.algorithm, self.workload, self.data, self.workers)
         mine = _differing(self.method.Settings, self.settings, rate)
         packed = _differing(coding_settings(self.compression), self.coding)
         start = starting_point(self.algorithm, self.workload)
@@ -385,15 +386,20 @@ def starting_point(algorithm: str, workload: str) -> dict[str, Any]:
     return {name: value for name, value in begins.items() if name in workloads.find(workload).Settings.model_fields}
 
 
-def default_rate(algorithm: str, workload: str, model: str | None, workers: int) -> dict[str, float]:
-    """Return the learning rate that this algorithm begins with there, as a setting; none if it was never searched for.
+def default_rate(algorithm: str, workload: str, data: Mapping[str, Any], workers: int) -> dict[str, float]:
+    """Return the learning rate that this algorithm begins with there, as a setting; none where it is its own default.
 
-    `model` None is the workload's default model.
+    It depends on the model and the loss among the workload's settings, `data`; what is not there has its default.
     """
-    if model is None and "model" in (fields := workloads.find(workload).Settings.model_fields):
-        model = starting_point(algorithm, workload).get("model", fields["model"].default)
-    found = rates.known(algorithm, workload, model or "")
-    return {"learning_rate": found.default(workers)} if found else {}
+    fields, own = workloads.find(workload).Settings.model_fields, algorithms.find(algorithm).Settings.model_fields
+    model = ""
+    if "model" in fields:
+        model = data.get("model") or starting_point(algorithm, workload).get("model", fields["model"].default)
+    if found := rates.known(algorithm, workload, model):
+        return {"learning_rate": found.default(workers)}
+    if "regression" in fields and data.get("regression") and "learning_rate" in own:
+        return {"learning_rate": SQUARED_ERROR * own["learning_rate"].default}
+    return {}
 
 
 def own_defaults(algorithm: str | None) -> Mapping[str, Any]:

@@ -12,7 +12,7 @@ from experiments.catalogue import ALGORITHMS, COMPRESSIONS, PRESETS, WORKLOADS, 
 from experiments.experiment import Experiment
 from experiments.measure import this_machine
 from experiments.plots.lanes import rank_names, slowness
-from workloads import own_module, table
+from workloads import own_module, stored_table
 
 REAL = {"processes": "real processes", "threads": "real threads", "gpus": "real GPUs"}
 ON_CPU = "ran on the CPU"  # in the note of a run that asked for GPUs and found none, or not on every computer
@@ -35,7 +35,7 @@ def title(e: Experiment) -> str:
 
 def data(e: Experiment) -> str:
     """Return what it is trained on: "handwritten digits"; what is one's own, by the name of its file: "iris"."""
-    own = {"table": table, "own_module": own_module}.get(e.workload)
+    own = {"table": stored_table, "own_module": own_module}.get(e.workload)
     name = e.data["table" if e.workload == "table" else "net"] if own else ""
     return own.title(name) if name else WORKLOADS[e.workload].title
 

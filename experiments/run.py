@@ -220,6 +220,7 @@ def _gathered(experiment: Experiment, outcome: Outcome, began: float) -> tuple[R
         notes=(*experiment.notes, *workload.notes, *outcome.notes, *conditions.notes(experiment, outcome.event_logs)),
         parameters=models[-1].w if len(models) > 1 else None,
         held_out_samples=workload.held_out_samples,
+        target_variance=workload.target_variance,
         environment=environment(),
     )
     run.notes = (*(_untrained(models, status) or _unlearned(run, workload.guessing)), *run.notes)
@@ -350,7 +351,7 @@ def _unlearned(run: Run, guessing: float | None) -> list[str]:
     grew = last > 1.01 * max(bar, first)
     remedy = "try more steps"
     e = run.experiment
-    searched = default_rate(e.algorithm, e.workload, e.data.get("model"), e.workers).get("learning_rate", math.inf)
+    searched = default_rate(e.algorithm, e.workload, e.data, e.workers).get("learning_rate", math.inf)
     if e.settings.get("learning_rate", math.inf) < searched:
         remedy += ", or a learning_rate ten times larger"
     why = divergence.cause(e)

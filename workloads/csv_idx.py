@@ -1,13 +1,11 @@
 """CSV and IDX files, parsed as tables, or one sentence about what is wrong with them.
 
-Nothing is guessed where a guess could be wrong: an empty cell, a question mark, or a word among numbers, is reported
-with its line and column, and repaired only in the way that is asked for. Sizes are bounded before anything large is
-allocated.
+Nothing is guessed where a guess could be wrong: a number that is missing stays so, and its line and column are kept for
+whoever asks. Sizes are bounded before anything large is allocated.
 """
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import io
 import math
@@ -15,86 +13,67 @@ import re
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import PureWindowsPath
-from typing import Literal, NamedTuple
 
 import numpy as np
 
-from workloads.table import CLASSES, LEAST, Table
+from workloads import columns, file_formats
+from workloads.columns import LARGEST, LONGEST
+from workloads.stored_table import LEAST, MOST_CELLS, Table
 
 MOST_BYTES = 10_000_000  # of a file as it comes
 MOST_UNPACKED = 50_000_000  # of one that was gzipped
-MOST_ROWS, MOST_COLUMNS, MOST_CELLS = 200_000, 2000, 10_000_000
-LONGEST = 60  # characters of a name
-LARGEST = 1e100  # a number; the squares of those beyond have no sum, and programs write them where a cell is missing
-OFFERED = "or take the mean of the column."  # at the end of what can be repaired
-MISSING = {"", "?"}  # cells of any column; among numbers, every word is missing too
+MOST_ROWS, MOST_COLUMNS = 200_000, 2000
 SEPARATOR = re.compile(r"sep=([,;\t])\r?\n", re.IGNORECASE)  # the first line of files that are written for Excel
 COMMA, POINT = re.compile(r"[+-]?\d+,\d+"), re.compile(r"[+-]?\d*\.\d+")
+POINTS = re.compile(r"[+-]?\d{1,3}(\.\d{3})+,\d+")  # between thousands, before a decimal comma
+BETWEEN_BLANKS = re.compile(r'"[^"]*"|[^\s"]+')
+NUMBERS = re.compile(r"[-+.\d]\S* +[-+.\d]")  # parted by blanks, in a line that has tabs, too
 TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}  # of IDX
 
-Repair = Literal["", "rows", "mean"]
 
+def from_csv(content: bytes, file: str) -> Table:
+    """Return the table in a text file called `file`: rows of equal length, with or without a header.
 
-class Damaged(ValueError):
-    """Cells are missing, or are no numbers where numbers should be; `rows` would be left out by a repair of "rows"."""
-
-    def __init__(self, message: str, rows: int):
-        super().__init__(message)
-        self.rows = rows
-
-
-class Column(NamedTuple):
-    """A column as it was read: numbers, NaN where `bad`, and the words that they stand for if there are."""
-
-    name: str
-    numbers: np.ndarray  # (rows,)
-    bad: np.ndarray  # (rows,) of bool
-    words: tuple[str, ...] = ()
-
-
-def from_csv(content: bytes, file: str, repair: Repair = "") -> Table:
-    """Return the table in a CSV file called `file`: rows of equal length, with or without a header.
-
-    Missing cells, and words among numbers, are Damaged; or with a `repair` their "rows" are left out, or they become
-    the "mean" of their column, the commonest of its words. A row without a label, the last column, is left out anyway.
+    Between cells are commas, semicolons, tabs or blanks. Columns that nothing can be learned from are left out, and
+    notes say so. ValueError if it is no table, which names the file's format and what to do if it is known.
     """
+    file_formats.refuse(content, file)
     text = _text(content, file)
-    read = list(_rows(text, file))
-    if not read:
-        raise ValueError(f"{file} has no cell with anything in it; a table needs at least {LEAST} rows.")
-    lines, rows = zip(*read, strict=True)
+    text = _with_tabs(text) or text
+    delimiter = _delimiter(text)
+    lines, rows = _parsed(text, delimiter, file)
     notes = []
-    if _delimiter(text) != "," and _has_decimal_commas(rows):
+    if delimiter != "," and _has_decimal_commas(rows):
         rows = [[_with_point(cell) for cell in row] for row in rows]
-        notes.append("table: decimal commas were read as decimal points.")
-    named = _has_header(rows[0], rows[min(1, len(rows) - 1)])
+        notes.append("decimal commas were read as decimal points.")
+    named = _has_header(rows)
     if (count := len(rows) - named) < LEAST:
         raise ValueError(f"{file} has {count} row{'s' * (count != 1)}; a table needs at least {LEAST}.")
-    names = [(named and name[:LONGEST]) or f"column {n}" for n, name in enumerate(rows[0], 1)]
+    given = [name[:LONGEST] if named else "" for name in rows[0]]
+    names = [name or f"column {n}" for n, name in enumerate(given, 1)]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise ValueError(f"{file} has two columns that are called {twice!r}; names must differ.")
-    columns = []
+    usable = []
     for name, cells in zip(names, zip(*rows[named:], strict=True), strict=True):
-        if set(cells) <= MISSING:
-            notes.append(f"table: {name} was left out, it is empty.")
-            continue
-        column = _column(name, cells)
-        if column is None:
-            notes.append(f"table: {name} was left out, it has more than {CLASSES} different words.")
-        else:
-            columns.append(column)
-    if len(columns) < 2:
-        raise ValueError(f"{file} has {len(columns)} usable columns; features and a label are needed.")
-    if any(column.bad.any() for column in columns):
-        if not repair:
-            raise _damage(columns, rows[named:], lines[named:], names, file)
-        columns, told = _repaired(columns, repair)
-        notes.append(told)
-        if len(columns[0].numbers) < LEAST:
-            raise ValueError(f"{file} has {len(columns[0].numbers)} whole rows; a table needs at least {LEAST}.")
-    words = {column.name: column.words for column in columns if column.words}
-    cells = np.array([column.numbers for column in columns]).T
-    return Table(tuple(column.name for column in columns), cells, words, notes=tuple(notes), file=_stem(file))
+        try:
+            usable.append(columns.read(name, cells, lines[named:], delimiter == ","))
+        except columns.Unusable as error:
+            notes.append(str(error))
+    if len(usable) > 2 and usable[0].name == names[0] and columns.counts_rows(usable[0], given[0]):
+        notes.append(f"{names[0]} was left out, since it only counts the rows.")
+        del usable[0]
+    if len(usable) < 2:
+        why = f": {' '.join(notes)}"[:300] if notes else "."
+        raise ValueError(f"{file} has {len(usable)} usable columns; features and a label are needed{why}")
+    notes += [note for column in usable for note in column.notes]
+    return Table(
+        tuple(column.name for column in usable),
+        np.array([column.numbers for column in usable]).T,
+        {column.name: column.words for column in usable if column.words},
+        notes=tuple(f"table: {note}" for note in notes),
+        file=_stem(file),
+        gaps={column.name: column.gap for column in usable if column.gap},
+    )
 
 
 def from_idx(contents: list[bytes], file: str) -> Table:
@@ -139,9 +118,17 @@ def _text(content: bytes, file: str) -> str:
     return text
 
 
-def _rows(text: str, file: str) -> Iterator[tuple[int, list[str]]]:
+def _parsed(text: str, delimiter: str, file: str) -> tuple[tuple[int, ...], Sequence[list[str]]]:
+    """Return (line of each row, its cells)."""
+    if not (read := list(_rows(text, delimiter, file))):
+        raise ValueError(f"{file} has no cell with anything in it; a table needs at least {LEAST} rows.")
+    lines, rows = zip(*read, strict=True)
+    return lines, rows
+
+
+def _rows(text: str, delimiter: str, file: str) -> Iterator[tuple[int, list[str]]]:
     """Yield (line, cells without spaces around them) of every row that is not blank, all of one length."""
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=_delimiter(text), strict=True, skipinitialspace=True)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True, skipinitialspace=True)
     width = count = 0
     if SEPARATOR.match(text):
         next(reader)
@@ -154,7 +141,7 @@ def _rows(text: str, file: str) -> Iterator[tuple[int, list[str]]]:
                 if not 2 <= width <= MOST_COLUMNS:
                     raise ValueError(
                         f"{file} has {width:,} column{'s' * (width != 1)}; 2 to {MOST_COLUMNS:,} are read, between "
-                        "commas, semicolons or tabs."
+                        "commas, semicolons, tabs or blanks."
                     )
             if len(row) != width:
                 raise ValueError(f"{file}, line {reader.line_num}: {len(row)} cells where the first row has {width}.")
@@ -169,10 +156,28 @@ def _rows(text: str, file: str) -> Iterator[tuple[int, list[str]]]:
         raise ValueError(f"{file}, line {reader.line_num}: this is no CSV ({error}).") from None
 
 
-def _has_header(first: list[str], second: list[str]) -> bool:
-    """Return whether the first row has names: words where the second has numbers, or only words."""
-    pairs = [(_number(a), _number(b)) for a, b in zip(first, second, strict=True)]
-    return all(a is None for a, _ in pairs) or any(a is None and b is not None for a, b in pairs)
+def _has_header(rows: Sequence[Sequence[str]]) -> bool:
+    """Return whether the first row has names: words where the second row has numbers, or words that do not recur.
+
+    The second rule is for tables of words only: a name does not stand below itself, and most words of a row do.
+    """
+    first, second = rows[0], rows[min(1, len(rows) - 1)]
+    if any(columns.is_word(a) and columns.is_numeric(b) for a, b in zip(first, second, strict=True)):
+        return True
+    if any(map(columns.is_numeric, first)):
+        return False
+    return 2 * sum(any(cell == row[n] for row in rows[1:]) for n, cell in enumerate(first)) < len(first)
+
+
+def _with_tabs(text: str) -> str:
+    """Return the text with a tab between cells that blanks part, "" if other signs part them, or nothing does."""
+    lines = text.splitlines()
+    first, second, *_ = [*filter(str.strip, lines), "", ""]
+    bare = re.sub('"[^"]*"', "", first)
+    one, two = (len(BETWEEN_BLANKS.findall(line)) for line in (first, second))
+    if set(",;") & {*bare} or one < 2 or one != two or ("\t" in bare and not NUMBERS.search(bare)):
+        return ""
+    return "\n".join("\t".join(BETWEEN_BLANKS.findall(line)) for line in lines)
 
 
 def _delimiter(text: str) -> str:
@@ -188,79 +193,18 @@ def _delimiter(text: str) -> str:
 def _has_decimal_commas(rows: Sequence[Sequence[str]]) -> bool:
     """Return whether some cells are numbers with a comma, and none is one with a point."""
     cells = [cell for row in rows for cell in row]
-    return any(map(COMMA.fullmatch, cells)) and not any(map(POINT.fullmatch, cells))
+    commas = any(map(COMMA.fullmatch, cells)) and not any(map(POINT.fullmatch, cells))
+    return commas or any(map(POINTS.fullmatch, cells))
 
 
 def _with_point(cell: str) -> str:
+    cell = cell.replace(".", "") if POINTS.fullmatch(cell) else cell
     return cell.replace(",", ".") if COMMA.fullmatch(cell) else cell
-
-
-def _column(name: str, cells: Sequence[str]) -> Column | None:
-    """Return a column, None if it has too many different words."""
-    bad = np.zeros(len(cells), bool)
-    with contextlib.suppress(ValueError):  # almost always all are numbers: then they are converted at once
-        numbers = np.fromiter(map(float, cells), float, len(cells))
-        if (abs(numbers) <= LARGEST).all() and "_" not in "".join(cells):
-            return Column(name, numbers, bad)
-    known = {cell: None if cell in MISSING else _number(cell) for cell in set(cells)}
-    there = [cell for cell in cells if cell not in MISSING]
-    if 2 * sum(known[cell] is None for cell in there) < len(there):  # mostly numbers
-        numbers = np.array([np.nan if known[cell] is None else known[cell] for cell in cells])
-        return Column(name, numbers, np.isnan(numbers))
-    words = sorted({*there})
-    if len(words) > CLASSES:
-        return None
-    code = {word: float(n) for n, word in enumerate(words)}
-    numbers = np.array([code.get(cell, np.nan) for cell in cells])
-    return Column(name, numbers, np.isnan(numbers), tuple(word[:LONGEST] for word in words))
-
-
-def _damage(columns, rows, lines, names, file: str) -> Damaged:
-    """Return what is wrong with the cells: the first one by its line, how many there are, and what may be done."""
-    bad = np.array([column.bad for column in columns])  # (columns, rows)
-    left, cells = int(bad.any(axis=0).sum()), int(bad.sum())
-    row = int(bad.any(axis=0).argmax())
-    column = columns[int(bad[:, row].argmax())]
-    cell = rows[row][names.index(column.name)]
-    what = "is empty" if not cell else f"is {cell[:40]!r} there"
-    elsewhere = "" if cell in MISSING else ", and mostly numbers elsewhere"
-    such = "it is the only such cell" if cells == 1 else f"{cells:,} such cells are in {left:,} of {len(lines):,} rows"
-    return Damaged(
-        f"{file}, line {lines[row]}: {column.name} {what}{elsewhere}; {such}: fill in what is missing, leave out "
-        f"{left:,} row{'s' * (left != 1)}, {OFFERED}",
-        left,
-    )
-
-
-def _repaired(columns: Sequence[Column], repair: Repair) -> tuple[list[Column], str]:
-    """Return the columns without bad cells, and what was done."""
-    bad = np.array([column.bad for column in columns])  # (columns, rows)
-    out = bad.any(axis=0) if repair == "rows" else bad[-1]
-    filled = int(bad[:, ~out].sum())
-    rows = int(out.sum())
-    left = f"{rows:,} row{'s' * (rows != 1)} with missing cells left out" if rows else ""
-    mean = f"{filled:,} missing cell{'s' * (filled != 1)} filled with the mean of the column" if filled else ""
-    whole = []
-    for column in columns:
-        numbers = column.numbers.copy()
-        good = numbers[~column.bad]
-        numbers[column.bad] = np.bincount(good.astype(int)).argmax() if column.words else good.mean()
-        whole.append(column._replace(numbers=numbers[~out], bad=column.bad[~out] & False))
-    return whole, f"table: {', '.join(filter(None, (left, mean)))}."
 
 
 def _stem(file: str) -> str:
     """Return a file's name as a word: "Messy data.csv" is messy_data."""
     return re.sub(r"\W+", "_", PureWindowsPath(file).stem.lower(), flags=re.ASCII).strip("_")[:40]
-
-
-def _number(cell: str) -> float | None:
-    """Return the cell as a number up to LARGEST, None if it is none; Python's own 1_000 is none."""
-    try:
-        number = float(cell)
-    except ValueError:
-        return None
-    return number if abs(number) <= LARGEST and "_" not in cell else None
 
 
 def _idx(content: bytes, file: str) -> np.ndarray:

@@ -62,10 +62,17 @@ def sizes(text: str) -> list[int]:
     return numbers
 
 
-def build(knobs: ModelKnobs, inputs: tuple[int, ...], classes: int, dtype=np.float32) -> Sequential:
-    """Return the model that the knobs ask for, from samples of shape `inputs` to one logit per class."""
+def build(
+    knobs: ModelKnobs,
+    inputs: tuple[int, ...],
+    outputs: int,
+    dtype=np.float32,
+    loss: kernels.Kernel = kernels.softmax_cross_entropy,
+) -> Sequential:
+    """Return the model that the knobs ask for, from samples of shape `inputs` to so many `outputs`: a logit for each
+    class, or with another loss the numbers to be estimated."""
     make = {"mlp": mlp, "residual": residual, "cnn": cnn, "cnn_bn": cnn_bn}[knobs.model]
-    return Sequential(make(knobs, inputs, classes), kernels.softmax_cross_entropy, dtype)
+    return Sequential(make(knobs, inputs, outputs), loss, dtype)
 
 
 def mlp(knobs: ModelKnobs, inputs: tuple[int, ...], classes: int) -> list[Layer]:

@@ -24,16 +24,18 @@ class Supervised(Workload):
         self.name, self.model, self.notes = name, model, notes
         self.x, self.target = self._fitting(train)
         self.held_out = self._fitting(test)
-        self.held_out_samples = self.held_out[1].size
+        self.classifies = model.criterion.name == "softmax_cross_entropy"
+        self.held_out_samples = self.held_out[1].size if self.classifies else 0
+        self.target_variance = None if self.classifies else float(self.held_out[1].var(0, dtype=float).sum())
         self.depth, self.tensors, self.activations = model.depth, model.tensors, model.activations
         self.over_batch = model.over_batch
         self.samples, self.parameters, self.dtype = len(self.x), model.parameters, model.dtype
 
     @property
     def guessing(self) -> float | None:
-        """The loss of the same chance for every class, the logarithm of their number; None without classes."""
-        classes = self.model.criterion.name == "softmax_cross_entropy"
-        return math.log(self.model.outputs[-1]) if classes else None
+        """The loss of the same chance for every class, the logarithm of their number; of a regression that of the mean,
+        half the variance of the held-out targets."""
+        return math.log(self.model.outputs[-1]) if self.classifies else self.target_variance / 2
 
     def start(self, seed: int) -> np.ndarray:
         """Return the initial parameters."""
@@ -60,7 +62,7 @@ class Supervised(Workload):
         from workloads.tensor_split import blocks
 
         own = blocks(self.model.layers, rank, ranks)
-        if not own[-1].partial and self.model.criterion.name != "softmax_cross_entropy":
+        if not own[-1].partial and not self.classifies:
             raise ValueError(
                 f"{self.model.depth} dense layers leave the last one without a partner and its outputs split, "
                 "which needs softmax cross-entropy; use one layer more or less."

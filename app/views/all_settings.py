@@ -108,11 +108,11 @@ def _controls():
     _heading("Work")
     own("workload")
     for knob in data[:1]:
-        widgets.draw(knob, on_change=partial(chosen.settle, "model") if knob.name == "model" else None)
+        _draw(knob)
     own(*controls.BUDGET)
     with _folded("More: data, other budgets, precision", "work") as more:
         for knob in data[1:] if more.open else ():
-            widgets.draw(knob)
+            _draw(knob)
         own(*(controls.MORE_BUDGET if more.open else ()))
     _heading("Cluster")
     own(*(name for name in controls.PLACE if name != "network"))
@@ -135,6 +135,12 @@ def _compression(name: str) -> None:
     coding = coding_settings(name)
     for knob in coding.model_fields:
         widgets.draw(controls.control(coding, knob))
+
+
+def _draw(knob: controls.Control) -> None:
+    """Draw a setting of the workload; some have another default learning rate."""
+    rated = knob.name in chosen.SET_THE_RATE
+    widgets.draw(knob, on_change=partial(chosen.settle, knob.name) if rated else None)
 
 
 def _heading(text: str, help: str | None = None) -> None:

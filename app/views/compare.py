@@ -22,7 +22,7 @@ from experiments.runs.seeds import seed_figure
 from experiments.runs.upload import uploaded
 
 COMPARED = (
-    *("held_out_loss", "accuracy", "samples", "updates", "seconds", "bytes", "flops"),
+    *("held_out_loss", "accuracy", "r2", "samples", "updates", "seconds", "bytes", "flops"),
     *("samples_per_second", "share_compute", "share_wait", "staleness_mean"),
 )
 """The figures in the table."""

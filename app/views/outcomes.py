@@ -15,7 +15,7 @@ from experiments import units
 from experiments.experiment import Experiment
 from experiments.jobs.job import JobState
 from experiments.plots import curves
-from experiments.runs.figures import FIGURES
+from experiments.runs.figures import FIGURES, suited
 from experiments.runs.record import Run
 
 MAPPED = ("held_out_loss", "accuracy", "samples_per_second", "seconds", "bytes")
@@ -55,8 +55,10 @@ def mapped(
     """
     places = [(column, row) for row in range(len(stops[1])) for column in range(len(stops[0]))]
     runs = {place: _outcome(state) for place, state in zip(places, states, strict=True)}
+    known = next((run.experiment for run in runs.values() if isinstance(run, Run)), None)
+    figures = suited(MAPPED, known) if known else MAPPED
     st.segmented_control(
-        "Figure", MAPPED, key="map_figure", default=MAPPED[0], required=True, label_visibility="collapsed",
+        "Figure", figures, key="map_figure", default=MAPPED[0], required=True, label_visibility="collapsed",
         format_func=lambda name: FIGURES[name].label,
     )  # fmt: skip
     figure = st.session_state.map_figure

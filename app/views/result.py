@@ -18,7 +18,7 @@ from experiments import naming, units
 from experiments.experiment import Experiment
 from experiments.plots import palette
 from experiments.runs import divergence
-from experiments.runs.figures import FIGURES
+from experiments.runs.figures import FIGURES, suited
 from experiments.runs.place import place
 from experiments.runs.record import Run
 
@@ -131,7 +131,9 @@ def awaited(experiment: Experiment, under_way: UnderWay) -> None:
     with st.container(key="head"):
         under_way.head()
     st.container()  # for its remarks
-    told = [name for name in ABOVE if name != "staleness_mean" or experiment.method.counts_staleness]
+    told = [
+        name for name in suited(ABOVE, experiment) if name != "staleness_mean" or experiment.method.counts_staleness
+    ]
     with st.container():  # where a run's are: they take the place of these one by one
         grid = _grid(len(told))
     for name in told:
@@ -252,7 +254,8 @@ def _undo(experiment: Experiment, name: str, value: Any) -> None:
 def figures(one: Shown) -> None:
     """Draw the figures of a run; over several seeds their means and standard deviations, and say that they are."""
     run = one.run
-    told = [name for name in ABOVE if name != "staleness_mean" or run.summary.get(name) is not None]
+    names = suited(ABOVE, run.experiment)
+    told = [name for name in names if name != "staleness_mean" or run.summary.get(name) is not None]
     grid = _grid(len(told))
     for name in told:  # a method without a shared model has none that could be old
         value, help = run.summary.get(name), FIGURES[name][2]

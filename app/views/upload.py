@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import streamlit as st
 
 from app import background, components, session
@@ -16,7 +15,7 @@ from app.views.pictures import heading
 from experiments import naming, units
 from experiments.experiment import Experiment
 from experiments.plots.canvases import timeline
-from experiments.runs import upload
+from experiments.runs import tables, upload
 from experiments.runs.record import Run
 
 MOST = upload.MOST_BYTES // 1_000_000  # MB
@@ -40,6 +39,8 @@ def page() -> None:
     with right:
         heading("Train on a table", "CSV with a row for each sample, or two IDX files: images and labels.")
         _bring("table", "A CSV file, or two IDX files", "Reading the table.")
+        st.caption("A CSV file looks like this. Names are optional; you choose the column to predict.")
+        st.code(tables.EXAMPLE, language=None)
     if name := st.query_params.get("table"):
         _table(name)
     if name := st.query_params.get("run"):
@@ -54,8 +55,7 @@ def _bring(kind: str, label: str, waiting: str) -> None:
         return
     files = [(file.name, file.getvalue()) for file in given]
     try:
-        read = upload.job_spec(kind, files).key()
-        job_spec = upload.job_spec(kind, files, st.session_state.get("repair", {}).get(read, ""))
+        job_spec = upload.job_spec(kind, files)
     except ValueError as error:
         st.error(sentence(str(error)), icon=":material/block:")
         return
@@ -66,22 +66,9 @@ def _bring(kind: str, label: str, waiting: str) -> None:
         except OSError as error:
             st.error(sentence(f"this could not be taken: {error.strerror}"), icon=":material/block:")
             return
-    found = background.fetch(job_spec, waiting, f"upload-{kind}", lambda message: _offer_repairs(message, read))
+    found = background.fetch(job_spec, waiting, f"upload-{kind}")
     if found and found.stem != st.session_state.get(f"opened-{kind}"):
         st.session_state[f"opened-{kind}"] = st.query_params[kind] = found.stem
-
-
-def _offer_repairs(message: str, read: str) -> bool:
-    """Draw a button for each way in which the file that was `read`, a job's key, can be repaired; whether there are."""
-    ways = upload.repairs(message)
-    with st.container(horizontal=True):
-        for way, words in ways.items():
-            st.button(words, key=f"repair-{way}", on_click=_repair, args=(read, way), icon=":material/healing:")
-    return bool(ways)
-
-
-def _repair(read: str, way: str) -> None:
-    st.session_state["repair"] = {read: way}
 
 
 # a run
@@ -132,41 +119,68 @@ def _table(name: str) -> None:
     named = escaped(table.file or "Table")
     st.markdown(f"## {named}: {units.count(len(table.cells))} rows, {columns}", anchors=False)
     for note in table.notes:
-        st.caption(f":material/info: {sentence(note.removeprefix('table: '))}")
+        st.caption(f":material/info: {escaped(tables.plain(note))}")  # names keep their spelling
     left, right = st.columns([2, 3], gap="medium", vertical_alignment="bottom")
     with left:
         names = [*table.names[::-1]][:1000]
         label = st.selectbox("What is to be predicted", names, key=f"label-{name}")
-        try:
-            target, classes = table.classes(label)
-        except ValueError as error:
-            st.warning(sentence(str(error)), icon=":material/tune:")
-            return
-        features = len(table.features(label))
-        numbers = f"{units.count(features)} column{'s' * (features != 1)} of numbers"
-        st.caption(f"{len(classes)} classes, from {numbers}. {sentence(table.left_out(label))}")
-        if features:
-            first, why = upload.first_run(name, label)
-            if why:
-                st.caption(f"It begins with {why}.")
-            st.button(
-                "Train on it", type="primary", icon=":material/play_arrow:", on_click=_train, args=(first,),
-                key="train-table",
-            )  # fmt: skip
-    with right:
-        counts = np.bincount(target, minlength=len(classes))
-        head = "rows" if label != "rows" else "rows of it"  # two columns of a table have two names
-        st.dataframe(frame({label: classes, head: counts}), hide_index=True, height=180)
+        estimated = label not in table.words and st.toggle(
+            "Estimate it as a number", tables.is_estimated(table, label), key=f"regression-{name}-{label}",
+            help="Regression by squared error. Off, each different value is a class.",
+        )  # fmt: skip
+        first = _first_run(name, label, estimated)
+    if first:
+        with right:
+            heads = ["share of rows", label] if estimated else [label, "rows"]
+            heads[1] += " of it" * (heads[0] == heads[1])  # two columns of a table have two names
+            columns = dict(zip(heads, zip(*first.target, strict=True), strict=True))
+            st.dataframe(frame(columns), hide_index=True, height=180)
     st.dataframe(frame(_preview(table)), hide_index=True)
     _go()
 
 
+def _first_run(name: str, label: str, estimated: bool) -> tables.FirstRun | None:
+    """Draw what a first run predicts, and the button that starts it; None, with the reason, if there is none yet."""
+    missing = st.session_state.get(f"missing-{name}", "refuse")
+    try:
+        first = _tried(name, label, estimated, missing)
+    except tables.Gaps as error:
+        st.warning(escaped(tables.plain(error)), icon=":material/healing:")
+        ways = {"rows": f"Leave out {units.count(error.rows)} row{'s' * (error.rows != 1)}", "mean": "Take the mean"}
+        with st.container(horizontal=True):
+            for way, words in ways.items():
+                st.button(words, key=f"missing-{way}", on_click=_repair, args=(name, way), icon=":material/healing:")
+        return None
+    except ValueError as error:
+        st.warning(escaped(tables.plain(error)), icon=":material/tune:")
+        return None
+    st.caption(f"{sentence(f'predicts {first.predicts}')} {sentence(first.features)}")
+    for note in first.notes:
+        st.caption(f":material/info: {escaped(note)}")
+    if first.why:
+        st.caption(f"It begins with {first.why}.")
+    st.button(
+        "Train on it", type="primary", icon=":material/play_arrow:", on_click=_train, args=(first.experiment,),
+        key="train-table",
+    )  # fmt: skip
+    return first
+
+
+def _repair(name: str, way: str) -> None:
+    st.session_state[f"missing-{name}"] = way
+
+
+@st.cache_resource(max_entries=16, show_spinner=False)
+def _tried(name: str, label: str, estimated: bool, missing: tables.Missing) -> tables.FirstRun:
+    return tables.first_run(name, label, estimated, missing)
+
+
 @st.cache_resource(max_entries=4, show_spinner=False)
-def _load(name: str) -> upload.Table:
-    return upload.load_table(name)
+def _load(name: str) -> tables.Table:
+    return tables.load(name)
 
 
-def _preview(table: upload.Table) -> dict[str, Sequence]:
+def _preview(table: tables.Table) -> dict[str, Sequence]:
     """Return the columns of the first rows, with words where there were words."""
     names = (*table.names[:30], *table.names[max(30, len(table.names) - 1) :])
     shown = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,8 +11,6 @@ import click
 from experiments.cli import console
 from experiments.cli.options import runs_option
 
-SHEETS = (".xlsx", ".xlsm", ".ods", ".numbers")  # which are zips, as runs may be
-
 
 @click.command("add", short_help="Add a table, a network or a run of your own.")
 @click.argument("names", nargs=-1, required=True, metavar="FILE...")
@@ -19,13 +18,18 @@ SHEETS = (".xlsx", ".xlsm", ".ods", ".numbers")  # which are zips, as runs may b
 @click.option(
     "--missing",
     type=click.Choice(["rows", "mean"]),
-    help="of a table with cells that are empty or no numbers: leave their rows out, or take the mean of the column",
+    help="of a table with missing numbers: leave their rows out, or take the mean of the column",
 )
-@click.option("--label", default="", metavar="COLUMN", help="of a table: what is to be predicted [default: the last]")
+@click.option(
+    "--label",
+    default="",
+    metavar="COLUMN",
+    help="of a table: the column to predict [default: one called label or class, else the last]",
+)
 def add_command(names: Sequence[str], runs: str, missing: str | None, label: str) -> None:
     """Add a file of your own: a table (CSV, or two IDX files), a torch module (.py), or a run (zip or folder).
 
-    It is checked and kept, and a command that trains on it is printed.
+    It is checked and stored. A table or a module is tried out, too, and the command that trains on it is printed.
     """
     from experiments.runs import upload
 
@@ -34,52 +38,73 @@ def add_command(names: Sequence[str], runs: str, missing: str | None, label: str
         paths = [paths[0] / name for name in upload.FILES if (paths[0] / name).is_file()]
         if not paths:
             raise ValueError(f"{names[0]} is not a run folder: it has no run.json.")
-    try:
-        files = [(path.name, path.read_bytes()) for path in paths]
-    except OSError as error:
-        raise ValueError(f"{error.filename} cannot be read: {error.strerror}.") from None
+    files = [(path.name, _read(path, upload.MOST_UNPACKED)) for path in paths]
     network = len(files) == 1 and paths[0].suffix == ".py"
-    suffix = paths[0].suffix.lower()
-    packed = suffix == ".zip" or (files[0][1][:2] == b"PK" and suffix not in SHEETS)
-    run = not network and (packed or "run.json" in (name for name, _ in files))
-    what = "network" if network else "run" if run else "table"
+    what = "network" if network else "run" if upload.is_run(files) else "table"
     for kind, options in (("table", ("missing", "label")), ("run", ("runs",))):
         if kind != what:
             console.refuse(f"is for {kind}s, and {names[0]} is a {what}; leave it out.", *options)
-    if network:
-        name = upload.save_module(files[0][1], files[0][0])
-        console.say(("kept", console.DIM), f"    {name}")
-        console.command("train", f"python -m experiments run sync_sgd --workload own_module --net {name}")
-    elif run:
-        folder = upload.take_run(files, Path(runs)).resolve()
-        console.say(("kept", console.DIM), f"    {folder}")
+    if what == "network":
+        _add_network(*files[0])
+    elif what == "run":
+        _kept(str(upload.take_run(files, Path(runs)).resolve()))
     else:
-        _add_table(files, missing or "", label)
+        _add_table(files, missing or "refuse", label)
 
 
-def _add_table(files: Sequence[tuple[str, bytes]], repair: str, label: str) -> None:
-    from experiments.runs import upload
-
+def _read(path: Path, most: int) -> bytes:
+    """Return the content of a file of at most so many bytes; ValueError, which names it, for what cannot be read."""
     try:
-        name = upload.take_table(files, repair).stem
+        mode = path.stat().st_mode
+        if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
+            raise ValueError(f"{path} is a device and not a file; add a file.")
+        with path.open("rb") as file:
+            content = file.read(most + 1)
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror}.") from None
+    if len(content) > most:
+        raise ValueError(f"{path} has more than {most:,} bytes, the most that are read; add a smaller file.")
+    return content
+
+
+def _add_network(file: str, content: bytes) -> None:
+    from experiments.experiment import Experiment
+    from experiments.runs import trial, upload
+
+    name = upload.save_module(content, file)
+    trial.check(Experiment.of({"workload": "own_module", "net": name}))
+    _kept(name)
+    console.command("train", f"python -m experiments run sync_sgd --workload own_module --net {name}")
+
+
+def _add_table(files: Sequence[tuple[str, bytes]], missing: str, label: str) -> None:
+    from experiments.runs import tables, trial
+
+    name = tables.take(files).stem
+    try:
+        first = tables.first_run(name, label, missing=missing)
+        trial.check(first.experiment)
+    except tables.Gaps as error:
+        raise ValueError(f"{tables.plain(error)} Say which: add --missing rows, or --missing mean.") from None
     except ValueError as error:
-        if upload.repairs(str(error)):
-            raise ValueError(f"{error} Say which: add --missing rows, or --missing mean.") from None
-        raise
-    made = upload.load_table(name)
-    if label and label not in made.names:
-        raise ValueError(f"there is no column {label[:60]!r}; there are {', '.join(made.names[:20])}.")
-    console.say(("kept", console.DIM), f"    {name}")
-    columns = f"{len(made.cells):,} rows; columns {', '.join(made.names[:20])}"
-    for text in (columns, *(note.removeprefix("table: ") for note in made.notes)):
+        notes = map(tables.plain, tables.load(name).notes)  # they may say why
+        raise ValueError(" ".join([tables.plain(error), *notes])) from None
+    _kept(name)
+    table, data = tables.load(name), first.experiment.data
+    estimate = not data["regression"] and (data["label"] or table.names[-1]) not in table.words
+    other = "--label names another column" + ", and --regression true estimates a number" * estimate
+    for text in (
+        f"{first.rows:,} rows; columns {', '.join(table.names[:20])}",
+        *map(tables.plain, table.notes),
+        *first.notes,
+        f"predicts {first.predicts}; {other}.",
+        first.features,
+    ):
         console.say(console.folded(f"        {text}", " " * 8))
-    try:
-        experiment, why = upload.first_run(name, label)
-    except ValueError as error:
-        console.say(console.folded(f"        {str(error).removeprefix('table: ')} Name it by --label.", " " * 8))
-        return
-    if left_out := made.left_out(experiment.data["label"] or made.names[-1]):
-        console.say(console.folded(f"        {left_out}", " " * 8))
-    console.command("train", experiment.command())
-    if why:
-        console.note(f"        with {why}")
+    console.command("train", first.experiment.command())
+    if first.why:
+        console.note(f"        with {first.why}")
+
+
+def _kept(name: str) -> None:
+    console.say(("kept", console.DIM), f"    {name}")

@@ -143,9 +143,13 @@ def _owners(knob: str) -> str:
 def _default_rate(args: Sequence[str], base: Experiment, algorithm: str, workload: ModuleType) -> dict[str, float]:
     """Return the default learning rate for the first model and number of workers that raw arguments ask for."""
     short, where = algorithm.split(",")[0].rpartition(".")[2], workload.__name__.rpartition(".")[2]
-    model = _peek(args, "--model") or (base.data.get("model") if base.workload == where else None)
+    data = dict(base.data) if base.workload == where else {}
+    if model := _peek(args, "--model"):
+        data["model"] = model
+    if "--regression" in args:
+        data["regression"] = _peek(args, "--regression") != "false"
     workers = (_peek(args, "--workers") or "").split(",")[0]
-    return default_rate(short, where, model, int(workers) if workers.isdecimal() else base.workers)
+    return default_rate(short, where, data, int(workers) if workers.isdecimal() else base.workers)
 
 
 def knob_options(

@@ -23,6 +23,7 @@ from tracing import HELD
 HEADS = {
     "held_out_loss": "held-out loss",
     "loss": "training loss",
+    "r2": "R²",
     "seconds": "time",
     "samples_per_second": "samples/s",
     "staleness_mean": "staleness",
@@ -68,6 +69,7 @@ def _summary(run: Run) -> Iterator[list[str | tuple[str, str]]]:
             "accuracy",
             s["accuracy"] is not None and _join(percent(s["accuracy"], s.get("accuracy_error")), _accuracy(s)),
         ),
+        ("R²", s.get("r2") is not None and _join(number(s["r2"]), "1 at best, 0 for the mean of the held-out numbers")),
         ("samples", _join(f"{s['samples']:,}", _work(s))),
         ("traffic", _join(size(s["bytes"]), _traffic(run))),
         ("compression", s.get("compression_ratio") and fewer(s["compression_ratio"])),

@@ -15,11 +15,14 @@ from experiments.plots.lanes import lane_names
 from experiments.plots.page import page, place
 from experiments.plots.pictures import Shown
 from experiments.plots.saved import compared, heading
-from experiments.runs.figures import FIGURES
+from experiments.runs.figures import FIGURES, suited
 from experiments.runs.record import Run
 
 ABOVE = ("held_out_loss", "accuracy", "seconds", "bytes", "share_wait", "staleness_mean")
-COMPARED = ("held_out_loss", "accuracy", "seconds", "samples_per_second", "bytes", "share_wait", "staleness_mean")
+COMPARED = (
+    *("held_out_loss", "accuracy", "r2", "seconds", "samples_per_second", "bytes"),
+    *("share_wait", "staleness_mean"),
+)
 SPANS = 16_000  # single ones in all timelines of a report together: it stays well below 1 MB
 LARGEST = 500_000  # bytes of how a run learned, before they are compressed
 CELLS = 16  # rows and columns of the table of traffic
@@ -98,7 +101,7 @@ def _head(run: Run, address: str) -> str:
     metrics = "".join(
         f'<div title="{escape(FIGURES[name].meaning)}"><dt>{escape(_label(run, name))}</dt>'
         f"<dd>{escape(units.told(run, name))}</dd></div>"
-        for name in ABOVE
+        for name in suited(ABOVE, e)
         if run.summary.get(name) is not None
     )
     where = heading(e).removeprefix(f"{title(e)} · ")

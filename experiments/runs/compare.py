@@ -15,7 +15,7 @@ from experiments.runs.record import Run
 from experiments.runs.seeds import differ_in_seed, seed_figure
 
 FIGURES = (
-    *("held_out_loss", "accuracy", "accuracy_error", "samples", "updates", "seconds", "bytes", "flops"),
+    *("held_out_loss", "accuracy", "accuracy_error", "r2", "samples", "updates", "seconds", "bytes", "flops"),
     *("loss", "steps", "samples_per_second", "staleness_mean"),
 )
 AUTO = "auto"

@@ -44,8 +44,7 @@ def cause(e: Experiment) -> Cause:
 def _begun(e: Experiment) -> dict[str, Any]:
     """Return the value that each setting begins with, by flat name."""
     start = Experiment(algorithm=e.algorithm, compression=e.compression, workload=e.workload, cluster=e.cluster)
-    model = e.data.get("model")
-    rate = default_rate(e.algorithm, e.workload, model, e.workers)
+    rate = default_rate(e.algorithm, e.workload, e.data, e.workers)
     first = starting_point(e.algorithm, e.workload)
     return {**start.model_dump(mode="json"), **start.data, **start.coding, **start.settings, **first, **rate}
 

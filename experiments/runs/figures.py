@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
+from experiments.experiment import Experiment
 from experiments.runs.record import Run
 
 
@@ -23,6 +24,11 @@ FIGURES = {
     "best_held_out_loss": RunFigure("best held-out loss", "", "The lowest of all reported models."),
     "accuracy": RunFigure("held-out accuracy", "share", "Of the last reported model; not every workload has one."),
     "best_accuracy": RunFigure("best held-out accuracy", "share", "The highest of all reported models."),
+    "r2": RunFigure(
+        "held-out R²",
+        "",
+        "Share of the variance of held-out numbers that a regression explains: 1 at best, 0 for the mean.",
+    ),
     "seconds": RunFigure("time", "s", "On the run's own clock, from the first step to the last message."),
     "samples": RunFigure("samples", "count", "Whose gradients were computed; again in a line search counts again."),
     "updates": RunFigure("updates", "count", "New versions of the model that would be shipped."),
@@ -38,6 +44,12 @@ FIGURES = {
     "wall_seconds": RunFigure("time to make", "s", "On the clock of the machine that ran it."),
 }
 """By name in the summary."""
+
+
+def suited(names: Sequence[str], experiment: Experiment) -> list[str]:
+    """Return these names of figures, with R² in place of accuracy for an experiment that estimates numbers."""
+    return ["r2" if name == "accuracy" and experiment.data.get("regression") else name for name in names]
+
 
 QUANTITIES = {
     "written": "coordinates per sample, in the last mini-batches",

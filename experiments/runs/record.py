@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -40,6 +41,7 @@ class Run:
     status       "finished", "diverged", "failed" or "cancelled"; `error` says why in one sentence
     parameters   the final model, (d,), None if the run ended before there was one
     held_out_samples   how many samples accuracy is a share of, 0 without accuracy
+    target_variance    of the held-out numbers of a regression, None without one
     """
 
     experiment: Experiment
@@ -57,6 +59,7 @@ class Run:
     quantities: tuple[str, ...] = ()
     memory: dict[str, np.ndarray] = field(default_factory=no_memory)
     held_out_samples: int = 0
+    target_variance: float | None = None
     flops: tuple[float, ...] = ()
     updates: int | None = None
 
@@ -83,6 +86,13 @@ class Run:
         NaN where n or p is not known.
         """
         return np.sqrt(accuracy * (1 - accuracy) / (self.held_out_samples or np.nan))
+
+    def r2(self, loss: float) -> float:
+        """Return the share of the variance of held-out numbers that a regression explains; NaN if it is none.
+
+        `loss` is half the mean squared error, so that is 1 - 2 loss / variance: 1 at best, 0 for their mean.
+        """
+        return 1 - 2 * loss / (self.target_variance or math.nan)
 
     def measured(self, quantity: str) -> dict[str, np.ndarray]:
         """Return the rows of one quantity: rank, step, seconds, value; empty if it was not measured."""

@@ -71,6 +71,7 @@ class RunHeader(BaseModel):
     labels: list[str]
     quantities: list[str]
     held_out_samples: int = Field(0, ge=0)
+    target_variance: float | None = Field(None, ge=0, allow_inf_nan=False)
     flops: list[Annotated[float, Field(ge=0, le=MOST_FLOPS)]] = []
     updates: int | None = Field(None, ge=0)
 
@@ -106,6 +107,7 @@ def write(run: Run, folder: Path) -> None:
         labels=list(run.trace.labels),
         quantities=list(run.quantities),
         held_out_samples=run.held_out_samples,
+        target_variance=run.target_variance,
         flops=list(run.flops),
         updates=run.updates,
     )
@@ -161,6 +163,7 @@ def read(path: Path) -> Run:
         environment=dict(record.environment),
         parameters=_parameters(path / "parameters.npy"),
         held_out_samples=record.held_out_samples,
+        target_variance=record.target_variance,
     )
 
 

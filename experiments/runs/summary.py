@@ -37,7 +37,7 @@ _RECENT = 20
 
 
 def summarise(run: Run, wall: float, per_epoch: int | None = None) -> dict[str, Any]:
-    """Return plain values: int, float, str, and None where a figure does not exist (no accuracy, no staleness).
+    """Return plain values: int, float, str, and None where a figure does not exist (no accuracy, no R², no staleness).
 
     `wall` is how long the run took, s; `per_epoch`, where it is known, the steps of a worker in an epoch.
     """
@@ -54,6 +54,7 @@ def summarise(run: Run, wall: float, per_epoch: int | None = None) -> dict[str, 
         "accuracy_error": _last(run.standard_error(tried["accuracy"])),
         "held_out_samples": run.held_out_samples or None,
         "best_accuracy": _best(tried["accuracy"], np.max),
+        "r2": run.r2(_last(tried["loss"]) if len(tried["loss"]) else math.nan),
         "seconds": seconds,
         "steps": int(run.losses["step"].max(initial=-1)) + 1,
         "updates": run.updates,

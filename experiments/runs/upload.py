@@ -25,30 +25,24 @@ from typing import Any
 
 import numpy as np
 
-from experiments.experiment import Experiment
 from experiments.jobs.spec import JobSpec, keep
-from experiments.runs import run_files, store
+from experiments.runs import run_files, store, tables
 from experiments.runs.record import Run
 from experiments.runs.summary import summarise
 from tracing import Trace
-from workloads import csv_idx, own_module
-from workloads import table as user_tables
-from workloads.csv_idx import Repair
-from workloads.table import Table
+from workloads import file_formats, own_module
 
 MOST_BYTES = 10_000_000  # of one file as it comes, and of all together
 MOST_UNPACKED = 100_000_000  # of a run when it is unpacked
 MOST_FILES = 40  # in a zip
 MOST_ROWS = 1_000_000  # of one table
 MOST_RANKS = 1024
-SMALLEST = 8  # batch of a first run on a table, before workers become fewer
 MOST_WORDS = 10_000  # labels; of them and of quantities and remarks, the characters of each:
 LONGEST = 2000
 MOST_QUANTITIES = 30
 ABANDONED = 3600  # s after which an upload that was not read is removed
 FILES = ("run.json", "parameters.npy", *(f"{table}.parquet" for table in run_files.TABLES))
 MARK = "upload"
-PACKED_TEXT = re.compile(r"\.(csv|tsv|txt)\.gz$", re.IGNORECASE)
 _NAME = re.compile(r"[0-9a-f]{16}-upload[0-9a-f]{8}")
 
 FREE = {("losses", "loss"), ("evaluations", "loss"), ("evaluations", "accuracy"), ("evaluations", "spread"),
@@ -59,17 +53,14 @@ LATEST = 1e9  # s
 """How large the others may be."""
 
 
-def job_spec(kind: str, files: Sequence[tuple[str, bytes]], repair: Repair = "") -> JobSpec:
-    """Return the job that reads these files, (name, content) each, as a "run" or a "table"; `put` them first.
-
-    `repair` is what the reader wants done with cells that are missing; see `repairs`.
-    """
+def job_spec(kind: str, files: Sequence[tuple[str, bytes]]) -> JobSpec:
+    """Return the job that reads these files, (name, content) each, as a "run" or a "table"; `put` them first."""
     if not files or len(files) > MOST_FILES:
         raise ValueError(f"there are {len(files)} files; 1 to {MOST_FILES} are taken.")
     if (total := sum(len(content) for _, content in files)) > MOST_BYTES:
         raise ValueError(f"these files have {total:,} bytes; at most {MOST_BYTES:,} are taken.")
     named = [[name[-100:], _hash(content)] for name, content in files]
-    return JobSpec("upload", {"kind": kind, "files": named, "repair": repair})
+    return JobSpec("upload", {"kind": kind, "files": named})
 
 
 def put(root: str | Path, files: Sequence[tuple[str, bytes]]) -> None:
@@ -96,7 +87,7 @@ def perform(values: dict[str, Any], root: Path, progress: Callable[[float], None
     finally:
         for _, path in waiting:
             path.unlink(missing_ok=True)
-    return take_run(files, root) if values["kind"] == "run" else take_table(files, values["repair"])
+    return take_run(files, root) if values["kind"] == "run" else tables.take(files)
 
 
 def uploaded(name: str) -> bool:
@@ -109,10 +100,14 @@ def uploaded(name: str) -> bool:
 
 def take_run(files: Sequence[tuple[str, bytes]], root: Path) -> Path:
     """Keep the run in these files, or in the one zip that they are; return its folder. ValueError if there is none."""
-    if len(files) == 1 and (files[0][1][:2] == b"PK" or files[0][0].lower().endswith(".zip")):
+    if is_run(files) and len(files) == 1 and _last(files[0][0]) != "run.json":
         files = list(_unzipped(*files[0]))
     known = {_last(name): content for name, content in files}
     if "run.json" not in known:
+        for name, content in files:
+            file_formats.refuse(content, name)
+            if content[:2] == b"\0\0" or file_formats.is_called_like_a_table(name):
+                raise ValueError(f"{name[-100:]} is no run; a table goes into the field “Train on a table”.")
         there = ", ".join(sorted(known)[:5]) or "nothing"
         raise ValueError(f"there is no run.json among the files ({there}); upload a run's folder, zipped or all files.")
     with tempfile.TemporaryDirectory() as folder:
@@ -122,6 +117,13 @@ def take_run(files: Sequence[tuple[str, bytes]], root: Path) -> Path:
         run = checked(_read(Path(folder)))
     digest = hashlib.sha256(b"".join(known[name] for name in FILES if name in known)).hexdigest()[:8]
     return keep(root / f"{run.experiment.key()}-{MARK}{digest}", lambda part: run_files.write(run, part))
+
+
+def is_run(files: Sequence[tuple[str, bytes]]) -> bool:
+    """Return whether these files, (name, content) each, may be a run: there is a run.json, or a zip of nothing else."""
+    zips = [(name, content) for name, content in files if content[:2] == b"PK" or name.lower().endswith(".zip")]
+    unknown = len(files) == len(zips) == 1 and file_formats.zip_of(zips[0][1], zips[0][0]) is None
+    return unknown or any(_last(name) == "run.json" for name, _ in files)
 
 
 def checked(run: Run) -> Run:
@@ -207,67 +209,6 @@ def _unzipped(file: str, content: bytes) -> Iterator[tuple[str, bytes]]:
                 yield entry.filename, text
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError, zlib.error) as error:
         raise ValueError(f"{file} cannot be unpacked: {' '.join(str(error).split())[:100]}.") from None
-
-
-# tables
-
-
-def take_table(files: Sequence[tuple[str, bytes]], repair: Repair = "") -> Path:
-    """Keep the table in these files; return its file. ValueError in one sentence if there is none, or it is damaged."""
-    name, content = files[0]
-    packed = content[:2] == b"\x1f\x8b"
-    if packed and PACKED_TEXT.search(name):
-        raise ValueError(f"{name[-100:]} is packed; unpack it first: only IDX files are read packed.")
-    if not packed and content[:2] != b"\0\0":
-        if len(files) > 1:
-            raise ValueError(f"{len(files)} files came; a table is one CSV file, or two IDX files: add one table.")
-        made = csv_idx.from_csv(content, name, repair)
-    else:
-        made = csv_idx.from_idx([content for _, content in files], " and ".join(name for name, _ in files))
-    return user_tables.folder() / f"{user_tables.save(made)}.npz"
-
-
-def repairs(message: str) -> dict[Repair, str]:
-    """Return what may be done about a table that was refused with this message: words for each repair."""
-    if not message.endswith(csv_idx.OFFERED):
-        return {}
-    left = re.findall(r"leave out ([\d,]+ rows?)", message)[-1]
-    return {"rows": f"Leave out {left}", "mean": "Take the mean of the column"}
-
-
-def first_run(name: str, label: str = "") -> tuple[Experiment, str]:
-    """Return a run to begin with on the table of this name, and what of it differs from the defaults, in words.
-
-    The batch, and if that does not do the number of workers, are such that every worker has one. Without a `label` it
-    is the last column that can be one. ValueError if there is none.
-    """
-    table = load_table(name)
-    if not label:
-        label = next((one for one in reversed(table.names) if _is_label(table, one)), table.names[-1])
-    table.classes(label)  # raises if it cannot be one
-    values = {"workload": "table", "table": name} | ({"label": label} if label != table.names[-1] else {})
-    begun = Experiment.of(values)
-    rows, held_out = len(table.cells), begun.data["held_out"]
-    training = rows - min(max(1, round(held_out * rows)), rows - 1)
-    sizes = ((workers, batch) for workers in (begun.workers, 2, 1) for batch in (begun.batch, 16, 8, 4, 2, 1))
-    workers, batch = next(
-        (n, size) for n, size in sizes if size * n <= training and (size >= SMALLEST or n == 1 or training < SMALLEST)
-    )
-    told = [f"a batch of {batch}"] * (batch != begun.batch)
-    told += [f"{workers} worker{'s' * (workers != 1)}"] * (workers != begun.workers)
-    why = f"{' and '.join(told)}, since {training:,} rows are trained on" if told else ""
-    return begun.change(workers=workers, batch=batch), why
-
-
-def _is_label(table: Table, column: str) -> bool:
-    with contextlib.suppress(ValueError):
-        return bool(table.classes(column) and table.features(column))
-    return False
-
-
-def load_table(name: str) -> Table:
-    """Return the table that is kept under this name. ValueError if there is none."""
-    return user_tables.load(name)
 
 
 # networks

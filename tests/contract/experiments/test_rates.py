@@ -173,7 +173,7 @@ def test_an_experiment_begins_at_the_rate_of_its_algorithm_workload_model_and_wo
     assert begins(workload="mnist", model="cnn") == 0.02  # images of digits, too
     assert begins(learning_rate=0.3) == 0.3
     own = algorithms.find("asgd").Settings().learning_rate
-    assert begins(workload="quadratic") == own and default_rate("asgd", "quadratic", None, 4) == {}
+    assert begins(workload="quadratic") == own and default_rate("asgd", "quadratic", {}, 4) == {}
 
 
 def test_what_a_link_leaves_out_is_the_default_where_it_leads(table):

@@ -144,7 +144,7 @@ def test_rates_that_are_each_runs_own_default_are_told_and_one_that_all_have_is_
         assert not opened.exception
         return [button.label for button in opened.button if button.key.startswith("open-")]
 
-    few, many = (default_rate("asgd", "digits", None, workers)["learning_rate"] for workers in (4, 8))
+    few, many = (default_rate("asgd", "digits", {}, workers)["learning_rate"] for workers in (4, 8))
     assert few != many
     assert [f"4 workers, rate {few:g}", f"8 workers, rate {many:g}"] == told("asgd")[2:4]
     assert not any("rate" in label for label in told("sync_sgd"))

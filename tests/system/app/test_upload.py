@@ -89,10 +89,13 @@ def test_an_uploaded_run_says_so_beside_others(page, packed):
 
 def test_a_table_is_looked_at_and_trained_on(page, stored):
     opened = bring(page(), "table", ("pets.csv", CSV))
-    assert "40 rows, 3 columns" in said(opened) and "2 classes, from 2 columns of numbers." in said(opened)
+    assert "40 rows, 3 columns" in said(
+        opened
+    ) and "Predicts kind, one of 2 classes. Learned from 2 columns of numbers." in said(opened)
     name = link(opened, "table")
     opened.selectbox(f"label-{name}").select("age").run()
-    assert "7 classes, from 1 column of numbers." in said(opened) and "## pets: 40 rows" in said(opened)
+    assert "Predicts age, one of 7 classes. Learned from 3 columns of numbers; kind became 2 columns." in said(opened)
+    assert "## pets: 40 rows" in said(opened)
     assert "It begins with a batch of 8, since 32 rows are trained on." in said(opened)
     wanted = Experiment.of({"workload": "table", "table": name, "label": "age", "batch": 8})
     stored(wanted)
@@ -107,33 +110,43 @@ def test_a_column_may_be_called_as_the_number_of_its_rows_is(page):
     assert list(classes.columns) == ["rows", "rows of it"] and sorted(classes["rows"]) == ["cat", "dog"]
 
 
-def test_a_column_of_words_that_is_not_learned_from_is_named(page):
-    opened = bring(page(), "table", ("pets.csv", CSV))
-    assert "Left out" not in said(opened)  # the only words are what is to be predicted
-    opened.selectbox(f"label-{link(opened, 'table')}").select("age").run()
-    told = said(opened).replace("\\", "")
-    assert "from 1 column of numbers. Left out, as only columns of numbers are learned from: kind." in told
-
-
-def test_a_table_with_missing_cells_is_repaired_as_the_reader_says(page):
+def test_a_table_with_missing_cells_is_repaired_as_the_reader_says(page, stored):
     damaged = CSV.replace(b"\n3,", b"\n?,").replace(b"\n5,", b"\n,")
     opened = bring(page(), "table", ("Pets.csv", damaged))
-    assert "2 such cells are in 2 of 40 rows" in said(opened) and opened.button("repair-mean")
-    opened.button("repair-rows").click()
-    opened = bring(opened, "table", ("Pets.csv", damaged))
-    assert "## pets: 38 rows" in said(opened) and "2 rows with missing cells left out." in said(opened).replace(
-        "\\", ""
-    )
+    assert "2 such cells are in 2 of 40 rows" in said(opened) and opened.button("missing-mean")
+    assert "train-table" not in {button.key for button in opened.button}
+    opened.button("missing-rows").click().run()
+    assert "2 rows with missing cells left out." in said(opened)
+    wanted = {"workload": "table", "table": link(opened, "table"), "missing": "rows", "batch": 4}
+    stored(Experiment.of(wanted))
+    opened.button("train-table").click().run()
+    assert opened.session_state.asked.data["missing"] == "rows"
 
 
-def test_a_label_that_cannot_be_is_said_so(page):
-    opened = bring(page(), "table", ("pets.csv", CSV.replace(b"size", b"mass")))
-    name = link(opened, "table")
+def test_a_number_is_estimated_or_each_of_its_values_is_a_class_as_the_reader_says(page):
     many = b"a,b\n" + b"".join(b"%d,%d\n" % (n, n % 3) for n in range(150))
     opened = bring(page(), "table", ("many.csv", many))
-    assert link(opened, "table") != name
-    opened.selectbox(f"label-{link(opened, 'table')}").select("a").run()
-    assert "a has 150 different values; a label has 2 to 100" in said(opened)
+    name = link(opened, "table")
+    opened.selectbox(f"label-{name}").select("a").run()
+    assert "it has 150 different values, and is estimated as a number." in said(opened)
+    opened.toggle(f"regression-{name}-a").set_value(False).run()
+    assert "a has 150 different values, so it is no class" in said(opened)
+
+
+def test_a_column_that_is_left_out_and_a_number_far_from_the_rest_are_named_with_the_reason(page):
+    odd = b"a,b,c,kind\n" + b"".join(
+        b"nan,%d,%d,%s\n" % (-9999 if n < 3 else n, n % 7, b"pq"[n % 2 :][:1]) for n in range(40)
+    )
+    opened = bring(page(), "table", ("odd.csv", odd))
+    told = said(opened)
+    assert "a was left out, none of its cells is a number" in told
+    assert "b is -9999 in 3 rows, far from the rest" in told and opened.button("train-table")
+
+
+def test_the_page_shows_what_a_table_looks_like(page):
+    example = page().code[0].value
+    rows = [line.split(",") for line in example.strip().splitlines()]
+    assert len(rows) > 2 and len({len(row) for row in rows}) == 1 and rows[0][0].isalpha()
 
 
 @pytest.mark.parametrize(
@@ -142,6 +155,8 @@ def test_a_label_that_cannot_be_is_said_so(page):
         ("run", "x.zip", b"PK\x03\x04nothing", "x.zip cannot be unpacked"),
         ("run", "x.zip", b"nothing", "x.zip cannot be unpacked"),
         ("run", "x.exe", b"MZ", "There is no run.json among the files (x.exe)"),
+        ("run", "x.csv", b"a,b\n1,2\n", "x.csv is no run; a table goes into the field"),
+        ("table", "x.npy", b"\x93NUMPY", "x.npy is a NumPy array; save it as CSV"),
         ("table", "x.csv", b"a,b\n1,2\n3\n", "line 3: 1 cells where the first row has 2"),
         ("table", "<b>.csv", b"\xff\xfe", "is no text in UTF-8"),
     ],

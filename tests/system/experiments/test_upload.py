@@ -11,14 +11,12 @@ import pytest
 
 from app import charts
 from app.charts import Shown
-from experiments.cli.main import main
 from experiments.experiment import Experiment
 from experiments.jobs.pool import Pool
 from experiments.jobs.spec import JobSpec
 from experiments.plots.bars import html
 from experiments.plots.canvases import curve, timeline
-from experiments.run import check
-from experiments.runs import run_files, sealed, store, upload
+from experiments.runs import run_files, sealed, store, tables, upload
 from experiments.runs.upload import checked, take_run
 from tests import fabricated
 
@@ -87,6 +85,7 @@ def test_figures_of_the_summary_are_summed_up_anew_and_not_believed(files, tmp_p
     ("change", "words"),
     [
         (lambda f: {}, "there is no run.json among the files (nothing)"),
+        (lambda f: {"train.csv": b"1,2"}, "run.zip is a zip with train.csv in it; unpack it, and add train.csv"),
         (lambda f: {"readme.txt": b"hello"}, "no run.json among the files (readme.txt)"),
         (lambda f: {**f, "run.json": b"{}"}, "run.json is not of this version"),
         (lambda f: {**f, "run.json": b"[1, 2"}, "run.json is damaged: Invalid JSON"),
@@ -285,7 +284,7 @@ def test_three_hundred_damaged_tables_are_kept_or_refused_in_a_sentence(tmp_path
                 content = content[:at] + odd[draw.integers(len(odd))] + content[at + int(draw.integers(0, 4)) :]
             damaged.append((name, content))
         try:
-            kept += upload.take_table(damaged).is_file()
+            kept += tables.take(damaged).is_file()
         except ValueError as error:
             assert is_a_sentence(error), error
     assert 20 < kept < 280
@@ -324,86 +323,11 @@ def test_too_much_is_not_taken(monkeypatch):
     assert isinstance(upload.job_spec("table", [("a" * 500, b"1")]), JobSpec)
 
 
-def test_the_command_line_adds_runs_tables_and_networks(files, tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("LOCKSTEP_TABLES", str(tmp_path / "tables"))
-    monkeypatch.setenv("LOCKSTEP_MODULES", str(tmp_path / "nets"))
-    (tmp_path / "run.zip").write_bytes(zipped(files))
-    (tmp_path / "x.csv").write_text("a,b\n" + "".join(f"{n},{n % 2}\n" for n in range(20)))
-    (tmp_path / "net.py").write_text("net = loss = train = test = None")
-    runs = "--runs", str(tmp_path / "runs")
-    for name, options, words in (
-        ("run.zip", runs, "kept    "),
-        ("x.csv", (), "20 rows; columns a, b"),
-        ("net.py", (), "--workload own_module"),
-    ):
-        assert main(["add", str(tmp_path / name), *options]) == 0
-        assert words in capsys.readouterr().out
-    (tmp_path / "net.py").write_text("net = 1")
-    assert main(["add", str(tmp_path / "net.py")]) == 2 and "does not define loss" in capsys.readouterr().err
-    folder = next((tmp_path / "runs").iterdir())
-    assert main(["add", str(folder), *runs]) == 0
-    assert main(["add", str(tmp_path / "gone.csv")]) == 2
-    assert "cannot be read: No such file" in " ".join(capsys.readouterr().err.split())  # $COLUMNS may break the line
-
-
-def test_a_small_table_trains_by_the_command_that_is_printed(tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("LOCKSTEP_TABLES", str(tmp_path / "tables"))
-    monkeypatch.delenv("COLUMNS", raising=False)
-    rows = [f"{n % 7},{n % 5},{'pq'[n % 2]},{'abc'[n % 3]}" for n in range(150)]  # as many as Iris has
-    (tmp_path / "Iris.csv").write_text("x,y,colour,kind\n" + "\n".join(rows))
-    assert main(["add", str(tmp_path / "Iris.csv")]) == 0
-    out = capsys.readouterr().out
-    assert "left out, as only columns of numbers are learned from: colour.\n" in out
-    command = next(line for line in out.splitlines() if line.startswith("train")).split()[4:]
-    assert "--batch" in command and "with a batch of 16, since 120 rows are trained on" in out
-    assert main([*command, "--steps", "4", "--evaluations", "1", "--runs", str(tmp_path / "runs")]) == 0
-    assert "Synchronous SGD on iris" in capsys.readouterr().out
-
-
-def test_the_command_line_repairs_a_table_as_it_is_told(tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("LOCKSTEP_TABLES", str(tmp_path / "tables"))
-    (tmp_path / "x.csv").write_text("a,b\n?,0\n" + "".join(f"{n},{n % 2}\n" for n in range(20)))
-    assert main(["add", str(tmp_path / "x.csv")]) == 2
-    assert "add --missing rows, or --missing mean" in " ".join(capsys.readouterr().err.split())
-    for repair, rows in (("rows", 20), ("mean", 21)):
-        assert main(["add", str(tmp_path / "x.csv"), "--missing", repair]) == 0
-        assert f"{rows} rows; columns a, b" in capsys.readouterr().out
-
-
-def test_options_of_one_kind_of_file_are_refused_for_others(tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("LOCKSTEP_MODULES", str(tmp_path / "modules"))
-    monkeypatch.setenv("COLUMNS", "1000")
-    (tmp_path / "net.py").write_text("net = loss = train = test = None")
-    (tmp_path / "run.zip").write_bytes(b"PK\x03\x04")
-    (tmp_path / "x.csv").write_text("a,b\n1,0\n2,1\n")
-    for name, option, words in (
-        ("net.py", ("--label", "kind"), "--label is for tables, and {} is a network; leave it out."),
-        ("run.zip", ("--missing", "mean"), "--missing is for tables, and {} is a run; leave it out."),
-        ("x.csv", ("--runs", "runs"), "--runs is for runs, and {} is a table; leave it out."),
-    ):
-        path = str(tmp_path / name)
-        assert main(["add", path, *option]) == 2 and words.format(path) in capsys.readouterr().err
-    assert not (tmp_path / "modules").exists()
-
-
-def test_a_spreadsheet_is_no_run(tmp_path, capsys):
-    (tmp_path / "x.xlsx").write_bytes(zipped({"[Content_Types].xml": b"", "xl/workbook.xml": bytes(range(256))}))
-    assert main(["add", str(tmp_path / "x.xlsx")]) == 2 and "save it as CSV UTF-8" in capsys.readouterr().err
-
-
-def test_a_packed_table_and_two_tables_are_refused_with_what_to_do():
-    csv = b"a,b\n" + b"".join(b"%d,%d\n" % (n, n % 2) for n in range(20))
-    with pytest.raises(ValueError, match=r"^x.csv.gz is packed; unpack it first: only IDX files are read packed.$"):
-        upload.take_table([("x.csv.gz", gzip.compress(csv))])
-    with pytest.raises(ValueError, match=r"^2 files came; a table is one CSV file, or two IDX files: add one table.$"):
-        upload.take_table([("train.csv", csv), ("test.csv", csv)])
-
-
-@pytest.mark.parametrize("rows", [10, 11, 13, 20, 40, 59, 150, 1000])
-def test_the_first_run_on_a_table_of_any_size_is_one_that_can_run(tmp_path, monkeypatch, rows):
-    monkeypatch.setenv("LOCKSTEP_TABLES", str(tmp_path))
-    text = "a,b\n" + "".join(f"{n},{n % 2}\n" for n in range(rows))
-    name = upload.take_table([("x.csv", text.encode())]).stem
-    experiment, why = upload.first_run(name)
-    check(experiment)
-    assert ("1 worker, since" in why) == (experiment.workers == 1)
+def test_a_table_brought_as_a_run_and_a_run_as_a_table_are_told_where_they_go(files, tmp_path):
+    for name, content in (("pets.csv", b"a,b"), ("images", b"\0\0\x08\x03")):
+        with pytest.raises(ValueError, match="is no run; a table goes into the field “Train on a table”"):
+            take_run([(name, content)], tmp_path)
+    with pytest.raises(ValueError, match=r"run.zip is no table; a run goes into the field “Open a run”"):
+        tables.take([("run.zip", zipped(files))])
+    with pytest.raises(ValueError, match=r"x.npy is a NumPy array"):
+        take_run([("x.npy", b"\x93NUMPY")], tmp_path)

@@ -67,52 +67,6 @@ def test_tables_are_read_as_programs_write_them(change):
     np.testing.assert_array_equal(csv(change(text)).cells, csv(text).cells)
 
 
-def holes(text):
-    """The table with an empty cell, a question mark and a word where numbers are, in three rows, and one label less."""
-    lines = text.splitlines()
-    for row, cell, bad in ((2, 0, ""), (4, 1, "?"), (6, 0, "n/a"), (8, 2, "?")):
-        cells = lines[row].split(",")
-        cells[cell] = bad
-        lines[row] = ",".join(cells)
-    return "\n".join(lines)
-
-
-DAMAGED = "size,kind,sold\n" + "\n".join(f"{n}.5,{n % 3},{'yes' if n % 2 else 'no'}" for n in range(20))
-
-
-def test_what_is_missing_is_counted_and_repaired_only_if_one_says_how():
-    text = holes(DAMAGED)
-    with pytest.raises(csv_idx.Damaged, match="line 3: size is empty; 4 such cells are in 4 of 20 rows") as refused:
-        csv(text)
-    assert is_a_sentence(refused.value) and "leave out 4 rows, or take the mean" in str(refused.value)
-    assert refused.value.rows == 4
-    left = from_csv(text.encode(), "x.csv", "rows")
-    assert len(left.cells) == 16 and left.notes == ("table: 4 rows with missing cells left out.",)
-    filled = from_csv(text.encode(), "x.csv", "mean")
-    assert len(filled.cells) == 19  # a row without a label is left out
-    assert filled.notes == (
-        "table: 1 row with missing cells left out, 3 missing cells filled with the mean of the column.",
-    )
-    whole = csv(DAMAGED).cells
-    good = [n for n in range(20) if n not in (1, 5)]
-    assert filled.cells[1, 0] == pytest.approx(whole[good, 0].mean())
-    np.testing.assert_array_equal(filled.cells[8:], whole[9:])  # row 7 has no label
-
-
-@pytest.mark.parametrize("huge", ["1.7976931348623157e308", "-1e300"])
-def test_a_number_that_no_mean_can_be_taken_of_stands_for_one_that_is_missing(huge):
-    text = DAMAGED.replace("\n3.5,", f"\n{huge},")
-    with pytest.raises(csv_idx.Damaged, match=f"line 5: size is '{huge}' there, and mostly numbers elsewhere"):
-        csv(text)
-    assert from_csv(text.encode(), "x.csv", "mean").cells[:, 0].max() == 19.5
-
-
-def test_a_missing_word_becomes_the_commonest_of_its_column():
-    text = "kind,a\n" + "\n".join(f"{word},{n % 2}" for n, word in enumerate(["cat", "dog", "?", "dog"] * 4))
-    made = from_csv(text.encode(), "x.csv", "mean")
-    assert made.words == {"kind": ("cat", "dog")} and made.cells[2, 0] == 1
-
-
 @pytest.mark.parametrize("header", ["size;kind;sold\n", ""])
 def test_decimal_commas_between_semicolons_are_read_and_said(header):
     text = header + ROWS.replace(",", ";").replace(".", ",")
@@ -139,9 +93,8 @@ def test_an_empty_column_is_left_out_and_that_is_said():
 
 def test_a_column_of_many_different_words_is_left_out_and_that_is_said():
     table = csv("name,a,b\n" + "\n".join(f"n{n},{n},{n % 2}" for n in range(150)))
-    assert table.names == ("a", "b") and table.notes == (
-        "table: name was left out, it has more than 100 different words.",
-    )
+    assert table.names == ("a", "b")
+    assert table.notes == ("table: name was left out, it has more than 100 different words; one is 'n0'.",)
 
 
 @pytest.mark.parametrize(
@@ -155,16 +108,10 @@ def test_a_column_of_many_different_words_is_left_out_and_that_is_said():
         ("1,2\n" * 9, "has 9 rows; a table needs at least 10"),
         ("a\n1\n2\n", "has 1 column; 2 to 2,000 are read"),
         ("a,b\n" + "1,2\n" * 12 + "3\n", "line 14: 1 cells where the first row has 2"),
-        ("a,b\n" + "1,2\n" * 12 + "3,\n", "line 14: b is empty"),
-        ("a,b\n" + "1,2\n" * 12 + "3,x\n", "line 14: b is 'x' there, and mostly numbers elsewhere"),
-        ("a,b\n" + "1,2\n" * 12 + "3,nan\n", "line 14: b is 'nan' there"),
-        ("a,b\n" + "1,2\n" * 12 + "3,1e999\n", "line 14: b is '1e999' there"),
         ("a,a\n" + "1,2\n" * 12, "two columns that are called 'a'"),
         ("a,b\n" + "1,2\n" * 12 + '"3,4', "line 14: this is no CSV"),
         ("a,b\n" + "1,2\n" * 12 + '3,"4"5\n', "line 14: this is no CSV"),
-        ("a,b\n" + "1,2\n" * 12 + "3,1_0\n", "line 14: b is '1_0' there"),
         ("a,b\n\n" + "1,2\n" * 12 + "3\n", "line 15: 1 cells"),
-        ("a,b,c\n" + '1,"x\ny",2\n' * 12 + "z,x,2\n", "line 26: a is 'z' there"),
         ("a,b\n" + "1,2\0\n" * 12, "zero bytes"),
         (",".join("a" * 3000) + "\n", "has 3,000 columns"),
     ],
@@ -185,6 +132,82 @@ def test_a_file_that_is_no_text_or_too_large_is_refused(monkeypatch):
     monkeypatch.setattr(csv_idx, "MOST_CELLS", 20)
     with pytest.raises(ValueError, match="too large"):
         csv(ROWS)
+
+
+@pytest.mark.parametrize(
+    ("last", "gap"),
+    [
+        ("3,", "b is empty"),
+        ("3,x", "b is 'x' there, and mostly numbers elsewhere"),
+        ("3,nan", "b is 'nan' there"),
+        ("3,1e999", "b is '1e999' there"),
+        ("3,-1e300", "b is '-1e300' there"),  # no mean can be taken of such numbers
+        ("3,1_0", "b is '1_0' there"),
+    ],
+)
+def test_a_cell_without_a_number_is_kept_with_its_line(last, gap):
+    made = csv("a,b\n" + "1,2\n" * 12 + last)
+    assert made.gaps["b"].startswith(f"line 14: {gap}") and np.isnan(made.cells[12, 1])
+    assert csv("a,b,c\n" + '1,"x\ny",2\n' * 12 + "z,x,2\n").gaps["a"].startswith("line 26: a is 'z' there")
+
+
+BLANKS = "\n".join(
+    f'{2 * n}.0   {n % 5}   {"?" if n == 4 else n % 7 * 10}.      {n % 3}\t"car number {n % 4}"' for n in range(20)
+)
+
+
+def test_a_table_between_blanks_is_read_as_one_between_commas():
+    commas = "\n".join(
+        f'{2 * n}.0,{n % 5},{"?" if n == 4 else n % 7 * 10}.,{n % 3},"car number {n % 4}"' for n in range(20)
+    )
+    for text in (BLANKS, BLANKS.replace("\n", "\n  "), "a b c d e\n" + BLANKS):
+        made = csv(text)
+        np.testing.assert_array_equal(made.cells, csv(commas).cells)
+        assert [*made.words.values()] == [*csv(commas).words.values()]
+    assert csv("a b\n" + "1 2\n" * 12).names == ("a", "b")
+
+
+def test_blanks_within_cells_part_none_where_tabs_do():
+    made = csv("first name\tsold\n" + "\n".join(f"New York {n % 3}\t{n % 2}" for n in range(12)))
+    assert made.names == ("first name", "sold") and made.words["first name"][0] == "New York 0"
+
+
+def test_rows_between_blanks_of_unequal_length_are_named_by_their_line():
+    with pytest.raises(ValueError, match="line 13: 3 cells where the first row has 2"):
+        csv("1 2\n" * 12 + "1 2 3\n")
+
+
+@pytest.mark.parametrize("header", [",a,b", "Unnamed: 0,a,b", "index,a,b", "PassengerId,a,b", ""])
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_first_column_that_only_counts_the_rows_is_left_out_and_that_is_said(header, first):
+    made = csv(header + "\n" * bool(header) + "\n".join(f"{n + first},{n % 3},{n % 2}" for n in range(12)))
+    assert len(made.names) == 2 and "only counts the rows" in made.notes[0]
+
+
+def test_a_first_column_that_has_a_name_of_its_own_or_is_the_only_one_to_learn_from_stays():
+    assert csv("time,a,b\n" + "\n".join(f"{n},{n % 3},{n % 2}" for n in range(12))).names == ("time", "a", "b")
+    assert len(csv("\n".join(f"{n},{n % 2}" for n in range(12))).names) == 2
+
+
+def test_points_between_thousands_go_with_decimal_commas():
+    made = csv("a;b\n" + "\n".join(f"1.23{n % 10},50;{n},5" for n in range(12)))
+    assert made.cells[:2].tolist() == [[1230.5, 0.5], [1231.5, 1.5]]
+
+
+def test_a_table_of_words_alone_has_a_header_only_if_its_words_do_not_recur():
+    letters = "\n".join(f"{'pe'[n % 2]},{'xyb'[n % 3]},{'st'[n % 2]}" for n in range(12))
+    assert csv(letters).names == ("column 1", "column 2", "column 3") and len(csv(letters).cells) == 12
+    assert csv("class,cap,odour\n" + letters).names == ("class", "cap", "odour")
+
+
+def test_a_missing_cell_in_the_first_row_makes_no_header():
+    assert len(csv("?,1,x\n" + "2,3,y\n" * 12).cells) == 13
+
+
+def test_a_file_whose_columns_are_all_left_out_says_why():
+    with pytest.raises(ValueError, match="0 usable columns; features and a label are needed: a was left out") as error:
+        csv("a,b\n" + "nan,1e400\n" * 12)
+    assert "none of its cells is a number" in str(error.value)
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -241,7 +264,8 @@ def test_a_thousand_damaged_files_are_tables_or_one_sentence():
             content[a : a + int(draw.integers(0, 9))] = marks[draw.integers(len(marks))]
         try:
             made = from_csv(bytes(content), "x") if case % 4 else from_idx([bytes(content), idx(LABELS)], "x")
-            assert np.isfinite(made.cells).all() and made.cells.shape[1] == len(made.names)
+            assert not np.isinf(made.cells).any() and made.cells.shape[1] == len(made.names)
+            assert {made.names[n] for n in np.flatnonzero(np.isnan(made.cells).any(0))} == {*made.gaps}
             read += 1
         except ValueError as error:
             assert is_a_sentence(error), error

@@ -1,10 +1,11 @@
-"""Tables as a workload: which rows train, what is predicted, and names that are content."""
+"""Tables as a workload: which rows train, and what is predicted."""
 
 import numpy as np
 import pytest
 
-from workloads import table as tables
-from workloads.table import Settings, Table, build, load, save
+from workloads import stored_table
+from workloads.stored_table import Table, save
+from workloads.table import Settings, build
 
 
 @pytest.fixture(autouse=True)
@@ -18,46 +19,6 @@ def pets(rows=60, **values):
     size, age, kind = rng.normal(5, 3, rows), rng.normal(-2, 0.1, rows), rng.integers(0, 3, rows)
     cells = np.column_stack([size, age, np.full(rows, 7.0), kind])
     return Table(("size", "age", "same", "kind"), cells, {"kind": ("bird", "cat", "dog")}, **values)
-
-
-def test_a_table_comes_back_under_a_name_that_its_content_decides(folder):
-    name = save(pets())
-    assert save(pets()) == name and save(pets(61)) != name
-    again = load(name)
-    assert (again.names, again.words) == (pets().names, pets().words)
-    np.testing.assert_array_equal(again.cells, pets().cells)
-    assert {path.name for path in folder.iterdir()} == {f"{name}.npz", f"{save(pets(61))}.npz"}
-
-
-def test_a_table_with_a_file_is_named_after_it():
-    name = save(pets(file="pets"))
-    assert name.startswith("pets_") and tables.title(name) == "pets" and load(name).file == "pets"
-    assert tables.title(save(pets())) == save(pets())
-
-
-def test_pixels_are_kept_as_bytes():
-    cells = np.arange(40.0).reshape(10, 4)
-    assert load(save(Table(("a", "b", "c", "d"), cells, {}))).cells.dtype == np.uint8
-
-
-@pytest.mark.parametrize("name", ["", "0" * 16, "../../etc/passwd", "x" * 16, "0" * 15 + "/"])
-def test_a_table_that_is_not_there_is_one_sentence(name):
-    with pytest.raises(ValueError, match=r"^table: [^\n]+$"):
-        load(name)
-
-
-def test_a_name_is_no_path(folder):
-    (folder / f"{save(pets())}.npz").rename(folder.parent / "outside.npz")
-    with pytest.raises(ValueError, match=r"there is no table '\.\./outside' here"):
-        load("../outside")
-
-
-@pytest.mark.parametrize("damage", [b"", b"PK\x03\x04rubbish", b"\x80\x04cos\nsystem\n"])
-def test_a_damaged_table_is_one_sentence(folder, damage):
-    name = save(pets())
-    (folder / f"{name}.npz").write_bytes(damage)
-    with pytest.raises(ValueError, match=r"^table: [^\n]+cannot be read[^\n]+$"):
-        load(name)
 
 
 def test_features_have_mean_zero_and_variance_one_where_they_are_trained_on():
@@ -96,29 +57,6 @@ def test_a_label_or_a_model_that_does_not_fit_is_refused(settings, words):
         build(Settings(table=save(pets()), **settings))
 
 
-def test_a_number_to_be_estimated_is_no_class():
-    with pytest.raises(ValueError, match="size has 200 different values; a label has 2 to 100"):
-        build(Settings(table=save(pets(200)), label="size"))
-
-
-def test_classes_that_are_numbers_have_all_their_digits():
-    days = np.array([20240101, 20240102, 0.1, -1] * 3)
-    assert Table(("day",), days[:, None], {}).classes("day")[1] == ["-1", "0.1", "20240101", "20240102"]
-
-
-def test_of_many_columns_of_words_that_are_left_out_the_first_are_named():
-    names = tuple("abcdefghi")
-    made = Table(names, np.zeros((10, 9)), dict.fromkeys(names[1:], ("p", "q")))
-    assert made.left_out("i") == "left out, as only columns of numbers are learned from: b, c, d, e, f and 2 more."
-    assert Table(names, made.cells, {"b": ("p", "q")}).left_out("b") == ""
-
-
-def test_words_alone_predict_nothing():
-    table = Table(("a", "b"), np.column_stack([np.arange(12) % 2, np.arange(12) % 3]), {"a": ("x", "y")})
-    with pytest.raises(ValueError, match="beside b there is no column of numbers"):
-        build(Settings(table=save(table)))
-
-
 def test_pixels_stay_where_they_are_for_a_cnn():
     cells = np.random.default_rng(0).integers(0, 255, (40, 37)).astype(float)
     cells[:, -1] = np.arange(40) % 2
@@ -139,4 +77,43 @@ def test_what_can_be_told_apart_is_learned(tmp_path):
     name = save(Table(("a", "b", "c"), np.column_stack([x, x[:, 0] * x[:, 1] > 0]), {}))
     done = run(Experiment.of({"workload": "table", "table": name, "steps": 300, "workers": 2, "evaluations": 2}))
     assert done.summary["accuracy"] > 0.9
-    assert tables.folder() == tmp_path
+    assert stored_table.folder() == tmp_path
+
+
+def numbers(rows=200, **values):
+    rng = np.random.default_rng(5)
+    x = rng.normal(4, 3, (rows, 2))
+    cells = np.column_stack([x, 1000 + 50 * x[:, 0] - 20 * x[:, 1]])
+    return Table(("a", "b", "price"), cells, {}, **values)
+
+
+def test_a_number_to_be_estimated_is_standardised_and_guessing_costs_half_its_variance():
+    workload = build(Settings(table=save(numbers()), regression=True), np.float64)
+    assert workload.model.outputs == (1,) and workload.target.shape == (160, 1)
+    assert workload.target.mean() == pytest.approx(0) and workload.target.std() == pytest.approx(1)
+    assert workload.guessing == pytest.approx(workload.held_out[1].var() / 2)
+    assert workload.held_out_samples == 0 and np.isnan(workload.evaluate(workload.start(0)).accuracy)
+
+
+def test_a_missing_number_takes_the_mean_of_the_training_rows():
+    table = numbers()
+    table.cells[::7, 0] = np.nan
+    workload = build(Settings(table=save(table), regression=True, missing="mean"), np.float64)
+    filled = np.concatenate([workload.x, workload.held_out[0]])[:, 0] == 0  # the mean, once standardised
+    assert filled.sum() == 29 and workload.x[:, 0].mean() == pytest.approx(0)
+    assert workload.notes == ("table: 29 missing cells of a filled with the mean of the column.",)
+
+
+def test_a_regression_learns_and_is_judged_by_r2_in_place_of_accuracy():
+    from sklearn.metrics import r2_score
+
+    from experiments.experiment import Experiment
+    from experiments.run import run, workload_of
+
+    e = Experiment.of({"workload": "table", "table": save(numbers()), "regression": True, "steps": 100, "workers": 2})
+    done = run(e)
+    assert done.summary["accuracy"] is None and done.summary["r2"] > 0.9
+    workload = workload_of(e)
+    x, target = workload.held_out
+    y = workload.model.infer(done.parameters, x, workload.model.statistics(done.parameters, None))
+    assert done.summary["r2"] == pytest.approx(r2_score(target, y), abs=1e-5)

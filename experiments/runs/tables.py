@@ -1,0 +1,118 @@
+"""Tables of a reader's own: files become a stored table, and a table becomes a first run that is known to train."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from experiments.experiment import Experiment
+from workloads import csv_idx, file_formats, stored_table, table_samples
+from workloads.stored_table import Table
+from workloads.table_samples import Gaps, Missing
+
+__all__ = ["EXAMPLE", "FirstRun", "Gaps", "Missing", "Table", "first_run", "is_estimated", "load", "plain", "take"]
+
+SMALLEST = 8  # batch of a first run, before workers become fewer
+PACKED_TEXT = re.compile(r"\.(csv|tsv|txt|data)\.gz$", re.IGNORECASE)
+EXAMPLE = """size,colour,age,kind
+5.1,red,3,cat
+4.9,blue,7,dog
+6.2,red,2,cat
+"""
+"""The form of a table, for who has none at hand."""
+
+load = stored_table.load
+is_estimated = table_samples.is_estimated
+
+
+class FirstRun(NamedTuple):
+    """A run to begin with on a table, and sentences on what it `predicts`, its `features`, and `notes` on rows.
+
+    `target` is the name of each class with its number of rows, or for a number to be estimated how it is spread. `why`
+    says what of the run differs from the defaults, "" if nothing does.
+    """
+
+    experiment: Experiment
+    rows: int
+    target: tuple[tuple[str, float], ...]
+    predicts: str
+    features: str
+    notes: tuple[str, ...]
+    why: str
+
+
+def take(files: Sequence[tuple[str, bytes]]) -> Path:
+    """Store the table in these files, (name, content) each, and return its file; ValueError if it is none."""
+    name, content = files[0]
+    packed = content[:2] == b"\x1f\x8b"
+    if packed and PACKED_TEXT.search(name):
+        raise ValueError(f"{name[-100:]} is packed; unpack it first: only IDX files are read packed.")
+    if not packed and content[:2] != b"\0\0":
+        for name, content in files:
+            if content[:2] == b"PK" and not file_formats.zip_of(content, name):
+                raise ValueError(f"{name[-100:]} is no table; a run goes into the field “Open a run”.")
+            file_formats.refuse(content, name)
+        if len(files) > 1:
+            raise ValueError(f"{len(files)} files came; a table is one CSV file, or two IDX files: add one table.")
+        made = csv_idx.from_csv(*files[0][::-1])
+    else:
+        made = csv_idx.from_idx([content for _, content in files], " and ".join(name for name, _ in files))
+    return stored_table.folder() / f"{stored_table.save(made)}.npz"
+
+
+def first_run(name: str, label: str = "", regression: bool | None = None, missing: Missing = "refuse") -> FirstRun:
+    """Return a run to begin with on the table of this name.
+
+    Its batch, and if that does not do its number of workers, are such that every worker has a batch. Without a `label`
+    one is chosen; without `regression` a label is estimated if it does not look like a class. ValueError if nothing can
+    be predicted, and Gaps if numbers are missing and `missing` does not say what to do.
+    """
+    table = load(name)
+    label, because = (label, "") if label else table_samples.choose(table)
+    if label in table.names and regression is None:
+        regression = table_samples.is_estimated(table, label)
+    samples = table_samples.samples(table, label, bool(regression), missing)
+    values = {"workload": "table", "table": name} | ({"label": label} if label != table.names[-1] else {})
+    values |= ({"regression": True} if regression else {}) | ({"missing": missing} if missing != "refuse" else {})
+    begun, rows = Experiment.of(values), len(samples.target)
+    training = rows - min(max(1, round(begun.data["held_out"] * rows)), rows - 1)
+    sizes = ((workers, batch) for workers in (begun.workers, 2, 1) for batch in (begun.batch, 16, 8, 4, 2, 1))
+    workers, batch = next(
+        (n, size) for n, size in sizes if size * n <= training and (size >= SMALLEST or n == 1 or training < SMALLEST)
+    )
+    parts = [f"a batch of {batch}"] * (batch != begun.batch)
+    parts += [f"{workers} worker{'s' * (workers != 1)}"] * (workers != begun.workers)
+    why = f"{' and '.join(parts)}, since {training:,} rows are trained on" if parts else ""
+    experiment = begun.change(workers=workers, batch=batch)
+    predicts = _predicts(table, label, because, samples)
+    return FirstRun(
+        experiment, rows, _spread(samples), predicts, samples.features, tuple(map(plain, samples.notes)), why
+    )
+
+
+def plain(text: object) -> str:
+    """Return a note, or an error, on a table without the word that names the workload."""
+    return str(text).removeprefix("table: ")
+
+
+def _spread(samples: table_samples.LearnedRows) -> tuple[tuple[str, float], ...]:
+    if samples.classes:
+        return tuple(zip(samples.classes, np.bincount(samples.target).tolist(), strict=True))
+    return tuple(
+        (f"{share} % lie below", float(np.percentile(samples.target, share))) for share in (0, 25, 50, 75, 100)
+    )
+
+
+def _predicts(table: Table, label: str, because: str, samples: table_samples.LearnedRows) -> str:
+    """Return what is predicted, as what, and why that."""
+    chosen = f", {because}" if because else ""
+    if samples.classes:
+        what = f"one of {len(samples.classes)} classes"
+    else:
+        different = len(set(samples.target.tolist()))
+        what = f"by regression: it has {different:,} different values, and is estimated as a number"
+    return f"{label}{chosen}, {what}"

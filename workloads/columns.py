@@ -1,0 +1,156 @@
+"""Columns of a table: the cells of one column as numbers, or as words, and what a reader should know of it.
+
+A column has numbers if most of its cells are numbers; every other cell of it is missing, and its number is NaN. In a
+column of words, an empty cell or a question mark is a word of its own. A unit that all numbers of a column share, and
+commas between thousands, are removed, and a note says so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+CLASSES = 100  # of a label; a column of more different words is not kept
+LARGEST = 1e100  # a number; the squares of those beyond have no sum, and programs write them where a cell is missing
+LONGEST = 60  # characters of a word or a name
+UNKNOWN = "?"  # the word of a cell without one
+BLANK = {"", UNKNOWN}
+ABSENT = BLANK | {"na", "n/a", "#n/a", "nan", "null", "none", "nil", "-", "--", "."}
+"""Cells, in lower case, that do not count when numbers or words are in the majority."""
+UNIT = re.compile(r"([$€£¥]?)\s*([^$€£¥%]*?)\s*([$€£¥%]?)")
+GROUPED = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?")
+SURELY_GROUPED = re.compile(r"[+-]?\d{1,3}(,\d{3}(,\d{3})+(\.\d+)?|,\d{3}\.\d+)")  # not 1,234, which may be 1.234
+NINES = re.compile(r"-?9{2,}(\.9+)?")
+REPEATED, FAR = 2, 10  # a value that stands there so often, so many times their extent away from all others
+COUNTER = re.compile(r"(unnamed.*|index|row|no\.?|nr\.?|.*id)?", re.IGNORECASE)
+
+
+class Column(NamedTuple):
+    """A column as it was read: `numbers`, NaN where one is missing, or the places of its cells in `words`.
+
+    `gap` says which cell was the first without a number, `notes` what was changed or is odd.
+    """
+
+    name: str
+    numbers: np.ndarray  # (rows,)
+    words: tuple[str, ...] = ()
+    gap: str = ""
+    notes: tuple[str, ...] = ()
+
+
+class Unusable(ValueError):
+    """A column that nothing can be learned from, nor predicted; the message says why."""
+
+
+def read(name: str, cells: Sequence[str], lines: Sequence[int], commas_part_cells: bool) -> Column:
+    """Return the column of these cells, which stand in these lines of their file. Unusable if there is no use for it.
+
+    `commas_part_cells` says that a comma within a cell cannot be a decimal one.
+    """
+    with contextlib.suppress(ValueError):  # almost always all are numbers: then they are converted at once
+        numbers = np.fromiter(map(float, cells), float, len(cells))
+        if (abs(numbers) <= LARGEST).all() and "_" not in "".join(cells):
+            return Column(name, numbers, notes=_far(name, numbers))
+    distinct = set(cells)
+    if distinct <= BLANK:
+        raise Unusable(f"{name} was left out, it is empty.")
+    plain, notes = _plain(name, [cell for cell in distinct if cell.lower() not in ABSENT], commas_part_cells)
+    known = {cell: as_number(plain.get(cell, cell)) for cell in distinct}
+    words = sum(cell in plain and known[cell] is None and not _is_float(plain[cell]) for cell in cells)
+    if 2 * words >= sum(cell in plain for cell in cells) and plain:
+        return _words(name, cells, distinct)
+    numbers = np.array([np.nan if known[cell] is None else known[cell] for cell in cells])
+    if np.isnan(numbers).all():
+        odd = next(cell for cell in cells if cell not in BLANK)
+        raise Unusable(f"{name} was left out, none of its cells is a number up to {LARGEST:g}; one is {odd[:40]!r}.")
+    return Column(name, numbers, (), _gap(name, cells, numbers, lines), (*notes, *_far(name, numbers)))
+
+
+def as_number(cell: str) -> float | None:
+    """Return the cell as a number up to LARGEST, None if it is none; Python's own 1_000 is none."""
+    return float(cell) if _is_float(cell) and abs(float(cell)) <= LARGEST else None
+
+
+def is_numeric(cell: str) -> bool:
+    """Return whether the cell is a number, whatever its unit and its signs between thousands."""
+    bare = UNIT.fullmatch(cell)
+    return as_number(bare[2].replace(",", "") if bare else cell) is not None
+
+
+def is_word(cell: str) -> bool:
+    """Return whether the cell is neither a number nor one that is missing."""
+    return cell.lower() not in ABSENT and not is_numeric(cell)
+
+
+def counts_rows(column: Column, name: str) -> bool:
+    """Return whether the column only counts the rows, from 0 or 1; `name` is what its file calls it, "" for nothing."""
+    first = column.numbers[0]
+    return (
+        not column.words
+        and first in (0, 1)
+        and COUNTER.fullmatch(name) is not None
+        and np.array_equal(column.numbers, first + np.arange(len(column.numbers)))
+    )
+
+
+def _is_float(cell: str) -> bool:
+    with contextlib.suppress(ValueError):
+        return "_" not in cell and float(cell) is not None
+    return False
+
+
+def _words(name: str, cells: Sequence[str], distinct: set[str]) -> Column:
+    words = sorted(distinct - {""} | ({UNKNOWN} if "" in distinct else set()))
+    if len(words) > CLASSES:
+        raise Unusable(f"{name} was left out, it has more than {CLASSES} different words; one is {cells[0][:40]!r}.")
+    code = {word: float(n) for n, word in enumerate(words)}
+    return Column(name, np.array([code[cell or UNKNOWN] for cell in cells]), tuple(word[:LONGEST] for word in words))
+
+
+def _plain(name: str, cells: Sequence[str], commas_part_cells: bool) -> tuple[dict[str, str], list[str]]:
+    """Return cells without the unit that all have, and without commas between thousands; and what was done.
+
+    They are as they came if that does not make numbers of all.
+    """
+    as_they_are = {cell: cell for cell in cells}
+    if all(map(_is_float, cells)):
+        return as_they_are, []
+    split = {cell: UNIT.fullmatch(cell) for cell in cells}
+    units = {bare and (bare[1], bare[3]) for bare in split.values()}
+    shared = units.pop() if len(units) == 1 else None
+    plain = {cell: split[cell][2] for cell in cells} if shared and any(shared) else as_they_are
+    notes = []
+    if plain is not as_they_are:
+        notes.append(f"{name} was read without {''.join(shared)}: {cells[0]!r} is {plain[cells[0]]}.")
+    grouped = [cell for cell, bare in plain.items() if GROUPED.fullmatch(bare)]
+    if grouped and (commas_part_cells or any(SURELY_GROUPED.fullmatch(plain[cell]) for cell in grouped)):
+        plain = {cell: bare.replace(",", "") if cell in grouped else bare for cell, bare in plain.items()}
+        notes.append(f"{name} was read without commas between thousands: {grouped[0]!r} is {plain[grouped[0]]}.")
+    return (plain, notes) if all(map(_is_float, plain.values())) else (as_they_are, [])
+
+
+def _gap(name: str, cells: Sequence[str], numbers: np.ndarray, lines: Sequence[int]) -> str:
+    """Return where the first number is missing, "" if none is."""
+    if not (missing := np.flatnonzero(np.isnan(numbers))).size:
+        return ""
+    cell = cells[missing[0]]
+    elsewhere = "" if cell.lower() in ABSENT else ", and mostly numbers elsewhere"
+    return f"line {lines[missing[0]]}: {name} is {repr(cell[:40]) + ' there' if cell else 'empty'}{elsewhere}"
+
+
+def _far(name: str, numbers: np.ndarray) -> tuple[str, ...]:
+    """Return a warning of a value that lies so far from all others that it may mark cells that are missing."""
+    values, counts = np.unique(numbers[~np.isnan(numbers)], return_counts=True)
+    for end, rest in ((0, values[1:]), (-1, values[:-1])):
+        if len(rest) < 2:
+            continue
+        value, gap = values[end], abs(values[end] - rest[end])
+        bar = 1 if NINES.fullmatch(f"{value:.15g}") else FAR if counts[end] >= REPEATED else np.inf
+        if gap > bar * (rest[-1] - rest[0]):
+            where = f"{counts[end]:,} row{'s' * int(counts[end] != 1)}, far from the rest, {rest[0]:g} to {rest[-1]:g}"
+            return (f"{name} is {value:.15g} in {where}; if it marks missing cells, empty them.",)
+    return ()

@@ -1,0 +1,94 @@
+"""Tables of the reader's own, as they are stored: under the name of the file and a hash of the content.
+
+So an experiment that names one is reproducible, and a link to it reveals no folder of the machine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import re
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from installation import kept, typed
+
+LEAST = 10  # rows of a table
+MOST_CELLS = 10_000_000
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of numbers, (rows, columns), NaN where one is missing.
+
+    `words` maps columns of words to the words that their numbers stand for; `shape` is that of an image whose pixels
+    are all columns but the last, () if there is none; `notes` are sentences to show beside the results;
+    `file` is what the file was called, as a word; `gaps` says of columns where their first number is missing.
+    """
+
+    names: tuple[str, ...]
+    cells: np.ndarray
+    words: dict[str, tuple[str, ...]]
+    shape: tuple[int, ...] = ()
+    notes: tuple[str, ...] = ()
+    file: str = ""
+    gaps: dict[str, str] = field(default_factory=dict)
+
+
+def folder() -> Path:
+    """Return the folder of tables: $LOCKSTEP_TABLES, or data/tables beside the source, or of the user."""
+    return kept("LOCKSTEP_TABLES", "data/tables")
+
+
+def save(table: Table) -> str:
+    """Store `table` and return its name, of its file and its content; OSError if it cannot be written."""
+    facts = {"names": table.names, "words": table.words, "shape": table.shape, "notes": table.notes}
+    facts |= {"gaps": table.gaps} if table.gaps else {}
+    about = json.dumps(facts, sort_keys=True).encode()
+    cells = np.ascontiguousarray(table.cells, _smallest_type(table.cells))
+    digest = hashlib.sha256(about + str(cells.dtype).encode() + cells.tobytes()).hexdigest()
+    name = f"{table.file}_{digest[:8]}" if table.file else digest[:16]
+    folder().mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=folder(), prefix=".part-", delete=False) as part:
+        np.savez_compressed(part, cells=cells, about=np.frombuffer(about, np.uint8))
+        part.flush()
+        os.fsync(part.fileno())
+    os.replace(part.name, folder() / f"{name}.npz")
+    return name
+
+
+def title(name: str) -> str:
+    """Return what the table of this name is called: "iris_0f9a2c11" is iris."""
+    return name.rpartition("_")[0] or name
+
+
+def load(name: str) -> Table:
+    """Return the table of this name; ValueError if there is none."""
+    if not name:
+        add = typed("python -m experiments add FILE.csv")
+        raise ValueError(f"table: none was named; add one with {add}, or in the workbench.")
+    path = folder() / f"{name}.npz"
+    if not re.fullmatch(r"\w{1,40}_[0-9a-f]{8}|[0-9a-f]{16}", name, flags=re.ASCII) or not path.is_file():
+        raise ValueError(f"table: there is no table {name[:40]!r} here; add its file once more.")
+    try:
+        with np.load(io.BytesIO(path.read_bytes())) as file:  # pickles are refused
+            about, cells = json.loads(file["about"].tobytes()), file["cells"]
+        words = {column: tuple(words) for column, words in about["words"].items()}
+        file = name.rpartition("_")[0]
+        notes, gaps = tuple(about["notes"]), about.get("gaps", {})
+        return Table(tuple(about["names"]), cells, words, tuple(about["shape"]), notes, file, gaps)
+    except Exception as error:  # a damaged file may be wrong in any way
+        raise ValueError(f"table: {name} cannot be read: {' '.join(str(error).split())[:200]}") from None
+
+
+def _smallest_type(cells: np.ndarray) -> type:
+    """Return the smallest type that represents all of these numbers exactly."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return next(
+            kind for kind in (np.uint8, np.float32, np.float64) if np.array_equal(cells.astype(kind), cells, True)
+        )

@@ -1,0 +1,183 @@
+"""Samples of a table: its rows as numbers to learn from, once it is said which column is predicted.
+
+Numbers are taken as they are. A column of up to 20 words becomes a column of 0 and 1 for each word; one of more is left
+out. Only rows and columns that are used count: a row without a label is left out, and cells that are missing matter in
+columns of numbers that are learned from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from workloads.columns import CLASSES, UNKNOWN
+from workloads.stored_table import LEAST, MOST_CELLS, Table
+
+Missing = Literal["refuse", "rows", "mean"]
+ONE_HOT = 20  # words of a column that is learned from
+NAMED = 5  # columns that a sentence names
+CLASS_NAMES = {"label", "class"}  # what a column of classes is called
+FEW = 20  # integers that are taken for classes, unless the reader says otherwise
+
+
+class LearnedRows(NamedTuple):
+    """What is learned from: x (rows, features), NaN where `missing` is "mean", and the target of each row.
+
+    `classes` are names, and `target` places in them; of a regression there are none, and `target` is the number itself.
+    `features` says in a sentence what the columns of x are, `notes` what became of rows.
+    """
+
+    x: np.ndarray
+    target: np.ndarray
+    classes: tuple[str, ...]
+    features: str
+    notes: tuple[str, ...]
+
+
+class Gaps(ValueError):
+    """Cells that are missing, of which the reader has not said what to do; they are in so many `rows`."""
+
+    def __init__(self, message: str, rows: int):
+        super().__init__(message)
+        self.rows = rows
+
+
+def samples(table: Table, label: str = "", regression: bool = False, missing: Missing = "refuse") -> LearnedRows:
+    """Return the samples that predict `label`, the last column if empty.
+
+    ValueError if there are none, and Gaps if numbers are missing and `missing` does not say what to do.
+    """
+    label = label or table.names[-1]
+    if label not in table.names:
+        raise ValueError(f"table: there is no column {label[:60]!r}; there are {', '.join(table.names[:20])}.")
+    notes = []
+    kept = _labelled(table, label)
+    if without := int((~kept).sum()):
+        notes.append(f"table: {_count(without, 'row')} without {label} left out.")
+    used = [name for name in table.names if name != label and len(table.words.get(name, ())) <= ONE_HOT]
+    numbers = [name for name in used if name not in table.words]
+    holes = np.isnan(table.cells[:, [table.names.index(name) for name in numbers]]) & kept[:, None]
+    if holes.any():
+        if missing == "refuse":
+            raise _gaps(table, numbers, holes, int(kept.sum()))
+        if missing == "rows":
+            kept = kept & ~holes.any(axis=1)
+            notes.append(f"table: {_count(int(holes.any(axis=1).sum()), 'row')} with missing cells left out.")
+        else:
+            filled = [(int(n), name) for n, name in zip(holes.sum(axis=0), numbers, strict=True) if n]
+            told = _some([f"{_count(n, 'missing cell')} of {name}" for n, name in filled])
+            notes.append(f"table: {told} filled with the mean of the column.")
+    if (rows := int(kept.sum())) < LEAST:
+        raise ValueError(f"table: {_count(rows, 'row')} can be used; a table needs at least {LEAST}.")
+    target, classes = _target(table, label, kept, regression)
+    if not used:
+        raise ValueError(
+            f"table: there is no column to predict {label} from: others need numbers, or at most {ONE_HOT} words."
+        )
+    width = sum(len(table.words.get(name, "1")) for name in used)
+    if rows * width > MOST_CELLS:
+        raise ValueError(
+            f"table: with a column for each word there are {rows * width:,} cells, and at most {MOST_CELLS:,} are "
+            "read; remove some rows, or columns of words."
+        )
+    x = np.concatenate([_columns(table, name, kept) for name in used], axis=1)
+    return LearnedRows(x, target, classes, _features(table, label, used, width), tuple(notes))
+
+
+def is_estimated(table: Table, label: str) -> bool:
+    """Return whether a label is rather a number to be estimated than a class, unless the reader says otherwise."""
+    if label in table.words:
+        return False
+    values, counts = np.unique(_cells(table, label)[_labelled(table, label)], return_counts=True)
+    if label.lower() in CLASS_NAMES and len(values) <= CLASSES:
+        return False
+    return len(values) > min(FEW, max(2, counts.sum() / 2)) or bool((values % 1).any())
+
+
+def choose(table: Table) -> tuple[str, str]:
+    """Return the column to predict where the reader names none, and why.
+
+    It is the one called "label" or "class", else the last one. Some data sets without names have the label first: if
+    the last column is a number to be estimated, and the first has the numbers of classes, it is the first.
+    """
+    last, first = table.names[-1], table.names[0]
+    if called := next((name for name in table.names if name.lower() in CLASS_NAMES), ""):
+        return called, "by its name"
+    codes = np.unique(_cells(table, first))
+    if (
+        first == "column 1"
+        and first not in table.words
+        and is_estimated(table, last)
+        and not is_estimated(table, first)
+        and codes[0] in (0, 1)
+        and np.array_equal(codes, codes[0] + np.arange(len(codes)))
+    ):
+        return first, f"since it numbers classes, and {last}, the last column, does not"
+    return last, "the last column"
+
+
+def _cells(table: Table, name: str) -> np.ndarray:
+    return table.cells[:, table.names.index(name)]
+
+
+def _labelled(table: Table, label: str) -> np.ndarray:
+    """Return which rows have this label, (rows,) of bool."""
+    cells, words = _cells(table, label), table.words.get(label, ())
+    return cells != words.index(UNKNOWN) if UNKNOWN in words else ~np.isnan(cells)
+
+
+def _target(table: Table, label: str, kept: np.ndarray, regression: bool) -> tuple[np.ndarray, tuple[str, ...]]:
+    cells, words = _cells(table, label)[kept], table.words.get(label)
+    values, target = np.unique(cells, return_inverse=True)
+    if len(values) < 2:
+        raise ValueError(f"table: {label} is the same in every row, so there is nothing to predict.")
+    if regression:
+        if words:
+            raise ValueError(f"table: {label} has words, and regression estimates a number; turn regression off.")
+        return cells, ()
+    if len(values) > CLASSES:
+        raise ValueError(
+            f"table: {label} has {len(values):,} different values, so it is no class; turn regression on, which "
+            "estimates a number, or choose another label."
+        )
+    return target.astype(np.int64), tuple(words[int(v)] if words else f"{v:.15g}" for v in values)
+
+
+def _gaps(table: Table, numbers: Sequence[str], holes: np.ndarray, of: int) -> Gaps:
+    """Return what is missing in these columns: the first cell by its line, how many there are, and what may be done."""
+    cells, rows = int(holes.sum()), int(holes.any(axis=1).sum())
+    first = numbers[int(holes.any(axis=0).argmax())]
+    such = "it is the only such cell" if cells == 1 else f"{cells:,} such cells are in {rows:,} of {of:,} rows"
+    return Gaps(
+        f"table: {table.gaps.get(first, f'{first} has missing cells')}; {such}: fill in what is missing, or choose a "
+        f"value of missing: rows leaves out {_count(rows, 'row')}, mean takes the mean of the column.",
+        rows,
+    )
+
+
+def _columns(table: Table, name: str, kept: np.ndarray) -> np.ndarray:
+    """Return the numbers of a column, (rows, 1), or of its words, (rows, words)."""
+    cells, words = _cells(table, name)[kept].astype(np.float64), table.words.get(name)
+    return cells[:, None] == np.arange(len(words)) if words else cells[:, None]
+
+
+def _features(table: Table, label: str, used: Sequence[str], width: int) -> str:
+    worded = [name for name in used if name in table.words]
+    parts = [f"learned from {_count(width, 'column')} of numbers"]
+    if worded:
+        parts.append(_some([f"{name} became {len(table.words[name])} columns" for name in worded]))
+    if out := [name for name in table.names if name != label and name not in used]:
+        parts.append(f"left out, since a column of more than {ONE_HOT} words is not learned from: {_some(out)}")
+    return f"{'; '.join(parts)}."
+
+
+def _some(parts: Sequence[str]) -> str:
+    """Return a list in words, of which at most NAMED are named."""
+    more = f" and {len(parts) - NAMED:,} more" if len(parts) > NAMED else ""
+    return ", ".join(parts[:NAMED]) + more
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'s' * (number != 1)}"
