@@ -84,6 +84,21 @@ def column(rows: Rows, quantity: str, **where: Any) -> list:
     return [row[quantity] for row in rows if all(row[name] == wanted for name, wanted in where.items())]
 
 
+def columns_read(claim: Callable[[Rows], bool], rows: Rows) -> set[str]:
+    """Return the names of the columns of `rows` that a claim looks at."""
+    names = set()
+
+    class Read(dict):
+        def __getitem__(self, name):
+            names.add(name)
+            return super().__getitem__(name)
+
+        get = __getitem__
+
+    claim([Read(row) for row in rows])
+    return names
+
+
 def interior(losses: Mapping[float, float]) -> float:
     """Return the rate of the lowest loss, by rate; ValueError if it is the smallest or the largest that was tried."""
     best = min(losses, key=lambda rate: losses[rate] if isfinite(losses[rate]) else inf)

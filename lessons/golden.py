@@ -128,7 +128,7 @@ EMPTY = Golden({}, {})
 
 def record_figure(name: str, figure, samples: Mapping[int, Rows], runs: Sequence[str] = ()) -> RecordedFigure:
     """Return the record of a figure with these rows by seed. They stay as measured; only the file is rounded."""
-    plain = [[{name: _plain(value) for name, value in row.items()} for row in rows] for rows in samples.values()]
+    plain = [plain_rows(rows) for rows in samples.values()]
     claims = {claim: sum(bool(holds(rows)) for rows in plain) for claim, holds in figure.claims.items()}
     words, shown = (figure.question, figure.source, figure.text, claims), seeds.mean(plain)
     distinct = tuple(dict.fromkeys(runs))[:RUNS]
@@ -140,6 +140,11 @@ def record_figure(name: str, figure, samples: Mapping[int, Rows], runs: Sequence
         if any(differing)
     }
     return RecordedFigure(name, *words, look, tuple(samples), shown, own, distinct)
+
+
+def plain_rows(rows: Rows) -> Rows:
+    """Return rows with Python numbers in place of NumPy scalars."""
+    return [{name: _plain(value) for name, value in row.items()} for row in rows]
 
 
 def drawn(chapter: str, of: Sequence[int]) -> int:

@@ -3,6 +3,7 @@
 python -m lessons list                          list chapters and figures, with their questions
 python -m lessons show stragglers               print a chapter; with the name of a figure, run that figure
 python -m lessons run stragglers --out folder   run all figures of a chapter; export rows (CSV) and charts (HTML)
+python -m lessons run --fresh 5                 for authors: try all claims under five seeds nobody has looked at
 python -m lessons quiz stragglers               predict, then compare with the simulator
 python -m lessons exercise stragglers --level 2 print the file to begin with; without --level, the task
 python -m lessons check stragglers mine.py      grade a solution; without a file, print points and targets

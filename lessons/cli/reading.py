@@ -15,6 +15,7 @@ from rich.padding import Padding
 from rich.table import Table
 
 import lessons
+from experiments.cli.console import refuse
 from lessons import chapters, golden, markup
 from lessons.cli.console import console, markdown, usage_errors
 
@@ -94,28 +95,52 @@ def _list_figures(one: chapters.Chapter) -> None:
 
 
 @click.command(
-    help="Run all figures of a chapter and print rows and claims. With --out also write CSV files and an HTML page."
+    help="Run all figures of a chapter and print rows and claims. With --out also write CSV files and an HTML page. "
+    "With --fresh try the claims under other seeds, and print only what breaks."
 )
-@click.argument("name")
+@click.argument("names", nargs=-1, metavar="[CHAPTER]...")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="folder to write to")
-def run(name: str, out: Path | None) -> None:
+@click.option(
+    "--fresh",
+    "count",
+    type=click.IntRange(1, 100),
+    help="for authors: how many seeds, in a row that is drawn at random, to try claims and choices of the quiz under; "
+    "in all chapters if none is given. A CHAPTER may be a figure here, such as sgd.longest_step",
+)
+@click.option("--seed", type=click.IntRange(0, 10**8), help="the first of the seeds of --fresh, to try the same again")
+def run(names: tuple[str, ...], out: Path | None, count: int | None, seed: int | None) -> None:
+    with usage_errors():
+        if count:
+            refuse("writes what all seeds give, and --fresh tries others; leave one of them out.", "out")
+            from lessons import fresh
+            from lessons.cli.fresh import try_claims
+
+            held = [try_claims(names, fresh.draw(count) if seed is None else range(seed, seed + count))]
+        else:
+            refuse("is the first of the seeds of --fresh; add that, or leave it out.", "seed")
+            if not names:
+                raise ValueError("which chapter? Give its name, as in run sgd; `list` prints all names.")
+            held = [_run_chapter(one, out) for one in [lessons.chapter(name) for name in names]]
+    sys.exit(0 if all(held) else 1)
+
+
+def _run_chapter(one: chapters.Chapter, out: Path | None) -> bool:
+    """Run and print all figures of a chapter, and write them to a folder, if one is given; return whether all hold."""
     from experiments.plots.chart import chart, page, write_rows
 
-    with usage_errors():
-        one = lessons.chapter(name)
-        charts, shown = [], True
-        for full in one.figures:
-            figure = lessons.find(full)
-            with console.status("") as status:
-                recorded = chapters.run_figure(full, figure, lambda n, full=full: status.update(f"{full}, run {n}"))
-            shown &= _print(figure, recorded)
-            charts.append((figure.question, figure.text, chart(recorded.rows, recorded.look, recorded.spread)))
-            if out:
-                console.print(f"{write_rows(recorded.table(), out / f'{full}.csv')}", style="dim")
+    charts, shown = [], True
+    for full in one.figures:
+        figure = lessons.find(full)
+        with console.status("") as status:
+            recorded = chapters.run_figure(full, figure, lambda n, full=full: status.update(f"{full}, run {n}"))
+        shown &= _print(figure, recorded)
+        charts.append((figure.question, figure.text, chart(recorded.rows, recorded.look, recorded.spread)))
         if out:
-            (out / f"{name}.html").write_text(page(one.title(), charts), "utf-8")
-            console.print(f"{out / f'{name}.html'}", style="dim")
-    sys.exit(0 if shown else 1)
+            console.print(f"{write_rows(recorded.table(), out / f'{full}.csv')}", style="dim")
+    if out:
+        (out / f"{one.name}.html").write_text(page(one.title(), charts), "utf-8")
+        console.print(f"{out / f'{one.name}.html'}", style="dim")
+    return shown
 
 
 def _print(figure, recorded: golden.RecordedFigure) -> bool:

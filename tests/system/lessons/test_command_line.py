@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 import lessons
-from lessons import markup, quiz, survey
+from lessons import fresh, markup, quiz, survey
 from lessons.chapters import Chapter
 from lessons.cli import tex
 from lessons.cli.main import main
@@ -68,6 +68,11 @@ def test_chapters_are_listed_in_order_in_80_columns(command):
         (
             ("check", "sgd", __file__, "--hint", "1", "--json", "report.json"),
             "--json is of a report, and --hint gives none",
+        ),
+        (("run", "sgd", "--seed", "3"), "--seed is the first of the seeds of --fresh; add that"),
+        (
+            ("run", "sgd", "--fresh", "1", "--out", "figures"),
+            "--out writes what all seeds give, and --fresh tries others",
         ),
         (("bugs", "easgd", "--answers", __file__), "--answers grades all answers of a file; leave easgd out."),
         (("bugs", "--json", "graded.json"), "--json goes with --answers FILE; add that, or leave it out."),
@@ -356,3 +361,27 @@ def test_a_chapter_that_has_no_quiz_or_exercise_yet_says_so(command, draft):
     for words, what in ((("quiz",), "quiz"), (("exercise",), "exercise"), (("check", __file__), "exercise")):
         done = command(words[0], draft, *words[1:])
         assert done.exit_code == 2 and f"has no {what}" in " ".join(done.output.split())
+
+
+def test_fresh_seeds_tell_what_breaks_with_its_numbers_and_how_to_try_it_again(command, monkeypatch):
+    @figure("Is it even?", source="nobody", claims={"it is even": lambda rows: rows[0]["left"] == 0})
+    def even(run):
+        return [{"left": run.seed % 2, "steps": run.seed}]
+
+    trial = fresh.Trial("tiny.even", 1, lambda of, on_run: fresh.not_shown(even, of, on_run))
+    monkeypatch.setattr(fresh, "trials", lambda name: [trial])
+    done = command("run", "tiny", "--fresh", "3")
+    first = re.search(r"--fresh 3 --seed (\d+)", done.output)[1]
+    assert done.exit_code == 1 and "tiny.even: 1 of 1 break" in done.output
+    odd = int(first) + 1 - int(first) % 2
+    assert f"seed {odd}: it is even" in done.output and "left" in done.output and "steps" not in done.output
+    assert command("run", "tiny", "--fresh", "3", "--seed", first).output == done.output
+    good = command("run", "tiny", "--fresh", "1", "--seed", "100")
+    assert good.exit_code == 0 and "All hold" in good.output
+
+
+def test_what_is_to_be_run_is_named_unless_fresh_seeds_try_all(command):
+    done = command("run")
+    assert done.exit_code == 2 and "Give its name" in done.output
+    done = command("run", "sgd", "sdg")
+    assert done.exit_code == 2 and "did you mean sgd?" in done.output

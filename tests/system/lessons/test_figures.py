@@ -8,7 +8,7 @@ import lessons
 from experiments.plots.chart import apart, chart
 from lessons import golden, seeds
 from lessons.averaging.experiments import at_best
-from lessons.figure import Look, figure
+from lessons.figure import Look, columns_read, figure
 
 FIGURES = [(chapter, name) for chapter in lessons.CHAPTERS for name in lessons.figures(chapter)]
 each = pytest.mark.parametrize(("chapter", "name"), FIGURES, ids=[".".join(pair) for pair in FIGURES])
@@ -48,7 +48,7 @@ def not_seen(figure, rows):
     found = [f"{place} is drawn twice." for place in {*places} if places.count(place) > 1 and look.x not in look.theory]
     numbers = {n for n in rows[0] if n not in (look.x, *groups) and all(type(row[n]) in (int, float) for row in rows)}
     seen = drawn | {n for n in numbers if any(_proportional(rows, n, other) for other in drawn)}
-    read = {claim: _read_by(holds, rows) & numbers for claim, holds in figure.claims.items()}
+    read = {claim: columns_read(holds, rows) & numbers for claim, holds in figure.claims.items()}
     unseen = [claim for claim, names in read.items() if names and not names & seen]
     if len(unseen) > 3 / 4 * sum(map(bool, read.values())):
         found.append(f"not drawn: {'; '.join(unseen)}.")
@@ -59,21 +59,6 @@ def _proportional(rows, one, other):
     """Whether two columns are the same in other units."""
     quotients = [row[one] / row[other] for row in rows if row[other]]
     return len(quotients) == len(rows) and quotients == pytest.approx([quotients[0]] * len(rows), rel=1e-3)
-
-
-def _read_by(holds, rows):
-    """The columns that a claim reads."""
-    names = set()
-
-    class Read(dict):
-        def __getitem__(self, name):
-            names.add(name)
-            return super().__getitem__(name)
-
-        get = __getitem__
-
-    holds([Read(row) for row in rows])
-    return names
 
 
 @each
