@@ -189,8 +189,8 @@ def gain(rows, network):
         "at a rate that is multiplied by their number, up to four end within a quarter of one": lambda rows: all(
             row["loss, scaled rate"] < 1.25 * rows[0]["loss, scaled rate"] for row in rows[:-1]
         ),
-        "and eight end less than twice as high": lambda rows: (
-            rows[-1]["loss, scaled rate"] < 2 * rows[0]["loss, scaled rate"]
+        "and eight end less than three times as high": lambda rows: (
+            rows[-1]["loss, scaled rate"] < 3 * rows[0]["loss, scaled rate"]
         ),
     },
     look=Look(
