@@ -82,7 +82,7 @@ def ahead(run, problem: str, passes: int) -> str:
     sgd = run(algorithm="sgd", workers=1, epochs=passes, evaluations=1, **data, **small).summary["held_out_loss"]
     batch = run(**LBFGS, workers=4, memory=10, steps=passes, evaluations=10_000, **data)
     ratio = sgd / loss_after(batch, passes)
-    return "alike" if 0.8 < ratio < 1.25 else "sgd" if ratio < 1 else "batch"
+    return "alike" if 0.9 < ratio < 1.1 else "sgd" if ratio < 1 else "batch"
 
 
 def machines(run, method: str) -> str:
