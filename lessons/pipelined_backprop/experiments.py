@@ -284,10 +284,10 @@ def _with(rows, remedy):
 
 
 SAME_TIME = {  # how it is timed, on how many stages its weights are computed, and rates to try
-    "one machine": (None, 1, False, (0.0256, 0.0512, 0.1024)),
-    "GPipe on eight": (WAYS["GPipe"], 1, False, (0.0256, 0.0512, 0.1024, 0.2048, 0.4096)),
-    "never waits": (NEVER, 8, False, (0.0008, 0.0016, 0.0032)),
-    "and a rate each": (NEVER, 8, True, (0.0064, 0.0128, 0.0256)),
+    "one machine": (None, 1, False, (0.0128, 0.0256, 0.0512, 0.1024, 0.2048)),
+    "GPipe on eight": (WAYS["GPipe"], 1, False, (0.0064, 0.0128, 0.0256, 0.0512, 0.1024, 0.2048, 0.4096)),
+    "never waits": (NEVER, 8, False, (0.0004, 0.0008, 0.0016, 0.0032, 0.0064)),
+    "and a rate each": (NEVER, 8, True, (0.0032, 0.0064, 0.0128, 0.0256, 0.0512)),
 }
 
 
