@@ -262,8 +262,8 @@ PEERS = {
     "Does training without an all-reduce need more steps, and how much less time?",
     source="Lian et al., NIPS 2017 and ICML 2018; Assran et al., 2019",
     claims={
-        "after the same steps all end within a tenth of the loss of synchronous SGD": lambda rows: all(
-            abs(row["loss"] / value(rows, "loss", method="synchronous", latency=row["latency"]) - 1) < 0.1
+        "after the same steps all end within a fifth of the loss of synchronous SGD": lambda rows: all(
+            abs(row["loss"] / value(rows, "loss", method="synchronous", latency=row["latency"]) - 1) < 0.2
             for row in rows
         ),
         "on 1 Gb Ethernet the others need less than half the time of synchronous SGD": lambda rows: all(
