@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 import lessons
-from lessons import golden, markup, seeds
+from lessons import golden, margin, markup, seeds
 from lessons.chapters import Chapter
 from lessons.grading.grader import grade
 from lessons.instructor import sheet
@@ -69,6 +69,13 @@ def test_its_golden_figures_ask_claim_and_look_as_the_figures_do(chapter):
         if kept.samples:  # what no seed changes may be claimed of more digits than the file has
             assert all(map(now.shows, now.claims)), "a seed does not show what is claimed"
             assert all(holds(kept.rows) for holds in figure.claims.values()), "the means do not show it"
+
+
+@each_of_all
+def test_every_claim_holds_if_seeds_lie_a_quarter_farther_apart(chapter):
+    for name, kept in chapter.golden.figures.items():
+        thin = margin.thin_claims(lessons.find(name), [kept.under(seed) for seed in kept.seeds]) if kept.samples else []
+        assert thin == [], f"{name}: loosen these, or average more runs"
 
 
 @each
