@@ -51,7 +51,7 @@ def angle(run, when: str) -> str:
     """Return the range in which the angle between a step and the gradient is."""
     degrees = value(experiments.alignment.rows(run), "degrees", feedback="DFA", steps=0 if "first" in when else 300)
     return (
-        "right" if abs(degrees - 90) < 6 else "acute" if 35 < degrees < 75 else "small" if degrees <= 35 else "obtuse"
+        "right" if abs(degrees - 90) < 10 else "acute" if 35 < degrees < 75 else "small" if degrees <= 35 else "obtuse"
     )
 
 
