@@ -61,9 +61,9 @@ def race(run, method: str) -> str:
     ends = []
     for one in (name, "back-propagation"):
         values, rates = experiments.RACE[one]
-        ends.append(experiments.at_best(run, rates, **experiments.RACING, **values)[1].summary["held_out_loss"])
+        ends.append(experiments.settled(experiments.at_best(run, rates, **experiments.RACING, **values)[1]))
     ratio = ends[0] / ends[1]
-    return "lower" if ratio < 0.8 else "alike" if ratio < 1.25 else "higher" if ratio < 4 else "hopeless"
+    return "lower" if ratio < 2 / 3 else "alike" if ratio < 4 / 3 else "higher" if ratio < 4 else "hopeless"
 
 
 def cnn(run, method: str) -> str:
