@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import correlation, fmean
 
-from lessons import inventory
+from lessons import harmless, inventory
 from lessons.inventory import ConceptQuestion, Sitting
 
 
@@ -57,9 +57,10 @@ def read_folder(folder: Path) -> tuple[list[Sitting], list[str]]:
     sittings, mistakes = [], []
     for path in sorted(folder.glob("*.json")):
         try:
-            sittings.append(inventory.read(path.read_bytes()))
+            one = inventory.read(path.read_bytes())
+            sittings.append(one.model_copy(update={"student": harmless.line(one.student)}))
         except ValueError as error:
-            mistakes.append(f"{path.name}: {error}")
+            mistakes.append(harmless.line(f"{path.name}: {error}"))
     return sittings, mistakes
 
 

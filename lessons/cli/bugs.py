@@ -14,7 +14,7 @@ import lessons
 from experiments import units
 from experiments.cli.console import refuse
 from installation import for_authors
-from lessons import progress
+from lessons import harmless, progress
 from lessons.bugs import recorded, score
 from lessons.bugs.mutant import Mutant, find, mechanisms, mutants
 from lessons.cli.console import choices, console, markdown, usage_errors
@@ -130,7 +130,8 @@ def _show(mutant: Mutant) -> None:
 
 
 def _grade(path: Path, to: Path | None) -> None:
-    text = json.dumps(score.grade(progress.read(path.read_bytes())), indent=1, ensure_ascii=False) + "\n"
+    graded = json.dumps(score.grade(progress.read(path.read_bytes())), indent=1, ensure_ascii=False)
+    text = harmless.visible(graded) + "\n"
     if to:
         to.write_text(text, "utf-8")
     else:

@@ -7,9 +7,10 @@ import secrets
 from pathlib import Path
 
 import click
+from rich.markup import escape
 from rich.table import Table
 
-from lessons import inventory, inventory_report
+from lessons import harmless, inventory, inventory_report
 from lessons.cli.console import choices, console, markdown, usage_errors
 from lessons.inventory import Sitting
 
@@ -91,7 +92,7 @@ def _report(folder: Path, to: Path | None) -> None:
     if to:
         for path, rows in ((to, [STUDENTS, *people]), (to.with_stem(f"{to.stem}-items"), [ITEMS, *items])):
             with path.open("w", newline="", encoding="utf-8") as out:
-                csv.writer(out).writerows(rows)
+                csv.writer(out).writerows([harmless.cell(name), *rest] for name, *rest in rows)
 
 
 def _print(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
@@ -99,7 +100,7 @@ def _print(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
     for name in head:
         table.add_column(name, overflow="fold")
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(escape, row))
     console.print(table)
 
 

@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 import lessons
-from lessons import progress, returning
+from lessons import harmless, progress, returning
 from lessons.cli.console import console
 
 COLUMNS = ("student", "answered", "right at first", "sure and wrong")
@@ -26,9 +26,9 @@ def handed_in(files: tuple[Path, ...], to: Path | None) -> None:
         try:
             one = progress.read(file.read_bytes())
         except ValueError as error:
-            unread.append(f"{file}: {error}")
+            unread.append(harmless.line(f"{file}: {error}"))
             continue
-        rows.append((one.reader or file.stem, *returning.standing(returning.known(one, chapters))))
+        rows.append((harmless.line(one.reader or file.stem), *returning.standing(returning.known(one, chapters))))
     table = Table(*COLUMNS, box=None, pad_edge=False)
     for row in rows:
         table.add_row(*(escape(str(cell)) for cell in row))
@@ -38,7 +38,7 @@ def handed_in(files: tuple[Path, ...], to: Path | None) -> None:
     if to:
         try:
             with to.open("w", newline="", encoding="utf-8") as out:
-                csv.writer(out).writerows([COLUMNS, *rows])
+                csv.writer(out).writerows([COLUMNS, *((harmless.cell(name), *rest) for name, *rest in rows)])
         except OSError as error:
             raise click.UsageError(f"{to} cannot be written: {error.strerror}; name another file.") from None
     sys.exit(1 if unread else 0)

@@ -28,6 +28,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from lessons import harmless
 from lessons.grading import levels
 from lessons.grading.attempt import TEXTBOOK, Solution, SolutionError
 from lessons.grading.hints import told
@@ -139,13 +140,13 @@ def judge(
     marks = []
     for mark, worth in points.items():
         earned, observed = seen.get(mark, (False, NOT_REACHED))
-        marks.append(Mark(mark, worth, worth if earned else 0, observed))
+        marks.append(Mark(mark, worth, worth if earned else 0, harmless.visible(observed)))
     score = round(100 * sum(mark.earned for mark in marks) / sum(points.values()))
     took = time.monotonic() - began
     shown = {whose: one for whose, one in solution.timelines.items() if whose != TEXTBOOK or score == 100}
     return GradingReport(
-        chapter, score, tuple(marks), seed, took, " ".join(map(sentence, solution.errors)), solution.printed,
-        solution.sandbox, shown,
+        chapter, score, tuple(marks), seed, took, harmless.visible(" ".join(map(sentence, solution.errors))),
+        harmless.visible(solution.printed), solution.sandbox, shown,
     )  # fmt: skip
 
 

@@ -19,11 +19,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePath, PurePosixPath
 
-from lessons import progress
+from lessons import harmless, progress
 from lessons.progress import Score
 
 LARGEST = 1_000_000  # bytes of a file that are read
-MOST = 2_000  # files of a pile
+MOST = 2_000  # files of a pile that are read, and students in it
 MOODLE = re.compile(r"^(.+?)_(\d+)_assignsubmission_\w*$")
 CANVAS = re.compile(r"^([^_]+)_(?:LATE_)?(\d+)_\d+_")
 WORK = re.compile(r"lockstep.*\.json$", re.IGNORECASE)
@@ -43,6 +43,10 @@ class HandIn:
     trouble: str = ""
     claim: Score | None = None
 
+    def __post_init__(self):
+        for name in ("student", "file", "trouble"):
+            object.__setattr__(self, name, harmless.line(getattr(self, name)))
+
     @property
     def claimed(self) -> str:
         """The claim in words: "100", "100, for another text" if the text is not the one that was graded, or ""."""
@@ -54,25 +58,43 @@ class HandIn:
 
 def collect(place: Path, chapter: str) -> list[HandIn]:
     """Return the hand-ins of a chapter's exercise in a folder or a zip, by student. ValueError if it has none."""
-    files = _handed(dict(_zipped(place) if place.is_file() else _in_folder(place)))
-    programs = [path for path in files if _read(path)]
-    if not programs:
+    files, read = {}, 0
+    for path, content in _zipped(place) if place.is_file() else _in_folder(place):
+        files[path] = content
+        read += _read(path)
+        if read > MOST:  # before the rest is read, too
+            raise ValueError(f"{place.name} has more than {MOST:,} files to grade; split it.")
+    if not read:
         raise ValueError(f"{place.name} has no Python files, nor files of My work; give a folder or a zip of them.")
-    if len(programs) > MOST:
-        raise ValueError(f"{place.name} has {len(programs)} files to grade; at most {MOST} are read.")
+    files = _handed(files)
     tops = {path.parts[0] for path in files}
     if len(tops) == 1 and all(len(path.parts) > 1 for path in files) and not MOODLE.match(*tops):  # look inside
         files = _handed({PurePosixPath(*path.parts[1:]): content for path, content in files.items()})
     by_student: dict[tuple[str, str], list[PurePosixPath]] = {}
     for path in sorted(files):
         by_student.setdefault(student(path), []).append(path)
-    same = Counter(name for name, _ in by_student)
-    return [
-        _hand_in(
-            f"{name} ({number})" if number and same[name] > 1 else name, {path: files[path] for path in paths}, chapter
+    if len(by_student) > MOST:
+        raise ValueError(
+            f"{place.name} has files of {len(by_student):,} students; at most {MOST:,} are read. Split it."
         )
-        for (name, number), paths in by_student.items()
+    named = _named([*by_student])
+    return [
+        _hand_in(name, {path: files[path] for path in paths}, chapter)
+        for name, paths in zip(named, by_student.values(), strict=True)
     ]
+
+
+def _named(students: list[tuple[str, str]]) -> list[str]:
+    """Return a name to be shown for each student, with a number where others have the same."""
+    same, names = Counter(name for name, _ in students), []
+    for name, number in students:
+        shown = first = harmless.line(f"{name} ({number})" if number and same[name] > 1 else name)
+        again = 1
+        while shown in names:  # they differ in what is not shown
+            again += 1
+            shown = f"{first} ({again})"
+        names.append(shown)
+    return names
 
 
 def student(path: PurePosixPath) -> tuple[str, str]:

@@ -19,6 +19,7 @@ from typing import Any
 
 from cluster.real.processes import METHOD
 from experiments.runs.summary import cores
+from lessons import harmless
 from lessons.chapters import Chapter
 from lessons.grading.sheet import NOT_REACHED, Sheet
 from lessons.instructor.hand_ins import HandIn
@@ -79,7 +80,7 @@ def alike(rows: Sequence[dict[str, Any]]) -> list[list[str]]:
 
 
 def _key(one: HandIn) -> tuple[str, str]:
-    return _safe(one.student), _hash(one)
+    return harmless.cell(one.student), _hash(one)
 
 
 def _hash(one: HandIn) -> str:
@@ -99,11 +100,11 @@ def _kept(to: Path, points: dict[str, int], seed: int) -> dict[tuple[str, str], 
 def _row(one: HandIn, report: dict[str, Any], points: dict[str, int], seed: int) -> dict[str, Any]:
     earned = {mark["name"]: mark["earned"] for mark in report.get("marks", ())}
     return {
-        "student": _safe(one.student), "file": _safe(one.file), "level": report.get("level") or "",
+        "student": harmless.cell(one.student), "file": harmless.cell(one.file), "level": report.get("level") or "",
         "hints": ", ".join(report.get("hints", ())), "score": report.get("score", 0),
         "claimed": one.claimed,
-        **{name: earned.get(name, 0) for name in points}, "lost": _safe(_first_lost(report)),
-        "error": _safe(" ".join(report.get("error", "").split())[:500]), "seconds": f"{report.get('seconds', 0):.1f}",
+        **{name: earned.get(name, 0) for name in points}, "lost": harmless.cell(_first_lost(report))[:500],
+        "error": harmless.cell(report.get("error", ""))[:500], "seconds": f"{report.get('seconds', 0):.1f}",
         "hash": _hash(one), "seed": seed,
     }  # fmt: skip
 
@@ -112,12 +113,7 @@ def _first_lost(report: dict[str, Any]) -> str:
     """Return the first mark that was judged and not earned, with what was observed: it explains most of the rest."""
     judged = (mark for mark in report.get("marks", ()) if mark["observed"] != NOT_REACHED)
     first = next((mark for mark in judged if not mark["earned"]), None)
-    return " ".join(f"{first['name']}: {first['observed']}".split())[:500] if first else ""
-
-
-def _safe(text: str) -> str:
-    """Return text that a spreadsheet takes for no formula."""
-    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
+    return f"{first['name']}: {first['observed']}" if first else ""
 
 
 def _write(to: Path, rows: list[dict[str, Any]], points: dict[str, int]) -> None:

@@ -97,6 +97,36 @@ def test_a_pile_goes_on_where_it_stopped_and_grades_what_has_changed(tmp_path, q
     assert quick[4:] == ["ann", "bob", "cyd"]
 
 
+CLEARS = "\x1b]0;owned\x07\x1b[2J\x9b8m\u202e"
+
+
+def test_nothing_of_a_hand_in_reaches_the_screen_or_the_table_that_a_terminal_obeys(tmp_path, monkeypatch):
+    def reports(chapter, found, seed):
+        for one in found:
+            yield one, {"error": f"{CLEARS}100 of 100"}
+
+    monkeypatch.setattr(pile, "_reports", reports)
+    with zipfile.ZipFile(tmp_path / "pile.zip", "w") as archive:
+        archive.writestr(f"{CLEARS} ann/mine.py", "x")
+        archive.writestr("a\n=b;=1/mine.py", "x")
+    done = call("check", "stragglers", tmp_path / "pile.zip", "--csv", tmp_path / "grades.csv")
+    table = (tmp_path / "grades.csv").read_text("utf-8")
+    assert done.exit_code == 0 and "\ufffd[2J" in done.output and "\ufffd[2J" in table
+    for shown in (done.output, table):
+        assert not any(mark in shown for mark in CLEARS.replace("]0;owned", "").replace("[2J", "").replace("8m", ""))
+    assert len(table.splitlines()) == 3 and "a =b;'=1" in rows(tmp_path / "grades.csv")
+
+
+def test_one_solution_cannot_write_over_its_own_report(tmp_path):
+    clears = ascii(CLEARS)
+    (tmp_path / "mine.py").write_text(f"print({clears})\nraise ValueError({clears} + '100 of 100' + chr(0xD800))\n")
+    done = call("check", "stragglers", tmp_path / "mine.py", "--gradescope", tmp_path / "results.json", "--seed", 1)
+    written = (tmp_path / "results.json").read_text("utf-8")
+    assert done.exit_code == 1 and "\n0 of 100" in done.output and "\ufffd[2J" in written
+    for shown in (done.output, written):
+        assert not any(mark in shown for mark in "\x1b\x07\x9b\u202e")
+
+
 def test_students_who_handed_in_the_same_text_are_named_together(tmp_path, quick):
     for name, text in {"ann": "xy", "bob": "x", "cyd": "xy", "dan": "xyz", "eve": "0" * 100, "fay": "0" * 100}.items():
         (tmp_path / f"{name}.py").write_text(text)

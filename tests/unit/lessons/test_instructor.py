@@ -63,6 +63,28 @@ def test_a_zip_is_read_without_unpacking_and_what_is_no_hand_in_is_passed_over(t
     assert "2 Python files" in found["cyd"].trouble and "more than" in found["dan"].trouble
 
 
+def test_students_whose_names_differ_in_what_is_not_shown_keep_a_row_each(tmp_path):
+    pile = tmp_path / "pile.zip"
+    with zipfile.ZipFile(pile, "w") as archive:
+        for number, name in enumerate(("a\x1bb", "a\x9bb", "a\nb", "a b")):
+            archive.writestr(f"{name}/mine.py", f"x = {number}")
+    found = hand_ins.collect(pile, "stragglers")
+    assert [one.student for one in found] == ["a b", "a\ufffdb", "a b (2)", "a\ufffdb (2)"]
+    assert {one.source for one in found} == {f"x = {number}" for number in range(4)}
+    assert not any(mark in one.file for one in found for mark in "\n\x1b\x9b")
+
+
+def test_a_pile_of_more_students_or_more_files_than_are_read_is_refused(tmp_path):
+    pile = tmp_path / "pile.zip"
+    for name in ("{}/", "{}/mine.py"):
+        with zipfile.ZipFile(pile, "w") as archive:
+            archive.writestr("ann/mine.py", "x")
+            for number in range(hand_ins.MOST):
+                archive.writestr(name.format(number), "")
+        with pytest.raises(ValueError, match=r"more than 2,000 files|of 2,001 students"):
+            hand_ins.collect(pile, "stragglers")
+
+
 def test_two_students_of_one_name_are_told_apart_by_their_number(tmp_path):
     pile = tmp_path / "pile.zip"
     with zipfile.ZipFile(pile, "w") as archive:
