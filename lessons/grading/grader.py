@@ -24,8 +24,10 @@ from __future__ import annotations
 import importlib
 import secrets
 import time
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from lessons import harmless
@@ -124,7 +126,10 @@ def judge(
     seed: int,
     chapter: str = "",
 ) -> GradingReport:
-    """Judge a solution, or its source, by `check`. Marks that were reached stay; others are not earned."""
+    """Judge a solution, or its source, by `check`. Marks that were reached stay; others are not earned.
+
+    A check that fails by itself is reported, too, with its line: a student gets a report whatever happens.
+    """
     began = time.monotonic()
     solution = Solution(solution) if isinstance(solution, str) else solution
     seen = {}
@@ -137,6 +142,8 @@ def judge(
             seen[mark] = bool(earned), observed
     except SolutionError as failure:
         solution.errors.append(str(failure))
+    except Exception as failure:
+        solution.errors.append(_failed(failure))
     marks = []
     for mark, worth in points.items():
         earned, observed = seen.get(mark, (False, NOT_REACHED))
@@ -148,6 +155,14 @@ def judge(
         chapter, score, tuple(marks), seed, took, harmless.visible(" ".join(map(sentence, solution.errors))),
         harmless.visible(solution.printed), solution.sandbox, shown,
     )  # fmt: skip
+
+
+def _failed(failure: Exception) -> str:
+    """Return what went wrong on our side, and where, in a sentence for whoever can mend it."""
+    last = traceback.extract_tb(failure.__traceback__)[-1]
+    where = f"{Path(last.filename).name}, line {last.lineno}"
+    said = f"{type(failure).__name__}: {str(failure)[:200]}" if str(failure) else type(failure).__name__
+    return f"the grader itself failed on this answer ({said}; {where}); show this report to your teacher."
 
 
 def _wanted(solution: Solution) -> str:

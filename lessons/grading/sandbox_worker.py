@@ -25,6 +25,7 @@ import numpy as np
 
 LENGTHS = struct.Struct(">II")
 HEADER, BODY = 1_000_000, 64_000_000  # most bytes of a frame
+WHOLE = 2**63  # whole numbers are smaller in size: a larger one is no float, and no number of an array
 
 
 def pack(value: Any) -> list[memoryview]:
@@ -66,6 +67,8 @@ def _encode(value: Any, arrays: list[np.ndarray]) -> Any:
 def _decode(value: Any, body: bytearray) -> Any:
     if isinstance(value, list):
         return [_decode(part, body) for part in value]
+    if isinstance(value, int) and not -WHOLE <= value < WHOLE:
+        raise ValueError("it has a whole number of more than 64 bits")
     if not isinstance(value, dict):
         return value
     ((kind, inside),) = value.items()

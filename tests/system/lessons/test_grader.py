@@ -55,6 +55,13 @@ def test_plain_values_come_back_as_they_went():
     assert answering("def f(x): return x", values) == values
 
 
+def test_a_whole_number_that_no_array_holds_is_the_answers_own_fault():
+    for number in ("2**63", "-2**63 - 1", "10**400"):
+        with pytest.raises(SolutionError, match="cannot be read"):
+            answering(f"def f(): return [{number}]")
+    assert answering("def f(): return [2**63 - 1, -2**63]") == [2**63 - 1, -(2**63)]
+
+
 def test_arrays_come_back_with_their_shape_and_numbers():
     arrays = [np.arange(6.0).reshape(2, 3), np.zeros((0, 4), "f4"), np.array(True), np.arange(3)]
     for there, back in zip(arrays, answering("def f(x): return x", arrays), strict=True):
