@@ -6,6 +6,7 @@ import json
 import secrets
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from rich.markup import escape
@@ -15,6 +16,10 @@ from rich.text import Text
 import lessons
 from experiments.cli.console import refuse
 from lessons.cli.console import console, usage_errors
+
+if TYPE_CHECKING:
+    from lessons.grading.grader import GradingReport
+    from lessons.instructor.hand_ins import HandIn
 
 WRITTEN = click.Path(dir_okay=False, path_type=Path)
 
@@ -47,9 +52,8 @@ def check(
                 raise ValueError("a pile is graded with --csv FILE; hints and other formats are for one solution.")
             _pile(lessons.chapter(name), file, table, seed)
         return
-    from lessons import progress
     from lessons.cli import exercise
-    from lessons.grading import grader, hints, levels, sandbox
+    from lessons.grading import grader, hints
     from lessons.grading.sheet import STEPS, Sheet
     from lessons.instructor import hand_ins
 
@@ -70,11 +74,30 @@ def check(
         if hand_ins.of_work(file):
             handed = hand_ins.from_work(file.stem, file.name, source.encode(), name)
             if handed.trouble:
-                raise ValueError(f"{file.name}: {handed.trouble}")
+                raise ValueError(f"{handed.file}: {handed.trouble}")
             source, claim = handed.source, handed
             seed = handed.claim.seed if seed is None else seed
         with console.status("grading"):
             report = grader.grade(lessons.chapter(name), source, seed, file.name, taken, practice=not written)
+    _print(report, claim, source)
+    if plain:
+        plain.write_text(json.dumps(report.plain(), indent=1, ensure_ascii=False) + "\n", "utf-8")
+    if written:
+        from lessons.instructor.formats import FORMATS
+
+        for kind, to in written.items():
+            to.write_text(FORMATS[kind](report), "utf-8")
+    sys.exit(0 if report.score == 100 else 1)
+
+
+def _print(report: GradingReport, claim: HandIn | None, source: str) -> None:
+    """Print a report; `claim` is what a file of My work says of `source`."""
+    from lessons import progress
+    from lessons.grading import levels, sandbox
+
+    if report.untouched:
+        console.print(f"Nothing is handed in yet: {report.error}", highlight=False, markup=False)
+        return
     for mark in report.reached:
         sign = "[green]yes[/]" if mark.earned else "[red]no [/]"
         console.print(f"{sign}  {mark.earned:>2}/{mark.points:<2}  {mark.name}", highlight=False)
@@ -99,14 +122,6 @@ def check(
     missing = [part for part in sandbox.ALL if part not in report.sandbox]
     if report.sandbox and missing:
         console.print(f"Not protected on this system: {', '.join(missing)}.", style="dim")
-    if plain:
-        plain.write_text(json.dumps(report.plain(), indent=1, ensure_ascii=False) + "\n", "utf-8")
-    if written:
-        from lessons.instructor.formats import FORMATS
-
-        for kind, to in written.items():
-            to.write_text(FORMATS[kind](report), "utf-8")
-    sys.exit(0 if report.score == 100 else 1)
 
 
 def _pile(chapter, place: Path, table: Path, seed: int | None) -> None:

@@ -56,6 +56,7 @@ class GradingReport:
     `sandbox` maps what was protected (sandbox.ALL) to the mechanism that did it; `timelines` "yours" and "the
     textbook's" to who did what when (`timelines.plain`), the latter once every mark is earned: it may be the answer.
     `hints` are those that were taken, as "2.1"; `level` is the one that the file began with (`levels.level_of`).
+    `untouched` says that it is a start file as it was given: nothing was handed in yet, and nothing judged.
     """
 
     chapter: str
@@ -69,6 +70,7 @@ class GradingReport:
     timelines: dict[str, Any] = field(default_factory=dict)
     hints: tuple[str, ...] = ()
     level: int | None = None
+    untouched: bool = False
 
     @property
     def reached(self) -> tuple[Mark, ...]:
@@ -103,10 +105,11 @@ def grade(
     else:
         module = importlib.import_module(f"lessons.{chapter.name}.check")
         check, points = module.check, module.POINTS
-    if check is not _refuse and levels.untouched(sheet, source):
+    untouched = check is not _refuse and levels.untouched(sheet, source)
+    if untouched:
         check = _untouched
     report = judge(check, points, solution, seed, chapter.name)
-    return replace(report, hints=tuple(dict.fromkeys((*hints, *told(source)))), level=level)
+    return replace(report, hints=tuple(dict.fromkeys((*hints, *told(source)))), level=level, untouched=untouched)
 
 
 def _untouched(solution: Solution, seed: int) -> Iterator[tuple[str, bool, str]]:

@@ -16,6 +16,9 @@ OPENING = 15  # spans of a rank that are shown at first
 
 def show(report: dict, key: str) -> None:
     """Show a report, a dict as of GradingReport.plain; `key` is for the widgets."""
+    if report.get("untouched"):
+        st.info(f"Nothing is handed in yet. {sentence(report['error'])}", icon=":material/edit:")
+        return
     st.markdown(f"## {report['score']} of 100", anchors=False)
     for mark in report["marks"]:
         if mark["observed"] == NOT_REACHED:

@@ -442,6 +442,17 @@ def test_a_solution_is_graded_in_the_pool_and_its_marks_are_shown(book, pool, tm
     assert "hello" in [code.value for code in page.code]
 
 
+def test_a_start_file_gets_no_score_on_the_page_but_is_told_that_nothing_is_handed_in_yet(book, pool, tmp_path):
+    report = {**REPORT, "score": 0, "marks": [], "untouched": True, "error": "this is the start file."}
+    (tmp_path / "answer.json").write_text(json.dumps(report))
+    pool(JobState("finished", folder=tmp_path))
+    page = book(chapter="stragglers", part="exercise")
+    page.file_uploader("given-solution-stragglers").set_value(("mine.py", b"def server(): ...", "text/x-python")).run()
+    page.button("grade-solution-stragglers").click().run()
+    assert [one.value for one in page.info] == ["Nothing is handed in yet. This is the start file."]
+    assert not page.exception and "0 of 100" not in words(page) and "Hidden cases" not in words(page)
+
+
 def test_a_solution_that_is_written_on_the_page_goes_to_the_same_grader(book, pool):
     made = pool(JobState("running"))
     page, key = book(chapter="stragglers", part="exercise"), "solution-stragglers"

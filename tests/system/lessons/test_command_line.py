@@ -291,9 +291,32 @@ def test_what_was_observed_stays_below_its_mark_in_80_columns(command, tmp_path,
 
 
 def test_where_nothing_of_a_solution_ran_no_protection_is_missed(command, tmp_path):
-    (tmp_path / "mine.py").write_text(lessons.chapter("stragglers").exercise)
+    (tmp_path / "mine.py").write_text("")
     told = command("check", "stragglers", str(tmp_path / "mine.py")).output
-    assert "this is the start file" in told and "Sandbox: not started" in told and "Not protected" not in told
+    assert "the file is empty" in told and "Sandbox: not started" in told and "Not protected" not in told
+
+
+def test_a_start_file_gets_no_score_but_is_told_that_nothing_is_handed_in_yet(command, tmp_path):
+    (tmp_path / "mine.py").write_text(lessons.chapter("stragglers").exercise)
+    done = command("check", "stragglers", str(tmp_path / "mine.py"))
+    assert "Nothing is handed in yet" in done.output and "this is the start file" in done.output
+    assert done.exit_code == 1 and "of 100" not in done.output and "seed" not in done.output
+
+
+def test_a_check_that_fails_by_itself_still_writes_the_report(command, tmp_path, monkeypatch):
+    def check(solution, seed):
+        with solution.attempt():
+            yield "starts", True, "so"
+            raise OverflowError("int too large")
+
+    monkeypatch.setattr("lessons.stragglers.check.check", check)
+    monkeypatch.setattr("lessons.stragglers.check.POINTS", {"starts": 1, "ends": 3})
+    (tmp_path / "mine.py").write_text(SOLUTION)
+    done = command("check", "stragglers", str(tmp_path / "mine.py"), "--gradescope", str(tmp_path / "results.json"))
+    results = json.loads((tmp_path / "results.json").read_text())
+    assert done.exit_code == 1 and [one["score"] for one in results["tests"]] == [1, 0]
+    for shown in (" ".join(done.output.split()), results["output"]):
+        assert "the grader itself failed" in shown and "int too large; test_command_line.py, line " in shown
 
 
 def test_points_and_targets_are_shown_without_a_file(command):
