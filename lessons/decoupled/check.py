@@ -1,4 +1,8 @@
-"""Judge the module of this chapter's exercise: who waits, what is kept and sent, and what the model has learned."""
+"""Judge the module of this chapter's exercise: what each module learns from, who waits, what is kept and sent.
+
+To wait for nobody is easy for a module that learns nothing. So the cost counts only if every module goes backward with
+the gradient of a loss, that of its classifier or what the module above has computed, and if the model has learned.
+"""
 
 from __future__ import annotations
 
@@ -12,23 +16,26 @@ from lessons.grading.grader import SolutionError
 from lessons.grading.neighbours import NeighbourComm
 
 POINTS = {
-    "each module makes its update for every mini-batch": 3,
-    "no module waits for what comes from above": 5,
+    "each module makes its update for every mini-batch": 2,
+    "each module learns from every mini-batch, and so does its classifier": 3,
+    "the model tells the spirals apart": 3,
+    "no module waits for what comes from above": 4,
     "a module keeps the activations of one mini-batch": 2,
     "nothing travels that need not": 2,
-    "the model learns, its lower modules too": 4,
 }
 HEAD = 1, 64  # hidden layers of a classifier, neurons in each
+CLOSE = {"rtol": 1e-3, "atol": 1e-6}  # of an error, and of a classifier's weights
+OTHERWISE = "judged only when every module learns, and the model tells the spirals apart"
 
 
 def check(solution, seed):
     """Yield (mark, whether it is earned, what was observed)."""
-    right, quick, lean, frugal, learned = POINTS
+    right, learned, apart, quick, lean, frugal = POINTS
     dice = random.Random(seed)
-    modules, batches = 4, dice.randint(255, 280)
+    modules, batches = 4, dice.randint(345, 370)
     values = {
         "algorithm": "greedy", "workers": modules, "workload": "spirals", "model": "residual", "depth": 6,
-        "width": dice.randint(30, 36), "activation": "tanh", "batch": 128, "network": "ideal", "learning_rate": 0.4,
+        "width": dice.randint(32, 36), "activation": "tanh", "batch": 128, "network": "ideal", "learning_rate": 0.3,
         "steps": batches, "evaluations": 1, "seed": dice.randrange(10**6),
     }  # fmt: skip
     locked, textbook = run_now(**{**values, "algorithm": "layer_wise"}), run_now(**values)
@@ -41,26 +48,37 @@ def check(solution, seed):
             beside=textbook,
             **values,
         )
-    missing = seen.missing
+    missing, blind, fixed = seen.missing, seen.blind, seen.fixed
     yield right, not missing, missing or f"{batches} mini-batches, {modules} modules"
-    time, sent = (done.summary[what] / locked.summary[what] for what in ("seconds", "bytes"))
-    told = f"{time:.2f} times what back-propagation takes; at most {TARGETS['time']} is allowed"
-    yield quick, not missing and time <= TARGETS["time"], told
-    kept = f"up to {seen.most} mini-batches that had gone forward and not back; {TARGETS['activations']} is allowed"
-    yield lean, not missing and seen.most <= TARGETS["activations"], kept
-    told = f"{sent:.2f} times the bytes of back-propagation; at most {TARGETS['traffic']} is allowed"
-    yield frugal, not missing and sent <= TARGETS["traffic"], told
+    learns = not missing and not blind
+    told = f"{batches} errors on each module" if learns else missing or blind
+    yield learned, learns and not fixed, fixed if learns and fixed else told
     share = 100 * float(done.evaluations["accuracy"][-1])
     told = f"{share:.0f} % of held-out points in the right spiral; at least {TARGETS['accuracy']} % is asked for"
-    yield learned, not missing and share >= TARGETS["accuracy"], told
+    tells = share >= TARGETS["accuracy"]
+    yield apart, not missing and tells, missing or told
+    counts = learns and tells
+    time, sent = (done.summary[what] / locked.summary[what] for what in ("seconds", "bytes"))
+    told = f"{time:.2f} times what back-propagation takes; at most {TARGETS['time']} is allowed"
+    yield quick, counts and time <= TARGETS["time"], told if counts else OTHERWISE
+    kept = f"up to {seen.most} mini-batches that had gone forward and not back; {TARGETS['activations']} is allowed"
+    yield lean, counts and seen.most <= TARGETS["activations"], kept if counts else OTHERWISE
+    told = f"{sent:.2f} times the bytes of back-propagation; at most {TARGETS['traffic']} is allowed"
+    yield frugal, counts and sent <= TARGETS["traffic"], told if counts else OTHERWISE
 
 
 class Probe:
-    """Observations of all modules."""
+    """Observations of all modules.
+
+    `blind` says which module first went backward with an error that is the gradient of no loss, `fixed` which
+    classifier was first given weights that it has not learned; each is "" as long as there is none.
+    """
 
     def __init__(self, modules: int, batches: int):
         self.batches, self.updates, self.most = batches, [0] * modules, 0
         self.sent: dict[tuple[int, int], np.ndarray] = {}  # (module, mini-batch) -> the features it computed
+        self.back: dict[tuple[int, int], np.ndarray] = {}  # (module, mini-batch) -> the error it computed for below
+        self.blind = self.fixed = ""
 
     @property
     def missing(self) -> str:
@@ -80,7 +98,10 @@ class ObservedModule:
         self._module, self._rate, self._seen, self._task = task.module(comm.rank, comm.size), rate, seen, task
         self._w = self._module.start()  # (d_k,)
         self._head = None if self._module.last else self._module.classifier(*HEAD)
-        self._flying = {}  # mini-batch -> what backward needs, y, dy on the last module
+        self._flying = {}  # mini-batch -> what backward needs, y, dy on the last module, labels
+        self._a = self._after = None if self._head is None else self._head.start()  # before and after `_classified`
+        self._classified = None  # the last mini-batch that was
+        self._errors: dict[int, np.ndarray] = {}  # mini-batch -> the gradient of the classifier's loss at y
         self._g = self._target = None
         self._next = 0
 
@@ -119,8 +140,19 @@ class ObservedModule:
         _, ours, _, target = self._kept(batch, "classified")
         if not np.array_equal(y, ours):
             raise SolutionError(f"module {self._index} classified something else than its y of mini-batch {batch}.")
-        _, dy, ga = self._head.gradient(np.asarray(a, self._w.dtype), ours, target)
-        return dy, ga
+        a = np.asarray(a, self._w.dtype)
+        if batch != self._classified:
+            self._classified, self._a = batch, self._after
+        if a.shape != self._a.shape:
+            raise SolutionError(f"the classifier of module {self._index} has {len(self._a)} weights; see task.head().")
+        if not self._seen.fixed and not np.allclose(a, self._a, **CLOSE):
+            self._seen.fixed = (
+                f"the classifier of module {self._index} was given weights for mini-batch {batch} that are not "
+                "a - learning_rate * ga of the one before"
+            )
+        _, self._errors[batch], ga = self._head.gradient(a, ours, target)
+        self._after = a - self._rate * ga
+        return self._errors[batch], ga
 
     def backward(self, w, dy, batch):
         saved, y, ours, _ = self._kept(batch, "went backward with")
@@ -129,7 +161,13 @@ class ObservedModule:
         dy = ours if self._module.last else np.asarray(dy, y.dtype)
         if dy.shape != y.shape:
             raise SolutionError(f"module {self._index} got an error of shape {dy.shape} for features of {y.shape}.")
+        if not self._seen.blind and not self._of_a_loss(dy, batch):
+            self._seen.blind = (
+                f"module {self._index} went backward with an error for mini-batch {batch} that is the gradient of no "
+                "loss, neither its classifier's nor the model's"
+            )
         dx, self._g = self._module.backward(self._w, saved, dy, f"B{batch}")
+        self._seen.back[self._index, batch] = dx
         return (None if self._module.first else dx), self._g
 
     def report(self, w):
@@ -145,6 +183,11 @@ class ObservedModule:
     @property
     def _index(self) -> int:
         return self._module.index
+
+    def _of_a_loss(self, dy, batch) -> bool:
+        """Return whether an error is what the classifier gave for this mini-batch, or the module above."""
+        known = self._errors.pop(batch, None), self._seen.back.get((self._index + 1, batch))
+        return self._module.last or any(one is not None and np.allclose(dy, one, **CLOSE) for one in known)
 
     def _kept(self, batch, what):
         if batch not in self._flying:

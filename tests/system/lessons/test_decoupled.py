@@ -10,17 +10,19 @@ from tests.system.lessons.near_misses import begun, lost, solution
 
 CHAPTER = lessons.chapter("decoupled")
 TEMPLATE = begun("decoupled")
-UPDATED, WAITS, KEPT, SENT, LEARNED = [
+UPDATED, LEARNED, APART, WAITS, KEPT, SENT = [
     "each module makes its update for every mini-batch",
+    "each module learns from every mini-batch, and so does its classifier",
+    "the model tells the spirals apart",
     "no module waits for what comes from above",
     "a module keeps the activations of one mini-batch",
     "nothing travels that need not",
-    "the model learns, its lower modules too",
 ]
+COST = [WAITS, KEPT, SENT]
 
 
-def test_back_propagation_waits_sends_errors_and_learns_too_little_in_these_steps():
-    assert lost("decoupled", TEMPLATE) == (31, [WAITS, SENT, LEARNED])
+def test_back_propagation_learns_too_little_in_these_steps_for_its_cost_to_count():
+    assert lost("decoupled", TEMPLATE) == (31, [APART, *COST])
 
 
 def test_an_error_that_is_sent_down_and_that_nobody_takes_loses_the_mark_for_bytes():
@@ -29,9 +31,38 @@ def test_an_error_that_is_sent_down_and_that_nobody_takes_loses_the_mark_for_byt
     assert marks == [SENT] and score == 88
 
 
-def test_lower_modules_that_learn_nothing_lose_the_mark_for_learning():
-    score, marks = lost("decoupled", solution("decoupled", ("return dy, a", "return 0 * y, a")))
-    assert marks == [LEARNED] and score == 75
+BLIND = {
+    "zeros for all": "return 0 * y, a",
+    "zeros for one": "return dy * (comm.rank != 1), a",
+    "a trillionth": "return 1e-12 * dy, a",
+    "uphill": "return -dy, a",
+    "that of the mini-batch before": "late = globals().setdefault('late', [dy]); late.append(dy); return late[-2], a",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("error", BLIND)
+def test_a_module_that_learns_nothing_earns_nothing_for_waiting_for_nobody(error):
+    score, marks = lost("decoupled", solution("decoupled", ("return dy, a", BLIND[error])))
+    assert {LEARNED, *COST} <= {*marks} and score <= 31, marks
+
+
+def test_a_lower_module_that_learns_nothing_is_named():
+    report = grade(CHAPTER, solution("decoupled", ("return dy, a", BLIND["zeros for one"])), seed=5)
+    assert report.score == 31 and report.marks[1].observed.startswith("module 1 went backward with an error")
+
+
+def test_a_classifier_that_is_never_taught_loses_the_mark_for_learning():
+    report = grade(CHAPTER, solution("decoupled", ("    a = a - s.learning_rate * ga\n", "")), seed=5)
+    assert [mark.name for mark in report.marks if not mark.earned] == [LEARNED] and report.score == 81
+    assert report.marks[1].observed.startswith("the classifier of module 0 was given weights for mini-batch 1 ")
+
+
+@pytest.mark.slow
+def test_a_classifier_of_zeros_teaches_nothing_and_its_module_earns_nothing_for_its_cost():
+    heads = ("a = None if last else task.head()", "a = None if last else 0 * task.head()")
+    idle = ("    a = a - s.learning_rate * ga\n", "")
+    assert lost("decoupled", solution("decoupled", heads, idle)) == (12, [LEARNED, APART, *COST])
 
 
 def test_a_module_that_leaves_out_one_mini_batch_loses_every_mark():
@@ -70,7 +101,7 @@ def module(comm, task, s):
 
 def test_old_errors_need_no_waiting_but_the_activations_that_they_belong_to():
     _, marks = lost("decoupled", OLD)
-    assert KEPT in marks and SENT in marks and WAITS not in marks and UPDATED not in marks
+    assert KEPT in marks and SENT in marks and LEARNED not in marks and UPDATED not in marks
 
 
 @pytest.mark.parametrize(
