@@ -26,8 +26,9 @@ NETWORK = "2e-5:1e9:0"  # latency in s and bytes/s; to send a message takes its 
 STEPS = 60  # of a fast worker on images
 ROUNDS = 30  # of a fast worker, in which all are to agree
 MOST = 3  # messages that a worker may leave unread at the end, times the workers: some are on their way
-OTHERWISE = "judged only when every worker sends in each step, and takes in all that it is sent"
+OTHERWISE = "judged only when every worker sends a half in each step, and takes in all that it is sent"
 CLOSE = 1e-3  # of a parameter, or of 1: what single precision may lose
+LEAST = 0.25  # of what it holds that a worker sends in a message, on average; a half is asked for
 
 
 def check(solution, seed):
@@ -88,6 +89,7 @@ class Account:
         self.dice, self.workers = dice, workers
         self.held: dict[int, Holding] = {}
         self.sent, self.steps = [0] * workers, [0] * workers
+        self.shares = [0.0] * workers  # parts of its x and p, the smaller of each two, that each has sent, added up
         self.unread = np.zeros((workers, workers), int)  # messages of one that another has not received
         self.flying = [0.0] * workers  # weight that is on its way to each
 
@@ -98,6 +100,9 @@ class Account:
                 return f"rank {rank} has made no step"
             if self.sent[rank] < self.steps[rank] - 1:
                 return f"rank {rank} sent {self.sent[rank]} messages in {self.steps[rank]} steps"
+            share = self.shares[rank] / max(1, self.sent[rank])
+            if self.sent[rank] and share < LEAST:
+                return f"rank {rank} sent {share:.2g} of its x and p in a message, on average; a half is asked for"
             if (left := self.unread[:, rank].sum()) > MOST * self.workers:
                 return f"rank {rank} has left {left} messages unread"
         return ""
@@ -191,6 +196,7 @@ class Holding:
             raise SolutionError(f"rank {rank} sent a message to itself.")
         if not 0 < p < self.p:
             raise SolutionError(f"rank {rank} sent a weight of {p:.3g}, and holds {self.p:.3g}; send a part of it.")
+        self._account.shares[rank] += min(p / self.p, float(x @ self.x) / max(1e-300, float(self.x @ self.x)))
         self.x, self.p = self.x - x, self.p - p
         self._account.sent[rank] += 1
         self._account.flying[dst] += p

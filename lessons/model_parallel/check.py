@@ -32,6 +32,7 @@ POINTS = {
 CLOSE = 1e-3  # of the largest number that is compared; of the largest change that a step makes of the weights
 KINK = 1e-4  # relu is not asked about numbers nearer to 0
 STEPS = 5
+PARTLY = "judged only when every rank holds its part, and trains it rightly"
 OTHERWISE = "judged only when every rank hands over what it should, and holds its part"
 
 
@@ -47,15 +48,16 @@ def check(solution, seed):
     with solution.ranks(ranks) as attempts:
         theirs = BlockLedger(ranks, samples, width, units, seed)
         done = theirs.play([one.role("worker") for one in attempts], attempts[0], beside=best)
-    wrong = theirs.missing()
+    wrong, untrained = theirs.missing(), theirs.untrained()
     yield right, not wrong, wrong or f"{ranks} ranks, {STEPS} steps of {samples} samples"
     share = theirs.most_held() / (2 * width * units / ranks)
     told = f"the fullest rank holds {share:.2f} times an equal part; at most {TARGETS['held']} is allowed"
-    part = not wrong and share <= TARGETS["held"]
-    yield held, part, told if not wrong else OTHERWISE
+    holds = not untrained and share <= TARGETS["held"]
+    yield held, holds, untrained or told
     for mark, phase in ((forward, "forward"), (back, "back")):
-        said = theirs.exchanges(phase)
-        yield mark, part and not said, (said or "one in each step") if part else OTHERWISE
+        said = theirs.wrong.get(phase) or theirs.exchanges(phase)
+        yield mark, holds and not said, (said or "one in each step") if holds else PARTLY
+    part = holds and not wrong
     for mark, quantity, target in ((frugal, "bytes", "traffic"), (quick, "seconds", "time")):
         times = done.summary[quantity] / best.summary[quantity] if part else inf
         told = f"{times:.2f} times the {quantity} of the textbook's block; at most {TARGETS[target]} is allowed"
@@ -77,7 +79,8 @@ class BlockLedger:
 
     def __init__(self, ranks: int, samples: int, width: int, units: int, seed: int):
         self.ranks, self.samples, self.width, self.units = ranks, samples, width, units
-        self.dice, self.rate, self.wrong = np.random.default_rng(seed), 2 / units, ""  # a rate at which it learns
+        self.dice, self.rate = np.random.default_rng(seed), 2 / units  # a rate at which it learns
+        self.wrong: dict[str, str] = {}  # "forward", "back" or "weights" -> the first mistake in what was handed over
         u, v = self.dice.normal(size=(width, units)), self.dice.normal(size=(units, width))
         self.steps = [WholeStep(np.concatenate([(u / width**0.5).ravel(), (v / units**0.5).ravel()]), self)]
         self.sides: dict[int, BlockSide] = {}
@@ -106,8 +109,12 @@ class BlockLedger:
 
     def missing(self) -> str:
         """Return what is wrong with what was handed over, "" if nothing is."""
-        if self.wrong:
-            return self.wrong
+        return next(iter(self.wrong.values()), "") or self.untrained()
+
+    def untrained(self) -> str:
+        """Return which numbers are not trained, or not rightly, "" if all are."""
+        if "weights" in self.wrong:
+            return self.wrong["weights"]
         for rank in range(self.ranks):
             if self.sides[rank].done < STEPS:
                 return f"rank {rank} made {self.sides[rank].done} of {STEPS} steps"
@@ -188,20 +195,22 @@ class BlockSide:
     def compare_weights(self, w, did: str) -> None:
         """Note where w is not what steps of the whole block make of it, beside the change that the last one made."""
         before = self._block.at(max(0, self.done - 1)).w[self.places]
-        self.compare(w, self.now(), f"{did} a w", np.abs(self.now() - before).max(initial=0) if self.done else None)
+        size = np.abs(self.now() - before).max(initial=0) if self.done else None
+        self.compare("weights", w, self.now(), f"{did} a w", size)
 
-    def compare(self, found, wanted, what: str, size: float | None = None) -> None:
-        """Note the first thing that is not what the whole block gives; `size` is what a mistake is measured by."""
+    def compare(self, kind: str, found, wanted, what: str, size: float | None = None) -> None:
+        """Note the first thing of its kind that is not what the whole block gives.
+
+        `size` is what a mistake is measured by.
+        """
         if not isinstance(found, np.ndarray) or found.shape != wanted.shape or found.dtype.kind != "f":
             shape = f"of shape {found.shape}" if isinstance(found, np.ndarray) else f"that is a {type(found).__name__}"
             raise SolutionError(f"rank {self._comm.rank} {what} {shape}; expected floats of shape {wanted.shape}.")
         away = np.abs(found - wanted).max(initial=0)
         size = np.abs(wanted).max(initial=0) if size is None else size
-        if not away <= CLOSE * size and not self._block.wrong:
-            self._block.wrong = (
-                f"in step {self.done} rank {self._comm.rank} {what} that is up to {away:.2g} away from what the whole "
-                "block gives"
-            )
+        if not away <= CLOSE * size:
+            words = f"in step {self.done} rank {self._comm.rank} {what} that is up to {away:.2g} away from what"
+            self._block.wrong.setdefault(kind, f"{words} the whole block gives")
 
     def _start(self, places=None):
         total = 2 * self._block.width * self._block.units
@@ -226,14 +235,14 @@ class BlockSide:
     def _classify(self, z):
         self._comes("classify")
         step = self._block.at(self.done)
-        self.compare(z, step.z, "handed over a z")
+        self.compare("forward", z, step.z, "handed over a z")
         self._charge("B", 2)
         return step.dz.astype(np.float32)
 
     def _backward(self, w, dx):
         self._comes("backward")
         self.compare_weights(w, "went backward with")
-        self.compare(dx, self._block.at(self.done).dx, "handed over a dx")
+        self.compare("back", dx, self._block.at(self.done).dx, "handed over a dx")
 
     def _report(self, w):
         self._comes("report")

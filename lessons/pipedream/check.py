@@ -57,9 +57,10 @@ def check(solution, seed):
 
         told = f"updates in between {_listed(seen.delays)}"
         yield fresh, timely, told if quick else "judged only when the pipeline is full"
-        yield stashed, timely and not any(seen.gaps), if_timely(f"updates between the two {_listed(seen.gaps)}")
-        asked = f"at most {TARGETS['traffic']:g} is allowed"
-        yield frugal, sent <= TARGETS["traffic"], f"{sent:.2f} times the bytes of the textbook's pipeline; {asked}"
+        same = timely and not any(seen.gaps)
+        yield stashed, same, if_timely(f"updates between the two {_listed(seen.gaps)}")
+        told = f"{sent:.2f} times the bytes of the textbook's pipeline; at most {TARGETS['traffic']:g} is allowed"
+        yield frugal, not seen.missing and sent <= TARGETS["traffic"], seen.missing or told
     needed = 4 * sum((stages - stage + 1) * size for stage, size in enumerate(seen.sizes))  # bytes
     with solution.attempt() as attempt:
         few = dice.randint(1, stages - 2)
@@ -68,7 +69,7 @@ def check(solution, seed):
         yield short, not brief.missing, brief.missing or f"{few} through {stages} stages"
     asked = f"at most {TARGETS['memory']} is allowed"
     little, told = held.judged(needed, TARGETS["memory"], f"{{:.2f}} times what it takes; {asked}")
-    yield lean, timely and little, if_timely(told)
+    yield lean, same and little, told if same else "judged only when each backward reads what its forward read"
 
 
 def _listed(counts):

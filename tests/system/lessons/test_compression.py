@@ -29,11 +29,24 @@ STEP, CHOSEN, KEPT, LEARNED, SENT, TIME, DENSE = [
         ((("np.abs(owed)", "owed"),), [CHOSEN, LEARNED]),
         ((("    owed[index] = 0\n", ""),), [CHOSEN, KEPT, LEARNED]),
         ((("    owed[:] = 0\n", ""),), [DENSE]),
-        ((("values / comm.size", "values"),), [STEP, CHOSEN, KEPT, LEARNED, SENT, TIME, DENSE]),
+        ((("values / comm.size", "values"),), [STEP, LEARNED]),
     ],
 )
 def test_a_near_miss_loses_its_marks(changes, marks):
     assert lost("compression", solution("compression", *changes))[1] == marks
+
+
+@pytest.mark.slow
+def test_a_sum_that_is_not_divided_by_the_number_of_ranks_is_named():
+    report = grade(CHAPTER, solution("compression", ("values / comm.size", "values")), seed=5)
+    assert "times theirs; is the sum divided by comm.size?" in report.marks[0].observed and report.score == 65
+
+
+def test_a_worker_that_sends_nothing_earns_nothing():
+    alone = "def worker(comm, task, s):\n    w = task.start()\n    for _ in task.steps():\n        task.gradient(w)\n"
+    with_reports = "        if comm.rank == 0:\n            task.report(w)\n    return w\n"
+    score, marks = lost("compression", alone.replace("        task.gradient(w)\n", "") + with_reports)
+    assert score == 0 and len(marks) == 7
 
 
 def test_whole_gradients_earn_the_first_mark_alone():
@@ -76,9 +89,10 @@ SHIPS = (
 
 
 @pytest.mark.parametrize("change", SHIPS)
-def test_a_model_that_no_message_has_led_to_earns_nothing(change):
+def test_a_model_that_no_message_has_led_to_earns_nothing_for_its_steps_and_for_what_it_learned(change):
     """So knowing the digits is no help: what is shipped follows from the messages, and these from our gradients."""
-    assert lost("compression", solution("compression", change))[0] == 0
+    _, marks = lost("compression", solution("compression", change))
+    assert {STEP, LEARNED} <= {*marks}
 
 
 def test_numbers_that_nobody_owed_lose_the_mark_for_that_even_where_they_learn_faster():

@@ -38,6 +38,21 @@ def test_a_random_partner_will_do():
     assert lost("gossip", f"import random\n{random}") == (100, [])
 
 
+TRACES = {
+    "of both": ("x, p = x / 2, p / 2", "more, x, p = 1e-7 * x, x * (1 - 1e-7), p * (1 - 1e-7)", "(more, 1e-7 * p)"),
+    "of p": ("x, p = x / 2, p / 2", "more, x, p = x / 2, x / 2, p * (1 - 1e-7)", "(more, 1e-7 * p)"),
+    "of x": ("x, p = x / 2, p / 2", "more, x, p = 0 * x, x, p / 2", "(more, p)"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("trace", TRACES)
+def test_a_worker_that_sends_a_trace_of_what_it_holds_averages_nothing_and_earns_nothing(trace):
+    old, new, message = TRACES[trace]
+    report = grade(CHAPTER, solution("gossip", (old, new), ("comm.send((x, p), ", f"comm.send({message}, ")), seed=5)
+    assert report.score == 0 and "on average; a half is asked for" in report.marks[0].observed, report
+
+
 @pytest.mark.slow
 def test_two_messages_in_a_step_lose_the_mark_for_traffic():
     twice = SEND + "        x, p = x / 2, p / 2\n" + SEND.replace("step)", "step + 1)")

@@ -44,10 +44,16 @@ def test_a_near_miss_loses_its_marks(changes, marks):
 
 
 @pytest.mark.parametrize(
+    ("old", "new", "marks"),
+    [(TOTAL, "y @ v", [RIGHT, FORWARD, SENT, TIME, GENERAL]), (DX, "dy @ u.T", [RIGHT, BACK, SENT, TIME, GENERAL])],
+)
+def test_a_sum_that_is_left_out_on_one_way_leaves_the_marks_for_the_part_and_the_other_way(old, new, marks):
+    assert lost("model_parallel", solution("model_parallel", (old, new))) == (35, marks)
+
+
+@pytest.mark.parametrize(
     ("old", "new"),
     [
-        (TOTAL, "y @ v"),
-        (DX, "dy @ u.T"),
         ("dy = dz @ v.T * (y > 0)", "dy = dz @ v.T"),
         ("(y.T @ dz).ravel()", "(y.T @ dz).ravel() / comm.size"),
         (G, G.replace("* g", "* 0.99 * g")),
