@@ -28,6 +28,7 @@ POINTS = {
     "a crashed worker does not stop it": 2,
 }
 MEMORY = "{{:.1f}} vectors at once, for {} workers; at most {} are allowed"
+UNCOUNTED = "judged only when each gradient makes an update, and answers are right"
 OTHERWISE = "judged only when gradients and answers are right"
 
 
@@ -48,13 +49,11 @@ def check(solution, seed):
         probe = BoundProbe()
         with held.counted(attempt):
             done = attempt.run(attempt.server_program(probe, trainer), beside=textbook, **values)
-        yield (
-            counts,
-            not probe.miscounted and probe.counted == workers * steps,
-            probe.miscounted or f"{probe.counted} of {workers * steps} gradients, each by itself",
-        )
+        wrong = probe.miscounted or probe.misstepped
+        told = f"{probe.counted} of {workers * steps} gradients, each by itself"
+        yield counts, not wrong and probe.counted == workers * steps, wrong or told
         yield bounded, not probe.misled, probe.misled or f"{probe.answers} answers, with a bound of {bound}"
-        right = not (probe.miscounted or probe.misled)
+        uncounted, right = probe.miscounted or probe.misled, not (wrong or probe.misled)
         for mark, quantity, target, kept in (
             (quick, "seconds", "time", probe.kept),
             (frugal, "bytes", "traffic", ""),
@@ -62,8 +61,8 @@ def check(solution, seed):
             part = done.summary[quantity] / best[quantity]
             yield (
                 mark,
-                right and not kept and part <= TARGETS[target],
-                OTHERWISE if not right
+                not uncounted and not kept and part <= TARGETS[target],
+                UNCOUNTED if uncounted
                 else kept or f"{part:.2f} times what the textbook's server takes; at most {TARGETS[target]} is allowed",
             )  # fmt: skip
     lost = dice.randint(1, workers)  # ten times slower than the others, which wait for it when it crashes
@@ -100,12 +99,12 @@ def trainer(comm, task):
 class BoundProbe:
     """Proxy between a server and its cluster that checks updates and answers.
 
-    `miscounted`, `misled` and `kept` say what was wrong with an update, with an answer, and which worker was kept
-    waiting; each is "" as long as nothing was.
+    `miscounted` says which update was not made of one gradient, `misstepped` which did not take its step, `misled` what
+    was wrong with an answer, and `kept` which worker was kept waiting; each is "" as long as nothing was.
     """
 
     def __init__(self):
-        self.miscounted, self.misled, self.kept = "", "", ""
+        self.miscounted, self.misstepped, self.misled, self.kept = "", "", "", ""
         self.counted, self.answers = 0, 0
 
     def between(self, comm, task, s):
@@ -159,10 +158,12 @@ class BoundProbe:
         w = np.asarray(w, self.w.dtype)
         if w.shape != self.w.shape:
             raise SolutionError(f"it reported something of shape {w.shape}; expected w.")
-        if not self.miscounted and len(self.new) != 1:
-            self.miscounted = f"update {self.counted} was made of {len(self.new)} gradients; expected 1"
-        elif not self.miscounted and not _close(w, self.now()):
-            self.miscounted = f"update {self.counted} is not w - learning_rate / workers * gradient"
+        if len(self.new) != 1:
+            self.miscounted = self.miscounted or (
+                f"update {self.counted} was made of {len(self.new)} gradients; expected 1"
+            )
+        elif not self.misstepped and not _close(w, self.now()):
+            self.misstepped = f"update {self.counted} is not w - learning_rate / workers * gradient"
         self.counted += len(self.new)
         self.w, self.new = w, []
         self.task.report(w)

@@ -29,6 +29,7 @@ POINTS = {
     "a crashed worker does not stop it": 2,
 }
 MEMORY = "{{:.1f}} vectors at once, for {} workers; at most {} are allowed"
+UNCOUNTED = "judged only when every update is made of the first gradients of its step"
 OTHERWISE = "judged only when every update is right"
 
 
@@ -49,31 +50,23 @@ def check(solution, seed):
         probe = BackupProbe(workers - backups)
         with held.counted(attempt):
             done = attempt.run(attempt.server_program(probe, trainer), beside=textbook, **values)
-        yield (
-            right,
-            not probe.wrong and len(probe.updates) == values["steps"],
-            (
-                probe.wrong
-                or f"{len(probe.updates)} updates of {values['steps']}, each of {workers - backups} gradients"
-            ),
-        )
-        done_right = not probe.wrong and len(probe.updates) == values["steps"]
+        miscounted = probe.missing(values["steps"])
+        wrong = miscounted or probe.misstepped
+        told = f"{len(probe.updates)} updates, each of {workers - backups} gradients"
+        yield right, not wrong, wrong or told
         for mark, quantity, target in ((quick, "seconds", "time"), (frugal, "bytes", "traffic")):
             part = done.summary[quantity] / best[quantity]
             told = f"{part:.2f} times what the textbook's server takes; at most {TARGETS[target]} is allowed"
-            yield mark, done_right and part <= TARGETS[target], told if done_right else OTHERWISE
+            yield mark, not miscounted and part <= TARGETS[target], UNCOUNTED if miscounted else told
     with solution.attempt() as attempt:
         lost = {**values, "crash": crashes(done.trace, dice)}
         survivor = BackupProbe(workers - backups)
         with held.counted(attempt):
             attempt.run(attempt.server_program(survivor, trainer), **lost)
-        yield (
-            steadfast,
-            not survivor.wrong and len(survivor.updates) == values["steps"],
-            (survivor.wrong or f"{len(survivor.updates)} updates of {values['steps']}, with two workers lost"),
-        )
+        stopped = survivor.missing(values["steps"])
+        yield steadfast, not stopped, stopped or f"{len(survivor.updates)} updates, with two workers lost"
     few, told = held.judged(4 * values["dimension"], TARGETS["memory"], MEMORY.format(workers, TARGETS["memory"]))
-    yield lean, done_right and few, told if done_right else OTHERWISE
+    yield lean, not wrong and few, OTHERWISE if wrong else told  # no sums, nothing held
 
 
 def crashes(trace, dice):
@@ -107,11 +100,17 @@ def trainer(comm, task):
 class BackupProbe:
     """Proxy between a server and its cluster that checks each update, made of `n` gradients.
 
-    `wrong` says what was wrong with the first that was; "" as long as none is.
+    `miscounted` says which was the first to be made of other gradients, `misstepped` which did not take their mean;
+    each is "" as long as none is.
     """
 
     def __init__(self, n: int):
-        self.n, self.wrong, self.updates = n, "", []
+        self.n, self.miscounted, self.misstepped, self.updates = n, "", "", []
+
+    def missing(self, steps: int) -> str:
+        """Return which update is missing, or made of other gradients than it should, "" if none is."""
+        made = len(self.updates)
+        return self.miscounted or ("" if made == steps else f"{made} updates of {steps}")
 
     def between(self, comm, task, s):
         """Return (comm, task, s) for the server, observed by this probe."""
@@ -144,12 +143,14 @@ class BackupProbe:
         w = np.asarray(w, self.w.dtype)
         step, self.fresh, fresh = len(self.updates), [], self.fresh
         self.stale = set(range(1, self.comm.size))
-        if not self.wrong and len(fresh) != self.n:
-            self.wrong = f"update {step} came after {len(fresh)} gradients of its step; expected {self.n}"
-        elif not self.wrong:
+        if len(fresh) != self.n:
+            self.miscounted = self.miscounted or (
+                f"update {step} came after {len(fresh)} gradients of its step; expected {self.n}"
+            )
+        elif not self.misstepped:
             wanted = self.w - self.rate * np.mean(fresh, axis=0)
             if w.shape != wanted.shape or not np.allclose(w, wanted, rtol=1e-4, atol=1e-5):
-                self.wrong = (
+                self.misstepped = (
                     f"update {step} is not w - learning_rate * mean of the first {self.n} gradients of its step"
                 )
         self.w = w

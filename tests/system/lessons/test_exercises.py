@@ -12,6 +12,7 @@ from lessons import markup
 from lessons.grading import levels
 from lessons.grading.grader import NOT_REACHED, grade, judge
 from lessons.grading.sheet import STEPS, Sheet
+from tests.system.lessons.near_misses import lost, solution
 
 SHEETS = [Sheet(one) for one in lessons.written() if one.exercise]
 STRAGGLERS = next(sheet for sheet in SHEETS if sheet.name == "stragglers")
@@ -116,7 +117,7 @@ def test_every_mark_has_hints_in_three_steps(sheet):
 @pytest.mark.parametrize("level", levels.LEVELS)
 @each
 def test_a_level_passes_with_its_cut_filled_and_not_without(sheet, level):
-    """That the solution itself gets all marks is tested for each chapter elsewhere."""
+    """That the solution itself gets all marks is tested below."""
     chapter, template = lessons.chapter(sheet.name), levels.template(sheet, level)
     assert grade(chapter, f"{template}\nmine = 1\n", seed=5).score < 50
     if level in (2, 3):
@@ -125,6 +126,15 @@ def test_a_level_passes_with_its_cut_filled_and_not_without(sheet, level):
     if level == 1:
         done = grade(chapter, _predicted(sheet, template), seed=5)
         assert done.score == 100, done.marks
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1, 21))
+@each
+def test_the_solution_earns_every_mark_under_every_seed(sheet, seed):
+    report = grade(lessons.chapter(sheet.name), levels.solution(sheet), seed=seed)
+    missing = {mark.name: mark.observed for mark in report.marks if not mark.earned}
+    assert (report.score, missing, report.error) == (100, {}, "")
 
 
 def _predicted(sheet, template):
@@ -288,8 +298,14 @@ def test_what_depends_on_a_mark_that_failed_says_so():
     chapter = lessons.chapter("stragglers")
     half = (chapter.folder / "solution.py").read_text().replace("w + total", "w + total / 2")
     told = {mark.name: (mark.earned, mark.observed) for mark in grade(chapter, half, seed=3).marks}
-    assert told["it takes no longer than it must"] == (0, "judged only when every update is right")
     assert told["it holds few vectors at once"] == (0, "judged only when every update is right")
+    assert all(told[mark][0] for mark in ("it takes no longer than it must", "a crashed worker does not stop it"))
+
+
+@pytest.mark.slow
+def test_a_rate_that_is_not_divided_by_the_workers_leaves_the_marks_for_the_bound():
+    marks = ["every gradient is applied as it arrives", "it holds few vectors at once"]
+    assert lost("staleness", solution("staleness", (" / (comm.size - 1)", ""))) == (69, marks)
 
 
 @pytest.mark.slow
