@@ -92,7 +92,8 @@ def _told(field: str, name: str) -> str:
     if field == "cluster":
         return naming.cluster(name)
     if field == "collective":
-        return "The cluster's own (fast)" if name == "fast" else name.replace("_", " ").capitalize()
+        own = {"fast": "The cluster's own (fast)", "stream": "One after the other (stream)"}
+        return own.get(name) or name.replace("_", " ").capitalize()
     titled = {"compression": catalogue.COMPRESSIONS, "workload": catalogue.WORKLOADS}.get(field, {})
     if name in titled:
         return catalogue.called(titled, name)

@@ -110,6 +110,11 @@ def _check_cluster(experiment: Experiment, here: bool) -> None:
             f"network: {experiment.network} says how this machine's own processors carry and sum, which real ranks "
             "cannot emulate beside their own; leave the network out, or simulate."
         )
+    if experiment.collective == "stream" and cluster != "simulated":
+        raise ValueError(
+            "collective: stream is how the simulated cluster stands in for one stream of a GPU; real ranks sum as they "
+            "do. Use fast, or simulate."
+        )
     if not here and 0 in asked["faults"].crash:
         raise ValueError(
             "crash: rank 0 keeps the record of ranks that another launcher has started; lose another one, or let it "

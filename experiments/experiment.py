@@ -76,11 +76,12 @@ class Experiment(Knobs):
     rank_memory: float | None = knob(None, "memory of a rank; what needs more is refused", gt=0, le=1e15, unit="bytes")
     per_node: int = knob(1, "ranks that share a node and its network port", ge=1, le=64)
     collective: Literal[
-        "fast", "ring", "recursive_doubling", "halving_doubling", "tree", "double_tree", "hierarchical"
+        "fast", "stream", "ring", "recursive_doubling", "halving_doubling", "tree", "double_tree", "hierarchical"
     ] = knob(
         "fast",
         "how an all-reduce is done, message by message; fast: simulated, as long as a ring; real ranks, as their "
-        "machine does it best",
+        "machine does it best; stream: a ring, but simulated ranks finish one sum before they begin the next, as on "
+        "one stream of a GPU",
     )
     jitter: str = knob("none", "how compute times vary from step to step, by preset")
     slow: SlowRanks = knob(

@@ -54,8 +54,8 @@ def idea(name: str) -> str:
     return said[:1].upper() + said[1:]
 
 
-def known(name: str) -> str:
-    """Return `name`. Raises ValueError if it is neither in ALL_REDUCE nor "fast", by which the cluster chooses one."""
-    if name != "fast" and name not in ALL_REDUCE:
-        raise ValueError(f"collective is {name!r}; allowed are fast, {', '.join(ALL_REDUCE)}.")
+def known(name: str, own: tuple[str, ...] = ("fast",)) -> str:
+    """Return `name`. Raises ValueError if it is neither in ALL_REDUCE nor one of the cluster's `own`."""
+    if name not in (*own, *ALL_REDUCE):
+        raise ValueError(f"collective is {name!r}; allowed are {', '.join((*own, *ALL_REDUCE))}.")
     return name

@@ -50,10 +50,12 @@ def run(
 ) -> Outcome:
     """Run `program(comm)` on `size` ranks and return their results and event logs.
 
-    `collective` selects the all-reduce: "fast" computes the ring's result and times at once, the others send every
-    message (`cluster.collectives.ALL_REDUCE`). `on_progress(event_logs, seconds)` is called a few times per second of
+    `collective` selects the all-reduce. "fast" is the ring, computed at once for all ranks where they wait for the sum,
+    and sent message by message where they continue meanwhile (`async_op`), so that sums share their ports. "stream"
+    computes all sums at once, each after the one before it, as on one stream of a GPU. The others send every message
+    (`cluster.collectives.ALL_REDUCE`). `on_progress(event_logs, seconds)` is called a few times per second of
     real time; `stop`, an Event or a function, ends the run early. `place` is where the ranks' arrays are: on a GPU,
-    "cuda:0", all of them share it, and "fast" is the ring, message by message. Errors of the run are not raised: they
+    "cuda:0", all of them share it, and every sum is sent message by message. Errors of the run are not raised: they
     are the Outcome's `error`. Raises ValueError for an unknown collective.
     """
     return Simulation(size, network, device, faults, collective, on_progress, stop, place).run(program)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 class Actor:
     """A process with its own time: a rank, or a collective in the background of one."""
 
-    __slots__ = ("blocked_since", "collective", "greenlet", "inbox", "now", "rank", "source", "source_world")
+    __slots__ = ("blocked_since", "collective", "greenlet", "inbox", "now", "rank", "source", "source_world", "waits")
 
     def __init__(self, rank: Rank, now: float):
         self.rank, self.now = rank, now
@@ -23,6 +23,7 @@ class Actor:
         self.source_world: int | None = None  # the world rank of that one
         self.collective = ""  # the one in progress
         self.greenlet: greenlet | None = None
+        self.waits: list[tuple[float, float]] = []  # in the background: from when to when for what was not sent yet, s
         self.inbox: Delivery | None = None  # the message for which it was woken
 
     def happen(self, time: float) -> Actor:
@@ -34,8 +35,11 @@ class Actor:
         self.now = max(self.now, time)
 
     def receive(self, sent: float, arrived: float) -> None:
-        """Advance to the arrival of a message."""
-        self.now = max(self.now, arrived)
+        """Advance to the arrival of a message, and note how long this actor waited until it was sent."""
+        if arrived > self.now:
+            if sent > self.now:
+                self.waits.append((self.now, min(sent, arrived)))
+            self.now = arrived
 
     def communicate(self, seconds: float) -> None:
         """Advance by the time that sending takes the processor."""

@@ -12,7 +12,7 @@ import numpy as np
 from numpy import ndarray
 
 from cluster import collectives
-from cluster.collectives import ALL_REDUCE, COLLECTIVE
+from cluster.collectives import COLLECTIVE
 from cluster.comm import MOST_TAG, Message, Op, check_tag, flat, nbytes, scale_of, snapshot, vector
 from cluster.shared_memory import Guard, guarded
 from cluster.simulated import compiled_collectives
@@ -46,6 +46,7 @@ class SimulatedComm:
         self._posted: dict[tuple, deque] = {}
         self._failed: list[Exception] = []  # of collectives, the first: what is left of its messages is in the way
         self._calls = self._entered = 0  # collectives so far and compiled ones, the same numbers on every rank
+        self._overlaps = False  # whether an all-reduce of this group was started and not waited for at once
 
     def send(self, x: Message, dst: int, tag: int = 0) -> None:
         rank, actor, queue = self._rank, self._actor, self._queue
@@ -147,16 +148,18 @@ class SimulatedComm:
         if self._failed:
             raise self._failed[0]
         self._calls += 1
-        if self._sim.collective == "fast":
+        self._overlaps = self._overlaps or async_op
+        algorithm = self._sim.all_reduce(self._overlaps)
+        if algorithm is None:
             work = FusedAllReduce.join(self, line, scale, priority)
         else:
-            work = self._in_background(ALL_REDUCE[self._sim.collective], line, scale, priority) if async_op else None
+            work = self._in_background(algorithm, line, scale, priority) if async_op else None
         if async_op:
             return InPlace(work, x)
         if work:
             work.wait()
         else:
-            self._run_collective("all-reduce", ALL_REDUCE[self._sim.collective], line, scale)
+            self._run_collective("all-reduce", algorithm, line, scale)
         return x
 
     def reduce_scatter(self, x: np.ndarray, op: Op = "sum") -> np.ndarray:

@@ -9,6 +9,7 @@ import numpy as np
 
 from cluster.comm import Message
 from cluster.simulated.actor import Actor
+from tracing import COMMUNICATE, WAIT
 
 if TYPE_CHECKING:
     from cluster.simulated.comm import SimulatedComm
@@ -64,10 +65,20 @@ class BackgroundAllReduce:
         if not self._done:
             self._waiter, actor.blocked_since = actor, actor.now
             self._comm._sim.queue.wait(actor)
-        self._comm._actor.wait_until(self._background.now)
+        self._advance(actor)
         actor.collective = ""
         if self.error:
             raise self.error
+
+    def _advance(self, actor: Actor) -> None:
+        """Advance to the end of the sum: its rank waits where the background did, and communicates otherwise."""
+        rank, now, end = actor.rank, actor.now, self._background.now
+        for begins, ends in [*self._background.waits, (end, end)]:
+            begins, ends = max(now, begins), max(now, ends)
+            rank.span(COMMUNICATE, now, begins, "all-reduce")
+            rank.span(WAIT, begins, ends, "all-reduce")
+            now = ends
+        actor.now = now
 
 
 class InPlace:

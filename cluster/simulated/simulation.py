@@ -12,7 +12,7 @@ from typing import Any
 
 from greenlet import GreenletExit, greenlet
 
-from cluster.collectives import known
+from cluster.collectives import ALL_REDUCE, known
 from cluster.comm import Cancelled, ClusterError
 from cluster.devices import Device
 from cluster.event_log import Outcome
@@ -28,6 +28,7 @@ from cluster.simulated.ports import Ports
 from cluster.simulated.rank import Rank
 from cluster.simulated.restart import RestartableComm
 
+AT_ONCE = "fast", "stream"  # all-reduces that are computed at once for all ranks
 PROGRESS = 0.2  # s of real time between two calls of on_progress
 OFTEN = 8  # times as many of them until there is a loss
 
@@ -47,7 +48,7 @@ class Simulation:
         place: str = "cpu",
     ):
         self.network, self.device, self.faults, self.place = network, device, faults, place
-        self.collective = "ring" if known(collective) == "fast" and place != "cpu" else collective
+        self._collective = known(collective, AT_ONCE)
         self.queue = EventQueue(self.tick)
         self.ports = Ports(self.queue, network, size)
         self.ranks = [Rank(self, number, faults) for number in range(size)]
@@ -98,6 +99,17 @@ class Simulation:
         """Let `main` run as the greenlet of `actor`, from the actor's present time on."""
         actor.greenlet = greenlet(main, parent=self.queue.hub.greenlet)
         self.queue.call(actor.now, actor.greenlet.switch)  # from the hub, whose stack is the shallowest
+
+    def all_reduce(self, overlaps: bool) -> Callable | None:
+        """Return the all-reduce that sends messages, or None if the sum is computed at once for all ranks.
+
+        "fast" sends them, as a ring, for a group that `overlaps`: whose sums share their ports with one another. So do
+        all on a GPU. A computer that sums in memory sends none.
+        """
+        if self._collective not in AT_ONCE:
+            return ALL_REDUCE[self._collective]
+        overlaps = overlaps and self._collective == "fast" and not self.network.sum
+        return ALL_REDUCE["ring"] if overlaps or self.place != "cpu" else None
 
     def fail(self, error: Exception) -> None:
         """End the run with `error`, unless it has failed before."""

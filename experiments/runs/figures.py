@@ -81,7 +81,7 @@ def messages(run: Run) -> int | None:
 
     Of a collective that the cluster does as it does best, the trace has no single messages.
     """
-    fused = run.experiment.collective == "fast" and run.trace.messages["collective"].any()
+    fused = run.experiment.collective in ("fast", "stream") and run.trace.messages["collective"].any()
     return None if fused else run.summary.get("messages")
 
 

@@ -58,7 +58,7 @@ class BucketCase:
         return {
             "algorithm": "sync_sgd", "workload": "quadratic", "dimension": 1, "points": 32, "batch": 1,
             "workers": self.workers, "latency": self.latency, "bandwidth": self.bandwidth, "steps": STEPS,
-            "device": f"{FLOPS:g}:1e15:0", "evaluations": 1, "learning_rate": 0.1,
+            "device": f"{FLOPS:g}:1e15:0", "evaluations": 1, "learning_rate": 0.1, "collective": "stream",
         }  # fmt: skip
 
     def worker(self, buckets: Plan):

@@ -4,7 +4,8 @@ from lessons.figure import value
 from lessons.instructor.assignment import Assignment
 from lessons.overlap.experiments import WHOLE
 
-DEEP = {"model": "residual", "depth": 16, "width": 96, "workers": 4, "steps": 8, "learning_rate": 0.2}
+RUN = {"workers": 4, "steps": 8, "learning_rate": 0.2, "collective": "stream"}
+DEEP = {"model": "residual", "depth": 16, "width": 96, **RUN}
 HIDE = Assignment(
     {**DEEP, "algorithm": "overlap", "latency": 0.0},
     turn={"bandwidth": (1e8, 5e8, 1.7e9, 1e10), "bucket_bytes": (WHOLE, 0)},
@@ -49,6 +50,7 @@ LATE = Assignment(
         "steps": 80,
         "bandwidth": 2.5e8,
         "latency": 0.0,
+        "collective": "stream",
         "evaluations": 1,
     },
     turn={"delay": (0, 1, 3), "learning_rate": (0.05, 0.1, 0.2)},

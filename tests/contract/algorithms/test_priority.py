@@ -5,7 +5,7 @@ from tests.contract.algorithms.test_overlap import SLOW, passes, residual
 from tests.training import train
 
 
-def run(order="priority", slice=64, steps=2, collective="fast", workers=2):
+def run(order="priority", slice=64, steps=2, collective="stream", workers=2):
     settings = {"order": order, "slice": slice}
     return train("priority", residual(), workers, settings, steps=steps, batch=4, network=SLOW, collective=collective)
 
@@ -17,7 +17,7 @@ def begins(order, collective):
     return passes(done, "F")[6][1], max(row[4] for row in first)
 
 
-@pytest.mark.parametrize("collective", ["fast", "recursive_doubling", "ring"])
+@pytest.mark.parametrize("collective", ["stream", "recursive_doubling", "ring"])
 def test_the_next_forward_begins_while_later_layers_are_still_on_their_way(collective):
     begun, all_there = begins("priority", collective)
     assert begun < all_there
@@ -25,7 +25,7 @@ def test_the_next_forward_begins_while_later_layers_are_still_on_their_way(colle
     assert begun > all_there
 
 
-@pytest.mark.parametrize("collective", ["fast", "recursive_doubling", "ring"])
+@pytest.mark.parametrize("collective", ["stream", "recursive_doubling", "ring"])
 def test_no_layer_comes_later_than_first_come_first_served(collective):
     urgent, fifo = (passes(run(order, collective=collective), "F")[6:] for order in ("priority", "fifo"))
     assert all(a[1] <= b[1] * (1 + 1e-12) for a, b in zip(urgent, fifo, strict=True))

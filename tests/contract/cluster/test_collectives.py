@@ -170,7 +170,7 @@ def test_reduce_scatter_gather_broadcast_and_barrier_do_what_they_say(ranks):
 
 
 def test_an_unknown_collective_is_refused_with_what_there_is():
-    with pytest.raises(ValueError, match=r"collective is 'star'; allowed are fast, ring, .*hierarchical"):
+    with pytest.raises(ValueError, match=r"collective is 'star'; allowed are fast, stream, ring, .*hierarchical"):
         simulated.run(all_reduce(1), 2, collective="star")
 
 

@@ -305,6 +305,7 @@ def test_a_budget_in_seconds_of_the_runs_clock_is_kept():
     "settings, said",
     [
         ({"cluster": "threads", "crash": "0:1"}, "crash: a thread cannot be lost"),
+        ({"cluster": "threads", "collective": "stream"}, "collective: stream is how the simulated"),
         ({"cluster": "gpus", "latency": 0.1}, "latency: GPUs talk by NCCL"),
         ({"cluster": "gpus", "network": "1GbE"}, "network: GPUs talk by NCCL"),
         ({"cluster": "gpus", "device": "laptop"}, "device: GPUs talk by NCCL"),

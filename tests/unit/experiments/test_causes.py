@@ -40,6 +40,7 @@ def made(ranks, spans, messages=()):
     [
         {"algorithm": "sync_sgd", "jitter": "cloud", "slow": "1:3"},
         {"algorithm": "sync_sgd", "jitter": "cloud", "collective": "ring"},
+        {"algorithm": "overlap", "jitter": "cloud"},
         {"algorithm": "easgd", "jitter": "cloud"},
         {"algorithm": "ssp", "slow": "2:4"},
         {"algorithm": "adpsgd", "slow": "2:4"},
