@@ -55,14 +55,14 @@ def read(name: str, cells: Sequence[str], lines: Sequence[int], commas_part_cell
         numbers = np.fromiter(map(float, cells), float, len(cells))
         if (abs(numbers) <= LARGEST).all() and "_" not in "".join(cells):
             return Column(name, numbers, notes=_far(name, numbers))
-    distinct = set(cells)
-    if distinct <= BLANK:
+    distinct = dict.fromkeys(cells)  # in the order they came, since notes quote the first
+    if distinct.keys() <= BLANK:
         raise Unusable(f"{name} was left out, it is empty.")
     plain, notes = _plain(name, [cell for cell in distinct if cell.lower() not in ABSENT], commas_part_cells)
     known = {cell: as_number(plain.get(cell, cell)) for cell in distinct}
     words = sum(cell in plain and known[cell] is None and not _is_float(plain[cell]) for cell in cells)
     if 2 * words >= sum(cell in plain for cell in cells) and plain:
-        return _words(name, cells, distinct)
+        return _words(name, cells, set(distinct))
     numbers = np.array([np.nan if known[cell] is None else known[cell] for cell in cells])
     if np.isnan(numbers).all():
         odd = next(cell for cell in cells if cell not in BLANK)

@@ -47,6 +47,11 @@ def test_cells_that_are_missing_are_asked_for_only_in_columns_that_are_learned_f
     assert len(samples(worded, "class").x) == 20
 
 
+def test_numbers_that_are_missing_in_rows_without_a_label_are_not_asked_for():
+    made = samples(table("a,label", [("" if n < 3 else n, "?" if n < 3 else "pq"[n % 2]) for n in range(20)]), "label")
+    assert len(made.x) == 17 and made.notes == ("table: 3 rows without label left out.",)
+
+
 def test_rows_or_means_repair_what_is_missing_and_say_how_many_cells():
     rows = samples(people(), "survived", missing="rows")
     assert len(rows.x) == 30 and rows.notes == ("table: 10 rows with missing cells left out.",)
