@@ -20,6 +20,7 @@ needs now; blocked because another rank is not ready; stopped (paused or lost). 
 
 COMPUTE, UPDATE, COMMUNICATE, WAIT, IDLE = range(len(KINDS))
 
+LOST = "lost"  # the label of the time after a rank was lost
 PAUSED = "paused"
 """The label of the time in which a rank was paused."""
 
@@ -107,6 +108,21 @@ class Trace:
         """Return the time at which the last span ended or the last message arrived, 0 for an empty trace."""
         ends = [c.max() for c in (self.spans["end"], self.messages["arrived"]) if len(c) and np.isfinite(c).any()]
         return float(max(ends, default=0.0))
+
+    def ends(self) -> np.ndarray:
+        """Return when the last span of each rank ends (s), 0 for one that has none, shape (ranks,)."""
+        ends = np.zeros(self.ranks)
+        np.maximum.at(ends, self.spans["rank"], self.spans["end"])
+        return ends
+
+    def lost(self) -> dict[int, float]:
+        """Return the ranks that were lost and did not come back, each with when (s)."""
+        if LOST not in self.labels:
+            return {}
+        spans, ends = self.spans, self.ends()
+        gone = (spans["kind"] == IDLE) & (spans["label"] == self.labels.index(LOST))
+        gone &= spans["end"] >= ends[spans["rank"]]
+        return dict(zip(spans["rank"][gone].tolist(), spans["start"][gone].tolist(), strict=True))
 
     def busy(self) -> np.ndarray:
         """Return seconds per rank and kind, shape (ranks, len(KINDS))."""

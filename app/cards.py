@@ -58,8 +58,8 @@ def unwaited(now: Run, before: Run) -> str:
         "does with the same slow worker, where all agree in each step whether time is up. Its held-out loss is then "
         f"{units.told(now, 'held_out_loss')}, and that of synchronous SGD {units.told(before, 'held_out_loss')}. "
         f"Nobody waits for another worker: of the grey that is left, {network} is for the network and the rest for the "
-        f"server, which takes one gradient at a time. The price is staleness: {stale} others change the model while a "
-        "gradient is computed."
+        f"server, which takes one gradient at a time. The price is staleness: while a gradient is computed, the "
+        f"model changes {stale} times on average, and at most {now.summary['staleness_max']} times."
     )
 
 
@@ -67,7 +67,7 @@ def killed(now: Run, before: Run) -> str:
     """Return how far training comes that loses a worker."""
     lost = ", ".join(map(str, now.experiment.crash.by_rank))
     return (
-        f"They stop, after {now.summary['updates']} of {before.summary['updates']} steps. A synchronous step needs the "
+        f"They stop, after {now.summary['steps']} of {before.summary['steps']} steps. A synchronous step needs the "
         f"gradient of every worker, and that of worker {lost} never comes."
     )
 

@@ -111,18 +111,6 @@ def readable(e: Experiment, text: str) -> str:
     return re.sub(r"(?i)\b((?:the )?)rank (\d+)\b", name, text)
 
 
-def planned_loss(e: Experiment, error: str) -> str:
-    """Return why a run with this `error` ended, in a sentence, if the experiment itself plans the loss; else ""."""
-    found = re.match(r"rank (\d+) was lost at (\S+) s\b", error)
-    if not found:
-        return ""
-    rank, at = int(found[1]), float(found[2])
-    if rank not in e.crash.by_rank or at < 0.999 * e.crash.by_rank[rank][0]:  # lost before its time, rounded
-        return ""
-    needs = "a synchronous step needs everybody" if e.method.deterministic is True else "the others wait for it"
-    return f"Ended at {units.seconds(at)}: {ranks(e)[rank]} was lost, and {needs}."
-
-
 def faults(e: Experiment) -> Iterator[tuple[str, str]]:
     """Yield (kind, words) of each rank with a fault, in short: ("slow", "worker 2 (5× slower)"), ("crash", "...")."""
     names = ranks(e)

@@ -25,15 +25,15 @@ from cluster.comm import Cancelled
 from cluster.event_log import EventLog, Outcome
 from cluster.real import gpus
 from cluster.real.checkpoint import SharedCheckpoint
-from experiments import conditions
+from experiments import conditions, units
 from experiments.experiment import Experiment, default_rate
-from experiments.runs import divergence, evaluations
+from experiments.runs import divergence, ending, evaluations
 from experiments.runs.evaluations import Axes, Model
 from experiments.runs.progress import Progress, ProgressObserver
 from experiments.runs.record import Run
 from experiments.runs.summary import environment, summarise
 from kernels import metered, to_device
-from tracing import APPLIED, LOSSES, MEASURES, MEMORY, joined, numbered, ordered
+from tracing import APPLIED, LOSSES, MEASURES, MEMORY, Trace, joined, numbered, ordered
 from workloads.batches import Batches
 from workloads.checkpoints import Checkpoints
 from workloads.recorder import Diverged, OutOfMemory
@@ -203,7 +203,7 @@ def _gathered(experiment: Experiment, outcome: Outcome, began: float) -> tuple[R
     axes = Axes(losses, trace.messages)
     models = _models(experiment, workload, outcome, axes, end)
     tried = evaluations.table(models, partial(evaluations.evaluate, workload), axes)
-    status, error = _status(outcome, experiment)
+    status, error = _status(outcome, trace, experiment)
     run = Run(
         experiment=experiment,
         trace=trace,
@@ -217,13 +217,19 @@ def _gathered(experiment: Experiment, outcome: Outcome, began: float) -> tuple[R
         updates=outcome.updates(),
         status=status,
         error=error,
-        notes=(*experiment.notes, *workload.notes, *outcome.notes, *conditions.notes(experiment, outcome.event_logs)),
         parameters=models[-1].w if len(models) > 1 else None,
         held_out_samples=workload.held_out_samples,
         target_variance=workload.target_variance,
         environment=environment(),
     )
-    run.notes = (*(_untrained(models, status) or _unlearned(run, workload.guessing)), *run.notes)
+    run.notes = (
+        *(_untrained(models, status) or _unlearned(run, workload.guessing)),
+        *experiment.notes,
+        *workload.notes,
+        *outcome.notes,
+        *ending.trained_on(run),
+        *conditions.notes(experiment, outcome.event_logs),
+    )
     run.summary = summarise(run, time.perf_counter() - began, _batches(experiment, workload).per_epoch)
     return run, sorted(models, key=lambda model: model.seconds)
 
@@ -307,13 +313,16 @@ def _batch(experiment: Experiment, workload) -> int:
     return workload.samples if experiment.method.whole_batch else experiment.batch
 
 
-def _status(outcome: Outcome, experiment: Experiment) -> tuple[str, str]:
+def _status(outcome: Outcome, trace: Trace, experiment: Experiment) -> tuple[str, str]:
     """Return ("finished" | "diverged" | "failed" | "cancelled", why).
 
     A rank that is lost at the very end, when no other waits for it any more, takes its part of the model with it, where
-    a method needs all of them.
+    a method needs all of them. Without any worker nothing was finished, though servers may have ended in order.
     """
-    error, method = outcome.error, experiment.method
+    error, method, lost = outcome.error, experiment.method, trace.lost()
+    if error is None and ending.workers(experiment) <= lost.keys():
+        last = max(lost, key=lambda rank: lost[rank])
+        return "failed", f"rank {last} was lost at {lost[last]:.4g} s, and no worker is left"
     if error is None and outcome.lost and method.is_deterministic(experiment.knobs) and not method.survives_loss:
         return (
             "failed",
@@ -353,13 +362,15 @@ def _unlearned(run: Run, guessing: float | None) -> list[str]:
     e = run.experiment
     searched = default_rate(e.algorithm, e.workload, e.data, e.workers).get("learning_rate", math.inf)
     if e.settings.get("learning_rate", math.inf) < searched:
-        remedy += ", or a learning_rate ten times larger"
+        remedy += ", or a learning rate ten times larger"
     why = divergence.cause(e)
     if grew:
-        remedy = "try a smaller learning_rate" if why.undo.keys() <= {"learning_rate"} else why.sentence
+        remedy = "try a smaller learning rate" if why.undo.keys() <= {"learning_rate"} else why.sentence
     elif "learning_rate" in why.undo:
-        remedy = "try a smaller learning_rate"
-    return [f"The held-out loss ends at {last:.4g}, no better than the {bar:.4g} {of}; {remedy}."]
+        remedy = "try a smaller learning rate"
+    if e.workload == "table":
+        remedy += ", or look whether its columns say anything of the label"
+    return [f"The held-out loss ends at {units.loss(last)}, no better than the {units.loss(bar)} {of}; {remedy}."]
 
 
 class _CallableModule(ModuleType):

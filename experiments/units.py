@@ -48,6 +48,11 @@ def count(value: float, error: float | None = None) -> str:
     return plus_minus(value, error, "{:,.0f}".format) if math.isfinite(value) else "-"
 
 
+def counted(value: float, name: str) -> str:
+    """Return a number of things with their name: "1 step", "25,600 updates"."""
+    return f"{count(value)} {name}{'s' * (value != 1)}"
+
+
 def samples_per_second(value: float, error: float | None = None) -> str:
     """Return a rate with three digits, of which more would be noise: 298808 is "299,000"."""
     if not math.isfinite(value):

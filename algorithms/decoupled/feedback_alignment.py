@@ -43,7 +43,7 @@ def notes(e):
     if e.data.get("model") == "cnn":
         yield (
             "Convolutions hardly align with random errors, since all positions share their weights (Bartunov et al., "
-            "NeurIPS 2018); use a learning_rate of 0.02 at most, or model cnn_bn."
+            "NeurIPS 2018); use a learning rate of 0.02 at most, or model cnn_bn."
         )
 
 

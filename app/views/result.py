@@ -17,7 +17,7 @@ from app.views.pictures import heading
 from experiments import naming, units
 from experiments.experiment import Experiment
 from experiments.plots import palette
-from experiments.runs import divergence
+from experiments.runs import divergence, ending
 from experiments.runs.figures import FIGURES, suited
 from experiments.runs.place import place
 from experiments.runs.record import Run
@@ -207,7 +207,7 @@ def remarks(run: Run, missing: list[str]) -> None:
     why = _told(run, run.error)
     if run.status == "diverged":
         _diverged(run)
-    elif run.status == "failed" and (planned := naming.planned_loss(run.experiment, run.error)):
+    elif run.status == "failed" and (planned := ending.planned_loss(run)):
         st.info(f"{planned} What was recorded until then is shown.", icon=":material/power_off:")
     elif run.status == "failed":
         st.error(f"**Failed.** {why} What was recorded until then is shown.", icon=":material/error:")

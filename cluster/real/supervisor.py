@@ -83,7 +83,7 @@ class Supervisor:
             event_log = self.merged.event_logs[rank]
             event_log.spans.append((IDLE, event_log.mark, max(event_log.mark, self.seconds), event_log.step, "lost"))
             if not error:
-                self.notes.append((-1, [f"{failure.text}; the others went on without it"]))
+                self.notes.append((-1, [failure.text]))
         for rank in self._blocked():
             event_log = self.merged.event_logs[rank]
             event_log.spans.append((WAIT, event_log.mark, self.seconds, event_log.step, "receive"))
@@ -193,8 +193,8 @@ class Supervisor:
             why = f"it was killed by {signal.Signals(-code).name}"
         else:
             why = f"its process ended with exit code {code}"
-        if rank not in self.states:
-            why += '; a script starts runs under `if __name__ == "__main__":`'
+            if code == 1 and rank not in self.states:  # Python ends so after a traceback, as of a script without it
+                why += '; a script starts runs under `if __name__ == "__main__":`'
         failure = lost(rank, self.seconds, self.merged.event_logs[rank].step, why)
         if self.fragile or self.failures or rank not in self.states or rank in self.returns.away:
             self._fail(failure)

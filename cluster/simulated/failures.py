@@ -66,12 +66,14 @@ class Failures:
         sim.start(rank)
 
     def check_stuck(self) -> None:
-        """Raise RankLost or Deadlock if the event queue is empty and some rank has neither finished nor crashed."""
+        """Raise RankLost or Deadlock if the event queue is empty and a rank still waits, or if no rank is left."""
         ranks = self._sim.ranks
         stuck = [rank for rank in ranks if not rank.done and rank.lost_at == math.inf]
         lost = [rank for rank in ranks if rank.lost_at < math.inf]
         if stuck and lost:
             raise lost[0].loss(f"rank {stuck[0].number} cannot go on without it: {stuck[0].describe_wait()[0]}")
+        if len(lost) == len(ranks):
+            raise max(lost, key=lambda rank: rank.lost_at).loss("no rank is left")
         if stuck:
             waits = [line for rank in stuck for line in rank.describe_wait()]
             more = [f"and {len(waits) - 8} more"] if len(waits) > 8 else []
@@ -79,12 +81,12 @@ class Failures:
             raise Deadlock(f"deadlock, nothing is on its way: {'; '.join([*waits[:8], *more, *restarts])}.")
 
     def notes(self) -> list[str]:
-        """Return a sentence for each restart and each loss that the others survived."""
+        """Return a sentence for each restart and each loss. Whether others went on is not for a cluster to say."""
         lines = []
         for rank in self._sim.ranks:
             lines += describe_restart(rank)
             if rank.lost_at < math.inf:
-                lines.append(str(rank.loss("the others went on without it")))
+                lines.append(str(rank.loss()))
         return lines
 
     def close(self) -> None:

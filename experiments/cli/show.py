@@ -17,7 +17,7 @@ from experiments.runs.figures import DIVERGED, QUANTITIES, messages, plus_minus
 from experiments.runs.place import place
 from experiments.runs.record import Run
 from experiments.runs.seeds import SeedFigure
-from experiments.units import samples_per_second
+from experiments.units import counted, samples_per_second
 from tracing import HELD
 
 HEADS = {
@@ -218,11 +218,6 @@ def number(value: float | None) -> str:
 def percent(value: float | None, error: float | None = None) -> str:
     """Return a share of one as per cent, with its standard error if that is given."""
     return "–" if value is None else f"{plus_minus(100 * value, 100 * (error or 0), '{:.1f}'.format)} %"
-
-
-def counted(count: int, name: str) -> str:
-    """Return a number of things with their name: "1 step", "25,600 updates"."""
-    return f"{count:,} {name}{'s' * (count != 1)}"
 
 
 def size(nbytes: float) -> str:

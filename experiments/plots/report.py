@@ -8,13 +8,14 @@ from html import escape
 from experiments import catalogue, units
 from experiments.experiment import Experiment, coding_settings, spelled
 from experiments.learning.record import Learning
-from experiments.naming import planned_loss, title
+from experiments.naming import readable, title
 from experiments.plots import bars, curves, palette, pictures
 from experiments.plots.canvases import curve, landscape, timeline
 from experiments.plots.lanes import lane_names
 from experiments.plots.page import page, place
 from experiments.plots.pictures import Shown
 from experiments.plots.saved import compared, heading
+from experiments.runs.ending import planned_loss
 from experiments.runs.figures import FIGURES, suited
 from experiments.runs.record import Run
 
@@ -94,10 +95,14 @@ def _head(run: Run, address: str) -> str:
     e = run.experiment
     back = f"{address}?{e.query()}"
     link = f' <a href="{escape(back)}">Open it in the workbench</a>' if address else ""
-    ended = f'<p class="ended"><b>{ENDED[run.status]}.</b> {escape(run.error)}</p>' if run.status in ENDED else ""
-    if planned := planned_loss(e, run.error):
+    ended = (
+        f'<p class="ended"><b>{ENDED[run.status]}.</b> {escape(readable(e, run.error))}</p>'
+        if run.status in ENDED
+        else ""
+    )
+    if planned := planned_loss(run):
         ended = f"<p>{escape(planned)}</p>"
-    notes = "".join(f'<p class="soft">{escape(note)}</p>' for note in run.notes)
+    notes = "".join(f'<p class="soft">{escape(readable(e, note))}</p>' for note in run.notes)
     metrics = "".join(
         f'<div title="{escape(FIGURES[name].meaning)}"><dt>{escape(_label(run, name))}</dt>'
         f"<dd>{escape(units.told(run, name))}</dd></div>"

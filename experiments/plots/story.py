@@ -14,13 +14,13 @@ import numpy as np
 
 from experiments import units
 from experiments.plots import curves
+from experiments.runs.ending import workers
 from experiments.runs.record import Run
-from tracing import IDLE, PAUSED, WAIT, Trace, ordered
+from tracing import IDLE, LOST, PAUSED, WAIT, Trace, ordered
 
 READABLE = 14  # spans per lane whose labels can be read
 WORTH, NOTABLE = 0.05, 3.0  # steps that a wait must take to be worth a look, and to be what a run is about
 TOLD = 3  # losses and pauses that get a place of their own
-LOST = "lost"  # the label of the time after a rank was lost
 
 Window = tuple[float, float]
 
@@ -80,11 +80,10 @@ def story(run: Run, names: list[str]) -> Story:
 
 def ended(run: Run) -> list[float | None]:
     """Return when each rank of a finished run was done, s; None for one that did nothing or was lost."""
-    ends = _ends(run.trace)
+    ends = run.trace.ends()
     if run.status != "finished":
         return [None] * len(ends)
-    spans = run.trace.spans
-    lost = {int(spans["rank"][n]) for n in _idle(run.trace, LOST) if spans["end"][n] >= ends[spans["rank"][n]]}
+    lost = run.trace.lost()
     return [float(end) if end and rank not in lost else None for rank, end in enumerate(ends)]
 
 
@@ -93,16 +92,13 @@ def aftermath(run: Run, names: list[str]) -> Trace:
 
     They have a span more, which goes on for a typical step after the end of the run, and so has the lost rank.
     """
-    trace, spans = run.trace, run.trace.spans
-    idle = _idle(trace, LOST)
-    last, total = _ends(trace), trace.seconds()
-    gone = [n for n in idle if spans["end"][n] >= total * (1 - 1e-9) or spans["end"][n] >= last[spans["rank"][n]]]
-    if run.status != "failed" or not gone:
+    trace, spans, lost = run.trace, run.trace.spans, run.trace.lost()
+    if run.status != "failed" or not lost or workers(run.experiment) <= lost.keys():  # nobody is left to wait
         return trace
-    newest = gone[int(np.argmax(spans["start"][gone]))]
-    until = total + _median_step(run, _step_starts(trace))
-    lost = {int(spans["rank"][n]) for n in gone}
-    label = f"waits for {names[spans['rank'][newest]]}, lost"
+    last = trace.ends()
+    newest = max(lost, key=lambda rank: lost[rank])
+    until = trace.seconds() + _median_step(run, _step_starts(trace))
+    label = f"waits for {names[newest]}, lost"
     ranks = [rank for rank in range(trace.ranks) if last[rank] > 0]
     more = {
         "rank": ranks,
@@ -172,15 +168,8 @@ def _width(trace: Trace, starts: np.ndarray, steps: np.ndarray) -> float:
 
 def _together(trace: Trace) -> float:
     """Return until when no rank has ended (s); one that is slow may train on for long without the others."""
-    ends = _ends(trace)
+    ends = trace.ends()
     return float(ends[ends > 0].min())
-
-
-def _ends(trace: Trace) -> np.ndarray:
-    """Return when the last span of each rank ends (s), 0 of one that has none."""
-    ends = np.zeros(trace.ranks)
-    np.maximum.at(ends, trace.spans["rank"], trace.spans["end"])
-    return ends
 
 
 def _typical(steps: np.ndarray, until: float) -> float:

@@ -126,10 +126,10 @@ def test_random_feedback_through_convolutions_is_noted_and_a_smaller_step_that_t
     values = {"model": "cnn", "precision": "float32", "steps": 200}
     e = experiment("feedback_alignment", **values | {"learning_rate": 0.02})
     own, slow = e.notes
-    assert "learning_rate of 0.02" in own and "Give it more steps" in slow
+    assert "learning rate of 0.02" in own and "Give it more steps" in slow
     assert run(e).summary["accuracy"] > 0.5
     diverged = run(e.change(learning_rate=0.2))
-    assert "no better than the 2.303 of guessing; try a smaller learning_rate." in diverged.notes[0]
+    assert "no better than the 2.30 of guessing; try a smaller learning rate." in diverged.notes[0]
 
 
 def test_a_correction_that_a_batch_would_falsify_is_refused():
@@ -140,13 +140,13 @@ def test_a_correction_that_a_batch_would_falsify_is_refused():
 def test_a_run_that_ends_no_better_than_guessing_says_so_with_the_figures_and_what_to_try():
     stood_still = run(experiment("sgd", hidden="8").change(learning_rate=1e-6))
     assert re.fullmatch(
-        r"The held-out loss ends at 2\.\d+, no better than the 2\.303 of guessing; try more steps, .*",
+        r"The held-out loss ends at 2\.\d+, no better than the 2\.30 of guessing; try more steps, .*",
         stood_still.notes[0],
     )
     assert run(experiment("sgd", hidden="8").change(steps=100, learning_rate=0.2)).notes == ()
     too_long = run(experiment("sgd", hidden="8").change(steps=100, learning_rate=5.0))
     assert too_long.status == "finished"
-    assert "of guessing; try a smaller learning_rate." in too_long.notes[0]
+    assert "of guessing; try a smaller learning rate." in too_long.notes[0]
 
 
 def test_a_run_too_short_to_learn_is_advised_a_larger_step_only_below_the_rate_that_was_searched_for():
@@ -159,7 +159,7 @@ def test_a_run_too_short_to_learn_is_advised_a_larger_step_only_below_the_rate_t
 
 def test_without_classes_a_run_is_measured_by_where_it_started():
     grown = run(experiment("sgd", workload="quadratic", noise=1).change(learning_rate=2.1))
-    assert "that it started with; try a smaller learning_rate." in grown.notes[0]
+    assert "that it started with; try a smaller learning rate." in grown.notes[0]
     assert run(experiment("sgd", workload="quadratic", noise=1).change(learning_rate=0.5)).notes == ()
 
 

@@ -94,11 +94,11 @@ SAYS = {  # of each card: the prediction that is right, what its run shows, and 
     "Let nobody wait": (
         "Gradients go stale", lambda now, _: now.summary["staleness_mean"] > 2 and not caused(now, "worker"),
         ["In 100 ms", "2.2 times as many samples as synchronous SGD", "all agree in each step whether time is up",
-         "78 % is for the network and the rest for the server", "3 others change the model"],
+         "78 % is for the network and the rest for the server", "changes 3 times on average"],
     ),
     "Kill a worker": (
         "They stop", lambda now, was: now.summary["updates"] < was.summary["updates"] / 2,
-        ["They stop, after 93 of 200 steps", "that of worker 2 never comes"],
+        ["They stop, after 94 of 200 steps", "that of worker 2 never comes"],
     ),
 }  # fmt: skip
 

@@ -89,14 +89,3 @@ def test_a_message_calls_ranks_and_times_as_the_lanes_do():
         == "server 0 waits; worker 3 was lost at 1.98 ms."
     )
     assert naming.readable(e, "rank 99, ranks 1 to 3") == "rank 99, ranks 1 to 3"
-
-
-def test_a_run_that_ends_by_a_planned_loss_says_so_and_by_another_one_does_not():
-    lost = "rank 2 was lost at 0.04 s (step 93); rank 0 cannot go on without it"
-    told = naming.planned_loss(Experiment(crash="2:0.04"), lost)
-    assert told == "Ended at 40 ms: worker 2 was lost, and a synchronous step needs everybody."
-    assert "server 0 was lost, and the others wait for it" in naming.planned_loss(
-        Experiment(algorithm="asgd", crash="0:0.04"), "rank 0 was lost at 0.04 s; rank 1 waits for it"
-    )
-    for plan, error in (("3:0.04", lost), ("2:0.05", lost), ("2:0.04", "rank 2 failed: ValueError"), ("2:0.04", "")):
-        assert naming.planned_loss(Experiment(crash=plan), error) == "", (plan, error)

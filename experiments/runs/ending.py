@@ -1,0 +1,77 @@
+"""Endings: which ranks a run lost for good, whether others trained on, and why that ended the run if it did."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+import algorithms
+from experiments import naming, units
+from experiments.experiment import Experiment
+from experiments.runs.record import Run
+
+PLANNED = 0.999  # of the time at which a rank is to be lost: messages round it
+
+
+def workers(e: Experiment) -> set[int]:
+    """Return the ranks that train."""
+    return set(range(e.servers, e.ranks))
+
+
+def trained_on(run: Run) -> list[str]:
+    """Return a note that the other workers went on without those that were lost, if one of them took a step since."""
+    lost, losses = run.trace.lost(), run.losses
+    if run.status != "finished" or not lost:
+        return []
+    left = set(losses["rank"][losses["seconds"] > max(lost.values())].tolist()) & workers(run.experiment) - lost.keys()
+    if not left:
+        return []
+    all_others = len(left) > 1 and left == workers(run.experiment) - lost.keys()
+    who = f"the other {len(left)} workers" if all_others else _listed(f"rank {rank}" for rank in sorted(left))
+    return [f"{who} went on without {'it' if len(lost) == 1 else 'them'}"]
+
+
+def planned_loss(run: Run) -> str:
+    """Return why a run ended, in a sentence, if that was the loss of ranks as its experiment plans it; else ""."""
+    e, plan = run.experiment, run.experiment.crash.by_rank
+    first, lost = re.match(r"rank (\d+) was lost at (\S+) s\b", run.error), run.trace.lost()
+    if run.status != "failed" or not first or int(first[1]) not in lost or not lost.keys() <= plan.keys():
+        return ""
+    times = {rank: plan[rank][0] for rank in sorted(lost)}  # real ranks are heard of last some time before
+    if float(first[2]) < PLANNED * times[int(first[1])] or run.summary["seconds"] < PLANNED * max(times.values()):
+        return ""
+    end, steps = units.seconds(run.summary["seconds"]), run.summary["steps"]
+    many = f"{units.count(steps)} of {units.counted(e.steps, 'step')}" if e.steps else units.counted(steps, "step")
+    names, nobody = [naming.ranks(e)[rank] for rank in times], workers(e) <= lost.keys()
+    who = f"all {e.workers} workers" if nobody and e.workers > 1 else _listed(names)
+    why = "nobody is left to train" if nobody else _waiting(e, set(lost))
+    were = "was" if len(names) == 1 else "were"
+    return f"Ended at {end}, after {many}: {who} {were} lost{_when(times, end)}, and {why}."
+
+
+def _when(times: dict[int, float], end: str) -> str:
+    """Return when the ranks were lost, the last of them if they were not lost together; "" if that is the end."""
+    last = units.seconds(max(times.values()))
+    together = len({*times.values()}) == 1
+    return ("" if last == end else f" at {last}") if together else f", the last at {last}"
+
+
+def _listed(words: Iterable[str]) -> str:
+    """Return words as a list in a sentence: "worker 1, worker 2 and worker 3"."""
+    *others, last = words
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def _waiting(e: Experiment, lost: set[int]) -> str:
+    """Return why the other ranks could not go on, by how ranks of this family need each other."""
+    it, its = ("it", "its") if len(lost) == 1 else ("them", "their")
+    if any(rank < e.servers for rank in lost):
+        return f"the workers wait for {it}"
+    if e.method.shares_samples:
+        return "each step needs every rank, as each holds a part of the model"
+    family = "" if e.servers else algorithms.family(e.algorithm)  # with a server ranks wait for less
+    return {
+        "synchronous": "each step needs a gradient of every worker",
+        "averaging": f"the others cannot average their models without {it}",
+        "decentralized": f"{its} neighbours wait for {it}",
+    }.get(family, f"the others wait for {it}")

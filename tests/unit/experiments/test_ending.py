@@ -1,0 +1,81 @@
+"""What a run says of ranks that it lost, and of who went on: with every combination of who is lost."""
+
+from dataclasses import replace
+from functools import cache
+
+import pytest
+
+from experiments import units
+from experiments.experiment import Experiment
+from experiments.run import run
+from experiments.runs.ending import planned_loss
+
+
+@cache
+def lost(algorithm, crash, **values):
+    return run(Experiment.of({"algorithm": algorithm, "crash": crash, "steps": 20, "evaluations": 1, **values}))
+
+
+@pytest.mark.parametrize("algorithm", ["asgd", "sync_sgd", "hogbatch", "easgd", "gossipgrad"])
+def test_where_all_workers_are_lost_the_run_ends_early_says_so_once_and_nobody_goes_on(algorithm):
+    first = 1 if algorithm in ("asgd", "easgd") else 0
+    done = lost(algorithm, ",".join(f"{rank}:0.001" for rank in range(first, first + 4)))
+    assert done.status == "failed" and 0 < done.summary["steps"] < 20
+    told = planned_loss(done)
+    assert f"after {done.summary['steps']} of 20 steps: all 4 workers were lost" in told and "nobody is left" in told
+    assert not any("went on" in note for note in done.notes)
+
+
+def test_the_only_worker_that_is_lost_ends_the_run():
+    done = lost("sgd", "0:0.001", workers=1)
+    assert done.status == "failed" and "worker 0 was lost" in planned_loss(done)
+
+
+def test_of_several_workers_lost_each_is_named_and_only_those_that_trained_since_went_on():
+    done = lost("asgd", "1:0.001,2:0.002,3:0.001")
+    assert done.status == "finished" and not planned_loss(done)
+    assert [note for note in done.notes if "went on" in note] == ["rank 4 went on without them"]
+    (note,) = [note for note in lost("asgd", "2:0.001").notes if "went on" in note]
+    assert note == "the other 3 workers went on without it"
+
+
+def test_a_worker_that_comes_back_is_one_that_went_on():
+    done = lost("asgd", "1:0.001,2:0.001,3:0.001,4:0.001-0.002")
+    assert done.status == "finished" and "rank 4 went on without them" in done.notes
+    everybody = lost("asgd", "1:0.001-0.002,2:0.001-0.002,3:0.001-0.002,4:0.001-0.002")
+    assert everybody.status == "finished" and not any("went on" in note for note in everybody.notes)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "crash", "words"),
+    [
+        ("sync_sgd", "2:0.001", "worker 2 was lost at 1 ms, and each step needs a gradient of every worker"),
+        ("asgd", "0:0.001", "server 0 was lost at 1 ms, and the workers wait for it"),
+        (
+            "asgd",
+            "0:0.001,2:0.0005",
+            "server 0 and worker 2 were lost, the last at 1 ms, and the workers wait for them",
+        ),
+        ("backup", "1:0.001,2:0.001,3:0.001", "worker 1, worker 2 and worker 3 were lost at 1 ms, and the others wait"),
+        ("dpsgd", "2:0.001", "its neighbours wait for it"),
+        ("local_sgd", "2:0.001", "the others cannot average their models without it"),
+        ("gpipe", "1:0.001", "stage 1 was lost at 1 ms, and each step needs every rank, as each holds a part of"),
+        ("greedy", "1:0.001", "each holds a part of the model"),
+    ],
+)
+def test_why_a_loss_ends_a_run_is_what_ranks_of_its_family_need_of_each_other(algorithm, crash, words):
+    assert words in planned_loss(lost(algorithm, crash))
+
+
+def test_when_a_run_ended_is_one_number_in_its_figures_and_in_what_it_says_of_the_loss():
+    done = lost("dpsgd", "2:0.001")
+    seconds, steps = units.seconds(done.summary["seconds"]), done.summary["steps"]
+    assert f"Ended at {seconds}, after {steps} of 20 steps: " in planned_loss(done)
+
+
+def test_a_loss_that_was_not_planned_or_not_the_end_is_not_said_to_be():
+    done = lost("sync_sgd", "2:0.001")
+    unplanned = replace(done, experiment=done.experiment.change(crash="3:0.001"))
+    later = replace(done, experiment=done.experiment.change(crash="2:0.1"))
+    for other in (unplanned, later, replace(done, error="rank 2 failed: ValueError"), lost("asgd", "2:0.001")):
+        assert planned_loss(other) == ""
