@@ -10,10 +10,11 @@ misspelt fact is a TypeError.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+from algorithms.algorithm import nothing_foretold
 from knobs import Knobs
 
 
@@ -58,5 +59,7 @@ class Compression:
     pushable: bool = True
     """Whether one rank's message can be decoded alone, so that it can be pushed to a server; if not, the codec has a
     `mean` and neither `encode` nor `decode`."""
+    unstable: Callable[[Any], Iterable[tuple[str, str]]] = nothing_foretold
+    """`unstable(e)`: (setting, why) of each setting with which experiment `e` diverges, as for an `Algorithm`."""
     error_feedback: Callable[[Any], bool] = by_setting
     """`error_feedback(s)`: whether what a message leaves out is added to the rank's next gradient."""

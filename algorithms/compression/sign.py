@@ -30,6 +30,8 @@ from algorithms.parts.reduce_scatter_codec import ReduceScatterCodec, exchange_p
 from algorithms.parts.segments import tensor_segments
 from kernels.arrays import shares
 
+LARGEST = 0.02  # learning rate, beyond which moves of all elements are too long for any of our models
+
 
 class Settings(Knobs):
     beta: float = knob(0.9, "decay of the averaged gradient whose sign votes; 0 is signSGD", ge=0, lt=1)
@@ -107,4 +109,14 @@ def read(votes, out):
     kernels.choose(out, votes, -one, one, kernels.beside(np.array([0, len(out)]), out))
 
 
-COMPRESSION = Compression(Codec, Settings, combine="codec")
+def unstable(e):
+    rate = e.settings["learning_rate"]
+    if not e.coding["error_feedback"] and rate > LARGEST:
+        yield (
+            "compression",
+            f"with sign every element moves by the whole learning rate in each step, and {rate:g} was meant for "
+            f"gradients; use a hundredth of it, {rate / 100:g}, or less",
+        )
+
+
+COMPRESSION = Compression(Codec, Settings, combine="codec", unstable=unstable)

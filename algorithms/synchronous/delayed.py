@@ -18,12 +18,14 @@ Source: Daily et al., "Leveraging Asynchronicity in Gradient Descent for Scalabl
 stability from the roots of z^(k+1) = z^k - lr h.
 """
 
+import math
 from collections import deque
 from functools import cache
 
 import kernels
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
 from algorithms.parts.optimizers import HEAVY, Rule, optimizer
+from algorithms.rates import known
 
 
 class Settings(Knobs):
@@ -39,6 +41,20 @@ def notes(e):
         yield (
             f"The last {e.knobs.delay} updates are applied after the last mini-batch, so the held-out curve ends with "
             "several points at one step."
+        )
+
+
+def unstable(e):
+    delay, rate = e.knobs.delay, e.knobs.learning_rate
+    found = known("delayed", e.workload, e.data.get("model", ""))  # at a delay of 1
+    left = 2 * math.sin(math.pi / (4 * delay + 2))  # of the largest stable rate at a delay of 1
+    most = float(f"{left * found.default(e.workers):.2g}") if found else rate
+    if delay > 1 and rate > most:
+        yield (
+            "delay",
+            f"each gradient is applied {delay} steps late, and the largest stable learning rate falls like one over "
+            f"the delay, to {100 * left:.2g} % of that at a delay of 1; use a shorter delay, or a learning rate of at "
+            f"most {most:g}",
         )
 
 
@@ -97,6 +113,7 @@ def start_sums(comm, layers, w, layerwise):
 ALGORITHM = Algorithm(
     worker,
     Settings,
+    unstable=unstable,
     notes=notes,
     elements_sent=elements_sent,
     counts_staleness=True,

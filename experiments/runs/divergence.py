@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+import algorithms.compression as compressions
 from experiments.experiment import Experiment, default_rate, spelled, starting_point
 
-NEUTRAL = ("seed", "evaluations", "precision")  # fields that hardly make a run diverge
-FEW = 3  # changed settings that are named
+NEUTRAL = (
+    *("algorithm", "workload", "learning_rate", "seed", "evaluations", "precision"),
+    *("cluster", "rank_memory", "pause", "crash"),
+)
+"""Settings that are no cause of a divergence, or are told of in another way."""
+BUDGET = ("steps", "epochs", "seconds", "target_loss")
+TIMING = (
+    *("network", "latency", "bandwidth", "device", "per_node", "collective"),
+    *("jitter", "slow"),
+)
+"""Settings that a deterministic method trains alike with."""
+FEW = 3  # settings that are named
 
 
 class Cause(NamedTuple):
-    """Settings that were changed, each with the value that it begins with; a sentence says why, or what to try."""
+    """A sentence that says why, or what to try, and the settings to take back, each with its default."""
 
     sentence: str
     undo: dict[str, Any]
@@ -20,25 +32,49 @@ class Cause(NamedTuple):
 def cause(e: Experiment) -> Cause:
     """Return what makes `e` diverge, as far as its settings tell.
 
-    First what the algorithm's own formula says, then a learning rate above its default, then what else was changed.
+    First what the formulas of algorithm and compression say, then a learning rate above its default, then more workers
+    where gradients are stale, then what else differs from its default.
     """
     begun = _begun(e)
-    for name, why in e.method.unstable(e):
-        return Cause(why, {name: begun.get(name)})
-    changed = [name for name in e.flat() if name in {**e.settings, **e.data, **e.coding} or name not in NEUTRAL]
-    changed = [name for name in changed if name in begun and name not in ("algorithm", "workload", "learning_rate")]
     rate, usual = e.settings.get("learning_rate"), begun.get("learning_rate")
-    if rate is not None and usual is not None and rate > usual:
+    faster = rate is not None and usual is not None and rate > usual
+    for name, why in (*e.method.unstable(e), *_unstable_coding(e)):
+        return Cause(why, {name: begun.get(name)})
+    if faster:
         return Cause(
-            f"the learning rate was changed from {usual:g} to {rate:g}, and steps that are too long overshoot by more "
-            "each time; use a smaller one",
+            f"the learning rate is {rate:g} instead of {usual:g}, and steps that are too long overshoot by more each "
+            "time; use a smaller one",
             {"learning_rate": usual},
+        )
+    changed = [name for name in e.flat() if name in begun and _may_matter(e, name, begun[name])]
+    if "workers" in changed and e.workers > begun["workers"] and e.servers and not e.method.is_deterministic(e.knobs):
+        return Cause(
+            f"with {e.workers} workers gradients are older when they are applied than with {begun['workers']}, and the "
+            "largest stable learning rate falls like one over their age; use fewer workers or a smaller learning rate",
+            {"workers": begun["workers"]},
         )
     if changed:  # and the rate is no larger than it begins with, so that it is no cause
         own = [name for name in changed if name in e.settings] or changed
-        told = [f"{name} from {_said(begun[name])} to {_said(_value(e, name))}" for name in own[:FEW]]
-        return Cause(f"changed were {', '.join(told)}; undo what you changed last", {own[0]: begun[own[0]]})
-    return Cause("every setting has its default; try a smaller learning_rate, or another seed", {})
+        told = [f"{name} is {_said(_value(e, name))} and not {_said(begun[name])}" for name in own[:FEW]]
+        back = "try the default" if len(own) == 1 else "take these back one by one"
+        return Cause(f"what differs from the defaults: {', '.join(told)}; {back}", {own[0]: begun[own[0]]})
+    return Cause("no other setting explains it; try a smaller learning rate, or another seed", {})
+
+
+def _unstable_coding(e: Experiment) -> Iterable[tuple[str, str]]:
+    """Return what the compression says of why `e` diverges."""
+    return () if e.compression == "none" else compressions.find(e.compression).unstable(e)
+
+
+def _may_matter(e: Experiment, name: str, default: Any) -> bool:
+    """Return whether this setting may make `e` diverge: it has another value than its default, and is no data set."""
+    if _value(e, name) == default or (default == "" and name not in TIMING):
+        return False
+    if name == "workers" and e.workers < default:
+        return False
+    own = name in {**e.settings, **e.data, **e.coding}
+    idle = (*NEUTRAL, *BUDGET, *(TIMING if e.method.is_deterministic(e.knobs) else ()))
+    return (own and name != "learning_rate") or name not in idle
 
 
 def _begun(e: Experiment) -> dict[str, Any]:
@@ -46,7 +82,8 @@ def _begun(e: Experiment) -> dict[str, Any]:
     start = Experiment(algorithm=e.algorithm, compression=e.compression, workload=e.workload, cluster=e.cluster)
     rate = default_rate(e.algorithm, e.workload, e.data, e.workers)
     first = starting_point(e.algorithm, e.workload)
-    return {**start.model_dump(mode="json"), **start.data, **start.coding, **start.settings, **first, **rate}
+    values = {**start.model_dump(mode="json"), **start.data, **start.coding, **start.settings, **first, **rate}
+    return {**values, "compression": "none"}
 
 
 def _value(e: Experiment, name: str) -> Any:
