@@ -53,7 +53,7 @@ def topology(shown: list[Shown]) -> go.Figure:
     run = shown[0].run
     table, names = grouped(run.trace.traffic(), lane_names(run), both=True)
     both = np.triu(table + table.T, 1)
-    servers = run.experiment.servers if len(names) == run.trace.ranks else 0
+    servers = sum(name.startswith("server") for name in names)
     x, y = _round_table(len(names), servers)
     figure = go.Figure()
     a, b = np.nonzero(both)

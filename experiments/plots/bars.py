@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from html import escape
-from itertools import pairwise
 
 import numpy as np
 
 from experiments import units
 from experiments.plots import palette
-from experiments.plots.lanes import lane_names
+from experiments.plots.lanes import group_names, groups, lane_names
 from experiments.plots.pictures import Shown, unit
 from experiments.runs.record import Run
 from tracing import KINDS
@@ -54,22 +53,23 @@ def shares(shown: list[Shown]) -> Bars:
     if ghosts := [one for one in shown if one.ghost and one.run.trace.ranks == run.trace.ranks]:
         behind = Bars(*_shares(ghosts[0].run), 100.0, ghosts[0].name)
     grouped = run.trace.ranks > ALONE
-    more = f"; a bar is the mean of {run.trace.ranks // GROUPED} ranks or more, point at it for their range" * grouped
+    more = "; a bar may be the mean of several ranks, point at it for their range" * grouped
     return Bars(names, parts, 100.0, f"share of each rank's time, %{more}", behind=behind)
 
 
 def _shares(run: Run) -> tuple[list[str], list[Part]]:
     busy = run.trace.busy()  # (ranks, kinds), in s
     share = 100 * busy / np.maximum(busy.sum(axis=1, keepdims=True), 1e-30)
-    groups = _groups(len(busy))
+    names = lane_names(run)
+    some = _groups(names)
     parts = []
     for kind, seconds, percent in zip(KINDS, busy.T, share.T, strict=True):
         if not seconds.any():
             continue
-        told = [_told(seconds[some], percent[some]) for some in groups]
-        means = np.array([percent[some].mean() for some in groups])
+        told = [_told(seconds[one], percent[one]) for one in some]
+        means = np.array([percent[one].mean() for one in some])
         parts.append(Part(kind, means, told, palette.DOING[kind].colour, palette.DOING[kind].hatch))
-    return _group_names(run, groups), parts
+    return group_names(names, some), parts
 
 
 def _told(seconds: np.ndarray, percent: np.ndarray) -> str:
@@ -78,21 +78,12 @@ def _told(seconds: np.ndarray, percent: np.ndarray) -> str:
     if len(seconds) == 1:
         return mean
     low, middle, high = (units.percent(value / 100) for value in np.quantile(percent, (0, 0.5, 1)))
-    return f"{mean} in the mean, {low} at least, {middle} in the median, {high} at most"
+    return f"{mean} on average, {low} at least, {middle} in the median, {high} at most"
 
 
-def _groups(ranks: int) -> list[slice]:
-    """Return the ranks of each bar: one, or where there are more than ALONE, neighbours in GROUPED groups."""
-    edges = np.linspace(0, ranks, (ranks if ranks <= ALONE else GROUPED) + 1).astype(int).tolist()
-    return [slice(a, b) for a, b in pairwise(edges)]
-
-
-def _group_names(run: Run, groups: list[slice]) -> list[str]:
-    names = lane_names(run)
-    return [
-        names[some.start] if some.stop - some.start == 1 else f"{names[some.start]} to {some.stop - 1}"
-        for some in groups
-    ]
+def _groups(names: list[str]) -> list[slice]:
+    """Return the ranks of each bar: one, or where there are more than ALONE, neighbours of one role."""
+    return groups(names, ALONE if len(names) <= ALONE else GROUPED)
 
 
 def memory(shown: list[Shown]) -> Bars:
@@ -100,7 +91,7 @@ def memory(shown: list[Shown]) -> Bars:
     run = shown[0].run
     held, names = run.held(), lane_names(run)
     if len(names) > ALONE:  # of a group, its fullest rank
-        fullest = [some.start + int(held[some].sum(axis=1).argmax()) for some in _groups(len(names))]
+        fullest = [some.start + int(held[some].sum(axis=1).argmax()) for some in _groups(names)]
         held, names = held[fullest], [names[rank] for rank in fullest]
     there = run.experiment.rank_memory or 0.0
     most = max(float(held.sum(axis=1).max()), there)

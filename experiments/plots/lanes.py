@@ -12,7 +12,8 @@ from experiments import catalogue
 from experiments.experiment import Experiment
 from experiments.runs.record import Run
 
-ROLES = {"pipelined": "stage", "model_parallel": "stage", "decoupled": "module"}  # of a rank that trains; else worker
+ROLES = {"pipelined": "stage", "layer_wise": "stage", "model_parallel": "rank", "decoupled": "module"}
+"""By algorithm, or its family: what a rank that trains is called, if not worker. A stage has layers of its own."""
 
 RANKS = 64  # rows and columns that can be told apart; more are drawn in groups
 
@@ -42,7 +43,8 @@ def slowed_lanes(run: Run) -> dict[int, float]:
 def rank_names(experiment: Experiment, ranks: int) -> list[str]:
     """Return the names of so many ranks of an experiment, also of one that cannot run."""
     servers = experiment.servers
-    role = ROLES.get(catalogue.ALGORITHMS[experiment.algorithm].family, "worker")
+    family = catalogue.ALGORITHMS[experiment.algorithm].family
+    role = ROLES.get(experiment.algorithm, ROLES.get(family, "worker"))
     if experiment.method.plan:
         role = "rank"  # which holds several stages, or shares one
         with suppress(ValueError):  # there is no such schedule, as its sentence says where it is to run
@@ -52,11 +54,29 @@ def rank_names(experiment: Experiment, ranks: int) -> list[str]:
 
 
 def grouped(table: np.ndarray, names: list[str], both: bool = False) -> tuple[np.ndarray, list[str]]:
-    """Sum neighbouring ranks until there are at most RANKS rows (and columns)."""
-    if len(table) <= RANKS:
-        return table, names
-    edges = np.linspace(0, len(table), RANKS + 1).astype(int)
-    table = np.add.reduceat(table, edges[:-1], axis=0)
+    """Sum neighbouring ranks of one role until there are at most RANKS rows (and columns)."""
+    some = groups(names, RANKS)
+    starts = [one.start for one in some]
+    table = np.add.reduceat(table, starts, axis=0)
     if both:
-        table = np.add.reduceat(table, edges[:-1], axis=1)
-    return table, [f"{a}-{b - 1}" for a, b in pairwise(edges)]
+        table = np.add.reduceat(table, starts, axis=1)
+    return table, group_names(names, some)
+
+
+def groups(names: list[str], most: int) -> list[slice]:
+    """Return the ranks as at most `most` groups of neighbours, each of one role: a server is in none with workers."""
+    if len(names) <= most:
+        return [slice(rank, rank + 1) for rank in range(len(names))]
+    servers = sum(name.startswith("server") for name in names)
+    few = min(servers, max(1, most // 4, most - (len(names) - servers)))
+    edges = [*np.linspace(0, servers, few + 1).astype(int)[:-1]] if few else []
+    edges += [*np.linspace(servers, len(names), most - few + 1).astype(int)]
+    return [slice(int(a), int(b)) for a, b in pairwise(edges)]
+
+
+def group_names(names: list[str], some: list[slice]) -> list[str]:
+    """Return the names of groups of ranks: "server 0", "workers 1-3"."""
+    return [
+        names[one.start] if one.stop - one.start == 1 else f"{names[one.start].split()[0]}s {one.start}-{one.stop - 1}"
+        for one in some
+    ]

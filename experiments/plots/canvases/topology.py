@@ -7,13 +7,12 @@ ranks that only talk to the next one stand in a ring, or in a line if it does no
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from experiments import units
-from experiments.plots.lanes import lane_names
+from experiments.plots.lanes import group_names, groups, lane_names
 from experiments.runs.record import Run
 
 DRAWN = 32  # machines; more are drawn in groups
@@ -46,7 +45,10 @@ def machines(run: Run) -> Machines:
     (machines, MOMENTS) uint8, flat.
     """
     trace, servers = run.trace, run.experiment.servers
-    of, names = _grouped(lane_names(run), servers)
+    every = lane_names(run)
+    some = groups(every, DRAWN)
+    of = np.repeat(np.arange(len(some)), [one.stop - one.start for one in some])  # the machine that each rank is in
+    names = group_names(every, some)
     count, first = len(names), len({int(group) for group in of[:servers]})
     table = np.zeros((count, count))
     np.add.at(table, (of[trace.messages["src"]], of[trace.messages["dst"]]), trace.messages["bytes"])
@@ -98,18 +100,6 @@ def together(runs: Sequence[Run], names: Sequence[str], colours: Sequence[str]) 
         "description": " ".join(told),
     }
     return Machines(header, {})
-
-
-def _grouped(names: list[str], servers: int) -> tuple[np.ndarray, list[str]]:
-    """Return the machine that each rank is drawn as, and their names; a machine may be several ranks in a row."""
-    if len(names) <= DRAWN:
-        return np.arange(len(names)), names
-    few = min(servers, DRAWN // 4)
-    edges = [*np.linspace(0, servers, few + 1).astype(int)[:-1]] if few else []
-    edges += [*np.linspace(servers, len(names), DRAWN - few + 1).astype(int)]
-    of = np.searchsorted(edges, np.arange(len(names)), side="right") - 1
-    words = [names[a] if b - a == 1 else f"{names[a].split()[0]}s {a}-{b - 1}" for a, b in pairwise(edges)]
-    return of, words
 
 
 def _shape(count: int, servers: int, pairs: set[tuple[int, int]]) -> str:
