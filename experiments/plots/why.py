@@ -38,6 +38,7 @@ UNUSUAL = 1.25  # times as long as usual, from which it is told
 NEARLY = 0.9  # of a wait, from which that is all of it
 KNOWN = 0.1  # of all waiting, from which a cause of it is told
 LEAST = 1e-3  # of the ranks' time, from which waiting is told
+STANDS_OUT = 2.0  # times what others cause on average, from which one of several ranks is named
 
 CELLS = ("by", "culprit", "how", "caused", "back", "factor", "without", "what", "src", "bytes")
 
@@ -140,22 +141,51 @@ def _last(trace: Trace, causes: Causes, names: Sequence[str]) -> str:
 
 
 def _rest(totals: np.ndarray, shares: Mapping[str, float], told: Sequence[str]) -> dict[str, float]:
-    """Return the seconds of what else ranks waited for, by reason: {"caused by others": 0.12}.
+    """Return the seconds of what else ranks waited for, by reason: {"caused by 3 others, 2 to 5 % each": 0.12}.
 
     Where one rank alone is behind a reason, it is named.
     """
     total, left = totals.sum(), totals.sum() - sum(shares[name] for name in told)
-    kinds = {"caused by": "caused by others", "in the queue": "in other queues", "for": "for others that had stopped"}
+    kinds = {"caused by": "caused by {}", "in the queue": "in the queues at {}", "for": "for {} that had stopped"}
     parts = {"for the network": 0.0 if "for the network" in told else shares["for the network"]}
     untold = [name for name in shares if name not in (*told, "for the network")]
     for begins, words in kinds.items():
         of = [name for name in untold if name.startswith(f"{begins} ")]
-        known = [name for name in of if shares[name] >= LEAST * total]
-        parts[known[0] if len(known) == 1 else words] = sum(shares[name] for name in of)
+        if not of:
+            continue
+        known = [name for name in of if shares[name] >= LEAST * total] or of
+        named = any(name.startswith(f"{begins} ") for name in told)
+        whom = "others" if named else f"{known[0].partition(',')[0].split()[-2]}s"  # of "caused by worker 3"
+        several = words.format(f"{len(known)} {whom}, {_range([shares[name] / total for name in known])} each")
+        parts[known[0] if len(known) == 1 else several] = sum(shares[name] for name in of)
     parts["for something that was not recorded"] = totals[:, UNKNOWN].sum()
     large = [name for name in sorted(parts, key=lambda name: -parts[name]) if parts[name] >= KNOWN * total / 2]
     left -= sum(parts[name] for name in large)
     return {name: parts[name] for name in large} | {"for the rest": max(left, 0.0)}
+
+
+def _alike(shares: Mapping[str, float], names: Sequence[str], total: float) -> dict[str, float]:
+    """Return the shares with those of ranks that cause about as much as each other in one, which counts them.
+
+    As under jitter, where it is another rank in every step: "caused by 16 workers, 3 to 8 % each".
+    """
+    shares = dict(shares)
+    for begins in ("caused by", "in the queue at"):
+        of = {name: shares[f"{begins} {name}"] for name in names if shares[f"{begins} {name}"] >= LEAST * total}
+        if len(of) < 3 or max(of.values()) >= STANDS_OUT * (sum(of.values()) - max(of.values())) / (len(of) - 1):
+            continue
+        role = {name.split()[0] for name in of}
+        each = _range([seconds / total for seconds in of.values()])
+        for name in of:
+            del shares[f"{begins} {name}"]
+        shares[f"{begins} {len(of)} {role.pop() if len(role) == 1 else 'rank'}s, {each} each"] = sum(of.values())
+    return shares
+
+
+def _range(parts: Sequence[float]) -> str:
+    """Return shares of one as the least and the largest of them: "3 to 8 %"."""
+    least, largest = (round(100 * end) for end in (min(parts), max(parts)))
+    return f"{least} to {largest} %" if least < largest else f"{largest} %"
 
 
 def _most(trace: Trace, causes: Causes, names: Sequence[str]) -> str:
@@ -172,6 +202,7 @@ def _most(trace: Trace, causes: Causes, names: Sequence[str]) -> str:
         shares[f"caused by {names[rank]}"] = totals[rank, WORK]
         shares[f"for {names[rank]}, which had stopped"] = totals[rank, STOPPED]
         shares[f"in the queue at {names[rank]}"] = totals[rank, QUEUE]
+    shares = _alike(shares, names, total)
     shares["for the network"] = totals[:, NETWORK].sum()
     most = sorted(shares, key=lambda name: -shares[name])[:2]
     told = most if shares[most[1]] >= KNOWN * total else most[:1]

@@ -77,7 +77,7 @@ def test_the_passes_of_a_pipeline_have_the_colours_of_a_schedule():
 )
 def test_the_shares_of_what_ranks_waited_for_add_up(values):
     told = why.totals(run(Experiment.of({"steps": 20, **values})))
-    shares = [float(one) for one in re.findall(r"([\d.]+) % (?!of their)", told)]
+    shares = [float(one) for one in re.findall(r"([\d.]+) % (?!of their|each)", told)]
     assert len(shares) > 1 and sum(shares) == 100
 
 
@@ -106,3 +106,10 @@ def test_what_a_rank_is_at_work_on_is_its_gradient_and_an_op_of_a_pipeline_has_a
         rows = np.flatnonzero((part.spans["kind"] == WAIT) & (part.spans["how"] == why.AT_WORK))
         told = [why.sentence(part, row, lane_names(done)) for row in rows]
         assert any(re.search(said, one) for one in told), told
+
+
+def test_waiting_that_many_ranks_cause_alike_is_told_with_what_each_of_them_caused():
+    told = why.totals(run(Experiment.of({"workers": 16, "jitter": "cloud", "steps": 30})))
+    assert re.search(r"caused by 1\d workers, \d+ to \d+ % each", told) and "caused by others" not in told
+    one = why.totals(run(Experiment.of({"workers": 16, "jitter": "pareto", "steps": 60})))
+    assert re.search(r"caused by worker \d+, \d+ % caused by 1\d others, \d+ to \d+ % each", one)
