@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import streamlit as st
 
 from app import address, charts, components, session, sharing
@@ -169,24 +170,52 @@ def details(one: Shown, shown: list[Shown], before: Shown | None = None) -> None
 def _traffic(run: Run) -> str:
     """Return who sends most to whom, in words."""
     table, names = run.trace.traffic(), charts.lane_names(run)
-    src, dst = divmod(int(table.argmax()), len(table))
-    sent, got = int(table.sum(axis=1).argmax()), int(table.sum(axis=0).argmax())
     count = messages(run)
-    lines = [
-        f"**{units.size(table.sum())}**{'' if count is None else f' in {units.count(count)} messages'}, payload only.",
-        f"The busiest link is from {names[src]} to {names[dst]}: {units.size(table[src, dst])}.",
-        f"{names[sent].capitalize()} sends most, {units.size(table[sent].sum())}; "
-        f"{names[got]} receives most, {units.size(table[:, got].sum())}.",
-    ]
-    return " ".join(lines)
+    of = "" if count is None else f" in {units.counted(count, 'message')}"
+    used = np.argwhere(table)
+    carried = table[tuple(used.T)]
+    busiest = used[most(carried)]
+    links = [f"{names[src]} to {names[dst]}" for src, dst in busiest]
+    size = units.size(carried.max())
+    if len(links) == 1:
+        busy = f"The busiest link is from {links[0]}: {size}."
+    else:
+        many = f"All {len(links)} links that are used" if len(links) == len(used) else f"The {len(links)} busiest links"
+        busy = f"{many} carry the same: {size} each."
+    sends, receives = (_first(table.sum(axis=axis), names, verb) for axis, verb in ((1, "send"), (0, "receive")))
+    return f"**{units.size(table.sum())}**{of}, payload only. {busy} {sends[:1].upper()}{sends[1:]}; {receives}."
+
+
+def most(values: np.ndarray) -> np.ndarray:
+    """Return where the largest of some sizes stand: all that are written alike."""
+    written = [units.size(value) for value in values.tolist()]
+    return np.flatnonzero([one == units.size(values.max()) for one in written])
+
+
+def _first(sizes: np.ndarray, names: list[str], verb: str) -> str:
+    """Return which rank sends or receives most, "worker 1 sends most, 20 MB"; or how many do, if several tie."""
+    ties, size = most(sizes), units.size(sizes.max())
+    if len(ties) == 1:
+        return f"{names[ties[0]]} {verb}s most, {size}"
+    if len(ties) == len(names):
+        return f"all ranks {verb} the same, {size} each"
+    if len(ties) == 2:
+        return f"{names[ties[0]]} and {names[ties[1]]} {verb} most, {size} each"
+    return f"{len(ties)} ranks {verb} most, {size} each"
 
 
 def _fullest(run: Run) -> str:
     """Return which rank held most, and for what, in words."""
     held, names = run.held(), charts.lane_names(run)
-    rank = int(held.sum(axis=1).argmax())
-    parts = [f"{units.size(value)} {kind}" for kind, value in zip(HELD, held[rank], strict=True) if value]
-    return f"{names[rank].capitalize()} held most, {units.size(held[rank].sum())}: {', '.join(parts)}."
+    ties = most(held.sum(axis=1))
+    first = held[ties[0]]
+    parts = ", ".join(f"{units.size(value)} {kind}" for kind, value in zip(HELD, first, strict=True) if value)
+    size = units.size(first.sum())
+    if len(ties) == 1:
+        return f"{names[ties[0]].capitalize()} held most, {size}: {parts}."
+    who = "All ranks held the same" if len(ties) == len(names) else f"{len(ties)} ranks held most"
+    alike = all(np.array_equal(held[rank], first) for rank in ties)
+    return f"{who}, {size} each{f': {parts}' if alike else ''}."
 
 
 def _fresh(e: Experiment) -> str:
