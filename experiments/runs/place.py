@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from algorithms.algorithm import nothing_sent
 from experiments import naming, units
 from experiments.experiment import OWN, Experiment
 
@@ -20,6 +21,9 @@ def place(e: Experiment, notes: tuple[str, ...] = ()) -> str:
 
 
 def _network(e: Experiment) -> Iterator[str]:
+    """Yield what carries messages, unless there are none: of one rank alone, or in shared memory."""
+    if e.ranks == 1 or e.method.elements_sent is nothing_sent:
+        return
     other = [] if e.latency is None else [f"a latency of {units.seconds(e.latency)}"]
     other += [] if e.bandwidth is None else [units.rate(e.bandwidth)]
     other += [] if e.per_node == 1 else [f"{e.per_node} ranks per node"]

@@ -15,6 +15,9 @@ from experiments.runs.place import place
     ("settings", "words"),
     [
         ({}, "simulated: 10GbE, laptop devices"),
+        ({"algorithm": "hogwild", "network": "1GbE"}, "simulated: laptop devices"),
+        ({"workers": 1}, "simulated: laptop devices"),
+        ({"algorithm": "asgd", "workers": 1}, "simulated: 10GbE, laptop devices"),
         ({"cluster": "processes"}, "real processes"),
         ({"cluster": "threads", "jitter": "cloud"}, "real threads, emulating cloud jitter"),
         (
