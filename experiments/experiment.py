@@ -22,7 +22,7 @@ import algorithms
 import algorithms.compression as compressions
 import workloads
 from algorithms import rates
-from algorithms.algorithm import Algorithm
+from algorithms.algorithm import Algorithm, nothing_sent
 from cluster.devices import DEVICES, parse_device
 from cluster.faults import JITTERS, LONGEST
 from cluster.network import NETWORKS, parse_network
@@ -147,7 +147,9 @@ class Experiment(Knobs):
         how = self.method.compresses
         if self.compression != "none" and not how:
             able = [name for name in algorithms.names() if algorithms.find(name).compresses]
-            raise ValueError(f"{self.algorithm} sends no gradients to compress; use {', '.join(able)}.")
+            sends = self.method.elements_sent is not nothing_sent
+            lacks = "has no way to compress what it sends" if sends else "sends nothing to compress"
+            raise ValueError(f"compression: {self.algorithm} {lacks}; use none, or {', '.join(able)}.")
         if how == "push" and self.compression != "none" and not compressions.find(self.compression).pushable:
             raise ValueError(
                 f"{self.compression} wants all ranks to send at once, and {self.algorithm} has them push one by one; "

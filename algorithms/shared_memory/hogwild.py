@@ -31,6 +31,15 @@ def check(workers, batch, workload, s):
         raise ValueError("under a lock nobody else adds, so nothing is left for atomic to do; choose atomic or locked.")
 
 
+def notes(e):
+    if e.workload != "sparse":
+        yield (
+            f"Each sample is a step of its own, and on {e.workload} a step reads and writes every parameter: that is "
+            "why Hogwild does far fewer samples per second here than a method that writes them once per batch, and "
+            "most of its writes conflict. It is meant for samples that touch few parameters: workload sparse."
+        )
+
+
 def worker(comm, task, s=Settings()):
     shared = comm.shared(task.start(), guard="locked" if s.locked else "atomic" if s.atomic else "none")
     for step in task.steps():
@@ -69,6 +78,7 @@ ALGORITHM = Algorithm(
     worker,
     Settings,
     check=check,
+    notes=notes,
     elements_sent=nothing_sent,
     deterministic=False,
     counts_staleness=True,

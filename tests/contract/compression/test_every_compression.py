@@ -427,5 +427,5 @@ def test_a_setting_that_means_nothing_is_refused_in_one_sentence(name, setting, 
 
 
 def test_a_method_that_averages_no_gradients_cannot_be_compressed():
-    with pytest.raises(ValueError, match="easgd sends no gradients to compress; use sync_sgd"):
+    with pytest.raises(ValueError, match="easgd has no way to compress what it sends; use none, or sync_sgd"):
         Experiment.of({"algorithm": "easgd", "compression": "top_k"})
