@@ -12,9 +12,9 @@ from urllib.parse import urlencode
 
 from app import pins, session, sharing
 from app.text import sentence
-from app.views import compare
+from app.views import compare, ghost
 from experiments.experiment import Experiment
-from experiments.plots import curves, pictures
+from experiments.plots import curves, pictures, race
 from experiments.plots.canvases import curve, schedule, timeline
 from experiments.plots.page import page, place
 from experiments.plots.report import mark
@@ -60,9 +60,16 @@ def _runs(kind: str, pairs: list[tuple[str, str]]) -> tuple[str, str, dict]:
     axis = next((value for name, value in pairs if name == "axis" and value in curves.AXES), "")
     log = ("log", "true") in pairs
     frames, parts, view = {}, [], sharing.read(dict(pairs))
+    pair = [shown[-1], shown[0]] if kind == "race" and len(shown) == 2 else []
+    goal = race.finish([one.run for one in pair])
     if kind != "timeline":
         axis = axis or ("seconds" if kind == "race" else "step")
-        frames["loss"] = ("curve", curve.frame(pictures.loss(shown, axis, log), "Loss.", "", compared(shown, "loss")))
+        drawn, told = pictures.loss(shown, axis, log), "Loss."
+        if goal is not None and ghost.comparable(*(one.run.experiment for one in pair)):
+            told = race.verdict(pair, goal)
+            drawn = race.picture(pair, goal) if axis == "seconds" else drawn  # the finish lies across them
+            parts.append(f"<p>{escape(told)}</p>")
+        frames["loss"] = ("curve", curve.frame(drawn, told, "", compared(shown, "loss")))
         parts.append(f"<div><h2>Loss</h2>{place('loss')}</div>")
     if kind == "curves" and any(len(curves.held_out(one.run, axis, "accuracy").x) for one in shown):
         called = compared(shown, "accuracy, %")
@@ -72,9 +79,9 @@ def _runs(kind: str, pairs: list[tuple[str, str]]) -> tuple[str, str, dict]:
     if len(shown) > 1:
         parts.insert(0, compare.legend_of(shown, mark))
     if kind != "curves":
-        race = {"together": "race", "until": max(one.run.trace.seconds() for one in shown)} if len(shown) > 1 else {}
+        clock = {"together": "race", "until": max(one.run.trace.seconds() for one in shown)} if len(shown) > 1 else {}
         for n, one in enumerate(shown):
-            drawn = timeline.frame(one.run, str(n), most=SPANS // len(shown), view=view, **race)
+            drawn = timeline.frame(one.run, str(n), most=SPANS // len(shown), view=view, **clock)
             frames[f"timeline-{n}"] = ("timeline", drawn)
             name = f'<h2><span class="run">{mark(one)} {escape(one.name)}</span></h2>' if len(shown) > 1 else ""
             parts.append(name + place(f"timeline-{n}"))

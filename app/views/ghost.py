@@ -61,6 +61,8 @@ def beside(pinned: Shown, now: Shown) -> None:
     """Say in a line what the run on the page does otherwise than the one that is pinned; over seeds, in their mean."""
     heats = paired(pinned.runs, now.runs)
     said = over_seeds(heats) if len(heats) > 1 else difference(pinned.run, now.run, "the pinned one")
+    if len(heats) == 1 and (pinned.others or now.others):  # the table has means over more seeds than this sentence
+        said = f"with seed {now.run.experiment.seed} alone {said}"
     st.markdown(f":material/keep: Beside **{escaped(pinned.name)}**, pinned: {escaped(said)}.")
 
 
@@ -184,7 +186,8 @@ def _end(was: dict, has: dict) -> str:
     now, then = (units.seconds(one["seconds"]) for one in (has, was))
     if has.get("steps") == was.get("steps"):
         return f"ends at {now} instead of {then}"
-    return f"ends at {now}, after {has['steps']} steps, instead of {then}, after {was['steps']} steps"
+    steps = [units.counted(one["steps"], "step") for one in (has, was)]
+    return f"ends at {now}, after {steps[0]}, instead of {then}, after {steps[1]}"
 
 
 def _loss(was: dict, has: dict) -> str:

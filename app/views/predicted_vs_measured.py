@@ -11,6 +11,7 @@ from app.views.pictures import heading
 from experiments import units
 from experiments.experiment import OWN, REAL_DEFAULTS, Experiment
 from experiments.measure import this_machine
+from experiments.plots import why
 from experiments.plots.canvases import timeline
 from experiments.runs.parting import APART, Parting, parting, totals
 from experiments.runs.place import place
@@ -93,11 +94,15 @@ def _beside(measured: Run, predicted: Run, name: str) -> None:
     st.caption(f"Measured: {escaped(place(measured.experiment))}. Predicted: {escaped(place(predicted.experiment))}.")
     st.markdown(f"{told} {parted(parting(predicted.trace, measured.trace))}")
     _totals(measured, predicted)
-    lanes = [f"{n.split()[-1]} {word}" for n in lane_names(measured) for word in ("measured", "predicted")]
+    lanes = [f"{name} {word}" for name in lane_names(measured) for word in ("measured", "predicted")]
+    waits = [f"{word}: {said[:1].lower()}{said[1:]}" for word, one in (("Measured", measured), ("Predicted", predicted))
+             if (said := why.totals(one))]  # fmt: skip
     window = components.wanted(st.session_state.get("counterparts"), name)
     both = timeline.beside(measured.trace, predicted.trace)
     components.timeline(
-        timeline.framed(both, lanes, f"Measured and predicted, rank by rank. {told}", name, window, clock=True),
+        timeline.framed(
+            both, lanes, f"Measured and predicted, rank by rank. {told}", name, window, clock=True, told=" ".join(waits)
+        ),
         "counterparts",
     )
 
