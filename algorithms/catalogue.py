@@ -154,7 +154,7 @@ def module(name: str) -> ModuleType:
             code = name.casefold()
             raise ValueError(f"{code} is a compression, which goes with an algorithm: sync_sgd --compression {code}.")
         titles = dict(zip(names(), CATALOGUE.values(), strict=True))
-        raise _unknown("algorithm", name, titles, f"there are {len(CATALOGUE)}; `list` names them.")
+        raise _unknown("algorithm", name, titles, f"there are {len(CATALOGUE)}, such as sync_sgd, easgd and gpipe.")
     return importlib.import_module(f"algorithms.{entry}")
 
 

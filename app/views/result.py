@@ -191,11 +191,11 @@ def title(e: Experiment) -> str:
 
 def headline(e: Experiment, notes: tuple[str, ...] = (), place_too: bool = True) -> str:
     """Return what is run, in a line, and where; of a run, with what its notes say that it had."""
-    ranks = f"{e.workers} worker{'s' * (e.workers != 1)}"
+    ranks = units.counted(e.workers, "worker")
     if e.servers:
-        ranks += f" and {e.servers} server{'s' * (e.servers != 1)}"
-    budget = [f"{units.count(e.steps)} steps"] if e.steps else []
-    budget += [f"{e.epochs:g} epochs"] if e.epochs else []
+        ranks += f" and {units.counted(e.servers, 'server')}"
+    budget = [units.counted(e.steps, "step")] if e.steps else []
+    budget += [f"{e.epochs:g} epoch{'s' * (e.epochs != 1)}"] if e.epochs else []
     budget += [units.seconds(e.seconds)] if e.seconds else []
     budget += [f"until a loss of {e.target_loss:g}"] if e.target_loss else []
     where = [place(e, notes)] if place_too else []

@@ -24,7 +24,7 @@ def stem(e: Experiment) -> str:
 
 def heading(e: Experiment) -> str:
     """Return what stands above a picture of a run."""
-    return f"{title(e)} · {units.count(e.workers)} worker{'s' * (e.workers != 1)} · {place(e)}"
+    return f"{title(e)} · {units.counted(e.workers, 'worker')} · {place(e)}"
 
 
 def saved(e: Experiment, picture: str) -> dict:

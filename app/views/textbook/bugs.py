@@ -72,11 +72,11 @@ def _seen(mutant: Mutant) -> None:
     settings = ", ".join(f"{name} {value}" for name, value in mutant.experiment.items() if name != "algorithm")
     st.markdown(f"**{escaped(mutant.experiment['algorithm'])}** with {escaped(settings)}")
     rows = "\n".join(f"| {escaped(what)} | {one} | {other} |" for what, one, other in pair.table)
-    st.markdown(f"| | healthy | mutant |\n|---|---|---|\n{rows}")
+    st.markdown(f"| | healthy | with the bug |\n|---|---|---|\n{rows}")
     for curve in pair.curves:
         components.curve(pair.frame(curve), key=f"bug-curve-{mutant.name}-{curve.replace(' ', '-')}")
     for side, frame in pair.lanes.items():
-        st.caption(f"Timeline, {side}")
+        st.caption(f"Timeline, {side.replace('mutant', 'with the bug')}")
         components.timeline(frame, key=f"bug-lanes-{mutant.name}-{side}")
     with st.expander("Where should I look?", icon=":material/lightbulb:"):
         st.markdown(escaped(mutant.look))
@@ -116,7 +116,7 @@ def _told_line(mutant: Mutant, said: int) -> None:
         where = " or ".join(map(str, mutant.lines))
         st.markdown(f":red-badge[:material/close: Not quite] You said line {said}. It is line {where}.")
     st.markdown(escaped(mutant.why))
-    st.caption("The healthy code (-) and the mutant's (+)")
+    st.caption("The healthy code (-) and the code with the bug (+)")
     st.code(_difference(mutant), language="diff")
 
 

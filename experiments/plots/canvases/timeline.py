@@ -179,7 +179,8 @@ def beside(one: Trace, other: Trace) -> Trace:
 
 def describe(run: Run) -> str:
     """Return the timeline in a sentence or two, for readers who do not see it."""
-    return f"Timeline of {run.trace.ranks} ranks over {units.seconds(run.trace.seconds())}. {shares(run)}".rstrip()
+    ranks = units.counted(run.trace.ranks, "rank")
+    return f"Timeline of {ranks} over {units.seconds(run.trace.seconds())}. {shares(run)}".rstrip()
 
 
 def shares(run: Run) -> str:
