@@ -19,13 +19,10 @@ from cluster.event_log import EventLog
 from cluster.faults import JITTERS, Faults
 from cluster.network import Network, link_of, parse_network
 from experiments import units
-from experiments.experiment import OWN, Experiment
+from experiments.experiment import LINKS, OWN, Experiment
 from experiments.measure.profile import Bill
 from kernels import metered
 from tracing import IDLE
-
-LINKS = "network", "latency", "bandwidth", "per_node"
-"""Settings of what carries messages."""
 
 REFUSED = {
     "threads": {"crash": "a thread cannot be lost without the others of its process; use processes, or let it pause."},

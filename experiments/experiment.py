@@ -45,6 +45,8 @@ OWN = "own"  # the network and the device that a real cluster has: nothing is em
 REAL_DEFAULTS = {"network": OWN, "device": OWN}
 NESTED = ("settings", "coding", "data")  # whose values have names of their own
 SQUARED_ERROR = 0.25  # of an algorithm's own default rate: its curvature has no bound, as that of cross-entropy has
+LINKS = "network", "latency", "bandwidth", "per_node"
+"""Settings of what carries messages."""
 OTHER_BUDGETS = ("epochs", "seconds", "target_loss")
 
 

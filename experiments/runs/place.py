@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from algorithms.algorithm import nothing_sent
 from experiments import naming, units
-from experiments.experiment import OWN, Experiment
+from experiments.experiment import LINKS, OWN, Experiment
 
 NAMED = 3  # ranks that a kind of fault names; of more it gives the number
 
@@ -21,8 +21,8 @@ def place(e: Experiment, notes: tuple[str, ...] = ()) -> str:
 
 
 def _network(e: Experiment) -> Iterator[str]:
-    """Yield what carries messages, unless there are none: of one rank alone, or in shared memory."""
-    if e.ranks == 1 or e.method.elements_sent is nothing_sent:
+    """Yield what carries messages; nothing where there are none, as in shared memory, and no network was chosen."""
+    if (e.ranks == 1 or e.method.elements_sent is nothing_sent) and not e.changed().keys() & LINKS:
         return
     other = [] if e.latency is None else [f"a latency of {units.seconds(e.latency)}"]
     other += [] if e.bandwidth is None else [units.rate(e.bandwidth)]

@@ -15,7 +15,8 @@ from experiments.runs.place import place
     ("settings", "words"),
     [
         ({}, "simulated: 10GbE, laptop devices"),
-        ({"algorithm": "hogwild", "network": "1GbE"}, "simulated: laptop devices"),
+        ({"algorithm": "hogwild"}, "simulated: laptop devices"),
+        ({"algorithm": "hogwild", "network": "1GbE"}, "simulated: 1GbE, laptop devices"),
         ({"workers": 1}, "simulated: laptop devices"),
         ({"algorithm": "asgd", "workers": 1}, "simulated: 10GbE, laptop devices"),
         ({"cluster": "processes"}, "real processes"),
