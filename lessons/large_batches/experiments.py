@@ -151,8 +151,8 @@ def linear_scaling(run):
         "with a gradual warm-up the median error is less than 3 points above that of the small batch": lambda rows: (
             value(rows, "median", warm_up="gradual") < 3 + value(rows, "error", warm_up="small batch")
         ),
-        "on average a constant warm-up ends with over 1.5 times the error of a gradual one": lambda rows: (
-            value(rows, "error", warm_up="constant") > 1.5 * value(rows, "error", warm_up="gradual")
+        "the median error of a constant warm-up is above that of a gradual one": lambda rows: (
+            value(rows, "median", warm_up="constant") > value(rows, "median", warm_up="gradual")
         ),
         "its jump drives the loss to more than twice the highest of the others": lambda rows: (
             value(rows, "worst", warm_up="constant")
@@ -165,18 +165,22 @@ def warm_up(run):
     """Digits: eight workers with 32 images each, compared with one worker with 16; 20 epochs, warm-up over five. Means
     of six seeds, one for the small batch.
 
-    `worst` is the highest mini-batch loss of a run. The order is that of the paper, whose errors on ImageNet are 24.84
-    % without warm-up, 25.88 with a constant one, 23.74 with a gradual one and 23.60 with the small batch; the jump is
-    rougher here. Some runs diverge for good with every kind of start, most of them with a constant warm-up. It is worse
-    than none under most seeds, but not under all.
+    `worst` is the highest mini-batch loss of a run, in the median over the six. The order is that of the paper, whose
+    errors on ImageNet are 24.84 % without warm-up, 25.88 with a constant one, 23.74 with a gradual one and 23.60 with
+    the small batch; the jump is rougher here. Some runs diverge for good with every kind of start, most of them with a
+    constant warm-up. It is worse than none under most seeds, but not under all.
     """
     values = {"algorithm": "large_batch", "base_batch": 16, "learning_rate": 0.02, "milestones": "15", "epochs": 20}
     rows = []
     for kind in ("none", "constant", "gradual"):
-        error, _, worst, median = _mean_of(run, 6, workers=8, batch=32, warm_up=kind, **values)
-        rows.append({"warm_up": kind, "error": error, "median": median, "worst": worst})
-    error, _, worst, median = _mean_of(run, 1, workers=1, batch=16, **values)  # losses: one that diverged is their mean
-    return [*rows, {"warm_up": "small batch", "error": error, "median": median, "worst": worst}]
+        rows.append({"warm_up": kind, **_of_six(_ended(run, 6, workers=8, batch=32, warm_up=kind, **values))})
+    return [*rows, {"warm_up": "small batch", **_of_six(_ended(run, 1, workers=1, batch=16, **values))}]
+
+
+def _of_six(ended):
+    """Means and medians over runs. One that diverged is most of a mean, and nothing of a median."""
+    error, _, worst = np.median(ended, axis=0)
+    return {"error": float(ended[:, 0].mean()), "median": float(error), "worst": float(worst)}
 
 
 @figure(
@@ -286,7 +290,8 @@ def at_the_same_rate(run, batch):
 
 def scaled(run, batch, base_batch):
     """Return (error in percent, training loss) after 20 epochs with batch / base_batch times the rate of 16 images."""
-    return _mean_of(run, 2, **NESTEROV, batch=batch, base_batch=base_batch, epochs=20, milestones="15,18")[:2]
+    ended = _ended(run, 2, **NESTEROV, batch=batch, base_batch=base_batch, epochs=20, milestones="15,18")
+    return ended.mean(axis=0)[:2].tolist()
 
 
 def base_batch(rule, batch):
@@ -303,13 +308,12 @@ def _updates(rows, schedule):
     return value(rows, "updates", schedule=schedule, epoch=EPOCHS - 1)
 
 
-def _mean_of(run, seeds, **values):
-    """(error in percent, training loss of the last epoch, highest mini-batch loss), means over seeds, and the median
-    error."""
+def _ended(run, seeds, **values):
+    """Array (seeds, 3): error in percent, training loss of the last epoch, highest mini-batch loss."""
     found = []
     for seed in range(seeds):
         done = run(seed=seed, evaluations=2, **values)
         loss, samples = done.losses["loss"], done.losses["samples"]
         last = samples > (1 - 1 / values["epochs"]) * samples.max()
         found.append((100 * (1 - done.summary["accuracy"]), loss[last].mean(), loss.max()))
-    return *np.mean(found, axis=0).tolist(), float(np.median([error for error, *_ in found]))
+    return np.array(found)
