@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+import re
 from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
 
 _TIMES = ((60.0, "min"), (1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 _WORK = ((1e15, "PFLOP"), (1e12, "TFLOP"), (1e9, "GFLOP"), (1e6, "MFLOP"), (1e3, "kFLOP"), (1.0, "FLOP"))
+_COUNTS = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}
 _SIZES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
 
 
@@ -21,6 +24,25 @@ def moment(iso: str) -> str:
     """Return a date and time as people write them: "2026-01-01T12:00+00:00" is "1 January 2026, 12:00"."""
     when = datetime.fromisoformat(iso)
     return f"{when.day} {when:%B %Y, %H:%M}"
+
+
+def parse_size(text: str) -> float:
+    """Return a number of bytes from "4e9", "4GB" or "4 GB". ValueError in one sentence."""
+    found = re.fullmatch(r"\s*([0-9.]+(?:e[+-]?\d+)?)\s*([kMGT]?B)?\s*", text, re.IGNORECASE)
+    scales = {name.lower(): scale for scale, name in _SIZES}
+    with contextlib.suppress(ValueError):
+        if found:
+            return float(found[1]) * scales[(found[2] or "B").lower()]
+    raise ValueError(f"bytes is {text[:40]!r}, which is no size; write 4e9, 4GB or 500kB.")
+
+
+def parse_count(text: str, name: str) -> float:
+    """Return a number above 0 from "7.5e9" or "7.5B". ValueError in one sentence, which calls it `name`."""
+    found = re.fullmatch(r"\s*([0-9.]+(?:e[+-]?\d+)?)\s*([kMBT]?)\s*", text, re.IGNORECASE)
+    with contextlib.suppress(ValueError):
+        if found and 0 < (value := float(found[1]) * _COUNTS[found[2].lower()]) < math.inf:
+            return value
+    raise ValueError(f"{name} is {text[:40]!r}, which is no number above 0; write 7.5e9 or 7.5B.")
 
 
 def seconds(value: float, error: float | None = None) -> str:

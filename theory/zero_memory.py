@@ -35,9 +35,12 @@ RECIPES: dict[str, Recipe] = {
 }
 
 
-def nbytes(parameters: int, ranks: int, stage: int, recipe: Recipe) -> float:
+STAGES = {0: "replicated", 1: "ZeRO-1", 2: "ZeRO-2", 3: "ZeRO-3"}
+
+
+def nbytes(parameters: float, ranks: int, stage: int, recipe: Recipe) -> float:
     """Return the bytes on a rank. ValueError if there is no such stage."""
-    if stage not in range(4):
+    if stage not in STAGES:
         raise ValueError(f"ZeRO has stages 0 to 3, not {stage}.")
     sharded = [stage >= 3, stage >= 2, stage >= 1]  # weights, gradients, state
     return sum(parameters * size / (ranks if split else 1) for size, split in zip(recipe, sharded, strict=True))

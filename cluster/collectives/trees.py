@@ -59,7 +59,7 @@ def double_tree(comm: Comm, x: np.ndarray, scale: float = 1.0, tag: int = COLLEC
     """
     size, rank = comm.size, comm.rank
     top = (size - 1).bit_length()
-    chunks = chunks or max(1, round((top * x.nbytes / FILL) ** 0.5))
+    chunks = chunks or chunks_of(size, x.nbytes)
     halves = [[half[share] for share in shares(len(half), chunks)] for half in (x[: len(x) // 2], x[len(x) // 2 :])]
     roles = [(*place(size, rank, second), halves[second]) for second in (False, True)]
     for turn in range(chunks + LAG * top):
@@ -80,6 +80,11 @@ def double_tree(comm: Comm, x: np.ndarray, scale: float = 1.0, tag: int = COLLEC
                     pieces[chunk][...] = comm.recv(parent, tag)
                 for child in children:
                     comm.send(pieces[chunk], child, tag)
+
+
+def chunks_of(size: int, nbytes: float) -> int:
+    """Return into how many chunks `size` ranks cut each half of a vector of `nbytes`."""
+    return max(1, round(((size - 1).bit_length() * nbytes / FILL) ** 0.5))
 
 
 @lru_cache(maxsize=8192)

@@ -14,6 +14,7 @@ import click
 
 from experiments.cli.add import add_command
 from experiments.cli.catalogue import list_command
+from experiments.cli.collective import collective_command
 from experiments.cli.compare import compare_command
 from experiments.cli.console import ByPurpose
 from experiments.cli.entry import entered
@@ -21,6 +22,7 @@ from experiments.cli.export import export_command
 from experiments.cli.fit import fit_command
 from experiments.cli.kept import kept_command
 from experiments.cli.kernels import kernels_command
+from experiments.cli.memory import memory_command
 from experiments.cli.partition import partition_command
 from experiments.cli.profile import profile_command
 from experiments.cli.replay import replay_command
@@ -33,7 +35,10 @@ from experiments.cli.tune import tune_command
 PURPOSES = {
     "Run": (run_command, list_command, add_command),
     "Compare": (runs_command, compare_command, sweep_command, tune_command, replay_command),
-    "Study": (schedule_command, profile_command, partition_command, kernels_command, fit_command),
+    "Study": (
+        *(collective_command, memory_command, schedule_command, profile_command, partition_command),
+        *(kernels_command, fit_command),
+    ),
     "Share": (export_command, kept_command),
 }
 START = (

@@ -24,6 +24,7 @@ from experiments.runs.summary import ROOT, source_version
 KINDS = {
     "fit": "experiments.measure.fit",
     "study": "experiments.study.schedules",
+    "collective": "experiments.study.collectives",
     "rate": "experiments.study.rates",
     "kernels": "experiments.measure.kernel_times",
     "threads": "experiments.measure.warps",

@@ -79,3 +79,15 @@ def test_losses_side_by_side_have_the_same_number_of_digits():
 def test_a_moment_reads_as_a_date_and_a_time_of_day():
     assert units.moment("2026-01-01T12:00+00:00") == "1 January 2026, 12:00"
     assert units.moment("2026-11-23T09:05:07.123+01:00") == "23 November 2026, 09:05"
+
+
+def test_sizes_and_counts_are_read_as_people_write_them():
+    for text, value in (("4e9", 4e9), ("4GB", 4e9), ("4 gb", 4e9), ("500kB", 5e5), ("8B", 8.0)):
+        assert units.parse_size(text) == value
+    for text, value in (("7.5e9", 7.5e9), ("7.5B", 7.5e9), ("350m", 3.5e8)):
+        assert units.parse_count(text, "parameters") == value
+    for text in ("", "4XB", "1e", "1.2.3", "-4"):
+        with pytest.raises(ValueError, match="4GB"):
+            units.parse_size(text)
+        with pytest.raises(ValueError, match=r"parameters is .* no number above 0"):
+            units.parse_count(text, "parameters")

@@ -1,0 +1,46 @@
+"""`collective`: what an all-reduce costs on a network, by every algorithm.
+
+python -m experiments collective --ranks 32 --bytes 4e9 --network HDR --per-node 8
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, replace
+
+import click
+
+from cluster.network import parse_network
+from experiments import units
+from experiments.cli import console, show
+from experiments.study.collectives import MOST, all_reduces, links, rows
+
+
+@click.command("collective", short_help="What an all-reduce costs on a network.")
+@click.option("--ranks", default=8, type=int, metavar="INT", help=f"how many, at most {MOST} [default 8]")
+@click.option("--bytes", "nbytes", default="100MB", metavar="SIZE", help="of the vector: 4e9, 4GB [default 100MB]")
+@click.option("--network", default="10GbE", metavar="TEXT", help="a preset, or latency:bandwidth:overhead")
+@click.option("--per-node", default=1, type=click.IntRange(1), metavar="INT", help="ranks of a node [default 1]")
+@click.option("--json", "as_json", is_flag=True, help="print the rows as JSON, in bytes and seconds")
+def collective_command(ranks: int, nbytes: str, network: str, per_node: int, as_json: bool) -> None:
+    """What an all-reduce costs on a network: a row for each algorithm, the quickest first.
+
+    Each is run on the simulated cluster, where all ranks arrive together and additions are free. Ranks of a node share
+    its port and send to each other over the link within it.
+
+    \b
+    rounds         messages that have to follow one another
+    sent           bytes that the busiest rank sends
+    latency        share of the time that links without latency would save
+    bus bandwidth  2 (ranks - 1) / ranks of the vector over the time, as
+                   nccl-tests prints it; compare it with the links
+    """
+    size, where = units.parse_size(nbytes), replace(parse_network(network), per_node=per_node)
+    costs = all_reduces(ranks, size, where)
+    if as_json:
+        click.echo(json.dumps([asdict(cost) | {"bus_bandwidth": cost.bus_bandwidth} for cost in costs], indent=1))
+        return
+    title = f"All-reduce of {units.size(size)} among {ranks} ranks, {network}: {links(where, ranks)}"
+    console.say((console.folded(title, "  "), console.HEAD))
+    console.say()
+    console.say(show.table(rows(costs), words=1, keys=1))

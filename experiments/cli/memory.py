@@ -1,0 +1,36 @@
+"""`memory`: what parameters, gradients and optimizer state take on a rank, by the stage of ZeRO.
+
+python -m experiments memory --parameters 7.5e9 --ranks 64
+"""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from experiments import units
+from experiments.cli import console, show
+from experiments.study import model_states
+
+
+@click.command("memory", short_help="What a model takes on a rank, by ZeRO stage and precision.")
+@click.option("--parameters", default="7.5B", metavar="NUMBER", help="of the model: 7.5e9, 7.5B [default 7.5B]")
+@click.option("--ranks", default=64, type=click.IntRange(1), metavar="INT", help="that train it together [default 64]")
+@click.option("--json", "as_json", is_flag=True, help="print the bytes as JSON")
+def memory_command(parameters: str, ranks: int, as_json: bool) -> None:
+    """What a model takes on a rank: a row for each precision and optimizer, a column for each stage of ZeRO.
+
+    Bytes are those of one parameter, its gradient and its optimizer state. Activations depend on batch, sequence and
+    recomputation, and come on top.
+    """
+    count = units.parse_count(parameters, "parameters")
+    if as_json:
+        click.echo(json.dumps(model_states.sizes(count, ranks), indent=1))
+        return
+    title = f"{units.number(count / 1e9)} billion parameters on {show.counted(ranks, 'rank')}, bytes on each"
+    console.say((console.folded(title, "  "), console.HEAD))
+    console.say()
+    console.say(show.table(model_states.rows(count, ranks), words=1, keys=1))
+    console.say()
+    console.say(console.prose(model_states.LEFT_OUT))

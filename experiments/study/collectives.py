@@ -1,0 +1,174 @@
+"""What an all-reduce costs: every algorithm timed on the simulated cluster, whatever the size of the vector.
+
+    all_reduces(32, 4e9, NETWORKS["HDR"])      # an AllReduceCost for each of cluster.collectives.ALL_REDUCE
+
+Which messages are sent depends on the ranks and on the length of the vector, never on its numbers, and the time of a
+message is linear in its bytes. So a few numbers on links that are slower by the same factor take exactly as long as
+gigabytes on the real ones. The additions are free, as in nccl-tests' bus bandwidth.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cluster.collectives import ALL_REDUCE, trees
+from cluster.devices import Device
+from cluster.network import Link, Network, parse_network
+from experiments import units
+from experiments.jobs.spec import JobSpec
+from theory import collective_costs
+
+MOST = 1024  # ranks; they take a few seconds to simulate
+FREE = Device(math.inf, math.inf, 0.0)
+ITEM = 4  # bytes of a number that stands for a piece of the vector
+FILE = "costs.json"
+FULL = 4  # times the depth of a double tree: chunks after which its levels are busy, and its time is right to 0.5 %
+
+
+@dataclass(frozen=True)
+class AllReduceCost:
+    """One all-reduce of `nbytes` among `ranks`, all of which arrive together."""
+
+    name: str
+    ranks: int
+    nbytes: float
+    rounds: int  # messages that follow one another, of a vector that is not cut in chunks
+    sent: float  # bytes, by the rank that sends most
+    seconds: float
+    waiting: float  # s of these that links without latency and overhead would save
+
+    @property
+    def algorithm_bandwidth(self) -> float:
+        """Bytes of the vector per second."""
+        return self.nbytes / self.seconds if self.seconds else math.inf
+
+    @property
+    def bus_bandwidth(self) -> float:
+        """Bytes per second that a link carries if every rank sends the least possible: nccl-tests' busbw."""
+        return self.algorithm_bandwidth * collective_costs.share(self.ranks)
+
+
+def all_reduces(ranks: int, nbytes: float, network: Network) -> list[AllReduceCost]:
+    """Return the cost of each all-reduce of `nbytes` on `ranks`, quickest first.
+
+    ValueError if there are too many ranks to simulate, fewer than two, or no bytes.
+    """
+    if not 2 <= ranks <= MOST:
+        raise ValueError(f"{ranks:,} ranks cannot be timed; give 2 to {MOST:,}.")
+    if not 0 < nbytes < math.inf:
+        raise ValueError(f"{nbytes:g} bytes cannot be summed; give a number above 0, for example 4e9.")
+    return sorted((_cost(name, ranks, nbytes, network) for name in ALL_REDUCE), key=lambda cost: cost.seconds)
+
+
+def rows(costs: list[AllReduceCost]) -> list[dict[str, Any]]:
+    """Return the costs as people read them, a row for each."""
+    return [
+        {
+            "all-reduce": cost.name,
+            "rounds": cost.rounds,
+            "sent": units.size(cost.sent),
+            "time": units.seconds(cost.seconds),
+            "latency": units.percent(cost.waiting / cost.seconds) if cost.seconds else "–",
+            "bus bandwidth": units.rate(cost.bus_bandwidth),
+        }
+        for cost in costs
+    ]
+
+
+def links(network: Network, ranks: int) -> str:
+    """Return bandwidth and latency of the links that these ranks use, in words."""
+    within, between = (
+        f"{units.rate(link.bandwidth)} and {units.seconds(link.alpha)}" for link in (network.within, network.between)
+    )
+    if network.per_node == 1:
+        return between
+    within += f" within a node of {network.per_node}"
+    return f"{within}, {between} between nodes" if ranks > network.per_node else within
+
+
+# as a job of the pool
+
+
+def job_spec(ranks: int, nbytes: float, network: str, per_node: int) -> JobSpec:
+    """Return the job that times all all-reduces on the network of this name."""
+    return JobSpec("collective", {"ranks": ranks, "nbytes": nbytes, "network": network, "per_node": per_node})
+
+
+def perform(values: dict[str, Any], root: Path, progress: Callable[[float], None]) -> Path:
+    """Time all all-reduces and keep their costs (see experiments.jobs.spec)."""
+    network = replace(parse_network(values["network"]), per_node=values["per_node"])
+    costs = [asdict(cost) for cost in all_reduces(values["ranks"], values["nbytes"], network)]
+    return JobSpec("collective", values).keep(
+        root, lambda folder: (folder / FILE).write_text(json.dumps(costs), "utf-8")
+    )
+
+
+def load(folder: Path) -> list[AllReduceCost]:
+    """Return the costs in the folder of a job."""
+    return [AllReduceCost(**cost) for cost in json.loads((folder / FILE).read_text("utf-8"))]
+
+
+def _cost(name: str, ranks: int, nbytes: float, network: Network) -> AllReduceCost:
+    rounds, _ = _timed(name, ranks, ITEM, _links(network, lambda link: Link(1.0, math.inf)))
+    free, _ = _timed(name, ranks, nbytes, _links(network, lambda link: replace(link, latency=0.0, overhead=0.0)))
+    seconds, sent = _timed(name, ranks, nbytes, network)
+    return AllReduceCost(name, ranks, nbytes, round(rounds), sent, seconds, seconds - free)
+
+
+def _timed(name: str, ranks: int, nbytes: float, network: Network) -> tuple[float, float]:
+    """Return the seconds of an all-reduce, and the bytes of the rank that sends most."""
+    if name != "double_tree":
+        return _simulated(name, ranks, nbytes, network, _pieces(name, ranks, network))
+    chunks, full = trees.chunks_of(ranks, nbytes), FULL * (ranks - 1).bit_length()
+    if chunks <= 2 * full:
+        return _simulated(name, ranks, nbytes, network, 2 * chunks)
+    # once all levels are busy, every chunk more takes as long as the one before
+    part = nbytes * full / chunks
+    (some, sent), (more, _) = (_simulated(name, ranks, n * part, network, 2 * n * full) for n in (1, 2))
+    return some + (more - some) * (chunks / full - 1), sent * chunks / full
+
+
+def _simulated(name: str, ranks: int, nbytes: float, network: Network, pieces: int) -> tuple[float, float]:
+    """Time a vector of `pieces` numbers on links that are slower by as much as it is shorter."""
+    factor = nbytes / (ITEM * pieces)
+    slowed = _links(
+        network, lambda link: replace(link, bandwidth=link.bandwidth / factor, per_byte=link.per_byte * factor)
+    )
+
+    from cluster import simulated
+
+    def program(comm):
+        x = np.ones(pieces, np.float32)
+        if name == "double_tree":
+            trees.double_tree(comm, x, tag=0, chunks=pieces // 2)
+        else:
+            comm.all_reduce(x)
+        return comm.event_log.clock()
+
+    collective = {"ring": "fast", "double_tree": "fast"}.get(name, name)  # "fast" has the ring's times
+    outcome = simulated.run(program, ranks, network=slowed, device=FREE, collective=collective)
+    if outcome.error:
+        raise outcome.error
+    return max(outcome.results), factor * outcome.trace().traffic().sum(axis=1).max()
+
+
+def _pieces(name: str, ranks: int, network: Network) -> int:
+    """Return the fewest numbers that this all-reduce can cut into equal pieces."""
+    nodes = math.ceil(ranks / network.per_node)
+    return {
+        "ring": ranks,
+        "halving_doubling": 1 << ranks.bit_length() - 1,
+        "hierarchical": nodes * min(ranks, network.per_node),
+    }.get(name, 1)
+
+
+def _links(network: Network, changed) -> Network:
+    """Return the network with both of its links changed."""
+    return replace(network, between=changed(network.between), within=changed(network.within), sum=None)

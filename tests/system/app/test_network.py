@@ -1,0 +1,35 @@
+"""The page of the simulated network: what an all-reduce costs, and what a model takes."""
+
+from dataclasses import replace
+
+from streamlit.testing.v1 import AppTest
+
+from cluster.network import NETWORKS
+from experiments.study import collectives, model_states
+from tests.patience import PATIENCE, wait_until
+
+
+def script():
+    from app.views import network
+
+    network.page()
+
+
+def test_the_page_shows_the_figures_of_the_command_for_the_ranks_and_the_model_that_are_chosen(folders):
+    page = AppTest.from_function(script, default_timeout=PATIENCE)
+    page.query_params["network_ranks"], page.query_params["network_per_node"] = "4", "2"
+    page.run()
+    wait_until(lambda: not page.run().get("progress"))
+    assert not page.exception and not page.error
+    costs, memory = (table.value.to_dict("records") for table in page.dataframe)
+    network = replace(NETWORKS["HDR"], per_node=2)
+    assert costs == collectives.rows(collectives.all_reduces(4, 1e9, network))
+    assert memory == model_states.rows(7.5e9, 64)
+    assert any("8 GB/s" in one.value and "23.5 GB/s" in one.value for one in page.caption)
+
+
+def test_a_link_to_ranks_that_are_not_offered_opens_the_page_as_it_begins(folders):
+    page = AppTest.from_function(script, default_timeout=PATIENCE)
+    page.query_params["network_ranks"], page.query_params["network_preset"] = "100000000", "../etc"
+    page.run()
+    assert not page.exception and page.select_slider(key="network_ranks").value == 32
