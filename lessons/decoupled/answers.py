@@ -72,10 +72,9 @@ def cnn(run, method: str) -> str:
     found = []
     for one in (name, "back-propagation"):
         values, rates = experiments.ON_IMAGES[one]
-        done = experiments.at_best(run, rates, **experiments.CNN, **values)[1]
-        found.append(float(done.evaluations["accuracy"][-1]))
+        found.append(experiments.lately(experiments.at_best(run, rates, **experiments.CNN, **values)[1], "accuracy"))
     below = found[1] - found[0]
-    return "alike" if below < 0.08 else "below" if below < 0.12 else "lost"
+    return "alike" if below < 0.05 else "below" if below < 0.08 else "lost"
 
 
 def which(run, asked: str) -> str:

@@ -284,7 +284,7 @@ def _took(rows, method):
     return [row["ms"] for row in rows if row["method"] == method][-1]
 
 
-CNN = {"model": "cnn", "workers": 2, "batch": 64, "steps": 200, "network": "ideal", "evaluations": 1}
+CNN = {"model": "cnn", "workers": 2, "batch": 64, "steps": 200, "network": "ideal", "evaluations": 20}
 ON_IMAGES = {
     "back-propagation": ({"algorithm": "layer_wise"}, (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)),
     "own loss": ({"algorithm": "greedy"}, (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)),
@@ -296,8 +296,8 @@ ON_IMAGES = {
     "And if the layers are convolutions?",
     source="Belilovsky et al., ICML 2019; the numbers are ours",
     claims={
-        "with random errors over 12 points are lost": lambda rows: (
-            value(rows, "accuracy", method="random errors") < value(rows, "accuracy", method="back-propagation") - 0.12
+        "with random errors over 5 points are lost": lambda rows: (
+            value(rows, "accuracy", method="random errors") < value(rows, "accuracy", method="back-propagation") - 0.05
         ),
         "each best rate has a worse one on both sides": lambda rows: all(
             min(ON_IMAGES[row["method"]][1]) < row["rate"] < max(ON_IMAGES[row["method"]][1]) for row in rows
@@ -310,13 +310,20 @@ ON_IMAGES = {
 )
 def convolutions(run):
     """Digits, a CNN of two convolutions and two dense layers in two modules, 200 steps of 64 images; each method at
-    the rate, of those tried, with the lowest training loss."""
+    the rate, of those tried, with the lowest training loss. Accuracy and held-out loss are the median of the last five
+    of 20 evaluations: a single step can throw a good model out for a while."""
     rows = []
     for method, (values, rates) in ON_IMAGES.items():
         rate, done = at_best(run, rates, **CNN, **values)
-        rows.append({"method": method, "accuracy": float(done.evaluations["accuracy"][-1]),
-                     "loss": done.summary["held_out_loss"], "rate": rate})  # fmt: skip
+        rows.append(
+            {"method": method, "accuracy": lately(done, "accuracy"), "loss": lately(done, "loss"), "rate": rate}
+        )
     return rows
+
+
+def lately(done, quantity) -> float:
+    """The median of the last five evaluations."""
+    return float(np.median(done.evaluations[quantity][-5:]))
 
 
 @figure(
