@@ -60,6 +60,11 @@ def shared_by_all(workers: int, s: Any) -> int:
     return 1
 
 
+def one_batch(s: Any) -> int:
+    """Return 1: each mini-batch is an update of its own."""
+    return 1
+
+
 def no_servers(s: Any) -> int:
     """Have no server: all ranks train."""
     return 0
@@ -109,6 +114,8 @@ class Algorithm:
     """`servers(s)`: the number of ranks, the first ones, that hold parameters and do not train."""
     data_shards: Callable[[int, Any], int] = one_per_worker
     """`data_shards(workers, s)`: the number of shards of the data; neighbouring ranks share one if there are fewer."""
+    per_update: Callable[[Any], int] = one_batch
+    """`per_update(s)`: the mini-batches of a worker whose gradients make one update; an epoch has whole updates."""
     stages: Callable[[int, Any], int] = one_per_worker
     """`stages(workers, s)`: the number of stages that a pipeline cuts the model into."""
     check: Callable[[int, int, Any, Any], None] = accept

@@ -138,6 +138,7 @@ def train(
         batch=_batch(experiment, workload),
         data_shard=worker * shards // experiment.workers if worker >= 0 else None,
         data_shards=shards,
+        per_update=experiment.method.per_update(experiment.knobs),
         seed=experiment.seed,
         keep=experiment.evaluations,
         memory=experiment.rank_memory,
@@ -305,8 +306,8 @@ def _shards(experiment: Experiment) -> int:
 
 
 def _batches(experiment: Experiment, workload) -> Batches:
-    batch = _batch(experiment, workload)
-    return Batches(workload.samples, batch, 0, _shards(experiment), experiment.seed, workload.shuffle)
+    per_update = experiment.method.per_update(experiment.knobs)
+    return Batches(workload.samples, _batch(experiment, workload), 0, _shards(experiment), per_update=per_update)
 
 
 def _batch(experiment: Experiment, workload) -> int:

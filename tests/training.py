@@ -108,6 +108,7 @@ def one_rank(name, s, workload, servers, shards, batch, seed, budget, comm):
         batch=batch,
         data_shard=worker * shards // (comm.size - servers) if worker >= 0 else None,
         data_shards=shards,
+        per_update=algorithms.find(name).per_update(s),
         seed=seed,
     )
     return algorithms.find(name).worker(comm, task, s)

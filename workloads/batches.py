@@ -2,7 +2,8 @@
 
 Each epoch is shuffled once, and of the k-th `data_shards * batch` samples worker i takes the i-th `batch`. N workers
 with batch b thus see together exactly what one worker with batch N b sees, in the same order, and sequential and
-synchronous training can be compared sample by sample. The incomplete rest of an epoch is dropped.
+synchronous training can be compared sample by sample. The incomplete rest of an epoch is dropped. Where an update takes
+several batches of each worker, so is the rest that fills no update: A batches of b are then one of A b in every epoch.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 class Batches:
     """Endless stream of the batches of one data shard, which depends on the seed alone, never on timing.
 
-    It begins after the first `taken` batches.
+    It begins after the first `taken` batches. An update takes `per_update` batches.
     """
 
     def __init__(
@@ -27,10 +28,13 @@ class Batches:
         seed: int = 0,
         shuffle: bool = True,
         taken: int = 0,
+        per_update: int = 1,
     ):
         self.per_epoch = samples // (batch * data_shards)
         if not self.per_epoch:
             raise ValueError(_too_few(samples, batch, data_shards))
+        if self.per_epoch >= per_update:  # else an update takes several epochs
+            self.per_epoch -= self.per_epoch % per_update
         self.samples, self.batch, self.data_shard, self.data_shards = samples, batch, data_shard, data_shards
         self.seed, self.shuffle = seed, shuffle
         self._taken, self._epoch, self._order = taken, -1, None

@@ -26,8 +26,9 @@ from workloads.workload import Workload
 class Task:
     """One rank's part of the training of a workload.
 
-    `data_shard` of `data_shards` is the rank's part of the data, None on a server, which trains nothing. How many
-    reports are kept, and how much memory the rank has, is the `Recorder`'s to say.
+    `data_shard` of `data_shards` is the rank's part of the data, None on a server, which trains nothing. An update
+    takes `per_update` mini-batches of a rank. How many reports are kept, and how much memory the rank has, is the
+    `Recorder`'s to say.
 
     A rank that restarts after a failure begins with the newest model of `checkpoints`, and continues its budget and
     its data after the last loss that it had recorded.
@@ -42,6 +43,7 @@ class Task:
         batch: int = 32,
         data_shard: int | None = 0,
         data_shards: int = 1,
+        per_update: int = 1,
         seed: int = 0,
         report_every: int = 1,
         keep: int | None = None,
@@ -63,7 +65,7 @@ class Task:
         )
         self._first, taken = self.recorder.steps, self.recorder.batches
         samples, shuffle = workload.samples, workload.shuffle
-        self.batches = Batches(samples, batch, data_shard or 0, data_shards, seed, shuffle, taken)
+        self.batches = Batches(samples, batch, data_shard or 0, data_shards, seed, shuffle, taken, per_update)
 
     @property
     def tensors(self) -> tuple[tuple[slice, tuple[int, ...]], ...]:

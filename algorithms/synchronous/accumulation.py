@@ -4,8 +4,9 @@ Worker i stays at w for A mini-batches, so the memory of one mini-batch suffices
 
     G_i <- G_i + g_i(w)        every A mini-batches:  w <- w - lr (G_1 + ... + G_N) / (N A)        G_i <- 0
 
-Mini-batches have b samples each, so the mean of their means is the mean of all N A b. A last round that is
-incomplete is the mean of the mini-batches it has. Batch norm would still see b samples.
+Mini-batches have b samples each, so the mean of their means is the mean of all N A b. An epoch ends with a whole
+update, so it is SGD with batch N A b, to rounding, over any number of epochs. A last round that is incomplete is the
+mean of the mini-batches it has. Batch norm would still see b samples.
 
 Price: an all-reduce every A mini-batches, 2 (N-1) d elements in total by the ring: A times fewer per sample; d more
 elements of memory. Staleness: none; there are A times fewer updates.
@@ -23,6 +24,10 @@ class Settings(Knobs):
     accumulate: int = knob(2, "A, mini-batches per update", ge=1, le=10_000, unit="steps", postpones=True)
     update: Rule = knob("sgd", "optimizer for the mean gradient, on every worker")
     momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
+
+
+def per_update(s):
+    return s.accumulate
 
 
 def elements_sent(shape, s):
@@ -58,6 +63,7 @@ def worker(comm, task, s=Settings()):
 ALGORITHM = Algorithm(
     worker,
     Settings,
+    per_update=per_update,
     elements_sent=elements_sent,
     compresses="mean",
     equivalences=(

@@ -18,8 +18,20 @@ def test_it_is_one_worker_with_a_batch_as_large_as_all_of_them(workers, accumula
     assert not np.array_equal(one.models[0], ScalarChain().start(0))
 
 
+@pytest.mark.parametrize("epochs", [1, 3])
+@pytest.mark.parametrize(("workers", "accumulate"), [(1, 4), (2, 2), (1, 3)])
+def test_it_is_the_large_batch_over_epochs_whose_samples_fill_no_whole_number_of_updates(workers, accumulate, epochs):
+    chain, together = ScalarChain(x=SAMPLES[:45]), workers * accumulate
+    budget = {"budget": {"epochs": epochs}, "seed": 3}
+    one = train("sgd", chain, batch=2 * together, settings={"learning_rate": 0.2}, **budget)
+    shared = train("sync_sgd", chain, together, {"learning_rate": 0.2}, batch=2, **budget)
+    settings = {"learning_rate": 0.2, "accumulate": accumulate}
+    many = train("accumulation", chain, workers, settings, batch=2, **budget)
+    assert all(np.allclose(w, one.models[0], rtol=1e-12, atol=0) for w in (*many.models, *shared.models))
+
+
 def test_it_stays_where_it_is_between_updates_and_a_short_last_round_is_a_mean_as_well():
-    springs = Springs([1.0, 2.0, 6.0], starts=[0.0])
+    springs = Springs([1.0, 2.0, 6.0, 9.0], starts=[0.0])
     run = train("accumulation", springs, 1, {"learning_rate": 0.5, "accumulate": 2}, steps=3)
     assert [springs.seen[centre][0][0] for centre in (1.0, 2.0, 6.0)] == [0.0, 0.0, 0.75]
     assert run.models[0] == [0.75 + 0.5 * (6 - 0.75)]
