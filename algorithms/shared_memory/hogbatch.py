@@ -64,6 +64,7 @@ ALGORITHM = Algorithm(
         Equivalence(
             "one thread is mini-batch SGD with the sum of gradients",
             to="sgd",
+            batch=4,
             settings={"per_write": 0},
             to_settings={"learning_rate": 0.4},
         ),

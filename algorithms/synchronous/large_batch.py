@@ -66,11 +66,12 @@ ALGORITHM = Algorithm(
         Equivalence(
             "at the base batch it is synchronous SGD with Nesterov's momentum",
             to="sync_sgd",
+            batch=4,
             workers=4,
             to_workers=4,
             settings={"base_batch": 16},
             to_settings={"update": "nesterov"},
         ),
-        Equivalence("one worker with the base batch is Nesterov", to="nesterov", settings={"base_batch": 4}),
+        Equivalence("one worker with the base batch is Nesterov", to="nesterov", batch=4, settings={"base_batch": 4}),
     ),
 )

@@ -64,8 +64,9 @@ ALGORITHM = Algorithm(
     compresses="mean",
     equivalences=(
         Equivalence(
-            "without its warm-up it is synchronous SGD with momentum",
+            "without its warm-up and at the base batch it is synchronous SGD with momentum",
             to="sync_sgd",
+            batch=4,
             workers=4,
             to_workers=4,
             settings={"centre": 0, "period": 0, "base_batch": 16},

@@ -262,7 +262,7 @@ def claims():
 @pytest.mark.parametrize(("name", "claim"), claims(), ids=[f"{name}: {one.claim}" for name, one in claims()])
 def test_it_becomes_what_it_says(name, claim):
     settings = {"learning_rate": 0.1}
-    batch = claim.batch or batch_of(name)
+    batch = claim.batch or 2 * batch_of(name)  # not that of the other tests, which a claim may happen to need
     workload = chain(name, layers=layers_of(name))
     mine = course((name, settings | claim.settings), workload, claim.workers, batch=batch)
     other = course(
