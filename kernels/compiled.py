@@ -52,6 +52,14 @@ def length(array, *others):
     return array.size
 
 
+@njit(error_model="numpy")
+def flat(array):
+    """Return the elements of a contiguous array as a vector that shares them; ValueError if they are strided."""
+    if not array.flags.c_contiguous:
+        raise ValueError("an array of this call is strided; give x.copy() in place of x, and read the result there.")
+    return array.ravel()
+
+
 def _digest(function) -> str:
     """Return the digest of the files of all functions of kernels that a function knows, and that these know."""
     files, wanted = set(), [function]

@@ -23,6 +23,13 @@ def over(array, *others) -> tuple:
     return grid(array.size if isinstance(array, np.ndarray) else array.numel()), THREADS, stream_of(array)
 
 
+def flattened(*arrays) -> list:
+    """Return the elements of contiguous arrays as vectors that share them; ValueError if some are strided."""
+    if not all(x.flags.c_contiguous if isinstance(x, np.ndarray) else x.is_contiguous() for x in arrays):
+        raise ValueError("an array of this call is strided; give x.copy() in place of x, and read the result there.")
+    return [x.reshape(-1) for x in arrays]
+
+
 def grid(elements: int) -> int:
     """Return the blocks of `THREADS` threads for a grid-stride loop over `elements`, at least 1."""
     return max(1, min(MAX_BLOCKS, -(-elements // THREADS)))

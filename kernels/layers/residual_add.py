@@ -7,9 +7,9 @@ Price: 2 FLOPs and 3 words per number: bound by memory everywhere.
 Source: He et al., Deep Residual Learning for Image Recognition, CVPR 2016.
 """
 
-from kernels.compiled import exact, formula
+from kernels.compiled import exact, flat, formula, length
 from kernels.gpu import cuda
-from kernels.launch import over
+from kernels.launch import flattened, over
 
 FLOPS, WORDS = 2, 3
 
@@ -25,9 +25,9 @@ def reference(y, x, a, scale):
 
 @exact
 def cpu(y, x, a, scale):
-    y, x, a = y.ravel(), x.ravel(), a.ravel()  # views: arrays are contiguous
+    y, x, a = flat(y), flat(x), flat(a)
     factor = y.dtype.type(scale)
-    for i in range(y.size):
+    for i in range(length(y, x, a)):
         y[i] = element(x[i], a[i], factor)
 
 
@@ -39,5 +39,5 @@ def _launch(y, x, a, scale):
 
 
 def gpu(y, x, a, scale):
-    y, x, a = y.ravel(), x.ravel(), a.ravel()
-    _launch[over(y)](y, x, a, scale)
+    y, x, a = flattened(y, x, a)
+    _launch[over(y, x, a)](y, x, a, scale)

@@ -5,9 +5,9 @@
 Price: 3 FLOPs and 3 words per number: bound by memory everywhere.
 """
 
-from kernels.compiled import exact, formula
+from kernels.compiled import exact, flat, formula, length
 from kernels.gpu import cuda
-from kernels.launch import over
+from kernels.launch import flattened, over
 
 FLOPS, WORDS = 3, 3
 
@@ -23,8 +23,8 @@ def reference(dz, dy, y):
 
 @exact
 def cpu(dz, dy, y):
-    dz, dy, y = dz.ravel(), dy.ravel(), y.ravel()  # views: arrays are contiguous
-    for i in range(dz.size):
+    dz, dy, y = flat(dz), flat(dy), flat(y)
+    for i in range(length(dz, dy, y)):
         dz[i] = element(dy[i], y[i])
 
 
@@ -35,5 +35,5 @@ def _launch(dz, dy, y):
 
 
 def gpu(dz, dy, y):
-    dz, dy, y = dz.ravel(), dy.ravel(), y.ravel()
-    _launch[over(dz)](dz, dy, y)
+    dz, dy, y = flattened(dz, dy, y)
+    _launch[over(dz, dy, y)](dz, dy, y)

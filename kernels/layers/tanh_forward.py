@@ -9,9 +9,9 @@ import math
 
 import numpy as np
 
-from kernels.compiled import exact
+from kernels.compiled import exact, flat, length
 from kernels.gpu import cuda
-from kernels.launch import over
+from kernels.launch import flattened, over
 from kernels.layers.exponential import tanh
 
 FLOPS, WORDS = 10, 2
@@ -23,8 +23,8 @@ def reference(y, z):
 
 @exact
 def cpu(y, z):
-    y, z = y.ravel(), z.ravel()  # views: arrays are contiguous
-    for i in range(y.size):
+    y, z = flat(y), flat(z)
+    for i in range(length(y, z)):
         y[i] = tanh(z[i])
 
 
@@ -35,5 +35,5 @@ def _launch(y, z):
 
 
 def gpu(y, z):
-    y, z = y.ravel(), z.ravel()
-    _launch[over(y)](y, z)
+    y, z = flattened(y, z)
+    _launch[over(y, z)](y, z)

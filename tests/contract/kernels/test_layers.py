@@ -186,3 +186,26 @@ def test_a_kernel_moves_each_of_its_arrays_once():
         (kernels.dense_forward, (np.empty((5, 2)), np.empty((5, 3)), np.empty((3, 2)), np.empty(2), True)),
     ):
         assert kernel.price(*args)[1] == sum(a.size for a in args if isinstance(a, np.ndarray))
+
+
+ELEMENTWISE = {"tanh_forward": 2, "tanh_backward": 3, "relu_backward": 3, "gelu_forward": 2, "gelu_backward": 4}
+
+
+@pytest.mark.parametrize(("name", "arrays"), [*ELEMENTWISE.items(), ("residual_add", 3)])
+def test_an_elementwise_layer_refuses_strided_and_unlike_arrays_and_changes_nothing(name, arrays):
+    kernel, scalars = getattr(kernels, name).module, (0.5,) * (name == "residual_add")
+    strided = [np.ones(16)[::2] for _ in range(arrays)]
+    unlike = [np.ones(8 - (i == arrays - 1)) for i in range(arrays)]
+    for implementation in (kernel.cpu, kernel.gpu):  # on a GPU they are refused before anything is launched
+        for given, why in ((strided, "strided"), (unlike, "must be alike")):
+            with pytest.raises(ValueError, match=why):
+                implementation(*given, *scalars)
+            assert all((x == 1).all() for x in given)
+
+
+def test_a_vocabulary_cross_entropy_of_no_samples_is_no_number_on_every_device():
+    kernel, none = kernels.vocabulary_cross_entropy.module, np.empty((0, 3))
+    given = none.copy(), none, np.empty(0), np.empty((2, 0)), np.empty(0, np.int64), 0
+    with np.errstate(all="ignore"), pytest.warns(RuntimeWarning):
+        assert np.isnan(kernel.reference(*given))
+    assert np.isnan(kernel.cpu(*given)) and np.isnan(kernel.gpu(*given))
