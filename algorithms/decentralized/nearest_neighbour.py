@@ -56,36 +56,47 @@ def worker(comm, task, s=Settings()):
     w = task.start()  # (d,)
     rule = optimizer(s.update, w)
     graph = neighbours(s.topology, comm.size)
-    others = graph[comm.rank]
+    owed = dict.fromkeys(graph[comm.rank], 0)  # gradients that each neighbour, while it is there, has yet to send
     counts = mixing(graph, lazy=True)[comm.rank] if s.weights == "lazy" else np.ones(comm.size)
     arrivals = kernels.keep(kernels.zeros_like(w))  # sum of the neighbours' gradients that have arrived
-    steps = received = 0
+    steps = 0
     losses = 0.0  # sum of losses since the last restart
     for step in task.steps(together=True):
         loss, g = task.gradient(w)
         losses += loss
-        for other in others:
+        for other in owed:
             comm.send(g, other)
+            owed[other] += 1
         if counts[comm.rank] != 1:
             kernels.scale(g, counts[comm.rank])
         rule.step(w, g, s.learning_rate)
         if s.synchronous:
-            arrived = [(other, comm.recv(other)) for other in others]
+            arrived = {other: comm.recv(other) for other in owed}.items()
         else:
             arrived = [comm.recv_any() for _ in comm.poll()]
-        if arrived:
+        gradients = [(other, theirs) for other, theirs in arrived if is_gradient(other, theirs, owed)]
+        if gradients:
             arrivals[:] = 0
-            for other, theirs in arrived:
+            for other, theirs in gradients:
                 kernels.mix(arrivals, theirs, 1.0, counts[other])
             rule.step(w, arrivals, s.learning_rate)
-        steps, received = step + 1, received + len(arrived)
+        steps = step + 1
         if s.restart != "none" and steps % s.period == 0:
             restart(comm, w, losses, s)
             losses = 0.0
         task.report(w)
-    for _ in range(steps * len(others) - received):
-        comm.recv_any()  # too late
+    while any(owed.values()):
+        is_gradient(*comm.recv_any(), owed)  # too late
     return w
+
+
+def is_gradient(other, theirs, owed):
+    """Count a gradient that has arrived, or strike a neighbour that is lost."""
+    if theirs is None:
+        owed.pop(other, None)
+        return False
+    owed[other] -= 1
+    return True
 
 
 def restart(comm, w, losses, s):

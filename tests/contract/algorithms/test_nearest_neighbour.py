@@ -3,6 +3,7 @@ import pytest
 
 from algorithms.decentralized import nearest_neighbour
 from algorithms.parts.topology import neighbours
+from cluster.faults import Faults
 from tests.contract.algorithms.test_dpsgd import Apart
 from tests.training import Springs, train
 
@@ -102,3 +103,13 @@ def test_a_disturbance_reaches_no_further_than_one_hop_a_step():
 def test_asynchronously_every_gradient_is_applied_once_or_came_too_late():
     run = train("nearest_neighbour", Springs([0.0] * 9), 9, {"restart": "none"}, steps=30)
     assert sum(len(event_log.messages) for event_log in run.outcome.event_logs) == 9 * 4 * 30
+
+
+def test_without_restarts_the_neighbours_of_a_lost_worker_go_on_without_it():
+    run = train(
+        "nearest_neighbour", Springs([0.0] * 4), 4, {"restart": "none"}, steps=30, fails=True,
+        faults=Faults(crash={2: 3e-4}),
+    )  # fmt: skip
+    assert run.outcome.error is None and "rank 2 was lost" in run.outcome.notes[0]
+    steps = [len(event_log.losses) for event_log in run.outcome.event_logs]
+    assert 0 < steps[2] < 30 and steps[:2] + steps[3:] == [30] * 3
