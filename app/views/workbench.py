@@ -86,7 +86,7 @@ def _show() -> None:
 
 
 def _open() -> None:
-    """Begin a session: read the link, and run what it says without being asked."""
+    """Begin a session: read the link, and run what it says, unless it asks the reader to predict that first."""
     state = st.session_state
     state.complaint = ""
     welcome.settle()
@@ -104,10 +104,18 @@ def _open() -> None:
     state.all_settings = state.get("all_settings", False) or bool(sidebar.beyond(experiment))
     if feasible.refusal(experiment):
         return
-    if experiment.cluster == "simulated":
-        session.start(experiment)
-    else:
+    waits = st.query_params.get("at_once", "").lower() == "false"
+    if waits or experiment.cluster != "simulated":
         session.reattach(experiment)
+    if experiment.cluster == "simulated" and not state.get("asked"):
+        first = _known(experiment) if waits else experiment
+        if not feasible.refusal(first):
+            session.start(first)
+
+
+def _known(experiment: Experiment) -> Experiment:
+    """Return the default experiment on the same data, which a link that waits shows and asks the reader to compare."""
+    return Experiment.of({"workload": experiment.workload, **experiment.data})
 
 
 def _return() -> None:

@@ -865,3 +865,22 @@ def test_settings_behind_the_switch_are_said_with_their_values_while_it_is_off(p
     assert any("Changed in All settings: time budget 100 ms, seed 3." in one.value for one in opened.caption)
     own = Experiment.of({"workload": "table", "table": "small_81d926f7", "batch": 16})
     assert sidebar.beyond(own) == ["batch"]  # the title has the table
+
+
+def test_a_link_that_waits_opens_with_the_default_run_and_asks_before_it_runs_its_own(page, stored):
+    asked = Experiment(algorithm="easgd", seed=777)
+    stored(Experiment()), stored(asked)  # that somebody else has run it gives nothing away
+    opened = page(f"{asked.query()}&at_once=false")
+    assert opened.session_state.asked == Experiment() and address(opened) == asked
+    assert any("Not run yet" in one.value for one in opened.markdown)
+    assert opened.button_group("predict-held_out_loss").value is None
+    opened.button("run").click().run()
+    assert opened.session_state.asked == asked and not opened.exception
+
+
+def test_a_link_that_waits_compares_with_a_run_on_the_same_data(page, stored):
+    known = Experiment.of({"workload": "quadratic", "noise": 0})
+    asked = known.change(workers=2)
+    stored(known)
+    opened = page(f"{asked.query()}&at_once=false")
+    assert opened.session_state.asked == known and address(opened) == asked
