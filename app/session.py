@@ -25,7 +25,7 @@ from experiments.runs.record import Run
 
 ROOT = store.home().resolve()
 PATIENCE = 0.35  # s in which a run may end, or begin its curve, before a page shows that it is under way
-POLITE = 10.5  # s in which a stopped run stores what it has: a little more than the pool gives it
+POLITE = 10.0  # s in which a page waits for a stopped run to store what it has; after that it is still under way
 COOKIE = "_streamlit_xsrf"
 REPLAY = "learning"  # the place of a replay, which makes way for a run
 SHORT = 300_000  # samples to train on, up to which a run begins without being asked: seconds of the default's
@@ -73,6 +73,7 @@ def start(experiment: Experiment) -> None:
     """Show this run if it is stored; submit it otherwise, in place of this reader's older one."""
     state = st.session_state
     state.trouble, state.remark, state.notice, state.asked = "", "", "", experiment
+    state.unstored = None
     if replay := state.pop(f"{owner()}/{REPLAY}", None):
         pool().cancel(replay, f"{owner()}/{REPLAY}")
     try:
@@ -131,7 +132,8 @@ def stop() -> None:
         if pool().cancel(state.job, owner()):
             wait(state.job, POLITE)
         else:
-            state.job = None  # another reader waits for the very same run
+            state.unstored, state.job = pool().state(state.job), None
+            state.notice = "the run continues for another reader who asked for it too; press Run to follow it again."
 
 
 def under_way() -> JobState | None:
@@ -151,11 +153,19 @@ def under_way() -> JobState | None:
         if state.get("shown") != str(now.folder):
             state.before = state.get("shown")
         state.shown, state.remark = str(now.folder), now.message
-    elif now.status == "failed":
+        return None
+    state.unstored = now
+    if now.status == "failed":
         state.trouble = now.message
     else:
         state.notice = now.message
     return None
+
+
+def unstored() -> JobState | None:
+    """Return how far the run of the controls came that ended without a stored run; None if it had no curve yet."""
+    left = st.session_state.get("unstored")
+    return left if left and len(left.curve.get("loss", ())) else None
 
 
 def before() -> str | None:

@@ -32,6 +32,19 @@ def show(led: bool = False) -> None:
         result.awaited(asked, LiveRun(None))
 
 
+def show_unstored(now: JobState) -> None:
+    """Show the curves of a run that ended without being stored, as far as they came."""
+    asked = st.session_state.asked
+    st.markdown(f"# {result.title(asked)}", anchors=False)
+    st.caption(result.headline(asked))
+    _draw(now, [])
+
+
+def ending(now: JobState | None) -> str:
+    """Return in a sentence how far a run came that was not stored; "" if it had not begun."""
+    return f"Stopped at step {units.count(int(now.curve['step'][-1]))}." if now else ""
+
+
 class LiveRun:
     """The run under way in the places of a finished one, drawn again and again; `before` is the ghost behind it."""
 
@@ -64,6 +77,10 @@ def _curves(others: list[Shown]) -> None:
     now = session.under_way()
     if now is None:
         st.rerun()
+    _draw(now, others)
+
+
+def _draw(now: JobState, others: list[Shown]) -> None:
     pinned = [one for one in others if not one.ghost]
     line = palette.RUNS[pins.next_colour()]
     if pinned:

@@ -212,7 +212,8 @@ def remarks(run: Run, missing: list[str]) -> None:
     elif run.status == "failed":
         st.error(f"**Failed.** {why} What was recorded until then is shown.", icon=":material/error:")
     elif run.status == "cancelled":
-        st.warning("**Stopped early.** What was recorded until then is shown.", icon=":material/stop_circle:")
+        step = units.count(run.summary["steps"])
+        st.warning(f"**Stopped at step {step}.** What was recorded until then is shown.", icon=":material/stop_circle:")
     if more := st.session_state.get("remark", "").removeprefix(run.error).strip():
         st.warning(sentence(more), icon=":material/folder_off:")
     for name in missing:

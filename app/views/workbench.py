@@ -62,10 +62,13 @@ def _show() -> None:
     if refusal:
         st.warning(f"**This cannot run.** {sentence(refusal)}", icon=":material/block:")
         st.html("<style>.st-key-result { opacity: 0.45 }</style>")
+    left = None if now else session.unstored()
     if state.get("trouble") and not refusal and not now:
-        st.error(f"**This did not run.** {sentence(state.trouble)}", icon=":material/error:")
+        ending = live.ending(left) or "This did not run."
+        st.error(f"**{ending}** {sentence(state.trouble)}", icon=":material/error:")
     if state.get("notice") and not now:
-        st.info(sentence(state.notice), icon=":material/stop_circle:")
+        ending = f"**{live.ending(left)}** " if left else ""
+        st.info(f"{ending}{sentence(state.notice)}", icon=":material/stop_circle:")
     if state.get("shown"):
         with st.container(key="result"):
             led = welcome.on()
@@ -79,6 +82,9 @@ def _show() -> None:
             if welcome.on():
                 welcome.awaited()
             live.show()
+    elif left:
+        with st.container(key="result"):
+            live.show_unstored(left)
     elif experiment and not refusal and not state.get("trouble"):
         st.markdown(f"# {result.title(experiment)}", anchors=False)
         st.caption(result.headline(experiment))

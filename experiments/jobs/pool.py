@@ -38,7 +38,8 @@ from experiments.runs.summary import source_version
 
 COMMAND = (sys.executable, "-u", "-m", "experiments.jobs.worker")
 KEPT = 1000  # jobs whose end is remembered
-POLITE = 10.0  # s a job has to store what it recorded when it is asked to stop; on a busy machine it takes them
+POLITE = 60.0  # s a job has to store what it recorded when it is asked to stop; a busy machine took more than 10
+UNSTORED = "what was recorded could not be stored in time"
 
 
 class Pool:
@@ -163,9 +164,9 @@ class Pool:
                 known.owners.discard(owner)
                 return False
             if known in self._queue:
-                self._drop(known, "cancelled")
+                self._drop(known, "stopped before it began")
             elif not known.ending:
-                known.ending, known.deadline = "cancelled", time.monotonic() + POLITE
+                known.ending, known.deadline = UNSTORED, time.monotonic() + POLITE
                 known.child.ask()
         self._wake()
         return True

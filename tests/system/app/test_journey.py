@@ -407,7 +407,7 @@ def test_stop_ends_a_long_run_and_shows_what_was_recorded(tab, address):
     expect(page.locator(".st-key-result .stProgress")).to_contain_text("of virtual time")
     expect(page.locator(".curve canvas").first).to_be_visible()
     page.get_by_role("button", name="Stop", exact=True).click()  # the only one, though Streamlit has another at its top
-    expect(page.get_by_text("Stopped early.")).to_be_visible()
+    expect(page.get_by_text("Stopped at step")).to_be_visible()
     result(page)
     expect(page.get_by_role("button", name="Stop", exact=True)).to_be_disabled()
 

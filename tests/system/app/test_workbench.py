@@ -696,6 +696,37 @@ def test_a_run_under_way_shows_how_far_it_is_and_can_be_stopped(page, pool):
     assert "Stopped before it began." in said(opened)
 
 
+def test_a_run_that_is_stopped_and_not_stored_keeps_its_curve_and_says_its_step(page, pool, canvases):
+    columns = {"step": np.array([1.0, 1600.0]), "seconds": np.arange(2.0), "samples": np.ones(2), "loss": np.ones(2)}
+    made = pool(JobState("running", fraction=0.16, seconds=0.25, curve=columns))
+    opened = page("seed=1012")
+    for how in ("cancelled", "failed"):
+        made.now = replace(made.now, status=how, message="it took too long.")
+        opened.run()
+        assert "Stopped at step 1,600." in said(opened) and "took too long" in said(opened)
+        assert "loss" in canvases(opened) and "not run" not in said(opened) and not opened.exception
+        made.now = replace(made.now, status="running")
+        opened.button("run").click().run()
+        assert "Stopped at step" not in said(opened)
+
+
+def test_a_run_that_somebody_else_waits_for_is_left_with_its_curve_and_says_that_it_continues(page, pool, canvases):
+    columns = {"step": np.array([1.0, 160.0]), "seconds": np.arange(2.0), "samples": np.ones(2), "loss": np.ones(2)}
+    made = pool(JobState("running", fraction=0.16, seconds=0.25, curve=columns))
+    made.cancel = lambda job, owner: False
+    opened = page("seed=1013")
+    opened.button("stop").click().run()
+    assert "continues for another reader" in said(opened) and "loss" in canvases(opened)
+    assert opened.button("stop").disabled and not opened.exception
+
+
+def test_a_stopped_run_that_was_stored_says_its_step(page, stored):
+    stored(Experiment())
+    opened = page()
+    opened.session_state.shown = str(stored(Experiment(seed=1014), status="cancelled", error="cancelled at 1 s"))
+    assert "Stopped at step 40." in said(opened.run())
+
+
 RUNNING = JobState("running", fraction=0.5, seconds=0.25)
 
 
