@@ -7,7 +7,7 @@ import streamlit as st
 
 from app import address, charts, components, session, sharing
 from app.charts import Shown
-from app.text import escaped
+from app.text import escaped, sentence
 from app.views import compare, faults, ghost, schedule_links
 from experiments import naming, units
 from experiments.catalogue import ALGORITHMS
@@ -16,7 +16,7 @@ from experiments.plots import curves, why
 from experiments.plots.bars import html
 from experiments.plots.canvases import curve, timeline
 from experiments.plots.saved import compared
-from experiments.runs.figures import DIVERGED, FIGURES, LAST, messages
+from experiments.runs.figures import DIVERGED, FIGURES, LAST, measured_meaning, measured_name, messages
 from experiments.runs.record import Run
 from tracing import HELD
 
@@ -61,9 +61,11 @@ def measured(shown: list[Shown]) -> None:
         having = [one for one in shown if quantity in one.run.quantities]
         ends = [f"{units.number(float(one.run.course(quantity)[1][-1]))} ({one.name})" for one in having]
         with grid.container(gap="xxsmall"):
-            st.markdown(f"**{escaped(quantity)}**")
-            told = f"{quantity} ends at {', '.join(ends)}."
+            st.markdown(f"**{escaped(measured_name(quantity))}**")
+            meaning = sentence(measured_meaning(quantity))
+            told = f"{measured_name(quantity)}: {meaning} It ends at {', '.join(ends)}."
             lines(charts.measured, shown, told, quantity, key=f"measured-{quantity}")
+            st.caption(meaning)
 
 
 def lanes(folder: str, play: bool = False) -> None:

@@ -111,7 +111,9 @@ def show(
             if not under_way:
                 learn.show(run, folder, of)
             if any(one.run.quantities for one in shown):
-                heading("What the method measured", "Numbers that the algorithm itself found worth a curve.")
+                heading(
+                    "What the method measured", "What this algorithm, and no other, records of itself in each step."
+                )
                 st.fragment(pictures.measured)(each)
             if not under_way:
                 predicted_vs_measured.show(run, folder, of)

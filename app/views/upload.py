@@ -91,7 +91,7 @@ def _run(name: str) -> None:
     result.figures(*shown)
     st.fragment(pictures.loss_and_accuracy)(shown)
     if run.quantities:
-        heading("What the method measured", "Numbers that the algorithm itself found worth a curve.")
+        heading("What the method measured", "What this algorithm, and no other, records of itself in each step.")
         st.fragment(pictures.measured)(shown)
     heading("Timeline", "Who did what when: one lane per rank, one bar per span. Arrows are messages.")
     st.fragment(_lanes)(run, name)

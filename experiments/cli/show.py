@@ -13,7 +13,7 @@ from experiments.cli import sketch
 from experiments.cli.console import DIM, folded, say, width
 from experiments.plots import palette, why
 from experiments.runs import store
-from experiments.runs.figures import DIVERGED, QUANTITIES, messages, plus_minus
+from experiments.runs.figures import DIVERGED, measured_meaning, messages, plus_minus
 from experiments.runs.place import place
 from experiments.runs.record import Run
 from experiments.runs.seeds import SeedFigure
@@ -79,7 +79,7 @@ def _summary(run: Run) -> Iterator[list[str | tuple[str, str]]]:
             s["staleness_mean"] is not None
             and f"{number(s['staleness_mean'])} in the mean, {s['staleness_max']} at most",
         ),
-        *((quantity, _join(_latest(run, quantity), QUANTITIES.get(quantity, ""))) for quantity in run.quantities),
+        *((quantity, _join(_latest(run, quantity), measured_meaning(quantity))) for quantity in run.quantities),
         ("waiting", why.totals(run)),
         ("weights", s.get("weights") and f"{s['weights']}, {WEIGHTS}"),
         ("digest", f"{s['digest']}, of all losses and their times, too{_rounded(s)}"),

@@ -16,7 +16,7 @@ from experiments.plots.page import page, place
 from experiments.plots.pictures import Shown
 from experiments.plots.saved import compared, heading
 from experiments.runs.ending import planned_loss
-from experiments.runs.figures import FIGURES, suited
+from experiments.runs.figures import FIGURES, measured_name, suited
 from experiments.runs.record import Run
 
 ABOVE = ("held_out_loss", "accuracy", "seconds", "bytes", "share_wait", "staleness_mean")
@@ -84,7 +84,7 @@ def _drawn(shown: Sequence[Shown]) -> tuple[list[str], dict[str, tuple[str, byte
     asked = dict.fromkeys(quantity for one in shown for quantity in one.run.quantities)
     having = {quantity: [one for one in shown if quantity in one.run.quantities] for quantity in asked}
     measured = [
-        drawn(f"measured-{n}", pictures.measured(some, quantity), quantity)
+        drawn(f"measured-{n}", pictures.measured(some, quantity), measured_name(quantity))
         for n, (quantity, some) in enumerate(having.items())
     ]
     parts.append(f'<div class="two">{"".join(measured)}</div>' if measured else "")

@@ -51,26 +51,51 @@ def suited(names: Sequence[str], experiment: Experiment) -> list[str]:
     return ["r2" if name == "accuracy" and experiment.data.get("regression") else name for name in names]
 
 
+class MeasuredQuantity(NamedTuple):
+    """What a method measures itself: in which unit, and what it is, for a curve of it and for its last value."""
+
+    unit: str
+    meaning: str
+
+
 QUANTITIES = {
-    "written": "coordinates per sample, in the last mini-batches",
-    "conflicts": "share of these writes to what another worker had changed since the read",
-    "lost": "share of these writes by which an addition of another worker was lost",
-    "spread": "squared distance of a worker from the mean of all, when they last averaged",
-    "dropped": "gradients that came too late for their step and were thrown away",
-    "clocks apart": "steps from the slowest worker to the fastest, at the last update",
-    "accepted": "share of the states of others that the last step to take any took",
-    "batch size": "samples per update, of all workers",
-    "learning rate": "of the last step",
-    "signal": "estimate of the squared norm of the true gradient",
-    "noise": "estimate of the variance of one sample's gradient, over all coordinates",
-    "noise scale": "samples: noise over signal; far larger batches save few steps",
-    "share of SGD": "in the last step; the rest is RMSProp",
-    "portions computed twice": "of the last batch, so that nobody waits for a slow worker",
-    "version gap": "versions by which a backward pass read newer weights than its forward pass, at most",
-    "local loss": "of the modules' own classifiers, in the mean",
-    "synthesiser loss": "half the squared distance of the last prediction from its gradient",
+    "written": MeasuredQuantity("coordinates", "coordinates of the shared model that one sample's step changes"),
+    "conflicts": MeasuredQuantity("share of writes", "writes to what another worker had changed since it was read"),
+    "lost": MeasuredQuantity("share of writes", "writes that overwrote what another worker had just added"),
+    "spread": MeasuredQuantity(
+        "squared distance", "from a worker's model to the mean of all, just before they average"
+    ),
+    "dropped": MeasuredQuantity("gradients", "gradients too late for their step and thrown away, since the start"),
+    "clocks apart": MeasuredQuantity("steps", "steps that the fastest worker is ahead of the slowest"),
+    "accepted": MeasuredQuantity("share of states", "received models that a step takes, of those it looks at"),
+    "batch size": MeasuredQuantity("samples", "samples of all workers in one update"),
+    "learning rate": MeasuredQuantity("step size", "learning rate of the step"),
+    "signal": MeasuredQuantity("squared norm", "estimate of the squared norm of the true gradient"),
+    "noise": MeasuredQuantity("variance", "estimate of the variance of one sample's gradient, over all coordinates"),
+    "noise scale": MeasuredQuantity("samples", "noise divided by signal; far larger batches save few steps"),
+    "share of SGD": MeasuredQuantity("share of the step", "part of the step that is plain SGD; the rest is RMSProp"),
+    "portions computed twice": MeasuredQuantity(
+        "portions", "portions of a batch that two workers computed, so that nobody waits for a slow one"
+    ),
+    "version gap": MeasuredQuantity(
+        "versions", "versions by which a backward pass read newer weights than its forward pass, at most"
+    ),
+    "local loss": MeasuredQuantity("loss", "loss of the modules' own classifiers, on average"),
+    "synthesiser loss": MeasuredQuantity("loss", "half the squared distance of a predicted gradient from the true one"),
 }
-"""By quantity that a method measures: what its last value is, and in which unit."""
+"""By name in a task's `measure`."""
+
+
+def measured_name(quantity: str) -> str:
+    """Return what a picture of it is called, with its unit: "conflicts, share of writes"."""
+    known = QUANTITIES.get(quantity)
+    return f"{quantity}, {known.unit}" if known else quantity
+
+
+def measured_meaning(quantity: str) -> str:
+    """Return what a quantity is; "" of one that only an uploaded run has."""
+    return QUANTITIES[quantity].meaning if quantity in QUANTITIES else ""
+
 
 LAST = ("loss", "held_out_loss")
 DIVERGED = "diverged"  # stands for a last loss of a run that diverged, whatever number it happened to be

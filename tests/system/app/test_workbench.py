@@ -915,3 +915,13 @@ def test_a_link_that_waits_compares_with_a_run_on_the_same_data(page, stored):
     stored(known)
     opened = page(f"{asked.query()}&at_once=false")
     assert opened.session_state.asked == known and address(opened) == asked
+
+
+def test_what_a_method_measured_has_a_unit_and_a_sentence(page, stored, canvases):
+    names = ("conflicts", "clocks apart", "a stranger's")
+    stored(Experiment(algorithm="ssp"), quantities=names)
+    opened = page("algorithm=ssp")
+    titles = [one.value for one in opened.markdown]
+    assert "**conflicts, share of writes**" in titles and "**clocks apart, steps**" in titles
+    assert "that the fastest worker is ahead" in said(opened)
+    assert {f"measured-{name}" for name in names} <= canvases(opened).keys() and not opened.exception

@@ -67,7 +67,7 @@ def test_a_report_shows_what_the_method_measured(shown, small_run):
     run = replace(small_run, measures=measures, quantities=("noise scale",))
     assert "noise scale" not in report(shown)
     own, frames = read(report([Shown("EASGD", run, 0)]))
-    assert "noise scale" in own and frames["measured-0"]["lines"][0]["name"] == "noise scale"
+    assert "noise scale, samples" in own and frames["measured-0"]["lines"][0]["name"] == "noise scale"
 
 
 def test_text_of_a_stranger_is_not_markup(small_run):

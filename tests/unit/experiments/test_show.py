@@ -65,6 +65,7 @@ def test_every_quantity_that_is_measured_is_explained():
     files = [*ROOT.glob("algorithms/**/*.py"), ROOT / "workloads" / "task.py"]
     measured = {name for file in files for name in re.findall(r'\.measure\("([^"]+)"', file.read_text("utf-8"))}
     assert measured == QUANTITIES.keys() and len(measured) > 10
+    assert all(one.unit and one.meaning for one in QUANTITIES.values())
 
 
 @pytest.mark.parametrize("columns", [80, 120])
