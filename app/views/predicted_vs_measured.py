@@ -8,7 +8,7 @@ from app import background, components, session
 from app.charts import lane_names
 from app.text import escaped, sentence
 from app.views.pictures import heading
-from experiments import units
+from experiments import naming, units
 from experiments.experiment import OWN, REAL_DEFAULTS, Experiment
 from experiments.measure import this_machine
 from experiments.plots import why
@@ -19,6 +19,7 @@ from experiments.runs.record import Run
 from installation import typed
 
 OWN_CORES = 4  # ranks that are measured as fast as this machine computes; more would wait for each other's cores
+LEAST = 0.01  # of all ranks' time, below which a kind of span has no ratio: it would be one of two trifles
 EMULATED = 8  # ranks that are measured where they emulate a device, and sleep for most of the time
 UNFITTED = typed(
     "To predict this run, let the simulated cluster know this machine: choose *Fit to this machine* under *Cluster* on "
@@ -74,7 +75,7 @@ def show(run: Run, folder: str, of: str = "") -> None:
         background.try_again("counterpart")
     else:
         done = session.load(str(now.folder))
-        st.fragment(_beside)(*((run, done) if e.cluster == "processes" else (done, run)), f"{folder} {now.folder}")
+        st.fragment(_beside)(run, done, f"{folder} {now.folder}")
 
 
 def _wait(job: str) -> None:
@@ -85,13 +86,17 @@ def _wait(job: str) -> None:
     st.progress(now.fraction, text="The other run is under way.")
 
 
-def _beside(measured: Run, predicted: Run, name: str) -> None:
+def _beside(run: Run, other: Run, name: str) -> None:
+    """Lay the run on the page and the `other` beside each other, with what the other's notes say of it."""
+    measured, predicted = (run, other) if run.experiment.cluster == "processes" else (other, run)
     took, foretold = measured.trace.seconds(), predicted.trace.seconds()
     told = (
         f"The run took {units.seconds(took)} and was predicted to take {units.seconds(foretold)}, "
         f"{units.percent(foretold / took)} of it."
     )
     st.caption(f"Measured: {escaped(place(measured.experiment))}. Predicted: {escaped(place(predicted.experiment))}.")
+    for note in other.notes:  # those of the run on the page stand above it
+        st.caption(f":material/info: {sentence(naming.readable(other.experiment, note))}")
     st.markdown(f"{told} {parted(parting(predicted.trace, measured.trace))}")
     _totals(measured, predicted)
     lanes = [f"{name} {word}" for name in lane_names(measured) for word in ("measured", "predicted")]
@@ -120,10 +125,13 @@ def parted(where: Parting | None) -> str:
 
 def _totals(measured: Run, predicted: Run) -> None:
     """Draw what each kind of span takes, of all ranks over the whole run."""
+    kinds = totals(predicted.trace, measured.trace)
+    least = [LEAST * sum(getattr(kind, word) for kind in kinds) for word in ("predicted", "measured")]
     rows = "".join(
         f"<tr><th>{one.kind}</th><td>{units.seconds(one.predicted)}</td><td>{units.seconds(one.measured)}</td>"
-        f"<td>{units.number(one.ratio) if one.predicted else '–'}</td></tr>"
-        for one in totals(predicted.trace, measured.trace)
+        f"<td>{units.number(one.ratio) if one.predicted > least[0] and one.measured > least[1] else '–'}</td></tr>"
+        for one in kinds
     )
     head = "".join(f"<th>{word}</th>" for word in ("all ranks", "predicted", "measured", "ratio"))
     st.html(f'<div class="figures"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>')
+    st.caption(f"No ratio where a kind takes less than {units.percent(LEAST)} of the time of one of the two runs.")

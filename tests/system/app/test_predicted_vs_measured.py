@@ -1,5 +1,8 @@
 """Fit to this machine from the page, and the same experiment predicted and measured."""
 
+import re
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -10,8 +13,10 @@ from experiments.measure import this_machine
 from experiments.measure.this_machine import Fit
 from experiments.plots import curves
 from experiments.plots.canvases import timeline
+from experiments.runs import store
 from experiments.runs.parting import Parting
-from tracing import KINDS
+from tests import fabricated
+from tracing import KINDS, WAIT, Trace
 
 MADE = Fit(device="3e+10:2e+10:2e-06", network="5e-05:1.5e+09:0", machine="a machine", moment="2026-11-21T20:00+00:00")
 HERE = {"device": MADE.device, "network": MADE.network}
@@ -114,6 +119,33 @@ def test_the_counterpart_is_offered_and_then_laid_beside_the_run(page, stored, f
     (table,) = [element.proto.body for element in opened.get("html") if "<th>ratio<" in element.proto.body]
     assert table.count("<td>1</td>") == len(KINDS)
     assert any("Measured: real processes. Predicted: simulated" in element.value for element in opened.caption)
+
+
+def test_the_measured_runs_own_notes_stand_beside_the_prediction(page, stored, fitted, monkeypatch, folders, canvases):
+    simulated = Experiment(workers=2, **HERE)
+    stored(simulated)
+    measured = replace(fabricated.run(Experiment(workers=2, cluster="processes")), notes=("rank 1 fell behind",))
+    folder = store.save(measured, folders)
+    monkeypatch.setattr(
+        predicted_vs_measured.background, "ask", lambda work, place: JobState("finished", folder=folder)
+    )
+    opened = page(simulated.query())
+    opened.button("counterpart-run").click().run()
+    assert any("orker 1 fell behind" in one.value for one in opened.caption)
+    lanes = canvases(opened)["counterparts"][0]["lanes"]
+    assert lanes[:2] == ["worker 0 measured", "worker 0 predicted"] and not opened.exception
+
+
+def test_a_kind_that_takes_next_to_nothing_has_no_ratio(monkeypatch):
+    drawn, run = [], fabricated.run(Experiment(workers=2))
+    spans = run.trace.spans
+    waits = spans["kind"] == WAIT
+    shorter = spans | {"end": np.where(waits, spans["start"] + 1e-9, spans["end"])}
+    calm = replace(run, trace=Trace(run.trace.ranks, shorter, run.trace.messages, run.trace.labels))
+    monkeypatch.setattr(predicted_vs_measured.st, "html", drawn.append)
+    predicted_vs_measured._totals(run, calm)
+    (row,) = re.findall("<th>wait</th>.*?</tr>", drawn[0])
+    assert "<td>–</td>" in row and "<td>1</td>" in drawn[0]
 
 
 def test_a_counterpart_that_failed_on_a_busy_machine_can_be_tried_again(page, stored, fitted, monkeypatch):
