@@ -43,6 +43,7 @@ th[scope="row"], th:first-child {{ text-align: right }}
 td {{ text-align: center; height: 42px; min-width: 62px; padding: 0 }}
 button {{ width: 100%; height: 42px; border: 1px solid transparent; border-radius: 3px; cursor: pointer; font: inherit;
   color: {palette.DARK}; background: {palette.HEAT[0][1]} }}
+@media (forced-colors: active) {{ button {{ forced-color-adjust: none }} }}
 button:hover, button:focus-visible {{ outline: 2px solid var(--st-primary-color); outline-offset: 1px }}
 """,
     js="""

@@ -348,3 +348,24 @@ def test_help_is_large_enough_to_be_hit_and_read_out_with_the_name_of_what_it_is
     expect(marks.first).to_have_accessible_description(re.compile(r"\w+ \w+ \w+"))
     page.keyboard.press("Escape")
     expect(page.get_by_role("tooltip")).to_have_count(0)
+
+
+def test_what_is_on_chosen_moved_or_explained_is_seen_where_colours_are_forced(page, address):
+    page.emulate_media(forced_colors="active")
+    page.goto(f"{address}/?workers=2")
+    whole(page)
+
+    def colour(of: str) -> str:
+        return page.locator(of).first.evaluate("(one) => getComputedStyle(one).backgroundColor")
+
+    paper = colour("body")
+    switch = '.stCheckbox label{}:has([role="switch"]) > div:first-of-type'
+    on, off = (switch.format(which) for which in ("[data-selected]", ":not([data-selected])"))
+    slider = '.st-key-workers [role="group"] > [data-rac] > '
+    for part in (
+        *(on, f"{off} > div", f"{slider}div:first-child", f"{slider}[data-rac]"),
+        *('.st-key-troubles [aria-pressed="true"]', ".shares i", ".timeline .legend i", ".bars i"),
+    ):
+        assert colour(part) not in (paper, "rgba(0, 0, 0, 0)"), part
+    assert colour(on) != colour(f"{on} > div")
+    page.emulate_media(forced_colors="none")
