@@ -224,7 +224,8 @@ def _by_op(trace: Trace) -> tuple[Trace, dict[str, palette.AreaStyle]]:
     number = np.array([seen.index(letter) if letter else -1 for letter in letters] or [-1])[trace.spans["label"]]
     works = (trace.spans["kind"] == COMPUTE) & (number >= 0)
     kind = np.where(works, number, trace.spans["kind"] + len(seen)).astype(np.int8)
-    looks = dict(palette.OPS[letter] for letter in seen) | palette.DOING
+    doing = {"other work": palette.OTHER} | dict([*palette.DOING.items()][1:]) if seen else palette.DOING
+    looks = dict(palette.OPS[letter] for letter in seen) | doing
     return Trace(trace.ranks, {**trace.spans, "kind": kind}, trace.messages, trace.labels), looks
 
 

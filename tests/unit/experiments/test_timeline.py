@@ -7,6 +7,7 @@ from experiments.experiment import Experiment
 from experiments.plots import palette
 from experiments.plots.canvases import timeline
 from experiments.plots.column_codec import unpack
+from experiments.run import run
 from tracing import KINDS
 
 
@@ -93,3 +94,11 @@ def test_a_timeline_opens_at_the_window_it_is_given_and_offers_others(long):
     assert header["flags"] == [{"at": 0.021, "lane": 2, "text": "lost"}]
     assert header["chips"] == [{"text": "end", "from": 0.03, "to": 0.04}]
     assert header["exact"][0] <= 0.02 and header["exact"][1] >= 0.025  # its single spans are those of the opening
+
+
+def test_no_two_kinds_of_a_pipelines_timeline_look_alike():
+    header, _ = unpack(timeline.frame(run(Experiment.of({"algorithm": "gpipe", "steps": 2, "evaluations": 1})), "name"))
+    looks = [(look["colour"], look["height"], look["hatch"]) for look in header["look"].values()]
+    assert {"forward", "backward", "other work"} <= header["look"].keys() and "compute" not in header["look"]
+    assert len({colour for colour, _, _ in looks}) == len(looks)
+    assert list(header["look"])[-len(KINDS) + 1 :] == list(KINDS[1:]), "what the browser knows by its place"
