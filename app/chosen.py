@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl, urlencode
 
 import streamlit as st
 
+from app import feasible
 from app.controls import owners
 from experiments import catalogue
 from experiments.experiment import (
@@ -107,7 +108,8 @@ def settle(field: str) -> None:
 
     A workload's settings stay with another algorithm, unless they are only what the one before began with; so do
     workers and steps, unless this one begins with its own; and so does a compression, unless it has nothing to compress
-    there. The learning rate is that of all three together.
+    there. A pipeline that follows another one cuts a mini-batch into as many micro-batches, if it can. The learning
+    rate is that of all three together.
     """
     state = st.session_state
     if field == "compression":
@@ -118,6 +120,7 @@ def settle(field: str) -> None:
     if field == "algorithm":
         begun = [_beginning(name, workload) for name in catalogue.ALGORITHMS]
         data = {n: value for n, value in data.items() if state.get(n) in [values[n] for values in begun]}
+        chunks = _chunks()
         state.update(declared.Settings().model_dump(mode="json"))
         own = declared.defaults
         for name in {name for entry in catalogue.ALGORITHMS.values() for name in entry.declaration.defaults}:
@@ -127,6 +130,15 @@ def settle(field: str) -> None:
             state["compression"] = "none"
     state.update(data)
     state["learning_rate"] = beginning_rate()
+    cuts = field == "algorithm" and chunks and "chunks" in declared.Settings.model_fields
+    if cuts and not feasible.why_not({**values(), "chunks": chunks}):
+        state["chunks"] = chunks
+
+
+def _chunks() -> int | None:
+    """Return the micro-batches of the pipeline on the page, with which another one begins, too, if it can."""
+    before = st.session_state.get("followed")
+    return before[0].settings.get("chunks") if before else None
 
 
 def beginning_rate() -> float:

@@ -58,7 +58,7 @@ def named(these: list[tuple[str, Run]], leader: str = "", colours: Mapping[str, 
     shown = []
     for ((name, run), *others), flat in zip(together, flats, strict=True):
         alike = _differing([other for other in flats if other["algorithm"] == flat["algorithm"]])
-        tells = [n for n in differing if n in flat and (n in alike or n not in run.experiment.settings)]
+        tells = [n for n in differing if n in flat and (n in alike or n != "learning_rate")]
         parts = [said(run.experiment, n, flat[n]) for n in tells if n not in IN_TITLE and flat[n] not in ABSENT]
         origin = ["uploaded"] if uploaded(name) else [f"{len(others) + 1} seeds"] if others else []
         words = ", ".join([naming.method(run.experiment), *parts[:3], *origin])
@@ -80,10 +80,14 @@ def changes(was: Experiment, now: Experiment) -> list[str]:
         switched.append(" → ".join(ALGORITHMS[e.algorithm].title for e in (was, now)))
     if was.workload != now.workload:
         switched.append(" → ".join(WORKLOADS[e.workload].title for e in (was, now)))
-    if switched:  # of its other settings those are changes that it does not begin with
-        own = [n for n in now.flat() if n in after and n not in ("algorithm", "workload")]
-        return [*switched, *(said(now, n, after[n]) for n in own if after[n] != before.get(n))]
-    return [_change(was, now, n) for n in after if n in before and before[n] != after[n]]
+    differing = [n for n in after if n in before and before[n] != after[n] and n not in ("algorithm", "workload")]
+    if not switched:
+        return [_change(was, now, n) for n in differing]
+    # of its other settings those are changes that it does not begin with, and those that both have
+    own = [n for n in now.flat() if n in after and n not in ("algorithm", "workload") and after[n] != before.get(n)]
+    other = (*own, "learning_rate", *(now.data if was.workload != now.workload else ()))
+    both = [_change(was, now, n) for n in differing if n not in other]
+    return [*switched, *(said(now, n, after[n]) for n in own), *both]
 
 
 def listed(changes: list[str]) -> str:

@@ -19,10 +19,20 @@ from experiments.experiment import Experiment
 from experiments.runs.agreement import agreement
 from experiments.runs.record import Run
 from experiments.runs.seeds import paired, seed_figure
+from tracing import COMPUTE, KINDS
 
 NAME = "the run before"
 
 ALIKE = 0.005  # share by which two figures may differ and still be called the same
+WORTH_NAMING = 0.1  # share of the time that a slower pipeline takes more, from which a kind of span is named for it
+SAME_WORK = 0.05  # share by which FLOPs may differ and still be called nearly the same
+VERBS = {
+    "compute": "computes",
+    "update": "updates for",
+    "communicate": "communicates for",
+    "wait": "waits",
+    "idle": "is idle for",
+}
 WORTH = 1.2  # times more or less from which traffic is worth saying
 
 
@@ -101,6 +111,8 @@ def difference(before: Run, now: Run, other: str = NAME) -> str:
     diverged = "diverged" in (before.status, now.status)
     cut = {"failed", "cancelled"} & {before.status, now.status}
     parts = [_ending(before, now, other) if diverged else _end(was, has) if cut else _clock(was, has)]
+    if not (diverged or cut):
+        parts.append(_dearer(before, now))
     if not comparable(before.experiment, now.experiment):
         return _sentences([*parts, "trained on other data, so that losses cannot be compared"])
     if same_model(before, now):
@@ -179,6 +191,32 @@ def _clock(was: dict, has: dict) -> str:
     if abs(longer - 1) <= ALIKE:
         return f"as long on the clock{more}"
     return f"{_times(longer)} as {'long' if longer > 1 else 'fast'} on the clock{more}"
+
+
+def _dearer(before: Run, now: Run) -> str:
+    """Return on what the ranks of a pipeline spend more time than those of the one before it, "" if it is no slower.
+
+    A schedule that fills the bubble may still lose: each of its passes pays the device's time per call, and each of its
+    messages the network's latency.
+    """
+    pipelines = all(run.experiment.method.plan for run in (before, now))
+    if not pipelines or before.trace.ranks != now.trace.ranks or before.summary["samples"] != now.summary["samples"]:
+        return ""
+    if _ratio(before.summary["seconds"], now.summary["seconds"]) <= 1 + ALIKE:
+        return ""
+    was, has = (dict(zip(KINDS, run.trace.busy().mean(axis=0), strict=True)) for run in (before, now))
+    more = [kind for kind in KINDS if has[kind] - was[kind] > WORTH_NAMING * (sum(has.values()) - sum(was.values()))]
+    if not more:
+        return ""
+    spent = [f"{VERBS[kind]} {units.seconds(has[kind])} instead of {units.seconds(was[kind])}" for kind in more]
+    *others, last = spent
+    told = f"on average a rank {', '.join(others)} and {last}" if others else f"on average a rank {last}"
+    if "compute" in more and abs(_ratio(before.summary["flops"], now.summary["flops"]) - 1) < SAME_WORK:
+        then, passes = (units.count(int((run.trace.spans["kind"] == COMPUTE).sum())) for run in (before, now))
+        told += (
+            f". Nearly the same arithmetic is cut into {passes} passes instead of {then}, each of which costs a call"
+        )
+    return told
 
 
 def _end(was: dict, has: dict) -> str:

@@ -925,3 +925,14 @@ def test_what_a_method_measured_has_a_unit_and_a_sentence(page, stored, canvases
     assert "**conflicts, share of writes**" in titles and "**clocks apart, steps**" in titles
     assert "that the fastest worker is ahead" in said(opened)
     assert {f"measured-{name}" for name in names} <= canvases(opened).keys() and not opened.exception
+
+
+def test_a_pipeline_that_follows_another_begins_with_as_many_micro_batches_where_it_can(page, stored):
+    stored(Experiment(algorithm="gpipe"))
+    opened = page("algorithm=gpipe")
+    opened.selectbox("algorithm").select("zb_h1").run()
+    assert address(opened).settings["chunks"] == 4
+    opened.selectbox("algorithm").select("dualpipe").run()  # which needs twice as many as there are ranks
+    assert address(opened).settings["chunks"] == 8 and "cannot run" not in said(opened)
+    opened.selectbox("algorithm").select("sync_sgd").run()
+    assert address(opened) == Experiment() and not opened.exception

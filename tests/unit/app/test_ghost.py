@@ -8,8 +8,10 @@ import pytest
 
 from app.charts import Shown
 from app.views import compare, ghost
+from experiments import units
 from experiments.experiment import Experiment
 from experiments.run import run
+from tracing import COMPUTE
 
 
 @cache
@@ -139,3 +141,29 @@ def test_what_is_said_of_another_algorithm_includes_the_settings_that_it_does_no
     assert compare.changes(was, now) == ["Synchronous SGD → EASGD"]
     fast = now.change(learning_rate=200, workers=8)
     assert set(compare.changes(was, fast)) == {"Synchronous SGD → EASGD", "learning rate 200", "8 workers"}
+
+
+def pipeline(name, **values):
+    return run(Experiment.of({"algorithm": name, "steps": 4, "evaluations": 1, **values}))
+
+
+def test_settings_that_two_algorithms_share_are_said_where_they_begin_otherwise():
+    gpipe, zero_bubble = Experiment(algorithm="gpipe"), Experiment(algorithm="zb_h1")
+    assert compare.changes(gpipe, zero_bubble) == ["GPipe → ZB-H1", "chunks 4 → 8"]
+    assert "model mlp → residual" in compare.changes(Experiment(), gpipe)
+    assert compare.changes(Experiment(), Experiment(algorithm="sgd")) == ["Synchronous SGD → SGD", "workers 4 → 1"]
+
+
+def test_a_pipeline_that_loses_to_another_says_on_what_it_spends_the_time():
+    before, now = pipeline("gpipe"), pipeline("zb_h1")
+    told, back = ghost.difference(before, now), ghost.difference(now, before)
+    computes = [units.seconds(one.trace.busy()[:, COMPUTE].mean()) for one in (now, before)]
+    passes = [int((one.trace.spans["kind"] == COMPUTE).sum()) for one in (now, before)]
+    assert f"computes {computes[0]} instead of {computes[1]}" in told
+    assert f"{passes[0]} passes instead of {passes[1]}" in told
+    assert "on average" not in back.lower() and "as fast" in back
+
+
+def test_names_of_runs_tell_a_setting_in_which_two_algorithms_differ():
+    first, second = compare.named([("a", pipeline("gpipe")), ("b", pipeline("zb_h1"))], colours={"a": 0, "b": 1})
+    assert (first.name, second.name) == ("GPipe, chunks 4", "ZB-H1, chunks 8")
