@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import streamlit as st
 
 from app import session
@@ -16,6 +17,7 @@ from app.text import escaped
 from app.views import compare
 from experiments import units
 from experiments.experiment import Experiment
+from experiments.plots import curves
 from experiments.runs.agreement import agreement
 from experiments.runs.record import Run
 from experiments.runs.seeds import paired, seed_figure
@@ -24,6 +26,7 @@ from tracing import COMPUTE, KINDS
 NAME = "the run before"
 
 ALIKE = 0.005  # share by which two figures may differ and still be called the same
+SEEN = 0.01  # share of the highest loss by which two curves may differ and still cover each other
 WORTH_NAMING = 0.1  # share of the time that a slower pipeline takes more, from which a kind of span is named for it
 SAME_WORK = 0.05  # share by which FLOPs may differ and still be called nearly the same
 VERBS = {
@@ -59,11 +62,13 @@ def line(before: Shown | None, now: Experiment, run: Run | None = None) -> None:
     came = f": {escaped(difference(before.run, run, before.name))}." if run else ", drawn over the run before, in grey."
     if run and st.session_state.get("axis_for") == _pair(before, run):
         came += " Against the step both curves are one, so they are drawn against time."
+    elif run:
+        came += _covered(before.run, run)
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="before"):
         st.markdown(f":material/history: {changed}{came}", width="stretch")
         st.button(
-            "", icon=":material/close:", key="forget-before", type="tertiary", on_click=session.forget_before,
-            help="Forget the run before.",
+            "Forget", icon=":material/close:", key="forget-before", type="tertiary", on_click=session.forget_before,
+            help="Take the run before off the page.",
         )  # fmt: skip
 
 
@@ -73,7 +78,9 @@ def beside(pinned: Shown, now: Shown) -> None:
     said = over_seeds(heats) if len(heats) > 1 else difference(pinned.run, now.run, "the pinned one")
     if len(heats) == 1 and (pinned.others or now.others):  # the table has means over more seeds than this sentence
         said = f"with seed {now.run.experiment.seed} alone {said}"
-    st.markdown(f":material/keep: Beside **{escaped(pinned.name)}**, pinned: {escaped(said)}.")
+    st.markdown(
+        f":material/keep: Beside **{escaped(pinned.name)}**, pinned: {escaped(said)}.{_covered(pinned.run, now.run)}"
+    )
 
 
 def settle_axis(before: Shown | None, run: Run) -> None:
@@ -174,9 +181,27 @@ def same_to_rounding(before: Run, now: Run) -> bool:
     return found is not None and found.same
 
 
+def learned_alike(before: Run, now: Run) -> bool:
+    """Return whether their curves of the training loss, against the step, lie on each other as far as one can see."""
+    if not comparable(before.experiment, now.experiment):
+        return False
+    (_, one), (_, other) = (curves.training(run, "step") for run in (before, now))
+    if not len(one.x) or not np.array_equal(one.x, other.x):
+        return False
+    return bool(np.abs(one.y - other.y).max() <= SEEN * np.abs(one.y).max())
+
+
 def only_the_clock(before: Run, now: Run) -> bool:
-    """Return whether both learned the same, but at other times: against the step their curves are one."""
-    return same_model(before, now) and abs(_ratio(before.summary["seconds"], now.summary["seconds"]) - 1) > ALIKE
+    """Return whether both learned alike, but at other times: against the step their curves are one."""
+    return learned_alike(before, now) and abs(_ratio(before.summary["seconds"], now.summary["seconds"]) - 1) > ALIKE
+
+
+def _covered(before: Run, now: Run) -> str:
+    """Return in a sentence that one curve hides the other, "" if both are seen."""
+    if st.session_state.get("axis", "step") != "step" or not learned_alike(before, now):
+        return ""
+    way = "; choose *time* to see both" * only_the_clock(before, now)
+    return f" Against the step one curve lies on the other{way}."
 
 
 def _clock(was: dict, has: dict) -> str:

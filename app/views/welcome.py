@@ -67,8 +67,8 @@ def _title() -> None:
         st.markdown("# Train one model on many machines, and see what happens", width="stretch", anchors=False)
         st.button("Show me around", key="tour", icon=":material/explore:", type="tertiary", on_click=coach.start)
         st.button(
-            "", key="leave", icon=":material/close:", type="tertiary", on_click=_leave,
-            help="Close this, and have the workbench alone.",
+            "Close", key="leave", icon=":material/close:", type="tertiary", on_click=_leave,
+            help="Leave this introduction, and show the workbench alone.",
         )  # fmt: skip
 
 

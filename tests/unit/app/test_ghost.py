@@ -167,3 +167,13 @@ def test_a_pipeline_that_loses_to_another_says_on_what_it_spends_the_time():
 def test_names_of_runs_tell_a_setting_in_which_two_algorithms_differ():
     first, second = compare.named([("a", pipeline("gpipe")), ("b", pipeline("zb_h1"))], colours={"a": 0, "b": 1})
     assert (first.name, second.name) == ("GPipe, chunks 4", "ZB-H1, chunks 8")
+
+
+def test_where_one_curve_hides_the_other_that_is_said_and_time_is_offered_if_it_parts_them(state):
+    gpipe, other = pipeline("gpipe"), pipeline("zb_h1")
+    assert not ghost.same_model(gpipe, other), "equal to rounding only"
+    assert ghost.learned_alike(gpipe, other) and "choose *time*" in ghost._covered(gpipe, other)
+    assert "choose" not in ghost._covered(gpipe, gpipe) and "lies on the other" in ghost._covered(gpipe, gpipe)
+    state.axis = "seconds"
+    assert not ghost._covered(gpipe, other)
+    assert not ghost.learned_alike(ran(), ran(learning_rate=0.001))
