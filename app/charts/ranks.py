@@ -44,7 +44,7 @@ def traffic(shown: list[Shown]) -> go.Figure:
     )  # fmt: skip
     figure.update_layout(height=max(220, min(460, 90 + 34 * len(names))), margin={"l": 10, "r": 10, "t": 10, "b": 10})
     figure.update_xaxes(title_text="to rank", showgrid=False, type="category", tickangle=0)
-    figure.update_yaxes(title_text="", autorange="reversed", showgrid=False, type="category")
+    figure.update_yaxes(title_text="from rank", autorange="reversed", showgrid=False, type="category")
     return figure
 
 
@@ -69,11 +69,12 @@ def topology(shown: list[Shown]) -> go.Figure:
             mode="lines", line={"color": palette.DOING["communicate"].colour, "width": float(wide)}, opacity=0.75,
             hoverinfo="skip",
         )  # fmt: skip
+    beside = [_beside(*ends) for ends in zip(x[a], y[a], x[b], y[b], strict=True)]
     figure.add_scatter(  # where the pointer finds a link, and its bytes stand if there are few
         x=((x[a] + x[b]) / 2).astype(np.float32), y=((y[a] + y[b]) / 2).astype(np.float32),
-        mode="markers+text" if len(a) <= 12 else "markers", text=[units.size(size) for size in moved],
-        marker={"size": 12, "opacity": 0},
-        textposition=["middle right" if s else "top center" for s in abs(x[a] - x[b]) < abs(y[a] - y[b])],
+        mode="markers+text" if len(a) <= 12 else "markers",
+        text=[_aside(where, units.size(size)) for where, size in zip(beside, moved, strict=True)],
+        marker={"size": 12, "opacity": 0}, textposition=beside,
         customdata=[
             "<br>".join(f"{names[s]} to {names[d]}: {units.size(table[s, d])}" for s, d in ((i, j), (j, i)))
             for i, j in zip(a, b, strict=True)
@@ -93,6 +94,21 @@ def topology(shown: list[Shown]) -> go.Figure:
     figure.update_xaxes(visible=False, range=[-1.25, 1.25], constrain="domain")
     figure.update_yaxes(visible=False, range=[-1.2, 1.2], scaleanchor="x")
     return figure
+
+
+def _beside(x0: float, y0: float, x1: float, y1: float) -> str:
+    """Return on which side of the middle of a link its label does not lie on it."""
+    along, up = x1 - x0, y1 - y0
+    if min(abs(along), abs(up)) < 0.2 * max(abs(along), abs(up)):  # it stands, or lies
+        return "middle right" if abs(along) < abs(up) else "top center"
+    return "top right" if along * up < 0 else "bottom right"
+
+
+def _aside(where: str, label: str) -> str:
+    """Return a label with room between it and the widest link."""
+    if where.startswith("middle"):
+        return f"\u2002{label}"
+    return f"{label}<br>\u2002" if where == "top center" else label
 
 
 def _round_table(ranks: int, servers: int) -> tuple[np.ndarray, np.ndarray]:

@@ -307,3 +307,14 @@ def test_marks_are_even_where_reports_come_in_groups():
     assert even(grouped) == 4 and set(np.diff(grouped[::-1][:: even(grouped)])) == {-20}
     assert even(np.arange(0.0, 200.0, 5.0)) == 1
     assert even(np.zeros(0)) == 1 and even(np.sort(np.random.default_rng(0).random(40))) == 1
+
+
+def test_a_matrix_of_traffic_says_who_sends_and_who_receives(two):
+    axes = charts.traffic(two[:1]).layout
+    assert (axes.xaxis.title.text, axes.yaxis.title.text) == ("to rank", "from rank")
+
+
+def test_the_label_of_a_link_stands_beside_it_however_the_link_runs(made):
+    *_, middles, _ = charts.topology([Shown("ring", made(Experiment(workers=4)), 0)]).data
+    sides = dict(zip(zip(np.sign(middles.x), np.sign(middles.y), strict=True), middles.textposition, strict=True))
+    assert sides[1, 1] == "top right" and sides[-1, 1] == "bottom right"
