@@ -33,6 +33,7 @@ from knobs import Knobs, condition, in_force, knob, local, make
 from workloads.budget import Budget
 
 MAX_WORKERS = 4096
+NAMED = 8  # settings that an error names
 MAX_QUERY = 8000  # characters; longer queries are refused unread
 LARGE = 1e6  # from which numbers are spelled with an exponent, where that has all their digits
 PAGE = (
@@ -268,10 +269,9 @@ class Experiment(Knobs):
         known = [*own, *settings, *coding, *data]
         unknown = [name for name in values if name not in known]
         if unknown:
-            choices = [*own, *(name for kind in kinds for name in kind.model_fields)]
-            raise ValueError(
-                f"{fields['algorithm']} on {workload} has no setting {unknown[0][:60]!r}; {_among(unknown[0], choices)}"
-            )
+            choices = [*(name for kind in kinds for name in kind.model_fields), *own]
+            hint = _among(unknown[0], choices, NAMED)
+            raise ValueError(f"{fields['algorithm']} on {workload} has no setting {unknown[0][:60]!r}; {hint}")
         begins = {**own_defaults(fields["algorithm"]), **real_defaults(fields.get("cluster"))}
         return make(cls, {**fields, "settings": settings, "coding": coding, "data": data}, begins=begins)
 
@@ -464,6 +464,9 @@ def _read(kind: type[Knobs], name: str, value: Any) -> Any:
     return value.split(",") if get_origin(annotation) in (list, tuple) else value
 
 
-def _among(name: str, choices: list[str]) -> str:
+def _among(name: str, choices: list[str], most: int = 100) -> str:
     close = difflib.get_close_matches(name, choices, n=1)
-    return f"did you mean {close[0]}?" if close else f"there are {', '.join(choices)}."
+    if close:
+        return f"did you mean {close[0]}?"
+    more = f" and {len(choices) - most} more" if len(choices) > most else ""
+    return f"there are {', '.join(choices[:most])}{more}."

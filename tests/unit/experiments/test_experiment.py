@@ -208,6 +208,12 @@ def test_a_setting_of_a_compression_is_unknown_without_it():
         Experiment.of({"density": 0.05})
 
 
+def test_an_unknown_setting_is_not_answered_with_the_list_of_all():
+    with pytest.raises(ValueError, match=r"there are learning_rate, .* and \d+ more") as caught:
+        Experiment.of({"zzzz": 1})
+    assert str(caught.value).count(",") < 10
+
+
 def test_another_budget_replaces_the_default_number_of_steps_and_both_may_be_given():
     assert Experiment.of({"seconds": 2}).steps is None
     both = Experiment.of({"seconds": 2, "steps": 200})
