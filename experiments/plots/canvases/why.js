@@ -261,12 +261,12 @@ class Why {
       const way = matchMedia("(pointer: coarse)").matches ? ["Tap", ""] : ["Click", ", or press w with the timeline in focus"]; // a phone has no keys
       const hint = `${way[0]} ${this.timeline.timed ? "a wait" : "an idle slot"} to see why${way[1]}.`;
       words.className = "hint";
-      words.textContent = otherwise || (this.said || !this.timeline.timed ? `${this.said} ${hint}`.trim() : "Nobody waits for long.");
+      words.textContent = whole(otherwise || (this.said || !this.timeline.timed ? `${this.said} ${hint}`.trim() : "Nobody waits for long."));
       return this.box.replaceChildren(words);
     }
     const next = this.before(n), back = next >= 0 && !this.trail.includes(next);
     const why = this.trail.length > 1 ? `Because ${this.describe(n)}` : this.describe(n);
-    words.textContent = `${why[0].toUpperCase()}${why.slice(1)}.${back ? "" : ` ${this.beginning(n)}`}`;
+    words.textContent = whole(`${why[0].toUpperCase()}${why.slice(1)}.${back ? "" : ` ${this.beginning(n)}`}`);
     const act = (text, title, does) => {
       const button = document.createElement("button");
       Object.assign(button, { type: "button", textContent: text, title });
@@ -282,6 +282,9 @@ class Why {
 
 // What a rank works on, in a sentence: "its gradient", and an op of a schedule by its name, "2F13"
 function own(label) { return /\d/.test(label) ? label : `its ${label}`; }
+
+// A sentence in which no number parts from its unit at the end of a line.
+function whole(text) { return text.replace(/(\d) (?=(?:[mµ]?s|[kMG]?B)\b|%)/g, "$1\u00a0"); }
 
 // 104384 -> "104 kB"
 function inBytes(value) {
