@@ -106,9 +106,10 @@ def _form(experiment: Experiment, rank: int) -> None:
     with st.container(horizontal=True):
         done = [
             st.button("Run with it", type="primary", key="fault-run", on_click=_run, args=(experiment, rank)),
-            st.button("Apply", key="fault-apply", on_click=_apply, args=(experiment, rank)),
             st.button("No fault", key="fault-none", on_click=_write, args=(experiment, rank, 1.0, (), None)),
         ]
+        if not st.session_state.get("at_once"):  # or it would run it, too
+            done.append(st.button("Apply", key="fault-apply", on_click=_apply, args=(experiment, rank)))
     if any(done):
         st.rerun()
 

@@ -162,3 +162,11 @@ def test_a_fault_that_came_with_a_link_lights_its_chip(page, stored):
 
 def test_a_cluster_that_cannot_lose_a_worker_has_no_chip_for_it(page):
     assert "Lose a worker" not in page("cluster=threads").pills("troubles").options
+
+
+def test_what_would_run_at_once_anyway_is_not_offered_a_second_time(page, stored):
+    stored(Experiment())
+    for at_once in (True, False):
+        opened = click(page(at_once=at_once), 0)
+        keys = {button.key for button in opened.button}
+        assert "fault-run" in keys and ("fault-apply" in keys) is not at_once
