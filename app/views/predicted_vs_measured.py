@@ -134,4 +134,4 @@ def _totals(measured: Run, predicted: Run) -> None:
     )
     head = "".join(f"<th>{word}</th>" for word in ("all ranks", "predicted", "measured", "ratio"))
     st.html(f'<div class="figures"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>')
-    st.caption(f"No ratio where a kind takes less than {units.percent(LEAST)} of the time of one of the two runs.")
+    st.caption(f"No ratio where a kind takes less than {100 * LEAST:g} % of the time of one of the two runs.")

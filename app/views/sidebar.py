@@ -56,8 +56,10 @@ def choose() -> tuple[Experiment | None, str]:
         _actions(experiment, refusal)
         if waits:
             st.markdown(f":small[:material/hourglass_empty: {waits}]")
+        said = _said_of_the_run()
         for note in experiment.notes if experiment and not refusal else ():
-            st.markdown(f":small[:material/info: {escaped(note)}]")
+            if note not in said:
+                st.markdown(f":small[:material/info: {escaped(note)}]")
     if opened:
         with rate_place:
             best_rate.offer(experiment)
@@ -73,6 +75,14 @@ def choose() -> tuple[Experiment | None, str]:
 def beyond(experiment: Experiment) -> list[str]:
     """Return the names of the settings that differ from their defaults and are not among the first controls."""
     return [name for name in experiment.flat() if name not in FEW]
+
+
+def _said_of_the_run() -> tuple[str, ...]:
+    """Return the notes of the run on the page, which stand above its figures."""
+    try:
+        return session.load(st.session_state.get("shown") or "").notes
+    except ValueError:  # there is none
+        return ()
 
 
 def _algorithm() -> None:

@@ -60,12 +60,12 @@ def _show() -> None:
     if state.get("complaint"):
         st.warning(state.complaint, icon=":material/link_off:")
     if refusal:
-        st.warning(f"**This cannot run.** {sentence(refusal)}", icon=":material/block:")
+        st.warning(f"**This cannot run.** {sentence(refusal)}{_way_out()}", icon=":material/block:")
         st.html("<style>.st-key-result { opacity: 0.45 }</style>")
     left = None if now else session.unstored()
     if state.get("trouble") and not refusal and not now:
         ending = live.ending(left) or "This did not run."
-        st.error(f"**{ending}** {sentence(state.trouble)}", icon=":material/error:")
+        st.error(f"**{ending}** {sentence(state.trouble)}{_way_out()}", icon=":material/error:")
     if state.get("notice") and not now:
         ending = f"**{live.ending(left)}** " if left else ""
         st.info(f"{ending}{sentence(state.notice)}", icon=":material/stop_circle:")
@@ -133,6 +133,16 @@ def _return() -> None:
     experiment = chosen.experiment()
     if experiment != state.get("asked") and experiment.cluster == "simulated" and not feasible.refusal(experiment):
         session.start(experiment)
+
+
+def _way_out() -> str:
+    """Return where a reader of the page adds the data that is missing; the message is for the server's owner."""
+    state = st.session_state
+    if state.get("workload") == "table" and not state.get("table"):
+        return " Upload one on [Your own](own): *Train on it* brings you back here with it."
+    if state.get("workload") == "mnist" and state.get("trouble"):
+        return " Or upload its two t10k files on [Your own](own), and train on them as a table."
+    return ""
 
 
 def _lanes() -> int:

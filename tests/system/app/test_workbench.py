@@ -68,11 +68,18 @@ def test_every_setting_in_force_has_a_widget_and_no_other_setting_of_the_method_
     assert any(idea in re.sub("<[^>]+>", "", element.value) for element in opened.markdown)
 
 
-def test_notes_on_an_experiment_stand_beside_the_button_before_it_runs(page, stored):
+def test_notes_on_an_experiment_stand_beside_the_button_before_it_runs_and_above_its_figures_then(page, folders):
+    def noted(place) -> bool:
+        return any("weights p stay 1" in element.value for element in place)
+
     experiment = Experiment(algorithm="push_sum")
-    stored(experiment)
-    opened = page(experiment.query())
-    assert any("weights p stay 1" in element.value for element in opened.sidebar.markdown)
+    store.save(fabricated.run(Experiment()), folders)
+    store.save(replace(fabricated.run(experiment), notes=experiment.notes), folders)
+    opened = page()
+    opened.selectbox("algorithm").select("push_sum").run()
+    assert noted(opened.sidebar.markdown) and not noted(opened.main.caption)
+    opened.button("run").click().run()
+    assert noted(opened.main.caption) and not noted(opened.sidebar.markdown)
 
 
 FIRST = {"algorithm", "workers", "network", "troubles"}
@@ -936,3 +943,20 @@ def test_a_pipeline_that_follows_another_begins_with_as_many_micro_batches_where
     assert address(opened).settings["chunks"] == 8 and "cannot run" not in said(opened)
     opened.selectbox("algorithm").select("sync_sgd").run()
     assert address(opened) == Experiment() and not opened.exception
+
+
+def test_no_table_and_no_mnist_lead_to_the_page_that_takes_them(page, pool):
+    opened = page("workload=table")
+    assert "none was named" in said(opened) and "[Your own](own)" in said(opened)
+    pool(JobState("failed", message="mnist: there is no t10k-images-idx3-ubyte here."))
+    opened = page("workload=mnist&seed=1015")
+    assert "there is no t10k" in said(opened) and "[Your own](own)" in said(opened)
+
+
+def test_every_button_has_a_name_that_is_not_its_icons(page, stored):
+    stored(Experiment()), stored(Experiment(workers=8))
+    opened = page()
+    opened.select_slider("workers").set_value(8).run()
+    opened.button("run").click().run()
+    assert {"forget-before", "leave"} <= {one.key for one in opened.button}
+    assert all(one.label for one in opened.button)
