@@ -522,8 +522,10 @@ def test_the_timeline_is_played_stepped_through_and_scrubbed(tab, address):
 
 @pytest.mark.slow
 def test_a_click_on_a_rank_slows_it_down_and_the_prediction_meets_the_result(tab, address):
-    page = tab(f"{address}?algorithm=easgd&seed=3&at_once=false")
+    page = tab(f"{address}?algorithm=easgd&seed=3")
     result(page)
+    page.get_by_text("Run at once").click()
+    expect(page).to_have_url(re.compile("at_once=false"))
     page.locator(".timeline .stage").click(position={"x": 20, "y": 34 + 3 * 30 + 15})
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text("Faults of worker 3")
@@ -579,8 +581,10 @@ def test_real_processes_obey_what_is_chosen_and_are_predicted(tab, tmp_path, mon
 
 @pytest.mark.slow
 def test_a_window_into_the_timeline_survives_another_setting(tab, address):
-    page = tab(f"{address}?algorithm=easgd&seed=3&at_once=false")
+    page = tab(f"{address}?algorithm=easgd&seed=3")
     result(page)
+    page.get_by_text("Run at once").click()
+    expect(page).to_have_url(re.compile("at_once=false"))
     page.locator(".timeline .stage").focus()
     page.keyboard.press("Home")
     expect(page.locator(".timeline .status")).to_contain_text("Showing the whole run")
