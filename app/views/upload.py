@@ -25,6 +25,7 @@ BROUGHT = (
 )
 RUN = ", but the Python file of a network is: it is run on this machine, once you train it"
 PREVIEW = 6  # rows of a table
+ROW = 36  # px
 
 
 def page() -> None:
@@ -134,7 +135,7 @@ def _table(name: str) -> None:
             heads = ["share of rows", label] if estimated else [label, "rows"]
             heads[1] += " of it" * (heads[0] == heads[1])  # two columns of a table have two names
             columns = dict(zip(heads, zip(*first.target, strict=True), strict=True))
-            st.dataframe(frame(columns), hide_index=True, height=180)
+            st.dataframe(frame(columns), hide_index=True, height=min(180, ROW * (len(first.target) + 1)))
     st.dataframe(frame(_preview(table)), hide_index=True)
     _go()
 
