@@ -131,12 +131,11 @@ TRIED = {1: OLD_RATES[2:], 4: OLD_RATES[2:], 8: OLD_RATES[:5]}
     "What do old errors cost?",
     source="Huo et al., ICML 2018; the numbers are ours",
     claims={
-        "at 0.1 and 0.2, where one module learns best, eight end over twice as high": lambda rows: all(
-            value(rows, "loss", modules=8, rate=rate) > 2 * value(rows, "loss", modules=1, rate=rate)
-            for rate in (0.1, 0.2)
+        "at 0.1, where one module learns well, eight end over 1.5 times as high": lambda rows: (
+            value(rows, "loss", modules=8, rate=0.1) > 1.5 * value(rows, "loss", modules=1, rate=0.1)
         ),
-        "the best rate of eight is at most half of that of one": lambda rows: (
-            _best(rows, 8)["rate"] <= _best(rows, 1)["rate"] / 2
+        "the best rate of eight is no larger than that of one": lambda rows: (
+            _best(rows, 8)["rate"] <= _best(rows, 1)["rate"]
         ),
         "at their best rates eight end over 1.4 times as high as one, and as four": lambda rows: all(
             _best(rows, 8)["loss"] > 1.4 * _best(rows, modules)["loss"] for modules in (1, 4)
@@ -144,8 +143,8 @@ TRIED = {1: OLD_RATES[2:], 4: OLD_RATES[2:], 8: OLD_RATES[:5]}
         "at 0.05 four modules are as good as one, within a tenth": lambda rows: (
             abs(value(rows, "loss", modules=4, rate=0.05) / value(rows, "loss", modules=1, rate=0.05) - 1) < 0.1
         ),
-        "each best rate has a worse one on both sides": lambda rows: all(
-            min(TRIED[modules]) < _best(rows, modules)["rate"] < max(TRIED[modules]) for modules in TRIED
+        "the best rates of four and eight have a worse one on both sides": lambda rows: all(
+            min(TRIED[modules]) < _best(rows, modules)["rate"] < max(TRIED[modules]) for modules in (4, 8)
         ),
     },
     look=Look("rate", ("loss",), "modules", log="xy", title="training loss after 200 steps"),

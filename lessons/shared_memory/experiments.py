@@ -291,8 +291,8 @@ NEAR = 0.03  # above the minimum
     "How many samples should a thread gather before it writes?",
     source="Sallinen, Satish, Smelyanskiy, Sury & Re, 2016",
     claims={
-        "at its own best rate, 64 at a time take less time than single samples": lambda rows: (
-            value(rows, "time", gathered=64) < 1
+        "each at its own best rate, 8 or 64 at a time take less time than single samples": lambda rows: (
+            min(value(rows, "time", gathered=count) for count in (8, 64)) < 1
         ),
         "though they need over 1.2 times as many samples": lambda rows: value(rows, "samples", gathered=64) > 1.2,
     },
