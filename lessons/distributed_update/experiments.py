@@ -186,8 +186,8 @@ def gain(rows, network):
         "at the same rate, eight mini-batches per update end more than four times as high as one": lambda rows: (
             rows[-1]["loss, same rate"] > 4 * rows[0]["loss, same rate"]
         ),
-        "at a rate that is multiplied by their number, up to four end within a quarter of one": lambda rows: all(
-            row["loss, scaled rate"] < 1.25 * rows[0]["loss, scaled rate"] for row in rows[:-1]
+        "at a rate that is multiplied by their number, up to four end less than half as high again": lambda rows: all(
+            row["loss, scaled rate"] < 1.5 * rows[0]["loss, scaled rate"] for row in rows[:-1]
         ),
         "and eight end less than three times as high": lambda rows: (
             rows[-1]["loss, scaled rate"] < 3 * rows[0]["loss, scaled rate"]
