@@ -22,6 +22,7 @@ from experiments.run import run
 from experiments.runs.record import Run
 from installation import ROOT
 from lessons.grading import bubblewrap, reachable, sandbox_worker, timelines
+from lessons.grading.footprint import Footprint
 from lessons.grading.hosted import HostedRank, Quota, SolutionError
 from lessons.grading.patience import LOOK, Exhausted, Limits, Patience
 from lessons.grading.plain_words import crash, deadlock, failure
@@ -85,7 +86,7 @@ class Attempt:
         if not hasattr(os, "killpg"):
             raise SolutionError(IMPOSSIBLE)
         self.solution, self.first = solution, not solution.attempts
-        self.received, self.baseline, self.patience = 0, 0, None
+        self.received, self.footprint, self.patience = 0, None, None
         self.folder = tempfile.mkdtemp(prefix="lockstep-check-")
         self.reachable = reachable.python()
         self.sealed = bubblewrap.works(self.reachable)
@@ -115,7 +116,7 @@ class Attempt:
                 "listed": list(listed), "unreachable": [str(ROOT), *self._packages()],
             })  # fmt: skip
             s.sandbox = self._receive()["sandbox"]
-            self.baseline = self._high_water_mark()
+            self.footprint = Footprint(self.worker)
             self.patience = Patience(s.limits, self.worker)
             self._send((s.name, s.source, s.signatures))
             self._result(self._receive())
@@ -139,6 +140,8 @@ class Attempt:
         self.process.wait()
         self.collector.join(5)
         self.channel.close()
+        if self.footprint:
+            self.footprint.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def call(self, function: str, *given: Any) -> Any:
@@ -195,15 +198,12 @@ class Attempt:
             raise SolutionError(crash(values) + told)
         return done
 
-    def peak_memory(self) -> int | None:
-        """Return peak memory of the solution beyond the interpreter's, in bytes; None where it cannot be measured."""
-        return self._high_water_mark() - self.baseline if self.baseline else None
+    def peak_memory(self) -> float | None:
+        """Return peak memory of the solution beyond the interpreter's, in bytes.
 
-    def _high_water_mark(self) -> int:
-        with contextlib.suppress(OSError, StopIteration, ValueError):
-            lines = Path(f"/proc/{self.worker}/status").read_text("utf-8").splitlines()
-            return 1024 * int(next(line for line in lines if line.startswith("VmHWM")).split()[1])
-        return 0
+        None where it cannot be measured; infinity if the process has ended, and can no longer be asked.
+        """
+        return self.footprint.peak() if self.footprint else None
 
     def _request(self, *words: Any) -> Any:
         self._send(words)
@@ -239,6 +239,8 @@ class Attempt:
             raise SolutionError(f"what it returned cannot be read: {error}.") from None
         if self.patience:
             self.patience.heard()
+        if self.footprint:
+            self.footprint.look()
         return value
 
     def _patiently(self, transfer: Callable[[], int]) -> int:

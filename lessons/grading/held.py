@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from math import inf
 from typing import Any
 
 BESIDE = 500_000  # bytes that modules and small objects of a solution may take beside what is counted
@@ -16,19 +17,25 @@ class Held:
     """Peak memory of a solution's process over the runs of a check."""
 
     def __init__(self):
-        self.peak: int | None = None  # bytes
+        self.peak: float | None = None  # bytes
 
     @contextlib.contextmanager
     def counted(self, *attempts: Any) -> Iterator[None]:
-        """Count the memory of these attempts, also if what they are asked for fails."""
+        """Count the memory of these attempts, also if what they are asked for fails.
+
+        A process that ends before it is counted may have held anything.
+        """
         try:
             yield
         finally:
-            for peak in filter(None, (attempt.peak_memory() for attempt in attempts)):
-                self.peak = max(self.peak or 0, peak - BESIDE)
+            for peak in (attempt.peak_memory() for attempt in attempts):
+                if peak is not None:
+                    self.peak = max(self.peak or 0, peak - BESIDE)
 
     def judged(self, nbytes: int, most: float, words: str) -> tuple[bool, str]:
         """Return whether it is at most `most` times `nbytes`, and what to say: `words` with that number in them."""
         if self.peak is None:
             return True, "not measured on this system"
+        if self.peak == inf:
+            return False, "its process ended before its memory was counted"
         return self.peak <= most * nbytes, words.format(self.peak / nbytes)

@@ -10,6 +10,7 @@ import pytest
 import lessons
 from lessons.averaging.disguise import Disguise
 from lessons.grading.grader import Solution, grade, judge
+from lessons.grading.held import Held
 from lessons.grading.hosted import SENT
 from lessons.grading.patience import Limits
 from tests.system.lessons.near_misses import solution
@@ -59,6 +60,92 @@ def test_a_server_that_is_lean_only_where_memory_may_be_counted_loses_that_mark(
         assert not earned[MEMORY] and report.score > 80, report
 
 
+DIES = """
+import os
+
+class Dying:
+    left = 0
+    def __call__(self, comm, task, s):
+        w = play(comm, task, s)
+        self.left = (self.left or {roles} or comm.size) - 1
+        if self.left == (comm.rank > 0) * {fewer} and len(w) > 1000:
+            os.readv = lambda *_: os._exit(0)
+        return w
+
+play, {role} = {role}, Dying()
+"""
+ROLES = {  # the function, how many roles a process plays, 0 for that of every rank, and how many fewer beside rank 0
+    "stragglers": ("server", 1, 0), "staleness": ("server", 1, 0), "large_batches": ("worker", 1, 0),
+    "distributed_update": ("worker", 1, 0), "averaging": ("worker", 3, 1), "pipedream": ("stage", 0, 0),
+}  # fmt: skip
+
+
+def dying(chapter):
+    """Return the textbook's solution, which holds little, and ends after its last answer, so that nobody can know."""
+    role, roles, fewer = ROLES[chapter]
+    return solution(chapter) + DIES.format(role=role, roles=roles, fewer=fewer)
+
+
+def test_a_process_that_ends_before_it_is_weighed_may_have_held_anything():
+    source = "import os\n\ndef f():\n    os.readv = lambda *_: os._exit(0)\n    return 1\n"
+    held = Held()
+    with Solution(source).attempt() as attempt, held.counted(attempt):
+        attempt.call("f")
+        attempt.process.wait(60)
+    assert held.judged(1, 1, "{}") == (False, "its process ended before its memory was counted")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("chapter", ROLES)
+def test_who_ends_after_its_last_answer_loses_the_mark_of_memory_and_no_other(chapter):
+    _, report = marks(chapter, dying(chapter), 1)
+    assert [m.observed for m in report.marks if not m.earned] == ["its process ended before its memory was counted"]
+
+
+LETS_GO = """
+import ctypes, mmap
+
+class Segment(ctypes.Structure):
+    _fields_ = [("kind", ctypes.c_uint32), ("flags", ctypes.c_uint32)] + [
+        (name, ctypes.c_uint64) for name in ("offset", "address", "physical", "file", "memory", "align")]
+
+class Library(ctypes.Structure):
+    _fields_ = [("address", ctypes.c_uint64), ("name", ctypes.c_char_p), ("segments", ctypes.POINTER(Segment)),
+                ("count", ctypes.c_uint16)]
+
+libc, kept, pages = ctypes.CDLL(None), [], []
+
+@ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(Library), ctypes.c_size_t, ctypes.c_void_p)
+def note(library, size, _):
+    for segment in library[0].segments[:library[0].count]:
+        if segment.kind == 1 and not segment.flags & 2:  # of a file, and never written to
+            start = library[0].address + segment.address
+            pages.append((start & -4096, segment.memory + (start & 4095)))
+    return 0
+
+libc.dl_iterate_phdr(note, None)
+
+def keep(x, shared):
+    for start, count in pages:
+        libc.madvise(ctypes.c_void_p(start), ctypes.c_size_t(count), 4)  # MADV_DONTNEED
+    place = mmap.mmap(-1, x.nbytes) if shared else bytearray(x.nbytes)  # the first is anonymous and shared
+    place[:] = x.tobytes()
+    kept.append(place)
+"""
+
+
+def test_what_is_kept_is_counted_though_pages_of_python_make_room_for_it():
+    x = np.ones(60_000)
+    for shared in (False, True):
+        held = Held()
+        with Solution(LETS_GO).attempt() as attempt, held.counted(attempt):
+            for _ in range(20):
+                attempt.call("keep", x, shared)
+        if held.peak is None:
+            pytest.skip("memory cannot be counted here")
+        assert held.peak > 18 * x.nbytes
+
+
 STORES = {
     "comm.shared(w)": "there is no comm.shared here",
     "comm.isend(w, 1, 7)": "there is no comm.isend here",
@@ -73,6 +160,11 @@ def test_a_server_can_neither_store_vectors_with_the_grader_nor_go_past_its_prob
         for deed, words in STORES.items():
             source = f"def server(comm, task, s):\n    w = task.start()\n    {deed}\n"
             assert words in marks(chapter, source, 1)[1].error
+
+
+def test_a_rank_cannot_store_vectors_in_messages_to_itself():
+    source = "def worker(comm, task, s):\n    comm.send(task.start(), comm.rank)\n"
+    assert "sent a message to itself" in marks("averaging", source, 1)[1].error
 
 
 VERSIONS = "it holds no more versions than it must"

@@ -1,0 +1,55 @@
+"""Footprint: how much memory a solution's process holds, by the kernel's count.
+
+    resident    the high-water mark of all pages (VmHWM): it also knows what was held between two messages
+    kept        pages that only this process keeps, in memory, in swap or among the huge ones, at each message
+
+A process can lower the first: where it lets go of pages of Python's own files, others take their place. What it keeps
+from one message to the next shows in the second, wherever it is. Both count from before the solution was loaded.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from math import inf
+
+FIELDS = re.compile(rb"^(VmHWM|RssAnon|RssShmem|VmSwap|HugetlbPages):\s+(\d+) kB$", re.M)
+
+
+class Footprint:
+    """Memory of one process, counted from now on."""
+
+    def __init__(self, process: int):
+        self._status, self._before, self._most = None, None, 0
+        with contextlib.suppress(OSError):
+            self._status = open(f"/proc/{process}/status", "rb", buffering=0)  # noqa: SIM115
+        self._before = self._now()
+
+    def look(self) -> tuple[int, int] | None:
+        """Return the bytes (resident, kept) and remember the most that was kept; None if the process has ended."""
+        now = self._now()
+        if now and self._before:
+            self._most = max(self._most, now[1] - self._before[1])
+        return now
+
+    def peak(self) -> float | None:
+        """Return the most bytes so far; None where they cannot be measured, infinity if the process has ended."""
+        if not self._before:
+            return None
+        now = self.look()
+        return max(now[0] - self._before[0], self._most) if now else inf
+
+    def close(self) -> None:
+        """Look no more."""
+        if self._status:
+            self._status.close()
+        self._status = None
+
+    def _now(self) -> tuple[int, int] | None:
+        fields: dict[bytes, int] = {}
+        with contextlib.suppress(OSError):
+            if self._status:
+                self._status.seek(0)
+                fields = {name: 1024 * int(kilobytes) for name, kilobytes in FIELDS.findall(self._status.read(8192))}
+        resident = fields.pop(b"VmHWM", None)  # what has ended has none
+        return None if resident is None else (resident, sum(fields.values()))
