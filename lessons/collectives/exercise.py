@@ -8,7 +8,7 @@ The worker below does so, by way of rank 0. Make it fast. It is graded on
 - whether every rank returns the sum, and all the same bits: another order of additions gives other last bits;
 - any number of ranks, from one on, and vectors of any length, also shorter than there are ranks;
 - a vector of about a megabyte, where it should be as fast as the textbook's ring;
-- a few numbers on each of some fifty ranks, where it should be as fast as recursive doubling;
+- a few numbers on each of some thirty ranks, where it should be as fast as recursive doubling;
 - the bytes that the busiest rank sends of a long vector.
 
 What you have: `comm.rank`, `comm.size`, `comm.send(x, rank)`, `comm.recv(rank)`, also `comm.isend(x, rank)` and

@@ -65,14 +65,14 @@ def check(solution, seed):
         yield general, False, otherwise
         return
     tried = [(1, 10), (2, dice.choice([9, 11])), (5, 3), (7, dice.randint(8, 13)), (3, dice.randint(70, 90))]
-    with solution.attempt() as attempt:
-        for ranks, weights in tried:
-            small = Training(dice, ranks, weights, full=3)
-            small.run([attempt] * ranks)
+    with solution.ranks(max(tried)[0]) as ranks:
+        for size, weights in tried:
+            small = Training(dice, size, weights, full=3)
+            small.run(ranks[:size])
             if told := small.wrong() or small.missed() or small.beside():
-                yield general, False, f"{ranks} ranks, {weights} weights: {told}"
+                yield general, False, f"{size} ranks, {weights} weights: {told}"
                 return
-        yield general, True, "; ".join(f"{ranks} ranks, {weights} weights" for ranks, weights in tried)
+        yield general, True, "; ".join(f"{size} ranks, {weights} weights" for size, weights in tried)
 
 
 class Training(AccumulatedUpdates):

@@ -1,6 +1,6 @@
 """Judge the worker of this chapter's exercise, by an account of x and p that is kept of the messages it sends.
 
-Every rank, a process of its own but in the run with the crash, plays between a probe of its messages and one of its
+Every rank, a process of its own, plays between a probe of its messages and one of its
 task. What it reports is compared with the account, and it is the account that is judged.
 """
 
@@ -60,9 +60,9 @@ def check(solution, seed):
         wrong, apart = wrong or account.missing(), account.apart()
         told = f"{apart:.2g} of the distance is left; at most {TARGETS['apart']} is allowed"
         yield agreed, not wrong and apart <= TARGETS["apart"], OTHERWISE if wrong else told
-    with solution.attempt() as attempt:
+    with solution.ranks(workers) as ranks:
         account, lost = Account(workers), dice.choice(fast)
-        _run([attempt] * workers, account, seconds=STEPS * alone, crash=f"{lost}:{STEPS / 3 * alone}", **images)
+        _run(ranks, account, seconds=STEPS * alone, crash=f"{lost}:{STEPS / 3 * alone}", **images)
         others = [rank for rank in fast if rank != lost]
         steps, left = account.least(others), account.weight(lost) / (workers - 1)
         enough = steps >= STEPS / TARGETS["time"] and left >= TARGETS["weight"]

@@ -75,8 +75,11 @@ class Solution:
         with contextlib.ExitStack() as stack:
             attempts = [self.attempt() for _ in range(count)]
             for attempt in attempts:
-                stack.callback(attempt.__exit__)
-            yield [attempt.__enter__() for attempt in attempts]
+                stack.callback(attempt.close)
+            for attempt in attempts:
+                attempt.__enter__()
+            stack.push(attempts[0])  # what goes wrong in any of them is told once
+            yield attempts
 
 
 class Attempt:
