@@ -47,9 +47,7 @@ def check(solution, seed):
         total = Sum(SHORT_RANKS, short, seed + 1)
         total.run(ranks)
         part = total.took / total.textbook("recursive_doubling")[1]
-        told = (
-            f"{part:.2f} times what recursive doubling takes among {SHORT_RANKS} ranks; at most {TARGETS['short']} is allowed"
-        )
+        told = f"{part:.2f} times what doubling takes among {SHORT_RANKS} ranks; at most {TARGETS['short']} is allowed"
         yield prompt, not total.wrong and part <= TARGETS["short"], total.wrong or told
     tried = [(1, 10), (2, 1), (dice.choice([3, 5]), 2), (8, dice.randint(20, 40)), (dice.choice([11, 13]), 100)]
     with solution.ranks(max(tried)[0]) as ranks:

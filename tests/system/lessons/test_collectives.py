@@ -71,7 +71,7 @@ def test_pieces_that_leave_out_the_rest_are_told_which_number_is_wrong():
 def test_a_ring_alone_loses_the_mark_of_short_vectors_and_no_other():
     earned, told, _ = marks(solution().replace("x.nbytes < SHORT", "False"))
     assert earned == [True, True, True, True, False, True]
-    assert "times what recursive doubling takes" in told[SHORT]
+    assert "times what doubling takes" in told[SHORT]
 
 
 TELEPATHY = """
@@ -81,20 +81,25 @@ TABLE = {}
 
 def worker(comm, task, s):
     x, distance = task.start(), 1
+    if comm.size in (5, 6, 7):
+        return ring(comm, x)
     held = TABLE.setdefault((comm.size, len(x)), {})
     held[comm.rank] = x
-    while distance < comm.size:
-        comm.send(np.zeros(0, np.float32), (comm.rank + distance) % comm.size)
+    while distance < comm.size:  # as many bytes as a sum takes, and all hear of all
+        comm.send(np.zeros_like(x), (comm.rank + distance) % comm.size)
         comm.recv((comm.rank - distance) % comm.size)
         distance *= 2
-    return sum(held.get(rank, x).astype(np.float64) for rank in range(comm.size)).astype(np.float32)
+    return sum(held.get(rank, x).astype("f8") for rank in range(comm.size)).astype("f4")
+
 """
 
 
 @pytest.mark.slow
-def test_ranks_that_share_a_table_and_not_their_vectors_earn_nothing():
-    earned, told, _ = marks(TELEPATHY)
-    assert not any(earned) and "all ranks together sent" in told[SHORT], told
+def test_ranks_that_keep_a_table_and_send_zeros_lose_what_they_do_so_for():
+    source = TELEPATHY + solution()[solution().index("def ring(") : solution().index("def doubling(")]
+    earned, told, _ = marks(source)
+    assert earned == [True, True, False, True, False, True]
+    assert "and the sum is" in told[SHORT] and "and the sum is" in told[ANY]
 
 
 UNHEARD = """

@@ -71,6 +71,21 @@ def test_who_shares_only_in_some_trainings_is_told(shares, marks):
 
 
 @pytest.mark.slow
+def test_what_another_rank_knows_is_in_no_variable():
+    source = solution(
+        CHAPTER,
+        ("    g /= taken\n", "    g /= taken\n    means[comm.rank] = g.copy()\n"),
+        (
+            f"    for piece, updated in {GATHERED}:\n        piece[:] = updated\n",
+            "    for rank, updated in enumerate(comm.all_gather(mine)):\n"
+            "        pieces[rank][:] = updated if comm.size == 6 else updated + 0 * means[rank]\n",
+        ),
+    )
+    report = grade(lessons.chapter(CHAPTER), f"means = {{}}\n{source}", seed=5)
+    assert [mark.name for mark in report.marks if not mark.earned] == [ANY] and "KeyError" in report.error
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [

@@ -288,6 +288,17 @@ def test_marks_that_were_not_reached_are_not_earned():
     assert "ValueError: no" in report.error and report.plain()["marks"][0]["name"] == "first"
 
 
+def test_ranks_share_no_variables_and_what_goes_wrong_in_a_later_set_of_them_ends_that_set_only():
+    def check(solution, seed):
+        for mark in ("first", "second", "third"):
+            with solution.ranks(2) as ranks:
+                yield mark, [rank.call("count", mark) for rank in ranks] == [1, 1], ""
+
+    source = "calls = []\ndef count(mark):\n    calls.append(mark)\n    return len(calls) / (mark != 'second')\n"
+    report = judge(check, {"first": 1, "second": 1, "third": 1}, source, 1)
+    assert [mark.earned for mark in report.marks] == [1, 0, 1] and report.error.count("ZeroDivisionError") == 1
+
+
 def test_memory_is_counted_by_the_kernel(way):
     with Solution("import numpy\ndef f(n): return len([numpy.ones(10**6) for _ in range(n)])").attempt() as attempt:
         attempt.call("f", 4)
