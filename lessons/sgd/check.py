@@ -8,6 +8,8 @@ from math import inf, sqrt
 import numpy as np
 
 from lessons.grading.grader import SolutionError
+from lessons.grading.held import Held
+from lessons.grading.seeds import unguessable
 from lessons.sgd.exercise import TARGETS
 
 POINTS = {
@@ -22,17 +24,20 @@ NOISY = 1000  # gradients
 BURN_IN = 300  # steps of SGD before averaging begins
 FAR = 1000  # times as far away
 NUMBERS = 20  # that may be remembered beside vectors
+ASKED_AGAIN = 0.05  # of all steps, by a process that has not seen the others
+GROWTH = 500  # kB that a process may grow by
 
 
 def check(solution, seed):
     """Yield (mark, whether it is earned, what was observed)."""
     down, noisy, distant, lean = POINTS
     dice = random.Random(seed)
-    with solution.ranks(2) as turns:  # two processes, so that what is remembered is what was returned
-        steps = Steps(turns)
+    held = Held()
+    with solution.ranks(3) as ranks, held.counted(*ranks):  # processes, so that what is remembered is what was returned
+        steps = Steps(ranks[:2], ranks[2], dice)
         worst, there = 0.0, 0.0
         for condition in dice.sample(range(75, 101), 3):
-            valley = Bowl(dice.randrange(10**9), condition)
+            valley = Bowl(unguessable(dice), condition)
             needed = steps.until(valley, PATIENCE * valley.heavy_ball())
             worst, there = max(worst, needed / valley.heavy_ball()), max(there, steps.arrived / valley.heavy_ball())
         told = f"{worst:.2f} times as many" if worst < inf else f"more than {PATIENCE} times as many, or never"
@@ -40,12 +45,14 @@ def check(solution, seed):
             told += f" for what you ship (the weights of the gradients took {there:.2f} times)"
         yield down, worst <= TARGETS["valley"], f"{told}; at most {TARGETS['valley']} is allowed"
         for mark, far in ((noisy, 1), (distant, FAR)):
-            bowl = Bowl(dice.randrange(10**9), dice.randint(15, 25), dice.uniform(0.5, 2), far)
+            bowl = Bowl(unguessable(dice), dice.randint(15, 25), dice.uniform(0.5, 2), far)
             part = steps.loss(bowl, NOISY) / bowl.averaged(NOISY)
             told = f"{part:.2f} times the loss of averaged SGD" if part < inf else "it diverged"
             yield mark, part <= TARGETS["noise"], f"{told}; at most {TARGETS['noise']} is allowed"
-        told = f"{steps.vectors:.2f} vectors, numbers included; at most {TARGETS['memory']} and {NUMBERS} numbers"
-        yield lean, steps.vectors <= TARGETS["memory"] + NUMBERS / steps.least, told
+    few = steps.vectors <= TARGETS["memory"] + NUMBERS / steps.least
+    told = f"{steps.vectors:.2f} vectors, numbers included; at most {TARGETS['memory']} and {NUMBERS} numbers"
+    little, grown = held.judged(1000, GROWTH, f"its process grew by {{:.0f}} kB; at most {GROWTH} are allowed")
+    yield lean, few and little and not steps.hidden, told if not few else grown if not little else steps.hidden or told
 
 
 class Bowl:
@@ -100,13 +107,16 @@ class Bowl:
 
 
 class Steps:
-    """Calls of the solution's step, by turns in each of some processes.
+    """Calls of the solution's step, by turns in each of some processes, and now and then again by a witness.
 
-    It keeps how much was remembered at most, and when in the last valley the weights had arrived.
+    The witness is a process that has seen few of the steps before. It is asked again for some of them, drawn, and for
+    those whose model is judged. `hidden` says where it returned something else, "" if nowhere. Steps also keeps how
+    much was remembered at most, and when in the last valley the weights had arrived.
     """
 
-    def __init__(self, turns):
-        self.turns, self.vectors, self.least, self.arrived = turns, 0.0, inf, inf
+    def __init__(self, turns, witness, dice: random.Random):
+        self.turns, self.witness, self.dice = turns, witness, dice
+        self.vectors, self.least, self.arrived, self.hidden = 0.0, inf, inf, ""
 
     def until(self, bowl: Bowl, most: int) -> float:
         """Return after how many gradients the loss is a millionth; infinite after `most`."""
@@ -115,6 +125,7 @@ class Steps:
             if bowl.loss(w) <= LOWER * bowl.loss(bowl.start):
                 self.arrived = min(self.arrived, taken)
             if bowl.loss(model) <= LOWER * bowl.loss(bowl.start):
+                self._ask_again()
                 return taken
         return inf
 
@@ -124,6 +135,7 @@ class Steps:
         for _, model in self._models(bowl, gradients):
             if not np.isfinite(model).all():
                 return inf
+        self._ask_again()
         found = bowl.loss(model)
         return found if np.isfinite(found) else inf
 
@@ -132,11 +144,30 @@ class Steps:
         w, memory, gradient = bowl.start, [], bowl.gradients()
         self.least = min(self.least, len(w))
         for taken in range(gradients):
-            w, model, memory = self._step(self.turns[taken % len(self.turns)], w, gradient(w), memory)
+            given = w, gradient(w), memory
+            w, model, memory = self._step(self.turns[taken % len(self.turns)], *given)
+            self._last = taken, given, (w, model)
+            if self.dice.random() < ASKED_AGAIN:
+                self._ask_again()
             yield w, model
             if not np.abs(w).max() < 1e100:
                 yield w, np.full(len(w), inf)
                 return
+
+    def _ask_again(self) -> None:
+        """Ask the witness for the last step, too, and note if it takes another one."""
+        if self.hidden:
+            return
+        taken, given, found = self._last
+        try:
+            same = all(map(_is_same, found, self._step(self.witness, *given)))
+        except SolutionError:  # it could not even take that step
+            same = False
+        if not same:
+            self.hidden = (
+                f"step {taken} depends on more than w, g and memory: a process that had not seen the steps before it "
+                "took another one"
+            )
 
     def _step(self, attempt, w, g, memory):
         """Return (weights, model, memory) of one call. SolutionError if they are not what is asked for."""
@@ -151,6 +182,10 @@ class Steps:
             raise SolutionError(f"the memory is a {type(found[2]).__name__}; return a list of vectors and numbers.")
         self.vectors = max(self.vectors, _numbers(found[2]) / len(w))
         return found
+
+
+def _is_same(a: np.ndarray, b: np.ndarray) -> bool:
+    return np.allclose(a, b, rtol=1e-6, atol=1e-9 * float(np.abs(a).max()), equal_nan=True)
 
 
 def _numbers(memory: list) -> int:

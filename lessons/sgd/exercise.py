@@ -22,7 +22,8 @@ without noise have a condition number from 75 to 100. All are turned at random: 
 Where the optimum is, and how much noise there is, you are not told.
 
 What you want to know later must be in `memory`: two processes take turns at calling your function, and share no
-variables. NumPy and the standard library may be imported.
+variables. A third one is asked now and then, and must take the same step from the same `w`, `g` and `memory`. NumPy and
+the standard library may be imported.
 """
 
 TARGETS = {

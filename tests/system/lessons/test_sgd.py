@@ -1,14 +1,16 @@
 """The exercise on SGD: what students write instead, and what they are told; the closed forms of the chapter."""
 
+import random
+
 import numpy as np
 import pytest
 
 import lessons
 from experiments.experiment import Experiment
 from experiments.run import run
-from lessons.grading.grader import grade
+from lessons.grading.grader import Solution, grade
 from lessons.sgd import experiments
-from lessons.sgd.check import Bowl
+from lessons.sgd.check import Bowl, Steps
 from lessons.sgd.experiments import NOISY, expected, floor, mean_of
 
 VALLEY, NOISE, FAR, MEMORY = range(4)
@@ -93,6 +95,51 @@ def test_who_hides_the_memory_in_variables_of_the_module_has_half_of_it():
     hidden = hidden.replace("return w, z, [v, z, t + 1]", "KEPT['all'] = [v, z, t + 1]\n    return w, z, []")
     earned, _, _ = marks(hidden.replace("ROOT = 0.1", "KEPT = {}\nROOT = 0.1"))
     assert earned[:MEMORY] == [False, False, False], "two processes take turns"
+
+
+HIDDEN = """
+import numpy as np
+
+MOMENTUM, RATE, MODELS = 0.669, 3.306, []
+
+def step(w, g, memory):
+    v, t = memory or [np.zeros_like(w), 0]
+    if t < 2:
+        MODELS.clear()
+    v = MOMENTUM * v + g
+    before, w = w, w - RATE * v
+    if t >= 150:
+        MODELS.append((before + w) / 2)  # two models of which this process sees one
+    return w, np.mean(MODELS, axis=0) if MODELS else w, [v, t + 1]
+"""
+HOARD = """
+SEEN = []
+
+def step(w, g, memory):
+    SEEN.append((w.copy(), g.copy()))
+    return honest(w, g, memory)
+"""
+
+
+@pytest.mark.slow
+def test_models_in_a_variable_are_no_memory_of_few_vectors():
+    earned, told, error = marks(HIDDEN)
+    assert not earned[MEMORY] and "depends on more than w, g and memory" in told[MEMORY] and not error
+
+
+@pytest.mark.slow
+def test_whatever_a_process_has_seen_and_keeps_counts_as_memory():
+    earned, told, _ = marks(solution().replace("def step(", "def honest(") + HOARD)
+    assert earned == [True, True, True, False] and "its process grew by" in told[MEMORY]
+
+
+def test_a_step_that_differs_where_others_were_not_seen_is_told():
+    source = "calls = []\ndef step(w, g, memory):\n    calls.append(1)\n    return w - len(calls) * g, w, []\n"
+    with Solution(source).ranks(3) as (*turns, witness):
+        steps = Steps(turns, witness, random.Random(1))
+        for _ in steps._models(Bowl(1, 20), 100):
+            pass
+    assert "depends on more than w, g and memory" in steps.hidden
 
 
 @pytest.mark.parametrize(
