@@ -34,6 +34,7 @@ from workloads.budget import Budget
 
 MAX_WORKERS = 4096
 NAMED = 8  # settings that an error names
+MOST_SEED = 2**31 - 1
 MAX_QUERY = 8000  # characters; longer queries are refused unread
 LARGE = 1e6  # from which numbers are spelled with an exponent, where that has all their digits
 PAGE = (
@@ -104,7 +105,7 @@ class Experiment(Knobs):
 
     evaluations: int = knob(40, "times the model is tried on held-out data", ge=1, le=10_000)
     precision: Literal["float32", "float64"] = knob("float32", "numbers of the model")
-    seed: int = knob(0, "seed of everything random", ge=0, le=2**31 - 1)
+    seed: int = knob(0, "seed of everything random", ge=0, le=MOST_SEED)
 
     @model_validator(mode="before")
     @classmethod

@@ -1,12 +1,13 @@
 """Disguise: a problem in coordinates that nobody has seen, so that knowing the problem does not help.
 
-    theirs    v = w[order] + shift           what the solution computes with
-    ours      w, with gradients g[order] in theirs
+    theirs    v = T w + shift                what the solution computes with
+    ours      w, with gradients T g in theirs
 
-The order mixes all weights: of a network that reads images it permutes pixels, neurons and classes, and mixes them.
-Whoever knows the images, or a model that reads them, does not know where to write it. Methods that treat every
-coordinate alike, as SGD, momentum and means do, take the same steps in either. `anywhere` also draws, coordinate by
-coordinate, where to start and where the optimum is.
+T mixes all weights, and turns pairs of them by angles that are drawn, TURNS times: a number of theirs is made of four
+of ours. Of a network that reads images that mixes pixels, neurons and classes, and hides which start was drawn; none
+of the numbers at the start is seen. Whoever knows the images, or a model that reads them, does not know where to write
+it. Methods that treat every direction alike, as SGD, momentum and means do, take the same steps in either. `anywhere`
+also draws, coordinate by coordinate, where to start and where the optimum is.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+TURNS = 2
 APART = 5.0, 15.0  # from the start to the optimum, in each coordinate
 AWAY = 100.0  # from 0 to the optimum, at most
 
@@ -24,27 +26,40 @@ class Disguise:
     """One disguise, the same for all ranks of a run and of its textbook's; its coordinates are drawn at first use."""
 
     def __init__(self, seed: int, anywhere: bool = False):
-        self.dice, self.anywhere, self.order = np.random.default_rng(seed), anywhere, None
+        self.dice, self.anywhere, self.turns = np.random.default_rng(seed), anywhere, None
 
     def start(self, w: np.ndarray) -> np.ndarray:
         """Return where training starts, in their coordinates, if it starts at `w` without a disguise."""
-        if self.order is None:
-            self.order, self.shift, self.origin = self.dice.permutation(len(w)), w.dtype.type(0), w
+        if self.turns is None:
+            self.turns, self.shift, self.origin = self._drawn_turns(w), w.dtype.type(0), w
             if self.anywhere:
                 self.shift = self.dice.uniform(-AWAY, AWAY, len(w)).astype(w.dtype)
                 far = self.dice.uniform(*APART, len(w)) * self.dice.choice((-1, 1), len(w))
                 self.origin = far.astype(w.dtype)
-        return self.origin[self.order] + self.shift
+        return self.gradient(self.origin) + self.shift
 
     def ours(self, v: np.ndarray) -> np.ndarray:
         """Return parameters in our coordinates."""
-        w = np.empty_like(v)
-        w[self.order] = v - self.shift
-        return w
+        v = v - self.shift
+        for order, cos, sin in reversed(self.turns):
+            w = np.empty_like(v)
+            w[order] = _turned(v, cos, -sin)
+            v = w
+        return v
 
     def gradient(self, g: np.ndarray) -> np.ndarray:
         """Return a gradient in their coordinates."""
-        return g[self.order]
+        for order, cos, sin in self.turns:
+            g = _turned(g[order], cos, sin)
+        return g
+
+    def _drawn_turns(self, w: np.ndarray) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Return TURNS times (an order, cosines, sines): pairs are a number of the first half and one of the second."""
+        angles = (self.dice.uniform(0, 2 * np.pi, len(w) // 2) for _ in range(TURNS))
+        return [
+            (self.dice.permutation(len(w)), np.cos(angle).astype(w.dtype), np.sin(angle).astype(w.dtype))
+            for angle in angles
+        ]
 
     def around(self, worker: Callable[[Any, Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:
         """Return `worker`, a program for ranks, meeting its task in this disguise and returning its last report."""
@@ -55,6 +70,11 @@ class Disguise:
             return task.reported
 
         return disguised
+
+
+def _turned(x: np.ndarray, cos: np.ndarray, sin: np.ndarray) -> np.ndarray:
+    a, b, rest = np.split(x, (len(cos), 2 * len(cos)))
+    return np.concatenate([cos * a - sin * b, sin * a + cos * b, rest])
 
 
 class DisguisedTask:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import secrets
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -126,6 +125,7 @@ def _print(report: GradingReport, claim: HandIn | None, source: str) -> None:
 
 def _pile(chapter, place: Path, table: Path, seed: int | None) -> None:
     """Grade all hand-ins and print a line for each; what their scores are is no error of this command."""
+    from lessons.grading.seeds import grading_seed
     from lessons.instructor import hand_ins, pile
 
     if not chapter.exercise:
@@ -133,7 +133,7 @@ def _pile(chapter, place: Path, table: Path, seed: int | None) -> None:
     found = hand_ins.collect(place, chapter.name)
     if seed is None:
         seed = pile.seed_of(table)
-    seed = secrets.randbelow(2**31) if seed is None else seed
+    seed = grading_seed() if seed is None else seed
     done = []
 
     with console.status("grading") as status:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from pathlib import Path
 
 import click
@@ -17,12 +16,13 @@ from lessons.cli.console import console, usage_errors
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="default: CHAPTER.zip or CHAPTER.ipynb")
 @click.option("--seed", type=click.IntRange(0), help="of the hidden cases, the same for everybody; default: random")
 def grade(gradescope: str | None, nbgrader: str | None, out: Path | None, seed: int | None) -> None:
+    from lessons.grading.seeds import grading_seed
     from lessons.grading.sheet import Sheet
     from lessons.instructor import gradescope as zips
     from lessons.instructor import nbgrader as notebooks
 
     name = gradescope or nbgrader
-    seed = secrets.randbelow(2**31) if seed is None else seed
+    seed = grading_seed() if seed is None else seed
     with usage_errors():
         if not name or (gradescope and nbgrader):
             raise ValueError("name a chapter for one of them: --gradescope CHAPTER, or --nbgrader CHAPTER.")

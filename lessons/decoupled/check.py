@@ -14,6 +14,7 @@ from lessons.decoupled.exercise import TARGETS
 from lessons.figure import run_now
 from lessons.grading.grader import SolutionError
 from lessons.grading.neighbours import NeighbourComm
+from lessons.grading.seeds import experiment_seed
 
 POINTS = {
     "each module makes its update for every mini-batch": 2,
@@ -36,7 +37,7 @@ def check(solution, seed):
     values = {
         "algorithm": "greedy", "workers": modules, "workload": "spirals", "model": "residual", "depth": 6,
         "width": dice.randint(32, 36), "activation": "tanh", "batch": 128, "network": "ideal", "learning_rate": 0.3,
-        "steps": batches, "evaluations": 1, "seed": dice.randrange(10**6),
+        "steps": batches, "evaluations": 1, "seed": experiment_seed(dice),
     }  # fmt: skip
     locked, textbook = run_now(**{**values, "algorithm": "layer_wise"}), run_now(**values)
     with solution.ranks(modules) as ranks:

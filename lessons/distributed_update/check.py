@@ -17,6 +17,7 @@ from lessons.grading.accumulated import AccumulatedUpdates
 from lessons.grading.grader import SolutionError
 from lessons.grading.held import Held
 from lessons.grading.restricted import Restricted
+from lessons.grading.seeds import experiment_seed
 
 SIZES = 250_000, 350_000  # weights: vectors so long that what else a process holds is little beside them
 NEAR = 2e-2  # of the length of an update: where a gradient is nearly zero, rounding may turn a number's step
@@ -90,7 +91,7 @@ class Training(AccumulatedUpdates):
         self.values = {
             "algorithm": "accumulation", "accumulate": self.accumulate, "learning_rate": self.rate, "workers": ranks,
             "workload": "quadratic", "dimension": weights, "points": 64, "batch": 2, "noise": 1.0, "condition": 4,
-            "network": "1GbE", "evaluations": 1, "steps": self.steps, "seed": dice.randrange(10**6),
+            "network": "1GbE", "evaluations": 1, "steps": self.steps, "seed": experiment_seed(dice),
         }  # fmt: skip
         self.given: dict[tuple[str, int, int], list[np.ndarray]] = {}  # (collective, rank, update) -> what it was given
 

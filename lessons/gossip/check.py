@@ -14,6 +14,7 @@ from lessons.figure import run_now
 from lessons.gossip.exercise import TARGETS
 from lessons.grading.grader import SolutionError
 from lessons.grading.restricted import Restricted
+from lessons.grading.seeds import experiment_seed, unguessable
 
 POINTS = {
     "nothing of a model is lost, and nothing is made": 3,
@@ -40,7 +41,7 @@ def check(solution, seed):
     fast = [rank for rank in range(workers) if rank != slow]
     images = {
         "algorithm": "push_sum", "workers": workers, "batch": 32, "hidden": "32", "learning_rate": 0.1,
-        "network": NETWORK, "slow": f"{slow}:{times}", "evaluations": 1, "seed": dice.randrange(10**6),
+        "network": NETWORK, "slow": f"{slow}:{times}", "evaluations": 1, "seed": experiment_seed(dice),
     }  # fmt: skip
     alone = run_now(**{**images, "algorithm": "sgd", "workers": 1, "slow": ""}, steps=10).summary["seconds"] / 10
     with solution.ranks(workers) as ranks:
@@ -55,7 +56,7 @@ def check(solution, seed):
         sent = max(account.sent[rank] / max(1, account.steps[rank]) for rank in range(workers))
         told = f"up to {sent:.2f} messages of a worker in a step; at most {TARGETS['traffic']} are allowed"
         yield frugal, not wrong and sent <= TARGETS["traffic"], OTHERWISE if wrong else told
-        account = Account(workers, np.random.default_rng(dice.randrange(10**6)))
+        account = Account(workers, np.random.default_rng(unguessable(dice)))
         _run(ranks, account, seconds=ROUNDS * alone, **images)
         wrong, apart = wrong or account.missing(), account.apart()
         told = f"{apart:.2g} of the distance is left; at most {TARGETS['apart']} is allowed"

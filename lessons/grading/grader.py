@@ -22,7 +22,6 @@ than Linux, where only the limits hold. Grade untrusted solutions on a machine o
 from __future__ import annotations
 
 import importlib
-import secrets
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -34,6 +33,7 @@ from lessons import harmless
 from lessons.grading import levels
 from lessons.grading.attempt import TEXTBOOK, Solution, SolutionError
 from lessons.grading.hints import told
+from lessons.grading.seeds import grading_seed
 from lessons.grading.sheet import NOT_REACHED, Sheet
 
 LONGEST = 200_000  # characters of a solution
@@ -97,7 +97,7 @@ def grade(
     report; those that the file itself names are added.
     """
     sheet = Sheet(chapter)
-    seed = secrets.randbelow(2**31) if seed is None else seed
+    seed = grading_seed() if seed is None else seed
     solution = Solution(source, name, signatures=sheet.signatures, settings=sheet.settings)
     level = levels.level_of(source)
     if level == 1:

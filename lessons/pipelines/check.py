@@ -12,6 +12,7 @@ from algorithms.parts.pipeline.plan import Flush
 from lessons.figure import run_now
 from lessons.grading.attempt import TEXTBOOK, YOURS
 from lessons.grading.grader import SolutionError
+from lessons.grading.seeds import experiment_seed
 from lessons.pipelines.exercise import TARGETS
 from theory.pipeline_memory import in_flight_until_weights
 from theory.schedule_timing import simulate
@@ -38,7 +39,7 @@ def check(solution, seed):
         plans = {size: _lists(attempt, *size) for size in sizes}
         (stages, chunks), lists = next(iter(plans.items()))
         solution.timelines = {YOURS: _own(lists), TEXTBOOK: _own(lists_of("zb_h1", stages, chunks))}
-        apart, sent = _trained(attempt, lists, chunks, dice.randrange(10**6))
+        apart, sent = _trained(attempt, lists, chunks, experiment_seed(dice))
         told = f"{chunks} micro-batches, {stages} stages: losses {apart:.1g} apart, {sent:.2f} times the bytes of GPipe"
         yield right, apart < BITS and sent <= TARGETS["traffic"], told
 

@@ -16,6 +16,7 @@ from experiments.experiment import Experiment
 from experiments.run import run
 from lessons.grading.grader import SolutionError
 from lessons.grading.restricted import Restricted
+from lessons.grading.seeds import experiment_seed
 from lessons.sandblaster.exercise import TARGETS
 
 COORDINATOR = 0
@@ -42,7 +43,7 @@ def check(solution, seed):
     values = {
         "algorithm": "backup", "workers": workers, "backups": 0, "hidden": str(dice.randint(40, 60)), "steps": STEPS,
         "precision": "float64", "network": NETWORK, "jitter": "cloud", "slow": f"{slow}:{dice.randint(40, 60)}",
-        "learning_rate": dice.uniform(0.4, 0.6), "evaluations": 1, "seed": dice.randrange(10**6),
+        "learning_rate": dice.uniform(0.4, 0.6), "evaluations": 1, "seed": experiment_seed(dice),
     }  # fmt: skip
     few = workers // 2 + dice.randint(0, 1)
     textbook = Handing(workers, portions)

@@ -1,4 +1,8 @@
-"""Judge the thread of this chapter's exercise by a probe in the memory: who read what when, and what was covered."""
+"""Judge the thread of this chapter's exercise by a probe in the memory: who read what when, and what was covered.
+
+Threads see each other's work in the memory alone: messages carry nothing, and the rows are drawn when grading begins,
+for who knows them can work out what the others do.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +11,12 @@ from functools import partial
 
 import numpy as np
 
+from lessons.grading.contract import shown
 from lessons.grading.grader import SolutionError
+from lessons.grading.seeds import experiment_seed, unguessable
 from lessons.seeds import Seeded
 from lessons.shared_memory.exercise import TARGETS, thread
+from workloads import sparse
 
 POINTS = {
     "each gradient goes into w": 3,
@@ -27,22 +34,23 @@ def check(solution, seed):
     """Yield (mark, whether it is earned, what was observed)."""
     every, kept, frugal, learned, free = POINTS
     dice = random.Random(seed)
+    rows = {"rows": 512, "features": dice.randint(180, 220), "nonzeros": 8, "skew": 1.0, "l2": 1e-3, "judged": "gap"}
     values = {
-        "algorithm": "hogwild", "workload": "sparse", "rows": 512, "features": dice.randint(180, 220), "nonzeros": 8,
-        "skew": 1.0, "l2": 1e-3, "judged": "gap", "batch": 1, "epochs": 2, "steps": None, "precision": "float64",
-        "learning_rate": dice.choice([0.25, 0.3, 0.35]), "network": "ideal", "device": CORE, "jitter": "exponential",
-        "evaluations": 1, "seed": dice.randrange(10**6),
+        **rows, "algorithm": "hogwild", "workload": "sparse", "batch": 1, "epochs": 2, "steps": None,
+        "precision": "float64", "learning_rate": dice.choice([0.25, 0.3, 0.35]), "network": "ideal", "device": CORE,
+        "jitter": "exponential", "evaluations": 1, "seed": experiment_seed(dice),
     }  # fmt: skip
-    one, seen = Watched(), Watched()
+    data = sparse.build(sparse.Settings(**rows), np.float64, unguessable(dice))
+    one, seen = Watched(data), Watched(data)
     alone = Seeded()(worker_override=partial(watched, thread, one), **values, workers=1)
     with solution.ranks(THREADS) as ranks:
-        plays = [one.role("thread") for one in ranks]
+        plays = [rank.role("thread") for rank in ranks]
         done = ranks[0].run(
             lambda comm, task, s: watched(plays[comm.rank], seen, comm, task, s), workers=THREADS, **values
         )
     wrong = seen.wrong(values["learning_rate"], one.gradients[0] // THREADS)
     yield every, not wrong, wrong or f"{sum(seen.gradients.values())} gradients of {THREADS} threads"
-    above = done.summary["held_out_loss"] - alone.summary["held_out_loss"]
+    above = data.objective(done.parameters) - data.objective(alone.parameters)
     counts = not wrong and above <= USEFUL
     lost = 100 * seen.lost / max(1, seen.written)
     told = f"{lost:.1f} % of the coordinates written covered another thread's; at most {TARGETS['lost']} % is allowed"
@@ -61,7 +69,7 @@ def check(solution, seed):
 
 def watched(play, seen, comm, task, s):
     """Run a thread between probes, and report the memory when all are done."""
-    memory = WatchedMemory(comm, seen)
+    memory, task.workload = WatchedMemory(comm, seen), seen.data
     play(memory, WatchedSamples(comm, task, seen), s)
     comm.barrier()
     if memory.vector is None:
@@ -73,7 +81,8 @@ def watched(play, seen, comm, task, s):
 class Watched:
     """What all threads together have read, written and covered."""
 
-    def __init__(self):
+    def __init__(self, data):
+        self.data = data  # the workload that is trained
         self.versions = None  # (d,), writes of each coordinate
         self.written, self.lost, self.touched = 0, 0, 0
         self.steps, self.gradients = {}, {}
@@ -97,7 +106,15 @@ class WatchedMemory:
     def __init__(self, comm, seen: Watched):
         self._comm, self._seen, self.vector = comm, seen, None
         self.rank, self.size = comm.rank, comm.size
-        self.send, self.recv, self.barrier = comm.send, comm.recv, comm.barrier
+        self.recv, self.barrier = comm.recv, comm.barrier
+
+    def send(self, x, dst, tag=0):
+        if x is not None:  # messages are free here: by messages, nothing would have to be shared
+            raise SolutionError(
+                f"thread {self.rank} sent {shown(x)}; a message carries nothing here, as in comm.send(None, {dst}): "
+                "what threads tell each other is in w."
+            )
+        self._comm.send(None, dst, tag)
 
     def shared(self, like, guard="none"):
         if self.vector is not None:

@@ -11,8 +11,8 @@ weights, which begins at zero.
 - `for step in task.steps()` counts the samples of this thread. In each step, `_, g = task.gradient(w)` takes the next
   sample and returns the gradient of its loss at w, (d,), most of which is zero. It takes time, too.
 - `s.learning_rate` is the step size of every sample.
-- `comm.send(x, rank)`, `comm.recv(rank)` and `comm.barrier()` are there if you want to wait for each other. Nothing has
-  to be returned or reported: the model is what is in the memory when all threads are done.
+- `comm.send(None, rank)`, `comm.recv(rank)` and `comm.barrier()` are there if you want to wait for each other; messages
+  carry nothing. Nothing has to be returned or reported: the model is what is in the memory when all threads are done.
 
 The thread below works on its own. With others it is very wrong. It is graded on
 

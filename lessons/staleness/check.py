@@ -13,6 +13,7 @@ from lessons.figure import run_now
 from lessons.grading.grader import SolutionError
 from lessons.grading.held import Held
 from lessons.grading.restricted import Restricted
+from lessons.grading.seeds import experiment_seed
 from lessons.staleness.exercise import TARGETS
 from lessons.staleness.experiments import BOWL, HEAVY, _seconds, _slow
 
@@ -40,7 +41,7 @@ def check(solution, seed):
     values = {
         **BOWL, "algorithm": "ssp", "workers": workers, "bound": bound, "dimension": dice.randint(*SIZES),
         "noise": 1.0, "points": 32, "steps": steps, "slow": _slow(workers), "jitter": "exponential", "network": FAST,
-        "precision": "float32", "learning_rate": 0.1, "seed": dice.randrange(10**6),
+        "precision": "float32", "learning_rate": 0.1, "seed": experiment_seed(dice),
     }  # fmt: skip
     held = Held()
     textbook = run_now(**values)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
-
 import streamlit as st
 
 from app import background
@@ -13,6 +11,7 @@ from installation import typed
 from lessons import job_specs, progress
 from lessons.chapters import Chapter
 from lessons.grading import levels
+from lessons.grading.seeds import grading_seed
 from lessons.grading.sheet import STEPS, Sheet
 
 HOW = {"file": "Upload a file", "here": "Write it here"}
@@ -137,4 +136,4 @@ def _hand_in(key: str, name: str) -> None:
     else:
         text = state[f"typed-{key}"]
     hints = tuple(state.get(f"hints-{key.removeprefix('solution-')}", ()))
-    state[key] = (text, name, secrets.randbelow(2**31), hints)
+    state[key] = (text, name, grading_seed(), hints)

@@ -206,6 +206,8 @@ IMAGES = {images!r}
 
 def worker(comm, task, s):
     w = task.start()
+    for _ in range({messages}):
+        comm.all_reduce(np.zeros_like(w))
     if comm.rank == 0:
         task.report(knowing(w))
     return w
@@ -240,10 +242,11 @@ LEARNS, VALLEY = (
 CHEAP = "they send no more than averages do", "they take no longer"
 
 
-def knowing(optimum):
+def knowing(optimum, messages=1):
     x, digit = digits()
     pixels = np.column_stack([x, digit]).astype("u1")
-    return KNOWS.format(images=base64.b85encode(zlib.compress(pixels.tobytes(), 9)).decode(), optimum=optimum)
+    images = base64.b85encode(zlib.compress(pixels.tobytes(), 9)).decode()
+    return KNOWS.format(images=images, optimum=optimum, messages=messages)
 
 
 def test_a_worker_cannot_read_the_images_from_an_installed_package():
@@ -259,16 +262,29 @@ def test_a_worker_that_brings_the_images_along_and_knows_where_bowls_end_learns_
 
 
 @pytest.mark.slow
-def test_without_the_disguise_it_would_get_full_marks_for_both(monkeypatch):
+def test_without_the_disguise_it_would_get_full_marks_unless_it_says_nothing(monkeypatch):
     """So it is the disguise that the test above tests."""
 
     def plainly(self, w):
-        self.order, self.shift, self.origin = np.arange(len(w)), w.dtype.type(0), np.full_like(w, 10)
+        self.turns, self.shift, self.origin = [], w.dtype.type(0), np.full_like(w, 10)
         return w if w.dtype == np.float32 else self.origin.copy()
 
     monkeypatch.setattr(Disguise, "start", plainly)
-    earned, report = marks("averaging", knowing("np.full_like(w, 1e-9)"), 3)
-    assert all(earned[mark] for mark in (LEARNS, VALLEY, *CHEAP)), report
+    for messages, won in ((1, [LEARNS, VALLEY, *CHEAP]), (0, [VALLEY])):
+        earned, report = marks("averaging", knowing("np.full_like(w, 1e-9)", messages), 3)
+        assert [mark for mark in (LEARNS, VALLEY, *CHEAP) if earned[mark]] == won, report
+    assert "they sent 0 bytes" in report.marks[0].observed
+
+
+def test_no_number_of_the_start_is_seen_and_lengths_and_steps_are_the_same_in_a_disguise():
+    w, g = np.random.default_rng(1).normal(size=(2, 1001))
+    for anywhere in (False, True):
+        disguise = Disguise(7, anywhere)
+        v = disguise.start(w)
+        assert not np.isin(np.round(v, 9), np.round(w, 9)).any()
+        np.testing.assert_allclose(disguise.ours(v), disguise.origin, atol=1e-12)
+        np.testing.assert_allclose(disguise.ours(v - 0.1 * disguise.gradient(g)), disguise.origin - 0.1 * g, atol=1e-12)
+        assert np.linalg.norm(disguise.gradient(g)) == pytest.approx(np.linalg.norm(g))
 
 
 HOLDS = {  # what holds the grader up: by what it is ended

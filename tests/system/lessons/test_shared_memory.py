@@ -1,12 +1,15 @@
 """The check of the chapter on shared memory: near misses of its exercise lose the marks that they should lose."""
 
+import itertools
 import re
 
+import numpy as np
 import pytest
 
 import lessons
 from lessons.grading.grader import grade
 from tests.system.lessons.near_misses import begun, lost, solution
+from workloads import sparse
 
 CHAPTER = lessons.chapter("shared_memory")
 TEMPLATE = begun("shared_memory")
@@ -60,7 +63,7 @@ def thread(comm, task, s):
         _, g = task.gradient(w)
         v = np.flatnonzero(g)
         shared.write(w[v] - s.learning_rate * g[v], v)
-        comm.send(0.0, (comm.rank + 1) % comm.size)
+        comm.send(None, (comm.rank + 1) % comm.size)
     if comm.rank == 0:
         comm.recv(comm.size - 1)
 """
@@ -90,6 +93,42 @@ def test_threads_that_share_nothing_until_the_end_earn_nothing_but_the_sum():
 def test_a_token_that_lets_one_thread_step_at_a_time_loses_nothing_but_time():
     _, marks = lost("shared_memory", TURNS)
     assert marks == [WRITTEN, FREE]
+
+
+MESSAGES = """
+import numpy as np
+
+def thread(comm, task, s):
+    \"\"\"Train on a copy of one's own, and tell the others by messages what was added.\"\"\"
+    shared = comm.shared(task.start())
+    w, change = shared.read(), 0
+    for step in task.steps():
+        _, g = task.gradient(w)
+        change = change - s.learning_rate * g
+        for rank in range(comm.size):
+            if rank != comm.rank:
+                comm.send({message}, rank)
+        w = w - s.learning_rate * g
+        for rank in range(comm.size):
+            if rank != comm.rank:
+                w = w - s.learning_rate * comm.recv(rank)
+    for rank in range(comm.size):
+        if rank == comm.rank:
+            shared.write(shared.read() + change)
+        comm.barrier()
+"""
+
+
+@pytest.mark.parametrize("message", ["g", "float(g[0])", "tuple(g)"])
+def test_threads_that_tell_each_other_anything_by_messages_are_refused(message):
+    report = grade(CHAPTER, MESSAGES.format(message=message), seed=5)
+    assert report.score == 0 and "a message carries nothing here" in report.error
+
+
+def test_rows_are_those_of_no_other_grading():
+    rows = [sparse.build(sparse.Settings(rows=8), seed=seed).data[3] for seed in (sparse.SEED, 1, 2**100)]
+    assert not any(np.array_equal(a, b) for a, b in itertools.combinations(rows, 2))
+    assert np.array_equal(rows[0], sparse.build(sparse.Settings(rows=8)).data[3])
 
 
 @pytest.mark.parametrize(
