@@ -27,6 +27,7 @@ BEST = RATES | {"tensor": 1.0}
 OUTPUTS = 4 * 128 * 10  # bytes
 SEED = 0  # of the training
 COMPUTING = {"64": 3.389e-4, "256": 1.3507e-3}  # s of a step of one machine at 1e9 FLOP/s
+MORE = 2
 AMPLE = 1e12  # bytes: no limit
 
 
@@ -99,6 +100,13 @@ def drawn(dice: random.Random) -> list[HiddenCase]:
     ]
 
 
+def shuffled(dice: random.Random) -> list[HiddenCase]:
+    """Return the eight cases, and MORE of another draw of them, in any order: no list of names fits them."""
+    cases = [*drawn(dice), *dice.sample(drawn(dice), MORE)]
+    dice.shuffle(cases)
+    return cases
+
+
 @cache
 def trained(name: str, hidden: str, speed: float, latency: float = 0.0, bandwidth: float = 1e13) -> Trained:
     """Return the run of a strategy to the loss; without a network unless one is given."""
@@ -114,7 +122,7 @@ def trained(name: str, hidden: str, speed: float, latency: float = 0.0, bandwidt
 def check(solution, seed):
     """Yield (mark, whether it is earned, what was observed)."""
     named, fits, frugal, *near = POINTS
-    cases, chosen = drawn(random.Random(seed)), []
+    cases, chosen = shuffled(random.Random(seed)), []
     with solution.attempt() as attempt:
         for case in cases:
             name = attempt.call("choose", *case.given())

@@ -34,8 +34,8 @@ and so is `cluster`:
 The choice below has the most samples per second of all in which workers train together. It is not good enough.
 
 What you return is run on the simulated cluster, and so is every other strategy that fits and stays within the budget;
-the best of these is the oracle. There are eight clusters, drawn when grading begins: some have a fast network, some
-slow messages, some little bandwidth for a long gradient, some little memory, and some a small budget.
+the best of these is the oracle. There are ten clusters, drawn when grading begins, in any order: some have a fast
+network, some slow messages, some little bandwidth for a long gradient, some little memory, and some a small budget.
 """
 
 TARGETS = {

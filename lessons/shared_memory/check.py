@@ -26,7 +26,7 @@ POINTS = {
     "no time is lost in waiting": 2,
 }
 THREADS = 4
-USEFUL = 0.1  # objective above that of one thread, from which on nothing else counts
+USEFUL = 0.04  # objective above that of one thread, from which on nothing else counts
 CORE = "40e9:15e9:0"  # a laptop's, where reading a few numbers has no fixed cost
 
 

@@ -96,6 +96,29 @@ def test_a_list_of_every_name_is_no_choice():
     assert not any(earned) and "it must be one of one machine, ring, doubling" in error, error
 
 
+def test_cases_come_in_any_order_and_two_more_of_any_kind():
+    orders = [[case.kind for case in check.shuffled(random.Random(seed))] for seed in range(5)]
+    assert len({*map(tuple, orders)}) == len(orders)
+    for kinds in orders:
+        assert len(kinds) == 8 + check.MORE and {*kinds} == {"fast", "slow", "long", "memory", "budget"}
+
+
+IN_ORDER = """
+ANSWERS = iter({answers})
+
+def choose(model, cluster):
+    name = next(ANSWERS, "doubling")
+    return name if name in model["steps"] else "doubling"
+"""
+
+
+@pytest.mark.slow
+def test_a_list_of_answers_by_the_number_of_the_call_loses_every_mark_of_speed():
+    answers = [solution.choose(*case.given()) for case in check.drawn(random.Random(0))]
+    earned, _, error = marks(IN_ORDER.format(answers=[*answers, *answers]))
+    assert not any(earned[FAST:]) and not error
+
+
 def forgetting(what, value):
     """Return the solution, for which this of a cluster is what it is not."""
     return lambda model, cluster: solution.choose(model, cluster | {what: value})
