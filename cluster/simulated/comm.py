@@ -18,7 +18,7 @@ from cluster.shared_memory import Guard, guarded
 from cluster.simulated import compiled_collectives
 from cluster.simulated.actor import Actor
 from cluster.simulated.fused_collectives import FusedAllReduce, rendezvous
-from cluster.simulated.handles import BackgroundAllReduce, InPlace, SimulatedReceive, SimulatedSend
+from cluster.simulated.handles import Agreement, BackgroundAllReduce, InPlace, SimulatedReceive, SimulatedSend
 from cluster.simulated.mailbox import Delivery, delivery
 from cluster.simulated.memory import Memory, SimulatedVector
 from cluster.simulated.rank import Rank
@@ -278,10 +278,14 @@ class SimulatedComm:
             try:
                 algorithm(comm, x, scale, tag)
             except Exception as error:
-                work.error = error
+                work.error = work.error or error
                 self._failed.append(error)
             work.finish()
 
         rank.background.append(actor)
         self._sim.spawn(actor, partial(rank.main, all_reduce, comm, actor))
+        key, wanted = (self._group, "background", self._calls), (len(x), x.dtype, scale)
+        agreement = self._sim.pending.setdefault(key, Agreement(self.size, wanted))
+        if agreement.join(self, wanted, work):
+            del self._sim.pending[key]
         return work

@@ -121,6 +121,13 @@ class Participant:
         rank.span(COMMUNICATE, max(start, moving), until, "all-reduce")
 
 
+def unlike(rank: int, wanted: tuple, others: tuple) -> ValueError:
+    """Return the error of a `rank` that wants another sum than the others: each is (length, dtype, scale)."""
+    ours, theirs = (f"{length} numbers ({dtype})" for length, dtype, _ in (wanted, others))
+    other = theirs if theirs != ours else "them to another op"
+    return ValueError(f"rank {rank} reduces {ours}, others of its group {other}; they must be alike.")
+
+
 class FusedAllReduce:
     """One all-reduce in progress; computed when the last rank has joined."""
 
@@ -157,9 +164,7 @@ class FusedAllReduce:
 
     def refuse(self, comm: SimulatedComm, wanted: tuple) -> None:
         """Let wait() raise on all ranks of the group: that of `comm` wants another sum than the first."""
-        ours, theirs = (f"{length} numbers ({dtype})" for length, dtype, _ in (wanted, self.wanted))
-        others = theirs if theirs != ours else "them to another op"
-        self.error = ValueError(f"rank {comm.rank} reduces {ours}, others of its group {others}; they must be alike.")
+        self.error = unlike(comm.rank, wanted, self.wanted)
         self.last = comm._actor.now
         for participant in self.participants:
             if participant and participant.waiter:

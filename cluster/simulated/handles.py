@@ -6,9 +6,11 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from greenlet import GreenletExit
 
 from cluster.comm import Message
 from cluster.simulated.actor import Actor
+from cluster.simulated.fused_collectives import unlike
 from tracing import COMMUNICATE, WAIT
 
 if TYPE_CHECKING:
@@ -52,6 +54,18 @@ class BackgroundAllReduce:
         self._comm, self._background, self._waiter, self._done = comm, background, None, False
         self.error: Exception | None = None  # raised by wait()
 
+    def refuse(self, error: ValueError, at: float) -> None:
+        """Let wait() raise `error`, and end the background actor at this time."""
+        self.error = error
+        self._comm._failed.append(error)
+        self._comm._sim.queue.call(at, self._end)
+
+    def _end(self) -> None:
+        if not self._done:
+            self._background.greenlet.throw(GreenletExit)
+            self._background.now = self._comm._sim.queue.now  # it may have run ahead
+            self.finish()
+
     def finish(self) -> None:
         """Wake the actor that waits; called by the background actor when it has the sum, or an error."""
         self._done = True
@@ -73,12 +87,36 @@ class BackgroundAllReduce:
     def _advance(self, actor: Actor) -> None:
         """Advance to the end of the sum: its rank waits where the background did, and communicates otherwise."""
         rank, now, end = actor.rank, actor.now, self._background.now
-        for begins, ends in [*self._background.waits, (end, end)]:
-            begins, ends = max(now, begins), max(now, ends)
+        for wait in [*self._background.waits, (end, end)]:
+            begins, ends = (max(now, min(time, end)) for time in wait)
             rank.span(COMMUNICATE, now, begins, "all-reduce")
             rank.span(WAIT, begins, ends, "all-reduce")
             now = ends
         actor.now = now
+
+
+class Agreement:
+    """What the ranks of a group want of a sum in the background: (length, dtype, scale), the first one's; their parts.
+
+    By its messages alone a rank may not learn that another one wants another sum, and wait for it forever.
+    """
+
+    def __init__(self, size: int, wanted: tuple):
+        self._missing, self._wanted = size, wanted
+        self._parts: list[BackgroundAllReduce] = []
+        self._error: ValueError | None = None
+
+    def join(self, comm: SimulatedComm, wanted: tuple, part: BackgroundAllReduce) -> bool:
+        """Let the rank of `comm` take part; refuse all if it wants another sum. Return whether all ranks have come."""
+        self._parts.append(part)
+        self._missing -= 1
+        if wanted != self._wanted and not self._error:
+            self._error = unlike(comm.rank, wanted, self._wanted)
+            for one in self._parts:
+                one.refuse(self._error, comm._actor.now)
+        elif self._error:
+            part.refuse(self._error, comm._actor.now)
+        return not self._missing
 
 
 class InPlace:

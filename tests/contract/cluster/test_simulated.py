@@ -440,8 +440,9 @@ def test_a_loss_that_is_known_comes_before_a_message_that_is_still_arriving():
     assert outcome.error is None and outcome.results[0] == ([2], [2, 1], [])
 
 
+@pytest.mark.parametrize("collective", ["fast", "stream", "tree"])
 @pytest.mark.parametrize("priority", [0, 1])
-def test_whoever_waits_in_a_sum_that_others_do_not_want_learns_of_it_when_they_come(priority):
+def test_whoever_waits_in_a_sum_that_others_do_not_want_learns_of_it_when_they_come(priority, collective):
     def program(comm):
         if comm.rank == 2:
             work(comm)
@@ -450,7 +451,7 @@ def test_whoever_waits_in_a_sum_that_others_do_not_want_learns_of_it_when_they_c
             comm.all_reduce(x, async_op=True, priority=priority).wait()
         return comm.event_log.clock()
 
-    outcome = run(program, 3, collective="stream")
+    outcome = run(program, 3, collective=collective)
     assert outcome.error is None and outcome.results == [outcome.results[2]] * 3
 
 
