@@ -4,6 +4,7 @@ Each epoch is shuffled once, and of the k-th `data_shards * batch` samples worke
 with batch b thus see together exactly what one worker with batch N b sees, in the same order, and sequential and
 synchronous training can be compared sample by sample. The incomplete rest of an epoch is dropped. Where an update takes
 several batches of each worker, so is the rest that fills no update: A batches of b are then one of A b in every epoch.
+So uneven inputs never leave a worker waiting for another that has no batch left.
 """
 
 from __future__ import annotations

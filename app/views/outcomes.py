@@ -28,7 +28,11 @@ def compared(one: Control, shown: list[Shown], stops: list, alike: bool) -> None
         loss = _common(shown)
         told = _scaling(shown, stops, loss)
         with left:
-            heading("Speed-up", "How many times as fast as the run with the fewest workers; the dotted line is ideal.")
+            weak = "" if shown[0].run.experiment.method.shares_samples else " Each worker has its batch: weak scaling."
+            heading(
+                "Speed-up",
+                f"How many times as fast as the run with the fewest workers; the dotted line is ideal.{weak}",
+            )
             chart(charts.speed_up, shown, told, tuple(stops), loss)
         with right:
             heading("Efficiency", "Speed-up as a share of the ideal one.")

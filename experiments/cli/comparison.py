@@ -14,6 +14,7 @@ from experiments.runs.agreement import agreement, verdict
 from experiments.runs.compare import compare, over_seeds
 from experiments.runs.figures import DIVERGED, LAST
 from experiments.runs.record import Run
+from experiments.runs.scaling import scaling
 from experiments.runs.seeds import SeedFigure, differ_in_seed
 
 HEADS = {**show.HEADS, "bytes": "traffic", "flops": "computed"}
@@ -23,16 +24,27 @@ ALIKE = ("status", "samples", "updates", "steps")  # which stand below a table w
 
 
 def side_by_side(
-    runs: Sequence[Run], folders: Sequence[Path], seeds: bool, as_json: bool, agreements: bool = False
+    runs: Sequence[Run],
+    folders: Sequence[Path],
+    seeds: bool,
+    as_json: bool,
+    agreements: bool = False,
+    axes: Sequence[str] = (),
 ) -> str:
     """Return runs side by side, as a table that fits the terminal or as JSON: a row each, or one for all `seeds`.
 
-    With `agreements` each run after the first is judged: whether it is the same training as the first.
+    With `agreements` each run after the first is judged: whether it is the same training as the first. `axes` are the
+    settings that a sweep has varied: with workers among them, rows have speed-up and efficiency.
     """
     names = [folder.name for folder in folders] if as_json or seeds else short_names(folders)
     rows = over_seeds(runs) if seeds else [{"run": name, **row} for name, row in zip(names, compare(runs), strict=True)]
     together = differ_in_seed([run.experiment for run in runs])
     judged = [agreement(runs[0], run) for run in runs[1:]] if agreements and not seeds else []
+    scaled = scaling(
+        [[runs[n] for n in some] for some in (together if seeds else [[n] for n in range(len(runs))])], axes
+    )
+    if scaled:
+        rows = [{**row, **one._asdict()} for row, one in zip(rows, scaled, strict=True)]
     if as_json:
         if seeds:
             rows = [{"runs": [names[n] for n in some], **row} for some, row in zip(together, rows, strict=True)]
@@ -51,6 +63,8 @@ def side_by_side(
         told.append(f"mean ± standard deviation over seeds, with n - 1 in its denominator{fewer_runs}")
     elif any(row.get("accuracy_error") for row in rows):
         told.append("accuracy ± its standard error, from the number of held-out samples")
+    if scaled:
+        told.append(folded(_scaled_by(runs, axes), "  "))
     if not seeds and any(len({runs[n].experiment.seed for n in some}) > 1 for some in together):
         told.append(
             folded("some of these runs differ only in their seed; compare --seeds gives mean and spread over them")
@@ -59,6 +73,18 @@ def side_by_side(
         if found:
             told.append(folded(f"{name} and {names[0]}: {verdict(found)}", "  "))
     return "\n".join(told)
+
+
+def _scaled_by(runs: Sequence[Run], axes: Sequence[str]) -> str:
+    """Return what the speed-up of a sweep over workers is of, and whether the scaling is weak or strong."""
+    few, many = (choose((run.experiment for run in runs), key=lambda e: e.workers) for choose in (min, max))
+    of = "samples/s" if few.target_loss is None else "time to the target loss"
+    told = f"speed-up and efficiency: of {of}, against the fewest workers"
+    if "batch" in axes or few.method.shares_samples:
+        return told
+    if few.batch == many.batch:
+        return f"{told}; weak scaling: each worker has its batch of {few.batch}"
+    return f"{told}; strong scaling: one batch of {few.batch * few.workers} is divided among the workers"
 
 
 def worded(row: dict[str, Any]) -> dict[str, Any]:

@@ -27,11 +27,14 @@ HEADS = {
     "seconds": "time",
     "samples_per_second": "samples/s",
     "staleness_mean": "staleness",
+    "step_seconds": "time per step",
+    "speed_up": "speed-up",
 }
 COUNTS = ("samples", "updates", "steps")  # written in groups of three digits
 BYTES = ("bytes", "kB", "MB", "GB")
 FLOPS = ("FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP")
 WEIGHTS = "a hash of the model at the end: equal hashes, equal bits; compare tells whether runs differ only by rounding"
+GATHERS = ("zero3",)  # algorithms that hold the parameters of a layer for a moment only
 SKETCH = 33  # columns of a sketch of a run
 TURNED = 8  # rows of a table that may stand beside each other
 LOSS = palette.RUNS[0].colour
@@ -272,7 +275,9 @@ def cell(row: dict[str, Any], name: str) -> str:
         return f"{value:,}"
     if name == "accuracy":
         return percent(value, row.get("accuracy_error"))
-    if name == "seconds" and isinstance(value, float):
+    if name == "efficiency":
+        return percent(value)
+    if name in ("seconds", "step_seconds") and isinstance(value, float):
         return duration(value)
     return number(value) if value is None or isinstance(value, float) else str(value)
 
@@ -319,7 +324,18 @@ def _memory(run: Run) -> str:
     held = run.held()
     fullest = held[held.sum(axis=1).argmax()]
     kinds = [f"{kind} {size(nbytes)}" for kind, nbytes in zip(HELD, fullest.tolist(), strict=True) if nbytes]
-    return f"at most on a rank: {', '.join(kinds)}"
+    told = f"at most on a rank: {', '.join(kinds)}"
+    if run.experiment.algorithm in GATHERS and (gathered := _gathered(run)) > 0:
+        told += f"; {size(gathered)} of the parameters are one layer, gathered"
+    if run.experiment.workload == "own_module" and not fullest[HELD.index("activations")]:
+        told += "; activations of an own network are not counted"
+    return told
+
+
+def _gathered(run: Run) -> float:
+    """Return the bytes of parameters that the fullest rank holds beside its own share, while it computes a layer."""
+    own = 0 if run.parameters is None else run.parameters.nbytes / run.experiment.workers
+    return own and max(run.peaks()[:, HELD.index("parameters")]) - own
 
 
 def _join(figure: str, remark: str) -> str:

@@ -18,11 +18,27 @@ from experiments.runs import store
 @from_option
 @runs_option
 @click.option("--seeds", type=click.IntRange(1, 1000), metavar="INT", help="seeds 0 to INT-1 of each, mean and spread")
+@click.option(
+    "--global-batch",
+    type=click.IntRange(1),
+    metavar="INT",
+    help="samples of all workers in a step, divided evenly among them: strong scaling",
+)
 @json_option
 def sweep_command(
-    name: str | None, start: str | None, runs: str, seeds: int | None, as_json: bool, **given: Any
+    name: str | None,
+    start: str | None,
+    runs: str,
+    seeds: int | None,
+    global_batch: int | None,
+    as_json: bool,
+    **given: Any,
 ) -> int:
-    """Run every combination of the values given: --workers 1,2,4,8 --period 1,10 makes eight runs."""
+    """Run every combination of the values given: --workers 1,2,4,8 --period 1,10 makes eight runs.
+
+    Where workers are varied, speed-up and efficiency are those against the fewest workers: of samples per second, or
+    with --target-loss of the time until the loss is reached.
+    """
     from experiments.cli.comparison import side_by_side
     from experiments.runs.compare import grid, swept
 
@@ -38,7 +54,13 @@ def sweep_command(
                 "both --seed and --seeds were given; use --seeds for the first so many, or --seed for your own."
             )
         axes["seed"] = range(seeds)
-    experiments = grid(base, {**axes, **{name: [value] for name, value in fixed.items()}})  # a setting with its owner
+    if global_batch and "batch" in {**axes, **fixed}:
+        raise ValueError(
+            "both --batch and --global-batch were given; the first is of a worker, the other of all; use one."
+        )
+    experiments = grid(
+        base, {**axes, **{name: [value] for name, value in fixed.items()}}, global_batch
+    )  # a setting with its owner
     check_writable(runs)
     if searched:
         experiments = at_best(experiments, runs)
@@ -53,7 +75,7 @@ def sweep_command(
             problem = problem or trouble
             made.append(done)
             folders.append(folder)
-    click.echo(side_by_side(made, folders, bool(seeds), as_json))
+    click.echo(side_by_side(made, folders, bool(seeds), as_json, axes=[*axes]))
     if problem:
         console.complain(problem)
     return max([2 if problem else 0, *(EXIT[done.status] for done in made)])

@@ -12,6 +12,7 @@ from experiments.run import check, run
 from experiments.runs.figures import settled
 from experiments.runs.progress import Progress
 from experiments.runs.record import Run
+from experiments.runs.scaling import divided
 from experiments.runs.seeds import differ_in_seed, seed_figure
 
 FIGURES = (
@@ -73,14 +74,19 @@ def _chosen(e: Experiment) -> dict[str, Any]:
     return {name: AUTO if value is None and name in nested else value for name, value in e.in_force().items()}
 
 
-def grid(experiment: Experiment, axes: Mapping[str, Iterable[Any]]) -> list[Experiment]:
-    """Return every combination of the axes' values.
+def grid(
+    experiment: Experiment, axes: Mapping[str, Iterable[Any]], global_batch: int | None = None
+) -> list[Experiment]:
+    """Return every combination of the axes' values; of a `global_batch` each worker takes an equal part.
 
     ValueError, before anything runs, if one of them cannot run, or if an axis has no effect in any of them.
     """
     combinations = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
     if len(combinations) > MAX_RUNS:
         raise ValueError(f"this sweep has {len(combinations)} runs; a sweep has at most {MAX_RUNS}.")
+    if global_batch:
+        for one in combinations:
+            one["batch"] = divided(experiment.change(**one), global_batch)
     experiments = [experiment.change(**combination) for combination in combinations]
     read = {name for one in experiments for name in one.in_force()}
     for one, combination in zip(experiments, combinations, strict=True):

@@ -12,6 +12,7 @@ from experiments.experiment import Experiment
 from experiments.run import run
 from experiments.runs.figures import QUANTITIES
 from tests import fabricated
+from tracing import HELD
 
 HASHES = "weights", "digest"
 ROOT = Path(__file__).resolve().parents[3]
@@ -49,6 +50,22 @@ def test_a_faster_network_changes_the_digest_and_not_the_weights():
     weights, digests = ([re.search(rf"  {name} +(\w+)", show.text(one))[1] for one in (slow, fast)] for name in HASHES)
     assert weights == [slow.summary["weights"]] * 2
     assert digests == [slow.summary["digest"], fast.summary["digest"]] and digests[0] != digests[1]
+
+
+def test_the_layer_that_sharded_parameters_are_gathered_for_is_told_apart():
+    layer = 4 * (64 * 128 + 128)  # the first of the network, and the larger
+    told = " ".join(show.text(small(algorithm="zero3", hidden="128")).split())
+    assert f"{show.size(layer)} of the parameters are one layer, gathered" in told
+    assert "gathered" not in show.text(small(algorithm="zero2", hidden="128"))
+
+
+def test_a_network_whose_activations_are_not_counted_is_said_to_have_some():
+    done = small()
+    none = done.memory["kind"] != HELD.index("activations")
+    bare = replace(done, memory={name: column[none] for name, column in done.memory.items()})
+    assert "not counted" not in show._memory(bare)
+    own = replace(bare, experiment=bare.experiment.model_copy(update={"workload": "own_module"}))
+    assert "activations of an own network are not counted" in show._memory(own)
 
 
 def test_the_hash_of_the_model_is_said_to_tell_equal_bits_and_not_equal_training():

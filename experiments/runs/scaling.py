@@ -1,0 +1,78 @@
+"""Scaling: how much faster runs are with more workers, and what share of the workers' number that is.
+
+Weak scaling leaves each worker its batch, so that a step has more samples with more workers. Strong scaling divides one
+global batch among them. Either way the speed-up is the ratio of samples per second, or of times to a target loss, to
+the run with the fewest workers; the efficiency is the speed-up over the ratio of workers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from experiments.experiment import Experiment
+from experiments.runs.record import Run
+from workloads.budget import RECENT
+
+
+class Scaling(NamedTuple):
+    """Figures of one run, or the means over seeds; None where one is not known, as of a loss that was not reached."""
+
+    step_seconds: float | None
+    speed_up: float | None
+    efficiency: float | None  # of one
+
+
+def scaling(together: Sequence[Sequence[Run]], axes: Sequence[str]) -> list[Scaling] | None:
+    """Return the figures of each group of runs that differ only in their seed; None unless `axes` has the workers.
+
+    `axes` are the settings that were varied. Runs are compared with that of the fewest workers among those that have
+    the same values of the others.
+    """
+    if "workers" not in axes:
+        return None
+    others = [name for name in axes if name not in ("workers", "seed")]
+    keys = [tuple(some[0].experiment.in_force().get(name) for name in others) for some in together]
+    workers = [some[0].experiment.workers for some in together]
+    rates = [_mean([_rate(run) for run in some]) for some in together]
+    found = []
+    for place, (key, count, rate) in enumerate(zip(keys, workers, rates, strict=True)):
+        fewest = min((n for n in range(len(keys)) if keys[n] == key), key=lambda n: workers[n])
+        faster = rate / rates[fewest] if rate and rates[fewest] else None
+        steps = _mean([run.summary["seconds"] / (run.summary["steps"] or np.nan) for run in together[place]])
+        found.append(Scaling(steps, faster, faster and faster * workers[fewest] / count))
+    return found
+
+
+def divided(experiment: Experiment, samples: int) -> int:
+    """Return the batch of a worker if a step of all has so many `samples`; ValueError if they cannot be divided."""
+    shares = experiment.method.data_shards(experiment.workers, experiment.knobs)
+    if samples % shares == 0:
+        return samples // shares
+    fit = [str(n) for n in range(1, min(samples, 64) + 1) if samples % n == 0]
+    near = [n for n in (samples - samples % shares, samples - samples % shares + shares) if n]
+    raise ValueError(
+        f"{shares} workers cannot divide a global batch of {samples} evenly; use {', '.join(fit[:-1])} or {fit[-1]} "
+        f"workers, or a global batch of {' or '.join(map(str, near))}."
+    )
+
+
+def _rate(run: Run) -> float | None:
+    """Return what a speed-up is the ratio of: samples per second, or of a run to a target loss one over its time."""
+    target = run.experiment.target_loss
+    if target is None:
+        return run.summary["samples_per_second"]
+    return 1 / run.summary["seconds"] if _reached(run, target) and run.summary["seconds"] else None
+
+
+def _reached(run: Run, target: float) -> bool:
+    """Return whether a rank's mean loss had come down to the target, which ends the run."""
+    rank, loss = run.losses["rank"], run.losses["loss"]
+    last = [loss[rank == one][-RECENT:] for one in np.unique(rank)]
+    return any(len(some) == RECENT and some.mean() <= target for some in last)
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    return None if not values or None in values or np.isnan(values).any() else float(np.mean(values))
