@@ -121,6 +121,15 @@ def numbers(text: str, name: str, form: str, counts: tuple[int, ...] = (3,)) -> 
     return read
 
 
+def spelled_as(name: str, known: Iterable[str]) -> str:
+    """Return the one of the `known` names that is `name` in another case; `name` itself if there is none.
+
+    >>> spelled_as("100gbe", ("10GbE", "100GbE"))
+    '100GbE'
+    """
+    return next((one for one in known if one.casefold() == name.casefold()), name)
+
+
 def listed(numbers: Iterable[float]) -> str:
     """Return the text of a knob that is a list of numbers, as links, command lines and stored runs have it.
 

@@ -29,7 +29,7 @@ from cluster.network import NETWORKS, parse_network
 from experiments.fault_settings import LostRanks, PausedRanks, SlowRanks
 from experiments.measure import this_machine
 from installation import typed
-from knobs import Knobs, condition, in_force, knob, local, make
+from knobs import Knobs, condition, in_force, knob, local, make, spelled_as
 from workloads.budget import Budget
 
 MAX_WORKERS = 4096
@@ -43,6 +43,12 @@ PAGE = (
     *("embed", "embed_options", "keep"),
 )
 """Parameters of an address that are for the page alone; `keep` is what older links call `pin`."""
+PRESETS = {"network": NETWORKS, "device": DEVICES, "jitter": JITTERS}
+"""By field: its presets by name."""
+NUMBERS = {
+    "network": "latency:bandwidth:overhead, for example 4e-5:1.5e9:1e-5 (s, bytes/s, s)",
+    "device": "FLOP/s:bytes/s:overhead, for example 40e9:15e9:1e-6 (the last in s)",
+}
 OWN = "own"  # the network and the device that a real cluster has: nothing is emulated
 REAL_DEFAULTS = {"network": OWN, "device": OWN}
 NESTED = ("settings", "coding", "data")  # whose values have names of their own
@@ -61,7 +67,13 @@ class Experiment(Knobs):
     coding: dict[str, Any] = knob({}, "the compression's own settings")
     workload: str = knob("digits", "the data set and its model, by name")
     data: dict[str, Any] = knob({}, "the workload's own settings")
-    batch: int = knob(32, "samples per worker and step", ge=1, le=65536, unit="samples")
+    batch: int = knob(
+        32,
+        "samples per worker and step; the rest of an epoch that fills no step of all workers is dropped",
+        ge=1,
+        le=65536,
+        unit="samples",
+    )
 
     cluster: Literal["simulated", "processes", "threads", "gpus"] = knob("simulated", "where it runs")
     workers: int = knob(4, "ranks that train; servers come on top", ge=1, le=MAX_WORKERS)
@@ -113,7 +125,12 @@ class Experiment(Knobs):
         """Fill in what the algorithm and a real cluster begin with in place of everybody's default."""
         if not isinstance(values, dict):
             return values
-        return {**own_defaults(values.get("algorithm")), **real_defaults(values.get("cluster")), **values}
+        named = {
+            kind: spelled_as(name, table)
+            for kind, table in PRESETS.items()
+            if isinstance(name := values.get(kind), str)
+        }
+        return {**own_defaults(values.get("algorithm")), **real_defaults(values.get("cluster")), **values, **named}
 
     @field_validator("device", "network")
     @classmethod
@@ -126,11 +143,8 @@ class Experiment(Knobs):
         if self.algorithm not in algorithms.names():
             algorithms.find(self.algorithm)  # raises with a hint, unless it was a full name
             raise ValueError(f"algorithm is {self.algorithm!r}; use its short name {self.algorithm.split('.')[-1]!r}.")
-        for kind, name, table in (
-            ("network", self.network, NETWORKS),
-            ("device", self.device, DEVICES),
-            ("jitter", self.jitter, JITTERS),
-        ):
+        for kind, table in PRESETS.items():
+            name = getattr(self, kind)
             if name == OWN and kind != "jitter":
                 if self.cluster == "simulated":
                     raise ValueError(
@@ -139,7 +153,8 @@ class Experiment(Knobs):
                     )
                 continue
             if name not in table and (kind == "jitter" or ":" not in name):
-                raise ValueError(f"there is no {kind} preset {name[:60]!r}; {_among(name, list(table))}")
+                own = f" Or write your own as {NUMBERS[kind]}." if kind in NUMBERS else ""
+                raise ValueError(f"there is no {kind} preset {name[:60]!r}; {_among(name, list(table))}{own}")
             if kind != "jitter":
                 {"network": parse_network, "device": parse_device}[kind](name)
         begun = starting_point(self.algorithm, self.workload)

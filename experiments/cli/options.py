@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Any, Literal, get_args, get_origin
@@ -83,6 +85,7 @@ class ExperimentCommand(SectionedCommand):
         self.many, self.fixed, self.algorithm = many, list(self.params), None
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        _refuse_blanks(args)
         start = _peek(args, "--from")
         base = read(start, _peek(args, "--runs") or store.home()) if start else Experiment()
         name = _positional(args) or base.algorithm
@@ -127,6 +130,15 @@ class WorkloadCommand(SectionedCommand):
             *(KnobOption(Experiment, field, "Experiment") for field in self.knobs),
         ]
         return super().parse_args(ctx, args)
+
+
+def _refuse_blanks(args: Sequence[str]) -> None:
+    """Raise ValueError for values that a blank has parted: `--workers 1, 2`."""
+    for before, word in pairwise(args):
+        if before.endswith(",") and not word.startswith("-"):
+            raise ValueError(
+                f"{before} {word} has a blank in it; write values with commas and no blanks: {before}{word}."
+            )
 
 
 def _owners(knob: str) -> str:
@@ -211,6 +223,8 @@ def axes(command: click.Command, given: dict[str, Sequence[str]]) -> tuple[dict[
     fixed, swept = {}, {}
     for name, texts in values(given).items():
         whole = _has_commas(kinds[name], name)
+        if span := next((text for text in texts if not whole and re.fullmatch(r"\d+\.\.\.?\d+", text)), None):
+            raise ValueError(f"{name} is {span!r}; write each value, with commas: --{name.replace('_', '-')} 1,2,4,8.")
         parts = [part for text in texts for part in ([text] if whole else text.split(","))]
         if len(parts) == 1:
             fixed[name] = parts[0]

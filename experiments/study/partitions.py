@@ -23,6 +23,7 @@ from cluster.network import NETWORKS
 from experiments.experiment import Experiment
 from experiments.measure import profile as profiler
 from experiments.study.schedules import KINDS, LEAST, LONGEST_COSTS, Study
+from knobs import spelled_as
 from theory import balance
 from theory.partition_dapple import partition_step, ring
 from theory.partition_pipedream import FORMS, Partition, flat, link, partition, plan_of
@@ -147,8 +148,8 @@ def read_counts(name: str, text: str) -> list[int]:
 
 
 def _read_rate(text: str) -> float:
-    if text in NETWORKS:
-        return NETWORKS[text].between.bandwidth
+    if (name := spelled_as(text, NETWORKS)) in NETWORKS:
+        return NETWORKS[name].between.bandwidth
     try:
         rate = float(text)
     except ValueError:

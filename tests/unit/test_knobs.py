@@ -129,6 +129,11 @@ def test_every_knob_that_is_not_in_force_is_refused_at_its_default():
                     e.refuse_idle({idle: held[idle]})
 
 
+def test_presets_are_found_in_any_case():
+    found = Experiment(network="100gbe", device="h200", jitter="NONE")
+    assert (found.network, found.device, found.jitter) == ("100GbE", "H200", "none")
+
+
 def test_a_batch_has_no_effect_where_a_step_takes_all_samples():
     plain = Experiment(algorithm="sandblaster")
     assert Experiment(algorithm="sandblaster", batch=8) == plain

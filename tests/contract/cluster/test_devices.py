@@ -11,7 +11,7 @@ def test_a_kernel_takes_the_longer_of_arithmetic_and_memory_and_the_call():
 
 
 def test_every_generation_of_gpus_is_quicker_in_arithmetic_and_in_memory():
-    order = [DEVICES[name] for name in ("laptop", "Xeon", "K40", "P100", "V100", "A100", "H100")]
+    order = [DEVICES[name] for name in ("laptop", "Xeon", "K40", "P100", "V100", "A100", "H100", "B200")]
     for rate in ("flops", "bandwidth"):
         rates = [getattr(device, rate) for device in order]
         assert rates == sorted(rates)

@@ -125,7 +125,8 @@ def test_a_misspelt_name_is_answered_with_the_right_one():
         ({"algorithm": "decoupled backpropagation"}, "did you mean ddg?"),
         ({"algorithm": "dgc"}, "dgc is a compression, which goes with an algorithm: sync_sgd --compression dgc."),
         ({"workload": "digit"}, "did you mean digits?"),
-        ({"network": "10GBE"}, "10GbE"),
+        ({"network": "100 GbE"}, "did you mean 100GbE? Or write your own as latency:bandwidth:overhead"),
+        ({"device": "RTX4090"}, "Or write your own as FLOP/s:bytes/s:overhead"),
         ({"algorithm": "easgd", "perod": 3}, "did you mean period?"),
     ):
         with pytest.raises(ValueError, match=hint.replace("?", r"\?")):

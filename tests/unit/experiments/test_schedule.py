@@ -41,6 +41,10 @@ def test_without_a_name_all_schedules_are_listed_with_their_idea(schedule):
     assert all(f"{name} {' '.join(idea(name).split())}" in words for name in SCHEDULES)
 
 
+def test_a_schedule_is_found_in_any_case(schedule):
+    assert schedule("1F1B") == schedule("1f1b") and schedule("1F1B")[0] == 0
+
+
 def test_ideas_are_those_of_files_and_variants():
     assert idea("gpipe").startswith("GPipe streams the micro-batches of one mini-batch")
     assert idea("gpipe_late").startswith("GPipe that stores only inputs")
