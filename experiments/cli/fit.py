@@ -19,7 +19,7 @@ NEAR = 1.25  # a factor
 @click.command("fit", short_help="Measure this machine, for --device here --network here.")
 @click.option("--json", "as_json", is_flag=True, help="print what was measured and fitted as JSON, in SI units")
 @click.option("--anyway", is_flag=True, help="let the fit be used even if the machine was busy")
-def fit_command(as_json: bool, anyway: bool) -> None:
+def fit_command(as_json: bool, anyway: bool) -> int:
     """Measure kernels and messages here, and fit the simulated cluster to them: --device here --network here."""
     from cluster.comm import ClusterError
     from experiments import catalogue
@@ -32,9 +32,12 @@ def fit_command(as_json: bool, anyway: bool) -> None:
         raise click.ClickException(f"this machine could not be measured: {error}") from None
     if as_json:
         click.echo(json.dumps(made.model_dump(), indent=1))
-        return
+        return 1 if made.doubt else 0
     device, network = catalogue.device(made.device), catalogue.network(made.network)
     link, total = network.between, network.sum
+    if made.doubt:
+        console.say((console.folded(f"This fit cannot be used: {made.doubt}"), console.HEAD))
+        console.say()
     console.say((f"{made.machine}, {units.moment(made.moment)}", console.HEAD))
     measured = [
         f"device   {device.flops / 1e9:.3g} GFLOP/s, {device.bandwidth / 1e9:.3g} GB/s, "
@@ -59,11 +62,11 @@ def fit_command(as_json: bool, anyway: bool) -> None:
     )
     console.say(("stored   ", console.DIM), str(this_machine.place().resolve()))
     if made.doubt:
-        console.say(console.folded(f"It cannot be used: {made.doubt}"))
-        return
+        return 1
     console.say(("use it   ", console.DIM), "--device here --network here")
     console.say(("the same ", console.DIM), f"--device {made.device}")
     console.say(f"         --network {made.network}")
+    return 0
 
 
 def verdict(rows: Sequence[tuple[str, float, float, float, float]]) -> str:

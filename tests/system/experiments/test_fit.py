@@ -177,12 +177,13 @@ def test_the_command_tells_the_constants_and_how_to_use_them(home, monkeypatch, 
     assert Fit(**json.loads(capsys.readouterr().out)) == made
 
 
-def test_a_fit_that_cannot_be_used_is_not_offered_for_use(home, monkeypatch, capsys):
+def test_a_fit_that_cannot_be_used_says_so_first_fails_and_is_not_offered_for_use(home, monkeypatch, capsys):
     monkeypatch.setattr(fit, "fit", lambda anyway: MADE.model_copy(update={"starved": 0.65, "kernels": ADD}))
-    assert main(["fit"]) == 0
+    assert main(["fit"]) == 1
     told = " ".join(capsys.readouterr().out.split())
-    assert "It cannot be used: this machine was busy" in told and "for 65 % of the time" in told
+    assert told.startswith("This fit cannot be used: this machine was busy") and "for 65 % of the time" in told
     assert "use it" not in told and MADE.device not in told
+    assert main(["fit", "--json"]) == 1
 
 
 def test_a_fit_as_a_job_of_the_pool_leaves_its_file(home, monkeypatch, tmp_path):
