@@ -83,7 +83,9 @@ class TorchModule(Workload):
         import torch
 
         if type(self.module) is not torch.nn.Sequential:
-            raise ValueError(f"a {type(self.module).__name__} cannot be cut in stages; only an nn.Sequential can.")
+            raise ValueError(
+                f"{type(self.module).__name__} cannot be cut in stages; give it as an nn.Sequential of its layers."
+            )
         groups = self._groups()
         parts, offset = [], 0
         for some in cut([sum(map(_count, group)) for group in groups], stages, "children with parameters"):

@@ -168,7 +168,9 @@ def test_a_module_that_is_no_sequence_refuses_to_be_cut():
 
     workload = wrapped(Skip())
     assert np.isfinite(workload.gradient(workload.start(), workload.batch(np.arange(4)))[0])
-    with pytest.raises(ValueError, match=r"^a Skip cannot be cut in stages; only an nn.Sequential can\.$"):
+    with pytest.raises(
+        ValueError, match=r"^Skip cannot be cut in stages; give it as an nn.Sequential of its layers\.$"
+    ):
         workload.split(2)
 
 
