@@ -57,14 +57,14 @@ def side_by_side(
     rows, alike = parted([worded(row) for row in rows])
     told = [show.table(rows, keys=list(rows[0]).index("held_out_loss"), heads=HEADS)]
     told += [folded(alike, "  ")] if alike else []
+    if scaled:
+        told.append(folded(_scaled_by(runs, axes), "  "))
     if seeds:
         some = any(isinstance(v, SeedFigure) and 0 < v.n < len(row["seeds"]) for row in rows for v in row.values())
         fewer_runs = "; (n): of the n runs that have the figure" if some else ""
         told.append(f"mean ± standard deviation over seeds, with n - 1 in its denominator{fewer_runs}")
     elif any(row.get("accuracy_error") for row in rows):
         told.append("accuracy ± its standard error, from the number of held-out samples")
-    if scaled:
-        told.append(folded(_scaled_by(runs, axes), "  "))
     if not seeds and any(len({runs[n].experiment.seed for n in some}) > 1 for some in together):
         told.append(
             folded("some of these runs differ only in their seed; compare --seeds gives mean and spread over them")
