@@ -31,6 +31,7 @@ APART = (
     "critical",
     "welcome",
     "from",
+    "at_once",
 )  # of this reader, or reported by it
 BETWEEN = "~"  # numbers of a view
 

@@ -198,7 +198,8 @@ def only_the_clock(before: Run, now: Run) -> bool:
 
 def _covered(before: Run, now: Run) -> str:
     """Return in a sentence that one curve hides the other, "" if both are seen."""
-    if st.session_state.get("axis", "step") != "step" or not learned_alike(before, now):
+    same = before.summary.get("digest") == now.summary.get("digest")  # which has been said
+    if same or st.session_state.get("axis", "step") != "step" or not learned_alike(before, now):
         return ""
     way = "; choose *time* to see both" * only_the_clock(before, now)
     return f" Against the step one curve lies on the other{way}."

@@ -85,3 +85,12 @@ def test_a_link_that_only_this_machine_can_open_says_so(page, stored, monkeypatc
     opened = page(Experiment().query())
     assert linked(opened).startswith(f"{server}/?algorithm=")
     assert any("this machine only" in one.value for one in opened.caption) == only_here
+
+
+def test_a_link_that_is_shared_does_not_wait_because_its_sender_has_runs_wait(page, stored):
+    stored(Experiment(workers=8))
+    opened = page("workers=8")
+    assert opened.query_params["at_once"] in ("false", ["false"])
+    opened.session_state["share"] = True
+    (link,) = [block.value for block in opened.run().code if "?" in block.value and "workers=8" in block.value][:1]
+    assert "at_once" not in link
