@@ -145,7 +145,7 @@ class Sequential:
         if not self.over_batch:
             return [None] * self.depth
         kept = []
-        x = x[:: math.ceil(len(x) / POPULATION)]
+        x = population(x)
         with kernels.metered(None):
             for layer, parts in zip(self.layers, self._parts(w), strict=True):
                 x, saved = layer.forward(parts, x)
@@ -158,12 +158,12 @@ class Sequential:
             x = layer.evaluate(parts, x, kept)
         return x
 
-    def evaluate(self, w, x, target, population=None) -> Evaluation:
+    def evaluate(self, w, x, target, training=None) -> Evaluation:
         """Return loss and accuracy (NaN without classes), at no cost on the run's clock.
 
-        A model with layers `over_batch` needs training samples (n, ...) as the population to normalise over.
+        A model with layers `over_batch` needs samples `training` (n, ...) as the population to normalise over.
         """
-        statistics = self.statistics(w, population)
+        statistics = self.statistics(w, training)
         classes = self.criterion.name == "softmax_cross_entropy"
         positions = math.prod(self.outputs[:-1])  # of a sample: 1, but for a sequence
         at_once = max(1, AT_ONCE // positions)
@@ -212,6 +212,11 @@ class Sequential:
 def _start(layer: Layer, seed: int, index: int) -> np.ndarray:
     parts = layer.start(np.random.default_rng([seed, index]))
     return np.concatenate([part.ravel() for part in parts])
+
+
+def population(x: np.ndarray) -> np.ndarray:
+    """Return at most POPULATION of the training samples x, evenly chosen."""
+    return x[:: math.ceil(len(x) / POPULATION)]
 
 
 def cut(work: Sequence[float], stages: int | Sequence[int], what: str = "layers") -> list[slice]:

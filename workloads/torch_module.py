@@ -7,6 +7,9 @@ The parameters become one flat vector, in the order of torch's parameters_to_vec
 workload keeps a copy of the module and never changes it, so a thousand simulated ranks can share it. Layers that draw
 random numbers (dropout) draw them from torch's own generator, which `start` seeds.
 An nn.Sequential can be cut in stages between its children.
+
+Batch norms are evaluated with statistics of training samples, as our own are; other buffers must be constants: see
+`workloads/torch_buffers.py`.
 """
 
 from __future__ import annotations
@@ -14,10 +17,12 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
-from workloads.sequential import cut
+from workloads import torch_buffers
+from workloads.sequential import cut, population
 from workloads.torch_stage import TorchStage
 from workloads.workload import Evaluation, Workload
 
@@ -28,13 +33,16 @@ class TorchModule(Workload):
     `train` and `test` are pairs (x, target) of arrays; floating-point arrays are cast to the parameters' type, `dtype`
     or the module's own. The initial parameters are the module's own, whatever the seed of the run.
     Accuracy is the share of samples whose largest output is the target; NaN unless outputs are (samples, classes) and
-    targets integers. Raises ValueError for a module without parameters, of mixed types or with a batch norm.
+    targets integers. Raises ValueError for a module without parameters, with parameters of mixed types, or with buffers
+    that a pass in training changes.
     """
 
     def __init__(self, module, loss, train: tuple, test: tuple, *, name="torch", shuffle=True, dtype=None):
         import torch
 
         module = copy.deepcopy(module)
+        if not module.training:  # otherwise only what was frozen is in evaluation mode, and stays so
+            module.train()
         if dtype is not None:
             module = module.to(getattr(torch, np.dtype(dtype).name))
         self.whole = TorchStage(module, loss)
@@ -44,6 +52,11 @@ class TorchModule(Workload):
         self.held_out_samples = len(self.held_out[1])
         self.samples, self.parameters = len(self.x), self.whole.parameters
         self.tensors = self.whole.tensors
+        self.over_batch = torch_buffers.is_over_batch(module)
+        torch_buffers.check(module, (self.x[:2], self.x[-2:]))
+        outside = copy.deepcopy(module)
+        self.norms = torch_buffers.norms(outside)
+        self.evaluated = TorchStage(outside.eval(), loss)  # another module, as ranks may be training this one meanwhile
         if isinstance(module, torch.nn.Sequential) and self.parameters == sum(map(_count, module)):
             self.depth = len(self._groups())
 
@@ -63,15 +76,16 @@ class TorchModule(Workload):
         return loss, self.whole.backward(w, saved, dy)[1]
 
     def evaluate(self, w: np.ndarray) -> Evaluation:
-        """Return loss and accuracy on the held-out samples; dropout is off."""
+        """Return loss and accuracy on the held-out samples, with dropout off."""
         import torch
 
         x, target = map(torch.from_numpy, self.held_out)
-        self.module.eval()
+        forward = partial(self.evaluated.apply, torch.from_numpy(w))
         with torch.no_grad():
-            y = self.whole.apply(torch.from_numpy(w), x)
+            if self.norms:
+                torch_buffers.take_statistics(self.norms, lambda: forward(torch.from_numpy(population(self.x))))
+            y = forward(x)
             loss = float(self.whole.criterion(y, target))
-        self.module.train()
         classes = y.ndim == 2 and target.ndim == 1 and not target.is_floating_point()
         return Evaluation(loss, float((y.argmax(1) == target).double().mean()) if classes else math.nan)
 

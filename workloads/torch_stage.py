@@ -8,10 +8,13 @@ else comes from the forward pass, as in our own layers.
 from __future__ import annotations
 
 import math
+from threading import Lock
 
 import numpy as np
 
 from kernels.meter import METER
+
+TURN = Lock()  # to put parameters into a module for a forward pass: ranks that are threads share their modules
 
 
 class TorchStage:
@@ -23,11 +26,6 @@ class TorchStage:
         kinds = {p.dtype for p in named.values()}
         if len(kinds) != 1:
             raise ValueError(f"a module has parameters of one type, this one has {sorted(map(str, kinds)) or 'none'}.")
-        if any("running_mean" in buffer for buffer, _ in module.named_buffers()):
-            raise ValueError(
-                "a batch norm that tracks running statistics keeps numbers that are no parameters; "
-                "use GroupNorm or LayerNorm, or track_running_stats=False."
-            )
         self.shapes = {name: p.shape for name, p in named.items()}
         self.origin = np.concatenate([p.detach().cpu().numpy().ravel() for p in named.values()])
         self.parameters, self.dtype = self.origin.size, self.origin.dtype
@@ -53,7 +51,10 @@ class TorchStage:
 
         parts = vector.split([shape.numel() for shape in self.shapes.values()])
         named = {name: part.view(shape) for (name, shape), part in zip(self.shapes.items(), parts, strict=True)}
-        return functional_call(self.module, named, (x,))
+        if vector.device.type != "cpu":  # where the module's own buffers are
+            named |= {name: buffer.to(vector.device) for name, buffer in self.module.named_buffers()}
+        with TURN:
+            return functional_call(self.module, named, (x,))
 
     def forward(self, w, x) -> tuple:
         """Return (y, saved)."""

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.training import train
 from workloads import own_module
 from workloads.own_module import EXAMPLE, Settings, build, save
 
@@ -19,6 +20,59 @@ net = nn.Sequential(nn.Linear(5, 8), nn.GELU(), nn.Linear(8, 2))
 loss = nn.functional.cross_entropy
 train, test = (x[:48], y[:48]), (x[48:].numpy(), y[48:].numpy())
 """
+NETS = {
+    "resnet": """
+class Block(nn.Module):
+    def __init__(self, i, o, stride):
+        super().__init__()
+        self.conv1, self.bn1 = nn.Conv2d(i, o, 3, stride, 1, bias=False), nn.BatchNorm2d(o)
+        self.conv2, self.bn2 = nn.Conv2d(o, o, 3, 1, 1, bias=False), nn.BatchNorm2d(o)
+        self.relu = nn.ReLU(inplace=True)
+        self.down = nn.Sequential(nn.Conv2d(i, o, 1, stride, bias=False), nn.BatchNorm2d(o))
+    def forward(self, x):
+        out = self.bn2(self.conv2(self.relu(self.bn1(self.conv1(x)))))
+        out += self.down(x)
+        return self.relu(out)
+net = nn.Sequential(nn.Unflatten(1, (1, 8, 8)), Block(1, 4, 1), Block(4, 8, 2), nn.AdaptiveAvgPool2d((1, 1)),
+                    nn.Flatten(), nn.Linear(8, 10))
+""",
+    "seq": "net = nn.Sequential(nn.Linear(64, 32), nn.BatchNorm1d(32), nn.ReLU(), nn.Linear(32, 10))",
+    "lstm": """
+class Rows(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rnn, self.head = nn.LSTM(8, 16, num_layers=2, batch_first=True, dropout=0.1), nn.Linear(16, 10)
+    def forward(self, x):
+        return self.head(self.rnn(x.view(-1, 8, 8))[0][:, -1])
+net = Rows()
+""",
+    "logsoftmax": """
+net = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Dropout(0.5), nn.Linear(64, 10), nn.LogSoftmax(1))
+loss = nn.functional.nll_loss
+""",
+    "unused": """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.l, self.spare = nn.Linear(64, 10), nn.Linear(64, 64)
+    def forward(self, x):
+        return self.l(x)
+net = Net()
+""",
+    "tied": """
+class Tied(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.head = nn.Embedding(16, 8), nn.Linear(8, 16, bias=False)
+        self.head.weight = self.embed.weight
+        self.register_buffer("mask", torch.tril(torch.ones(64, 64)))
+    def forward(self, x):
+        return self.head((self.mask / self.mask.sum(1, keepdim=True)) @ self.embed(x.long().clamp(0, 15)))[:, -1]
+net = Tied()
+""",
+}
+"""Networks as people bring them, of samples (64,) with ten classes."""
+PARAMETERS = {"seq": 64 * 32 + 32 + 2 * 32 + 32 * 10 + 10, "tied": 16 * 8, "unused": 64 * 10 + 10 + 64 * 64 + 64}
 
 
 @pytest.fixture
@@ -43,6 +97,22 @@ def test_a_file_is_kept_under_its_name_and_a_hash_and_trains(folder):
     loss, g = workload.gradient(workload.start(0), workload.batch(np.arange(8)))
     assert np.isfinite(loss) and g.shape == (workload.parameters,) and g.dtype == np.float64
     assert 0 <= workload.evaluate(workload.start(0)).accuracy <= 1
+
+
+@pytest.mark.parametrize("kind", NETS)
+def test_networks_that_people_bring_train(kind, folder):
+    text = (
+        "import torch\nfrom torch import nn\ntorch.manual_seed(0)\nloss = nn.functional.cross_entropy\n"
+        "x, y = torch.rand(60, 64), torch.arange(60) % 10\ntrain, test = (x[:50], y[:50]), (x[50:], y[50:])\n"
+    ) + NETS[kind]
+    workload = build(Settings(net=save(text.encode(), f"{kind}.py")))
+    trained = train("sync_sgd", workload, 2, {"learning_rate": 0.2}, batch=8, steps=30).shipped
+    assert workload.parameters == PARAMETERS.get(kind, workload.parameters)
+    few = workload.batch(np.arange(50))
+    torch.manual_seed(0)
+    before = workload.gradient(workload.start(0), few)[0]
+    torch.manual_seed(0)
+    assert workload.gradient(trained, few)[0] < before and np.isfinite(workload.evaluate(trained).loss)
 
 
 def test_a_file_that_was_changed_since_is_not_run(folder):
@@ -75,6 +145,7 @@ def test_another_name_is_no_path(folder, name):
         (NET + b"net = nn.Linear(4, 2)", "RuntimeError: mat1 and mat2 shapes cannot be multiplied"),
         (NET + b"loss = nn.CrossEntropyLoss", "RuntimeError"),
         (NET + b"loss = nn.CrossEntropyLoss(reduction='none')", "RuntimeError"),
+        (NET + b"net = nn.Sequential(net, nn.utils.parametrizations.spectral_norm(nn.Linear(2, 2)))", "buffer 1.param"),
         (NET + b"test = x, y + 2", "IndexError: Target"),
         (NET + b"import sys; sys.exit(3)", "it ends the program (exit 3)"),
         (NET + b"import argparse; argparse.ArgumentParser().parse_args(['3'])", "it ends the program (exit 2)"),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import numpy as np
@@ -180,16 +182,89 @@ def test_children_that_share_parameters_are_not_cut_apart():
         wrapped(nn.Sequential(shared, nn.ReLU(), shared)).split(2)
 
 
-@pytest.mark.parametrize(
-    "module, why",
-    [
-        (nn.Sequential(nn.Linear(6, 3), nn.BatchNorm1d(3)), "batch norm"),
-        (nn.ReLU(), "has none"),
-    ],
-)
-def test_what_cannot_be_one_flat_vector_is_refused(module, why):
-    with pytest.raises(ValueError, match=why):
-        wrapped(module)
+def test_a_module_without_parameters_is_refused():
+    with pytest.raises(ValueError, match="has none"):
+        wrapped(nn.ReLU())
+
+
+def test_batch_norms_are_evaluated_with_statistics_of_training_samples_at_these_weights():
+    module = nn.Sequential(nn.Linear(6, 5), nn.BatchNorm1d(5), nn.ReLU(), nn.Linear(5, 3)).double()
+    workload = wrapped(module)
+    w = workload.start()
+    x, held_out, target = (torch.from_numpy(a) for a in (X[:48], X[48:], TARGET[48:]))
+    linear, norm, act, head = module
+    z, seen = linear(held_out), linear(x)
+    y = head(act((z - seen.mean(0)) / (seen.var(0) + norm.eps).sqrt()))
+    for _ in range(2):
+        assert workload.evaluate(w).loss == pytest.approx(nn.functional.cross_entropy(y, target).item())
+        workload.gradient(w + 7, workload.batch(np.arange(9)))  # which leaves nothing behind
+    assert workload.over_batch
+
+
+def test_a_batch_norm_learns_by_the_mean_and_variance_of_each_batch():
+    workload = wrapped(nn.Sequential(nn.Linear(6, 5), nn.BatchNorm1d(5), nn.Linear(5, 3)))
+    w = workload.start()
+    halves = [workload.gradient(w, workload.batch(np.arange(8) + at))[1] for at in (0, 8)]
+    _, whole = workload.gradient(w, workload.batch(np.arange(16)))
+    assert np.abs(sum(halves) / 2 - whole).max() > 1e-3
+
+
+class Counting(nn.Module):
+    """A layer whose buffer is what `follow` makes of it in each pass."""
+
+    def __init__(self, follow):
+        super().__init__()
+        self.follow = follow
+        self.register_buffer("seen", torch.full((3,), torch.nan))
+
+    def forward(self, x):
+        self.seen = self.follow(self.seen, x)
+        return x + self.seen.nan_to_num()
+
+
+def test_a_buffer_that_training_changes_is_refused_by_name_and_a_constant_is_not():
+    changing = (
+        Counting(lambda seen, x: seen.nan_to_num() + 1),
+        Counting(lambda seen, x: x.detach().mean(0)),
+        nn.utils.parametrizations.spectral_norm(nn.Linear(3, 3)),
+    )
+    for layer in changing:
+        with pytest.raises(ValueError, match=r"training changes the module's buffer 1\.\S*(seen|_u|_v), of which each"):
+            wrapped(nn.Sequential(nn.Linear(6, 3), layer))
+    frozen = nn.BatchNorm1d(3).eval()
+    rows = nn.Sequential(nn.Unflatten(1, (1, 3)), nn.InstanceNorm1d(1, track_running_stats=True), nn.Flatten())
+    for layer in (Counting(lambda seen, x: seen), rows, frozen):
+        workload = wrapped(nn.Sequential(nn.Linear(6, 3), layer))
+        assert np.isfinite(workload.evaluate(workload.start()).loss) and not workload.over_batch
+    assert not workload.norms
+
+
+def test_buffers_go_where_the_weights_are():
+    class Masked(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = nn.Linear(6, 3)
+            self.register_buffer("mask", torch.tensor([1.0, 0.0, 1.0]))
+
+        def forward(self, x):
+            return self.linear(x) * self.mask
+
+    stage = wrapped(Masked(), dtype=np.float32).whole
+    assert stage.apply(torch.empty(stage.parameters, device="meta"), torch.empty(2, 6, device="meta")).is_meta
+
+
+def test_threads_that_share_a_module_do_not_see_each_other_s_weights():
+    workload = wrapped(sequential(6, *[8] * 20, 3, act=nn.Tanh))
+    batch, weights = workload.batch(np.arange(8)), [workload.start() * scale for scale in (1, 2, 3, 4)]
+    alone = [workload.gradient(w, batch)[0] for w in weights]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            found = list(pool.map(lambda w: workload.gradient(w, batch)[0], weights * 60))
+    finally:
+        sys.setswitchinterval(interval)
+    assert found == alone * 60
 
 
 def test_a_regression_has_no_accuracy_and_any_loss_will_do():
