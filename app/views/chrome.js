@@ -3,6 +3,8 @@
 // Parameters that are `apart` say how the page shows a run; they change its entry and make none.
 const NARROW = "(max-width: 767px)"; // where Streamlit's side bar is a drawer over the page
 const STARTS = ".st-key-run button, .st-key-reset button, .st-key-mend button";
+const CARD = '[class*="st-key-card-"] button';
+const QUESTION = ".st-key-prediction"; // of a card, with its answers, which a phone has below the fold
 const CHOSEN = '[class*="st-key-option-"] button'; // of a card: what comes of it is seen in the lanes above
 const ANSWER = ".st-key-answer, .st-key-finding"; // to a question of the menu, or to a card that asked the same
 const drawn = (window.lockstepChrome ??= watched()); // once, however often this script is loaded
@@ -32,9 +34,17 @@ function watched() {
   };
   document.addEventListener("click", (event) => {
     if (matchMedia(NARROW).matches && event.target.closest?.(CHOSEN)) document.querySelector(".st-key-timeline")?.scrollIntoView({ block: "start" });
+    if (matchMedia(NARROW).matches && event.target.closest?.(CARD)) bring(QUESTION);
     if (!matchMedia(NARROW).matches || !event.target.closest?.(STARTS)) return;
     setTimeout(() => document.querySelector('[data-testid="stSidebarCollapseButton"] button')?.click(), 50); // after Streamlit has heard it
   });
+
+  // Scroll to a part as soon as the server has answered with it, within ten seconds.
+  function bring(part, times = 100) {
+    const there = document.querySelector(part);
+    if (there) there.scrollIntoView({ block: "center" });
+    else if (times) setTimeout(() => bring(part, times - 1), 100);
+  }
 
   function another(url) {
     return experiment(new URL(url ?? "", location.href)) !== experiment(location);

@@ -369,3 +369,13 @@ def test_what_is_on_chosen_moved_or_explained_is_seen_where_colours_are_forced(p
         assert colour(part) not in (paper, "rgba(0, 0, 0, 0)"), part
     assert colour(on) != colour(f"{on} > div")
     page.emulate_media(forced_colors="none")
+
+
+def test_on_a_phone_the_answers_to_a_cards_question_are_in_sight(page, address):
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(f"{address}/?welcome=true")
+    whole(page)
+    page.locator(".st-key-card-0 button").click()
+    expect(page.locator(".st-key-option-1 button")).to_be_in_viewport()
+    bottom = page.locator(".st-key-option-1 button").bounding_box()
+    assert bottom["y"] + bottom["height"] < page.locator(".st-key-phone-bar").bounding_box()["y"]
