@@ -5,7 +5,7 @@
     ...
 
 Times in seconds and sizes in bytes, for one mini-batch: `activations` is the output of the layer, and the gradient that
-comes back is as large.
+comes back is as large. PipeDream's own profiles are read as well (`theory/pipedream_graph.py`).
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import accumulate
 from os import PathLike
+
+from theory import pipedream_graph
 
 LEAST, LARGEST = 1e-15, 1e18  # s, bytes; of a number above 0
 NUMBERS = "forward", "backward", "activations", "weights"
@@ -60,7 +62,7 @@ class Profile:
 
 
 def load(path: str | PathLike) -> Profile:
-    """Read the profile in a CSV file."""
+    """Read the profile in a file, as `read` does."""
     with open(path, newline="", encoding="utf-8-sig") as file:
         return read(file)
 
@@ -74,7 +76,13 @@ def save(profile: Profile, path: str | PathLike) -> None:
 
 
 def read(lines: Iterable[str]) -> Profile:
-    """Read the profile in the lines of a CSV table. ValueError if a column, an entry or a number is missing."""
+    """Read the profile in the lines of a CSV table, or of PipeDream's graph.txt.
+
+    ValueError if a column, an entry or a number is missing, or if the graph is no chain.
+    """
+    lines = list(lines)
+    if pipedream_graph.is_graph(lines):
+        return Profile(*pipedream_graph.columns(lines))
     rows = csv.DictReader(lines, skipinitialspace=True)
     wanted = ("layer", *NUMBERS)
     if missing := [name for name in wanted if name not in (rows.fieldnames or ())]:

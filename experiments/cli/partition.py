@@ -28,7 +28,7 @@ from theory.profile import Profile
 
 
 @click.command("partition", short_help="Where to cut a profiled model for a pipeline.")
-@click.argument("path", metavar="PROFILE.CSV")
+@click.argument("path", metavar="PROFILE")
 @click.option("--workers", metavar="INT,...", help="how many; 2,3 are three machines of two [default 4]")
 @click.option(
     "--bandwidth",
@@ -43,7 +43,13 @@ from theory.profile import Profile
 )
 @click.option("--straight", is_flag=True, help="one worker for each stage, no replicas")
 @click.option("--fewer", is_flag=True, help="workers may stay idle")
-@click.option("--compression", type=float, metavar="FLOAT", help="pipedream_code: how much smaller activations get")
+@click.option(
+    "--compression",
+    type=float,
+    metavar="FLOAT",
+    help="pipedream_code: how much smaller activations get on links; 1 counts them in full, and without it links cost "
+    "nothing, as in the authors' program",
+)
 @click.option(
     "--chunks", type=click.IntRange(1), metavar="INT", help="micro-batches [default: dapple 8, torchgpipe_size 1]"
 )
@@ -66,8 +72,8 @@ def partition_command(path: str, workers: str | None, bandwidth: str, table: boo
     torchgpipe_size  the same for bytes while training
     blocks           the same for times, without its trap: no layer is free
 
-    PROFILE.CSV has a line for each layer, as `profile` writes it: layer,forward,backward,activations,weights; in
-    seconds and bytes for one mini-batch.
+    PROFILE is a table (CSV) with a line for each layer, as `profile` writes it: layer,forward,backward,activations,
+    weights; in seconds and bytes for one mini-batch. Or it is the graph.txt of PipeDream's own profiler.
     """
     profile, cuts, method = read_profile(path), given.pop("cuts"), given.pop("method")
     own = read_counts("cuts", cuts) if cuts else []

@@ -70,7 +70,7 @@ def profiled(experiment: Experiment, passes: Iterable | None) -> Profile:
 
 
 def read_profile(path: str) -> Profile:
-    """Read a profile from a CSV file. ValueError in one sentence if it is none, or none that can be cut."""
+    """Read a profile from a file. ValueError in one sentence if it is none, or none that can be cut."""
     try:
         profile = load(path)
     except OSError as error:

@@ -14,6 +14,12 @@ conv2,2,4,2,.2
 conv3,2,4,.5,.3
 dense,.5,1.5,.1,20
 """
+GRAPH = """node3 -- Head -- forward_compute_time=2.0, backward_compute_time=4.0, activation_size=1e3, parameter_size=4e5
+node4 -- Conv2d(3, 64) -- forward_compute_time=1.0, backward_compute_time=2.0, activation_size=1e6, parameter_size=4000.
+node2 -- ReLU -- forward_compute_time=1.0, backward_compute_time=2.0, activation_size=[6e5; 4e5], parameter_size=0.0
+\tnode2 -- node3
+\tnode4 -- node2
+"""  # as PipeDream's profiler writes it
 
 
 @pytest.fixture
@@ -265,6 +271,25 @@ def test_what_cannot_be_cut_is_refused_in_one_line(cut, words, sentence):
 def test_a_table_that_is_wrong_is_refused_with_its_name(cut, table, sentence):
     code, out, err = cut(table=table)
     assert (code, out) == (2, "") and sentence in err and err.count("\n") == 1
+
+
+def test_pipedream_s_own_profile_is_cut_as_the_same_table_is(cut):
+    words = "--workers", 2, "--straight", "--bandwidth", 1e9
+    code, out, err = cut(*words, table=GRAPH)
+    assert (code, err) == (0, "") and "3 layers" in out
+    assert figure(out, "cuts") == "2,1" and figure(out, "period") == "6 ms"
+    header = "layer,forward,backward,activations,weights"
+    same = [header, '"Conv2d(3, 64)",.001,.002,1e6,4000', "ReLU,.001,.002,1e6,0", "Head,.002,.004,1000,4e5"]
+    assert cut(*words, table="\n".join(same)) == (code, out, err)
+
+
+def test_a_model_with_branches_is_refused_by_the_layer_that_branches(cut):
+    code, out, err = cut(table=f"{GRAPH}\tnode4 -- node3\n")
+    assert (code, out) == (2, "") and "p.csv: node4 (Conv2d(3, 64)) leads to node2 and node3; only a chain" in err
+
+
+def test_help_says_what_leaving_compression_out_means(main):
+    assert "without it links cost nothing" in " ".join(main("partition", "--help")[1].split())
 
 
 def test_a_file_that_is_no_table_is_refused(main, tmp_path):
