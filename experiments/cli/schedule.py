@@ -100,7 +100,13 @@ def _option(option: Option, name: str) -> click.Option:
     "2F0=3 for an op, F+B=2.5 for two that are joined",
 )
 @click.option("--latency", type=float, default=0.0, metavar="TIME", help="from rank to rank [default 0]")
-@click.option("--file", "files", multiple=True, metavar="FILE", help="a schedule of your own: a line of ops per rank")
+@click.option(
+    "--file",
+    "files",
+    multiple=True,
+    metavar="FILE",
+    help="a schedule of your own: a line of ops per rank, or the CSV that torch.distributed.pipelining dumps",
+)
 @click.option("--lists", is_flag=True, help="print the ops as text, as --file reads them, and nothing else")
 @click.option("--reasons", is_flag=True, help="say why each idle slot is idle")
 def schedule_command(
@@ -297,4 +303,4 @@ def _ops(path: str) -> str:
         raise ValueError(f"{path} cannot be read: {error.strerror}.") from None
     except UnicodeDecodeError:
         raise ValueError(f"{path} is not a text file; write a line for each rank, for example 0F0 0B0 0U0.") from None
-    return "\n".join(line for line in lines if line.strip() and not line.lstrip().startswith("#"))
+    return "\n".join(line for line in lines if line.strip(" \t,") and not line.lstrip().startswith("#"))

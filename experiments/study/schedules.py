@@ -123,7 +123,7 @@ class Plan(Knobs):
                 raise ValueError(f"{name} is {getattr(plan, name):g}; allowed is 0, or {LEAST:g} to {LARGEST:g}.")
         read_costs(plan.costs)
         if plan.schedule == OWN:
-            return plan.model_copy(update={"options": {}, "ranks": 1, "chunks": 1})
+            return plan.model_copy(update={"options": {}, "ranks": 1, "chunks": 1, "own": _plain(plan.own)})
         known = options(plan.schedule)
         given = {name: value for name, value in plan.options.items() if name in known}
         given = {name: value for name, value in given.items() if known[name].checked(value) != known[name].default}
@@ -369,6 +369,14 @@ def read_costs(text: str) -> dict[Any, float]:
         key = (kind, int(stage), int(chunk)) if chunk else (kind, int(stage)) if stage else kind
         costs[key] = cost
     return costs
+
+
+def _plain(text: str) -> str:
+    """Return the ops of a table of torch.distributed.pipelining (`_dump_csv`) with blanks, as ours; others as they are.
+
+    Idle slots are empty cells there, and ops that are done together are written (1F3;1B0)OVERLAP_F_B.
+    """
+    return re.sub(r"\((\w+);(\w+)\)OVERLAP_F_B", r"\1+\2", text).replace(",", " ")
 
 
 def read_own(text: str) -> list[list[Op]]:

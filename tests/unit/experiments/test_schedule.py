@@ -7,6 +7,16 @@ import pytest
 from experiments.study.schedules import idea, options
 from theory.schedules import SCHEDULES
 
+INTERLEAVED = (
+    "0F0,0F1,0F2,0F3,4F0,4F1,4F2,4F3,0F4,0F5,,,,,0F6,4B0,0F7,4B1,4F4,4B2,4F5,4B3,4F6,"
+    "0B0,4F7,0B1,,0B2,,0B3,,4B4,,4B5,,4B6,,4B7,,0B4,,0B5,,0B6,,0B7\n"
+    ",1F0,1F1,1F2,1F3,5F0,5F1,5F2,5F3,,,,1F4,5B0,1F5,5B1,1F6,5B2,1F7,5B3,5F4,1B0,"
+    "5F5,1B1,5F6,1B2,5F7,1B3,,5B4,,5B5,,5B6,,5B7,,1B4,,1B5,,1B6,,1B7\n"
+    ",,2F0,2F1,2F2,2F3,6F0,6F1,,,6F2,6B0,6F3,6B1,2F4,6B2,2F5,6B3,2F6,2B0,2F7,"
+    "2B1,6F4,2B2,6F5,2B3,6F6,6B4,6F7,6B5,,6B6,,6B7,,2B4,,2B5,,2B6,,2B7\n"
+    ",,,3F0,3F1,3F2,3F3,,7F0,7B0,7F1,7B1,7F2,7B2,7F3,7B3,3F4,3B0,3F5,3B1,"
+    "3F6,3B2,3F7,3B3,7F4,7B4,7F5,7B5,7F6,7B6,7F7,7B7,,3B4,,3B5,,3B6,,3B7\n"
+)  # `_dump_csv` of torch.distributed.pipelining: Interleaved1F1B, 4 ranks of 2 stages, 8 micro-batches
 STUCK = "0F0 0B0 0F1 0B1\n1F1 1B1 1F0 1B0\n"
 
 
@@ -182,6 +192,15 @@ def test_a_schedule_of_one_s_own_is_timed_and_compared(schedule):
         schedule("gpipe", "--ranks", 2, "--chunks", 2, text="0F0 0F1 0B1 0B0 0U0\n1F0 1F1 1B1 1B0 1U0\n")[1]
     )
     assert found["mine.txt"] == found["gpipe"]
+
+
+def test_a_table_that_torch_dumps_is_the_schedule_that_it_shows(schedule):
+    found = figures(schedule(text=INTERLEAVED.replace("\n", "\r\n"))[1])
+    assert (found["makespan"], found["bubble of total"]) == ("28.5", "15.8 %")
+    ours = columns(schedule("interleaved", "--ranks", 4, "--chunks", 8, text=INTERLEAVED)[1])
+    assert ours["mine.txt"] == {**ours["interleaved"], "delay": "–"}, "torch writes no updates"
+    joined = "0F0,0F1,(0F2;0B0)OVERLAP_F_B,,0B1,0B2\n"
+    assert schedule("--lists", text=joined)[1] == "0F0 0F1 0F2+0B0 0B1 0B2\n"
 
 
 @pytest.mark.parametrize(
