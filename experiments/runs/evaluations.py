@@ -68,15 +68,16 @@ def assemble(event_logs: Sequence[EventLog], index: int, parameters: int) -> Mod
 def final(event_logs: Sequence[EventLog], results: Sequence, parameters: int) -> np.ndarray | None:
     """Return the model at the end: what the reporting ranks returned, or reported last; None if none was reported.
 
-    A rank with several parts returns them one after the other. Ranks that returned nothing, because they were lost, are
-    left out if the others have every part.
+    A rank returns its parts one after the other, and after them what another rank reports for it, if anything. Ranks
+    that returned nothing, because they were lost, are left out if the others have every part.
     """
     returned, reported = [], []
     for event_log, result in zip(event_logs, results, strict=True):
         latest = {(start, stop): part for _, _, start, stop, part in event_log.reports}
         ends = np.cumsum([stop - start for start, stop in sorted(latest)], dtype=int)
-        whole = len(ends) > 0 and getattr(result, "shape", None) == (ends[-1],)
-        parts = np.split(to_numpy(result), ends[:-1]) if whole else [latest[place] for place in sorted(latest)]
+        whole = len(ends) > 0 and len(getattr(result, "shape", ())) == 1 and result.shape[0] >= ends[-1]
+        own = to_numpy(result)[: ends[-1]] if whole else None
+        parts = [latest[place] for place in sorted(latest)] if own is None else np.split(own, ends[:-1])
         for (start, stop), part in zip(sorted(latest), parts, strict=True):
             reported.append(_part(event_log, start, stop, part))
             if result is not None:

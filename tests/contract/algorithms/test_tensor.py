@@ -213,3 +213,11 @@ def test_rows_before_columns_need_one_sum_more_since_phi_of_a_sum_is_not_the_sum
         np.testing.assert_allclose(columns_first, whole, rtol=1e-12)
         np.testing.assert_allclose(summed, whole, rtol=1e-12)
         assert np.abs(rows_first - whole).max() > 0.1
+
+
+@pytest.mark.parametrize("name", ["tensor", "three_d"])
+def test_what_ends_is_the_model_of_the_last_step_also_where_its_report_was_not_kept(name):
+    short = {"hidden": "8,8", "steps": 3, "evaluations": 1, "learning_rate": 0.1, "workload": "digits"}
+    shared = run(Experiment.of({"algorithm": name, "workers": 4, "batch": 4} | short))
+    alone = run(Experiment.of({"algorithm": "sgd", "workers": 1, "batch": 4} | short))
+    assert shared.summary["held_out_loss"] == pytest.approx(alone.summary["held_out_loss"], rel=1e-6)
