@@ -228,4 +228,6 @@ def he(generator: np.random.Generator, shape: tuple[int, ...], fan_in: int, acti
 
     Source: He et al., Delving Deep into Rectifiers, ICCV 2015.
     """
-    return generator.standard_normal(shape) * math.sqrt((2 if activation == "relu" else 1) / fan_in)
+    w = generator.standard_normal(shape)
+    w *= math.sqrt((2 if activation == "relu" else 1) / fan_in)  # in place: a layer may be a gigabyte
+    return w

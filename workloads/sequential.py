@@ -21,6 +21,7 @@ from workloads.layers import Layer
 from workloads.workload import Evaluation
 
 AT_ONCE = 2048  # held-out samples, or positions of sequences, per forward pass, which bounds the memory
+SMALL = 65536  # parameters of a layer, up to which its initial ones are kept; in float64 they are twice the model
 POPULATION = 2048  # training samples, at most, that stand for all of them in a layer's statistics
 
 
@@ -77,8 +78,13 @@ class Sequential:
 
     def start(self, seed: int) -> np.ndarray:
         """Return the initial parameters; each layer has a generator of its own, so a stage starts as the whole does."""
-        numbered = enumerate(self.layers, self.first)
-        return np.concatenate([_start(layer, seed, index) for index, layer in numbered]).astype(self.dtype)
+        w = np.empty(self.parameters, self.dtype)
+        for index, (layer, parts) in enumerate(zip(self.layers, self._cut(w), strict=True), self.first):
+            small = sum(map(math.prod, layer.shapes)) <= SMALL
+            draw = _draw if small else _draw.__wrapped__
+            for part, drawn in zip(parts, draw(layer, seed, index), strict=True):
+                part[...] = drawn
+        return w
 
     def forward(self, w, x) -> tuple:
         """Return (y, saved)."""
@@ -209,9 +215,8 @@ class Sequential:
 
 
 @lru_cache(maxsize=1024)  # a thousand simulated ranks ask for the same numbers
-def _start(layer: Layer, seed: int, index: int) -> np.ndarray:
-    parts = layer.start(np.random.default_rng([seed, index]))
-    return np.concatenate([part.ravel() for part in parts])
+def _draw(layer: Layer, seed: int, index: int) -> tuple[np.ndarray, ...]:
+    return layer.start(np.random.default_rng([seed, index]))
 
 
 def population(x: np.ndarray) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from itertools import combinations
 
 import numpy as np
@@ -335,3 +336,16 @@ def test_a_chain_runs_on_torch_tensors_as_it_does_on_numpy_arrays(name, monkeypa
     assert found == loss
     assert isinstance(there, torch.Tensor)
     np.testing.assert_array_equal(there.numpy(), g)
+
+
+def test_initial_parameters_are_drawn_one_layer_at_a_time():
+    model = Sequential([Dense((300,), 300, "relu") for _ in range(12)], kernels.softmax_cross_entropy)
+    model.start(0)
+    tracemalloc.start()
+    w = model.start(0)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    layers = [np.concatenate([part.ravel() for part in layer.start(np.random.default_rng([0, i]))])
+              for i, layer in enumerate(model.layers)]  # fmt: skip
+    assert peak < 1.5 * w.nbytes
+    assert np.array_equal(w, np.concatenate(layers).astype(np.float32))
