@@ -12,7 +12,8 @@ from app import controls
 from experiments.experiment import OWN, Experiment
 from experiments.run import check
 
-ELSEWHERE = ("own_module", "mnist")  # workloads that are only built where they run: they load torch, or large files
+MOST_NUMBERS = 1_000_000  # of the data, and
+MOST_OPS = 10_000  # of a pipeline's plan, that the server makes itself, in a tenth of a second
 MENDED = ("workers", "batch", "chunks", "stages", "replicas", "per_node", "slow", "pause", "crash")
 """Settings that may be changed for an experiment to run, the first ones first."""
 
@@ -36,9 +37,25 @@ class Mend(NamedTuple):
 def refusal(experiment: Experiment) -> str:
     """Return why the experiment cannot run, in a sentence; "" if nothing is known against it."""
     emulated = experiment.cluster != "simulated" and experiment.device != OWN  # which is checked by computing
-    if experiment.workload in ELSEWHERE or experiment.files or emulated:
-        return ""
+    try:
+        if experiment.files or emulated or not is_light(experiment):
+            return ""
+    except ValueError as error:
+        return str(error)
     return _refusal(experiment.key(), experiment.json())
+
+
+def is_light(experiment: Experiment) -> bool:
+    """True if the server itself may build the workload and plan the pipeline, as a link asks it to for every reader.
+
+    What is larger is built and checked where it runs, in a process of the pool. ValueError if there is no such table.
+    """
+    return experiment.numbers <= MOST_NUMBERS and _has_short_plan(experiment)
+
+
+def _has_short_plan(experiment: Experiment) -> bool:
+    ops = 2 * experiment.workers * math.prod(experiment.settings.get(name, 1) for name in ("chunks", "pieces"))
+    return experiment.method.plan is None or ops <= MOST_OPS
 
 
 @lru_cache(maxsize=4096)
@@ -51,9 +68,10 @@ def _refusal(_: str, text: str) -> str:
 
 
 def why_not(values: Mapping[str, Any]) -> str:
-    """Return the same of flat values, of which there may be no experiment."""
+    """Return the same of flat values, of which there may be no experiment. A plan not made here is no way out."""
     try:
-        return refusal(Experiment.of(values))
+        experiment = Experiment.of(values)
+        return refusal(experiment) if _has_short_plan(experiment) else "its plan is made only where it runs."
     except ValueError as error:
         return str(error)
 

@@ -226,6 +226,11 @@ class Experiment(Knobs):
         return [name for name in local(workloads.find(self.workload).Settings) if self.data[name]]
 
     @property
+    def numbers(self) -> float:
+        """How many numbers its data are, about, before they are there (see `workloads.workload.DataKnobs`)."""
+        return workloads.find(self.workload).Settings(**self.data).numbers
+
+    @property
     def budget(self) -> Budget:
         """When to stop."""
         return Budget(steps=self.steps, epochs=self.epochs, seconds=self.seconds, target_loss=self.target_loss)

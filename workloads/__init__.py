@@ -1,7 +1,7 @@
 """Workloads: data sets, layers and models, and the task that gives a rank its part of them.
 
-A workload module has `Settings` and `build(settings, dtype) -> Workload`; its docstring says what the data is and
-where it comes from.
+A workload module has `Settings`, which say how many numbers the data are, and `build(settings, dtype) -> Workload`;
+its docstring says what the data is and where it comes from.
 """
 
 from __future__ import annotations

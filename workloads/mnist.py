@@ -30,6 +30,11 @@ class Settings(models.ModelKnobs):
 
     folder: str = knob("", "folder of the files; empty: $LOCKSTEP_MNIST, or data/mnist", local=True, max_length=4096)
 
+    @property
+    def numbers(self) -> int:
+        """The pixels of all images."""
+        return 70_000 * 28 * 28
+
 
 def build(settings: Settings, dtype=np.float32) -> Supervised:
     """Return the workload; ValueError if a file is missing or damaged."""

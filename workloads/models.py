@@ -17,10 +17,11 @@ import numpy as np
 from pydantic import field_validator
 
 import kernels
-from knobs import Knobs, knob
+from knobs import knob
 from workloads.batch_norm import NormedConvolution
 from workloads.layers import Convolution, Dense, Layer, Residual
 from workloads.sequential import Sequential
+from workloads.workload import DataKnobs
 
 MAX_WIDTH = 65536
 MAX_HIDDEN = 64
@@ -29,7 +30,7 @@ MLP, DEEP, FILTERS = {"model": ("mlp",)}, {"model": ("residual",)}, {"model": ("
 """When a knob of a model is in force."""
 
 
-class ModelKnobs(Knobs):
+class ModelKnobs(DataKnobs):
     """The model of a supervised workload."""
 
     model: Literal["mlp", "residual", "cnn", "cnn_bn"] = knob(

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import math
 import os
 import random
 import re
@@ -25,7 +26,8 @@ import numpy as np
 
 from installation import typed
 from kernels import metered
-from knobs import Knobs, knob
+from knobs import knob
+from workloads.workload import DataKnobs
 
 MOST_BYTES = 1_000_000
 TRIED = 2  # samples on which a network is tried before it is trained; one would have no variance
@@ -51,10 +53,15 @@ train, test = (x[:1000], y[:1000]), (x[1000:], y[1000:])
 """A file that can be trained as it is."""
 
 
-class Settings(Knobs):
+class Settings(DataKnobs):
     """The file of the network."""
 
     net: str = knob("", "the file, by the name that it got when it was added", max_length=100)
+
+    @property
+    def numbers(self) -> float:
+        """Infinitely many: what a file does is known once it has been executed."""
+        return math.inf
 
 
 def folder() -> Path | None:

@@ -18,13 +18,13 @@ import math
 import numpy as np
 
 import kernels
-from knobs import Knobs, knob
-from workloads.workload import Evaluation, Workload
+from knobs import knob
+from workloads.workload import DataKnobs, Evaluation, Workload
 
 ALIKE = {"kinds": (1,)}  # when knobs of the kinds are not in force
 
 
-class Settings(Knobs):
+class Settings(DataKnobs):
     """The curvature and noise of the problem, and the starting point."""
 
     dimension: int = knob(10, "parameters", ge=1, le=10_000_000)
@@ -36,6 +36,11 @@ class Settings(Knobs):
     apart: float = knob(0.0, "from the centre of one kind to that of the next", unless=ALIKE, ge=0, le=1e6)
     unequal: float = knob(1.0, "curvature of the first kind over that of the last", unless=ALIKE, ge=1, le=1e6)
     stretch: int = knob(32, "samples of one kind in a row: the batch", unless=ALIKE, ge=1, le=65536, unit="samples")
+
+    @property
+    def numbers(self) -> int:
+        """The coordinates of all points."""
+        return self.points * self.dimension
 
 
 def build(settings: Settings, dtype=np.float32) -> Quadratic:

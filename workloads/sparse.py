@@ -17,16 +17,16 @@ from typing import Any, Literal
 import numpy as np
 
 import kernels
-from knobs import Knobs, knob
+from knobs import knob
 from workloads.shared_memory import Samples
-from workloads.workload import Evaluation, Workload
+from workloads.workload import DataKnobs, Evaluation, Workload
 
 SEPARATION = 8.0  # standard deviation of the entries of t: the larger, the more certain a row's y
 SEED = 3  # of the rows
 MOST = 2000  # features of a problem whose minimum is computed
 
 
-class Settings(Knobs):
+class Settings(DataKnobs):
     """The rows and features, and what a model is evaluated on."""
 
     rows: int = knob(8192, "samples", ge=1, le=10_000_000, unit="samples")
@@ -35,6 +35,11 @@ class Settings(Knobs):
     skew: float = knob(0.0, "how much oftener the first features are chosen: 0 none is, 1 as words are", ge=0, le=4)
     l2: float = knob(1e-4, "penalty on the squared length of w", ge=0, le=10)
     judged: Literal["unseen", "gap"] = knob("unseen", "evaluation: on held-out rows, or how far f is above its minimum")
+
+    @property
+    def numbers(self) -> int:
+        """The hidden model, how popular each feature is, and the rows, of which a quarter as many are held out."""
+        return 2 * self.features + 5 * self.rows * self.nonzeros // 4
 
 
 def build(settings: Settings, dtype=np.float32, seed: int = SEED) -> Sparse:

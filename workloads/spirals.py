@@ -24,6 +24,11 @@ class Settings(models.ModelKnobs):
     noise: float = knob(0.02, "how far points lie beside their arm; arms are 1 long", ge=0, le=1)
     points: int = knob(5000, "points in all; a fifth is held out", ge=100, le=1_000_000, unit="points")
 
+    @property
+    def numbers(self) -> int:
+        """The coordinates of all points, and their arms."""
+        return 3 * self.points
+
 
 def build(settings: Settings, dtype=np.float32) -> Supervised:
     """Return the workload."""

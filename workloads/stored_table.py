@@ -8,9 +8,11 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import math
 import os
 import re
 import tempfile
+import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -67,14 +69,19 @@ def title(name: str) -> str:
     return name.rpartition("_")[0] or name
 
 
+def cells(name: str) -> int:
+    """Return how many cells the table of this name has, without reading them; ValueError if there is none."""
+    try:
+        with zipfile.ZipFile(_path(name)) as file, file.open("cells.npy") as array:
+            np.lib.format.read_magic(array)
+            return math.prod(np.lib.format.read_array_header_1_0(array)[0])
+    except (OSError, KeyError, zipfile.BadZipFile):
+        return 0  # `load` says what is wrong with the file
+
+
 def load(name: str) -> Table:
     """Return the table of this name; ValueError if there is none."""
-    if not name:
-        add = typed("python -m experiments add FILE.csv")
-        raise ValueError(f"table: none was named; add one with {add}, or in the workbench.")
-    path = folder() / f"{name}.npz"
-    if not re.fullmatch(r"\w{1,40}_[0-9a-f]{8}|[0-9a-f]{16}", name, flags=re.ASCII) or not path.is_file():
-        raise ValueError(f"table: there is no table {name[:40]!r} here; add its file once more.")
+    path = _path(name)
     try:
         with np.load(io.BytesIO(path.read_bytes())) as file:  # pickles are refused
             about, cells = json.loads(file["about"].tobytes()), file["cells"]
@@ -84,6 +91,16 @@ def load(name: str) -> Table:
         return Table(tuple(about["names"]), cells, words, tuple(about["shape"]), notes, file, gaps)
     except Exception as error:  # a damaged file may be wrong in any way
         raise ValueError(f"table: {name} cannot be read: {' '.join(str(error).split())[:200]}") from None
+
+
+def _path(name: str) -> Path:
+    if not name:
+        add = typed("python -m experiments add FILE.csv")
+        raise ValueError(f"table: none was named; add one with {add}, or in the workbench.")
+    path = folder() / f"{name}.npz"
+    if not re.fullmatch(r"\w{1,40}_[0-9a-f]{8}|[0-9a-f]{16}", name, flags=re.ASCII) or not path.is_file():
+        raise ValueError(f"table: there is no table {name[:40]!r} here; add its file once more.")
+    return path
 
 
 def _smallest_type(cells: np.ndarray) -> type:

@@ -13,7 +13,7 @@ import numpy as np
 import kernels
 from knobs import knob
 from workloads import models
-from workloads.stored_table import load
+from workloads.stored_table import cells, load
 from workloads.supervised import Supervised
 from workloads.table_samples import Missing, samples
 
@@ -29,6 +29,11 @@ class Settings(models.ModelKnobs):
     )
     held_out: float = knob(0.2, "share of the rows that the model is evaluated on", ge=0.01, le=0.9)
     split: int = knob(0, "seed of the choice of these rows", ge=0, le=2**31 - 1)
+
+    @property
+    def numbers(self) -> int:
+        """The cells of the table; ValueError if there is none."""
+        return cells(self.table)
 
 
 def build(settings: Settings, dtype=np.float32) -> Supervised:

@@ -16,10 +16,11 @@ from pathlib import Path
 import numpy as np
 
 import kernels
-from knobs import Knobs, knob
+from knobs import knob
 from workloads import transformer
 from workloads.sequential import Sequential
 from workloads.supervised import Supervised
+from workloads.workload import DataKnobs
 
 ALICE = Path(__file__).parent / "texts" / "alice.txt"
 MOST_BYTES = 20_000_000
@@ -27,7 +28,7 @@ EVALUATED = 8192  # characters that a model is evaluated on, however long the te
 MOST_KINDS = 1000  # different characters; each has a logit at every position
 
 
-class Settings(Knobs):
+class Settings(DataKnobs):
     """The context and size of the model, and the text it reads."""
 
     context: int = knob(16, "how far it looks back: length of a sample", ge=2, le=1024, unit="characters")

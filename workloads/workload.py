@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from knobs import Knobs
 from workloads import shared_memory
 
 
@@ -17,6 +18,15 @@ class Evaluation(NamedTuple):
 
     loss: float
     accuracy: float
+
+
+class DataKnobs(Knobs):
+    """Settings of a workload, which say how large its data are before they are there."""
+
+    @property
+    def numbers(self) -> float:
+        """How many numbers are made or read to build the workload, about; 0 where they are few, whatever the values."""
+        return 0
 
 
 class Workload(Protocol):

@@ -22,6 +22,7 @@ import numpy as np
 
 Topology = Literal["ring", "torus", "exponential", "complete", "star", "random"]
 Graph = list[list[int]]  # of each rank, sorted
+FEW = 8  # ranks: graphs of more are alike under two names only if one is a torus
 
 
 def ring(size: int) -> Graph:
@@ -94,10 +95,11 @@ def neighbours(name: Topology, size: int, edges: str = "") -> Graph:
 
 def same_graph(name: Topology, size: int, edges: str = "") -> list[str]:
     """Return a note if this topology is one of another name, as a torus of a prime number of ranks is a ring."""
-    graph = neighbours(name, size, edges)
-    degrees = {len(others) for others in graph}
+    if size < 3 or edges or (size > FEW and name != "torus"):
+        return []
+    degrees = {len(others) for others in neighbours(name, size)}
     other = "complete" if degrees == {size - 1} else "ring" if degrees == {2} else name
-    if size < 3 or edges or other == name:
+    if other == name:
         return []
     called = {"ring": "a ring", "complete": "the complete graph"}[other]
     return [f"With {size} workers the {name} topology is {called}; use 8 or 9 workers to see a difference."]

@@ -60,7 +60,7 @@ def _pictures(run: Run, folder: str, job: JobSpec) -> None:
 
 def _two(run: Run) -> bool:
     """Return whether there will be a picture of the classes beside that of the path, as far as is known here."""
-    return run.experiment.workload not in feasible.ELSEWHERE and boundary.applies(workload_of(run.experiment))
+    return feasible.is_light(run.experiment) and boundary.applies(workload_of(run.experiment))
 
 
 @st.cache_resource(max_entries=16, show_spinner=False)

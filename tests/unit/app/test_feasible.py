@@ -1,10 +1,14 @@
 """What cannot run is refused before it does, and mended by one setting."""
 
+import numpy as np
 import pytest
 
 from app import feasible
 from app.feasible import Mend
+from experiments import run
 from experiments.experiment import Experiment
+from workloads import stored_table
+from workloads.stored_table import Table
 
 
 def values(**given):
@@ -33,3 +37,52 @@ def test_the_nearest_that_can_run_is_one_setting_away(given, changed, mend, labe
 
 def test_without_a_way_nothing_is_offered():
     assert feasible.mend(values(), why=lambda _: "never") is None
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"workload": "quadratic", "points": 10_000_000},
+        {"workload": "quadratic", "dimension": 10_000_000, "points": 1},
+        {"workload": "spirals", "points": 1_000_000},
+        {"workload": "sparse", "features": 100_000_000},
+        {"workload": "sparse", "rows": 10_000_000, "nonzeros": 1},
+        {"workload": "mnist"},
+        {"algorithm": "zb_auto", "workers": 64, "chunks": 1024, "batch": 1024},
+        {"algorithm": "interleaved", "workers": 64, "pieces": 64, "chunks": 64, "batch": 64},
+    ],
+)
+def test_the_server_builds_and_plans_nothing_large_that_a_link_asks_for(monkeypatch, given):
+    monkeypatch.setattr(feasible, "check", lambda experiment: pytest.fail("it was built here"))
+    assert feasible.refusal(Experiment.of(given)) == ""
+
+
+def test_the_server_reads_no_large_table_that_a_link_names(monkeypatch, tmp_path):
+    monkeypatch.setenv("LOCKSTEP_TABLES", str(tmp_path))
+    name = stored_table.save(Table(tuple("abcde"), np.zeros((300_000, 5), np.uint8), {}))
+    monkeypatch.setattr(feasible, "check", lambda experiment: pytest.fail("it was read here"))
+    assert stored_table.cells(name) == 1_500_000
+    assert feasible.refusal(Experiment.of({"workload": "table", "table": name})) == ""
+    assert "no table" in feasible.refusal(Experiment.of({"workload": "table", "table": "0" * 16}))
+
+
+@pytest.mark.parametrize("workload", ["digits", "spirals", "text", "quadratic", "sparse"])
+def test_default_data_are_checked_before_they_run(workload):
+    assert feasible.is_light(Experiment.of({"workload": workload}))
+
+
+@pytest.mark.parametrize("workload", ["spirals", "quadratic", "sparse"])
+def test_settings_know_how_many_numbers_their_data_are(workload):
+    e = Experiment.of({"workload": workload})
+    built = run.workload_of(e)
+    arrays = {
+        "spirals": lambda: [built.x, built.target, *built.held_out],
+        "quadratic": lambda: [built.points],
+        "sparse": lambda: [*built.data, *built.held_out],
+    }[workload]()
+    assert 0.4 < e.numbers / sum(array.size for array in arrays) < 2
+
+
+def test_what_is_not_looked_at_is_no_way_out():
+    given = values(algorithm="gpipe", workers=64, chunks=7)  # too many for the layers, however many chunks there are
+    assert feasible.why_not(given) and feasible.mend(given, ["chunks"]) is None
