@@ -84,9 +84,9 @@ def in_force(kind: type[Knobs], name: str, values: Mapping[str, Any]) -> bool:
 
 
 def condition(kind: type[Knobs], name: str, spell: Callable[[str], str] = str) -> str:
-    """Return when knob `name` of `kind` is in force, in words: "with update momentum or nesterov"; "" for always.
+    """Return in words when the knob `name` of `kind` has an effect: "with update momentum or nesterov"; "" for always.
 
-    The other knobs are called as `spell` says.
+    `spell` maps the other knobs' names to what the reader calls them.
     """
     extra = kind.model_fields[name].json_schema_extra or {}
     told = [f"{spell(other)} {' or '.join(map(_said, some))}" for other, some in extra.get("when", {}).items()]

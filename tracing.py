@@ -20,7 +20,7 @@ needs now; blocked because another rank is not ready; stopped (paused or lost). 
 
 COMPUTE, UPDATE, COMMUNICATE, WAIT, IDLE = range(len(KINDS))
 
-LOST = "lost"  # the label of the time after a rank was lost
+LOST = "lost"  # label of the time after a rank was lost
 PAUSED = "paused"
 """The label of the time in which a rank was paused."""
 
@@ -110,13 +110,13 @@ class Trace:
         return float(max(ends, default=0.0))
 
     def ends(self) -> np.ndarray:
-        """Return when the last span of each rank ends (s), 0 for one that has none, shape (ranks,)."""
+        """Return when the last span of each rank ends, s, shape (ranks,); 0 for a rank without spans."""
         ends = np.zeros(self.ranks)
         np.maximum.at(ends, self.spans["rank"], self.spans["end"])
         return ends
 
     def lost(self) -> dict[int, float]:
-        """Return the ranks that were lost and did not come back, each with when (s)."""
+        """Return when each rank that was lost and did not come back was lost, s."""
         if LOST not in self.labels:
             return {}
         spans, ends = self.spans, self.ends()

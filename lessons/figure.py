@@ -85,7 +85,7 @@ def column(rows: Rows, quantity: str, **where: Any) -> list:
 
 
 def columns_read(claim: Callable[[Rows], bool], rows: Rows) -> set[str]:
-    """Return the names of the columns of `rows` that a claim looks at."""
+    """Return the names of the columns of `rows` that a claim reads."""
     names = set()
 
     class Read(dict):

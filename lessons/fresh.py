@@ -1,6 +1,6 @@
-"""Fresh seeds: try what figures claim, and what quizzes answer, under seeds that nobody has looked at.
+"""Fresh seeds: try the claims of figures, and the answers of quizzes, under seeds that nobody has looked at.
 
-A threshold that was set with ten seeds in view may still be too close: only other seeds can tell. The command
+A threshold that was set after looking at ten seeds may still be too close: only other seeds can tell. The command
 `python -m lessons run --fresh 5` draws five, and prints what breaks.
 """
 
@@ -22,12 +22,12 @@ from lessons.chapters import Chapter
 from lessons.figure import Figure, columns_read
 from lessons.quiz import Item
 
-LOWEST, HIGHEST = 100, 10**6  # of the seeds that are drawn; those below were in use while figures were written
+LOWEST, HIGHEST = 100, 10**6  # bounds of the seeds drawn; smaller ones were used while figures were written
 
 
 @dataclass(frozen=True)
 class Break:
-    """A claim that does not hold under a seed. `rows` has the columns that it reads, if it could be tried at all."""
+    """A claim that does not hold under a seed. `rows` has the columns that it reads, if the figure could be run."""
 
     seed: int
     claim: str
@@ -36,9 +36,9 @@ class Break:
 
 @dataclass(frozen=True)
 class Trial:
-    """A figure, or a question with choices, and how many claims it makes; its answers count as claims.
+    """A figure or a multiple-choice question, and its number of claims; answers count as claims.
 
-    `breaks(seeds, on_run)` returns those that do not hold, and calls `on_run` before each run.
+    `breaks(seeds, on_run)` returns the claims that do not hold, and calls `on_run` before each run.
     """
 
     name: str
@@ -47,13 +47,13 @@ class Trial:
 
 
 def draw(count: int) -> range:
-    """Return `count` seeds in a row, drawn at random."""
+    """Return `count` consecutive seeds; the first is drawn at random."""
     first = LOWEST + secrets.randbelow(HIGHEST - LOWEST)
     return range(first, first + count)
 
 
 def trials(name: str) -> list[Trial]:
-    """Return the trials of a chapter, or the one of a figure or question, such as sgd.passes. ValueError if unknown."""
+    """Return the trials of a chapter, or that of one figure or question, such as sgd.passes. ValueError if unknown."""
     chapter = lessons.chapter(name.partition(".")[0])
     every = [*_of_figures(chapter), *_of_questions(chapter)]
     if name == chapter.name:
@@ -69,7 +69,7 @@ def _of_figures(chapter: Chapter) -> list[Trial]:
 
 
 def _of_questions(chapter: Chapter) -> list[Trial]:
-    """Numbers are left out: they are means over seeds, and readers' guesses have a tolerance."""
+    """Return trials of multiple-choice questions. Numeric ones are means over seeds, with a tolerance, and left out."""
     return [
         Trial(f"{chapter.name}.{item.name}", len(answers), partial(not_answered, item, chapter.name, answers))
         for item in chapter.items
@@ -109,7 +109,7 @@ def not_answered(
 
 
 class _Failure(str):
-    """How something failed, in words."""
+    """Why an attempt failed, in words."""
 
 
 def _under_each(make: Callable[[seeds.Seeded], Any], of: Sequence[int], on_run: Callable[[], Any]) -> dict[int, Any]:
@@ -121,7 +121,7 @@ def _under_each(make: Callable[[seeds.Seeded], Any], of: Sequence[int], on_run: 
 
 
 def _attempt(make: Callable[[], Any]) -> Any:
-    """Return what `make` makes, or a _Failure: one seed that fails is a finding, and must not end an hour of others."""
+    """Return the result of `make`, or a _Failure: one failing seed must not end an hour of others."""
     try:
         return make()
     except Exception as error:

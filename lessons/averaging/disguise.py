@@ -3,11 +3,11 @@
     theirs    v = T w + shift                what the solution computes with
     ours      w, with gradients T g in theirs
 
-T mixes all weights, and turns pairs of them by angles that are drawn, TURNS times: a number of theirs is made of four
-of ours. Of a network that reads images that mixes pixels, neurons and classes, and hides which start was drawn; none
-of the numbers at the start is seen. Whoever knows the images, or a model that reads them, does not know where to write
-it. Methods that treat every direction alike, as SGD, momentum and means do, take the same steps in either. `anywhere`
-also draws, coordinate by coordinate, where to start and where the optimum is.
+T mixes all weights, and turns pairs of them by angles that are drawn, TURNS times: each number of theirs depends on
+four of ours. In a network that reads images that mixes pixels, neurons and classes, and hides which start was drawn;
+none of the numbers at the start is seen. Someone who knows the images, or a model that reads them, does not know where
+to write it. Methods that treat every direction alike, as SGD, momentum and means do, take the same steps in either.
+`anywhere` also draws, coordinate by coordinate, where to start and where the optimum is.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Disguise:
         return g
 
     def _drawn_turns(self, w: np.ndarray) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """Return TURNS times (an order, cosines, sines): pairs are a number of the first half and one of the second."""
+        """Return TURNS tuples (order, cosines, sines). A pair is a number of the first half and one of the second."""
         angles = (self.dice.uniform(0, 2 * np.pi, len(w) // 2) for _ in range(TURNS))
         return [
             (self.dice.permutation(len(w)), np.cos(angle).astype(w.dtype), np.sin(angle).astype(w.dtype))

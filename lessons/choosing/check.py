@@ -101,7 +101,7 @@ def drawn(dice: random.Random) -> list[HiddenCase]:
 
 
 def shuffled(dice: random.Random) -> list[HiddenCase]:
-    """Return the eight cases, and MORE of another draw of them, in any order: no list of names fits them."""
+    """Return the eight cases and MORE drawn cases in random order, so that no fixed list of answers fits."""
     cases = [*drawn(dice), *dice.sample(drawn(dice), MORE)]
     dice.shuffle(cases)
     return cases

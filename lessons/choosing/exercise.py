@@ -1,12 +1,12 @@
 """Choose.
 
 `choose(model, cluster)` gets a model that is to be trained by eight workers, and the cluster that it is to be trained
-on. Return the name of a strategy. The model is a network of one hidden layer, the workers have 16 images each and a
-step, and what counts is the time until the loss on held-out images is 0.3.
+on. Return the name of a strategy. The model is a network with one hidden layer. Each worker takes 16 images per step.
+What counts is the time until the loss on held-out images is 0.3.
 
     "one machine"      one worker trains alone, with 16 images in a step
     "ring"             gradients are summed in every step, around a ring
-    "doubling"         the same by recursive doubling
+    "doubling"         the same, by recursive doubling
     "server"           every worker sends its gradient to a server, which answers with the weights; nobody waits
                        for another worker
     "local SGD, 4"     models are averaged every 4 steps, by recursive doubling
@@ -17,7 +17,7 @@ step, and what counts is the time until the loss on held-out images is 0.3.
 
 `model` is a dict:
 
-    "gradient"         bytes of a gradient, which are those of the weights
+    "gradient"         bytes of a gradient, the same as of the weights
     "outputs"          bytes of the outputs that "tensor" sums
     "steps"            name -> steps to the loss, as measured without a network, each strategy at its own best rate;
                        a strategy that is not among them is not offered for this model, as "tensor" sometimes is not
@@ -31,7 +31,8 @@ and so is `cluster`:
     "memory"           bytes of a worker; a strategy that needs more cannot run
     "budget"           bytes that may be sent until the loss, by all together
 
-The choice below has the most samples per second of all in which workers train together. It is not good enough.
+Of all strategies in which workers train together, the choice below processes the most samples per second. That is not
+good enough.
 
 What you return is run on the simulated cluster, and so is every other strategy that fits and stays within the budget;
 the best of these is the oracle. There are ten clusters, drawn when grading begins, in any order: some have a fast

@@ -352,11 +352,11 @@ def to_the_loss(run, strategy, rate=None, **where):
     return seconds, seconds * per_second, per_second
 
 
-REPEATED = 3  # a single run arrives at a meeting or at the one after, which is a fifth of its time
+REPEATED = 3  # a single run reaches the loss at one meeting or the next, which is a fifth of its time
 
 
 def on_average(run, strategy, rate=None, **where):
-    """The means of what to_the_loss returns, over REPEATED runs with seeds of their own."""
+    """Return the means of what to_the_loss returns over REPEATED runs, each with its own seed."""
     return np.mean([to_the_loss(run, strategy, rate, seed=own, **where) for own in range(REPEATED)], axis=0)
 
 
@@ -399,9 +399,9 @@ FACTORS = (0.5, 1, 2)
     look=Look("factor", ("samples",), colour="strategy", log="xy", title="samples to a mean held-out loss of 0.3"),
 )
 def own_best(run):
-    """Digits, eight workers with 16 images each and a step, one hidden layer of 64; the network takes no time. Samples
-    of all workers together until the mean loss of the last 512 is there, at half, once and twice the rate that is best
-    for each, on average over three runs. A point is missing where one of them does not get there.
+    """Digits, eight workers with 16 images each per step, one hidden layer of 64; the network takes no time. Samples
+    that all workers need together until the mean loss of the last 512 is reached, at half, once and twice the rate that
+    is best for each, on average over three runs. A point is missing where one of the runs does not reach it.
     """
     rows = []
     for strategy in TRIED:

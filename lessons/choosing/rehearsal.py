@@ -1,7 +1,7 @@
 """Rehearsal: the eight strategies on the simulated cluster, every message sent, without training.
 
-A rank computes by letting its clock run. To keep vectors short, they have a thousandth of their numbers, and the
-network a thousandth of its bandwidth: no time changes by that. Sums follow one another, as on one stream of a GPU.
+A rank computes by letting its clock run. Vectors have a thousandth of their length and the network a thousandth of its
+bandwidth, which saves work and changes no time. Sums follow one another, as on one stream of a GPU.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ def check(
 
 
 def _print(report: GradingReport, claim: HandIn | None, source: str) -> None:
-    """Print a report; `claim` is what a file of My work says of `source`."""
+    """Print a report. `claim` is what a My work file states about `source`."""
     from lessons import progress
     from lessons.grading import levels, sandbox
 

@@ -14,9 +14,9 @@ from lessons.cli.console import console
 
 
 def try_claims(names: Sequence[str], of: range) -> bool:
-    """Try these chapters and figures, all chapters if none is named, under the seeds `of`; return whether all held.
+    """Try the named chapters and figures (default: all chapters) under the seeds `of`. Return whether all claims held.
 
-    Prints what breaks as it is found, and all of it again at the end. ValueError if a name is unknown.
+    Prints each broken claim as it is found, and all of them again at the end. ValueError if a name is unknown.
     """
     chosen = [trial for name in names or lessons.CHAPTERS for trial in fresh.trials(name)]
     say(f"Seeds {', '.join(map(str, of))}. To try the same again: --fresh {len(of)} --seed {of[0]}\n")

@@ -104,10 +104,10 @@ def _list_figures(one: chapters.Chapter) -> None:
     "--fresh",
     "count",
     type=click.IntRange(1, 100),
-    help="for authors: how many seeds, in a row that is drawn at random, to try claims and choices of the quiz under; "
+    help="for authors: try claims and quiz answers under this many consecutive seeds, the first drawn at random; "
     "in all chapters if none is given. A CHAPTER may be a figure here, such as sgd.longest_step",
 )
-@click.option("--seed", type=click.IntRange(0, 10**8), help="the first of the seeds of --fresh, to try the same again")
+@click.option("--seed", type=click.IntRange(0, 10**8), help="first seed of --fresh, to try the same seeds again")
 def run(names: tuple[str, ...], out: Path | None, count: int | None, seed: int | None) -> None:
     with usage_errors():
         if count:
@@ -125,7 +125,7 @@ def run(names: tuple[str, ...], out: Path | None, count: int | None, seed: int |
 
 
 def _run_chapter(one: chapters.Chapter, out: Path | None) -> bool:
-    """Run and print all figures of a chapter, and write them to a folder, if one is given; return whether all hold."""
+    """Run and print all figures of a chapter, and write them to a folder if one is given. Return whether all hold."""
     from experiments.plots.chart import chart, page, write_rows
 
     charts, shown = [], True

@@ -1,6 +1,6 @@
-"""Judge the all-reduce of this chapter's exercise: what every rank ends with, and the cost in seconds and bytes.
+"""Judge the all-reduce of this chapter's exercise: the result on every rank, and the cost in seconds and bytes.
 
-Each rank is a process of its own in every run, so that ranks share nothing but messages.
+Each rank is its own process, so that ranks can only share data by messages.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ POINTS = {
     "a short vector takes hardly longer than by doubling": 4,
     "of a long vector nobody sends more than it must": 2,
 }
-SHORT_RANKS = 32  # as many as it takes for any other way than doubling to be too slow
+SHORT_RANKS = 32  # enough that every method except doubling is too slow
 
 
 def check(solution, seed):

@@ -1,24 +1,23 @@
 """Write the line.
 
 `worker(comm, task, s)` runs on every rank of a simulated cluster. `task.start()` is a vector of single-precision
-numbers, another one on every rank and as long on all of them. Return the sum of all ranks' vectors, on every rank.
+numbers, different on every rank but of the same length. Return the sum of all ranks' vectors, on every rank.
 
-The worker below does so, by way of rank 0. Make it fast. It is graded on
+The worker below does so through rank 0. Make it fast. It is graded on
 
-- whether every rank returns the sum, and all the same bits: another order of additions gives other last bits;
-- any number of ranks, from one on, and vectors of any length, also shorter than there are ranks;
+- whether every rank returns the sum, with the same bits on all: adding in a different order changes the last bits;
+- any number of ranks, including one, and vectors of any length, even with fewer numbers than there are ranks;
 - a vector of about a megabyte, where it should be as fast as the textbook's ring;
 - a few numbers on each of some thirty ranks, where it should be as fast as recursive doubling;
-- the bytes that the busiest rank sends of a long vector.
+- the bytes that the busiest rank sends for a long vector.
 
 What you have: `comm.rank`, `comm.size`, `comm.send(x, rank)`, `comm.recv(rank)`, also `comm.isend(x, rank)` and
-`comm.irecv(rank)`, whose handles have `wait()`; and no collective, since that is what you write. Messages are NumPy
-arrays, and a message may be a part of one, as in `x[a:b]`. `send` copies what it sends and does not wait until
-somebody receives it, so two ranks may both send first. The network is 10-gigabit Ethernet: a message takes 20
-microseconds, in the first 5 of which its sender can do nothing else, and then its bytes pass at 1.17 gigabytes per
-second, those of one message at a time out of each rank and into each rank. Your additions take no time; those of the
-textbook do, so you may come out ahead. Every rank is a process of its own. NumPy and the standard library may be
-imported.
+`comm.irecv(rank)`, whose handles have `wait()`; but no collectives, since that is what you write. Messages are NumPy
+arrays, and a message may be a slice of one, as in `x[a:b]`. `send` copies what it sends and does not wait for the
+receiver, so two ranks may both send first. The network is 10-gigabit Ethernet: a message takes 20 microseconds, and its
+sender is busy for the first 5. Then its bytes pass at 1.17 gigabytes per second, one message at a time out of each rank
+and one into each rank. Your additions take no time; those of the textbook do, so you may be faster. Every rank is its
+own process. NumPy and the standard library may be imported.
 """
 
 import numpy as np  # noqa: F401  (you may need it)

@@ -83,7 +83,7 @@ def play(ranks, density, values, beside=None):
 
 
 class Ledger:
-    """What every rank owes and where w has to be, step by step, from gradients and messages.
+    """Track what every rank owes and where w has to be, step by step, from gradients and messages.
 
     `absent` says where a step has no exchange, `wrong` which step was not the mean of what was sent, `other` which
     message had not the largest numbers, `lost` which had not what was owed, `long` which had not k numbers: of each the

@@ -1,7 +1,7 @@
 """Judge the module of this chapter's exercise: what each module learns from, who waits, what is kept and sent.
 
-To wait for nobody is easy for a module that learns nothing. So the cost counts only if every module goes backward with
-the gradient of a loss, that of its classifier or what the module above has computed, and if the model has learned.
+A module that learns nothing need not wait for anything. So the cost counts only if the model has learned, and if every
+module goes backward with the gradient of a loss: its classifier's, or the one that the module above has computed.
 """
 
 from __future__ import annotations
@@ -69,16 +69,14 @@ def check(solution, seed):
 
 
 class Probe:
-    """Observations of all modules.
-
-    `blind` says which module first went backward with an error that is the gradient of no loss, `fixed` which
-    classifier was first given weights that it has not learned; each is "" as long as there is none.
+    """Observe all modules. `blind` says which module first went backward with an error that is the gradient of no loss,
+    `fixed` which classifier was first given weights that it has not learned; each is "" as long as there is none.
     """
 
     def __init__(self, modules: int, batches: int):
         self.batches, self.updates, self.most = batches, [0] * modules, 0
         self.sent: dict[tuple[int, int], np.ndarray] = {}  # (module, mini-batch) -> the features it computed
-        self.back: dict[tuple[int, int], np.ndarray] = {}  # (module, mini-batch) -> the error it computed for below
+        self.back: dict[tuple[int, int], np.ndarray] = {}  # (module, mini-batch) -> its error for the module below
         self.blind = self.fixed = ""
 
     @property
@@ -186,7 +184,7 @@ class ObservedModule:
         return self._module.index
 
     def _of_a_loss(self, dy, batch) -> bool:
-        """Return whether an error is what the classifier gave for this mini-batch, or the module above."""
+        """Return whether the classifier, or the module above, gave this error for this mini-batch."""
         known = self._errors.pop(batch, None), self._seen.back.get((self._index + 1, batch))
         return self._module.last or any(one is not None and np.allclose(dy, one, **CLOSE) for one in known)
 

@@ -4,33 +4,35 @@ A model is cut into modules. `module(comm, task, s)` runs on every rank of a sim
 module k of `comm.size`. The layers are done for you:
 
 - `task.start()` returns the weights w of this module, a NumPy vector; `list(task.steps())` lists all mini-batches.
-- `y = task.forward(w, x, batch)` takes a mini-batch through this module. x is what the module before sent; the first
-  one has the data, and takes `None`. The activations are kept for you until the backward.
-- `dx, g = task.backward(w, dy, batch)` takes it back: dy is an error for y, an array of its shape; g is the gradient of
-  the weights, and dx the error for x. The last module has the loss, and takes `None`. On the first one dx is `None`.
+- `y = task.forward(w, x, batch)` takes a mini-batch through this module. x is what the previous module sent; the first
+  module has the data, and takes `None`. The activations are kept for you until the backward pass.
+- `dx, g = task.backward(w, dy, batch)` is the backward pass: dy is an error for y, an array of the same shape; g is the
+  gradient of the weights, and dx the error for x. The last module has the loss, and takes `None`. On the first module
+  dx is `None`.
 - `a = task.head()` returns the weights of a small classifier that can be put on top of this module, and
-  `dy, ga = task.classify(a, y, batch)` compares what it says of y with the labels: dy is the gradient of its loss at y,
-  ga that at a. It learns by `a - s.learning_rate * ga`. Every rank knows the labels. The last module needs none.
+  `dy, ga = task.classify(a, y, batch)` compares its prediction from y with the labels: dy is the gradient of its loss
+  with respect to y, ga with respect to a. It learns by `a - s.learning_rate * ga`. Every rank knows the labels. The
+  last module needs none.
 - Call `task.report(w)` after each update, `w - s.learning_rate * g`: one update per mini-batch, in order.
 - `comm.send(x, rank)` does not wait; `comm.recv(rank)` waits for the next message from that rank. A module communicates
   with its neighbours only.
 
-The module below back-propagates. It is right, and slow: while a mini-batch is on its way to the last module and back,
-all modules but one wait. Make it faster, and let all of its modules learn. It is graded on
+The module below back-propagates. It is correct but slow: while a mini-batch is on its way to the last module and back,
+all modules but one wait. Make it faster, with every module learning. It is graded on
 
 - whether each module makes its update for every mini-batch;
 - whether it learns from each: its error is the gradient of a loss, that of its classifier or that of the model, and the
   classifier learns, too;
-- the accuracy: a model of eight layers, in four modules, tells three spirals apart. If only the last module learns, it
-  does not get there in these steps; nor, at this rate, does back-propagation.
+- the accuracy: a model of eight layers, in four modules, tells three spirals apart. In this many steps a model in which
+  only the last module learns does not get there; nor does back-propagation at this rate.
 
 What follows is judged only when all modules learn:
 
-- the time, compared with back-propagation's: nobody should wait for something that comes from above;
-- activations: those of one mini-batch at a time, on every module;
-- bytes: what has to travel?
+- the time, compared with back-propagation's: no module should wait for anything from the module above;
+- activations: every module should keep those of one mini-batch at a time;
+- bytes: what has to be sent?
 
-NumPy and the standard library may be imported. Every rank is a process of its own.
+NumPy and the standard library may be imported. Every rank is its own process.
 """
 
 TARGETS = {

@@ -279,7 +279,7 @@ def _end(rows, method):
 
 
 def _took(rows, method):
-    """Return the milliseconds that a method took for all its steps."""
+    """Return how long all steps of a method took, ms."""
     return [row["ms"] for row in rows if row["method"] == method][-1]
 
 
@@ -309,8 +309,8 @@ ON_IMAGES = {
 )
 def convolutions(run):
     """Digits, a CNN of two convolutions and two dense layers in two modules, 200 steps of 64 images; each method at
-    the rate, of those tried, with the lowest training loss. Accuracy and held-out loss are the median of the last five
-    of 20 evaluations: a single step can throw a good model out for a while."""
+    whichever tried rate gave the lowest training loss. Accuracy and held-out loss are the median of the last five of 20
+    evaluations: a single step can spoil a good model for a while."""
     rows = []
     for method, (values, rates) in ON_IMAGES.items():
         rate, done = at_best(run, rates, **CNN, **values)
@@ -321,7 +321,7 @@ def convolutions(run):
 
 
 def lately(done, quantity) -> float:
-    """The median of the last five evaluations."""
+    """Return the median of the last five evaluations."""
     return float(np.median(done.evaluations[quantity][-5:]))
 
 

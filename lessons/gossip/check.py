@@ -1,7 +1,7 @@
-"""Judge the worker of this chapter's exercise, by an account of x and p that is kept of the messages it sends.
+"""Judge the worker of this chapter's exercise by the x and p that its messages imply.
 
-Every rank, a process of its own, plays between a probe of its messages and one of its
-task. What it reports is compared with the account, and it is the account that is judged.
+Every rank is its own process, between a probe of its messages and one of its task. The probes keep account of x and p;
+what the rank reports is compared with that account, and the account is what is judged.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ROUNDS = 30  # of a fast worker, in which all are to agree
 MOST = 3  # messages that a worker may leave unread at the end, times the workers: some are on their way
 OTHERWISE = "judged only when every worker sends a half in each step, and takes in all that it is sent"
 CLOSE = 1e-3  # of a parameter, or of 1: what single precision may lose
-LEAST = 0.25  # of what it holds that a worker sends in a message, on average; a half is asked for
+LEAST = 0.25  # of what a worker holds and sends in a message, on average; a half is required
 
 
 def check(solution, seed):
@@ -90,7 +90,8 @@ class Account:
         self.dice, self.workers = dice, workers
         self.held: dict[int, Holding] = {}
         self.sent, self.steps = [0] * workers, [0] * workers
-        self.shares = [0.0] * workers  # parts of its x and p, the smaller of each two, that each has sent, added up
+        # sum over a rank's messages of the share of x that it sent, or of p, whichever is smaller
+        self.shares = [0.0] * workers
         self.unread = np.zeros((workers, workers), int)  # messages of one that another has not received
         self.flying = [0.0] * workers  # weight that is on its way to each
 
@@ -103,7 +104,7 @@ class Account:
                 return f"rank {rank} sent {self.sent[rank]} messages in {self.steps[rank]} steps"
             share = self.shares[rank] / max(1, self.sent[rank])
             if self.sent[rank] and share < LEAST:
-                return f"rank {rank} sent {share:.2g} of its x and p in a message, on average; a half is asked for"
+                return f"rank {rank} sent {share:.2g} of its x and p per message, on average; a half is asked for"
             if (left := self.unread[:, rank].sum()) > MOST * self.workers:
                 return f"rank {rank} has left {left} messages unread"
         return ""

@@ -78,7 +78,7 @@ class Solution:
                 stack.callback(attempt.close)
             for attempt in attempts:
                 attempt.__enter__()
-            stack.push(attempts[0])  # what goes wrong in any of them is told once
+            stack.push(attempts[0])  # a failure in any of them is reported once
             yield attempts
 
 
@@ -202,9 +202,8 @@ class Attempt:
         return done
 
     def peak_memory(self) -> float | None:
-        """Return peak memory of the solution beyond the interpreter's, in bytes.
-
-        None where it cannot be measured; infinity if the process has ended, and can no longer be asked.
+        """Return the peak memory of the solution beyond the interpreter's, in bytes. None where it cannot be measured;
+        infinity if the process has ended and can no longer be measured.
         """
         return self.footprint.peak() if self.footprint else None
 

@@ -1,10 +1,11 @@
-"""Footprint: how much memory a solution's process holds, by the kernel's count.
+"""Footprint: how much memory a solution's process holds, as counted by the kernel.
 
-    resident    the high-water mark of all pages (VmHWM): it also knows what was held between two messages
+    resident    the high-water mark of all pages (VmHWM): it includes what was held between two messages
     kept        pages that only this process keeps, in memory, in swap or among the huge ones, at each message
 
-A process can lower the first: where it lets go of pages of Python's own files, others take their place. What it keeps
-from one message to the next shows in the second, wherever it is. Both count from before the solution was loaded.
+A process can hide memory from the first: it releases pages of Python's own files, and its vectors take their place.
+What it keeps from one message to the next shows in the second, wherever it is. Both count from before the solution was
+loaded.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ FIELDS = re.compile(rb"^(VmHWM|RssAnon|RssShmem|VmSwap|HugetlbPages):\s+(\d+) kB
 
 
 class Footprint:
-    """Memory of one process, counted from now on."""
+    """Memory of one process, counted from the moment this is created."""
 
     def __init__(self, process: int):
         self._status, self._before, self._most = None, None, 0
@@ -26,21 +27,21 @@ class Footprint:
         self._before = self._now()
 
     def look(self) -> tuple[int, int] | None:
-        """Return the bytes (resident, kept) and remember the most that was kept; None if the process has ended."""
+        """Return the bytes (resident, kept) and update the maximum of `kept`; None if the process has ended."""
         now = self._now()
         if now and self._before:
             self._most = max(self._most, now[1] - self._before[1])
         return now
 
     def peak(self) -> float | None:
-        """Return the most bytes so far; None where they cannot be measured, infinity if the process has ended."""
+        """Return the peak so far, in bytes. None where it cannot be measured, infinity if the process has ended."""
         if not self._before:
             return None
         now = self.look()
         return max(now[0] - self._before[0], self._most) if now else inf
 
     def close(self) -> None:
-        """Look no more."""
+        """Stop counting."""
         if self._status:
             self._status.close()
         self._status = None
@@ -51,5 +52,5 @@ class Footprint:
             if self._status:
                 self._status.seek(0)
                 fields = {name: 1024 * int(kilobytes) for name, kilobytes in FIELDS.findall(self._status.read(8192))}
-        resident = fields.pop(b"VmHWM", None)  # what has ended has none
+        resident = fields.pop(b"VmHWM", None)  # a process that has ended has none
         return None if resident is None else (resident, sum(fields.values()))

@@ -53,10 +53,11 @@ class Mark:
 class GradingReport:
     """Result of grading. `score` is 0 to 100; `error` is why grading ended early, else "".
 
-    `sandbox` maps what was protected (sandbox.ALL) to the mechanism that did it; `timelines` "yours" and "the
-    textbook's" to who did what when (`timelines.plain`), the latter once every mark is earned: it may be the answer.
-    `hints` are those that were taken, as "2.1"; `level` is the one that the file began with (`levels.level_of`).
-    `untouched` says that it is a start file as it was given: nothing was handed in yet, and nothing judged.
+    `sandbox` maps what was protected (sandbox.ALL) to the mechanism that did it; `timelines` maps "yours" and "the
+    textbook's" to who did what when (`timelines.plain`), the latter only once every mark is earned, since it may be the
+    answer. `hints` are the hints that the student took, such as "2.1"; `level` is the level of the start file
+    (`levels.level_of`). `untouched` is True if the file is an unchanged start file: nothing was handed in yet, and
+    nothing judged.
     """
 
     chapter: str
@@ -129,9 +130,9 @@ def judge(
     seed: int,
     chapter: str = "",
 ) -> GradingReport:
-    """Judge a solution, or its source, by `check`. Marks that were reached stay; others are not earned.
+    """Judge a solution, or its source, by `check`. Marks earned before an error stay; the others are lost.
 
-    A check that fails by itself is reported, too, with its line: a student gets a report whatever happens.
+    An error of the check itself is reported with its line, so that a student gets a report whatever happens.
     """
     began = time.monotonic()
     solution = Solution(solution) if isinstance(solution, str) else solution
@@ -161,7 +162,7 @@ def judge(
 
 
 def _failed(failure: Exception) -> str:
-    """Return what went wrong on our side, and where, in a sentence for whoever can mend it."""
+    """Return what went wrong in the grader, and where, in a sentence for its maintainer."""
     last = traceback.extract_tb(failure.__traceback__)[-1]
     where = f"{Path(last.filename).name}, line {last.lineno}"
     said = f"{type(failure).__name__}: {str(failure)[:200]}" if str(failure) else type(failure).__name__

@@ -21,9 +21,9 @@ class Held:
 
     @contextlib.contextmanager
     def counted(self, *attempts: Any) -> Iterator[None]:
-        """Count the memory of these attempts, also if what they are asked for fails.
+        """Count the memory of these attempts, even if their calls fail.
 
-        A process that ends before it is counted may have held anything.
+        A process that ends before it is counted has infinite memory: it may have held anything.
         """
         try:
             yield

@@ -25,7 +25,7 @@ import numpy as np
 
 LENGTHS = struct.Struct(">II")
 HEADER, BODY = 1_000_000, 64_000_000  # most bytes of a frame
-WHOLE = 2**63  # whole numbers are smaller in size: a larger one is no float, and no number of an array
+WHOLE = 2**63  # bound on the magnitude of an integer: no array holds a larger one
 
 
 def pack(value: Any) -> list[memoryview]:

@@ -1,4 +1,4 @@
-"""Seeds of what a solution must not know beforehand, so many that none is found by trying."""
+"""Seeds for what a solution must not know beforehand, from too large a range to find one by trying."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ import secrets
 
 from experiments.experiment import MOST_SEED
 
-GRADING = 2**53  # a reader's browser keeps whole numbers below
+GRADING = 2**53  # browsers represent integers below this exactly
 BITS = 128
 
 
 def grading_seed() -> int:
-    """Return a seed from which all hidden cases of a grading are drawn."""
+    """Return the seed of all hidden cases of a grading."""
     return secrets.randbelow(GRADING)
 
 
 def experiment_seed(dice: random.Random) -> int:
-    """Return one of all seeds that an experiment may have."""
+    """Return a random seed from all that an experiment may have."""
     return dice.randint(0, MOST_SEED)
 
 
 def unguessable(dice: random.Random) -> int:
-    """Return a seed for NumPy."""
+    """Return a seed for NumPy of BITS bits."""
     return dice.getrandbits(BITS)

@@ -23,7 +23,7 @@ from lessons import harmless, progress
 from lessons.progress import Score
 
 LARGEST = 1_000_000  # bytes of a file that are read
-MOST = 2_000  # files of a pile that are read, and students in it
+MOST = 2_000  # most files, and most students, in a pile
 MOODLE = re.compile(r"^(.+?)_(\d+)_assignsubmission_\w*$")
 CANVAS = re.compile(r"^([^_]+)_(?:LATE_)?(\d+)_\d+_")
 WORK = re.compile(r"lockstep.*\.json$", re.IGNORECASE)
@@ -85,12 +85,12 @@ def collect(place: Path, chapter: str) -> list[HandIn]:
 
 
 def _named(students: list[tuple[str, str]]) -> list[str]:
-    """Return a name to be shown for each student, with a number where others have the same."""
+    """Return a display name for each student, numbered where several have the same one."""
     same, names = Counter(name for name, _ in students), []
     for name, number in students:
         shown = first = harmless.line(f"{name} ({number})" if number and same[name] > 1 else name)
         again = 1
-        while shown in names:  # they differ in what is not shown
+        while shown in names:  # they differ only in characters that are not shown
             again += 1
             shown = f"{first} ({again})"
         names.append(shown)

@@ -165,7 +165,7 @@ def warm_up(run):
     """Digits: eight workers with 32 images each, compared with one worker with 16; 20 epochs, warm-up over five. Means
     of six seeds, one for the small batch.
 
-    `worst` is the highest mini-batch loss of a run, in the median over the six. The order is that of the paper, whose
+    `worst` is the median over the six of a run's highest mini-batch loss. The order is that of the paper, whose
     errors on ImageNet are 24.84 % without warm-up, 25.88 with a constant one, 23.74 with a gradual one and 23.60 with
     the small batch; the jump is rougher here. Some runs diverge for good with every kind of start, most of them with a
     constant warm-up. It is worse than none under most seeds, but not under all.
@@ -178,7 +178,7 @@ def warm_up(run):
 
 
 def _of_six(ended):
-    """Means and medians over runs. One that diverged is most of a mean, and nothing of a median."""
+    """Return means and medians over runs. A diverged run dominates a mean, but hardly moves a median."""
     error, _, worst = np.median(ended, axis=0)
     return {"error": float(ended[:, 0].mean()), "median": float(error), "worst": float(worst)}
 
@@ -309,7 +309,7 @@ def _updates(rows, schedule):
 
 
 def _ended(run, seeds, **values):
-    """Array (seeds, 3): error in percent, training loss of the last epoch, highest mini-batch loss."""
+    """Return an array (seeds, 3): error in percent, training loss of the last epoch, highest mini-batch loss."""
     found = []
     for seed in range(seeds):
         done = run(seed=seed, evaluations=2, **values)

@@ -80,7 +80,7 @@ class BlockLedger:
     def __init__(self, ranks: int, samples: int, width: int, units: int, seed: int):
         self.ranks, self.samples, self.width, self.units = ranks, samples, width, units
         self.dice, self.rate = np.random.default_rng(seed), 2 / units  # a rate at which it learns
-        self.wrong: dict[str, str] = {}  # "forward", "back" or "weights" -> the first mistake in what was handed over
+        self.wrong: dict[str, str] = {}  # "forward", "back" or "weights" -> the first mistake in what a rank passed on
         u, v = self.dice.normal(size=(width, units)), self.dice.normal(size=(units, width))
         self.steps = [WholeStep(np.concatenate([(u / width**0.5).ravel(), (v / units**0.5).ravel()]), self)]
         self.sides: dict[int, BlockSide] = {}
@@ -112,7 +112,7 @@ class BlockLedger:
         return next(iter(self.wrong.values()), "") or self.untrained()
 
     def untrained(self) -> str:
-        """Return which numbers are not trained, or not rightly, "" if all are."""
+        """Return which numbers are not trained, or are trained wrongly; "" if all are right."""
         if "weights" in self.wrong:
             return self.wrong["weights"]
         for rank in range(self.ranks):
@@ -199,10 +199,7 @@ class BlockSide:
         self.compare("weights", w, self.now(), f"{did} a w", size)
 
     def compare(self, kind: str, found, wanted, what: str, size: float | None = None) -> None:
-        """Note the first thing of its kind that is not what the whole block gives.
-
-        `size` is what a mistake is measured by.
-        """
+        """Note the first value of each kind that differs from the whole block's. `size` is the scale of an error."""
         if not isinstance(found, np.ndarray) or found.shape != wanted.shape or found.dtype.kind != "f":
             shape = f"of shape {found.shape}" if isinstance(found, np.ndarray) else f"that is a {type(found).__name__}"
             raise SolutionError(f"rank {self._comm.rank} {what} {shape}; expected floats of shape {wanted.shape}.")

@@ -24,8 +24,8 @@ NOISY = 1000  # gradients
 BURN_IN = 300  # steps of SGD before averaging begins
 FAR = 1000  # times as far away
 NUMBERS = 20  # that may be remembered beside vectors
-ASKED_AGAIN = 0.05  # of all steps, by a process that has not seen the others
-GROWTH = 500  # kB that a process may grow by
+ASKED_AGAIN = 0.05  # share of steps repeated by a process that has not seen the others
+GROWTH = 500  # most growth of a process, kB
 
 
 def check(solution, seed):
@@ -33,7 +33,7 @@ def check(solution, seed):
     down, noisy, distant, lean = POINTS
     dice = random.Random(seed)
     held = Held()
-    with solution.ranks(3) as ranks, held.counted(*ranks):  # processes, so that what is remembered is what was returned
+    with solution.ranks(3) as ranks, held.counted(*ranks):  # processes, so that only what a step returns is remembered
         steps = Steps(ranks[:2], ranks[2], dice)
         worst, there = 0.0, 0.0
         for condition in dice.sample(range(75, 101), 3):
@@ -107,11 +107,11 @@ class Bowl:
 
 
 class Steps:
-    """Calls of the solution's step, by turns in each of some processes, and now and then again by a witness.
+    """Call the solution's step, in several processes by turns, and now and then again in a witness.
 
-    The witness is a process that has seen few of the steps before. It is asked again for some of them, drawn, and for
-    those whose model is judged. `hidden` says where it returned something else, "" if nowhere. Steps also keeps how
-    much was remembered at most, and when in the last valley the weights had arrived.
+    The witness is a process that has seen few of the earlier steps. It repeats some steps, chosen at random, and those
+    whose model is judged. `hidden` says where it returned something else, "" if nowhere. Steps also records the largest
+    memory, and when the weights arrived in the last valley.
     """
 
     def __init__(self, turns, witness, dice: random.Random):
@@ -155,7 +155,7 @@ class Steps:
                 return
 
     def _ask_again(self) -> None:
-        """Ask the witness for the last step, too, and note if it takes another one."""
+        """Have the witness repeat the last step, and note if it takes a different one."""
         if self.hidden:
             return
         taken, given, found = self._last
@@ -165,8 +165,8 @@ class Steps:
             same = False
         if not same:
             self.hidden = (
-                f"step {taken} depends on more than w, g and memory: a process that had not seen the steps before it "
-                "took another one"
+                f"step {taken} depends on more than w, g and memory: "
+                "a process that had not seen the earlier steps took a different one"
             )
 
     def _step(self, attempt, w, g, memory):

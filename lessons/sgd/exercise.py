@@ -7,11 +7,11 @@ and the `memory` that its last call returned, an empty list in the first call. I
 - the model that you would ship now, which may be another vector;
 - the memory for the next call: a list of vectors and numbers.
 
-The step below is SGD, and ships where it stands. It does not get far in a narrow valley, and does not settle in noise.
-Write one step, with one set of constants, for all of these:
+The step below is SGD, and ships its current weights. It does not get far in a narrow valley, and does not settle in
+noise. Write one step, with one set of constants, for all of these:
 
-- valleys without noise: the loss of what you ship should be a millionth after hardly more gradients than heavy ball
-  needs with the rate and the momentum that are best for that valley;
+- valleys without noise: the loss of what you ship should fall to a millionth, in hardly more gradients than heavy ball
+  needs with the best rate and momentum for that valley;
 - noise: after 1,000 noisy gradients the loss of what you ship should be hardly above that of averaged SGD, which has a
   rate of 1 and ships the mean of its models after the 300th; whether training begins near the optimum or a thousand
   times as far away;
@@ -19,11 +19,11 @@ Write one step, with one set of constants, for all of these:
 
 All losses are quadratics in 60 to 100 weights. Their curvatures lie between 0.01 and 1, and the largest is 1. Valleys
 without noise have a condition number from 75 to 100. All are turned at random: no weight is a direction of the valley.
-Where the optimum is, and how much noise there is, you are not told.
+You are not told where the optimum is, nor how much noise there is.
 
-What you want to know later must be in `memory`: two processes take turns at calling your function, and share no
-variables. A third one is asked now and then, and must take the same step from the same `w`, `g` and `memory`. NumPy and
-the standard library may be imported.
+Everything that you need later must be in `memory`: two processes take turns at calling your function, and share no
+variables. Now and then a third process repeats a step, and must get the same result from the same `w`, `g` and
+`memory`. NumPy and the standard library may be imported.
 """
 
 TARGETS = {

@@ -1,7 +1,7 @@
-"""Judge the thread of this chapter's exercise by a probe in the memory: who read what when, and what was covered.
+"""Judge the thread of this chapter's exercise by a probe in the memory: who read what when, and which writes were lost.
 
-Threads see each other's work in the memory alone: messages carry nothing, and the rows are drawn when grading begins,
-for who knows them can work out what the others do.
+Threads see each other's work only in the memory: messages carry nothing, and the rows are drawn when grading begins,
+since a thread that knew them could work out what the others do.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ POINTS = {
     "no time is lost in waiting": 2,
 }
 THREADS = 4
-USEFUL = 0.04  # objective above that of one thread, from which on nothing else counts
+USEFUL = 0.04  # excess over one thread's objective beyond which nothing else counts
 CORE = "40e9:15e9:0"  # a laptop's, where reading a few numbers has no fixed cost
 
 
@@ -109,7 +109,7 @@ class WatchedMemory:
         self.recv, self.barrier = comm.recv, comm.barrier
 
     def send(self, x, dst, tag=0):
-        if x is not None:  # messages are free here: by messages, nothing would have to be shared
+        if x is not None:  # messages are free here: with contents, they would replace the shared memory
             raise SolutionError(
                 f"thread {self.rank} sent {shown(x)}; a message carries nothing here, as in comm.send(None, {dst}): "
                 "what threads tell each other is in w."

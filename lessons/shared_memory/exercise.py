@@ -1,31 +1,32 @@
 """Write a thread that shares a vector with others, without a lock.
 
 `thread(comm, task, s)` runs on every core of a simulated computer, `comm.size` of them. All share one vector w of d
-weights, which begins at zero.
+weights, which starts at zero.
 
 - `shared = comm.shared(task.start())` returns it. Every thread calls that once.
-- `shared.read()` returns a copy of all of w, and `shared.read(v)` one of the coordinates v, an array of whole numbers.
-- `shared.write(values, v)` stores numbers in these coordinates, over whatever is there, and `shared.write(values)` in
-  all of them. Reading and writing take time, and more for more coordinates; the other threads go on meanwhile. There
-  is no addition: that is a read and a write. There is no other way to see w.
+- `shared.read()` returns a copy of all of w, and `shared.read(v)` a copy of the coordinates v, an array of integers.
+- `shared.write(values, v)` overwrites these coordinates, and `shared.write(values)` all of them. Reading and writing
+  take time, more for more coordinates, and the other threads continue meanwhile. There is no atomic addition, only a
+  read and a write. There is no other way to see w.
 - `for step in task.steps()` counts the samples of this thread. In each step, `_, g = task.gradient(w)` takes the next
-  sample and returns the gradient of its loss at w, (d,), most of which is zero. It takes time, too.
+  sample and returns the gradient of its loss at w, (d,), most of which is zero. This takes time, too.
 - `s.learning_rate` is the step size of every sample.
-- `comm.send(None, rank)`, `comm.recv(rank)` and `comm.barrier()` are there if you want to wait for each other; messages
-  carry nothing. Nothing has to be returned or reported: the model is what is in the memory when all threads are done.
+- `comm.send(None, rank)`, `comm.recv(rank)` and `comm.barrier()` are there if you want threads to wait for each other;
+  messages carry nothing. Nothing has to be returned or reported: the model is what is in the memory when all threads
+  are done.
 
-The thread below works on its own. With others it is very wrong. It is graded on
+The thread below works on its own. With several threads its result is badly wrong. It is graded on
 
-- whether each gradient goes into w: for each thread, what it adds (what it writes less what it last read there) should
-  sum up to minus the learning rate times the sum of all its gradients;
-- the additions that are lost: here load and store are your read and your write, and a coordinate counts as lost
-  whenever a write covers what another thread has written there since it was read;
+- whether each gradient is added to w: for each thread, the sum of its additions (what it writes minus what it last read
+  there) should be minus the learning rate times the sum of all its gradients;
+- the additions that are lost: an addition to a coordinate is lost whenever a write covers what another thread has
+  written there since the writer read it;
 - the coordinates that are written, compared with writing those of every sample once;
 - the objective, compared with that of the thread below, alone on the same data; if it is far off, nothing else counts;
 - the time, compared with that of the thread below, alone, which reads and writes all of w for each sample: four threads
   can be more than four times as fast. Waiting is allowed, if it costs no time.
 
-NumPy and the standard library may be imported. Every thread is a process of its own.
+NumPy and the standard library may be imported. Every thread is its own process.
 """
 
 TARGETS = {

@@ -98,10 +98,9 @@ def trainer(comm, task):
 
 
 class BoundProbe:
-    """Proxy between a server and its cluster that checks updates and answers.
-
-    `miscounted` says which update was not made of one gradient, `misstepped` which did not take its step, `misled` what
-    was wrong with an answer, and `kept` which worker was kept waiting; each is "" as long as nothing was.
+    """Proxy between a server and its cluster that checks updates and answers. `miscounted` says which update did not
+    apply exactly one gradient, `misstepped` which took a wrong step, `misled` what was wrong with an answer, and `kept`
+    which worker was kept waiting; each is "" if there is none.
     """
 
     def __init__(self):

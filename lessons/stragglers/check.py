@@ -101,15 +101,15 @@ def trainer(comm, task):
 class BackupProbe:
     """Proxy between a server and its cluster that checks each update, made of `n` gradients.
 
-    `miscounted` says which was the first to be made of other gradients, `misstepped` which did not take their mean;
-    each is "" as long as none is.
+    `miscounted` names the first update made of other gradients, `misstepped` the first that did not take their mean;
+    each is "" if there is none.
     """
 
     def __init__(self, n: int):
         self.n, self.miscounted, self.misstepped, self.updates = n, "", "", []
 
     def missing(self, steps: int) -> str:
-        """Return which update is missing, or made of other gradients than it should, "" if none is."""
+        """Return which update is missing or made of the wrong gradients, "" if none is."""
         made = len(self.updates)
         return self.miscounted or ("" if made == steps else f"{made} updates of {steps}")
 
