@@ -109,8 +109,8 @@ def _check_cluster(experiment: Experiment, here: bool) -> None:
         )
     if experiment.collective == "stream" and cluster != "simulated":
         raise ValueError(
-            "collective: stream is how the simulated cluster stands in for one stream of a GPU; real ranks sum as they "
-            "do. Use fast, or simulate."
+            "collective: stream is how the simulated cluster imitates one stream of a GPU; real ranks cannot. "
+            "Use fast, or simulate."
         )
     if not here and 0 in asked["faults"].crash:
         raise ValueError(
@@ -245,7 +245,7 @@ def _carried_nothing(experiment: Experiment, event_logs: list[EventLog]) -> list
 
 
 def _unused(experiment: Experiment, event_logs: list[EventLog]) -> list[str]:
-    """Return a sentence for an all-reduce that was chosen for a method that does none."""
+    """Return a warning if an all-reduce was chosen for a method that does none."""
     chosen, lines = experiment.changed(), []
     if "collective" in chosen and not any(label == "all-reduce" for log in event_logs for *_, label in log.spans):
         lines.append(_NO_ALL_REDUCE)

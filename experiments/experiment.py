@@ -33,7 +33,7 @@ from knobs import Knobs, condition, in_force, knob, local, make, spelled_as
 from workloads.budget import Budget
 
 MAX_WORKERS = 4096
-NAMED = 8  # settings that an error names
+NAMED = 8  # most settings that an error names
 MOST_SEED = 2**31 - 1
 MAX_QUERY = 8000  # characters; longer queries are refused unread
 LARGE = 1e6  # from which numbers are spelled with an exponent, where that has all their digits
@@ -52,9 +52,9 @@ NUMBERS = {
 OWN = "own"  # the network and the device that a real cluster has: nothing is emulated
 REAL_DEFAULTS = {"network": OWN, "device": OWN}
 NESTED = ("settings", "coding", "data")  # whose values have names of their own
-SQUARED_ERROR = 0.25  # of an algorithm's own default rate: its curvature has no bound, as that of cross-entropy has
+SQUARED_ERROR = 0.25  # share of an algorithm's rate: the curvature has no bound, unlike that of cross-entropy
 LINKS = "network", "latency", "bandwidth", "per_node"
-"""Settings of what carries messages."""
+"""Settings of the network."""
 OTHER_BUDGETS = ("epochs", "seconds", "target_loss")
 
 
@@ -95,8 +95,8 @@ class Experiment(Knobs):
         "fast", "stream", "ring", "recursive_doubling", "halving_doubling", "tree", "double_tree", "hierarchical"
     ] = knob(
         "fast",
-        "how an all-reduce is done, message by message; fast: simulated, as long as a ring; real ranks, as their "
-        "machine does it best; stream: a ring, but simulated ranks finish one sum before they begin the next, as on "
+        "how an all-reduce moves its messages; fast: simulated ranks take as long as with a ring, real ones do what "
+        "their machine does best; stream: a ring, but simulated ranks finish one sum before they begin the next, as on "
         "one stream of a GPU",
     )
     jitter: str = knob("none", "how compute times vary from step to step, by preset")
@@ -312,9 +312,9 @@ class Experiment(Knobs):
             )
 
     def refuse_idle_changes(self, given: Mapping[str, Any]) -> None:
-        """Raise ValueError as `refuse_idle` does, but not for a value that is the default.
+        """Raise ValueError as `refuse_idle` does, except for default values.
 
-        That is for JSON and links, which may name every setting.
+        For JSON and links, which may name every setting.
         """
         held = {**self.settings, **self.coding, **self.data, "batch": self.batch}
         self.refuse_idle({n: v for n, v in given.items() if n in held and spelled(v) != spelled(held[n])})
@@ -384,10 +384,8 @@ class Experiment(Knobs):
 
     @classmethod
     def from_json(cls, text: str, idle: bool = True) -> Experiment:
-        """Read the JSON text. ValueError in one sentence if it cannot be read.
-
-        Without `idle` a value that has no effect is refused, unless it is the default. Stored runs may have some, where
-        defaults were others.
+        """Read the JSON text. Raise ValueError, in one sentence, if it cannot be read. Unless `idle`, a value that has
+        no effect is refused if it is not the default. Stored runs may have such values, since defaults change.
         """
         try:
             values = json.loads(text)
@@ -413,9 +411,9 @@ def starting_point(algorithm: str, workload: str) -> dict[str, Any]:
 
 
 def default_rate(algorithm: str, workload: str, data: Mapping[str, Any], workers: int) -> dict[str, float]:
-    """Return the learning rate that this algorithm begins with there, as a setting; none where it is its own default.
+    """Return this algorithm's default learning rate for the workload, or {} if it is the algorithm's own.
 
-    It depends on the model and the loss among the workload's settings, `data`; what is not there has its default.
+    It depends on the model and the loss in `data`, the workload's settings; those missing there have their defaults.
     """
     fields, own = workloads.find(workload).Settings.model_fields, algorithms.find(algorithm).Settings.model_fields
     model = ""

@@ -317,8 +317,8 @@ def _batch(experiment: Experiment, workload) -> int:
 def _status(outcome: Outcome, trace: Trace, experiment: Experiment) -> tuple[str, str]:
     """Return ("finished" | "diverged" | "failed" | "cancelled", why).
 
-    A rank that is lost at the very end, when no other waits for it any more, takes its part of the model with it, where
-    a method needs all of them. Without any worker nothing was finished, though servers may have ended in order.
+    Where a method needs every rank's part of the model, a run has failed even if a rank was lost only at the very end,
+    when no other waited for it. It has also failed if no worker is left, though servers may have ended normally.
     """
     error, method, lost = outcome.error, experiment.method, trace.lost()
     if error is None and ending.workers(experiment) <= lost.keys():
@@ -370,7 +370,7 @@ def _unlearned(run: Run, guessing: float | None) -> list[str]:
     elif "learning_rate" in why.undo:
         remedy = "try a smaller learning rate"
     if e.workload == "table":
-        remedy += ", or look whether its columns say anything of the label"
+        remedy += ", or check whether its columns say anything about the label"
     return [f"The held-out loss ends at {units.loss(last)}, no better than the {units.loss(bar)} {of}; {remedy}."]
 
 

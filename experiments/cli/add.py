@@ -18,13 +18,13 @@ from experiments.cli.options import runs_option
 @click.option(
     "--missing",
     type=click.Choice(["rows", "mean"]),
-    help="of a table with missing numbers: leave their rows out, or take the mean of the column",
+    help="how to fill missing numbers of a table: leave their rows out, or take the mean of the column",
 )
 @click.option(
     "--label",
     default="",
     metavar="COLUMN",
-    help="of a table: the column to predict [default: one called label or class, else the last]",
+    help="column of a table to predict [default: one called label or class, else the last]",
 )
 def add_command(names: Sequence[str], runs: str, missing: str | None, label: str) -> None:
     """Add a file of your own: a table (CSV, or two IDX files), a torch module (.py), or a run (zip or folder).
@@ -56,17 +56,17 @@ def add_command(names: Sequence[str], runs: str, missing: str | None, label: str
 
 
 def _read(path: Path, most: int) -> bytes:
-    """Return the content of a file of at most so many bytes; ValueError, which names it, for what cannot be read."""
+    """Return the content of a file of at most `most` bytes. ValueError, naming the file, if it cannot be read."""
     try:
         mode = path.stat().st_mode
         if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
-            raise ValueError(f"{path} is a device and not a file; add a file.")
+            raise ValueError(f"{path} is a device, not a file; add a file.")
         with path.open("rb") as file:
             content = file.read(most + 1)
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}.") from None
     if len(content) > most:
-        raise ValueError(f"{path} has more than {most:,} bytes, the most that are read; add a smaller file.")
+        raise ValueError(f"{path} has more than {most:,} bytes, the largest size that can be read; add a smaller file.")
     return content
 
 

@@ -17,16 +17,16 @@ from experiments.study.collectives import MOST, all_reduces, links, rows
 
 
 @click.command("collective", short_help="What an all-reduce costs on a network.")
-@click.option("--ranks", default=8, type=int, metavar="INT", help=f"how many, at most {MOST} [default 8]")
-@click.option("--bytes", "nbytes", default="100MB", metavar="SIZE", help="of the vector: 4e9, 4GB [default 100MB]")
+@click.option("--ranks", default=8, type=int, metavar="INT", help=f"number of ranks, at most {MOST} [default 8]")
+@click.option("--bytes", "nbytes", default="100MB", metavar="SIZE", help="size of the vector: 4e9, 4GB [default 100MB]")
 @click.option("--network", default="10GbE", metavar="TEXT", help="a preset, or latency:bandwidth:overhead")
-@click.option("--per-node", default=1, type=click.IntRange(1), metavar="INT", help="ranks of a node [default 1]")
+@click.option("--per-node", default=1, type=click.IntRange(1), metavar="INT", help="ranks per node [default 1]")
 @click.option("--json", "as_json", is_flag=True, help="print the rows as JSON, in bytes and seconds")
 def collective_command(ranks: int, nbytes: str, network: str, per_node: int, as_json: bool) -> None:
-    """What an all-reduce costs on a network: a row for each algorithm, the quickest first.
+    """What an all-reduce costs on a network: a row for each algorithm, fastest first.
 
-    Each is run on the simulated cluster, where all ranks arrive together and additions are free. Ranks of a node share
-    its port and send to each other over the link within it.
+    Each is run on the simulated cluster, where all ranks arrive together and additions are free. Ranks on one node
+    share its port to the network and use the node's internal link among themselves.
 
     \b
     rounds         messages that have to follow one another

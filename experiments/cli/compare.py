@@ -18,7 +18,8 @@ from experiments.runs import store
 def compare_command(names: Sequence[str], runs: str, seeds: bool, as_json: bool) -> None:
     """Lay stored runs side by side: the settings in which they differ, and their main figures.
 
-    Each run after the first is judged: is it the same training as the first, to rounding, and where do they part?
+    Each later run is compared with the first: is it the same training up to rounding, and if not, where do they
+    diverge?
     """
     from experiments.cli.comparison import SHORT, side_by_side
 

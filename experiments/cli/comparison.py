@@ -31,9 +31,9 @@ def side_by_side(
     agreements: bool = False,
     axes: Sequence[str] = (),
 ) -> str:
-    """Return runs side by side, as a table that fits the terminal or as JSON: a row each, or one for all `seeds`.
+    """Return runs side by side, as a table that fits the terminal or as JSON: a row per run, or one for all `seeds`.
 
-    With `agreements` each run after the first is judged: whether it is the same training as the first. `axes` are the
+    With `agreements` each later run is compared with the first: whether it is the same training. `axes` are the
     settings that a sweep has varied: with workers among them, rows have speed-up and efficiency.
     """
     names = [folder.name for folder in folders] if as_json or seeds else short_names(folders)

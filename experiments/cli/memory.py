@@ -1,4 +1,4 @@
-"""`memory`: what parameters, gradients and optimizer state take on a rank, by the stage of ZeRO.
+"""`memory`: how much memory parameters, gradients and optimizer state take on each rank, by ZeRO stage.
 
 python -m experiments memory --parameters 7.5e9 --ranks 64
 """
@@ -14,15 +14,19 @@ from experiments.cli import console, show
 from experiments.study import model_states
 
 
-@click.command("memory", short_help="What a model takes on a rank, by ZeRO stage and precision.")
-@click.option("--parameters", default="7.5B", metavar="NUMBER", help="of the model: 7.5e9, 7.5B [default 7.5B]")
-@click.option("--ranks", default=64, type=click.IntRange(1), metavar="INT", help="that train it together [default 64]")
+@click.command("memory", short_help="Memory that a model takes on each rank, by ZeRO stage and precision.")
+@click.option(
+    "--parameters", default="7.5B", metavar="NUMBER", help="parameters of the model: 7.5e9, 7.5B [default 7.5B]"
+)
+@click.option(
+    "--ranks", default=64, type=click.IntRange(1), metavar="INT", help="ranks that train it together [default 64]"
+)
 @click.option("--json", "as_json", is_flag=True, help="print the bytes as JSON")
 def memory_command(parameters: str, ranks: int, as_json: bool) -> None:
-    """What a model takes on a rank: a row for each precision and optimizer, a column for each stage of ZeRO.
+    """Memory that a model takes on each rank: a row for each precision and optimizer, a column for each ZeRO stage.
 
-    Bytes are those of one parameter, its gradient and its optimizer state. Activations depend on batch, sequence and
-    recomputation, and come on top.
+    The bytes are for one parameter, its gradient and its optimizer state. Activations come on top: they depend on
+    batch, sequence and recomputation.
     """
     count = units.parse_count(parameters, "parameters")
     if as_json:

@@ -111,7 +111,7 @@ class ExperimentCommand(SectionedCommand):
 class WorkloadCommand(SectionedCommand):
     """A command that takes a workload, its settings, and those of an experiment that are named in `knobs`.
 
-    The defaults of the workload's settings are those that `algorithm` begins with.
+    The workload's settings default to what `algorithm` uses.
     """
 
     def __init__(self, *args: Any, algorithm: str, knobs: Sequence[str] = (), **kwargs: Any):

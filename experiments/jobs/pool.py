@@ -38,7 +38,7 @@ from experiments.runs.summary import source_version
 
 COMMAND = (sys.executable, "-u", "-m", "experiments.jobs.worker")
 KEPT = 1000  # jobs whose end is remembered
-POLITE = 60.0  # s a job has to store what it recorded when it is asked to stop; a busy machine took more than 10
+POLITE = 60.0  # s that a stopped job has to store what it recorded; a busy machine took more than 10
 UNSTORED = "what was recorded could not be stored in time"
 
 
@@ -295,7 +295,7 @@ class Pool:
     # with the lock held, by any thread
 
     def _make_room(self, reader: str) -> None:
-        """If the queue is full, drop a job of the reader who has most in it. ValueError if there is none to drop.
+        """If the queue is full, drop a job of the reader with the most jobs in it. ValueError if there is none to drop.
 
         A job for which a slot is free does not fill the queue, though the pool's thread may not have started it yet.
         """

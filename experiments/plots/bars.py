@@ -53,7 +53,7 @@ def shares(shown: list[Shown]) -> Bars:
     if ghosts := [one for one in shown if one.ghost and one.run.trace.ranks == run.trace.ranks]:
         behind = Bars(*_shares(ghosts[0].run), 100.0, ghosts[0].name)
     grouped = run.trace.ranks > ALONE
-    more = "; a bar may be the mean of several ranks, point at it for their range" * grouped
+    more = "; a bar may be the mean of several ranks: point at it to see their range" * grouped
     return Bars(names, parts, 100.0, f"share of each rank's time, %{more}", behind=behind)
 
 
@@ -82,7 +82,7 @@ def _told(seconds: np.ndarray, percent: np.ndarray) -> str:
 
 
 def _groups(names: list[str]) -> list[slice]:
-    """Return the ranks of each bar: one, or where there are more than ALONE, neighbours of one role."""
+    """Return the ranks of each bar: one, or neighbours of one role if there are more than ALONE ranks."""
     return groups(names, ALONE if len(names) <= ALONE else GROUPED)
 
 

@@ -13,7 +13,7 @@ from experiments.experiment import Experiment
 from experiments.runs.record import Run
 
 ROLES = {"pipelined": "stage", "layer_wise": "stage", "model_parallel": "rank", "decoupled": "module"}
-"""By algorithm, or its family: what a rank that trains is called, if not worker. A stage has layers of its own."""
+"""What a training rank is called if not "worker", by algorithm or family. A stage has its own layers."""
 
 RANKS = 64  # rows and columns that can be told apart; more are drawn in groups
 
@@ -64,7 +64,7 @@ def grouped(table: np.ndarray, names: list[str], both: bool = False) -> tuple[np
 
 
 def groups(names: list[str], most: int) -> list[slice]:
-    """Return the ranks as at most `most` groups of neighbours, each of one role: a server is in none with workers."""
+    """Return at most `most` groups of neighbouring ranks, each with one role: servers and workers do not mix."""
     if len(names) <= most:
         return [slice(rank, rank + 1) for rank in range(len(names))]
     servers = sum(name.startswith("server") for name in names)

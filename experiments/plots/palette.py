@@ -50,8 +50,8 @@ OPS: dict[str, tuple[str, AreaStyle]] = {
 """What a rank does in a schedule: its name, and how it is drawn."""
 assert tuple(OPS) == tuple(OP_KINDS)
 
-OTHER = AreaStyle("#9DD2F2", 1.0, "/", "what is neither: the loss, a guess, a lesson", DARK)
-"""Computing beside forward and backward passes, where these have styles of their own."""
+OTHER = AreaStyle("#9DD2F2", 1.0, "/", "neither: the loss, a guess, a lesson", DARK)
+"""Computing other than forward and backward passes, where those have their own styles."""
 
 IDLE = AreaStyle("#6B7480", 0.16, "", "nothing to do, or waiting: the bubble")
 SHADES = (0.0, 0.32, 0.55, 0.75)  # of white in the colours of a rank's first, second, ... stage

@@ -38,7 +38,7 @@ UNUSUAL = 1.25  # times as long as usual, from which it is told
 NEARLY = 0.9  # of a wait, from which that is all of it
 KNOWN = 0.1  # of all waiting, from which a cause of it is told
 LEAST = 1e-3  # of the ranks' time, from which waiting is told
-STANDS_OUT = 2.0  # times what others cause on average, from which one of several ranks is named
+STANDS_OUT = 2.0  # a rank is named if it causes at least this many times the others' average
 
 CELLS = ("by", "culprit", "how", "caused", "back", "factor", "without", "what", "src", "bytes")
 
@@ -141,9 +141,8 @@ def _last(trace: Trace, causes: Causes, names: Sequence[str]) -> str:
 
 
 def _rest(totals: np.ndarray, shares: Mapping[str, float], told: Sequence[str]) -> dict[str, float]:
-    """Return the seconds of what else ranks waited for, by reason: {"caused by 3 others, 2 to 5 % each": 0.12}.
-
-    Where one rank alone is behind a reason, it is named.
+    """Return how long ranks waited for other reasons, s, by reason: {"caused by 3 others, 2 to 5 % each": 0.12}. A rank
+    that alone causes a reason is named.
     """
     total, left = totals.sum(), totals.sum() - sum(shares[name] for name in told)
     kinds = {"caused by": "caused by {}", "in the queue": "in the queues at {}", "for": "for {} that had stopped"}
@@ -165,9 +164,8 @@ def _rest(totals: np.ndarray, shares: Mapping[str, float], told: Sequence[str]) 
 
 
 def _alike(shares: Mapping[str, float], names: Sequence[str], total: float) -> dict[str, float]:
-    """Return the shares with those of ranks that cause about as much as each other in one, which counts them.
-
-    As under jitter, where it is another rank in every step: "caused by 16 workers, 3 to 8 % each".
+    """Return the shares, with those of ranks that cause about the same merged into one that counts the ranks. Under
+    jitter, for example, a different rank is slow in every step: "caused by 16 workers, 3 to 8 % each".
     """
     shares = dict(shares)
     for begins in ("caused by", "in the queue at"):
@@ -183,7 +181,7 @@ def _alike(shares: Mapping[str, float], names: Sequence[str], total: float) -> d
 
 
 def _range(parts: Sequence[float]) -> str:
-    """Return shares of one as the least and the largest of them: "3 to 8 %"."""
+    """Return the smallest and the largest of some shares, in words: "3 to 8 %"."""
     least, largest = (round(100 * end) for end in (min(parts), max(parts)))
     return f"{least} to {largest} %" if least < largest else f"{largest} %"
 

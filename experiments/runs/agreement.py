@@ -1,13 +1,12 @@
-"""Agreement: whether two runs are the same training, to the bit or to rounding, and where they part if they are not.
+"""Agreement: whether two runs are the same training, to the bit or to rounding, and if not, where they part.
 
 The runs may be of different experiments, such as one worker with a batch of 64 and four with 16 each. A hash of the
 model tells only whether its bits are equal. So the training losses are compared, each over the same samples in both
 runs, and last the held-out loss of the two models at the end. A difference is a share of the largest loss so far.
-
-Rounding is told from everything else by how a difference comes about. It enters each update as about one unit in the
-last place (eps), and a further update multiplies what is there. Measured on pairs that only rounding tells apart, no
-loss has differed by more than 33 times the largest difference before it, or 320 times at an edge of stability. Another
-sample, rate or rule makes the first losses that it touches differ by hundreds to millions of eps at once.
+Rounding is recognised by how differences grow: each update adds about one unit in the last place (eps), and later
+updates multiply it. In measured pairs that differ only by rounding, no loss differed by more than 33 times the largest
+earlier difference, or 320 times at an edge of stability. A different sample, rate or rule makes the first losses that
+it affects differ by hundreds to millions of eps at once.
 """
 
 from __future__ import annotations
@@ -19,22 +18,22 @@ import numpy as np
 from experiments.runs.difference import tolerance
 from experiments.runs.record import Run
 
-LEAP = 64  # times the largest difference before, or eps: more than rounding does in one update of a stable training
-SURE = 1000  # times: more than it does in any
+LEAP = 64  # times the largest earlier difference, or eps: more than rounding adds in one update of stable training
+SURE = 1000  # times: more than rounding adds in any update
 
 
 class Agreement(NamedTuple):
     """What two runs have in common.
 
-    verdict   "bits": the models at the end are equal; "rounding": no difference is more than that; "parted": a loss
-              differs at once by more; "grown": differences grew past rounding little by little, or from one that had
-              grown before; "longer": equal to rounding as far as the shorter one goes
-    samples   over which losses are equal to rounding
-    update    the first one, from 1, whose loss is not; None if there is none, or where updates of the two have
+    verdict   "bits": the final models are equal; "rounding": no difference exceeds rounding; "parted": a loss
+              differs at once by more; "grown": differences grew past rounding gradually, or from one that had already
+              grown; "longer": equal to rounding for as long as the shorter run lasts
+    samples   number of samples over which losses are equal to rounding
+    update    the first update, counted from 1, whose loss is not; None if there is none, or if the runs' updates have
               different samples
-    apart     the largest difference of losses, as a share of the largest loss until then
-    models    the largest difference of the models at the end, as a share of their largest weight; None if one has none
-    ended     True if only the models at the end part: every training loss is equal to rounding
+    apart     the largest difference of losses, as a share of the largest loss so far
+    models    the largest difference of the final models, as a share of their largest weight; None if one has none
+    ended     True if only the final models differ: every training loss is equal to rounding
     """
 
     verdict: Literal["bits", "rounding", "parted", "grown", "longer"]
@@ -46,12 +45,12 @@ class Agreement(NamedTuple):
 
     @property
     def same(self) -> bool:
-        """True if they are the same training, to rounding at least."""
+        """True if they are the same training, at least to rounding."""
         return self.verdict in ("bits", "rounding")
 
 
 def agreement(a: Run, b: Run) -> Agreement | None:
-    """Return how far two runs agree; None where that is no question: other data or model, or no losses to compare."""
+    """Return how far two runs agree; None if they cannot be compared: different data or models, or no losses."""
     one, other = a.experiment, b.experiment
     models = _models(a, b)
     if (one.workload, one.files) != (other.workload, other.files) or (models is None and _both_ended(a, b)):
@@ -106,7 +105,7 @@ def _both_ended(a: Run, b: Run) -> bool:
 
 
 def _by_sample(a: Run, b: Run) -> tuple[np.ndarray, np.ndarray]:
-    """Return (samples, differences): after so many samples of both, that of the mean losses since the row before."""
+    """Return, at each sample count that both runs reach, it and the difference of their mean losses since the last."""
     (n, x), (m, y) = _rows(a), _rows(b)
     samples, i, j = np.intersect1d(n.cumsum(), m.cumsum(), assume_unique=True, return_indices=True)
     if not len(samples):
@@ -119,7 +118,7 @@ def _by_sample(a: Run, b: Run) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _rows(run: Run) -> tuple[np.ndarray, np.ndarray]:
-    """Return (samples, loss) of each mini-batch, in order of step and rank, as all workers see them together."""
+    """Return (samples, loss) of each mini-batch, in order of step and rank, over all workers."""
     order = np.lexsort([run.losses["rank"], run.losses["step"]])
     rank, total = run.losses["rank"][order], run.losses["samples"][order]
     count = total.copy()
@@ -130,7 +129,7 @@ def _rows(run: Run) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _shares(u: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Return |u - v| as a share of the largest finite one so far; infinite where only one is finite."""
+    """Return |u - v| as a share of the largest finite value so far; infinite where only one is finite."""
     finite = np.isfinite(u) & np.isfinite(v)
     scale = np.maximum.accumulate(np.where(finite, np.maximum(abs(u), abs(v)), 0.0))
     apart = np.where(np.isfinite(u) == np.isfinite(v), 0.0, np.inf)
@@ -139,7 +138,7 @@ def _shares(u: np.ndarray, v: np.ndarray) -> np.ndarray:
 
 
 def _held_out(a: Run, b: Run) -> float:
-    """Return the difference of the held-out losses at the end, as a share of the largest there was."""
+    """Return the difference of the final held-out losses, as a share of the largest held-out loss."""
     tried = [run.evaluations["loss"] for run in (a, b)]
     if not all(map(len, tried)):
         return 0.0

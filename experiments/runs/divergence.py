@@ -12,28 +12,27 @@ NEUTRAL = (
     *("algorithm", "workload", "learning_rate", "seed", "evaluations", "precision"),
     *("cluster", "rank_memory", "pause", "crash"),
 )
-"""Settings that are no cause of a divergence, or are told of in another way."""
+"""Settings that cannot cause a divergence, or that are reported separately."""
 BUDGET = ("steps", "epochs", "seconds", "target_loss")
 TIMING = (
     *("network", "latency", "bandwidth", "device", "per_node", "collective"),
     *("jitter", "slow"),
 )
-"""Settings that a deterministic method trains alike with."""
-FEW = 3  # settings that are named
+"""Settings that do not affect the training of a deterministic method."""
+FEW = 3  # most settings that are named
 
 
 class Cause(NamedTuple):
-    """A sentence that says why, or what to try, and the settings to take back, each with its default."""
+    """A sentence that says why a run diverged, or what to try, and the settings to reset, each with its default."""
 
     sentence: str
     undo: dict[str, Any]
 
 
 def cause(e: Experiment) -> Cause:
-    """Return what makes `e` diverge, as far as its settings tell.
-
-    First what the formulas of algorithm and compression say, then a learning rate above its default, then more workers
-    where gradients are stale, then what else differs from its default.
+    """Return what makes `e` diverge, as far as its settings tell. Tried in turn: the formulas of the algorithm and the
+    compression, a learning rate above its default, more workers where gradients are stale, and anything else that
+    differs from its default.
     """
     begun = _begun(e)
     rate, usual = e.settings.get("learning_rate"), begun.get("learning_rate")
@@ -62,12 +61,12 @@ def cause(e: Experiment) -> Cause:
 
 
 def _unstable_coding(e: Experiment) -> Iterable[tuple[str, str]]:
-    """Return what the compression says of why `e` diverges."""
+    """Return why `e` diverges according to its compression."""
     return () if e.compression == "none" else compressions.find(e.compression).unstable(e)
 
 
 def _may_matter(e: Experiment, name: str, default: Any) -> bool:
-    """Return whether this setting may make `e` diverge: it has another value than its default, and is no data set."""
+    """Return whether this setting may make `e` diverge: it differs from its default, and does not name a data set."""
     if _value(e, name) == default or (default == "" and name not in TIMING):
         return False
     if name == "workers" and e.workers < default:

@@ -1,4 +1,4 @@
-"""Endings: which ranks a run lost for good, whether others trained on, and why that ended the run if it did."""
+"""Endings: which ranks a run lost for good, whether others continued, and if the loss ended the run, why."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from experiments import naming, units
 from experiments.experiment import Experiment
 from experiments.runs.record import Run
 
-PLANNED = 0.999  # of the time at which a rank is to be lost: messages round it
+PLANNED = 0.999  # tolerance of the time at which a rank is lost: messages round it
 
 
 def workers(e: Experiment) -> set[int]:
-    """Return the ranks that train."""
+    """Return the ranks that train, servers excluded."""
     return set(range(e.servers, e.ranks))
 
 
 def trained_on(run: Run) -> list[str]:
-    """Return a note that the other workers went on without those that were lost, if one of them took a step since."""
+    """Return a note that the other workers continued without the lost ones, if any took a step since; else ""."""
     lost, losses = run.trace.lost(), run.losses
     if run.status != "finished" or not lost:
         return []
@@ -32,12 +32,12 @@ def trained_on(run: Run) -> list[str]:
 
 
 def planned_loss(run: Run) -> str:
-    """Return why a run ended, in a sentence, if that was the loss of ranks as its experiment plans it; else ""."""
+    """Return a sentence on why the run ended, if it was a loss of ranks that its experiment plans; else ""."""
     e, plan = run.experiment, run.experiment.crash.by_rank
     first, lost = re.match(r"rank (\d+) was lost at (\S+) s\b", run.error), run.trace.lost()
     if run.status != "failed" or not first or int(first[1]) not in lost or not lost.keys() <= plan.keys():
         return ""
-    times = {rank: plan[rank][0] for rank in sorted(lost)}  # real ranks are heard of last some time before
+    times = {rank: plan[rank][0] for rank in sorted(lost)}  # the last message of a real rank comes some time earlier
     if float(first[2]) < PLANNED * times[int(first[1])] or run.summary["seconds"] < PLANNED * max(times.values()):
         return ""
     end, steps = units.seconds(run.summary["seconds"]), run.summary["steps"]
@@ -50,26 +50,26 @@ def planned_loss(run: Run) -> str:
 
 
 def _when(times: dict[int, float], end: str) -> str:
-    """Return when the ranks were lost, the last of them if they were not lost together; "" if that is the end."""
+    """Return when the ranks were lost, or the last of them if they were not lost together; "" if at the run's end."""
     last = units.seconds(max(times.values()))
     together = len({*times.values()}) == 1
     return ("" if last == end else f" at {last}") if together else f", the last at {last}"
 
 
 def _listed(words: Iterable[str]) -> str:
-    """Return words as a list in a sentence: "worker 1, worker 2 and worker 3"."""
+    """Return a list in words: "worker 1, worker 2 and worker 3"."""
     *others, last = words
     return f"{', '.join(others)} and {last}" if others else last
 
 
 def _waiting(e: Experiment, lost: set[int]) -> str:
-    """Return why the other ranks could not go on, by how ranks of this family need each other."""
+    """Return why the other ranks could not continue, by how ranks of this family depend on each other."""
     it, its = ("it", "its") if len(lost) == 1 else ("them", "their")
     if any(rank < e.servers for rank in lost):
         return f"the workers wait for {it}"
     if e.method.shares_samples:
         return "each step needs every rank, as each holds a part of the model"
-    family = "" if e.servers else algorithms.family(e.algorithm)  # with a server ranks wait for less
+    family = "" if e.servers else algorithms.family(e.algorithm)  # with a server, ranks depend on fewer others
     return {
         "synchronous": "each step needs a gradient of every worker",
         "averaging": f"the others cannot average their models without {it}",

@@ -107,15 +107,15 @@ class Bowl:
 
 
 class Steps:
-    """Call the solution's step, in several processes by turns, and now and then again in a witness.
+    """Call the solution's step, in two processes by turns, and now and then again in a third one.
 
-    The witness is a process that has seen few of the earlier steps. It repeats some steps, chosen at random, and those
+    The third process has seen few of the earlier steps. It repeats some steps, chosen at random, and those
     whose model is judged. `hidden` says where it returned something else, "" if nowhere. Steps also records the largest
     memory, and when the weights arrived in the last valley.
     """
 
-    def __init__(self, turns, witness, dice: random.Random):
-        self.turns, self.witness, self.dice = turns, witness, dice
+    def __init__(self, turns, third, dice: random.Random):
+        self.turns, self.third, self.dice = turns, third, dice
         self.vectors, self.least, self.arrived, self.hidden = 0.0, inf, inf, ""
 
     def until(self, bowl: Bowl, most: int) -> float:
@@ -155,12 +155,12 @@ class Steps:
                 return
 
     def _ask_again(self) -> None:
-        """Have the witness repeat the last step, and note if it takes a different one."""
+        """Have the third process repeat the last step, and note if it takes a different one."""
         if self.hidden:
             return
         taken, given, found = self._last
         try:
-            same = all(map(_is_same, found, self._step(self.witness, *given)))
+            same = all(map(_is_same, found, self._step(self.third, *given)))
         except SolutionError:  # it could not even take that step
             same = False
         if not same:

@@ -135,8 +135,8 @@ def test_whatever_a_process_has_seen_and_keeps_counts_as_memory():
 
 def test_a_step_that_differs_where_others_were_not_seen_is_told():
     source = "calls = []\ndef step(w, g, memory):\n    calls.append(1)\n    return w - len(calls) * g, w, []\n"
-    with Solution(source).ranks(3) as (*turns, witness):
-        steps = Steps(turns, witness, random.Random(1))
+    with Solution(source).ranks(3) as (*turns, third):
+        steps = Steps(turns, third, random.Random(1))
         for _ in steps._models(Bowl(1, 20), 100):
             pass
     assert "depends on more than w, g and memory" in steps.hidden
