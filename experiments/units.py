@@ -27,17 +27,17 @@ def moment(iso: str) -> str:
 
 
 def parse_size(text: str) -> float:
-    """Return a number of bytes from "4e9", "4GB" or "4 GB". ValueError in one sentence."""
+    """Return the number of bytes in "4e9", "4GB" or "4 GB". Raise ValueError, in one sentence, for anything else."""
     found = re.fullmatch(r"\s*([0-9.]+(?:e[+-]?\d+)?)\s*([kMGT]?B)?\s*", text, re.IGNORECASE)
     scales = {name.lower(): scale for scale, name in _SIZES}
     with contextlib.suppress(ValueError):
         if found:
             return float(found[1]) * scales[(found[2] or "B").lower()]
-    raise ValueError(f"bytes is {text[:40]!r}, which is no size; write 4e9, 4GB or 500kB.")
+    raise ValueError(f"bytes is {text[:40]!r}, which is not a size; write 4e9, 4GB or 500kB.")
 
 
 def parse_count(text: str, name: str) -> float:
-    """Return a number above 0 from "7.5e9" or "7.5B". ValueError in one sentence, which calls it `name`."""
+    """Return the positive number in "7.5e9" or "7.5B". Raise ValueError, about `name`, for anything else."""
     found = re.fullmatch(r"\s*([0-9.]+(?:e[+-]?\d+)?)\s*([kMBT]?)\s*", text, re.IGNORECASE)
     with contextlib.suppress(ValueError):
         if found and 0 < (value := float(found[1]) * _COUNTS[found[2].lower()]) < math.inf:
@@ -71,7 +71,7 @@ def count(value: float, error: float | None = None) -> str:
 
 
 def counted(value: float, name: str) -> str:
-    """Return a number of things with their name: "1 step", "25,600 updates"."""
+    """Return a count with its noun: "1 step", "25,600 updates"."""
     return f"{count(value)} {name}{'s' * (value != 1)}"
 
 

@@ -27,7 +27,7 @@ FIGURES = {
     "r2": RunFigure(
         "held-out R²",
         "",
-        "Share of the variance of held-out numbers that a regression explains: 1 at best, 0 for the mean.",
+        "Share of the variance of held-out numbers that a regression explains: 1 at best, 0 for predicting the mean.",
     ),
     "seconds": RunFigure("time", "s", "On the run's own clock, from the first step to the last message."),
     "samples": RunFigure("samples", "count", "Whose gradients were computed; again in a line search counts again."),
@@ -47,12 +47,12 @@ FIGURES = {
 
 
 def suited(names: Sequence[str], experiment: Experiment) -> list[str]:
-    """Return these names of figures, with R² in place of accuracy for an experiment that estimates numbers."""
+    """Return these names of figures, with R² in place of accuracy if the experiment estimates numbers."""
     return ["r2" if name == "accuracy" and experiment.data.get("regression") else name for name in names]
 
 
 class MeasuredQuantity(NamedTuple):
-    """What a method measures itself: in which unit, and what it is, for a curve of it and for its last value."""
+    """A quantity that a method measures: its unit, and what it means, for labelling its curve and its last value."""
 
     unit: str
     meaning: str
@@ -60,14 +60,18 @@ class MeasuredQuantity(NamedTuple):
 
 QUANTITIES = {
     "written": MeasuredQuantity("coordinates", "coordinates of the shared model that one sample's step changes"),
-    "conflicts": MeasuredQuantity("share of writes", "writes to what another worker had changed since it was read"),
+    "conflicts": MeasuredQuantity(
+        "share of writes", "writes to a coordinate that another worker had changed since it was read"
+    ),
     "lost": MeasuredQuantity("share of writes", "writes that overwrote what another worker had just added"),
     "spread": MeasuredQuantity(
         "squared distance", "from a worker's model to the mean of all, just before they average"
     ),
-    "dropped": MeasuredQuantity("gradients", "gradients too late for their step and thrown away, since the start"),
+    "dropped": MeasuredQuantity(
+        "gradients", "gradients that came too late for their step and were discarded, since the start"
+    ),
     "clocks apart": MeasuredQuantity("steps", "steps that the fastest worker is ahead of the slowest"),
-    "accepted": MeasuredQuantity("share of states", "received models that a step takes, of those it looks at"),
+    "accepted": MeasuredQuantity("share of states", "share of the received models that a step uses"),
     "batch size": MeasuredQuantity("samples", "samples of all workers in one update"),
     "learning rate": MeasuredQuantity("step size", "learning rate of the step"),
     "signal": MeasuredQuantity("squared norm", "estimate of the squared norm of the true gradient"),
@@ -78,7 +82,7 @@ QUANTITIES = {
         "portions", "portions of a batch that two workers computed, so that nobody waits for a slow one"
     ),
     "version gap": MeasuredQuantity(
-        "versions", "versions by which a backward pass read newer weights than its forward pass, at most"
+        "versions", "most versions by which a backward pass read newer weights than its forward pass"
     ),
     "local loss": MeasuredQuantity("loss", "loss of the modules' own classifiers, on average"),
     "synthesiser loss": MeasuredQuantity("loss", "half the squared distance of a predicted gradient from the true one"),
@@ -87,13 +91,13 @@ QUANTITIES = {
 
 
 def measured_name(quantity: str) -> str:
-    """Return what a picture of it is called, with its unit: "conflicts, share of writes"."""
+    """Return the title of a quantity's picture, with its unit: "conflicts, share of writes"."""
     known = QUANTITIES.get(quantity)
     return f"{quantity}, {known.unit}" if known else quantity
 
 
 def measured_meaning(quantity: str) -> str:
-    """Return what a quantity is; "" of one that only an uploaded run has."""
+    """Return what a quantity means; "" if only an uploaded run has it."""
     return QUANTITIES[quantity].meaning if quantity in QUANTITIES else ""
 
 

@@ -21,7 +21,7 @@ def place(e: Experiment, notes: tuple[str, ...] = ()) -> str:
 
 
 def _network(e: Experiment) -> Iterator[str]:
-    """Yield what carries messages; nothing where there are none, as in shared memory, and no network was chosen."""
+    """Yield the network, unless there are no messages, as in shared memory, and none was chosen."""
     if (e.ranks == 1 or e.method.elements_sent is nothing_sent) and not e.changed().keys() & LINKS:
         return
     other = [] if e.latency is None else [f"a latency of {units.seconds(e.latency)}"]

@@ -41,7 +41,7 @@ class Run:
     status       "finished", "diverged", "failed" or "cancelled"; `error` says why in one sentence
     parameters   the final model, (d,), None if the run ended before there was one
     held_out_samples   how many samples accuracy is a share of, 0 without accuracy
-    target_variance    of the held-out numbers of a regression, None without one
+    target_variance    variance of a regression's held-out numbers, None without one
     """
 
     experiment: Experiment
@@ -90,7 +90,7 @@ class Run:
     def r2(self, loss: float) -> float:
         """Return the share of the variance of held-out numbers that a regression explains; NaN if it is none.
 
-        `loss` is half the mean squared error, so that is 1 - 2 loss / variance: 1 at best, 0 for their mean.
+        `loss` is half the mean squared error, so this is 1 - 2 loss / variance: 1 at best, 0 for predicting their mean.
         """
         return 1 - 2 * loss / (self.target_variance or math.nan)
 

@@ -39,7 +39,7 @@ _RECENT = 20
 def summarise(run: Run, wall: float, per_epoch: int | None = None) -> dict[str, Any]:
     """Return plain values: int, float, str, and None where a figure does not exist (no accuracy, no R², no staleness).
 
-    `wall` is how long the run took, s; `per_epoch`, where it is known, the steps of a worker in an epoch.
+    `wall` is how long the run took, s; `per_epoch` is a worker's steps per epoch, if known.
     """
     trace, tried = run.trace, run.evaluations
     seconds = max(trace.seconds(), float(run.losses["seconds"].max(initial=0.0)))

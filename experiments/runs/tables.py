@@ -1,4 +1,4 @@
-"""Tables of a reader's own: files become a stored table, and a table becomes a first run that is known to train."""
+"""A reader's own tables: turn files into a stored table, and a table into a first run that is sure to train."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from workloads.table_samples import Gaps, Missing
 
 __all__ = ["EXAMPLE", "FirstRun", "Gaps", "Missing", "Table", "first_run", "is_estimated", "load", "plain", "take"]
 
-SMALLEST = 8  # batch of a first run, before workers become fewer
+SMALLEST = 8  # smallest batch of a first run before it gets fewer workers
 PACKED_TEXT = re.compile(r"\.(csv|tsv|txt|data)\.gz$", re.IGNORECASE)
 EXAMPLE = """size,colour,age,kind
 5.1,red,3,cat
 4.9,blue,7,dog
 6.2,red,2,cat
 """
-"""The form of a table, for who has none at hand."""
+"""An example of a table, for readers who have none."""
 
 load = stored_table.load
 is_estimated = table_samples.is_estimated
 
 
 class FirstRun(NamedTuple):
-    """A run to begin with on a table, and sentences on what it `predicts`, its `features`, and `notes` on rows.
+    """A first run on a table, and sentences on what it `predicts`, its `features`, and `notes` on rows.
 
-    `target` is the name of each class with its number of rows, or for a number to be estimated how it is spread. `why`
-    says what of the run differs from the defaults, "" if nothing does.
+    `target` lists each class with its number of rows, or describes the spread of the numbers to estimate. `why` says
+    how the run differs from the defaults, "" if it does not.
     """
 
     experiment: Experiment
@@ -46,15 +46,15 @@ class FirstRun(NamedTuple):
 
 
 def take(files: Sequence[tuple[str, bytes]]) -> Path:
-    """Store the table in these files, (name, content) each, and return its file; ValueError if it is none."""
+    """Store the table in these files, (name, content) each, and return its file; ValueError if they hold no table."""
     name, content = files[0]
     packed = content[:2] == b"\x1f\x8b"
     if packed and PACKED_TEXT.search(name):
-        raise ValueError(f"{name[-100:]} is packed; unpack it first: only IDX files are read packed.")
+        raise ValueError(f"{name[-100:]} is packed; unpack it first: only IDX files may be compressed.")
     if not packed and content[:2] != b"\0\0":
         for name, content in files:
             if content[:2] == b"PK" and not file_formats.zip_of(content, name):
-                raise ValueError(f"{name[-100:]} is no table; a run goes into the field “Open a run”.")
+                raise ValueError(f"{name[-100:]} is not a table; open a run in the field “Open a run”.")
             file_formats.refuse(content, name)
         if len(files) > 1:
             raise ValueError(f"{len(files)} files came; a table is one CSV file, or two IDX files: add one table.")
@@ -65,11 +65,10 @@ def take(files: Sequence[tuple[str, bytes]]) -> Path:
 
 
 def first_run(name: str, label: str = "", regression: bool | None = None, missing: Missing = "refuse") -> FirstRun:
-    """Return a run to begin with on the table of this name.
-
-    Its batch, and if that does not do its number of workers, are such that every worker has a batch. Without a `label`
-    one is chosen; without `regression` a label is estimated if it does not look like a class. ValueError if nothing can
-    be predicted, and Gaps if numbers are missing and `missing` does not say what to do.
+    """Return a first run on the table of this name. Its batch, and if need be its number of workers, are small enough
+    for every worker to have a full batch. Without a `label`, one is chosen; without `regression`, the label is
+    estimated as a number unless it looks like a class. ValueError if nothing can be predicted, and Gaps if numbers are
+    missing and `missing` does not say what to do.
     """
     table = load(name)
     label, because = (label, "") if label else table_samples.choose(table)
@@ -95,7 +94,7 @@ def first_run(name: str, label: str = "", regression: bool | None = None, missin
 
 
 def plain(text: object) -> str:
-    """Return a note, or an error, on a table without the word that names the workload."""
+    """Return a note or an error about a table without the workload's name in front."""
     return str(text).removeprefix("table: ")
 
 
@@ -108,7 +107,7 @@ def _spread(samples: table_samples.LearnedRows) -> tuple[tuple[str, float], ...]
 
 
 def _predicts(table: Table, label: str, because: str, samples: table_samples.LearnedRows) -> str:
-    """Return what is predicted, as what, and why that."""
+    """Return which column is predicted, as what, and why."""
     chosen = f", {because}" if because else ""
     if samples.classes:
         what = f"one of {len(samples.classes)} classes"

@@ -1,4 +1,4 @@
-"""Trial: what is said to train is tried first, by one gradient of two samples."""
+"""Trial: compute one gradient of two samples before promising that an experiment trains."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from experiments.experiment import Experiment
 from experiments.run import check as check_that_it_can_run
 from kernels import metered
 
-SAMPLES = 2  # a batch norm has no variance of one
+SAMPLES = 2  # a batch norm needs two to have a variance
 
 
 def check(experiment: Experiment) -> None:
-    """Build the experiment's workload and take one gradient; ValueError in one sentence if that is not possible."""
+    """Build the experiment's workload and take one gradient. Raise ValueError if that is not possible."""
     workload = check_that_it_can_run(experiment)
     with metered(None), np.errstate(all="ignore"):
         w = workload.start(experiment.seed)

@@ -120,7 +120,7 @@ def take_run(files: Sequence[tuple[str, bytes]], root: Path) -> Path:
 
 
 def is_run(files: Sequence[tuple[str, bytes]]) -> bool:
-    """Return whether these files, (name, content) each, may be a run: there is a run.json, or a zip of nothing else."""
+    """Return whether these files, (name, content) each, may be a run: they include a run.json, or are one zip."""
     zips = [(name, content) for name, content in files if content[:2] == b"PK" or name.lower().endswith(".zip")]
     unknown = len(files) == len(zips) == 1 and file_formats.zip_of(zips[0][1], zips[0][0]) is None
     return unknown or any(_last(name) == "run.json" for name, _ in files)

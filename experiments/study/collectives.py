@@ -3,8 +3,8 @@
     all_reduces(32, 4e9, NETWORKS["HDR"])      # an AllReduceCost for each of cluster.collectives.ALL_REDUCE
 
 Which messages are sent depends on the ranks and on the length of the vector, never on its numbers, and the time of a
-message is linear in its bytes. So a few numbers on links that are slower by the same factor take exactly as long as
-gigabytes on the real ones. The additions are free, as in nccl-tests' bus bandwidth.
+message is linear in its bytes. So a few numbers on links slowed by the right factor take exactly as long as gigabytes
+on the real links. The additions are free, as in nccl-tests' bus bandwidth.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from experiments import units
 from experiments.jobs.spec import JobSpec
 from theory import collective_costs
 
-MOST = 1024  # ranks; they take a few seconds to simulate
+MOST = 1024  # most ranks; these take a few seconds to simulate
 FREE = Device(math.inf, math.inf, 0.0)
-ITEM = 4  # bytes of a number that stands for a piece of the vector
+ITEM = 4  # bytes of each number, which stands for a piece of the vector
 FILE = "costs.json"
-FULL = 4  # times the depth of a double tree: chunks after which its levels are busy, and its time is right to 0.5 %
+FULL = 4  # times the depth of a double tree: with this many chunks all levels are busy, and its time is right to 0.5 %
 
 
 @dataclass(frozen=True)
@@ -39,10 +39,10 @@ class AllReduceCost:
     name: str
     ranks: int
     nbytes: float
-    rounds: int  # messages that follow one another, of a vector that is not cut in chunks
+    rounds: int  # messages that follow one another, if the vector is not cut into chunks
     sent: float  # bytes, by the rank that sends most
     seconds: float
-    waiting: float  # s of these that links without latency and overhead would save
+    waiting: float  # s of `seconds` that links without latency and overhead would save
 
     @property
     def algorithm_bandwidth(self) -> float:
@@ -51,12 +51,12 @@ class AllReduceCost:
 
     @property
     def bus_bandwidth(self) -> float:
-        """Bytes per second that a link carries if every rank sends the least possible: nccl-tests' busbw."""
+        """Bytes per second on a link if every rank sends the least possible: busbw of nccl-tests."""
         return self.algorithm_bandwidth * collective_costs.share(self.ranks)
 
 
 def all_reduces(ranks: int, nbytes: float, network: Network) -> list[AllReduceCost]:
-    """Return the cost of each all-reduce of `nbytes` on `ranks`, quickest first.
+    """Return the cost of each all-reduce of `nbytes` among `ranks`, fastest first.
 
     ValueError if there are too many ranks to simulate, fewer than two, or no bytes.
     """
@@ -68,7 +68,7 @@ def all_reduces(ranks: int, nbytes: float, network: Network) -> list[AllReduceCo
 
 
 def rows(costs: list[AllReduceCost]) -> list[dict[str, Any]]:
-    """Return the costs as people read them, a row for each."""
+    """Return the costs in words and units for people, one row each."""
     return [
         {
             "all-reduce": cost.name,
@@ -102,7 +102,7 @@ def job_spec(ranks: int, nbytes: float, network: str, per_node: int) -> JobSpec:
 
 
 def perform(values: dict[str, Any], root: Path, progress: Callable[[float], None]) -> Path:
-    """Time all all-reduces and keep their costs (see experiments.jobs.spec)."""
+    """Time all all-reduces and store their costs (see experiments.jobs.spec)."""
     network = replace(parse_network(values["network"]), per_node=values["per_node"])
     costs = [asdict(cost) for cost in all_reduces(values["ranks"], values["nbytes"], network)]
     return JobSpec("collective", values).keep(
@@ -123,20 +123,20 @@ def _cost(name: str, ranks: int, nbytes: float, network: Network) -> AllReduceCo
 
 
 def _timed(name: str, ranks: int, nbytes: float, network: Network) -> tuple[float, float]:
-    """Return the seconds of an all-reduce, and the bytes of the rank that sends most."""
+    """Return how long an all-reduce takes, s, and the bytes of the rank that sends most."""
     if name != "double_tree":
         return _simulated(name, ranks, nbytes, network, _pieces(name, ranks, network))
     chunks, full = trees.chunks_of(ranks, nbytes), FULL * (ranks - 1).bit_length()
     if chunks <= 2 * full:
         return _simulated(name, ranks, nbytes, network, 2 * chunks)
-    # once all levels are busy, every chunk more takes as long as the one before
+    # once all levels are busy, each further chunk takes equally long
     part = nbytes * full / chunks
     (some, sent), (more, _) = (_simulated(name, ranks, n * part, network, 2 * n * full) for n in (1, 2))
     return some + (more - some) * (chunks / full - 1), sent * chunks / full
 
 
 def _simulated(name: str, ranks: int, nbytes: float, network: Network, pieces: int) -> tuple[float, float]:
-    """Time a vector of `pieces` numbers on links that are slower by as much as it is shorter."""
+    """Time a vector of `pieces` numbers, on links slowed by the factor by which it is shorter."""
     factor = nbytes / (ITEM * pieces)
     slowed = _links(
         network, lambda link: replace(link, bandwidth=link.bandwidth / factor, per_byte=link.per_byte * factor)
@@ -152,7 +152,7 @@ def _simulated(name: str, ranks: int, nbytes: float, network: Network, pieces: i
             comm.all_reduce(x)
         return comm.event_log.clock()
 
-    collective = {"ring": "fast", "double_tree": "fast"}.get(name, name)  # "fast" has the ring's times
+    collective = {"ring": "fast", "double_tree": "fast"}.get(name, name)  # "fast" takes as long as the ring
     outcome = simulated.run(program, ranks, network=slowed, device=FREE, collective=collective)
     if outcome.error:
         raise outcome.error
@@ -170,5 +170,5 @@ def _pieces(name: str, ranks: int, network: Network) -> int:
 
 
 def _links(network: Network, changed) -> Network:
-    """Return the network with both of its links changed."""
+    """Return the network with `changed` applied to both of its links."""
     return replace(network, between=changed(network.between), within=changed(network.within), sum=None)
