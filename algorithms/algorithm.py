@@ -61,7 +61,7 @@ def shared_by_all(workers: int, s: Any) -> int:
 
 
 def one_batch(s: Any) -> int:
-    """Return 1: each mini-batch is an update of its own."""
+    """Return 1: each mini-batch makes one update."""
     return 1
 
 
@@ -115,7 +115,8 @@ class Algorithm:
     data_shards: Callable[[int, Any], int] = one_per_worker
     """`data_shards(workers, s)`: the number of shards of the data; neighbouring ranks share one if there are fewer."""
     per_update: Callable[[Any], int] = one_batch
-    """`per_update(s)`: the mini-batches of a worker whose gradients make one update; an epoch has whole updates."""
+    """`per_update(s)`: the mini-batches of a worker whose gradients make one update; an epoch has a whole number of
+    updates."""
     stages: Callable[[int, Any], int] = one_per_worker
     """`stages(workers, s)`: the number of stages that a pipeline cuts the model into."""
     check: Callable[[int, int, Any, Any], None] = accept

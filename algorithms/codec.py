@@ -60,6 +60,6 @@ class Compression:
     """Whether one rank's message can be decoded alone, so that it can be pushed to a server; if not, the codec has a
     `mean` and neither `encode` nor `decode`."""
     unstable: Callable[[Any], Iterable[tuple[str, str]]] = nothing_foretold
-    """`unstable(e)`: (setting, why) of each setting with which experiment `e` diverges, as for an `Algorithm`."""
+    """`unstable(e)`: (setting, why) for each setting that makes experiment `e` diverge, as for an `Algorithm`."""
     error_feedback: Callable[[Any], bool] = by_setting
     """`error_feedback(s)`: whether what a message leaves out is added to the rank's next gradient."""

@@ -16,7 +16,7 @@ EVERY = 0.5  # s between two looks
 
 
 def fetch(job_spec: JobSpec, waiting: str, place: str) -> Path | None:
-    """Return the folder of its result. None while it is under way, which the page shows, or if it failed.
+    """Return the folder of the job's result. None while it is running, which the page shows, or if it failed.
 
     `place` names what the page wants it for: the next job for the same place replaces this one.
     """

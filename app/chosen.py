@@ -104,7 +104,7 @@ SET_THE_RATE = ("model", "regression")
 
 
 def settle(field: str) -> None:
-    """After a choice of algorithm, compression, workload, model or loss, reset what belongs to it to its defaults.
+    """After a new algorithm, compression, workload, model or loss is chosen, reset its settings to their defaults.
 
     A workload's settings stay with another algorithm, unless they are only what the one before began with; so do
     workers and steps, unless this one begins with its own; and so does a compression, unless it has nothing to compress
@@ -136,7 +136,7 @@ def settle(field: str) -> None:
 
 
 def _chunks() -> int | None:
-    """Return the micro-batches of the pipeline on the page, with which another one begins, too, if it can."""
+    """Return the micro-batches of the pipeline on the page, for the next pipeline to keep if it can."""
     before = st.session_state.get("followed")
     return before[0].settings.get("chunks") if before else None
 

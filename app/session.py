@@ -25,7 +25,7 @@ from experiments.runs.record import Run
 
 ROOT = store.home().resolve()
 PATIENCE = 0.35  # s in which a run may end, or begin its curve, before a page shows that it is under way
-POLITE = 10.0  # s in which a page waits for a stopped run to store what it has; after that it is still under way
+POLITE = 10.0  # s that a page waits for a stopped run to store its results; after that it counts as still running
 COOKIE = "_streamlit_xsrf"
 REPLAY = "learning"  # the place of a replay, which makes way for a run
 SHORT = 300_000  # samples to train on, up to which a run begins without being asked: seconds of the default's
@@ -163,7 +163,7 @@ def under_way() -> JobState | None:
 
 
 def unstored() -> JobState | None:
-    """Return how far the run of the controls came that ended without a stored run; None if it had no curve yet."""
+    """Return the progress of the controls' run if it ended without being stored; None if it had no curve yet."""
     left = st.session_state.get("unstored")
     return left if left and len(left.curve.get("loss", ())) else None
 

@@ -17,7 +17,7 @@ import numpy as np
 class Batches:
     """Endless stream of the batches of one data shard, which depends on the seed alone, never on timing.
 
-    It begins after the first `taken` batches. An update takes `per_update` batches.
+    It starts after the first `taken` batches. An update takes `per_update` batches.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Columns of a table: the cells of one column as numbers, or as words, and what a reader should know of it.
+"""Columns of a table: the cells of one column as numbers or words, and what a reader should know about it.
 
 A column has numbers if most of its cells are numbers; every other cell of it is missing, and its number is NaN. In a
 column of words, an empty cell or a question mark is a word of its own. A unit that all numbers of a column share, and
@@ -30,9 +30,8 @@ COUNTER = re.compile(r"(unnamed.*|index|row|no\.?|nr\.?|.*id)?", re.IGNORECASE)
 
 
 class Column(NamedTuple):
-    """A column as it was read: `numbers`, NaN where one is missing, or the places of its cells in `words`.
-
-    `gap` says which cell was the first without a number, `notes` what was changed or is odd.
+    """A column as read: `numbers` are its values, NaN where one is missing, or indices into `words`. `gap` names the
+    first cell without a number, `notes` what was changed or looks odd.
     """
 
     name: str
@@ -43,11 +42,11 @@ class Column(NamedTuple):
 
 
 class Unusable(ValueError):
-    """A column that nothing can be learned from, nor predicted; the message says why."""
+    """The column can be neither learned from nor predicted; the message says why."""
 
 
 def read(name: str, cells: Sequence[str], lines: Sequence[int], commas_part_cells: bool) -> Column:
-    """Return the column of these cells, which stand in these lines of their file. Unusable if there is no use for it.
+    """Return the column of these cells, which come from these lines of their file. Raise Unusable if it has no use.
 
     `commas_part_cells` says that a comma within a cell cannot be a decimal one.
     """
@@ -71,7 +70,7 @@ def read(name: str, cells: Sequence[str], lines: Sequence[int], commas_part_cell
 
 
 def as_number(cell: str) -> float | None:
-    """Return the cell as a number up to LARGEST, None if it is none; Python's own 1_000 is none."""
+    """Return the cell as a number up to LARGEST, None if it is not one; Python's own 1_000 is not."""
     return float(cell) if _is_float(cell) and abs(float(cell)) <= LARGEST else None
 
 
@@ -87,7 +86,8 @@ def is_word(cell: str) -> bool:
 
 
 def counts_rows(column: Column, name: str) -> bool:
-    """Return whether the column only counts the rows, from 0 or 1; `name` is what its file calls it, "" for nothing."""
+    """Return whether the column only counts the rows, from 0 or 1. `name` is its name in the file, "" if it has
+    none."""
     first = column.numbers[0]
     return (
         not column.words
@@ -112,9 +112,8 @@ def _words(name: str, cells: Sequence[str], distinct: set[str]) -> Column:
 
 
 def _plain(name: str, cells: Sequence[str], commas_part_cells: bool) -> tuple[dict[str, str], list[str]]:
-    """Return cells without the unit that all have, and without commas between thousands; and what was done.
-
-    They are as they came if that does not make numbers of all.
+    """Return the cells without a shared unit and commas between thousands, and what was done. They are unchanged if
+    that does not make all of them numbers.
     """
     as_they_are = {cell: cell for cell in cells}
     if all(map(_is_float, cells)):
@@ -143,7 +142,7 @@ def _gap(name: str, cells: Sequence[str], numbers: np.ndarray, lines: Sequence[i
 
 
 def _far(name: str, numbers: np.ndarray) -> tuple[str, ...]:
-    """Return a warning of a value that lies so far from all others that it may mark cells that are missing."""
+    """Return a warning about a value so far from all others that it may mark missing cells."""
     values, counts = np.unique(numbers[~np.isnan(numbers)], return_counts=True)
     for end, rest in ((0, values[1:]), (-1, values[:-1])):
         if len(rest) < 2:

@@ -1,7 +1,7 @@
-"""CSV and IDX files, parsed as tables, or one sentence about what is wrong with them.
+"""Parse CSV and IDX files as tables, or say in one sentence what is wrong with them.
 
-Nothing is guessed where a guess could be wrong: a number that is missing stays so, and its line and column are kept for
-whoever asks. Sizes are bounded before anything large is allocated.
+Nothing is guessed where a guess could be wrong: a missing number stays missing, and its line and column are recorded.
+Sizes are bounded before anything large is allocated.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ def _has_header(rows: Sequence[Sequence[str]]) -> bool:
 
 
 def _with_tabs(text: str) -> str:
-    """Return the text with a tab between cells that blanks part, "" if other signs part them, or nothing does."""
+    """Return the text with tabs in place of the blanks between cells; "" if blanks do not separate its cells."""
     lines = text.splitlines()
     first, second, *_ = [*filter(str.strip, lines), "", ""]
     bare = re.sub('"[^"]*"', "", first)

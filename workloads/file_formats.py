@@ -1,4 +1,5 @@
-"""File formats that are not read as tables: which one it is, by its first bytes, and how to make CSV of it."""
+"""File formats that cannot be read as tables: recognise them by their first bytes, and say how to convert them to
+CSV."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ TEXTS = (".csv", ".tsv", ".txt", ".data", ".dat")
 
 
 def refuse(content: bytes, file: str) -> None:
-    """Raise ValueError, which names the format and says what to do, for a file of a format that is not read."""
+    """Raise ValueError if a file's format is not supported, naming the format and what to do."""
     if said := zip_of(content, file) if content[:2] == b"PK" else _by_its_start(content) or _text(content):
         what, remedy = said
         new = f"{PureWindowsPath(file).stem[-60:]}.csv"
@@ -48,12 +49,12 @@ def refuse(content: bytes, file: str) -> None:
 
 
 def is_called_like_a_table(file: str) -> bool:
-    """Return whether the name is that of a text with a table."""
+    """Return whether the name is that of a text file with a table."""
     return file.lower().endswith(TEXTS) and not file.lower().endswith("readme.txt")
 
 
 def zip_of(content: bytes, file: str) -> tuple[str, str] | None:
-    """Return (what a zip is, what to do) if no run is in it, None if one is, or it cannot be told."""
+    """Return (what a zip is, what to do) if it holds no run; None if it does, or if that is unclear."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             names = [PureWindowsPath(name).name for name in archive.namelist()]
@@ -78,7 +79,7 @@ def _by_its_start(content: bytes) -> tuple[str, str] | None:
 
 
 def _text(content: bytes) -> tuple[str, str] | None:
-    """Return (what, what to do) of formats that are text and no CSV."""
+    """Return (what it is, what to do) for text formats other than CSV."""
     start = content[:4096].lstrip(b"\xef\xbb\xbf \t\r\n")
     if start[:9].lower() == b"@relation":
         return "an ARFF file", "save it as CSV: leave its lines with @ and % out, and write the names above the rows"
@@ -106,5 +107,5 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _braced(name: str) -> str:
-    """Return a file's name as `str.format` leaves it alone."""
+    """Return a file's name with its braces escaped for `str.format`."""
     return name[:40].replace("{", "{{").replace("}", "}}")

@@ -70,8 +70,8 @@ def build(
     dtype=np.float32,
     loss: kernels.Kernel = kernels.softmax_cross_entropy,
 ) -> Sequential:
-    """Return the model that the knobs ask for, from samples of shape `inputs` to so many `outputs`: a logit for each
-    class, or with another loss the numbers to be estimated."""
+    """Return the model that the knobs ask for, from samples of shape `inputs` to this many `outputs`: a logit for each
+    class, or the numbers to estimate."""
     make = {"mlp": mlp, "residual": residual, "cnn": cnn, "cnn_bn": cnn_bn}[knobs.model]
     return Sequential(make(knobs, inputs, outputs), loss, dtype)
 

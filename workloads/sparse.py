@@ -43,7 +43,7 @@ class Settings(DataKnobs):
 
 
 def build(settings: Settings, dtype=np.float32, seed: int = SEED) -> Sparse:
-    """Return the workload; every run has the rows of SEED, and an exercise those of a seed that nobody knows."""
+    """Return the workload. Every run has the rows of SEED; an exercise has those of a secret seed."""
     s = settings
     if s.rows * s.nonzeros > 2 * 10**8:
         raise ValueError(

@@ -48,7 +48,7 @@ def folder() -> Path:
 
 
 def save(table: Table) -> str:
-    """Store `table` and return its name, of its file and its content; OSError if it cannot be written."""
+    """Store `table` and return its name, made of its file's name and a hash; OSError if it cannot be written."""
     facts = {"names": table.names, "words": table.words, "shape": table.shape, "notes": table.notes}
     facts |= {"gaps": table.gaps} if table.gaps else {}
     about = json.dumps(facts, sort_keys=True).encode()
@@ -65,7 +65,7 @@ def save(table: Table) -> str:
 
 
 def title(name: str) -> str:
-    """Return what the table of this name is called: "iris_0f9a2c11" is iris."""
+    """Return the title of the table with this name: "iris" for "iris_0f9a2c11"."""
     return name.rpartition("_")[0] or name
 
 

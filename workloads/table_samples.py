@@ -1,4 +1,4 @@
-"""Samples of a table: its rows as numbers to learn from, once it is said which column is predicted.
+"""Samples of a table: its rows as numbers to learn from, once the column to predict is known.
 
 Numbers are taken as they are. A column of up to 20 words becomes a column of 0 and 1 for each word; one of more is left
 out. Only rows and columns that are used count: a row without a label is left out, and cells that are missing matter in
@@ -37,7 +37,7 @@ class LearnedRows(NamedTuple):
 
 
 class Gaps(ValueError):
-    """Cells that are missing, of which the reader has not said what to do; they are in so many `rows`."""
+    """Missing cells in `rows` rows, for which the reader has not chosen what to do."""
 
     def __init__(self, message: str, rows: int):
         super().__init__(message)
@@ -87,7 +87,7 @@ def samples(table: Table, label: str = "", regression: bool = False, missing: Mi
 
 
 def is_estimated(table: Table, label: str) -> bool:
-    """Return whether a label is rather a number to be estimated than a class, unless the reader says otherwise."""
+    """Return whether a label looks like a number to estimate rather than a class."""
     if label in table.words:
         return False
     values, counts = np.unique(_cells(table, label)[_labelled(table, label)], return_counts=True)
@@ -146,7 +146,7 @@ def _target(table: Table, label: str, kept: np.ndarray, regression: bool) -> tup
 
 
 def _gaps(table: Table, numbers: Sequence[str], holes: np.ndarray, of: int) -> Gaps:
-    """Return what is missing in these columns: the first cell by its line, how many there are, and what may be done."""
+    """Return what is missing in these columns: the line of the first cell, the number of cells, and what to do."""
     cells, rows = int(holes.sum()), int(holes.any(axis=1).sum())
     first = numbers[int(holes.any(axis=0).argmax())]
     such = "it is the only such cell" if cells == 1 else f"{cells:,} such cells are in {rows:,} of {of:,} rows"
@@ -158,7 +158,7 @@ def _gaps(table: Table, numbers: Sequence[str], holes: np.ndarray, of: int) -> G
 
 
 def _columns(table: Table, name: str, kept: np.ndarray) -> np.ndarray:
-    """Return the numbers of a column, (rows, 1), or of its words, (rows, words)."""
+    """Return a column's numbers, (rows, 1), or its words as 0 and 1, (rows, words)."""
     cells, words = _cells(table, name)[kept].astype(np.float64), table.words.get(name)
     return cells[:, None] == np.arange(len(words)) if words else cells[:, None]
 
@@ -174,7 +174,7 @@ def _features(table: Table, label: str, used: Sequence[str], width: int) -> str:
 
 
 def _some(parts: Sequence[str]) -> str:
-    """Return a list in words, of which at most NAMED are named."""
+    """Return a list in words that names at most NAMED items."""
     more = f" and {len(parts) - NAMED:,} more" if len(parts) > NAMED else ""
     return ", ".join(parts[:NAMED]) + more
 

@@ -56,7 +56,7 @@ def worker(comm, task, s=Settings()):
     w = task.start()  # (d,)
     rule = optimizer(s.update, w)
     graph = neighbours(s.topology, comm.size)
-    owed = dict.fromkeys(graph[comm.rank], 0)  # gradients that each neighbour, while it is there, has yet to send
+    owed = dict.fromkeys(graph[comm.rank], 0)  # gradients that each neighbour still has to send, unless it is lost
     counts = mixing(graph, lazy=True)[comm.rank] if s.weights == "lazy" else np.ones(comm.size)
     arrivals = kernels.keep(kernels.zeros_like(w))  # sum of the neighbours' gradients that have arrived
     steps = 0
@@ -91,7 +91,7 @@ def worker(comm, task, s=Settings()):
 
 
 def is_gradient(other, theirs, owed):
-    """Count a gradient that has arrived, or strike a neighbour that is lost."""
+    """Count a gradient that has arrived, or remove a neighbour that is lost."""
     if theirs is None:
         owed.pop(other, None)
         return False

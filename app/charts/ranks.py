@@ -97,7 +97,7 @@ def topology(shown: list[Shown]) -> go.Figure:
 
 
 def _beside(x0: float, y0: float, x1: float, y1: float) -> str:
-    """Return on which side of the middle of a link its label does not lie on it."""
+    """Return the side of a link's middle on which its label does not overlap it."""
     along, up = x1 - x0, y1 - y0
     if min(abs(along), abs(up)) < 0.2 * max(abs(along), abs(up)):  # it stands, or lies
         return "middle right" if abs(along) < abs(up) else "top center"
@@ -105,7 +105,7 @@ def _beside(x0: float, y0: float, x1: float, y1: float) -> str:
 
 
 def _aside(where: str, label: str) -> str:
-    """Return a label with room between it and the widest link."""
+    """Return a label, padded so that it keeps clear of the widest link."""
     if where.startswith("middle"):
         return f"\u2002{label}"
     return f"{label}<br>\u2002" if where == "top center" else label

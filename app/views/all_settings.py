@@ -138,7 +138,7 @@ def _compression(name: str) -> None:
 
 
 def _draw(knob: controls.Control) -> None:
-    """Draw a setting of the workload; some have another default learning rate."""
+    """Draw a setting of the workload; some change the default learning rate."""
     rated = knob.name in chosen.SET_THE_RATE
     widgets.draw(knob, on_change=partial(chosen.settle, knob.name) if rated else None)
 

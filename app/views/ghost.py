@@ -26,7 +26,7 @@ from tracing import COMPUTE, KINDS
 NAME = "the run before"
 
 ALIKE = 0.005  # share by which two figures may differ and still be called the same
-SEEN = 0.01  # share of the highest loss by which two curves may differ and still cover each other
+SEEN = 0.01  # share of the highest loss by which two curves may differ and still look like one
 WORTH_NAMING = 0.1  # share of the time that a slower pipeline takes more, from which a kind of span is named for it
 SAME_WORK = 0.05  # share by which FLOPs may differ and still be called nearly the same
 VERBS = {
@@ -68,7 +68,7 @@ def line(before: Shown | None, now: Experiment, run: Run | None = None) -> None:
         st.markdown(f":material/history: {changed}{came}", width="stretch")
         st.button(
             "Forget", icon=":material/close:", key="forget-before", type="tertiary", on_click=session.forget_before,
-            help="Take the run before off the page.",
+            help="Remove the previous run from the page.",
         )  # fmt: skip
 
 
@@ -173,7 +173,7 @@ def same_model(before: Run, now: Run) -> bool:
 
 
 def same_to_rounding(before: Run, now: Run) -> bool:
-    """Return whether both are one training, to rounding; not asked where their held-out losses look different."""
+    """Return whether both are the same training, to rounding; not checked if their held-out losses look different."""
     losses = [run.summary.get("held_out_loss") for run in (before, now)]
     if None in losses or units.loss(losses[0]) != units.loss(losses[1]):
         return False
@@ -182,7 +182,7 @@ def same_to_rounding(before: Run, now: Run) -> bool:
 
 
 def learned_alike(before: Run, now: Run) -> bool:
-    """Return whether their curves of the training loss, against the step, lie on each other as far as one can see."""
+    """Return whether their training losses, plotted against the step, look like a single curve."""
     if not comparable(before.experiment, now.experiment):
         return False
     (_, one), (_, other) = (curves.training(run, "step") for run in (before, now))
@@ -192,7 +192,7 @@ def learned_alike(before: Run, now: Run) -> bool:
 
 
 def only_the_clock(before: Run, now: Run) -> bool:
-    """Return whether both learned alike, but at other times: against the step their curves are one."""
+    """Return whether both learned alike but at different times: plotted against the step, their curves coincide."""
     return learned_alike(before, now) and abs(_ratio(before.summary["seconds"], now.summary["seconds"]) - 1) > ALIKE
 
 
@@ -220,7 +220,7 @@ def _clock(was: dict, has: dict) -> str:
 
 
 def _dearer(before: Run, now: Run) -> str:
-    """Return on what the ranks of a pipeline spend more time than those of the one before it, "" if it is no slower.
+    """Return what the ranks of a pipeline spend more time on than those of the previous one; "" if it is no slower.
 
     A schedule that fills the bubble may still lose: each of its passes pays the device's time per call, and each of its
     messages the network's latency.

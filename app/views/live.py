@@ -33,7 +33,7 @@ def show(led: bool = False) -> None:
 
 
 def show_unstored(now: JobState) -> None:
-    """Show the curves of a run that ended without being stored, as far as they came."""
+    """Show the curves of a run that ended without being stored, up to where it ended."""
     asked = st.session_state.asked
     st.markdown(f"# {result.title(asked)}", anchors=False)
     st.caption(result.headline(asked))
@@ -41,7 +41,7 @@ def show_unstored(now: JobState) -> None:
 
 
 def ending(now: JobState | None) -> str:
-    """Return in a sentence how far a run came that was not stored; "" if it had not begun."""
+    """Return a sentence on how far an unstored run got; "" if it had not begun."""
     return f"Stopped at step {units.count(int(now.curve['step'][-1]))}." if now else ""
 
 

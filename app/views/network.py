@@ -1,4 +1,4 @@
-"""The simulated network: what a collective costs on it, what a model takes on its ranks, and what it leaves out."""
+"""The simulated network: the cost of a collective, the memory of a model on each rank, and what is left out."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MANY = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 4096]
 
 
 def page() -> None:
-    """Answer the two questions that are asked most, and show the text."""
+    """Answer the two most common questions, and show the text."""
     text = TEXT.read_text("utf-8").replace("# ", "## ", 1)  # the page has a title of its own
     with st.sidebar:
         work = _choose_all_reduce()
@@ -89,7 +89,7 @@ def _all_reduce(work: JobSpec) -> None:
 
 
 def _model(parameters: float, ranks: int) -> None:
-    """Show what a model takes on each of its ranks."""
+    """Show how much memory a model takes on each rank."""
     heading(f"What {_billions(parameters)} parameters take on each of {units.count(ranks)} ranks")
     st.dataframe(
         frame(model_states.rows(parameters, ranks)), hide_index=True,

@@ -189,13 +189,13 @@ def _traffic(run: Run) -> str:
 
 
 def most(values: np.ndarray) -> np.ndarray:
-    """Return where the largest of some sizes stand: all that are written alike."""
+    """Return the indices of the largest sizes: all that look equal when written."""
     written = [units.size(value) for value in values.tolist()]
     return np.flatnonzero([one == units.size(values.max()) for one in written])
 
 
 def _first(sizes: np.ndarray, names: list[str], verb: str) -> str:
-    """Return which rank sends or receives most, "worker 1 sends most, 20 MB"; or how many do, if several tie."""
+    """Return which rank sends or receives most, "worker 1 sends most, 20 MB", or how many tie for it."""
     ties, size = most(sizes), units.size(sizes.max())
     if len(ties) == 1:
         return f"{names[ties[0]]} {verb}s most, {size}"

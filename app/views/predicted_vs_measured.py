@@ -87,7 +87,7 @@ def _wait(job: str) -> None:
 
 
 def _beside(run: Run, other: Run, name: str) -> None:
-    """Lay the run on the page and the `other` beside each other, with what the other's notes say of it."""
+    """Show the run on the page and the `other` side by side, with the other's notes."""
     measured, predicted = (run, other) if run.experiment.cluster == "processes" else (other, run)
     took, foretold = measured.trace.seconds(), predicted.trace.seconds()
     told = (

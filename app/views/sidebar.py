@@ -78,7 +78,7 @@ def beyond(experiment: Experiment) -> list[str]:
 
 
 def _said_of_the_run() -> tuple[str, ...]:
-    """Return the notes of the run on the page, which stand above its figures."""
+    """Return the notes that are shown above the figures of the run on the page."""
     try:
         return session.load(st.session_state.get("shown") or "").notes
     except ValueError:  # there is none

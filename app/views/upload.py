@@ -141,7 +141,7 @@ def _table(name: str) -> None:
 
 
 def _first_run(name: str, label: str, estimated: bool) -> tables.FirstRun | None:
-    """Draw what a first run predicts, and the button that starts it; None, with the reason, if there is none yet."""
+    """Draw what a first run predicts, and the button that starts it. If there is none yet, draw why and return None."""
     missing = st.session_state.get(f"missing-{name}", "refuse")
     try:
         first = _tried(name, label, estimated, missing)

@@ -92,7 +92,7 @@ def _show() -> None:
 
 
 def _open() -> None:
-    """Begin a session: read the link, and run what it says, unless it asks the reader to predict that first."""
+    """Begin a session: read the link and run it, unless it asks the reader for a prediction first."""
     state = st.session_state
     state.complaint = ""
     welcome.settle()
@@ -120,7 +120,7 @@ def _open() -> None:
 
 
 def _known(experiment: Experiment) -> Experiment:
-    """Return the default experiment on the same data, which a link that waits shows and asks the reader to compare."""
+    """Return the default experiment on the same data, which a waiting link shows for comparison."""
     return Experiment.of({"workload": experiment.workload, **experiment.data})
 
 
@@ -136,7 +136,7 @@ def _return() -> None:
 
 
 def _way_out() -> str:
-    """Return where a reader of the page adds the data that is missing; the message is for the server's owner."""
+    """Return where a reader can add the missing data; the error itself addresses the server's owner."""
     state = st.session_state
     if state.get("workload") == "table" and not state.get("table"):
         return " Upload one on [Your own](own): *Train on it* brings you back here with it."

@@ -55,7 +55,7 @@ def idea(name: str) -> str:
 
 
 def known(name: str, own: tuple[str, ...] = ("fast",)) -> str:
-    """Return `name`. Raises ValueError if it is neither in ALL_REDUCE nor one of the cluster's `own`."""
+    """Return `name`. Raise ValueError if it is neither in ALL_REDUCE nor among the cluster's `own`."""
     if name not in (*own, *ALL_REDUCE):
         raise ValueError(f"collective is {name!r}; allowed are {', '.join((*own, *ALL_REDUCE))}.")
     return name

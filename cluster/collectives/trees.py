@@ -83,7 +83,7 @@ def double_tree(comm: Comm, x: np.ndarray, scale: float = 1.0, tag: int = COLLEC
 
 
 def chunks_of(size: int, nbytes: float) -> int:
-    """Return into how many chunks `size` ranks cut each half of a vector of `nbytes`."""
+    """Return the number of chunks that `size` ranks cut each half of a vector of `nbytes` into."""
     return max(1, round(((size - 1).bit_length() * nbytes / FILL) ** 0.5))
 
 

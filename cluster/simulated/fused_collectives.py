@@ -122,7 +122,7 @@ class Participant:
 
 
 def unlike(rank: int, wanted: tuple, others: tuple) -> ValueError:
-    """Return the error of a `rank` that wants another sum than the others: each is (length, dtype, scale)."""
+    """Return the error of a `rank` whose sum differs from the others'. A sum is (length, dtype, scale)."""
     ours, theirs = (f"{length} numbers ({dtype})" for length, dtype, _ in (wanted, others))
     other = theirs if theirs != ours else "them to another op"
     return ValueError(f"rank {rank} reduces {ours}, others of its group {other}; they must be alike.")

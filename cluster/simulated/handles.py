@@ -96,9 +96,9 @@ class BackgroundAllReduce:
 
 
 class Agreement:
-    """What the ranks of a group want of a sum in the background: (length, dtype, scale), the first one's; their parts.
+    """The sum that a group does in the background: the first rank's (length, dtype, scale), and the ranks' parts.
 
-    By its messages alone a rank may not learn that another one wants another sum, and wait for it forever.
+    Messages alone may not tell a rank that another one wants a different sum, and it would wait forever.
     """
 
     def __init__(self, size: int, wanted: tuple):
@@ -107,7 +107,7 @@ class Agreement:
         self._error: ValueError | None = None
 
     def join(self, comm: SimulatedComm, wanted: tuple, part: BackgroundAllReduce) -> bool:
-        """Let the rank of `comm` take part; refuse all if it wants another sum. Return whether all ranks have come."""
+        """Add the rank of `comm`; refuse all if its sum is a different one. Return whether all ranks have joined."""
         self._parts.append(part)
         self._missing -= 1
         if wanted != self._wanted and not self._error:

@@ -144,7 +144,7 @@ class SimulatedVector:
 
     @contextmanager
     def _lock(self, *guards: Guard) -> Iterator[None]:
-        """Hold the lock during the block, by the ranks' time, if the guard is one of `guards`."""
+        """Hold the lock during the block, in simulated time, if the guard is one of `guards`."""
         if self._guard not in guards:
             yield
             return

@@ -187,7 +187,7 @@ class Rank(Actor):
         spans.append((kind, start, end, event_log.step, label))
 
     def loss(self, consequence: str = "") -> RankLost:
-        """Return the error that reports this lost rank and, if anything, what follows from its loss."""
+        """Return the error that reports this lost rank and any consequence of its loss."""
         step = f" (step {self.lost_step})" if self.lost_step >= 0 else ""  # a server takes none
         text = f"rank {self.number} was lost at {self.crash_time:.4g} s{step}"
         return RankLost(f"{text}; {consequence}" if consequence else text, self.number, self.lost_step)
