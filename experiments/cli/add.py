@@ -32,7 +32,7 @@ def add_command(names: Sequence[str], runs: str, missing: str | None, label: str
     A module's file defines net, loss, train and test: a network, a function of its output and target, and two pairs
     (samples, targets). It is executed, so $LOCKSTEP_MODULES has to name a folder for such files.
 
-    It is checked and stored. A table or a module is tried out, too, and the command that trains on it is printed.
+    The file is checked and stored. A table or module is also tried out, and the command that trains on it is printed.
     """
     from experiments.runs import upload
 
