@@ -18,7 +18,7 @@ from cluster.shared_memory import Guard, guarded
 from cluster.simulated import compiled_collectives
 from cluster.simulated.actor import Actor
 from cluster.simulated.fused_collectives import FusedAllReduce, rendezvous
-from cluster.simulated.handles import Agreement, BackgroundAllReduce, InPlace, SimulatedReceive, SimulatedSend
+from cluster.simulated.handles import BackgroundAllReduce, InPlace, PendingSum, SimulatedReceive, SimulatedSend
 from cluster.simulated.mailbox import Delivery, delivery
 from cluster.simulated.memory import Memory, SimulatedVector
 from cluster.simulated.rank import Rank
@@ -285,7 +285,7 @@ class SimulatedComm:
         rank.background.append(actor)
         self._sim.spawn(actor, partial(rank.main, all_reduce, comm, actor))
         key, wanted = (self._group, "background", self._calls), (len(x), x.dtype, scale)
-        agreement = self._sim.pending.setdefault(key, Agreement(self.size, wanted))
-        if agreement.join(self, wanted, work):
+        pending = self._sim.pending.setdefault(key, PendingSum(self.size, wanted))
+        if pending.join(self, wanted, work):
             del self._sim.pending[key]
         return work

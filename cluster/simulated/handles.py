@@ -95,7 +95,7 @@ class BackgroundAllReduce:
         actor.now = now
 
 
-class Agreement:
+class PendingSum:
     """The sum that a group does in the background: the first rank's (length, dtype, scale), and the ranks' parts.
 
     Messages alone may not tell a rank that another one wants a different sum, and it would wait forever.

@@ -91,7 +91,7 @@ def test_a_process_that_ends_before_it_is_weighed_may_have_held_anything():
     held = Held()
     with Solution(source).attempt() as attempt, held.counted(attempt):
         attempt.call("f")
-        attempt.process.wait(60)
+        attempt.process.wait()
     assert held.judged(1, 1, "{}") == (False, "its process ended before its memory was counted")
 
 

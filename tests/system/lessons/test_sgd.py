@@ -150,7 +150,7 @@ def test_a_step_that_differs_where_others_were_not_seen_is_told():
         ("w - g, w[:2], []", "for a model; expected"),
         ("w - g, w, {}", "the memory is a dict"),
         ("w - g, w, ['w']", "the memory has a str"),
-        ("w - g, w, [2 ** 100]", "numbers of 64 bits"),
+        ("w - g, w, [2 ** 100]", "64 bits"),
     ],
 )
 def test_what_a_step_returns_wrongly_is_told(returned, words):
