@@ -75,13 +75,13 @@ def as_number(cell: str) -> float | None:
 
 
 def is_numeric(cell: str) -> bool:
-    """Return whether the cell is a number, whatever its unit and its signs between thousands."""
+    """Return whether the cell is a number, with or without a unit and separators between thousands."""
     bare = UNIT.fullmatch(cell)
     return as_number(bare[2].replace(",", "") if bare else cell) is not None
 
 
 def is_word(cell: str) -> bool:
-    """Return whether the cell is neither a number nor one that is missing."""
+    """Return whether the cell is neither a number nor missing."""
     return cell.lower() not in ABSENT and not is_numeric(cell)
 
 

@@ -23,10 +23,10 @@ FEW = 20  # integers that are taken for classes, unless the reader says otherwis
 
 
 class LearnedRows(NamedTuple):
-    """What is learned from: x (rows, features), NaN where `missing` is "mean", and the target of each row.
+    """Training data: x (rows, features), with NaN in gaps if `missing` is "mean", and the target of each row.
 
-    `classes` are names, and `target` places in them; of a regression there are none, and `target` is the number itself.
-    `features` says in a sentence what the columns of x are, `notes` what became of rows.
+    `classes` are names, and `target` indexes them; a regression has none, and `target` is the number itself.
+    `features` describes the columns of x in a sentence, `notes` what was done with rows.
     """
 
     x: np.ndarray

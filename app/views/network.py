@@ -81,8 +81,7 @@ def _all_reduce(work: JobSpec) -> None:
             "sent": st.column_config.Column(help="By the rank that sends most."),
             "latency": st.column_config.Column(help="Share of the time that links without latency would save."),
             "bus bandwidth": st.column_config.Column(
-                help="2 (ranks - 1) / ranks of the vector over the time, as nccl-tests prints it. Compare it with the "
-                "links."
+                help="2 (ranks - 1) / ranks of the vector per time, as in nccl-tests. Compare it with the links."
             ),
         },
     )  # fmt: skip

@@ -76,7 +76,7 @@ def side_by_side(
 
 
 def _scaled_by(runs: Sequence[Run], axes: Sequence[str]) -> str:
-    """Return what the speed-up of a sweep over workers is of, and whether the scaling is weak or strong."""
+    """Return what the speed-up of a sweep over workers measures, and whether scaling is weak or strong."""
     few, many = (choose((run.experiment for run in runs), key=lambda e: e.workers) for choose in (min, max))
     of = "samples/s" if few.target_loss is None else "time to the target loss"
     told = f"speed-up and efficiency: of {of}, against the fewest workers"
