@@ -2,8 +2,8 @@
 
 Numbers in the text and the first rendering of every figure come from it, so a page appears at once and nothing has to
 run. `python -m lessons golden <chapter>` writes the file, with what each seed gave. Quick tests check that every
-recorded seed shows the claims of the figures as they are now; a slow one runs each figure and item again under one of
-the seeds, and compares.
+recorded seed shows the claims of the figures as they are now, and run a few cheap figures again under one of the seeds;
+slow ones run every figure and item so, and compare.
 """
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from experiments.plots.chart import Look, Rows, Spread, guess
+from experiments.runs.summary import blas, vectors
 from lessons import seeds
 
 CLOSE = 0.05  # of a number, or of the largest in its column, that another run of the same may be off
 BEYOND = 2  # times the range over seeds that it may leave that range: other processors round otherwise, and training
 # amplifies that as it does another seed
+SAME = 1e-4  # what CLOSE is under the kernels of the record, where rows are equal but for the digits that it lacks
 RUNS = 60  # most links to single runs that a figure keeps
 
 
@@ -39,6 +41,7 @@ class RecordedFigure:
     rows: Rows  # means
     samples: Mapping[int, Rows]  # by seed, where seeds differ: a row has the columns that do
     runs: tuple[str, ...]
+    kernels: str = ""  # under which it was recorded; "" if nobody noted them
 
     @property
     def spread(self) -> Spread:
@@ -87,7 +90,8 @@ class RecordedFigure:
             for seed, differing in self.samples.items()
         }
         lists = {"seeds": list(self.seeds), "runs": list(self.runs), "rows": rows, "samples": samples}
-        return {**words, "look": self.look.plain(), **lists}
+        noted = {"kernels": self.kernels} if self.kernels else {}
+        return {**words, "look": self.look.plain(), **noted, **lists}
 
     @classmethod
     def of(cls, name: str, values: Mapping[str, Any]) -> RecordedFigure:
@@ -95,7 +99,8 @@ class RecordedFigure:
         words = (values["question"], values["source"], values["text"], values["claims"])
         samples = {int(seed): rows for seed, rows in values["samples"].items()}
         seeds, runs = tuple(values["seeds"]), tuple(values["runs"])
-        return cls(name, *words, Look.of(values["look"]), seeds, values["rows"], samples, runs)
+        kernels = values.get("kernels", "")
+        return cls(name, *words, Look.of(values["look"]), seeds, values["rows"], samples, runs, kernels)
 
 
 @dataclass(frozen=True)
@@ -139,7 +144,15 @@ def record_figure(name: str, figure, samples: Mapping[int, Rows], runs: Sequence
         for seed, rows in zip(samples, plain, strict=True)
         if any(differing)
     }
-    return RecordedFigure(name, *words, look, tuple(samples), shown, own, distinct)
+    return RecordedFigure(name, *words, look, tuple(samples), shown, own, distinct, kernels())
+
+
+def kernels() -> str:
+    """Return the matrix kernels and vector instructions in use: "openblas 0.3.31 Haswell, X86_V3".
+
+    Only under the same does training give the same to the last bit.
+    """
+    return f"{blas().get('blas_numpy', 'another BLAS')}, {vectors().rpartition(' ')[-1] or 'no vectors'}"
 
 
 def plain_rows(rows: Rows) -> Rows:
@@ -174,8 +187,8 @@ def write(golden: Golden, path: Path) -> None:
     path.write_text(_dump({"figures": figures, "answers": answers}) + "\n", "utf-8")
 
 
-def differences(was: Rows, now: Rows, spread: Spread = ()) -> list[str]:
-    """Return the differences beyond tolerance between recorded and new rows, a sentence each.
+def differences(was: Rows, now: Rows, spread: Spread = (), close: float = CLOSE) -> list[str]:
+    """Return the differences between recorded and new rows beyond a tolerance of `close`, a sentence each.
 
     With the `spread` over seeds a number may also be where another seed could have brought it.
     """
@@ -187,17 +200,21 @@ def differences(was: Rows, now: Rows, spread: Spread = ()) -> list[str]:
         numbers = [abs(v) for v in before if isinstance(v, int | float) and math.isfinite(v)]
         span = max(numbers, default=0.0)
         for place, (a, b) in enumerate(zip(before, after, strict=True)):
-            if not _alike(a, b, span) and not _likely(b, spread[place].get(column) if spread else None):
+            if not _alike(a, b, span, close) and not _likely(b, spread[place].get(column) if spread else None):
                 found.append(f"{column} in row {place} was {a} and is {b}.")
     return found
 
 
 def differences_under_one_seed(recorded: RecordedFigure, figure, chapter: str) -> list[str]:
-    """Run a figure of a chapter again under one of its recorded seeds; return the differences, a sentence each."""
+    """Run a figure of a chapter again under one of its recorded seeds; return the differences, a sentence each.
+
+    Under the kernels of the record no processor explains a row that moved: its code has left it behind.
+    """
     seed = drawn(chapter, recorded.seeds)
     run = seeds.Seeded(seed)
     rows = figure.rows(run)
-    found = differences(recorded.under(seed), rows, recorded.spread)
+    tolerance = {"close": SAME} if recorded.kernels == kernels() else {"spread": recorded.spread}
+    found = differences(recorded.under(seed), rows, **tolerance)
     if run.used and len(recorded.seeds) == 1:
         found.append("it depends on the seed, and was recorded under one alone.")
     if not recorded.samples:  # of what seeds change the record shows the claims, the same on every processor
@@ -205,9 +222,9 @@ def differences_under_one_seed(recorded: RecordedFigure, figure, chapter: str) -
     return found
 
 
-def _alike(a: Any, b: Any, span: float) -> bool:
+def _alike(a: Any, b: Any, span: float, close: float) -> bool:
     if isinstance(a, int | float) and isinstance(b, int | float):
-        return a == b or math.isclose(a, b, rel_tol=CLOSE, abs_tol=CLOSE * span / 10)
+        return a == b or math.isclose(a, b, rel_tol=close, abs_tol=close * span / 10)
     return a == b
 
 

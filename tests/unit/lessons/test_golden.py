@@ -75,3 +75,15 @@ def test_a_folder_without_a_golden_file_has_nothing(tmp_path):
 )
 def test_numbers_may_move_a_little_and_nothing_else_may(now, told):
     assert len(golden.differences([{"n": 1, "t": 10.0}, {"n": 2, "t": math.inf}], now)) == told
+
+
+@pytest.mark.parametrize(("here", "factor", "found"), [("Haswell", 1.00001, 0), ("Haswell", 1.001, 1), ("Zen", 1.3, 0)])
+def test_under_the_kernels_of_its_record_a_row_may_not_be_where_another_seed_is(monkeypatch, here, factor, found):
+    """What moves it farther than its last digits is a change of the code, which must not pass as another processor."""
+    by_seed = {seed: [{"loss": float(seed)}] for seed in (1, 2, 3)}
+    monkeypatch.setattr(golden, "kernels", lambda: "Haswell")
+    kept = golden.record_figure("here.made", made, by_seed)
+    assert golden.RecordedFigure.of("here.made", kept.plain()).kernels == "Haswell"
+    moved = figure("?", source="nobody", claims={})(lambda run: [{"loss": by_seed[run.seed][0]["loss"] * factor}])
+    monkeypatch.setattr(golden, "kernels", lambda: here)
+    assert len(golden.differences_under_one_seed(kept, moved, "here")) == found
