@@ -18,6 +18,7 @@ PROGRAMS = {
     "python -m experiments": "lockstep",
     "python -m algorithms": "lockstep run",
     "python -m lessons": "lockstep book",
+    "python -m app": "lockstep",
 }
 """Commands of a clone, and what they are called where Lockstep is installed."""
 

@@ -23,9 +23,9 @@ import workloads
 from algorithms import compression
 from cluster.comm import Cancelled
 from cluster.event_log import EventLog, Outcome
-from cluster.real import gpus
+from cluster.real import gpus, signals
 from cluster.real.checkpoint import SharedCheckpoint
-from experiments import conditions, units
+from experiments import conditions, room, units
 from experiments.experiment import Experiment, default_rate
 from experiments.runs import divergence, ending, evaluations
 from experiments.runs.evaluations import Axes, Model
@@ -59,7 +59,7 @@ def run(
     one sentence, if the experiment cannot run like this.
     """
     began = time.perf_counter()
-    workload = check(experiment)
+    workload = _admitted(experiment)
     per_epoch = _batches(experiment, workload).per_epoch
     observer = ProgressObserver(experiment, workload, per_epoch, on_progress) if on_progress else None
     return gather(experiment, _on_cluster(experiment, observer, stop, worker_override, timeout), began)
@@ -78,7 +78,7 @@ def replay(
     if experiment.cluster != "simulated":
         raise ValueError(f"a run on {experiment.cluster} cannot be replayed; choose the simulated cluster.")
     began = time.perf_counter()
-    workload = check(experiment)
+    workload = _admitted(experiment)
     per_epoch = _batches(experiment, workload).per_epoch
     observer = ProgressObserver(experiment, workload, per_epoch, on_progress) if on_progress else None
     return _gathered(experiment, _on_cluster(experiment, observer, None, worker_override, TIMEOUT), began)
@@ -98,6 +98,14 @@ def join(experiment: Experiment, timeout: float = TIMEOUT) -> Run | None:
     options |= conditions.emulated(experiment)
     outcome = torchrun.run(partial(train, experiment), **options, warm_up=partial(warm_up, experiment))
     return None if outcome is None else gather(experiment, outcome, began)
+
+
+def _admitted(experiment: Experiment):
+    """Return the workload of an experiment that can run here. Until it is built, nobody looks whether to stop."""
+    with signals.at_once():
+        workload = check(experiment)
+    room.check(experiment, workload)
+    return workload
 
 
 def check(experiment: Experiment, here: bool = True):

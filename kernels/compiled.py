@@ -22,12 +22,27 @@ from numba.extending import is_jitted
 formula = njit(inline="always", error_model="numpy")
 
 
+def on_disk(**options):
+    """Return a decorator that compiles a function and keeps it on disk. OSError, in a sentence, if it cannot."""
+
+    def compile(function):
+        try:
+            return njit(cache=True, **options)(function)
+        except RuntimeError as error:  # Numba has found no folder
+            raise OSError(
+                f"compiled kernels cannot be kept: neither {Path(inspect.getfile(function)).parent} nor the home "
+                "folder can be written to; set NUMBA_CACHE_DIR to a folder that can."
+            ) from error
+
+    return compile
+
+
 def exact(function):
     """Return the function compiled, and kept on disk until its file, or that of a function it calls, has changed.
 
     Numba by itself looks at the function's own file alone.
     """
-    compiled = njit(cache=True, nogil=True, error_model="numpy")(function)
+    compiled = on_disk(nogil=True, error_model="numpy")(function)
     if is_jitted(compiled):  # not under NUMBA_DISABLE_JIT
         until_changed(compiled, function)
     return compiled

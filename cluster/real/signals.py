@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+_unheeded = False  # whether the main thread does what does not look for signals
 TERMINAL_CLOSED = getattr(signal, "SIGHUP", None)  # None on Windows
 
 
@@ -28,14 +29,12 @@ def noted(*numbers: int) -> Iterator[Callable[[], bool]]:
     A closed terminal says so twice, by the kernel and by the shell, and nobody is there who would be impatient.
     Python handles signals in the main thread: in other threads nothing is changed, and the answer stays False.
     """
-    count = (
-        0  # not an Event: its lock is held while it is set, and a second signal at that moment waits for it for ever
-    )
+    count = 0  # not an Event: its lock is held while it is set, and a second signal then waits for it forever
 
     def note(number: int, frame: Any) -> None:
         nonlocal count
         count += 1
-        if count > 1 and number != TERMINAL_CLOSED:
+        if _unheeded or (count > 1 and number != TERMINAL_CLOSED):
             raise KeyboardInterrupt
 
     able = threading.current_thread() is threading.main_thread()
@@ -45,6 +44,20 @@ def noted(*numbers: int) -> Iterator[Callable[[], bool]]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def at_once() -> Iterator[None]:
+    """Have the first signal that `noted` notes raise KeyboardInterrupt in here, where nobody looks for it.
+
+    Building a workload may take long, or forever if a file of the user's own loops, and there is nothing to keep.
+    """
+    global _unheeded
+    before, _unheeded = _unheeded, threading.current_thread() is threading.main_thread()
+    try:
+        yield
+    finally:
+        _unheeded = before
 
 
 def interrupting() -> list[signal.Signals]:

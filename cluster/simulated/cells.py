@@ -28,7 +28,8 @@ the probability is elementary.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from kernels.compiled import on_disk
 
 LINE = 64  # bytes transferred for a single coordinate: a cache line
 MEETING = 0.085  # of its time so far, from load to store in a step that touches all cache lines
@@ -135,14 +136,14 @@ class Coordinates:
         return TAKEN * taken
 
 
-@njit(cache=True)
+@on_disk()
 def change(now, old, new):
     """Set now to now + (new - old), vectors (n,); exactly to new where now equals old."""
     for v in range(now.size):
         now[v] = new[v] if now[v] == old[v] else now[v] + (new[v] - old[v])
 
 
-@njit(cache=True)
+@on_disk()
 def store_piece(vector, before, old, new, meet, last):
     """Add new - old to vector, (n,) each, where the last addition to it was made to `before`.
 

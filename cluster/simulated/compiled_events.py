@@ -13,6 +13,7 @@ import math
 import numpy as np
 from numba import njit
 
+from kernels.compiled import on_disk
 from tracing import COMMUNICATE, WAIT
 
 SEND, RECEIVE, CHARGE = range(3)  # an operation: with the message of a number, or at a price of a number
@@ -34,7 +35,7 @@ SPAN = np.dtype([("kind", "i1"), ("start", "f8"), ("end", "f8")])
 EVENT = np.dtype([("time", "f8"), ("serial", "i8"), ("which", "i8")])
 
 
-@njit(cache=True)
+@on_disk()
 def advance(rank, limit, serial, most, ranks, operations, messages, rows, routes, prices, ports, spans, heap, depth):
     """Let `rank` go on until it waits (-1: none), then events happen, at most `most`, up to `limit`.
 

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from greenlet import GreenletExit
-from numba import njit
 
 from cluster.comm import ClusterError, RankFailed, RankLost
 from cluster.event_log import EventLog
@@ -15,6 +14,7 @@ from cluster.faults import Faults, Slowness
 from cluster.simulated.actor import Actor
 from cluster.simulated.mailbox import Mailbox
 from kernels import METER
+from kernels.compiled import on_disk
 from kernels.meter import Prices
 from tracing import COMMUNICATE, IDLE, PAUSED, UPDATE, WAIT, Rows
 
@@ -204,7 +204,7 @@ class Rank(Actor):
         ]
 
 
-@njit(cache=True, error_model="numpy")
+@on_disk(error_model="numpy")
 def charged(now, total, flops, nbytes, per_second, bandwidth, overhead, factor):
     """Return the time and the FLOPs so far, `now` and `total`, after kernels of so many flops and nbytes, (n,)."""
     for k in range(len(flops)):

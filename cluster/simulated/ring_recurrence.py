@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 import kernels
+from kernels.compiled import on_disk
 
 
 def ring_sum(vectors: list[np.ndarray], pieces: list[slice]) -> np.ndarray:
@@ -27,7 +27,7 @@ def ring_sum(vectors: list[np.ndarray], pieces: list[slice]) -> np.ndarray:
     return total
 
 
-@njit(cache=True, error_model="numpy")
+@on_disk(error_model="numpy")
 def ring_times(joined, out_free, in_free, link, nbytes, shorter, adds, scales):
     """Return when each rank of a ring has the sum, (P,) in s: the recurrence of send, receive, add, step by step.
 

@@ -30,11 +30,17 @@ def entered(group: click.Group, args: Sequence[str] | None, program: str) -> int
         message = _told(error)
     except (ValueError, OSError) as error:
         message = sentence(error)
+    except MemoryError as error:
+        message = f"the memory of this machine does not suffice{_asked(error)}; use a smaller model or fewer workers."
     if message and launchers.variables().get("RANK", "0") == "0":  # of the ranks of a launcher one speaks for all
         complain(abridged(message))
     with unheard(sys.stdout):
         sys.stdout.flush()
     return 2 if message else 0
+
+
+def _asked(error: MemoryError) -> str:
+    return f": {str(error)[:1].lower()}{str(error)[1:]}" if str(error) else ""
 
 
 def _told(error: click.ClickException) -> str:

@@ -29,10 +29,9 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from experiments.measure.kernel_times import Peaks
-from kernels.compiled import exact
+from kernels.compiled import exact, on_disk
 
 SMALLEST, LARGEST = 2**13, 2**28  # bytes of a working set: one that fits in any cache; one that fits in few
 SIDES, GPU_SIDES = (256, 512), (4096,)  # rows of the matrices that are multiplied
@@ -44,7 +43,7 @@ UNITS = {"K": 2**10, "M": 2**20}
 Loop = Callable[[int], Any]  # loop(repeat) returns when the device has done it so many times
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "arcp", "nsz"})
+@on_disk(nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "arcp", "nsz"})
 def total(repeat, x):
     for _ in range(repeat):
         s = x.dtype.type(0)

@@ -9,9 +9,9 @@ Price: 2 FLOPs per number, and it is read once.
 """
 
 import numpy as np
-from numba import njit
 
 from kernels.arrays import empty
+from kernels.compiled import on_disk
 from kernels.gpu import cuda
 from kernels.launch import over
 
@@ -23,7 +23,7 @@ def reference(x):
     return float(np.square(x, dtype=np.float64).sum())
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "arcp", "nsz"})
+@on_disk(nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "arcp", "nsz"})
 def cpu(x):
     total = 0.0
     for value in x.flat:

@@ -9,10 +9,9 @@ Price: 2 FLOPs per number, and both are read once.
 """
 
 import numpy as np
-from numba import njit
 
 from kernels.arrays import empty
-from kernels.compiled import length
+from kernels.compiled import length, on_disk
 from kernels.gpu import cuda
 from kernels.launch import over
 
@@ -24,7 +23,7 @@ def reference(x, y):
     return float(np.dot(x.astype(np.float64), y.astype(np.float64)))
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "arcp", "nsz"})
+@on_disk(nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "arcp", "nsz"})
 def cpu(x, y):
     total = 0.0
     for i in range(length(x, y)):

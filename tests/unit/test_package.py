@@ -67,10 +67,10 @@ def test_what_is_kept_lies_where_the_variable_says_or_beside_the_sources_or_with
 
 
 def test_commands_are_those_that_can_be_typed(monkeypatch):
-    said = "run python -m experiments fit, then python -m lessons list and python -m algorithms easgd"
+    said = "run python -m experiments fit, python -m lessons list, python -m algorithms easgd and python -m app"
     assert installation.typed(said) == said
     monkeypatch.setattr(installation, "CLONE", False)
-    assert installation.typed(said) == "run lockstep fit, then lockstep book list and lockstep run easgd"
+    assert installation.typed(said) == "run lockstep fit, lockstep book list, lockstep run easgd and lockstep"
 
 
 def test_the_oldest_python_is_the_same_everywhere():
