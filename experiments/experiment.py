@@ -314,9 +314,9 @@ class Experiment(Knobs):
     def refuse_idle_changes(self, given: Mapping[str, Any]) -> None:
         """Raise ValueError as `refuse_idle` does, except for default values.
 
-        For JSON and links, which may name every setting.
+        For JSON and links, which may name every setting. A batch is not refused: links that were recorded name one.
         """
-        held = {**self.settings, **self.coding, **self.data, "batch": self.batch}
+        held = {**self.settings, **self.coding, **self.data}
         self.refuse_idle({n: v for n, v in given.items() if n in held and spelled(v) != spelled(held[n])})
 
     def flat(self) -> dict[str, Any]:

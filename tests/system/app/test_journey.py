@@ -270,7 +270,7 @@ def test_a_newcomer_predicts_sees_what_comes_of_it_and_goes_back(newcomer, addre
     expect(kill).to_have_count(1)  # what is on the page while a run comes gives way to what is there with it
     kill.click()
     page.get_by_role("button", name="They stop").click()
-    expect(finding).to_contain_text(re.compile("Right.*They stop, after 93 of 200 steps", re.DOTALL))
+    expect(finding).to_contain_text(re.compile("Right.*They stop, after 94 of 200 steps", re.DOTALL))
     page.go_back()
     expect(finding).to_contain_text("They wait")
     assert query(page)["slow"] == "3:4"

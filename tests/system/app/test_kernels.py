@@ -15,7 +15,7 @@ from app.views import kernels as view
 from experiments.catalogue import KERNELS
 from experiments.measure import kernel_times, warps
 from experiments.measure.kernel_times import Peaks, Report, Row
-from tests.patience import PATIENCE
+from tests.patience import PATIENCE, wait_until
 
 PEAKS = Peaks(5e10, ((4_000, 4e10), (8_000, 2e10), (2**28, 1e10)), (("L1 cache", 4_000), ("L2 cache", 64_000)))
 
@@ -186,7 +186,7 @@ def test_a_kernel_is_measured_again_by_the_pool_while_its_last_times_stay(page, 
         assert not opened.exception and not opened.error and table(opened)
         time.sleep(0.2)
         opened.run()
-    assert not opened.run().button("measure-again").disabled
+    wait_until(lambda: not opened.run().button("measure-again").disabled)
 
 
 def test_what_is_not_measured_yet_is_measured_by_the_pool(page):
