@@ -55,7 +55,21 @@ def rich_console() -> Console:
         def print(self, *parts, **options) -> None:
             super().print(*(typed(part) if isinstance(part, str) else part for part in parts), **options)
 
-    return Edgeless(highlight=False)
+    return Edgeless(highlight=False, file=None if sys.stdout.isatty() else _Unpadded())
+
+
+class _Unpadded(io.TextIOBase):
+    """What stdout is at the moment, without the blanks by which rich fills a block of code up to an edge."""
+
+    @property
+    def encoding(self) -> str:
+        return sys.stdout.encoding
+
+    def write(self, text: str) -> int:
+        return sys.stdout.write(re.sub(r" +\n", "\n", text))
+
+    def flush(self) -> None:
+        sys.stdout.flush()
 
 
 def say(*parts: str | tuple[str, str]) -> None:

@@ -6,8 +6,10 @@ import signal
 import click
 import numba.core.caching as caching
 import pytest
+from rich.markdown import Markdown
 
 from experiments import run as running
+from experiments.cli.console import rich_console
 from experiments.cli.entry import entered
 from experiments.cli.running import stoppable
 from experiments.experiment import Experiment
@@ -35,6 +37,12 @@ def test_without_a_folder_for_compiled_kernels_a_sentence_names_the_variable_tha
     monkeypatch.setattr(caching.CompileResultCacheImpl, "_locator_classes", [])
     assert command(lambda: compile(lambda x: x)) == 2
     assert "NUMBA_CACHE_DIR" in capsys.readouterr().err
+
+
+def test_a_block_of_code_in_a_pipe_has_no_blanks_behind_its_lines(capsys):
+    rich_console().print(Markdown("```python\nx = 1\n```"))
+    said = capsys.readouterr().out
+    assert "x = 1\n" in said and max(map(len, said.splitlines())) < 80
 
 
 def test_one_signal_ends_a_program_that_still_builds_its_workload(monkeypatch):
