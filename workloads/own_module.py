@@ -4,8 +4,9 @@
     loss = nn.functional.cross_entropy
     train, test = (x, y), (x_test, y_test)
 
-The file is executed, so this is for your own machine: it is off unless $LOCKSTEP_MODULES names a folder, and only files
-in that folder are executed, which `python -m experiments add FILE.py` or the workbench put there. A file is stored
+The file is executed. Anybody who can type a command can run Python anyway, so commands keep such files beside the runs
+and execute them (`allowed`). Everywhere else, above all on a server, this is off unless $LOCKSTEP_MODULES names a
+folder. Only files that `python -m experiments add FILE.py` or the workbench put there are executed. A file is stored
 under a name with a hash of its content, which is checked before it is executed: so an experiment that names it is
 reproducible, and a changed file is a new one. Generators of random numbers are seeded before. How the network becomes a
 workload is described in `workloads/torch_module.py`.
@@ -20,6 +21,8 @@ import os
 import random
 import re
 import runpy
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -67,6 +70,22 @@ class Settings(DataKnobs):
 def folder() -> Path | None:
     """Return the folder of the files, None where this is off."""
     return Path(os.environ[SETTING]).expanduser() if os.environ.get(SETTING) else None
+
+
+@contextmanager
+def allowed(place: Path) -> Iterator[None]:
+    """Execute files of the folder `place` during the block, also in processes that it starts.
+
+    $LOCKSTEP_MODULES goes before it: another folder, or, where it is set and empty, none.
+    """
+    if SETTING in os.environ:
+        yield
+        return
+    os.environ[SETTING] = str(place.resolve())
+    try:
+        yield
+    finally:
+        del os.environ[SETTING]
 
 
 def save(content: bytes, file: str) -> str:

@@ -10,10 +10,12 @@ import click
 
 from experiments.cli import console
 from experiments.cli.options import runs_option
+from workloads import own_module
 
 
 @click.command("add", short_help="Add a table, a network or a run of your own.")
-@click.argument("names", nargs=-1, required=True, metavar="FILE...")
+@click.argument("names", nargs=-1, metavar="FILE...")
+@click.option("--example", is_flag=True, help="print the file of a torch module to begin with, and nothing else")
 @runs_option
 @click.option(
     "--missing",
@@ -26,16 +28,21 @@ from experiments.cli.options import runs_option
     metavar="COLUMN",
     help="column of a table to predict [default: one called label or class, else the last]",
 )
-def add_command(names: Sequence[str], runs: str, missing: str | None, label: str) -> None:
+def add_command(names: Sequence[str], example: bool, runs: str, missing: str | None, label: str) -> None:
     """Add a file of your own: a table (CSV, or two IDX files), a torch module (.py), or a run (zip or folder).
 
     A module's file defines net, loss, train and test: a network, a function of its output and target, and two pairs
-    (samples, targets). It is executed, so $LOCKSTEP_MODULES has to name a folder for such files.
+    (samples, targets). `add --example > net.py` writes one that trains as it is. The file is executed.
 
     The file is checked and stored. A table or module is also tried out, and the command that trains on it is printed.
     """
     from experiments.runs import upload
 
+    if example:
+        click.echo(own_module.EXAMPLE, nl=False)
+        return
+    if not names:
+        raise ValueError("add: which file? Name a table, a module or a run; add --example prints a module.")
     paths = [Path(name) for name in names]
     if len(paths) == 1 and paths[0].is_dir():
         paths = [paths[0] / name for name in upload.FILES if (paths[0] / name).is_file()]

@@ -8,7 +8,10 @@ sentence; 130 interrupted, with what was recorded kept.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
+from itertools import chain
+from typing import Any
 
 import click
 
@@ -31,6 +34,8 @@ from experiments.cli.runs import runs_command
 from experiments.cli.schedule import schedule_command
 from experiments.cli.sweep import sweep_command
 from experiments.cli.tune import tune_command
+from experiments.runs import store
+from workloads import own_module
 
 PURPOSES = {
     "Run": (run_command, list_command, add_command),
@@ -41,6 +46,22 @@ PURPOSES = {
     ),
     "Share": (export_command, kept_command),
 }
+
+
+def with_own_modules(call: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a command execute the torch modules that its user has added; a server, which is no command, does not."""
+
+    @wraps(call)
+    def called(*args: Any, **options: Any) -> Any:
+        with own_module.allowed(store.home() / "modules"):
+            return call(*args, **options)
+
+    return called
+
+
+for command in chain(*PURPOSES.values()):
+    command.callback = with_own_modules(command.callback)
+
 START = (
     ("python -m experiments run", "train, and see what it cost"),
     ("python -m experiments run easgd --slow 2:5", "another method, one worker slow"),

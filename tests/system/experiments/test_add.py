@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import os
 import re
 import shlex
 import zipfile
@@ -249,3 +250,26 @@ def test_the_first_run_on_a_table_of_any_size_is_one_that_can_run(rows):
     first = tables.first_run(name)
     check(first.experiment)
     assert ("1 worker, since" in first.why) == (first.experiment.workers == 1)
+
+
+def test_a_command_needs_no_variable_to_train_a_network_and_leaves_none_behind(add, monkeypatch, tmp_path, capsys):
+    monkeypatch.delenv("LOCKSTEP_MODULES")
+    monkeypatch.setenv("LOCKSTEP_RUNS", str(tmp_path / "runs"))
+    assert main(["add", "--example"]) == 0
+    code, out, err = add("mine.py", capsys.readouterr().out)
+    assert code == 0, err
+    assert [path.suffix for path in (tmp_path / "runs" / "modules").iterdir()] == [".py"]
+    assert main([*command(out), "--steps", "2", "--workers", "2"]) == 0
+    assert own_module.SETTING not in os.environ and own_module.folder() is None
+    with pytest.raises(ValueError, match="it is off, since it runs files"):  # as a page would ask for it
+        own_module.build(own_module.Settings(net=command(out)[-1]))
+
+
+def test_an_empty_variable_forbids_networks_on_the_command_line_too(add, monkeypatch):
+    monkeypatch.setenv("LOCKSTEP_MODULES", "")
+    code, _, err = add("mine.py", own_module.EXAMPLE)
+    assert code == 2 and "it is off" in err
+
+
+def test_add_without_a_file_says_what_it_takes(capsys):
+    assert main(["add"]) == 2 and "--example" in capsys.readouterr().err
