@@ -187,7 +187,7 @@ def test_what_lists_prints_file_reads(schedule, name):
 def test_a_schedule_of_one_s_own_is_timed_and_compared(schedule):
     out = schedule(text="0F0 0F1 0B0 0B1 0U0\n1F0 1B0 1F1 1B1 1U0\n")[1]
     assert out.startswith("mine.txt: 2 ranks, 2 micro-batches, ") and figures(out)["makespan"] == "9"
-    assert "rank 0  F0 F1 .. .. B0    .. B1    \n" in out
+    assert "rank 0  F0 F1 .. .. B0    .. B1\n" in out
     found = columns(
         schedule("gpipe", "--ranks", 2, "--chunks", 2, text="0F0 0F1 0B1 0B0 0U0\n1F0 1F1 1B1 1B0 1U0\n")[1]
     )
