@@ -31,7 +31,7 @@ and so is `cluster`:
     "memory"           bytes of a worker; a strategy that needs more cannot run
     "budget"           bytes that may be sent until the loss, by all together
 
-Of all strategies in which workers train together, the choice below processes the most samples per second. That is not
+The choice below processes the most samples per second of all strategies in which workers train together. That is not
 good enough.
 
 What you return is run on the simulated cluster, and so is every other strategy that fits and stays within the budget;
