@@ -23,9 +23,10 @@ import algorithms.compression as compressions
 import workloads
 from algorithms import rates
 from algorithms.algorithm import Algorithm, nothing_sent
-from cluster.devices import DEVICES, parse_device
-from cluster.faults import JITTERS, LONGEST
-from cluster.network import NETWORKS, parse_network
+from cluster.devices import parse_device
+from cluster.faults import LONGEST
+from cluster.network import parse_network
+from experiments.catalogue import PRESETS
 from experiments.fault_settings import LostRanks, PausedRanks, SlowRanks
 from experiments.measure import this_machine
 from installation import typed
@@ -43,8 +44,6 @@ PAGE = (
     *("embed", "embed_options", "keep"),
 )
 """Parameters of an address that are for the page alone; `keep` is what older links call `pin`."""
-PRESETS = {"network": NETWORKS, "device": DEVICES, "jitter": JITTERS}
-"""By field: its presets by name."""
 NUMBERS = {
     "network": "latency:bandwidth:overhead, for example 4e-5:1.5e9:1e-5 (s, bytes/s, s)",
     "device": "FLOP/s:bytes/s:overhead, for example 40e9:15e9:1e-6 (the last in s)",
