@@ -22,6 +22,7 @@ rank.py               join a run and leave it
 supervisor.py         the parent of the ranks: collects their reports and ends the run when something fails
 signals.py            Ctrl-C: counted while ranks run, held back from processes that are being started
 child.py              a rank started by `processes` or `threads`; preload.py is what the fork server imports
+orphan.py             a process that ends with its parent: a rank, and the fork server
 event_log_stream.py   event logs sent to the parent while they are written, and merged there
 failure.py            why a rank ended, and which of several failures is the cause
 

@@ -24,6 +24,7 @@ from typing import Any
 from cluster.real import gpus
 from cluster.real.comm import RealComm
 from cluster.real.failure import Failure
+from cluster.real.orphan import end_when_closed
 from cluster.real.rank import crash_at, enter, leave, meter, state
 from cluster.real.restart import enter_again
 from cluster.real.signals import TERMINAL_CLOSED
@@ -140,7 +141,6 @@ def end_with_parent() -> None:
     """Ask the kernel to end this process when its parent ends, whatever it is doing then."""
     if sys.platform != "linux":
         return  # the reporter thread will notice
-    import fcntl
     from multiprocessing import forkserver
 
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: the fork server
@@ -148,9 +148,4 @@ def end_with_parent() -> None:
     alive, forkserver._forkserver._forkserver_alive_fd = forkserver._forkserver._forkserver_alive_fd, None
     if alive is not None:
         os.close(alive)
-    parent = multiprocessing.parent_process().sentinel  # a pipe that the parent holds: SIGIO when it closes
-    signal.signal(signal.SIGIO, signal.SIG_DFL)
-    fcntl.fcntl(parent, fcntl.F_SETOWN, os.getpid())
-    fcntl.fcntl(parent, fcntl.F_SETFL, fcntl.fcntl(parent, fcntl.F_GETFL) | os.O_ASYNC)
-    if multiprocessing.connection.wait([parent], 0):
-        os._exit(1)  # it had ended before
+    end_when_closed(multiprocessing.parent_process().sentinel)

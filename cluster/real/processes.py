@@ -38,7 +38,7 @@ from kernels import ONE_THREAD
 
 BACKENDS = ("gloo", "sockets", "nccl")
 METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
-PRELOADED = ["cluster.real.preload"]  # imported once by the fork server; append modules to share them too
+PRELOADED = ["cluster.real.orphan", "cluster.real.preload"]  # imported once by the fork server, in this order
 ROOT = Path(__file__).resolve().parents[2]
 
 

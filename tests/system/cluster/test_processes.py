@@ -570,6 +570,32 @@ def test_a_signal_to_the_whole_group_does_not_end_the_fork_server_while_it_loads
     assert (told.stdout, told.stderr) == ("None\n", "")
 
 
+PREPARED = """
+    import multiprocessing.forkserver as started
+    from cluster.real import processes
+
+    if __name__ == "__main__":
+        processes.PRELOADED.append("endless")
+        processes.prepare(repr, "sockets")
+        print(started._forkserver._forkserver_pid, flush=True)
+        input()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere it ends once it has loaded all modules")
+def test_the_fork_server_ends_with_its_parent_also_while_it_loads(tmp_path):
+    (tmp_path / "script.py").write_text(textwrap.dedent(PREPARED))
+    (tmp_path / "endless.py").write_text("import pathlib, time\npathlib.Path('loading').touch()\ntime.sleep(10**6)\n")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(tmp_path)])}
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "script.py"], cwd=tmp_path, env=environment, **pipes) as parent:
+        server = int(parent.stdout.readline())
+        wait_until((tmp_path / "loading").exists)
+        assert alive([server])
+        parent.kill()
+    wait_until(lambda: not alive([server]))
+
+
 def test_an_error_of_the_listener_ends_the_ranks_and_is_raised():
     seen = []
 

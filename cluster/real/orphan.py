@@ -1,0 +1,35 @@
+"""Orphans: a process that ends with its parent, whatever it is doing then.
+
+Python's fork server looks for its parent's end only when all modules are loaded. That takes seconds on a busy machine,
+so the fork server imports this module first, and the kernel is asked to end it at once.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+
+
+def end_when_closed(pipe: int) -> None:
+    """Ask the kernel to end this process when nobody holds the other end of `pipe`, which nobody writes to. Linux."""
+    import fcntl
+
+    signal.signal(signal.SIGIO, signal.SIG_DFL)
+    fcntl.fcntl(pipe, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(pipe, fcntl.F_SETFL, fcntl.fcntl(pipe, fcntl.F_GETFL) | os.O_ASYNC)
+    if select.select([pipe], [], [], 0)[0]:
+        os._exit(1)  # it was closed before
+
+
+def fork_servers_pipe() -> int | None:
+    """Return the pipe that the parent of this fork server holds; None if this process is no fork server."""
+    frame = sys._getframe()
+    while frame and (frame.f_globals.get("__name__"), frame.f_code.co_name) != ("multiprocessing.forkserver", "main"):
+        frame = frame.f_back
+    return frame.f_locals.get("alive_r") if frame else None
+
+
+if sys.platform == "linux" and (_pipe := fork_servers_pipe()) is not None:
+    end_when_closed(_pipe)
