@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Annotated, Any
@@ -25,13 +26,22 @@ from pydantic import (
     ValidationError,
     ValidationInfo,
     WithJsonSchema,
+    field_validator,
 )
 
 
 class Knobs(BaseModel):
-    """A frozen set of knobs; unknown names, wrong types and NaN are refused."""
+    """A frozen set of knobs; unknown names, wrong types, NaN and control characters are refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, validate_default=True)
+
+    @field_validator("*")
+    @classmethod
+    def _harmless(cls, value: Any, info: ValidationInfo) -> Any:
+        """Refuse text that would break the line of a message, or that a terminal would obey."""
+        if isinstance(value, str) and any(unicodedata.category(letter) == "Cc" for letter in value):
+            raise ValueError(f"{info.field_name} is {value[:60]!r}, with a control character; give a text on one line.")
+        return value
 
 
 def knob(

@@ -25,6 +25,14 @@ def test_a_list_of_numbers_is_a_tuple_inside_whatever_it_came_as():
     assert all(type(x) is float for x in Lists(milestones=[1, 2]).milestones)
 
 
+def test_a_text_with_a_control_character_is_refused_and_not_echoed():
+    for text in ("\n", "a\x1b[2Jb", "a\x9bJ", "a\tb"):
+        with pytest.raises(ValueError, match="control character") as refusal:
+            Experiment.of({"workload": "mnist", "folder": text})
+        assert str(refusal.value).isprintable()
+    assert Experiment.of({"workload": "mnist", "folder": "Übung/日本"}).data["folder"] == "Übung/日本"
+
+
 @pytest.mark.parametrize("text", ["", "30", "30,60,80", "0.5,1.25", "1e-05,7"])
 def test_a_list_of_numbers_is_the_same_text_outside(text):
     assert Lists(milestones=text).model_dump(mode="json")["milestones"] == text
