@@ -41,10 +41,20 @@ def pool() -> Pool:
 def owner() -> str:
     """Return this tab's name in the pool, "reader:tab"; the pool is notified when the tab is closed."""
     if "owner" not in st.session_state:
-        st.session_state.owner = ":".join(filter(None, (browser(st.context.cookies), secrets.token_hex(8))))
+        st.session_state.owner = f"{reader(st.context.cookies, st.context.ip_address)}:{secrets.token_hex(8)}"
     name = st.session_state.owner
     _presence(name)
     return name
+
+
+def reader(cookies: Mapping[str, str], address: str | None) -> str:
+    """Return what all tabs of a browser have in common: "browser@address".
+
+    All browsers at one address that keep no cookies are one reader. The address is None on this machine itself; behind
+    a proxy it is what the proxy says, if the server trusts it (FORWARDED_ALLOW_IPS).
+    """
+    place = hashlib.sha256(address.encode()).hexdigest()[:16] if address else ""
+    return f"{browser(cookies)}@{place}"
 
 
 def browser(cookies: Mapping[str, str]) -> str:

@@ -6,8 +6,9 @@
 A reader has one turn in a round. Within a round short jobs go before long ones, so a long one waits for at most one job
 of every other reader, however many short ones they ask for. Who has a job running comes after those who have none.
 
-An owner is "reader", "reader:tab" or either with "/place" (see app.session); the reader is what all tabs of a browser
-share.
+An owner is "reader", "reader:tab" or either with "/place", and a reader is "browser@address" or a plain name (see
+app.session). The reader is what all tabs of a browser share. A browser can call itself anything, an address cannot, but
+a class may share one: so turns are a reader's, and an address counts only where the queue is full.
 """
 
 from __future__ import annotations
@@ -32,8 +33,13 @@ J = TypeVar("J", bound=Waiting)
 
 
 def reader(owner: str) -> str:
-    """Return the reader whose tab, or whose place in a tab, this owner is."""
+    """Return the reader that `owner`, a tab or a place in a tab, belongs to."""
     return owner.partition("/")[0].partition(":")[0]
+
+
+def address(reader: str) -> str:
+    """Return where `reader` is: the same for all browsers there."""
+    return reader.partition("@")[2]
 
 
 def length(work: Experiment | JobSpec) -> float:
@@ -75,10 +81,19 @@ class Turns:
 def displaced(waiting: Sequence[J], asking: str) -> J | None:
     """Return the job that gives its place in a full queue to `asking`; None if that reader has a fair share of it.
 
-    It is the last one of the reader who has most, unless `asking` would then have as many.
+    It is the last one of the reader who has most, unless `asking` would then have as many. If everybody has one, and
+    `asking` none, it is the last one of the address with most: one that appears as a hundred readers keeps nobody out.
     """
     own = [job for job in waiting if len(job.readers) == 1]  # what others wait for, too, stays
-    shares = Counter(next(iter(job.readers)) for job in own)
+    whose = [next(iter(job.readers)) for job in own]
     mine = sum(asking in job.readers for job in waiting)
-    greedy, most = max(shares.items(), key=lambda item: item[1], default=("", 0))
-    return [job for job in own if greedy in job.readers][-1] if most > mine + 1 else None
+    if (job := _last_of_most(own, whose, mine)) or mine:
+        return job
+    here = sum(address(asking) in map(address, job.readers) for job in waiting)
+    return _last_of_most(own, [address(reader) for reader in whose], here)
+
+
+def _last_of_most(jobs: Sequence[J], names: Sequence[str], mine: int) -> J | None:
+    """Return the last job of the name that has most, if these are at least two more than `mine`."""
+    name, most = max(Counter(names).items(), key=lambda item: item[1], default=("", 0))
+    return [job for job, its in zip(jobs, names, strict=True) if its == name][-1] if most > mine + 1 else None

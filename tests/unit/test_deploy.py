@@ -57,6 +57,21 @@ def test_compose_mounts_a_configuration_that_passes_on_to_the_workbench():
     assert "\n  workbench:\n" in compose and "STREAMLIT_SERVER_PORT=8501" in DOCKERFILE
 
 
+def test_behind_nginx_a_reader_is_where_nginx_sees_it_and_not_where_it_says_it_is():
+    nginx = (ROOT / "deploy" / "nginx.conf").read_text("utf-8")
+    assert "proxy_set_header X-Forwarded-For $remote_addr;" in nginx
+    workbench = (ROOT / "compose.yaml").read_text("utf-8").partition("\n  nginx:\n")[0]
+    assert 'FORWARDED_ALLOW_IPS: "*"' in workbench and "ports:" not in workbench  # only nginx reaches it
+
+
+def test_nginx_shows_no_counts_of_the_server_and_tells_browsers_what_not_to_guess_or_pass_on():
+    nginx = (ROOT / "deploy" / "nginx.conf").read_text("utf-8")
+    assert re.search(r"location ~ \^/lab/_stcore/\(metrics\|agent\) \{ return 403; \}", nginx)
+    assert {"X-Content-Type-Options nosniff", "Referrer-Policy same-origin"} == {
+        *re.findall(r"^    add_header (.+?) always;", nginx, re.MULTILINE)
+    }
+
+
 def test_a_codespace_sets_up_and_starts_as_a_clone_does():
     container = json.loads((ROOT / ".devcontainer" / "devcontainer.json").read_text("utf-8"))
     for command in (container["postCreateCommand"], container["postAttachCommand"]):

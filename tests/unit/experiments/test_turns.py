@@ -91,6 +91,16 @@ def test_a_full_queue_makes_room_for_whoever_has_less_in_it_until_all_have_the_s
     assert displaced([Job("a+b"), Job("a+b"), Job("a+c")], "d") is None  # others wait for them too
 
 
+def test_one_who_appears_as_a_hundred_readers_keeps_nobody_else_out_of_a_full_queue():
+    letters = "abcdefghij"
+    forged = [Job(f"{a}{b}@there") for a in letters for b in letters]
+    assert displaced(forged, "ada@here") is forged[-1]
+    assert displaced(forged, "zz@there") is None  # who is also there waits, as the others do
+    waiting = [*forged[:-1], Job("ada@here")]
+    assert displaced(waiting, "ada@here") is None  # for a first job of hers, and no more
+    assert displaced([*forged[:50], *(Job(f"{job.name}2") for job in forged[:50])], "ada@here").name[-1] == "2"
+
+
 def test_all_tabs_and_places_of_a_browser_are_one_reader():
     assert {reader(owner) for owner in ("f00:1", "f00:2", "f00:2/sweep-3", "f00", "f00/rate")} == {"f00"}
 
