@@ -39,6 +39,11 @@ def kept(variable: str, name: str) -> Path:
     return user_data_path("lockstep", appauthor=False) / name
 
 
+def home() -> Path:
+    """Return the folder of runs and measurements: $LOCKSTEP_RUNS, or `runs` in the clone or the user's data."""
+    return kept("LOCKSTEP_RUNS", "runs")
+
+
 @contextlib.contextmanager
 def required() -> Iterator[None]:
     """End the program with one sentence, code 2, where a module is imported that is not installed for this Python."""

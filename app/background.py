@@ -8,9 +8,9 @@ import streamlit as st
 
 from app import session
 from app.text import sentence
-from experiments.experiment import Experiment
 from experiments.jobs.job import JobState
 from experiments.jobs.spec import JobSpec
+from experiments.specification.experiment import Experiment
 
 EVERY = 0.5  # s between two looks
 

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from app.questions import QUESTIONS, Question
-from experiments import units
 from experiments.runs.pieces import NETWORK
 from experiments.runs.record import Run
+from experiments.wording import units
 from tracing import KINDS
 
 

@@ -13,8 +13,8 @@ import streamlit as st
 
 from app import feasible
 from app.controls import owners
-from experiments import catalogue
-from experiments.experiment import (
+from experiments.specification import catalogue, this_machine
+from experiments.specification.experiment import (
     OWN,
     PAGE,
     REAL_DEFAULTS,
@@ -24,7 +24,6 @@ from experiments.experiment import (
     real_defaults,
     starting_point,
 )
-from experiments.measure import this_machine
 
 
 def read_address(again: bool = False) -> str:

@@ -16,9 +16,9 @@ from importlib import metadata
 import click
 
 from app import serve
-from experiments.catalogue import ALGORITHMS
 from experiments.cli.console import ByPurpose
 from experiments.cli.main import PURPOSES
+from experiments.specification.catalogue import ALGORITHMS
 from installation import ROOT
 
 START = (

@@ -1,4 +1,4 @@
-"""The canvases of experiments/plots/canvases/ on a page: mounted by Streamlit, and what they report back.
+"""The canvases of experiments/viewer/canvases/ on a page: mounted by Streamlit, and what they report back.
 
 A canvas reports by setting a value of its component's state: the window of a timeline whose single spans are wanted,
 the rank that was clicked. What comes from a browser is checked here.
@@ -13,9 +13,9 @@ from typing import Any
 
 import streamlit as st
 
-from experiments.plots import canvases, palette
-from experiments.plots.canvases.timeline import Unfolded, View, Window
 from experiments.runs.record import Run
+from experiments.viewer import canvases, palette
+from experiments.viewer.canvases.timeline import Unfolded, View, Window
 
 MOUNT = """
 export default function ({ data, parentElement, setStateValue, setTriggerValue }) {

@@ -13,9 +13,10 @@ from functools import cache
 from typing import Any, Literal, Union, get_args, get_origin
 
 from app import helps
-from experiments import catalogue, units
-from experiments.experiment import NESTED, OWN, Experiment, settings_of
-from experiments.fault_settings import FaultSetting
+from experiments.specification import catalogue
+from experiments.specification.experiment import NESTED, OWN, Experiment, settings_of
+from experiments.specification.faults import FaultSetting
+from experiments.wording import units
 from knobs import Knobs, local
 
 WORDS = {

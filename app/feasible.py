@@ -9,8 +9,8 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from app import controls
-from experiments.experiment import OWN, Experiment
-from experiments.run import check
+from experiments.execution.run import check
+from experiments.specification.experiment import OWN, Experiment
 
 MOST_NUMBERS = 1_000_000  # of the data, and
 MOST_OPS = 10_000  # of a pipeline's plan, that the server makes itself, in a tenth of a second

@@ -6,7 +6,7 @@ import tomllib
 from functools import cache
 from pathlib import Path
 
-from experiments.experiment import Experiment
+from experiments.specification.experiment import Experiment
 from knobs import Knobs
 
 FILE = Path(__file__).with_name("helps.toml")

@@ -32,7 +32,7 @@ def prepare() -> None:
     from app.frames import frame
     from app.questions import asked
     from app.views import workbench  # noqa: F401
-    from experiments.experiment import Experiment
+    from experiments.specification.experiment import Experiment
 
     Image.preinit()  # Streamlit looks at the page's icon with it
     asked(Experiment())  # imports the algorithms of all questions

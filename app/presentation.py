@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from experiments.plots.page import PRESENTING
+from experiments.exports.page import PRESENTING
 
 KEY = "presentation"
 _mount = st.components.v2.component(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cache
 from typing import NamedTuple
 
-from experiments.experiment import Experiment
+from experiments.specification.experiment import Experiment
 
 
 class Question(NamedTuple):

@@ -14,14 +14,14 @@ from collections.abc import Mapping
 import pyarrow.parquet  # noqa: F401  (the store reads with it; better now than at the first result)
 import streamlit as st
 
-from experiments import naming, units
-from experiments.experiment import Experiment
 from experiments.jobs import turns
 from experiments.jobs.job import JobState
 from experiments.jobs.pool import Pool
-from experiments.plots.canvases import timeline
 from experiments.runs import store
 from experiments.runs.record import Run
+from experiments.specification.experiment import Experiment
+from experiments.viewer.canvases import timeline
+from experiments.wording import naming, units
 
 ROOT = store.home().resolve()
 PATIENCE = 0.35  # s in which a run may end, or begin its curve, before a page shows that it is under way

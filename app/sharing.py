@@ -14,10 +14,10 @@ from urllib.parse import urlencode
 import streamlit as st
 
 from app import background, components, pins, session
-from experiments.experiment import PAGE, Experiment
 from experiments.jobs.job import JobState
-from experiments.plots.canvases.timeline import View
-from experiments.runs.upload import uploaded
+from experiments.jobs.upload import uploaded
+from experiments.specification.experiment import PAGE, Experiment
+from experiments.viewer.canvases.timeline import View
 
 PINS = ("pin", "keep")  # of which links have queries, and addresses the names of folders
 APART = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from experiments.catalogue import ALGORITHMS, COMPRESSIONS, WORKLOADS
+from experiments.specification.catalogue import ALGORITHMS, COMPRESSIONS, WORKLOADS
 from lessons.glossary import Glossary
 
 CODE = re.compile(r"(`[^`\n]+`)")

@@ -12,9 +12,9 @@ import streamlit as st
 
 from app import chosen
 from app.controls import SELF, Control
-from experiments import catalogue, naming, units
-from experiments.experiment import OWN, REAL_DEFAULTS, real_defaults
-from experiments.measure import this_machine
+from experiments.specification import catalogue, this_machine
+from experiments.specification.experiment import OWN, REAL_DEFAULTS, real_defaults
+from experiments.wording import naming, units
 from knobs import in_force
 
 MEANING = {

@@ -240,8 +240,8 @@ def run_figure(name: str, figure, on_run: Callable[[int], None] = lambda _: None
 
     Calls `on_run` with the number of runs started so far.
     """
-    from experiments.experiment import Experiment
-    from experiments.run import run
+    from experiments.execution.run import run
+    from experiments.specification.experiment import Experiment
 
     started: list[Experiment] = []
 

@@ -13,10 +13,10 @@ from functools import partial
 from typing import Any
 
 import lessons
-from experiments.experiment import Experiment
-from experiments.plots.chart import Rows
-from experiments.run import run
+from experiments.execution.run import run
+from experiments.exports.chart import Rows
 from experiments.runs.record import Run
+from experiments.specification.experiment import Experiment
 from lessons import golden, seeds
 from lessons.chapters import Chapter
 from lessons.figure import Figure, columns_read

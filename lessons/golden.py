@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from experiments.plots.chart import Look, Rows, Spread, guess
+from experiments.exports.chart import Look, Rows, Spread, guess
 from experiments.runs.summary import blas, vectors
 from lessons import seeds
 

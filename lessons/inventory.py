@@ -23,7 +23,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 import lessons
-from experiments import units
+from experiments.wording import units
 from lessons.markup import JINJA
 
 FILE = Path(__file__).parent / "inventory.toml"

@@ -11,11 +11,11 @@ import shlex
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-from experiments import naming, units
-from experiments.experiment import Experiment
-from experiments.plots.canvases import schedule as canvas
+from experiments.specification.experiment import Experiment
 from experiments.study import schedules
 from experiments.study.schedules import Plan
+from experiments.viewer.canvases import schedule as canvas
+from experiments.wording import naming, units
 
 ON_PAGE = {"ranks": "ranks", "chunks": "micro_batches", "forward": "cost_f", "inputs": "cost_i", "weights": "cost_w",
            "latency": "link_takes", "costs": "other_costs"}  # fmt: skip

@@ -11,7 +11,7 @@ import json
 import zlib
 from pathlib import Path
 
-from experiments.plots.canvases import timeline
+from experiments.viewer.canvases import timeline
 from lessons.movement import Timeline
 
 FILE = "timelines.json"
@@ -32,7 +32,7 @@ def find(folder: Path, block: Timeline) -> bytes | None:
 
 def made(block: Timeline) -> bytes:
     """Return the same frame from a run that is done now, in this process."""
-    from experiments.run import run
+    from experiments.execution.run import run
 
     done = run(block.experiment)
     frame = timeline.framed(done.trace, timeline.lane_names(done), timeline.describe(done), block.experiment.query())

@@ -12,13 +12,13 @@ from xdist.scheduler import LoadScopeScheduling
 import lessons
 from cluster.real import processes
 from experiments.cli import main as command_line
-from experiments.experiment import Experiment
-from experiments.run import run
+from experiments.execution.run import run
+from experiments.specification.experiment import Experiment
 from lessons.chapters import Chapter
 from tests import fabricated
 from tests.chromium import browser  # noqa: F401  (a fixture)
 
-processes.PRELOADED += ["torch.distributed", "pytest", "experiments.run", "tests.training"]
+processes.PRELOADED += ["torch.distributed", "pytest", "experiments.execution.run", "tests.training"]
 
 # the same examples in every run, however slowly they are drawn
 settings.register_profile("house", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])

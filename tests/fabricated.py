@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from experiments.experiment import Experiment
 from experiments.runs.record import Run
 from experiments.runs.summary import source_version, summarise
+from experiments.specification.experiment import Experiment
 from tracing import (
     APPLIED,
     COMMUNICATE,

@@ -6,9 +6,9 @@ import numpy as np
 import plotly.graph_objects as go
 
 from app.charts.frame import frame
-from experiments import units
-from experiments.plots import curves, palette
-from experiments.plots.pictures import HEIGHT, Shown
+from experiments.viewer import curves, palette
+from experiments.viewer.pictures import HEIGHT, Shown
+from experiments.wording import units
 
 
 def speed_up(shown: list[Shown], workers: tuple[int, ...], loss: float | None) -> go.Figure:

@@ -7,11 +7,11 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from app.charts.frame import frame
-from experiments import units
-from experiments.plots import palette, pictures
-from experiments.plots.lanes import RANKS, grouped, lane_names
-from experiments.plots.pictures import Shown
 from experiments.runs.record import Run
+from experiments.viewer import palette, pictures
+from experiments.viewer.pictures import Shown
+from experiments.wording import units
+from experiments.wording.rank_names import RANKS, grouped, lane_names
 from tracing import HELD
 
 NUMBERED = 16  # ranks up to which the cells of a matrix have room for numbers

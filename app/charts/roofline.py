@@ -6,10 +6,10 @@ import numpy as np
 import plotly.graph_objects as go
 
 from app.charts.frame import frame
-from experiments import units
-from experiments.catalogue import KERNELS
 from experiments.measure.kernel_times import Peaks, Report, Row, reached
-from experiments.plots import palette
+from experiments.specification.catalogue import KERNELS
+from experiments.viewer import palette
+from experiments.wording import units
 
 TIMED = {"Numba": "cpu", "torch": "torch", "NumPy": "numpy", "CUDA": "gpu"}  # what is timed of a kernel
 

@@ -10,11 +10,11 @@ import numpy as np
 import plotly.graph_objects as go
 
 from app.charts.frame import frame
-from experiments import units
-from experiments.plots import palette
-from experiments.plots.pictures import HEIGHT, Picture, Shown, panel
 from experiments.runs.figures import DIVERGED, FIGURES, LAST, settled
 from experiments.runs.record import Run
+from experiments.viewer import palette
+from experiments.viewer.pictures import HEIGHT, Picture, Shown, panel
+from experiments.wording import units
 
 TALL = 350  # px: as two rows of small pictures
 

@@ -9,9 +9,9 @@ import streamlit as st
 from app import chosen, controls, widgets
 from app.text import escaped, explained
 from app.views import fitting
-from experiments.catalogue import ALGORITHMS, COMPRESSIONS, FAMILIES
-from experiments.conditions import REFUSED
-from experiments.experiment import Experiment, coding_settings, settings_of
+from experiments.execution.conditions import REFUSED
+from experiments.specification.catalogue import ALGORITHMS, COMPRESSIONS, FAMILIES
+from experiments.specification.experiment import Experiment, coding_settings, settings_of
 
 FIRST = 2  # of an algorithm's settings, before the others are folded away
 EXACTNESS = {"BIT": "bit for bit", "RND": "to rounding"}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import streamlit as st
 
 from app import background, session
-from experiments.experiment import Experiment
 from experiments.runs.summary import code_version
+from experiments.specification.experiment import Experiment
 from experiments.study import rates
 
 HELP = (

@@ -10,7 +10,7 @@ from pathlib import Path
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from experiments.experiment import PAGE
+from experiments.specification.experiment import PAGE
 
 _mount = st.components.v2.component(
     "lockstep_chrome", js=Path(__file__).with_suffix(".js").read_text("utf-8"), html="<i hidden></i>"

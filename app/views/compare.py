@@ -11,15 +11,15 @@ from app import pins, session
 from app.charts import Shown
 from app.controls import control, owners, spoken
 from app.views import seeds
-from experiments import naming, units
-from experiments.catalogue import ALGORITHMS, WORKLOADS
-from experiments.experiment import Experiment
-from experiments.plots import palette
-from experiments.plots.report import mark
+from experiments.exports.report import mark
+from experiments.jobs.upload import uploaded
 from experiments.runs.figures import DIVERGED, FIGURES, LAST, settled
 from experiments.runs.record import Run
 from experiments.runs.seeds import seed_figure
-from experiments.runs.upload import uploaded
+from experiments.specification.catalogue import ALGORITHMS, WORKLOADS
+from experiments.specification.experiment import Experiment
+from experiments.viewer import palette
+from experiments.wording import naming, units
 
 COMPARED = (
     *("held_out_loss", "accuracy", "r2", "samples", "updates", "seconds", "bytes", "flops"),

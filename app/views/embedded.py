@@ -13,14 +13,14 @@ from urllib.parse import urlencode
 from app import pins, session, sharing
 from app.text import sentence
 from app.views import compare, ghost
-from experiments.experiment import Experiment
-from experiments.plots import curves, pictures, race
-from experiments.plots.canvases import curve, schedule, timeline
-from experiments.plots.page import page, place
-from experiments.plots.report import mark
-from experiments.plots.saved import compared, heading
+from experiments.exports.page import page, place
+from experiments.exports.report import mark
+from experiments.specification.experiment import Experiment
 from experiments.study import schedules
 from experiments.study.schedules import Plan
+from experiments.viewer import curves, pictures, race
+from experiments.viewer.canvases import curve, schedule, timeline
+from experiments.viewer.saved import compared, heading
 
 KINDS = ("timeline", "curves", "race", "schedule")
 PATIENCE = 20.0  # s in which a run may be made before the page says that it is under way

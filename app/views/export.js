@@ -5,7 +5,7 @@ export default function ({ data, setStateValue }) {
 }
 
 // What the first timeline that follows the page's clock shows, and the part of their axis that the first curves are zoomed
-// into (experiments/plots/canvases).
+// into (experiments/viewer/canvases).
 function view() {
   const top = (one) => one.stage.getBoundingClientRect().top;
   const first = (all) => all.filter((one) => one.stage.isConnected).sort((one, other) => top(one) - top(other))[0];

@@ -10,13 +10,13 @@ import streamlit as st
 from app import session, sharing
 from app.views import compare
 from app.views.fitting import LOCAL
-from experiments import catalogue
-from experiments.experiment import Experiment
+from experiments.exports import export
+from experiments.exports.report import report
 from experiments.learning import record
-from experiments.plots import export
-from experiments.plots.report import report
-from experiments.plots.saved import stem
 from experiments.runs.record import Run
+from experiments.specification import catalogue
+from experiments.specification.experiment import Experiment
+from experiments.viewer.saved import stem
 from installation import typed
 
 _view = st.components.v2.component(

@@ -9,9 +9,9 @@ import streamlit as st
 from app import chosen, session
 from app.charts import rank_names
 from app.views import trouble
-from experiments import units
-from experiments.conditions import REFUSED, RESTARTING
-from experiments.experiment import Experiment
+from experiments.execution.conditions import REFUSED, RESTARTING
+from experiments.specification.experiment import Experiment
+from experiments.wording import units
 
 FACTORS = (1, 1.5, 2, 3, 5, 10, 20, 50, 100)
 NAMED = 8  # ranks that are offered by name; more are numbers

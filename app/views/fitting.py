@@ -7,8 +7,9 @@ from datetime import datetime
 import streamlit as st
 
 from app import background
-from experiments import units
-from experiments.measure import fit, this_machine
+from experiments.measure import fit
+from experiments.specification import this_machine
+from experiments.wording import units
 from installation import typed
 
 LOCAL = ("127.0.0.1", "localhost", "::1")

@@ -15,12 +15,12 @@ from app import session
 from app.charts import Shown
 from app.text import escaped
 from app.views import compare
-from experiments import units
-from experiments.experiment import Experiment
-from experiments.plots import curves
 from experiments.runs.agreement import agreement
 from experiments.runs.record import Run
 from experiments.runs.seeds import paired, seed_figure
+from experiments.specification.experiment import Experiment
+from experiments.viewer import curves
+from experiments.wording import units
 from tracing import COMPUTE, KINDS
 
 NAME = "the run before"

@@ -15,10 +15,10 @@ from app import address, background, charts, formula, session
 from app.text import escaped, flowing
 from app.views import chrome, threads
 from app.views.pictures import heading
-from experiments import units
-from experiments.catalogue import KERNELS, called
 from experiments.measure import kernel_times
 from experiments.measure.kernel_times import Peaks, Report, Row
+from experiments.specification.catalogue import KERNELS, called
+from experiments.wording import units
 
 INTRODUCTION = (
     "Training spends its time in a few loops like this one. Here is one: its formula, the same loop for a CPU "

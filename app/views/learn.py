@@ -7,12 +7,12 @@ import streamlit as st
 from app import background, components, feasible, session
 from app.text import sentence
 from app.views.pictures import heading
-from experiments import units
+from experiments.execution.run import workload_of
 from experiments.jobs.spec import JobSpec
 from experiments.learning import boundary, record
-from experiments.plots.canvases import landscape
-from experiments.run import workload_of
 from experiments.runs.record import Run
+from experiments.viewer.canvases import landscape
+from experiments.wording import units
 
 LONG = 10.0  # s of a run that is replayed only when a reader says so
 HELP = (

@@ -8,12 +8,12 @@ import streamlit as st
 from app import charts, components, pins, session
 from app.charts import Shown
 from app.views import compare, ghost, pictures, result
-from experiments import units
 from experiments.jobs.job import JobState
-from experiments.plots import palette
-from experiments.plots.canvases import curve
-from experiments.plots.palette import LineStyle
-from experiments.plots.pictures import Series
+from experiments.viewer import palette
+from experiments.viewer.canvases import curve
+from experiments.viewer.palette import LineStyle
+from experiments.viewer.pictures import Series
+from experiments.wording import units
 
 EVERY = 0.5  # s between two frames
 DIMMED = "<style>.st-key-figures, .st-key-lanes, .st-key-rest { opacity: 0.45; filter: grayscale(1); }</style>"

@@ -11,10 +11,10 @@ from app import background
 from app.frames import frame
 from app.text import escaped
 from app.views.pictures import heading
-from experiments import units
-from experiments.catalogue import NETWORKS
 from experiments.jobs.spec import JobSpec
+from experiments.specification.catalogue import NETWORKS
 from experiments.study import collectives, model_states
+from experiments.wording import units
 from installation import document
 
 TEXT = document("docs/simulated_network.md")

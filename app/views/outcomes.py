@@ -11,12 +11,12 @@ from app.charts import Shown
 from app.controls import Control, spoken
 from app.text import sentence
 from app.views.pictures import chart, heading
-from experiments import units
-from experiments.experiment import Experiment
 from experiments.jobs.job import JobState
-from experiments.plots import curves
 from experiments.runs.figures import FIGURES, suited
 from experiments.runs.record import Run
+from experiments.specification.experiment import Experiment
+from experiments.viewer import curves
+from experiments.wording import units
 
 MAPPED = ("held_out_loss", "accuracy", "samples_per_second", "seconds", "bytes")
 

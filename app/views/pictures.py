@@ -9,15 +9,15 @@ from app import address, charts, components, session, sharing
 from app.charts import Shown
 from app.text import escaped, sentence
 from app.views import compare, faults, ghost, schedule_links
-from experiments import naming, units
-from experiments.catalogue import ALGORITHMS
-from experiments.experiment import Experiment
-from experiments.plots import curves, why
-from experiments.plots.bars import html
-from experiments.plots.canvases import curve, timeline
-from experiments.plots.saved import compared
 from experiments.runs.figures import DIVERGED, FIGURES, LAST, measured_meaning, measured_name, messages
 from experiments.runs.record import Run
+from experiments.specification.catalogue import ALGORITHMS
+from experiments.specification.experiment import Experiment
+from experiments.viewer import curves, waits
+from experiments.viewer.bars import html
+from experiments.viewer.canvases import curve, timeline
+from experiments.viewer.saved import compared
+from experiments.wording import naming, units
 from tracing import HELD
 
 TABS = ("Where the time goes", "Who sends to whom", "Staleness", "Memory", "Rank by rank")
@@ -134,7 +134,7 @@ def details(one: Shown, shown: list[Shown], before: Shown | None = None) -> None
     with time:
         if time.open:
             bars(charts.shares, [one, *filter(None, [before])], timeline.shares(run))
-            if told := why.totals(run):
+            if told := waits.totals(run):
                 st.caption(told)
     with traffic:
         if traffic.open and len(run.trace.messages["bytes"]):

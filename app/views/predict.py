@@ -10,10 +10,10 @@ import streamlit as st
 from app import pins, poll, session
 from app.text import escaped
 from app.views import compare
-from experiments import units
-from experiments.experiment import Experiment
 from experiments.runs.figures import DIVERGED, LAST
 from experiments.runs.record import Run
+from experiments.specification.experiment import Experiment
+from experiments.wording import units
 
 QUESTIONS = {
     "samples_per_second": ("Samples per second", ("fewer", "as many", "more")),

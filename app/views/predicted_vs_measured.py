@@ -8,14 +8,14 @@ from app import background, components, session
 from app.charts import lane_names
 from app.text import escaped, sentence
 from app.views.pictures import heading
-from experiments import naming, units
-from experiments.experiment import OWN, REAL_DEFAULTS, Experiment
-from experiments.measure import this_machine
-from experiments.plots import why
-from experiments.plots.canvases import timeline
 from experiments.runs.parting import APART, Parting, parting, totals
-from experiments.runs.place import place
 from experiments.runs.record import Run
+from experiments.specification import this_machine
+from experiments.specification.experiment import OWN, REAL_DEFAULTS, Experiment
+from experiments.viewer import waits
+from experiments.viewer.canvases import timeline
+from experiments.wording import naming, units
+from experiments.wording.place import place
 from installation import typed
 
 OWN_CORES = 4  # ranks that are measured as fast as this machine computes; more would wait for each other's cores
@@ -100,13 +100,13 @@ def _beside(run: Run, other: Run, name: str) -> None:
     st.markdown(f"{told} {parted(parting(predicted.trace, measured.trace))}")
     _totals(measured, predicted)
     lanes = [f"{name} {word}" for name in lane_names(measured) for word in ("measured", "predicted")]
-    waits = [f"{word}: {said[:1].lower()}{said[1:]}" for word, one in (("Measured", measured), ("Predicted", predicted))
-             if (said := why.totals(one))]  # fmt: skip
+    words = [f"{word}: {said[:1].lower()}{said[1:]}" for word, one in (("Measured", measured), ("Predicted", predicted))
+             if (said := waits.totals(one))]  # fmt: skip
     window = components.wanted(st.session_state.get("counterparts"), name)
     both = timeline.beside(measured.trace, predicted.trace)
     components.timeline(
         timeline.framed(
-            both, lanes, f"Measured and predicted, rank by rank. {told}", name, window, clock=True, told=" ".join(waits)
+            both, lanes, f"Measured and predicted, rank by rank. {told}", name, window, clock=True, told=" ".join(words)
         ),
         "counterparts",
     )

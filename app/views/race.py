@@ -10,7 +10,7 @@ from app import address, charts, components, pins, sharing
 from app.charts import Shown
 from app.views import compare, ghost
 from app.views.pictures import HEAD, heading, judged, lines, zoomed
-from experiments.plots import race
+from experiments.viewer import race
 
 KEY = "race-timeline"
 

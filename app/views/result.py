@@ -14,13 +14,13 @@ from app.charts import Shown
 from app.text import escaped, sentence
 from app.views import ask, compare, export, ghost, learn, pictures, predict, predicted_vs_measured, race, seeds, sweep
 from app.views.pictures import heading
-from experiments import naming, units
-from experiments.experiment import Experiment
-from experiments.plots import palette
 from experiments.runs import divergence, ending
 from experiments.runs.figures import FIGURES, suited
-from experiments.runs.place import place
 from experiments.runs.record import Run
+from experiments.specification.experiment import Experiment
+from experiments.viewer import palette
+from experiments.wording import naming, units
+from experiments.wording.place import place
 
 NOTES = 4  # remarks of a run before the others are folded away
 ABOVE = ("held_out_loss", "accuracy", "seconds", "samples_per_second", "share_compute", "bytes", "staleness_mean")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from urllib.parse import urlencode
 
-from experiments import catalogue
-from experiments.experiment import Experiment
+from experiments.specification import catalogue
+from experiments.specification.experiment import Experiment
 from experiments.study import schedules as study
 from experiments.study.schedules import Plan
 

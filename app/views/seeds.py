@@ -8,9 +8,9 @@ import streamlit as st
 
 from app import address, background, session
 from app.text import sentence
+from experiments.jobs.upload import uploaded
 from experiments.runs.record import Run
 from experiments.runs.seeds import differ_in_seed, with_seeds
-from experiments.runs.upload import uploaded
 
 SEEDS = 5
 

@@ -9,8 +9,8 @@ import streamlit as st
 from app import address, chosen, feasible, helps, session
 from app.text import escaped, explained, sentence
 from app.views import all_settings, ask, best_rate, compare, faults, fitting, predict, trouble
-from experiments.catalogue import ALGORITHMS, called
-from experiments.experiment import Experiment
+from experiments.specification.catalogue import ALGORITHMS, called
+from experiments.specification.experiment import Experiment
 
 FEW = ("algorithm", "workload", "table", "net", "workers", "network", "slow", "jitter", "pause", "crash")
 """Settings that the first controls choose, and those of which the title of every run tells."""

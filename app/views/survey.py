@@ -11,8 +11,8 @@ from app.frames import frame
 from app.text import escaped
 from app.views import workbench
 from app.views.textbook.front import address
-from experiments import units
-from experiments.experiment import Experiment
+from experiments.specification.experiment import Experiment
+from experiments.wording import units
 from lessons import survey
 
 BOUND = {"bind": "query-params", "persist_state": "session"}

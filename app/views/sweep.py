@@ -13,10 +13,10 @@ from app.controls import Control, control, owners, spoken
 from app.text import escaped, sentence
 from app.views import compare, outcomes
 from app.views.pictures import chosen_axis, heading, lines
-from experiments.experiment import Experiment
 from experiments.jobs.job import JobState
 from experiments.jobs.spec import JobSpec
 from experiments.runs.record import Run
+from experiments.specification.experiment import Experiment
 from experiments.study import rates
 
 COMMON = ("workers", "batch", "latency")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import streamlit as st
 
 from app import chosen, session
-from experiments.catalogue import ALGORITHMS
-from experiments.conditions import REFUSED
+from experiments.execution.conditions import REFUSED
+from experiments.specification.catalogue import ALGORITHMS
 
 CALM = "calm"
 WORDS = {

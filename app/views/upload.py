@@ -12,11 +12,12 @@ from app.frames import frame
 from app.text import escaped, sentence
 from app.views import pictures, result, workbench
 from app.views.pictures import heading
-from experiments import naming, units
-from experiments.experiment import Experiment
-from experiments.plots.canvases import timeline
-from experiments.runs import tables, upload
+from experiments.jobs import upload
+from experiments.runs import tables
 from experiments.runs.record import Run
+from experiments.specification.experiment import Experiment
+from experiments.viewer.canvases import timeline
+from experiments.wording import naming, units
 
 MOST = upload.MOST_BYTES // 1_000_000  # MB
 BROUGHT = (

@@ -7,8 +7,8 @@ import streamlit as st
 from app import background, chosen, session
 from app.cards import CARDS, Card
 from app.views import coach, pictures
-from experiments.experiment import Experiment
 from experiments.runs.record import Run
+from experiments.specification.experiment import Experiment
 from tracing import IDLE
 
 PATIENCE = 3.5  # s in which the run that a card compares with may come; in a long queue it goes without

@@ -8,7 +8,7 @@ from streamlit.navigation.page import StreamlitPage
 from app import chosen, feasible, session, sharing
 from app.text import sentence
 from app.views import ask, chrome, coach, faults, live, result, sidebar, welcome
-from experiments.experiment import Experiment
+from experiments.specification.experiment import Experiment
 
 WHY = {
     "simulated": "This has not run yet.",

@@ -36,7 +36,7 @@ def add_command(names: Sequence[str], example: bool, runs: str, missing: str | N
 
     The file is checked and stored. A table or module is also tried out, and the command that trains on it is printed.
     """
-    from experiments.runs import upload
+    from experiments.jobs import upload
 
     if example:
         click.echo(own_module.EXAMPLE, nl=False)
@@ -78,8 +78,9 @@ def _read(path: Path, most: int) -> bytes:
 
 
 def _add_network(file: str, content: bytes) -> None:
-    from experiments.experiment import Experiment
-    from experiments.runs import trial, upload
+    from experiments.execution import trial
+    from experiments.jobs import upload
+    from experiments.specification.experiment import Experiment
 
     name = upload.save_module(content, file)
     trial.check(Experiment.of({"workload": "own_module", "net": name}))
@@ -88,7 +89,8 @@ def _add_network(file: str, content: bytes) -> None:
 
 
 def _add_table(files: Sequence[tuple[str, bytes]], missing: str, label: str) -> None:
-    from experiments.runs import tables, trial
+    from experiments.execution import trial
+    from experiments.runs import tables
 
     name = tables.take(files).stem
     try:

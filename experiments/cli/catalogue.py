@@ -8,8 +8,8 @@ import re
 import click
 
 from cluster.collectives import ALL_REDUCE, idea
-from experiments.catalogue import ALGORITHMS, COMPRESSIONS, FAMILIES, Entry
 from experiments.cli import console
+from experiments.specification.catalogue import ALGORITHMS, COMPRESSIONS, FAMILIES, Entry
 
 NAME = "cyan"
 ALL_REDUCES = "all-reduces"

@@ -11,9 +11,9 @@ from dataclasses import asdict, replace
 import click
 
 from cluster.network import parse_network
-from experiments import units
 from experiments.cli import console, show
 from experiments.study.collectives import MOST, all_reduces, links, rows
+from experiments.wording import units
 
 
 @click.command("collective", short_help="What an all-reduce costs on a network.")

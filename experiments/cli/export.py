@@ -24,7 +24,7 @@ def export_command(name: str, to: str, out: str | None, runs: str) -> None:
     trace is for ui.perfetto.dev; html a report; learning a page of its path over the loss, which is replayed for it;
     svg its curves, timeline its timeline, also as SVG.
     """
-    from experiments.plots.export import SUFFIXES, export
+    from experiments.exports.export import SUFFIXES, export
 
     form, path = read(to, out)
     folder = store.find(name, runs)

@@ -9,8 +9,8 @@ from statistics import median
 
 import click
 
-from experiments import units
 from experiments.cli import console, show
+from experiments.wording import units
 
 GOOD = (("good", 1.15), ("fair", 1.5))  # and up to which factor half of the times may be off
 NEAR = 1.25  # a factor
@@ -22,9 +22,8 @@ NEAR = 1.25  # a factor
 def fit_command(as_json: bool, anyway: bool) -> int:
     """Measure kernels and messages here, and fit the simulated cluster to them: --device here --network here."""
     from cluster.comm import ClusterError
-    from experiments import catalogue
-    from experiments.measure import this_machine
     from experiments.measure.fit import fit
+    from experiments.specification import catalogue, this_machine
 
     try:
         made = fit(anyway=anyway)

@@ -10,10 +10,10 @@ from typing import Any
 
 import click
 
-from experiments import units
 from experiments.cli import console, show
 from experiments.measure import kernel_times
 from experiments.measure.kernel_times import SIZE, TIMES, Peaks, Report, Row, reached
+from experiments.wording import units
 
 
 @click.command("kernels", short_help="How long kernels take here, beside NumPy and torch.")

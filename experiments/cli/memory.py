@@ -9,9 +9,9 @@ import json
 
 import click
 
-from experiments import units
 from experiments.cli import console, show
 from experiments.study import model_states
+from experiments.wording import units
 
 
 @click.command("memory", short_help="Memory that a model takes on each rank, by ZeRO stage and precision.")

@@ -14,11 +14,18 @@ import click
 
 import algorithms
 import workloads
-from experiments.catalogue import CHOICES, COMPRESSIONS
 from experiments.cli.console import prose
-from experiments.experiment import NESTED, Experiment, coding_settings, default_rate, spelled, starting_point
-from experiments.fault_settings import FaultSetting
 from experiments.runs import store
+from experiments.specification.catalogue import CHOICES, COMPRESSIONS
+from experiments.specification.experiment import (
+    NESTED,
+    Experiment,
+    coding_settings,
+    default_rate,
+    spelled,
+    starting_point,
+)
+from experiments.specification.faults import FaultSetting
 from knobs import Knobs, allowed, condition
 
 runs_option = click.option(

@@ -15,7 +15,7 @@ import click
 import workloads
 from experiments.cli import console, options, show
 from experiments.cli.options import WorkloadCommand
-from experiments.experiment import Experiment
+from experiments.specification.experiment import Experiment
 from experiments.study.partitions import MODEL_OF, profiled
 from theory.profile import Profile, save
 

@@ -20,7 +20,7 @@ from experiments.runs.record import Run
 @runs_option
 def replay_command(name: str, runs: str) -> int:
     """Repeat a stored run and compare the results: bit for bit, or to rounding if other arithmetic computes here."""
-    from experiments.run import run
+    from experiments.execution.run import run
 
     folder = store.find(name, runs)
     before = store.load(folder)

@@ -19,9 +19,9 @@ from experiments.cli import console, options, show, slurm
 from experiments.cli.options import ExperimentCommand, from_option, json_option, runs_option
 from experiments.cli.progress_bar import Bar
 from experiments.cli.running import EXIT, base_experiment, check_writable, stoppable
-from experiments.experiment import Experiment
 from experiments.runs import store
 from experiments.runs.record import Run
+from experiments.specification.experiment import Experiment
 
 
 @click.command("run", cls=ExperimentCommand)
@@ -39,7 +39,7 @@ from experiments.runs.record import Run
 @slurm.slurm_options
 def run_command(name: str | None, start: str | None, runs: str, as_json: bool, timeout: float, **given: Any) -> int:
     """Run one experiment, store it and print its summary."""
-    from experiments.run import run
+    from experiments.execution.run import run
 
     job = slurm.asked(given)
     values = options.values(given)
@@ -61,7 +61,7 @@ def run_as_rank(experiment: Experiment, rank: str, runs: str, as_json: bool, tim
 
     Rank 0 speaks for all, but for ranks that it cannot hear.
     """
-    from experiments.run import join
+    from experiments.execution.run import join
 
     try:
         done = join(experiment, timeout)
@@ -73,7 +73,7 @@ def run_as_rank(experiment: Experiment, rank: str, runs: str, as_json: bool, tim
 
 def queue(experiment: Experiment, job: dict[str, Any], runs: str, timeout: float) -> int:
     """Print the batch job that runs `experiment`, or submit it and print its number."""
-    from experiments.run import check
+    from experiments.execution.run import check
 
     if experiment.cluster == "threads":
         raise ValueError(

@@ -10,7 +10,7 @@ from typing import Any
 
 from experiments.cli import options
 from experiments.cli.console import complain
-from experiments.experiment import Experiment
+from experiments.specification.experiment import Experiment
 
 EXIT = {"finished": 0, "diverged": 1, "failed": 1, "cancelled": 130}
 BEST = "best"  # for a learning rate: the one at which the experiment ends lowest

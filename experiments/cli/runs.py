@@ -12,9 +12,9 @@ import click
 from experiments.cli import console, show
 from experiments.cli.comparison import short_names
 from experiments.cli.options import json_option, runs_option
-from experiments.experiment import Experiment
 from experiments.runs import run_files, store
 from experiments.runs.figures import DIVERGED
+from experiments.specification.experiment import Experiment
 
 MOST = 20  # runs that are listed where nobody asks for more
 

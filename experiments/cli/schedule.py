@@ -209,7 +209,7 @@ def reasons_of(done: Study) -> Iterator[str]:
 
 
 def _print(name: str, done: Study, reasons: bool) -> None:
-    from experiments.plots.gantt import chart
+    from experiments.exports.gantt import chart
 
     s = done.summary
     title = f"{name}: {s['ranks']} ranks, {done.chunks} micro-batches, {_priced(done)}"

@@ -8,16 +8,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from experiments import naming, units
 from experiments.cli import sketch
 from experiments.cli.console import DIM, folded, say, width
-from experiments.plots import palette, why
 from experiments.runs import store
 from experiments.runs.figures import DIVERGED, measured_meaning, messages, plus_minus
-from experiments.runs.place import place
 from experiments.runs.record import Run
 from experiments.runs.seeds import SeedFigure
-from experiments.units import counted, samples_per_second
+from experiments.viewer import palette, waits
+from experiments.wording import naming, units
+from experiments.wording.place import place
+from experiments.wording.units import counted, samples_per_second
 from tracing import HELD
 
 HEADS = {
@@ -83,7 +83,7 @@ def _summary(run: Run) -> Iterator[list[str | tuple[str, str]]]:
             and f"{number(s['staleness_mean'])} in the mean, {s['staleness_max']} at most",
         ),
         *((quantity, _join(_latest(run, quantity), measured_meaning(quantity))) for quantity in run.quantities),
-        ("waiting", why.totals(run)),
+        ("waiting", waits.totals(run)),
         ("weights", s.get("weights") and f"{s['weights']}, {WEIGHTS}"),
         ("digest", f"{s['digest']}, of all losses and their times, too{_rounded(s)}"),
     ]

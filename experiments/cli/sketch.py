@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from experiments import units
-from experiments.plots import palette
 from experiments.runs.record import Run
+from experiments.viewer import palette
+from experiments.wording import units
 from tracing import KINDS
 
 Part = tuple[str, str]  # a text and its style

@@ -18,7 +18,7 @@ from typing import Any
 import click
 
 import algorithms
-from experiments.experiment import Experiment
+from experiments.specification.experiment import Experiment
 from kernels import ONE_THREAD
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from experiments import naming
 from experiments.cli import console, show
 from experiments.cli.options import ExperimentCommand, from_option, json_option, runs_option, values
 from experiments.cli.running import base_experiment
+from experiments.wording import naming
 
 if TYPE_CHECKING:
     from experiments.study.rates import Search
@@ -100,7 +100,7 @@ def write_table(names: list[str] | None, wanted: list[str] | None) -> int:
     """Search for the lines of these algorithms and parts, all by default, and write them into the table."""
     import algorithms
     from algorithms import rates
-    from experiments.run import workload_of
+    from experiments.execution.run import workload_of
     from experiments.study.rate_table import PAIRS, experiment_of, lines, noted
 
     names = [algorithms.module(name).__name__.rsplit(".", 1)[-1] for name in names or algorithms.names()]

@@ -9,10 +9,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from experiments.experiment import Experiment
 from experiments.jobs import turns
 from experiments.jobs.process import Child
 from experiments.jobs.spec import JobSpec
+from experiments.specification.experiment import Experiment
 
 FOREVER = float("inf")
 

@@ -27,7 +27,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from experiments.experiment import Experiment
 from experiments.jobs import memory, turns
 from experiments.jobs.job import FOREVER, Job, JobState
 from experiments.jobs.process import Child
@@ -35,6 +34,7 @@ from experiments.jobs.spare import Spare
 from experiments.jobs.spec import JobSpec
 from experiments.runs import store
 from experiments.runs.summary import source_version
+from experiments.specification.experiment import Experiment
 
 COMMAND = (sys.executable, "-u", "-m", "experiments.jobs.worker")
 KEPT = 1000  # jobs whose end is remembered

@@ -5,8 +5,8 @@ Numba keeps compiled kernels on disk, so this is worth doing once after an insta
 
 import algorithms
 from algorithms.compression import COMPRESSIONS
-from experiments.experiment import Experiment
-from experiments.run import run
+from experiments.execution.run import run
+from experiments.specification.experiment import Experiment
 
 
 def main() -> None:

@@ -30,7 +30,7 @@ KINDS = {
     "threads": "experiments.measure.warps",
     "learning": "experiments.learning.replay",
     "lesson": "lessons.job_specs",
-    "upload": "experiments.runs.upload",
+    "upload": "experiments.jobs.upload",
 }
 """Kinds of jobs, and the modules with the function `perform` that does them."""
 

@@ -18,8 +18,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Protocol, TypeVar
 
-from experiments.experiment import Experiment
 from experiments.jobs.spec import JobSpec
+from experiments.specification.experiment import Experiment
 
 
 class Waiting(Protocol):

@@ -81,9 +81,9 @@ class StatusWriter:
 def rehearse() -> None:
     """Run and store two steps of the default experiment: what it imports and loads is there for what comes after."""
     limit({})
-    from experiments.experiment import Experiment
-    from experiments.run import run
+    from experiments.execution.run import run
     from experiments.runs import store
+    from experiments.specification.experiment import Experiment
 
     with tempfile.TemporaryDirectory() as folder:
         store.save(run(Experiment.of({"steps": 2, "evaluations": 1}), lambda progress: None), folder)
@@ -97,9 +97,9 @@ def perform(spec: dict[str, Any], report: StatusWriter) -> None:
         folder = JobSpec(**spec["job_spec"]).perform(spec["root"], report.part)
         report("result", status="finished", error="", folder=str(folder))
         return
-    from experiments.experiment import Experiment
-    from experiments.run import run
+    from experiments.execution.run import run
     from experiments.runs import store
+    from experiments.specification.experiment import Experiment
 
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())

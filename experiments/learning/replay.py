@@ -13,15 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from experiments.experiment import Experiment
+from experiments.execution.run import replay, workload_of
 from experiments.jobs.spec import JobSpec
 from experiments.learning import boundary, plane
 from experiments.learning.record import BLOWN, FILE, Learning, save
 from experiments.learning.trajectory import END, GRADIENT, REPORT, Sighting, Trajectory, arrows, watched
-from experiments.run import replay, workload_of
 from experiments.runs import evaluations
 from experiments.runs.evaluations import Model
 from experiments.runs.record import Run
+from experiments.specification.experiment import Experiment
 from workloads.supervised import Supervised
 from workloads.workload import Workload
 

@@ -31,8 +31,8 @@ from cluster.devices import Device
 from cluster.network import Link, Network
 from cluster.real.event_log_stream import on_core
 from experiments.jobs.spec import JobSpec
-from experiments.measure import this_machine
-from experiments.measure.this_machine import Fit
+from experiments.specification import this_machine
+from experiments.specification.this_machine import Fit
 
 KERNELS = ("dense_forward", "dense_backward_input", "dense_backward_weights", "sgd", "momentum", "add", "scale")
 SIZES = (1_000, 1_000_000, 4_000_000)  # numbers in a call

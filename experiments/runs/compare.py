@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
-from experiments.experiment import Experiment
-from experiments.run import check, run
+from experiments.execution.run import check, run
 from experiments.runs.figures import settled
 from experiments.runs.progress import Progress
 from experiments.runs.record import Run
 from experiments.runs.scaling import divided
 from experiments.runs.seeds import differ_in_seed, seed_figure
+from experiments.specification.experiment import Experiment
 
 FIGURES = (
     *("held_out_loss", "accuracy", "accuracy_error", "r2", "samples", "updates", "seconds", "bytes", "flops"),

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import algorithms.compression as compressions
-from experiments.experiment import Experiment, default_rate, spelled, starting_point
+from experiments.specification.experiment import Experiment, default_rate, spelled, starting_point
 
 NEUTRAL = (
     *("algorithm", "workload", "learning_rate", "seed", "evaluations", "precision"),

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable
 
 import algorithms
-from experiments import naming, units
-from experiments.experiment import Experiment
 from experiments.runs.record import Run
+from experiments.specification.experiment import Experiment
+from experiments.wording import naming, units
 
 PLANNED = 0.999  # tolerance of the time at which a rank is lost: messages round it
 

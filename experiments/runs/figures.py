@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from experiments.experiment import Experiment
 from experiments.runs.record import Run
+from experiments.specification.experiment import Experiment
 
 
 class RunFigure(NamedTuple):

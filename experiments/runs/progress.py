@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from cluster.event_log import EventLog
-from experiments.experiment import Experiment
 from experiments.runs import evaluations
+from experiments.specification.experiment import Experiment
 from workloads.workload import Evaluation, Workload
 
 POINTS = 300  # of a live curve: more than a screen shows

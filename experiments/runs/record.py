@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from experiments.experiment import Experiment
 from experiments.runs.causes import Causes, causes
+from experiments.specification.experiment import Experiment
 from tracing import HELD, MEASURES, MEMORY, Trace, joined
 
 
@@ -71,7 +71,7 @@ class Run:
 
     def show(self) -> Any:
         """Return its curves and timeline, which a notebook draws."""
-        from experiments.notebook import Page, named
+        from experiments.cli.notebook import Page, named
 
         return Page([self], [named(self.experiment)])
 

@@ -17,8 +17,8 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from experiments.experiment import MAX_WORKERS, Experiment
 from experiments.runs.record import Run
+from experiments.specification.experiment import MAX_WORKERS, Experiment
 from tracing import HELD, KINDS, Trace
 
 FORMAT = 2

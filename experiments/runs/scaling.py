@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from experiments.experiment import Experiment
 from experiments.runs.record import Run
+from experiments.specification.experiment import Experiment
 from workloads.budget import RECENT
 
 

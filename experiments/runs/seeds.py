@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from experiments.experiment import Experiment
 from experiments.runs.record import Run
+from experiments.specification.experiment import Experiment
 
 
 class SeedFigure(NamedTuple):

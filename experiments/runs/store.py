@@ -21,10 +21,10 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from experiments.experiment import Experiment
-from experiments.home import home as home
 from experiments.runs import run_files, sealed
 from experiments.runs.record import Run
+from experiments.specification.experiment import Experiment
+from installation import home as home
 
 ELSEWHERE = "lockstep-runs-"  # begins the folders in the temporary one, of runs for which there was no room
 

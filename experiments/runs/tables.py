@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from experiments.experiment import Experiment
+from experiments.specification.experiment import Experiment
 from workloads import csv_idx, file_formats, stored_table, table_samples
 from workloads.stored_table import Table
 from workloads.table_samples import Gaps, Missing

@@ -21,8 +21,8 @@ import numpy as np
 from cluster.collectives import ALL_REDUCE, trees
 from cluster.devices import Device
 from cluster.network import Link, Network, parse_network
-from experiments import units
 from experiments.jobs.spec import JobSpec
+from experiments.wording import units
 from theory import collective_costs
 
 MOST = 1024  # most ranks; these take a few seconds to simulate

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from experiments import units
+from experiments.wording import units
 from theory.zero_memory import RECIPES, STAGES, nbytes
 
 LEFT_OUT = (

@@ -20,8 +20,8 @@ import numpy as np
 import workloads
 from cluster.devices import parse_device
 from cluster.network import NETWORKS
-from experiments.experiment import Experiment
 from experiments.measure import profile as profiler
+from experiments.specification.experiment import Experiment
 from experiments.study.schedules import KINDS, LEAST, LONGEST_COSTS, Study
 from knobs import spelled_as
 from theory import balance

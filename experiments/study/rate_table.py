@@ -16,8 +16,8 @@ import numpy as np
 
 import algorithms
 from algorithms.rates import FEW, STEPS, Rate
-from experiments.experiment import Experiment
-from experiments.run import check, run, workload_of
+from experiments.execution.run import check, run, workload_of
+from experiments.specification.experiment import Experiment
 from experiments.study.rates import SEEDS, Search, end, rung
 from workloads.workload import Workload
 

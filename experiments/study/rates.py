@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from algorithms.rates import known
-from experiments.experiment import Experiment
+from experiments.execution.run import check, run
 from experiments.jobs.spec import JobSpec
-from experiments.run import check, run
+from experiments.specification.experiment import Experiment
 
 SEEDS = (0, 1, 2)
 LOWEST, HIGHEST = -18, 9  # rungs: 1e-6 to 1000

@@ -12,8 +12,8 @@ from math import inf, isfinite, log10
 import numpy as np
 
 from algorithms.averaging import model_averaging
-from experiments.experiment import Experiment
-from experiments.run import run
+from experiments.execution.run import run
+from experiments.specification.experiment import Experiment
 from lessons.averaging.disguise import Disguise
 from lessons.averaging.exercise import TARGETS
 from lessons.figure import run_now

@@ -30,7 +30,7 @@ TEXTS = {
 }
 """Page -> a text of the project outside of docs/."""
 REFERENCE = {
-    "experiments": ("experiments/__init__.py", "experiments/experiment.py", "experiments/runs/record.py"),
+    "experiments": ("experiments/__init__.py", "experiments/specification/experiment.py", "experiments/runs/record.py"),
     "cluster": ("cluster/comm.py", "cluster/network.py", "cluster/faults.py"),
     "algorithms": ("algorithms/algorithm.py", "algorithms/codec.py"),
     "workloads": ("workloads/workload.py", "workloads/task.py"),

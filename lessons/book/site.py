@@ -11,7 +11,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 import lessons
-from experiments.plots import canvases
+from experiments.viewer import canvases
 from installation import document
 from lessons import glossary, notation, progress, survey
 from lessons.book import chapter as chapters

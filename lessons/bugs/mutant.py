@@ -31,9 +31,9 @@ from typing import Any
 
 from algorithms import compression
 from algorithms.parts import error_feedback
-from experiments.experiment import Experiment
-from experiments.run import run as run_experiment
+from experiments.execution.run import run as run_experiment
 from experiments.runs.record import Run
+from experiments.specification.experiment import Experiment
 
 FILE = Path(__file__).parent / "mutants.toml"
 DECLARED = ("Settings", "check", "elements_sent", "notes", "servers", "restartable", "data_shards")

@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from experiments import units
-from experiments.plots.canvases import figure, timeline
-from experiments.plots.chart import Look, Rows
-from experiments.plots.lanes import lane_names
+from experiments.exports.chart import Look, Rows
 from experiments.runs.figures import FIGURES
 from experiments.runs.record import Run
+from experiments.viewer.canvases import figure, timeline
+from experiments.wording import units
+from experiments.wording.rank_names import lane_names
 from lessons.bugs.mutant import Mutant, mutants
 from lessons.grading import timelines
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
-from experiments.experiment import Experiment
-from experiments.run import run
+from experiments.execution.run import run
+from experiments.specification.experiment import Experiment
 from lessons.choosing.exercise import TARGETS
 from lessons.choosing.experiments import DIGITS, RATES, ROUNDS, SMALL, arrival
 from lessons.grading.grader import SolutionError

@@ -11,8 +11,8 @@ from rich.syntax import Syntax
 from rich.table import Table
 
 import lessons
-from experiments import units
 from experiments.cli.console import refuse
+from experiments.wording import units
 from installation import for_authors
 from lessons import harmless, progress
 from lessons.bugs import recorded, score

@@ -126,7 +126,7 @@ def run(names: tuple[str, ...], out: Path | None, count: int | None, seed: int |
 
 def _run_chapter(one: chapters.Chapter, out: Path | None) -> bool:
     """Run and print all figures of a chapter, and write them to a folder if one is given. Return whether all hold."""
-    from experiments.plots.chart import chart, page, write_rows
+    from experiments.exports.chart import chart, page, write_rows
 
     charts, shown = [], True
     for full in one.figures:

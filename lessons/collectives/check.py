@@ -9,8 +9,8 @@ import random
 
 import numpy as np
 
-from experiments.experiment import Experiment
-from experiments.run import run
+from experiments.execution.run import run
+from experiments.specification.experiment import Experiment
 from lessons.collectives.exercise import TARGETS
 from lessons.grading.grader import SolutionError
 from theory import collective_costs

@@ -17,9 +17,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from experiments.experiment import Experiment
-from experiments.run import run
+from experiments.execution.run import run
 from experiments.runs.record import Run
+from experiments.specification.experiment import Experiment
 from installation import ROOT
 from lessons.grading import bubblewrap, reachable, sandbox_worker, timelines
 from lessons.grading.footprint import Footprint

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import secrets
 
-from experiments.experiment import MOST_SEED
+from experiments.specification.experiment import MOST_SEED
 
 GRADING = 2**53  # browsers represent integers below this exactly
 BITS = 128

@@ -11,8 +11,8 @@ from math import inf
 
 import numpy as np
 
-from experiments.experiment import Experiment
-from experiments.run import run
+from experiments.execution.run import run
+from experiments.specification.experiment import Experiment
 from kernels import METER
 from lessons.grading.grader import SolutionError
 from lessons.grading.restricted import Restricted

@@ -13,9 +13,9 @@ from functools import cached_property
 
 import numpy as np
 
-from experiments.experiment import Experiment
-from experiments.run import run
+from experiments.execution.run import run
 from experiments.runs.record import Run
+from experiments.specification.experiment import Experiment
 from kernels import METER
 from lessons.grading.grader import SolutionError
 from lessons.overlap.exercise import TARGETS

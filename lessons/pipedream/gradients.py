@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from experiments.experiment import Experiment
-from experiments.run import check
+from experiments.execution.run import check
+from experiments.specification.experiment import Experiment
 from lessons.seeds import Seeded
 from workloads.batches import Batches
 

@@ -12,8 +12,8 @@ from functools import partial
 import numpy as np
 
 from algorithms.parts.work_queue import WorkQueue
-from experiments.experiment import Experiment
-from experiments.run import run
+from experiments.execution.run import run
+from experiments.specification.experiment import Experiment
 from lessons.grading.grader import SolutionError
 from lessons.grading.restricted import Restricted
 from lessons.grading.seeds import experiment_seed

@@ -15,7 +15,7 @@ from typing import Any
 
 import algorithms
 import lessons
-from experiments.catalogue import DEVICES, NETWORKS, parse_device, parse_network
+from experiments.specification.catalogue import DEVICES, NETWORKS, parse_device, parse_network
 from lessons import references
 from lessons.references import Address
 from lessons.survey import costs

@@ -13,7 +13,7 @@ one_thread()
 import sys  # noqa: E402
 from statistics import median  # noqa: E402
 
-from experiments.experiment import Experiment  # noqa: E402
+from experiments.specification.experiment import Experiment  # noqa: E402
 from tests.benchmarks import fitted  # noqa: E402
 
 STRATEGIES = fitted.STRATEGIES | {

@@ -20,11 +20,11 @@ import tempfile  # noqa: E402
 from itertools import combinations  # noqa: E402
 from statistics import median, quantiles  # noqa: E402
 
-from experiments.experiment import Experiment  # noqa: E402
+from experiments.execution.run import run  # noqa: E402
 from experiments.measure.fit import fit  # noqa: E402
-from experiments.plots.curves import step_time  # noqa: E402
-from experiments.run import run  # noqa: E402
 from experiments.runs.record import Run  # noqa: E402
+from experiments.specification.experiment import Experiment  # noqa: E402
+from experiments.viewer.curves import step_time  # noqa: E402
 
 STRATEGIES = {
     "sync_sgd": {},

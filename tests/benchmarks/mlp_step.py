@@ -12,7 +12,7 @@ import torch  # noqa: E402
 
 import kernels  # noqa: E402
 import workloads  # noqa: E402
-from experiments.experiment import Experiment  # noqa: E402
+from experiments.specification.experiment import Experiment  # noqa: E402
 
 
 def main(device: str = "cpu") -> None:

@@ -13,8 +13,8 @@ import time  # noqa: E402
 from heapq import heappop, heappush  # noqa: E402
 
 from cluster import simulated  # noqa: E402
-from experiments.experiment import Experiment  # noqa: E402
-from experiments.run import run  # noqa: E402
+from experiments.execution.run import run  # noqa: E402
+from experiments.specification.experiment import Experiment  # noqa: E402
 
 MESSAGES = 20_000
 

@@ -2,8 +2,8 @@
 
 import statistics
 
-from experiments.experiment import Experiment
-from experiments.plots.canvases.timeline import SPANS
+from experiments.specification.experiment import Experiment
+from experiments.viewer.canvases.timeline import SPANS
 from tests.benchmarks.browser import tab
 from tests.benchmarks.load import served
 from tests.benchmarks.measure import machine, row

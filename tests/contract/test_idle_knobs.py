@@ -5,9 +5,9 @@ from typing import get_args
 import pytest
 
 import algorithms
-from experiments.experiment import Experiment
-from experiments.run import run
+from experiments.execution.run import run
 from experiments.runs.difference import difference
+from experiments.specification.experiment import Experiment
 from knobs import in_force
 
 BY_ONE_RULE = "tensor", "gpipe", "sync_sgd"  # stand for all that hand momentum to algorithms/parts/optimizers.py

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import algorithms
-from experiments.experiment import Experiment
-from experiments.run import run, workload_of
+from experiments.execution.run import run, workload_of
+from experiments.specification.experiment import Experiment
 from tests.training import ScalarChain, train
 
 STEPS = 5

@@ -14,9 +14,9 @@ import pytest
 import algorithms
 import kernels
 from cluster import simulated
-from experiments.catalogue import COMPRESSIONS
-from experiments.experiment import Experiment
-from experiments.run import train
+from experiments.execution.run import train
+from experiments.specification.catalogue import COMPRESSIONS
+from experiments.specification.experiment import Experiment
 
 torch = pytest.importorskip("torch")
 

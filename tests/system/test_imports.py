@@ -16,7 +16,8 @@ def imported_by(statement: str, *names: str) -> list[str]:
 
 
 def test_the_core_imports_without_torch():
-    rooms = "import kernels, workloads.task, cluster.simulated, algorithms, experiments.run, experiments.runs.store"
+    rooms = "import kernels, workloads.task, cluster.simulated, algorithms, experiments.execution.run"
+    rooms += ", experiments.runs.store"
     every = "; [algorithms.find(name) for name in algorithms.names()]; [workloads.find(n) for n in workloads.WORKLOADS]"
     assert imported_by(rooms + every, "torch", "streamlit", "plotly", "sklearn") == []
 
@@ -24,7 +25,12 @@ def test_the_core_imports_without_torch():
 def test_the_catalogue_imports_without_a_compiler():
     every = "import algorithms, kernels; [algorithms.find(name) for name in algorithms.names()]"
     assert imported_by(every, "numba", "torch", "scipy") == []
-    assert imported_by("from experiments.experiment import Experiment; Experiment()", "numba", "torch", "scipy") == []
+    assert (
+        imported_by(
+            "from experiments.specification.experiment import Experiment; Experiment()", "numba", "torch", "scipy"
+        )
+        == []
+    )
 
 
 def test_building_workloads_loads_no_compiler_no_torch_and_no_scikit_learn():

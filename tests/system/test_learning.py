@@ -7,7 +7,7 @@ import pytest
 
 import algorithms
 from algorithms import rates
-from experiments.run import run, workload_of
+from experiments.execution.run import run, workload_of
 from experiments.study.rate_table import LEARNED, MORE, PAIRS, experiment_of, fewer, more
 from experiments.study.rates import SEEDS, end
 

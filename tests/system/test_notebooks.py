@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import experiments
-from experiments.experiment import Experiment
+from experiments.specification.experiment import Experiment
 from tests.chromium import CHROMIUM
 from tests.patience import PATIENCE
 

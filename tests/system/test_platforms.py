@@ -121,7 +121,7 @@ def test_the_workbench_runs_a_job_in_its_pool_and_shows_it(elsewhere):
 WORKBENCH = f"""
 import time
 from app import session
-from experiments.experiment import Experiment
+from experiments.specification.experiment import Experiment
 from experiments.jobs import child_output
 from streamlit.testing.v1 import AppTest
 

@@ -34,7 +34,7 @@ MAY_IMPORT = {
     },
     "app": {"lessons", "experiments", "knobs", "tracing", "installation"},
 }
-PLOTTING = ("experiments/plots/export.py", "experiments/plots/chart.py")
+PLOTTING = ("experiments/exports/export.py", "experiments/exports/chart.py")
 each_room = pytest.mark.parametrize("name", MAY_IMPORT)
 
 

@@ -9,7 +9,7 @@ import pytest
 import algorithms
 import knobs
 import workloads
-from experiments.experiment import Experiment, settings_of, spelled
+from experiments.specification.experiment import Experiment, settings_of, spelled
 from knobs import Counts, Knobs, Rising, allowed, condition, in_force, knob, make
 
 

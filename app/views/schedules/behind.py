@@ -9,9 +9,9 @@ import streamlit as st
 from app.frames import frame
 from app.text import escaped
 from app.views.schedules.figures import FIGURES
-from experiments import units
 from experiments.study import schedules as study
 from experiments.study.schedules import Study
+from experiments.wording import units
 
 TABS = ("Per rank", "Idle slots", "Critical path", "As text", "Source")
 ROWS = 500  # idle slots in the table

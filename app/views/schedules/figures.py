@@ -6,9 +6,9 @@ from html import escape
 
 import streamlit as st
 
-from experiments import units
 from experiments.study import schedules as study
 from experiments.study.schedules import Study
+from experiments.wording import units
 
 
 def figure(value: float) -> str:

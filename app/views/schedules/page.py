@@ -14,10 +14,10 @@ from app.views import chrome, schedule_links
 from app.views.schedules import behind, controls, partition
 from app.views.schedules.figures import answered, figure, sized, table, unlike
 from experiments.jobs.spec import JobSpec
-from experiments.plots.canvases import schedule
 from experiments.study import schedules as study
 from experiments.study.schedules import Plan, Study
 from experiments.study.unfinished import unfinished
+from experiments.viewer.canvases import schedule
 
 LINES = 64  # of a schedule of one's own that are shown where something is wrong
 INTRODUCTION = (

@@ -11,12 +11,12 @@ from html import escape
 import streamlit as st
 
 from app.text import sentence
-from experiments import units
-from experiments.experiment import Experiment
-from experiments.plots import palette
+from experiments.specification.experiment import Experiment
 from experiments.study import partitions
 from experiments.study.partitions import Partition, Profile
 from experiments.study.schedules import Study
+from experiments.viewer import palette
+from experiments.wording import units
 
 EXAMPLE = Experiment.of({"algorithm": "gpipe", "workload": "text"})  # whose layers take unequal times
 FREE = 1e15  # bytes/s of links that take no time; the page has a time of its own for them

@@ -9,7 +9,7 @@ import streamlit as st
 
 import lessons
 from app.views.textbook import memory, question
-from experiments import units
+from experiments.wording import units
 from lessons import progress, returning
 from lessons.chapters import Chapter
 from lessons.progress import Answer

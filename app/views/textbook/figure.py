@@ -11,9 +11,9 @@ from app import background, components
 from app.frames import frame
 from app.text import escaped
 from app.views import compare, origin, workbench
-from experiments import naming
-from experiments.experiment import Experiment
-from experiments.plots.canvases import figure
+from experiments.specification.experiment import Experiment
+from experiments.viewer.canvases import figure
+from experiments.wording import naming
 from lessons import job_specs, references
 from lessons.golden import RecordedFigure
 

@@ -6,8 +6,8 @@ import streamlit as st
 
 from app import components
 from app.text import escaped, sentence
-from experiments import units
-from experiments.plots.canvases import schedule, timeline
+from experiments.viewer.canvases import schedule, timeline
+from experiments.wording import units
 from lessons.grading import timelines
 from lessons.grading.sheet import NOT_REACHED
 

@@ -10,7 +10,7 @@ import streamlit as st
 
 from app import poll
 from app.views.textbook import memory
-from experiments import units
+from experiments.wording import units
 from lessons import progress, returning
 from lessons.chapters import Chapter
 from lessons.progress import Answer

@@ -3,8 +3,8 @@ import pytest
 
 from algorithms.decentralized import adpsgd
 from cluster.faults import JITTERS, Faults
-from experiments.experiment import Experiment
-from experiments.run import check
+from experiments.execution.run import check
+from experiments.specification.experiment import Experiment
 from tests.contract.algorithms.test_dpsgd import Apart
 from tests.training import train
 

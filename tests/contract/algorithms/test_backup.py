@@ -7,8 +7,8 @@ from algorithms import find
 from cluster.comm import RankLost
 from cluster.faults import JITTERS, Faults
 from cluster.network import NETWORKS
-from experiments.experiment import Experiment
-from experiments.run import check
+from experiments.execution.run import check
+from experiments.specification.experiment import Experiment
 from tests.training import ScalarChain, Springs, train
 
 RATE = {"learning_rate": 0.1}

@@ -3,8 +3,8 @@ import pytest
 
 import workloads
 from algorithms.model_parallel.distbelief import assign
-from experiments.experiment import Experiment
-from experiments.run import run
+from experiments.execution.run import run
+from experiments.specification.experiment import Experiment
 from tests.training import train
 
 

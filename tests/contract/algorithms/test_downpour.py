@@ -5,8 +5,8 @@ import pytest
 
 from cluster.faults import JITTERS, Faults
 from cluster.network import NETWORKS
-from experiments.experiment import Experiment
-from experiments.run import check
+from experiments.execution.run import check
+from experiments.specification.experiment import Experiment
 from tests.training import ScalarChain, Springs, train
 from tracing import HELD
 

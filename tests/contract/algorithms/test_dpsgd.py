@@ -8,8 +8,8 @@ from algorithms.parts.topology import mixing, ring, spectral_gap
 from cluster.comm import RankLost
 from cluster.faults import Faults
 from cluster.network import NETWORKS
-from experiments.experiment import Experiment
-from experiments.run import check
+from experiments.execution.run import check
+from experiments.specification.experiment import Experiment
 from tests.training import Springs, train
 
 CENTRES = [3.0, -1.0, 0.5, 2.0, -4.0, 1.0]

@@ -3,8 +3,8 @@ import pytest
 
 from algorithms.decentralized import gossipgrad
 from cluster.faults import Faults
-from experiments.experiment import Experiment
-from experiments.run import check
+from experiments.execution.run import check
+from experiments.specification.experiment import Experiment
 from tests.contract.algorithms.test_dpsgd import Apart
 from tests.training import Springs, train
 

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from algorithms.parts.rank_groups import elements_per_rank
-from experiments.experiment import Experiment
-from experiments.run import run
+from experiments.execution.run import run
+from experiments.specification.experiment import Experiment
 from tests.contract.algorithms.test_distbelief import digits
 from tests.training import train
 from tracing import HELD

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from experiments.experiment import Experiment
+from experiments.specification.experiment import Experiment
 from tests.training import ScalarChain, Springs, train
 
 

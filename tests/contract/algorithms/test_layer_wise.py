@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from cluster.network import Link, Network
-from experiments.experiment import Experiment
-from experiments.run import run
+from experiments.execution.run import run
+from experiments.specification.experiment import Experiment
 from tests.training import ScalarChain, train
 from tracing import COMPUTE, HELD
 

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from experiments.experiment import Experiment
-from experiments.run import check
+from experiments.execution.run import check
+from experiments.specification.experiment import Experiment
 from tests.training import ScalarChain, train
 from workloads import quadratic
 

@@ -9,8 +9,8 @@ from algorithms.parts.sharded_vectors import G0, PAIRS, W0, G, W
 from cluster.comm import RankLost
 from cluster.faults import JITTERS, Faults
 from cluster.network import NETWORKS
-from experiments.experiment import Experiment
-from experiments.run import check, run
+from experiments.execution.run import check, run
+from experiments.specification.experiment import Experiment
 from tests.training import ScalarChain, train
 from tests.unit.algorithms.test_lbfgs import Here
 

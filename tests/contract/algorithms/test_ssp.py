@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cluster.faults import JITTERS, Faults
-from experiments.experiment import Experiment
+from experiments.specification.experiment import Experiment
 from tests.contract.algorithms.test_asgd import long, served
 from tests.training import Springs, train
 from tracing import WAIT

@@ -8,8 +8,8 @@ import workloads
 from algorithms.model_parallel import tensor
 from algorithms.parts.vocabulary_loss import cross_entropy
 from cluster import simulated
-from experiments.experiment import Experiment
-from experiments.run import run
+from experiments.execution.run import run
+from experiments.specification.experiment import Experiment
 from tests.training import train
 from tests.unit.workloads.test_tensor_shard import dense, text
 from tracing import HELD

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from experiments.experiment import Experiment
-from experiments.run import run
+from experiments.execution.run import run
+from experiments.specification.experiment import Experiment
 from tests.training import ScalarChain, train
 from theory.zero_memory import RECIPES, nbytes
 from tracing import HELD

@@ -17,9 +17,9 @@ from cluster import simulated
 from cluster.comm import nbytes
 from cluster.faults import JITTERS, Faults
 from cluster.network import NETWORKS
-from experiments.experiment import Experiment
-from experiments.run import run
+from experiments.execution.run import run
 from experiments.runs.difference import difference
+from experiments.specification.experiment import Experiment
 from knobs import Knobs
 from tracing import HELD
 from workloads.budget import Budget

@@ -5,8 +5,8 @@ import pytest
 
 import algorithms
 from algorithms.compression import COMPRESSIONS, find
-from experiments.experiment import Experiment
-from experiments.run import run
+from experiments.execution.run import run
+from experiments.specification.experiment import Experiment
 
 PUSHING = [name for name in algorithms.names() if algorithms.find(name).compresses == "push"]
 each = pytest.mark.parametrize("compression", [name for name in COMPRESSIONS if find(name).pushable])

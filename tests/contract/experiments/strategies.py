@@ -10,7 +10,7 @@ from algorithms.compression import COMPRESSIONS, find
 from cluster.devices import DEVICES
 from cluster.faults import JITTERS
 from cluster.network import NETWORKS
-from experiments.experiment import Experiment, coding_settings
+from experiments.specification.experiment import Experiment, coding_settings
 
 SPECIAL = (
     "algorithm",

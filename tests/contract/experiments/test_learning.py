@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from experiments.experiment import Experiment
+from experiments.execution.run import replay as again
+from experiments.execution.run import run, workload_of
+from experiments.exports import export
 from experiments.learning import boundary, plane, record, replay
 from experiments.learning.trajectory import GRADIENT, REPORT, Trajectory, arrows, watched
-from experiments.plots import export
-from experiments.plots.canvases import landscape
-from experiments.plots.column_codec import unpack
-from experiments.run import replay as again
-from experiments.run import run, workload_of
+from experiments.specification.experiment import Experiment
+from experiments.viewer.canvases import landscape
+from experiments.viewer.column_codec import unpack
 
 SMALL = {"steps": 12, "workload": "quadratic", "dimension": 2, "noise": 1, "evaluations": 6, "precision": "float64"}
 SPIRALS = {"workload": "spirals", "points": 400, "hidden": "8", "steps": 12, "evaluations": 6}

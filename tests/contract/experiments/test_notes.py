@@ -10,9 +10,9 @@ import pytest
 import algorithms
 from algorithms import rates
 from algorithms.parts import topology
-from experiments import conditions
-from experiments.experiment import Experiment
-from experiments.run import run
+from experiments.execution import conditions
+from experiments.execution.run import run
+from experiments.specification.experiment import Experiment
 
 SMALL = {"model": "residual", "depth": 6, "width": 8}
 

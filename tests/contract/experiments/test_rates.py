@@ -10,8 +10,8 @@ import algorithms
 from algorithms import rates as tables
 from algorithms.rates import Rate
 from experiments.cli.main import cli, main
-from experiments.experiment import Experiment, default_rate
-from experiments.run import workload_of
+from experiments.execution.run import workload_of
+from experiments.specification.experiment import Experiment, default_rate
 from experiments.study import rate_table, rates
 from experiments.study.rates import Search, rung
 

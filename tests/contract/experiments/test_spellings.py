@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiments.experiment import Experiment
+from experiments.specification.experiment import Experiment
 from tests.contract.experiments.strategies import experiments
 from tests.unit.experiments.test_experiment import from_command, is_one_friendly_sentence
 

@@ -257,8 +257,8 @@ sys.modules["numba.cuda"] = None  # whoever imports it fails
 import numpy as np
 import kernels
 from kernels.gpu import simulated
-from experiments.experiment import Experiment
-from experiments.run import run
+from experiments.specification.experiment import Experiment
+from experiments.execution.run import run
 from tests.contract.kernels.cases import CASES
 
 run(Experiment.of({"algorithm": "easgd", "workers": 2, "steps": 4, "evaluations": 2}))

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from experiments.plots.column_codec import unpack
 from experiments.runs import store
+from experiments.viewer.column_codec import unpack
 from tests import fabricated
 from tests.patience import PATIENCE
 

@@ -10,8 +10,8 @@ import pytest
 
 from app import session
 from app.views.embedded import answer
-from experiments.experiment import Experiment
-from experiments.plots.column_codec import unpack
+from experiments.specification.experiment import Experiment
+from experiments.viewer.column_codec import unpack
 
 EASGD = "algorithm=easgd&workers=3"
 

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from experiments.experiment import Experiment
 from experiments.runs import store
+from experiments.specification.experiment import Experiment
 from tests import fabricated, wcag
 from tests.chromium import JOURNEY
 from tests.system.app import test_journey

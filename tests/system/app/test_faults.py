@@ -7,7 +7,7 @@ import pytest
 from app import session
 from app.views import faults
 from cluster.faults import parse_crash, parse_pause, parse_slow, spell_crash, spell_pause, spell_slow
-from experiments.experiment import Experiment
+from experiments.specification.experiment import Experiment
 
 
 def click(page, rank):

@@ -9,8 +9,8 @@ from streamlit.testing.v1 import AppTest
 import lessons
 from app.views import sweep
 from app.views.textbook import instructor as door
-from experiments.experiment import Experiment
 from experiments.jobs.job import JobState
+from experiments.specification.experiment import Experiment
 from lessons import golden, instructor
 from lessons.instructor import sheet
 from lessons.instructor.assignment import assignments

@@ -14,10 +14,10 @@ from urllib.parse import parse_qs, urlsplit
 import psutil
 import pytest
 
-from experiments.experiment import Experiment
-from experiments.measure import this_machine
-from experiments.measure.this_machine import Fit
 from experiments.runs import store
+from experiments.specification import this_machine
+from experiments.specification.experiment import Experiment
+from experiments.specification.this_machine import Fit
 from tests.chromium import CHROMIUM, NEEDED, SWITCHES
 from tests.patience import PATIENCE
 from tests.ports import free_port

@@ -12,9 +12,9 @@ from streamlit.testing.v1 import AppTest
 import kernels
 from app import charts
 from app.views import kernels as view
-from experiments.catalogue import KERNELS
 from experiments.measure import kernel_times, warps
 from experiments.measure.kernel_times import Peaks, Report, Row
+from experiments.specification.catalogue import KERNELS
 from tests.patience import PATIENCE, wait_until
 
 PEAKS = Peaks(5e10, ((4_000, 4e10), (8_000, 2e10), (2**28, 1e10)), (("L1 cache", 4_000), ("L2 cache", 64_000)))

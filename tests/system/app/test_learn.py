@@ -3,8 +3,8 @@
 from types import SimpleNamespace
 
 from app import session
-from experiments.experiment import Experiment
 from experiments.jobs.job import JobState
+from experiments.specification.experiment import Experiment
 
 
 class State(dict):

@@ -8,8 +8,8 @@ from streamlit.testing.v1 import AppTest
 
 import algorithms
 from app import controls
-from experiments.experiment import Experiment
 from experiments.measure import kernel_times
+from experiments.specification.experiment import Experiment
 from experiments.study import schedules as study
 from experiments.study.schedules import NAMES, Plan
 from tests.patience import PATIENCE

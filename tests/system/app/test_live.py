@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from app.views import live
-from experiments.experiment import Experiment
 from experiments.jobs.job import JobState
-from experiments.plots.column_codec import unpack
+from experiments.specification.experiment import Experiment
+from experiments.viewer.column_codec import unpack
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from app import poll
 from app.poll import Poll
 from app.views import predict
 from app.views.textbook.question import _others
-from experiments.experiment import Experiment
+from experiments.specification.experiment import Experiment
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import pytest
 
 from app.views import predict
-from experiments.experiment import Experiment
+from experiments.specification.experiment import Experiment
 
 
 @pytest.mark.parametrize(

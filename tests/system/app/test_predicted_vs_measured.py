@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from app.views import fitting, predicted_vs_measured
-from experiments.experiment import Experiment
 from experiments.jobs.job import JobState
-from experiments.measure import this_machine
-from experiments.measure.this_machine import Fit
-from experiments.plots import curves
-from experiments.plots.canvases import timeline
 from experiments.runs import store
 from experiments.runs.parting import Parting
+from experiments.specification import this_machine
+from experiments.specification.experiment import Experiment
+from experiments.specification.this_machine import Fit
+from experiments.viewer import curves
+from experiments.viewer.canvases import timeline
 from tests import fabricated
 from tracing import KINDS, WAIT, Trace
 

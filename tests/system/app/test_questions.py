@@ -9,11 +9,11 @@ import pytest
 from app import session
 from app.cards import CARDS
 from app.questions import QUESTIONS, asked
-from experiments.experiment import Experiment
-from experiments.plots.curves import AXES
-from experiments.plots.lanes import lane_names
-from experiments.run import run
+from experiments.execution.run import run
 from experiments.runs.pieces import NETWORK
+from experiments.specification.experiment import Experiment
+from experiments.viewer.curves import AXES
+from experiments.wording.rank_names import lane_names
 from tracing import KINDS
 
 

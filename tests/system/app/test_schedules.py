@@ -12,12 +12,12 @@ import algorithms
 import workloads
 from algorithms import compression
 from algorithms.parts.pipeline.ops import KINDS
-from experiments.experiment import Experiment
-from experiments.plots import palette
-from experiments.plots.canvases import schedule
-from experiments.plots.column_codec import unpack
+from experiments.specification.experiment import Experiment
 from experiments.study import schedules as study
 from experiments.study.schedules import NAMES, Plan
+from experiments.viewer import palette
+from experiments.viewer.canvases import schedule
+from experiments.viewer.column_codec import unpack
 from tests.patience import PATIENCE
 
 

@@ -4,8 +4,8 @@ import pytest
 
 from app import session
 from app.views import compare, seeds
-from experiments.experiment import Experiment
-from experiments.plots import race
+from experiments.specification.experiment import Experiment
+from experiments.viewer import race
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 import streamlit as st
 
-from experiments.experiment import Experiment
+from experiments.specification.experiment import Experiment
 
 
 def linked(page) -> str:
@@ -63,7 +63,7 @@ def test_what_does_not_come_with_a_link_is_said_beside_it(page, stored):
 
 
 def test_the_files_of_a_result_are_made_when_they_are_asked_for_and_not_before(page, stored, monkeypatch):
-    from experiments.plots import export
+    from experiments.exports import export
 
     def made(*_):
         raise AssertionError("made before it was asked for")

@@ -11,12 +11,12 @@ from app import charts
 from app.charts import Shown
 from app.controls import control
 from app.views import sweep
-from experiments import units
-from experiments.experiment import Experiment, default_rate
 from experiments.jobs.job import JobState
 from experiments.jobs.spec import JobSpec
-from experiments.plots import curves
+from experiments.specification.experiment import Experiment, default_rate
 from experiments.study import rates
+from experiments.viewer import curves
+from experiments.wording import units
 
 
 @pytest.mark.parametrize(

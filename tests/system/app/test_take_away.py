@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from experiments.experiment import Experiment
+from experiments.specification.experiment import Experiment
 from tests.chromium import JOURNEY
 from tests.system.app.test_journey import (  # noqa: F401  (address and runs are fixtures)
     address,

@@ -15,8 +15,8 @@ from app import poll, session
 from app.text import escaped
 from app.views.textbook import front
 from app.views.textbook.page import PARTS
-from experiments.experiment import Experiment
 from experiments.jobs.job import JobState
+from experiments.specification.experiment import Experiment
 from lessons import golden, job_specs, markup, notation
 from lessons.chapters import LANGUAGES, Chapter
 from lessons.figure import figure

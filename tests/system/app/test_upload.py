@@ -11,8 +11,9 @@ from streamlit.testing.v1 import AppTest
 
 from app import session
 from app.views import compare
-from experiments.experiment import Experiment
-from experiments.runs import run_files, upload
+from experiments.jobs import upload
+from experiments.runs import run_files
+from experiments.specification.experiment import Experiment
 from tests.patience import PATIENCE
 from workloads import csv_idx
 

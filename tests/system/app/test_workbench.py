@@ -17,11 +17,11 @@ from algorithms import compression
 from app import controls, session
 from app.views import all_settings, pictures, sidebar
 from cluster.real import gpus
-from experiments.catalogue import ALGORITHMS, called
-from experiments.experiment import PAGE, Experiment
 from experiments.jobs.job import JobState
-from experiments.plots import palette
 from experiments.runs import store
+from experiments.specification.catalogue import ALGORITHMS, called
+from experiments.specification.experiment import PAGE, Experiment
+from experiments.viewer import palette
 from knobs import local
 from tests import fabricated
 from tests.patience import PATIENCE

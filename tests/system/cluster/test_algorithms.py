@@ -9,8 +9,8 @@ import pytest
 import algorithms
 from algorithms.algorithm import Algorithm
 from cluster.real import processes
-from experiments.experiment import Experiment
-from experiments.run import run
+from experiments.execution.run import run
+from experiments.specification.experiment import Experiment
 from kernels.meter import METER
 from tests.contract.algorithms.test_backup import RATE, served
 from tests.contract.compression.test_every_compression import VARIANTS, experiment, results, stream

@@ -14,9 +14,9 @@ import pytest
 
 import algorithms
 from cluster.real import gpus, processes
-from experiments.catalogue import COMPRESSIONS
-from experiments.experiment import Experiment
-from experiments.run import run, train
+from experiments.execution.run import run, train
+from experiments.specification.catalogue import COMPRESSIONS
+from experiments.specification.experiment import Experiment
 from tracing import COMPUTE, IDLE
 
 pytestmark = [

@@ -14,8 +14,8 @@ import pytest
 
 from cluster.comm import Cancelled, RankFailed
 from cluster.real import threads
-from experiments.experiment import Experiment
-from experiments.run import run
+from experiments.execution.run import run
+from experiments.specification.experiment import Experiment
 from tests.patience import wait_until
 from tests.training import train
 from workloads import sparse

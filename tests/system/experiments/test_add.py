@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 from experiments.cli.main import main
-from experiments.experiment import Experiment
-from experiments.run import check
-from experiments.runs import run_files, store, tables, upload
+from experiments.execution.run import check
+from experiments.jobs import upload
+from experiments.runs import run_files, store, tables
+from experiments.specification.experiment import Experiment
 from tests import fabricated
 from workloads import own_module
 

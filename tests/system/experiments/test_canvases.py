@@ -11,18 +11,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments import units
-from experiments.experiment import Experiment
+from experiments.execution.run import run
+from experiments.exports.chart import Look
+from experiments.exports.report import report
 from experiments.learning import replay
-from experiments.plots import canvases, curves, pictures, race
-from experiments.plots.canvases import curve, figure, landscape, schedule, timeline
-from experiments.plots.chart import Look
-from experiments.plots.column_codec import unpack
-from experiments.plots.pictures import Axis, Picture, Series, Shown
-from experiments.plots.report import report
-from experiments.run import run
+from experiments.specification.experiment import Experiment
 from experiments.study import schedules
 from experiments.study.schedules import Plan
+from experiments.viewer import canvases, curves, pictures, race
+from experiments.viewer.canvases import curve, figure, landscape, schedule, timeline
+from experiments.viewer.column_codec import unpack
+from experiments.viewer.pictures import Axis, Picture, Series, Shown
+from experiments.wording import units
 from tests.chromium import NEEDED
 from tracing import KINDS
 

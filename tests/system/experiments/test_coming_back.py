@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 import algorithms
 from cluster.real.checkpoint import SharedCheckpoint
-from experiments.experiment import Experiment
-from experiments.run import check, run
+from experiments.execution.run import check, run
 from experiments.runs.difference import difference
+from experiments.specification.experiment import Experiment
 from tracing import KINDS
 
 STEPS, WORKERS = 24, 3

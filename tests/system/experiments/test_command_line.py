@@ -24,10 +24,10 @@ from experiments.cli import main as command_line
 from experiments.cli import progress_bar
 from experiments.cli.main import cli
 from experiments.cli.running import stoppable
-from experiments.experiment import Experiment
 from experiments.runs import sealed, store
 from experiments.runs.difference import difference
 from experiments.runs.figures import plus_minus
+from experiments.specification.experiment import Experiment
 
 ROOT = Path(__file__).resolve().parents[3]
 SMALL = ["--workers", "2", "--steps", "6", "--evaluations", "2"]
@@ -451,7 +451,7 @@ def test_a_replay_with_other_blas_kernels_says_so_and_is_equal_to_rounding(main,
 def test_a_replay_on_a_real_cluster_is_judged_by_the_weights(main, monkeypatch):
     from dataclasses import replace
 
-    from experiments import run as module
+    from experiments.execution import run as module
 
     main("run", "easgd", *SMALL)
     (simulated,) = store.recent("runs")

@@ -11,11 +11,12 @@ from cluster.network import Link, Network, parse_network
 from cluster.real import threads
 from cluster.simulated import run as simulate
 from experiments.cli.main import main
-from experiments.experiment import Experiment
+from experiments.execution.run import check
 from experiments.jobs.spec import JobSpec
-from experiments.measure import fit, this_machine
-from experiments.measure.this_machine import Fit
-from experiments.run import check
+from experiments.measure import fit
+from experiments.specification import this_machine
+from experiments.specification.experiment import Experiment
+from experiments.specification.this_machine import Fit
 
 TRUE = Device(flops=3e10, bandwidth=2e10, overhead=2e-6)
 LINK = Link(latency=5e-5, bandwidth=1.5e9, per_byte=6e-10)

@@ -7,9 +7,9 @@ import threading
 
 import pytest
 
-from experiments.experiment import Experiment
-from experiments.run import run
+from experiments.execution.run import run
 from experiments.runs import store
+from experiments.specification.experiment import Experiment
 from tests.patience import wait_until
 
 SURVIVES = {  # algorithm -> the ranks that it can do without, of 3 workers and their servers

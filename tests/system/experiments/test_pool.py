@@ -14,11 +14,11 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
-from experiments.experiment import Experiment
 from experiments.jobs import memory, worker
 from experiments.jobs.job import Job
 from experiments.jobs.pool import Pool
 from experiments.runs import store
+from experiments.specification.experiment import Experiment
 from tests.patience import PATIENCE, wait_until
 
 NAUGHTY = (sys.executable, "-u", str(Path(__file__).with_name("naughty.py")))
@@ -438,7 +438,8 @@ def test_many_jobs_end_and_nothing_piles_up(pool):
 @pytest.mark.skipif(sys.platform != "linux", reason="PR_SET_PDEATHSIG is Linux's")
 def test_the_death_of_the_server_ends_its_jobs(tmp_path):
     code = (
-        "import sys, time; from experiments.jobs.pool import Pool; from experiments.experiment import Experiment\n"
+        "import sys, time; from experiments.jobs.pool import Pool\n"
+        "from experiments.specification.experiment import Experiment\n"
         f"pool = Pool({str(tmp_path)!r}, 1, command={NAUGHTY!r})\n"
         f"e = Experiment.from_json({trick('is_deaf').json()!r})\n"
         "job = pool.submit('ada', e)\n"
@@ -457,8 +458,8 @@ def test_the_death_of_the_server_ends_its_jobs(tmp_path):
 
 def test_what_the_workbench_imports_is_light():
     code = (
-        "import sys, experiments.jobs.pool, experiments.run, experiments.runs.store;"
-        "import experiments.plots.export, experiments.plots.column_codec;"
+        "import sys, experiments.jobs.pool, experiments.execution.run, experiments.runs.store;"
+        "import experiments.exports.export, experiments.viewer.column_codec;"
         "heavy = {'numba', 'torch', 'pyarrow', 'plotly', 'pandas', 'streamlit', 'greenlet'} & set(sys.modules);"
         "sys.exit(f'imported {heavy}' if heavy else 0)"
     )

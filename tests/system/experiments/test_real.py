@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from cluster.real import processes
-from experiments.experiment import Experiment
-from experiments.run import run
+from experiments.execution.run import run
 from experiments.runs import store
 from experiments.runs.pieces import WORK
+from experiments.specification.experiment import Experiment
 
 
 def small(algorithm, **values):

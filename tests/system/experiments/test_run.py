@@ -13,12 +13,12 @@ import pytest
 import algorithms
 import kernels
 from cluster.network import NETWORKS, Link
-from experiments.conditions import device, faults, network
-from experiments.experiment import Experiment
-from experiments.run import check, join, run, warm_up
+from experiments.execution.conditions import device, faults, network
+from experiments.execution.run import check, join, run, warm_up
 from experiments.runs.difference import difference
 from experiments.runs.evaluations import evaluate
 from experiments.runs.summary import digest, summarise
+from experiments.specification.experiment import Experiment
 from kernels import metered
 from tracing import KINDS
 
@@ -282,7 +282,7 @@ def test_shards_of_a_pipeline_are_one(monkeypatch):
 
 
 def test_a_run_of_any_length_keeps_a_bounded_number_of_reports(monkeypatch):
-    import experiments.run as module
+    import experiments.execution.run as module
 
     kept = []
     gather = module.gather
@@ -388,7 +388,7 @@ def test_a_real_rank_has_called_every_kernel_of_a_step_before_its_clock_starts(a
 
 
 def test_a_run_that_ends_without_the_result_of_a_rank_that_its_method_needs_has_failed(monkeypatch):
-    module = importlib.import_module("experiments.run")
+    module = importlib.import_module("experiments.execution.run")
     on_cluster = module._on_cluster
     monkeypatch.setattr(module, "_on_cluster", lambda *args: replace(on_cluster(*args), lost=(1,)))
     for algorithm, status in (

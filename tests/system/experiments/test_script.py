@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.experiment import Experiment
+from experiments.specification.experiment import Experiment
 from tests.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[3]

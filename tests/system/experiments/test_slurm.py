@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from cluster.real.launchers import first_host
-from experiments.experiment import Experiment
 from experiments.runs import store
+from experiments.specification.experiment import Experiment
 from tests.system.experiments import slurm_cluster
 from tests.unit.cluster.test_launchers import LISTS
 

@@ -11,13 +11,14 @@ import pytest
 
 from app import charts
 from app.charts import Shown
-from experiments.experiment import Experiment
+from experiments.jobs import upload
 from experiments.jobs.pool import Pool
 from experiments.jobs.spec import JobSpec
-from experiments.plots.bars import html
-from experiments.plots.canvases import curve, timeline
-from experiments.runs import run_files, sealed, store, tables, upload
-from experiments.runs.upload import checked, take_run
+from experiments.jobs.upload import checked, take_run
+from experiments.runs import run_files, sealed, store, tables
+from experiments.specification.experiment import Experiment
+from experiments.viewer.bars import html
+from experiments.viewer.canvases import curve, timeline
 from tests import fabricated
 
 EXPERIMENT = Experiment(algorithm="easgd", workers=3, seed=4)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from experiments.experiment import Experiment
+from experiments.specification.experiment import Experiment
 from lessons import seeds
 
 

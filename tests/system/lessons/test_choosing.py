@@ -7,8 +7,8 @@ import re
 import pytest
 
 import lessons
-from experiments.experiment import Experiment
-from experiments.run import run
+from experiments.execution.run import run
+from experiments.specification.experiment import Experiment
 from lessons.choosing import check, solution
 from lessons.grading.grader import grade
 

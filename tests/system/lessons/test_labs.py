@@ -10,8 +10,8 @@ import pytest
 from rich.console import Console
 
 import lessons
-from experiments.experiment import Experiment
-from experiments.run import run
+from experiments.execution.run import run
+from experiments.specification.experiment import Experiment
 from lessons import golden, markup
 from lessons.cli.console import markdown
 from lessons.instructor import hub, sheet

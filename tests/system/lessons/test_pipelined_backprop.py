@@ -7,8 +7,8 @@ import pytest
 
 import lessons
 import workloads
-from experiments.experiment import Experiment
-from experiments.run import run
+from experiments.execution.run import run
+from experiments.specification.experiment import Experiment
 from lessons.grading.grader import grade
 from lessons.pipelined_backprop.check import Chain, weights
 from lessons.pipelined_backprop.slots import updates

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import lessons
-from experiments.experiment import Experiment
-from experiments.run import run
+from experiments.execution.run import run
+from experiments.specification.experiment import Experiment
 from lessons.grading.grader import Solution, grade
 from lessons.sgd import experiments
 from lessons.sgd.check import Bowl, Steps

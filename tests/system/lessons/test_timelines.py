@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import lessons
-from experiments.plots.column_codec import unpack
+from experiments.viewer.column_codec import unpack
 from lessons import timelines
 
 

@@ -21,7 +21,7 @@ def test_two_names_are_never_told_apart_by_the_file_alone():
 
 def test_naming_an_algorithm_imports_no_algorithm():
     code = (
-        "import sys; from experiments.catalogue import ALGORITHMS; print(ALGORITHMS['easgd'].title);"
+        "import sys; from experiments.specification.catalogue import ALGORITHMS; print(ALGORITHMS['easgd'].title);"
         "print([name for name in sys.modules if name.count('.') == 2 and name.startswith('algorithms.averaging')])"
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout

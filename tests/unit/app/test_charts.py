@@ -6,13 +6,13 @@ import pytest
 
 from app import charts
 from app.charts import Shown
-from experiments.experiment import Experiment
-from experiments.plots import palette
-from experiments.plots.bars import html
-from experiments.plots.canvases import curve
-from experiments.plots.column_codec import unpack
-from experiments.plots.curves import AXES, POINTS, Line, mean
-from experiments.plots.pictures import Series, even
+from experiments.specification.experiment import Experiment
+from experiments.viewer import palette
+from experiments.viewer.bars import html
+from experiments.viewer.canvases import curve
+from experiments.viewer.column_codec import unpack
+from experiments.viewer.curves import AXES, POINTS, Line, mean
+from experiments.viewer.pictures import Series, even
 from tracing import Trace
 
 

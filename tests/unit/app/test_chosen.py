@@ -2,8 +2,8 @@ import pytest
 
 from app import chosen, widgets
 from app.controls import control
-from experiments.experiment import Experiment
-from experiments.measure.this_machine import Fit
+from experiments.specification.experiment import Experiment
+from experiments.specification.this_machine import Fit
 
 FIT = Fit(device="3e+10:2e+10:2e-06", network="5e-05:1.5e+09:0", machine="one", moment="2026-11-21T20:00+00:00")
 

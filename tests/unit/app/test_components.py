@@ -1,8 +1,8 @@
 import pytest
 
 from app import components, sharing
-from experiments.experiment import Experiment
-from experiments.plots.canvases.timeline import Unfolded, View
+from experiments.specification.experiment import Experiment
+from experiments.viewer.canvases.timeline import Unfolded, View
 
 
 @pytest.mark.parametrize(

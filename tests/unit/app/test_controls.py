@@ -9,7 +9,7 @@ import algorithms.compression as compressions
 import workloads
 from app import controls, helps
 from app.controls import control
-from experiments.experiment import NESTED, Experiment
+from experiments.specification.experiment import NESTED, Experiment
 from knobs import Knobs, knob, local
 from tests.sources import ROOT
 

@@ -5,8 +5,8 @@ import pytest
 
 from app import feasible
 from app.feasible import Mend
-from experiments import run
-from experiments.experiment import Experiment
+from experiments.execution import run
+from experiments.specification.experiment import Experiment
 from workloads import stored_table
 from workloads.stored_table import Table
 

@@ -8,9 +8,9 @@ import pytest
 
 from app.charts import Shown
 from app.views import compare, ghost
-from experiments import units
-from experiments.experiment import Experiment
-from experiments.run import run
+from experiments.execution.run import run
+from experiments.specification.experiment import Experiment
+from experiments.wording import units
 from tracing import COMPUTE
 
 

@@ -5,14 +5,14 @@ import re
 import pytest
 
 from app.views import ghost, pictures, result
-from experiments import naming
 from experiments.cli import show
-from experiments.experiment import Experiment
-from experiments.plots import why
-from experiments.plots.canvases import timeline
-from experiments.run import run
+from experiments.execution.run import run
 from experiments.runs.ending import planned_loss
 from experiments.runs.figures import FIGURES
+from experiments.specification.experiment import Experiment
+from experiments.viewer import waits
+from experiments.viewer.canvases import timeline
+from experiments.wording import naming
 
 NUMBER = r"(\d[\d,.]*(?:e-?\d+)?(?: (?:[kMGT]?B|bytes|[mµn]?s|min|%))?)"
 QUANTITIES = {
@@ -122,7 +122,14 @@ def sentences(query: str) -> list[str]:
     e = Experiment.from_query(query if re.search("steps|seconds|epochs", query) else f"{query}&steps=20")
     done, usual = run(e), run(Experiment(steps=20))
     notes = [naming.readable(e, note) for note in done.notes]
-    said = [show.text(done), result.headline(e), timeline.describe(done), why.totals(done), planned_loss(done), *notes]
+    said = [
+        show.text(done),
+        result.headline(e),
+        timeline.describe(done),
+        waits.totals(done),
+        planned_loss(done),
+        *notes,
+    ]
     said += [pictures._traffic(done)] if len(done.trace.messages["bytes"]) and done.trace.traffic().any() else []
     said += [pictures._fullest(done)] if done.held().any() else []
     return [re.sub(r"\s*\n\s+", "\n ", one) for one in (*said, ghost.difference(usual, done))]

@@ -1,8 +1,8 @@
 """What is said below the pictures of a run."""
 
 from app.views import pictures
-from experiments.experiment import Experiment
-from experiments.run import run
+from experiments.execution.run import run
+from experiments.specification.experiment import Experiment
 
 
 def small(**values):

@@ -2,7 +2,7 @@ import re
 from urllib.parse import parse_qs
 
 from app.views import schedule_links
-from experiments.experiment import Experiment
+from experiments.specification.experiment import Experiment
 from experiments.study.schedules import Plan
 
 

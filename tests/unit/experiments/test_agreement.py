@@ -6,9 +6,9 @@ from functools import cache
 import numpy as np
 import pytest
 
-from experiments.experiment import Experiment
-from experiments.run import run
+from experiments.execution.run import run
 from experiments.runs.agreement import agreement, verdict
+from experiments.specification.experiment import Experiment
 
 
 @cache

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from experiments.plots import canvases
+from experiments.viewer import canvases
 
 FOLDER = Path(canvases.__file__).parent
 

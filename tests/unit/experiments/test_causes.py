@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from experiments.experiment import Experiment
-from experiments.run import run
+from experiments.execution.run import run
 from experiments.runs.causes import causes
 from experiments.runs.pieces import NETWORK, QUEUE, STOPPED, WORK
+from experiments.specification.experiment import Experiment
 from experiments.study.schedule_trace import traced
 from experiments.study.schedules import Plan, study
 from tracing import COMMUNICATE, COMPUTE, IDLE, MESSAGES, SPANS, UPDATE, WAIT, Trace

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from experiments.plots import palette
-from experiments.plots.chart import Look, chart, guess, page, write_rows
+from experiments.exports.chart import Look, chart, guess, page, write_rows
+from experiments.viewer import palette
 
 ROWS = [
     {"law": law, "workers": n, "step": n * k, "theory": n + k, "note": "-"}

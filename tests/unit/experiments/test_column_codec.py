@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cluster.event_log import EventLog
-from experiments.plots.column_codec import pack_messages, pack_timeline, unpack
+from experiments.viewer.column_codec import pack_messages, pack_timeline, unpack
 from tracing import Trace
 
 

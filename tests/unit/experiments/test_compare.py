@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from experiments.experiment import Experiment
 from experiments.runs.compare import compare, grid, sweep
+from experiments.specification.experiment import Experiment
 
 BASE = Experiment.of({"algorithm": "easgd", "workers": 2, "steps": 6, "evaluations": 2})
 

@@ -3,9 +3,9 @@
 import pytest
 
 from cluster.event_log import EventLog
-from experiments import conditions
-from experiments.experiment import Experiment
-from experiments.run import run
+from experiments.execution import conditions
+from experiments.execution.run import run
+from experiments.specification.experiment import Experiment
 
 
 def said(experiment, **counts):

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from experiments.experiment import Experiment
-from experiments.plots import curves
-from experiments.run import run as real_run
+from experiments.execution.run import run as real_run
+from experiments.specification.experiment import Experiment
+from experiments.viewer import curves
 
 
 @pytest.fixture

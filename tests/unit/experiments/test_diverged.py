@@ -7,14 +7,14 @@ import pytest
 from app.charts import Shown
 from app.charts.sweep import outcome
 from app.views import compare, predict
-from experiments import units
 from experiments.cli import show
 from experiments.cli.comparison import side_by_side
 from experiments.cli.progress_bar import Bar
-from experiments.experiment import Experiment
-from experiments.plots.report import report
+from experiments.exports.report import report
 from experiments.runs.evaluations import Evaluation
 from experiments.runs.progress import Progress
+from experiments.specification.experiment import Experiment
+from experiments.wording import units
 from workloads.recorder import Diverged
 
 HUGE = 3.331e21  # a held-out loss of a run that went wild

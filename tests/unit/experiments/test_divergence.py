@@ -2,9 +2,9 @@
 
 import pytest
 
-from experiments.experiment import Experiment
-from experiments.run import run
+from experiments.execution.run import run
 from experiments.runs.divergence import cause
+from experiments.specification.experiment import Experiment
 
 
 def test_a_spring_that_overshoots_is_what_is_blamed_and_not_the_rate():

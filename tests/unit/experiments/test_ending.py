@@ -5,10 +5,10 @@ from functools import cache
 
 import pytest
 
-from experiments import units
-from experiments.experiment import Experiment
-from experiments.run import run
+from experiments.execution.run import run
 from experiments.runs.ending import planned_loss
+from experiments.specification.experiment import Experiment
+from experiments.wording import units
 
 
 @cache

@@ -8,11 +8,11 @@ import numba.core.caching as caching
 import pytest
 from rich.markdown import Markdown
 
-from experiments import run as running
 from experiments.cli.console import rich_console
 from experiments.cli.entry import entered
 from experiments.cli.running import stoppable
-from experiments.experiment import Experiment
+from experiments.execution import run as running
+from experiments.specification.experiment import Experiment
 from kernels.compiled import exact, on_disk
 
 

@@ -12,7 +12,7 @@ from algorithms.compression import COMPRESSIONS
 from experiments.cli.main import cli
 from experiments.cli.options import values
 from experiments.cli.running import base_experiment
-from experiments.experiment import MAX_QUERY, PAGE, Experiment, coding_settings
+from experiments.specification.experiment import MAX_QUERY, PAGE, Experiment, coding_settings
 
 
 def from_command(command):

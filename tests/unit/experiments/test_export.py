@@ -12,15 +12,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from experiments import units
 from experiments.cli.export import read
-from experiments.experiment import Experiment
-from experiments.plots import curves
-from experiments.plots import export as module
-from experiments.plots.canvases import timeline
-from experiments.plots.column_codec import unpack
-from experiments.plots.export import chrome_trace, csv_text, export
-from experiments.run import run as runs
+from experiments.execution.run import run as runs
+from experiments.exports import export as module
+from experiments.exports.export import chrome_trace, csv_text, export
+from experiments.specification.experiment import Experiment
+from experiments.viewer import curves
+from experiments.viewer.canvases import timeline
+from experiments.viewer.column_codec import unpack
+from experiments.wording import units
 from tracing import KINDS
 
 
@@ -181,7 +181,7 @@ def test_a_full_disk_leaves_the_old_file_and_no_part(small_run, tmp_path, monkey
 
 
 def test_the_picture_draws_the_same_curves_as_the_workbench(small_run):
-    from experiments.plots import pictures
+    from experiments.viewer import pictures
 
     shown = [pictures.Shown("easgd", small_run, 0)]
     described = [pictures.loss(shown, "seconds"), pictures.accuracy(shown, "seconds")]

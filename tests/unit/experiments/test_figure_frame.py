@@ -2,10 +2,10 @@ import math
 
 import numpy as np
 
-from experiments.plots import palette
-from experiments.plots.canvases import figure
-from experiments.plots.chart import Look
-from experiments.plots.column_codec import unpack
+from experiments.exports.chart import Look
+from experiments.viewer import palette
+from experiments.viewer.canvases import figure
+from experiments.viewer.column_codec import unpack
 
 ROWS = [
     {"law": law, "workers": n, "delay": d, "loss": n * scale + d, "theory": n}

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from experiments.plots.gantt import LOOKS, chart, pieces
+from experiments.exports.gantt import LOOKS, chart, pieces
 from experiments.study.schedules import OWN, Plan, study
 from theory.schedules import SCHEDULES
 

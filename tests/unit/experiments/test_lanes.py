@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from experiments.experiment import Experiment
-from experiments.plots import bars
-from experiments.plots.lanes import grouped, groups, rank_names
+from experiments.specification.experiment import Experiment
+from experiments.viewer import bars
+from experiments.wording.rank_names import grouped, groups, rank_names
 
 
 @pytest.mark.parametrize(

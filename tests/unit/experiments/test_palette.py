@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import app
-from experiments.plots import palette
+from experiments.viewer import palette
 
 CONFIG = tomllib.loads((Path(app.__file__).parent / ".streamlit" / "config.toml").read_text())
 PAGES = [CONFIG["theme"][name]["backgroundColor"] for name in ("light", "dark")]

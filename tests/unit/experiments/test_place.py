@@ -4,11 +4,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from experiments import naming
-from experiments.experiment import Experiment
-from experiments.measure import this_machine
-from experiments.run import check
-from experiments.runs.place import place
+from experiments.execution.run import check
+from experiments.specification import this_machine
+from experiments.specification.experiment import Experiment
+from experiments.wording import naming
+from experiments.wording.place import place
 
 
 @pytest.mark.parametrize(

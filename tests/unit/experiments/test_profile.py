@@ -7,9 +7,9 @@ import pytest
 
 import workloads
 from cluster.devices import DEVICES, Device
-from experiments.experiment import Experiment
+from experiments.execution.run import run
 from experiments.measure.profile import measured, priced
-from experiments.run import run
+from experiments.specification.experiment import Experiment
 from kernels import metered
 from theory.partition_pipedream import plan_of
 from theory.profile import load, save

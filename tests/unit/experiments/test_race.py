@@ -7,13 +7,13 @@ from functools import cache
 import numpy as np
 import pytest
 
-from experiments import units
-from experiments.experiment import Experiment
-from experiments.plots import curves, race, why
-from experiments.plots.canvases import curve
-from experiments.plots.column_codec import unpack
-from experiments.plots.pictures import Shown
-from experiments.run import run
+from experiments.execution.run import run
+from experiments.specification.experiment import Experiment
+from experiments.viewer import curves, race, waits
+from experiments.viewer.canvases import curve
+from experiments.viewer.column_codec import unpack
+from experiments.viewer.pictures import Shown
+from experiments.wording import units
 
 
 @cache
@@ -92,7 +92,7 @@ def test_what_both_timelines_say_of_waiting_is_told_of_each_run_by_itself():
     shown = pair(ran(slow="1:200"), ran(workers=2, slow="1:200"))
     header, _ = unpack(race.lanes(shown, "name", race.finish([one.run for one in shown])))
     for one in shown:
-        said = why.totals(one.run)
+        said = waits.totals(one.run)
         assert said and f"{one.name}: {said[0].lower()}{said[1:]}" in header["told"]
 
 

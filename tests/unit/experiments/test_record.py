@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from experiments.experiment import Experiment
-from experiments.run import run
+from experiments.execution.run import run
 from experiments.runs.figures import FIGURES
+from experiments.specification.experiment import Experiment
 from tracing import HELD
 
 PARAMETERS, GRADIENTS, STATE, ACTIVATIONS, BUFFERS = range(len(HELD))

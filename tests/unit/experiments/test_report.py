@@ -9,10 +9,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from experiments.plots.column_codec import unpack
-from experiments.plots.page import page
-from experiments.plots.pictures import Shown
-from experiments.plots.report import report
+from experiments.exports.page import page
+from experiments.exports.report import report
+from experiments.viewer.column_codec import unpack
+from experiments.viewer.pictures import Shown
 
 ADDRESS = "http://localhost:8501/"
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from experiments import room
-from experiments.experiment import Experiment
-from experiments.run import run, workload_of
+from experiments.execution import room
+from experiments.execution.run import run, workload_of
+from experiments.specification.experiment import Experiment
 
 LARGE = {"hidden": "60000,60000", "workers": 2, "steps": 1}  # 14 GB of parameters
 

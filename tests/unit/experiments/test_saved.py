@@ -2,9 +2,9 @@
 
 import pytest
 
-from experiments.experiment import Experiment
-from experiments.plots.pictures import Shown
-from experiments.plots.saved import compared, stem
+from experiments.specification.experiment import Experiment
+from experiments.viewer.pictures import Shown
+from experiments.viewer.saved import compared, stem
 
 
 @pytest.mark.parametrize(

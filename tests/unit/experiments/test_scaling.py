@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from experiments.experiment import Experiment
 from experiments.runs.compare import grid
 from experiments.runs.scaling import scaling
+from experiments.specification.experiment import Experiment
 
 
 def made(run, rate, **values):

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from experiments.cli import show
-from experiments.experiment import Experiment
-from experiments.run import run
+from experiments.execution.run import run
 from experiments.runs.figures import QUANTITIES
+from experiments.specification.experiment import Experiment
 from tests import fabricated
 from tracing import HELD
 

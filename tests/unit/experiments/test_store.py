@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from experiments.experiment import Experiment
 from experiments.runs import run_files, store
 from experiments.runs.difference import difference
+from experiments.specification.experiment import Experiment
 
 
 def test_a_stored_run_is_read_back_bit_for_bit(small_run, stale_run, tmp_path):
@@ -278,13 +278,13 @@ def test_every_file_that_decides_what_a_run_gives_is_there_and_what_run_imports_
 
     files = {path for pattern in DECISIVE for path in ROOT.glob(pattern)}
     assert [pattern for pattern in DECISIVE if not any(ROOT.glob(pattern))] == []
-    tree = ast.parse((ROOT / "experiments" / "run.py").read_text())
+    tree = ast.parse((ROOT / "experiments" / "execution" / "run.py").read_text())
     imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
     modules = {node.module for node in imports} | {
         f"{node.module}.{each.name}" for node in imports for each in node.names
     }
     own = {ROOT / f"{name.replace('.', '/')}.py" for name in modules if name.startswith("experiments.")}
-    told = {"experiments/notebook.py", "experiments/runs/divergence.py"}
-    told |= {"experiments/units.py", "experiments/runs/ending.py", "experiments/runs/progress.py"}  # of a run
-    told |= {"experiments/room.py"}  # which only refuses
+    told = {"experiments/cli/notebook.py", "experiments/runs/divergence.py"}
+    told |= {"experiments/wording/units.py", "experiments/runs/ending.py", "experiments/runs/progress.py"}  # of a run
+    told |= {"experiments/execution/room.py"}  # which only refuses
     assert {path for path in own if path.is_file()} <= files | {ROOT / path for path in told}

@@ -3,12 +3,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from experiments import naming
-from experiments.experiment import Experiment
-from experiments.plots.canvases import timeline
-from experiments.plots.column_codec import unpack
-from experiments.plots.lanes import troubles
-from experiments.plots.story import LOST, PAUSED, aftermath, ended, story
+from experiments.specification.experiment import Experiment
+from experiments.viewer.canvases import timeline
+from experiments.viewer.column_codec import unpack
+from experiments.viewer.story import LOST, PAUSED, aftermath, ended, story
+from experiments.wording import naming
+from experiments.wording.rank_names import troubles
 from tests.fabricated import STEPS
 from tracing import COMMUNICATE, COMPUTE, IDLE, WAIT, Trace
 

@@ -3,11 +3,11 @@ import json
 import numpy as np
 import pytest
 
-from experiments.experiment import Experiment
-from experiments.plots import palette
-from experiments.plots.canvases import timeline
-from experiments.plots.column_codec import unpack
-from experiments.run import run
+from experiments.execution.run import run
+from experiments.specification.experiment import Experiment
+from experiments.viewer import palette
+from experiments.viewer.canvases import timeline
+from experiments.viewer.column_codec import unpack
 from tracing import KINDS
 
 

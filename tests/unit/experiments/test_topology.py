@@ -3,10 +3,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from experiments.experiment import Experiment
-from experiments.plots.canvases import timeline, topology
-from experiments.plots.canvases.topology import DRAWN, MOMENTS, machines
-from experiments.plots.column_codec import unpack
+from experiments.specification.experiment import Experiment
+from experiments.viewer.canvases import timeline, topology
+from experiments.viewer.canvases.topology import DRAWN, MOMENTS, machines
+from experiments.viewer.column_codec import unpack
 
 
 @pytest.fixture

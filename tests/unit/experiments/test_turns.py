@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from experiments.experiment import Experiment
 from experiments.jobs.spec import JobSpec
 from experiments.jobs.turns import Turns, displaced, length, reader
+from experiments.specification.experiment import Experiment
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from experiments import units
+from experiments.wording import units
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 
 import lessons
-from experiments.plots.chart import Look
+from experiments.exports.chart import Look
 from lessons import markup, movement
 from lessons.golden import Golden, RecordedFigure
 

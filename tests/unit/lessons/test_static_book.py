@@ -5,7 +5,7 @@ import base64
 import pytest
 
 import lessons
-from experiments.plots.column_codec import unpack
+from experiments.viewer.column_codec import unpack
 from lessons import markup
 from lessons.book import chapter as chapters
 from lessons.book import exercises, figures, markdown, paper, search

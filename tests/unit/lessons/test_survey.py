@@ -9,7 +9,7 @@ from click.testing import CliRunner
 import algorithms
 import lessons
 from algorithms.catalogue import COMPRESSIONS
-from experiments.experiment import Experiment
+from experiments.specification.experiment import Experiment
 from lessons import links, survey
 from lessons.cli.survey import survey as command
 from lessons.survey import bibliography, costs, methods
@@ -90,7 +90,7 @@ def test_numbers_follow_the_cluster_that_the_reader_chooses():
 
 
 def test_every_row_leads_to_a_run():
-    from experiments.experiment import Experiment
+    from experiments.specification.experiment import Experiment
 
     for row in survey.table(survey.MODELS["8 layers of 64"]):
         experiment = Experiment.from_query(row["run"])

@@ -1,6 +1,6 @@
 import pytest
 
-from experiments.plots.column_codec import unpack
+from experiments.viewer.column_codec import unpack
 from lessons import movement, timelines
 
 MARK = "algorithm=backup workers=3 backups=1 workload=quadratic learning_rate=0.1 steps=3 jitter=cloud"

@@ -7,7 +7,7 @@ import pytest
 
 import algorithms
 import workloads
-from experiments.experiment import Experiment
+from experiments.specification.experiment import Experiment
 
 FILES = ("mnist", "table", "own_module")  # which have no data before somebody brings them some
 each_workload = pytest.mark.parametrize("name", workloads.WORKLOADS)

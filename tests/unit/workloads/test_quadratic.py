@@ -125,8 +125,8 @@ def test_one_kind_is_the_problem_as_it_was():
 
 
 def test_a_batch_that_would_mix_kinds_is_refused():
-    from experiments.experiment import Experiment
-    from experiments.run import run
+    from experiments.execution.run import run
+    from experiments.specification.experiment import Experiment
 
     values = {"workload": "quadratic", "kinds": 2, "batch": 64, "workers": 2}
     with pytest.raises(ValueError, match=r"batch is 64, but .* 32 in a row; use batch 32, or stretch 64\.$"):

@@ -69,8 +69,8 @@ def test_notes_of_the_table_are_notes_of_the_workload():
 
 
 def test_what_can_be_told_apart_is_learned(tmp_path):
-    from experiments.experiment import Experiment
-    from experiments.run import run
+    from experiments.execution.run import run
+    from experiments.specification.experiment import Experiment
 
     rng = np.random.default_rng(0)
     x = rng.normal(0, 1, (300, 2))
@@ -107,8 +107,8 @@ def test_a_missing_number_takes_the_mean_of_the_training_rows():
 def test_a_regression_learns_and_is_judged_by_r2_in_place_of_accuracy():
     from sklearn.metrics import r2_score
 
-    from experiments.experiment import Experiment
-    from experiments.run import run, workload_of
+    from experiments.execution.run import run, workload_of
+    from experiments.specification.experiment import Experiment
 
     e = Experiment.of({"workload": "table", "table": save(numbers()), "regression": True, "steps": 100, "workers": 2})
     done = run(e)

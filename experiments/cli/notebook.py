@@ -1,0 +1,148 @@
+"""Experiments in a notebook: `run` and `sweep` by name, results that show themselves.
+
+    import experiments
+    r = experiments.run("easgd", workers=8, network="10GbE")        # r alone in a cell is its summary
+    r.show()                                                        # its curves and its timeline
+    experiments.sweep("sync_sgd", workers=[1, 2, 4, 8])             # a table, a row a run; .show() draws them
+
+They mean what the command line means by the same words, but store nothing. Jupyter, Colab and editors draw a page as a
+frame of its own, so that styles and scripts of page and notebook do not meet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import Any
+
+from experiments.cli import show
+from experiments.cli.comparison import parted
+from experiments.cli.progress_bar import Bar
+from experiments.cli.running import BEST, at_best, base_experiment, stoppable
+from experiments.execution.run import TIMEOUT
+from experiments.execution.run import run as run_experiment
+from experiments.exports.report import outline
+from experiments.runs import compare
+from experiments.runs.record import Run
+from experiments.specification.experiment import Experiment
+from experiments.viewer.pictures import Shown
+from experiments.wording import naming
+from installation import home
+
+HEIGHT = 760  # px of a page until it says how high it is
+
+
+def run(what: str | Experiment = "sync_sgd", /, *, timeout: float = TIMEOUT, **settings: Any) -> Run:
+    """Run `what`, an algorithm by name or an experiment, with these settings, and return its record.
+
+    An interrupt ends it early, with what was recorded until then. Raises ValueError, in one sentence, if it cannot run.
+    """
+    with stoppable() as stop, Bar(_named(what)) as bar:
+        return run_experiment(_experiment(what, settings), bar, stop, timeout=timeout)
+
+
+def sweep(what: str | Sequence[str] | Experiment = "sync_sgd", /, **settings: Any) -> Sweep:
+    """Run every combination of the settings that are lists or ranges: `sweep("easgd", workers=[1, 2], period=[1, 10])`.
+
+    Other settings are the same in all runs; `what` may be several algorithms. After an interrupt the runs done so far
+    are returned. Raises ValueError, in one sentence, before anything runs, if one of them cannot run.
+    """
+    axes = {name: value for name, value in settings.items() if isinstance(value, list | range)}
+    fixed = {name: [value] for name, value in settings.items() if name not in axes}
+    searched = fixed.get("learning_rate") == [BEST] and fixed.pop("learning_rate")
+    if not isinstance(what, str | Experiment):
+        axes, what = {"algorithm": list(what), **axes}, what[0]
+    for name, values in axes.items():
+        if not values:
+            raise ValueError(f"{name} has no values to sweep over; give at least one, such as {name}=[...].")
+    experiments = compare.grid(_experiment(what, {}), {**axes, **fixed})
+    if searched:
+        experiments = at_best(experiments, str(home()))
+    with stoppable() as stop, Bar("sweep") as bar:
+
+        def told(number: int, count: int, progress: Any) -> None:
+            bar(progress, f"run {number + 1} of {count}")
+
+        return Sweep(compare.swept(experiments, told, stop), [name for name, values in axes.items() if len(values) > 1])
+
+
+class Sweep(list[Run]):
+    """Runs of a sweep: a list of them, a table to look at, and rows to go on with; `swept` are the settings varied."""
+
+    def __init__(self, runs: Iterable[Run], swept: Sequence[str]):
+        super().__init__(runs)
+        self.swept = tuple(swept)
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """A row per run: the settings in which they differ, status and main figures, in SI units."""
+        return compare.compare(self)
+
+    def arrow(self) -> Any:
+        """Return the rows as a pyarrow.Table, which pandas, polars and DuckDB take as it is."""
+        import pyarrow
+
+        return pyarrow.Table.from_pylist(self.rows)
+
+    def show(self) -> Page:
+        """Return the curves and timelines of all runs on one page."""
+        return Page(self, [named(one.experiment, self.swept) for one in self])
+
+    def __repr__(self) -> str:
+        if not self:
+            return "no runs"
+        rows, alike = parted(self.rows)
+        return "\n".join(filter(None, [show.table(rows), alike]))
+
+    def _repr_html_(self) -> str:
+        rows, alike = parted(self.rows) if self else ([{}], "no runs")
+        names = [name for name in rows[0] if name != "accuracy_error"]
+        head = "".join(f"<th>{escape(show.head(name))}</th>" for name in names)
+        body = "".join(
+            f"<tr>{''.join(f'<td>{escape(show.cell(row, name))}</td>' for name in names)}</tr>" for row in rows
+        )
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{escape(alike)}</p>"
+
+
+class Page:
+    """Curves and timelines of runs, as a page in a frame: the canvases of the workbench and of a report."""
+
+    def __init__(self, runs: Sequence[Run], names: Sequence[str]):
+        if not runs:
+            raise ValueError("there are no runs to show; they were interrupted before the first.")
+        self.runs, self.names = list(runs), list(names)
+
+    @property
+    def html(self) -> str:
+        """The page itself, which needs neither a server nor a network."""
+        last = len(self.runs) - 1
+        together = zip(self.names, self.runs, strict=True)
+        return outline(
+            [Shown(name, one, n, share=n / last if last else None) for n, (name, one) in enumerate(together)]
+        )
+
+    def __repr__(self) -> str:
+        return "\n\n".join(map(repr, self.runs))
+
+    def _repr_html_(self) -> str:
+        look = f"width: 100%; height: {HEIGHT}px; border: 0"
+        return f'<iframe srcdoc="{escape(self.html)}" style="{look}" title="Curves and timelines"></iframe>'
+
+
+def named(e: Experiment, swept: Sequence[str] = ()) -> str:
+    """Return what a run is called in pictures, by the settings that were varied: "EASGD", "workers 8"."""
+    values = {**e.model_dump(mode="json"), **e.coding, **e.settings, **e.data}
+    words = [f"{name.replace('_', ' ')} {values[name]}" for name in swept if name != "algorithm" and name in values]
+    return ", ".join(([naming.method(e)] if "algorithm" in swept or not words else []) + words)
+
+
+def _experiment(what: str | Experiment, settings: dict[str, Any]) -> Experiment:
+    if isinstance(what, str):
+        return base_experiment(what, None, str(home()), settings)
+    made = what.change(**settings)
+    made.refuse_idle(settings)
+    return made
+
+
+def _named(what: str | Experiment) -> str:
+    return what if isinstance(what, str) else what.algorithm

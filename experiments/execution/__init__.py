@@ -1,0 +1,1 @@
+"""Execution: an experiment is checked, runs on its cluster, and becomes a Run."""

@@ -1,0 +1,396 @@
+"""run: an Experiment becomes a Run.
+
+A mistake of the reader's is found before the first rank starts and raised as a ValueError of one sentence. What goes
+wrong later ends the run, and the Run has everything that was recorded until then.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+import time
+from collections.abc import Callable
+from contextlib import closing
+from functools import lru_cache, partial
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+import workloads
+from algorithms import compression
+from cluster.comm import Cancelled
+from cluster.event_log import EventLog, Outcome
+from cluster.real import gpus, signals
+from cluster.real.checkpoint import SharedCheckpoint
+from experiments.execution import conditions, room
+from experiments.runs import divergence, ending, evaluations
+from experiments.runs.evaluations import Axes, Model
+from experiments.runs.progress import Progress, ProgressObserver
+from experiments.runs.record import Run
+from experiments.runs.summary import environment, summarise
+from experiments.specification.experiment import Experiment, default_rate
+from experiments.wording import units
+from kernels import metered, to_device
+from tracing import APPLIED, LOSSES, MEASURES, MEMORY, Trace, joined, numbered, ordered
+from workloads.batches import Batches
+from workloads.checkpoints import Checkpoints
+from workloads.recorder import Diverged, OutOfMemory
+from workloads.task import Task
+
+TIMEOUT = 60.0  # s
+WARM_UP = 1.0  # s; if one gradient of every rank takes longer, no rank rehearses a step before the clock starts
+BACKENDS = {"processes": "gloo", "gpus": "nccl"}
+
+
+def run(
+    experiment: Experiment,
+    on_progress: Callable[[Progress], None] | None = None,
+    stop: Any = None,
+    worker_override: Callable[[Any, Any, Any], Any] | None = None,
+    timeout: float = TIMEOUT,
+) -> Run:
+    """Run `experiment` and return its record.
+
+    `on_progress(progress)` is called a few times a second; `stop`, an Event or a function, ends the run early with
+    status "cancelled". On the simulated cluster `worker_override(comm, task, s)` trains in place of the algorithm's own
+    worker. A rank of a real cluster gives up when it has waited `timeout` seconds for another. Raises ValueError, in
+    one sentence, if the experiment cannot run like this.
+    """
+    began = time.perf_counter()
+    workload = _admitted(experiment)
+    per_epoch = _batches(experiment, workload).per_epoch
+    observer = ProgressObserver(experiment, workload, per_epoch, on_progress) if on_progress else None
+    return gather(experiment, _on_cluster(experiment, observer, stop, worker_override, timeout), began)
+
+
+def replay(
+    experiment: Experiment,
+    worker_override: Callable[[Any, Any, Any], Any],
+    on_progress: Callable[[Progress], None] | None = None,
+) -> tuple[Run, list[Model]]:
+    """Run `experiment` on the simulated cluster with `worker_override(comm, task, s)` on every rank.
+
+    Return its record, and the models that were evaluated, one for each row of `Run.evaluations`. Raises ValueError as
+    `run` does, and for a real cluster, on which no run happens twice.
+    """
+    if experiment.cluster != "simulated":
+        raise ValueError(f"a run on {experiment.cluster} cannot be replayed; choose the simulated cluster.")
+    began = time.perf_counter()
+    workload = _admitted(experiment)
+    per_epoch = _batches(experiment, workload).per_epoch
+    observer = ProgressObserver(experiment, workload, per_epoch, on_progress) if on_progress else None
+    return _gathered(experiment, _on_cluster(experiment, observer, None, worker_override, TIMEOUT), began)
+
+
+def join(experiment: Experiment, timeout: float = TIMEOUT) -> Run | None:
+    """Run `experiment` as one of the ranks of a launcher; return the record on rank 0, None elsewhere.
+
+    A rank gives up when it has waited `timeout` seconds for another. Raises ClusterError on a rank that rank 0 cannot
+    hear, OSError, in a sentence, if the ranks do not meet.
+    """
+    from cluster.real import torchrun
+
+    began = time.perf_counter()
+    check(experiment, here=False)
+    options = {"backend": BACKENDS[experiment.cluster], "collective": experiment.collective, "timeout": timeout}
+    options |= conditions.emulated(experiment)
+    outcome = torchrun.run(partial(train, experiment), **options, warm_up=partial(warm_up, experiment))
+    return None if outcome is None else gather(experiment, outcome, began)
+
+
+def _admitted(experiment: Experiment):
+    """Return the workload of an experiment that can run here. Until it is built, nobody looks whether to stop."""
+    with signals.at_once():
+        workload = check(experiment)
+    room.check(experiment, workload)
+    return workload
+
+
+def check(experiment: Experiment, here: bool = True):
+    """Return the workload, built. ValueError in one sentence if the experiment cannot run, `here` on this machine."""
+    workload = workload_of(experiment)
+    if here and experiment.cluster != "simulated":
+        most = max(16, 8 * (os.cpu_count() or 1))
+        if experiment.ranks > most:
+            raise ValueError(
+                f"{experiment.ranks} ranks are too many real processes for this machine; use at most {most}, "
+                "or the simulated cluster."
+            )
+    if here and experiment.cluster == "gpus" and not gpus.count():
+        raise ValueError(
+            "cluster: no CUDA GPU was found on this machine; use processes, which compute on its CPU, or simulate "
+            "GPUs: the simulated cluster with device H100."
+        )
+    experiment.method.check(experiment.workers, experiment.batch, workload, experiment.knobs)
+    conditions.check(experiment, workload, here)
+    _batches(experiment, workload)
+    return workload
+
+
+def train(
+    experiment: Experiment,
+    comm,
+    worker_override: Callable[[Any, Any, Any], Any] | None = None,
+    checkpoints: Checkpoints | SharedCheckpoint | None = None,
+) -> Any:
+    """Run one rank's share of `experiment`: the program of every rank on every cluster."""
+    workload = workload_of(experiment)
+    worker = comm.rank - experiment.servers  # below 0 on a server
+    shards = _shards(experiment)
+    task = Task(
+        workload,
+        comm,
+        budget=experiment.budget,
+        batch=_batch(experiment, workload),
+        data_shard=worker * shards // experiment.workers if worker >= 0 else None,
+        data_shards=shards,
+        per_update=experiment.method.per_update(experiment.knobs),
+        seed=experiment.seed,
+        keep=experiment.evaluations,
+        memory=experiment.rank_memory,
+        checkpoints=checkpoints,
+    )
+    if experiment.compression != "none":
+        declared = compression.find(experiment.compression)
+        s = declared.Settings(**experiment.coding)
+        servers = experiment.servers if experiment.method.compresses == "push" else 0
+        place = workload.tensors, experiment.seed, servers, workload.dtype
+        comm = compression.attach(comm, declared, s, *place)
+    return (worker_override or experiment.method.worker)(comm, task, experiment.knobs)
+
+
+def warm_up(experiment: Experiment, place: str = "cpu") -> None:
+    """Load the algorithm, data and kernels for `place` on a real rank before its clock starts: that is no training.
+
+    Which kernels an algorithm calls is seen by a step of the whole experiment on the simulated cluster, unless that
+    would take long.
+    """
+    from cluster import simulated
+
+    workload, ranks = workload_of(experiment), experiment.ranks
+    with metered(None), np.errstate(all="ignore"):
+        w = to_device(workload.start(experiment.seed), place)
+        batch = tuple(to_device(x, place) for x in conditions.trial_batch(experiment, workload))
+        workload.gradient(w, batch)  # which loads its kernels
+        began = time.perf_counter()
+        workload.gradient(w, batch)
+        if ranks * (time.perf_counter() - began) < WARM_UP:
+            once = experiment.model_copy(
+                update={"steps": 1, "epochs": None, "seconds": None, "target_loss": None, "evaluations": 1}
+            )
+            simulated.run(partial(train, once), ranks, place=place)
+
+
+def gather(experiment: Experiment, outcome: Outcome, began: float) -> Run:
+    """Return the Run that this outcome of `experiment` is; `began` is the perf_counter of its beginning.
+
+    Raises the ValueError of a rank that refused before any had trained, or that ran out of memory at any step: the
+    experiment cannot run like this.
+    """
+    return _gathered(experiment, outcome, began)[0]
+
+
+def _gathered(experiment: Experiment, outcome: Outcome, began: float) -> tuple[Run, list[Model]]:
+    """Return the same, and the models that were evaluated, in the order of the evaluations."""
+    mistake = getattr(outcome.error, "__cause__", None)
+    trained = any(event_log.losses for event_log in outcome.event_logs)
+    if isinstance(mistake, OutOfMemory) or (isinstance(mistake, ValueError) and not trained):
+        raise ValueError(str(mistake)) from outcome.error
+    workload = workload_of(experiment)
+    event_logs, trace = outcome.event_logs, outcome.trace()
+    losses = ordered(joined(event_logs, "losses", LOSSES, "i4 i4 i8 f8 f8"), "seconds", "rank")
+    applied = ordered(joined(event_logs, "applied", APPLIED, "i4 f8 i4"), "seconds", "rank")
+
+    measures = joined(event_logs, "measures", MEASURES, "i4 i4 f8 O f8")
+    measures["quantity"], quantities = numbered(measures["quantity"])
+    memory = joined(event_logs, "memory", MEMORY, "i4 i4 f8 i1 i8")
+    end = max(trace.seconds(), losses["seconds"].max(initial=0.0))
+    if not np.isfinite(end):
+        raise ValueError("this run takes longer than a clock can count; use a faster network or device.")
+    axes = Axes(losses, trace.messages)
+    models = _models(experiment, workload, outcome, axes, end)
+    tried = evaluations.table(models, partial(evaluations.evaluate, workload), axes)
+    status, error = _status(outcome, trace, experiment)
+    run = Run(
+        experiment=experiment,
+        trace=trace,
+        losses=losses,
+        evaluations=tried,
+        applied=applied,
+        measures=ordered(measures, "seconds", "rank"),
+        quantities=quantities,
+        memory=ordered(memory, "seconds", "rank"),
+        flops=tuple(event_log.flops for event_log in event_logs),
+        updates=outcome.updates(),
+        status=status,
+        error=error,
+        parameters=models[-1].w if len(models) > 1 else None,
+        held_out_samples=workload.held_out_samples,
+        target_variance=workload.target_variance,
+        environment=environment(),
+    )
+    run.notes = (
+        *(_untrained(models, status) or _unlearned(run, workload.guessing)),
+        *experiment.notes,
+        *workload.notes,
+        *outcome.notes,
+        *ending.trained_on(run),
+        *conditions.notes(experiment, outcome.event_logs),
+    )
+    run.summary = summarise(run, time.perf_counter() - began, _batches(experiment, workload).per_epoch)
+    return run, sorted(models, key=lambda model: model.seconds)
+
+
+def _models(experiment: Experiment, workload, outcome: Outcome, axes: Axes, end: float) -> list[Model]:
+    """Return the models to evaluate: the start, reported ones evenly spread, and the one that is shipped at the end."""
+    event_logs, d = outcome.event_logs, workload.parameters
+    chosen = evaluations.evenly(evaluations.complete(event_logs, over=True), experiment.evaluations)
+    reported = [model for index in chosen if (model := evaluations.assemble(event_logs, index, d))]
+    models = [Model(0, 0.0, workload.start(experiment.seed)), *reported]
+    last = evaluations.final(event_logs, outcome.results, d)
+    if last is None:
+        return models
+    if reported and axes.at(models[-1].seconds) == axes.at(end) and np.array_equal(models[-1].w, last, equal_nan=True):
+        return models  # the last report was the end
+    if len(reported) >= experiment.evaluations:
+        models.pop()
+    return [*models, Model(1 + models[-1].index, end, last)]
+
+
+def _on_cluster(
+    experiment: Experiment, observer: ProgressObserver | None, stop: Any, worker_override: Any, timeout: float
+) -> Outcome:
+    program, warm = partial(train, experiment), partial(warm_up, experiment)
+    if experiment.cluster == "simulated":
+        from cluster import simulated
+
+        planned, workload = conditions.faults(experiment), workload_of(experiment)
+        saved = Checkpoints(workload.start(experiment.seed), planned.back.values()) if planned.back else None
+        return simulated.run(
+            partial(program, worker_override=worker_override, checkpoints=saved),
+            experiment.ranks,
+            network=conditions.network(experiment),
+            device=conditions.device(experiment),
+            faults=planned,
+            collective=experiment.collective,
+            on_progress=observer,
+            stop=stop,
+        )
+    options = {"collective": experiment.collective, "on_progress": observer, "stop": stop, "warm_up": warm}
+    options |= {"timeout": timeout, "on_phase": observer and observer.prepare}
+    options |= conditions.emulated(experiment)
+    if experiment.cluster == "threads":
+        from cluster.real import threads
+
+        return threads.run(program, experiment.ranks, **options)
+    from cluster.real import processes
+
+    options["backend"] = BACKENDS[experiment.cluster]
+    if not options["faults"].back:
+        return processes.run(program, experiment.ranks, **options)
+    with closing(SharedCheckpoint(workload_of(experiment).start(experiment.seed))) as newest:
+
+        def restart(event_log: EventLog) -> Callable:
+            return partial(program, checkpoints=newest.after(event_log.losses))
+
+        return processes.run(partial(program, checkpoints=newest), experiment.ranks, **options, restart=restart)
+
+
+def workload_of(experiment: Experiment):
+    """Return the experiment's workload: built once per process, and shared by its ranks."""
+    return _built(experiment.workload, json.dumps(experiment.data, sort_keys=True), experiment.precision)
+
+
+@lru_cache(maxsize=2)
+def _built(name: str, settings: str, precision: str):
+    module = workloads.find(name)
+    return module.build(module.Settings(**json.loads(settings)), np.dtype(precision))
+
+
+def _shards(experiment: Experiment) -> int:
+    return experiment.method.data_shards(experiment.workers, experiment.knobs)
+
+
+def _batches(experiment: Experiment, workload) -> Batches:
+    per_update = experiment.method.per_update(experiment.knobs)
+    return Batches(workload.samples, _batch(experiment, workload), 0, _shards(experiment), per_update=per_update)
+
+
+def _batch(experiment: Experiment, workload) -> int:
+    return workload.samples if experiment.method.whole_batch else experiment.batch
+
+
+def _status(outcome: Outcome, trace: Trace, experiment: Experiment) -> tuple[str, str]:
+    """Return ("finished" | "diverged" | "failed" | "cancelled", why).
+
+    Where a method needs every rank's part of the model, a run has failed even if a rank was lost only at the very end,
+    when no other waited for it. It has also failed if no worker is left, though servers may have ended normally.
+    """
+    error, method, lost = outcome.error, experiment.method, trace.lost()
+    if error is None and ending.workers(experiment) <= lost.keys():
+        last = max(lost, key=lambda rank: lost[rank])
+        return "failed", f"rank {last} was lost at {lost[last]:.4g} s, and no worker is left"
+    if error is None and outcome.lost and method.is_deterministic(experiment.knobs) and not method.survives_loss:
+        return (
+            "failed",
+            f"rank {outcome.lost[0]} was lost before it gave its result, which {experiment.algorithm} needs",
+        )
+    if error is None:
+        return "finished", ""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, Diverged):
+            return "diverged", f"{cause}; {divergence.cause(experiment).sentence}."
+        cause = cause.__cause__
+    return "cancelled" if isinstance(error, Cancelled) else "failed", str(error)
+
+
+def _untrained(models: list[Model], status: str) -> list[str]:
+    """Return a note if the model at the end is the one at the start, so that nothing was learned."""
+    if status != "finished" or not np.array_equal(models[0].w, models[-1].w):
+        return []
+    return [
+        "what is shipped is the model that training began with: no gradient has reached it; take more steps, or a "
+        "shorter period."
+    ]
+
+
+def _unlearned(run: Run, guessing: float | None) -> list[str]:
+    """Return a note on a run that finished no better, within a percent, than guessing or than it started."""
+    losses = run.evaluations["loss"]
+    if run.status != "finished" or len(losses) < 2:
+        return []
+    bar, of = (losses[0], "that it started with") if guessing is None else (guessing, "of guessing")
+    first, last = losses[0], losses[-1]
+    if last < 0.99 * bar:
+        return []
+    grew = last > 1.01 * max(bar, first)
+    remedy = "try more steps"
+    e = run.experiment
+    searched = default_rate(e.algorithm, e.workload, e.data, e.workers).get("learning_rate", math.inf)
+    if e.settings.get("learning_rate", math.inf) < searched:
+        remedy += ", or a learning rate ten times larger"
+    why = divergence.cause(e)
+    if grew:
+        remedy = "try a smaller learning rate" if why.undo.keys() <= {"learning_rate"} else why.sentence
+    elif "learning_rate" in why.undo:
+        remedy = "try a smaller learning rate"
+    if e.workload == "table":
+        remedy += ", or check whether its columns say anything about the label"
+    return [f"The held-out loss ends at {units.loss(last)}, no better than the {units.loss(bar)} {of}; {remedy}."]
+
+
+class _CallableModule(ModuleType):
+    """This module, which a notebook calls: `experiments.run("easgd", workers=8)`."""
+
+    def __call__(self, *args: Any, **settings: Any) -> Run:
+        """See `experiments.cli.notebook.run`."""
+        from experiments.cli import notebook
+
+        return notebook.run(*args, **settings)
+
+
+sys.modules[__name__].__class__ = _CallableModule

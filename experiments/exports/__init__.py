@@ -1,0 +1,1 @@
+"""Exports: runs and figures as files that need no Lockstep: tables, charts, pages, traces."""

@@ -1,0 +1,201 @@
+"""Exports: a run in the forms that other programs read.
+
+CSV for spreadsheets, the Chrome trace format for ui.perfetto.dev, pages of HTML that need no network, curves and
+timeline as SVG and, where the program that draws it is installed, curves as PNG. Every file is written under another
+name and renamed at the end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import json
+import math
+import os
+import tempfile
+from html import escape
+from pathlib import Path
+
+import numpy as np
+
+from experiments.exports import perfetto
+from experiments.exports.page import page, place
+from experiments.exports.report import report
+from experiments.exports.svg import svg
+from experiments.exports.timeline_svg import timeline_svg
+from experiments.learning import record
+from experiments.learning.record import Learning
+from experiments.runs.record import Run
+from experiments.viewer import curves as curve_data
+from experiments.viewer import pictures
+from experiments.viewer.canvases import landscape
+from experiments.viewer.pictures import Picture, Shown
+from experiments.viewer.saved import heading
+from experiments.wording import naming
+from tracing import HELD, Trace
+
+REPLAYED = 10.0  # s that a run took, up to which its report has a replay of it
+MAX_EVENTS = 1_000_000  # of a Chrome trace; ui.perfetto.dev opens that many
+
+
+def export(run: Run, form: str, path: str | Path, root: str | Path | None = None) -> list[Path]:
+    """Write `run` as one of SUFFIXES; return the files. ValueError, OSError.
+
+    How it learned is found by replaying it, and kept in `root`, among the runs; the page of "html" has it where that
+    takes at most REPLAYED seconds. Without a root it is left out.
+    """
+    path = Path(path)
+    if form == "csv":
+        named = run.measures | {"quantity": np.array(run.quantities, object)[run.measures["quantity"]]}
+        held = run.memory | {"kind": np.array(HELD, object)[run.memory["kind"]]}
+        return [
+            _write(path.with_name(f"{path.stem}-{name}.csv"), csv_text(table).encode())
+            for name, table in (
+                ("losses", run.losses),
+                ("evaluations", evaluations(run)),
+                ("staleness", run.applied),
+                ("measures", named),
+                ("memory", held),
+            )
+        ]
+    if form == "trace":
+        return [_write(path, chrome_trace(run.trace, run.experiment.servers).encode())]
+    if form == "html":
+        shown = [Shown(naming.method(run.experiment), run, 0)]
+        return [_write(path, report(shown, learning=learning(run, root, REPLAYED)).encode())]
+    if form == "learning":
+        return [_write(path, learned(run, root or path.parent).encode())]
+    if form == "svg":
+        return [_write(path, svg(drawings(run), heading(run.experiment)).encode())]
+    if form == "timeline":
+        return [_write(path, timeline_svg(run).encode())]
+    if form == "png":
+        return [_write(path, picture(run))]
+    if form == "json":
+        return [_write(path, run.experiment.json().encode())]
+    raise ValueError(f"there is no export {form[:40]!r}; allowed is {', '.join(SUFFIXES)}.")
+
+
+SUFFIXES = {
+    "csv": ".csv",
+    "trace": ".trace.json",
+    "html": ".html",
+    "learning": ".learning.html",
+    "svg": ".svg",
+    "timeline": ".timeline.svg",
+    "png": ".png",
+    "json": ".json",
+}
+
+
+def evaluations(run: Run) -> dict[str, np.ndarray]:
+    """Return the run's evaluations with the steps that curves have: of a worker, in which a lost one does not count."""
+    return run.evaluations | {"step": curve_data.tried_steps(run)}
+
+
+def csv_text(table: dict[str, np.ndarray]) -> str:
+    """Return a table as CSV with a header; floats in full, so that reading restores the same numbers."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(table)
+    writer.writerows(zip(*(column.tolist() for column in table.values()), strict=True))
+    return text.getvalue()
+
+
+def chrome_trace(trace: Trace, servers: int = 0) -> str:
+    """Return the Chrome trace format: one track per rank, a slice per span, an arrow per message. ValueError."""
+    if len(trace.spans["start"]) + 2 * len(trace.messages["sent"]) > MAX_EVENTS:
+        raise ValueError(f"this run has more than {MAX_EVENTS} events; make a shorter one, or fewer ranks.")
+    events = list(perfetto.events(trace, servers))
+    return json.dumps({"displayTimeUnit": "ms", "traceEvents": events}, separators=(",", ":"))
+
+
+def learning(run: Run, root: str | Path | None, patience: float = math.inf) -> Learning | None:
+    """Return how a run learned, kept in `root`; None if it cannot be replayed, or not in `patience` s."""
+    try:
+        job = record.spec(run)
+        if root is None:
+            return None
+        folder = job.stored(root)
+        if folder is None and run.summary["wall_seconds"] <= patience:
+            folder = job.perform(root)
+        return folder and record.load(folder)
+    except ValueError:
+        return None
+
+
+def learned(run: Run, root: str | Path) -> str:
+    """Return a page of how a run learned, kept in `root`. ValueError, in a sentence, if it cannot be replayed."""
+    job = record.spec(run)
+    found = record.load(job.stored(root) or job.perform(root))
+    frames = {"learning": ("landscape", landscape.frame(run, found, "learning"))}
+    words = heading(run.experiment)
+    return page(words, f"<h1>{escape(words)}</h1>{place('learning')}", frames)
+
+
+def picture(run: Run) -> bytes:
+    """Return the curves as PNG. ValueError, in one sentence, where kaleido is not installed."""
+    try:
+        import kaleido  # noqa: F401  (Plotly draws pictures with it)
+    except ImportError:
+        raise ValueError(
+            "png needs kaleido and a Chrome or Chromium: python -m pip install kaleido; or take svg, which needs "
+            "neither, or html, and press Save at any of its pictures: SVG, PNG or a film."
+        ) from None
+    return curves(run).to_image(format="png", width=1000, height=450, scale=2)
+
+
+def curves(run: Run):
+    """Draw training and held-out loss, and accuracy, against the run's own clock, as the workbench does."""
+    figure = drawn(drawings(run))
+    return figure.update_layout(template="plotly_white", height=420, margin={"t": 40})
+
+
+def drawings(run: Run) -> dict[str, Picture]:
+    """Return loss and, where there is one, accuracy of a run against its own clock, by name."""
+    shown = [Shown(run.experiment.algorithm, run, 0)]
+    named = {"Loss": pictures.loss(shown, "seconds")}
+    if np.isfinite(run.evaluations["accuracy"]).any():
+        named["Held-out accuracy, %"] = pictures.accuracy(shown, "seconds")
+    return named
+
+
+def drawn(named: dict[str, Picture]):
+    """Draw pictures side by side, each with its name above it."""
+    from plotly.subplots import make_subplots
+
+    figure = make_subplots(rows=1, cols=len(named), subplot_titles=list(named))
+    for column, picture in enumerate(named.values(), 1):
+        for one in picture.series:
+            mode = "markers" if one.bare else "lines+markers" if one.symbol else "lines"
+            figure.add_scatter(
+                x=one.x, y=one.y, name=one.key or one.name, mode=mode, showlegend=bool(one.key),
+                line={"color": one.colour, "dash": one.dash, "width": one.width},
+                marker={"symbol": one.symbol or "circle", "color": one.colour}, opacity=0.45 if one.faint else 1.0,
+                hoverinfo="skip" if one.faint else None, row=1, col=column,
+            )  # fmt: skip
+        for axis, update in ((picture.x, figure.update_xaxes), (picture.y, figure.update_yaxes)):
+            ends = [math.log10(end) for end in (axis.least, axis.most)] if axis.log else [axis.least, axis.most]
+            title = ", ".join(filter(None, (axis.name if axis is picture.x else "", axis.unit)))
+            update(title=title, type="log" if axis.log else "linear", range=ends, row=1, col=column)
+    return figure
+
+
+def _write(path: Path, content: bytes) -> Path:
+    """Put `content` at `path`, whole or not at all; OSError in one sentence."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, part = tempfile.mkstemp(prefix=".part-", dir=path.parent)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+            os.chmod(part, 0o644)
+            os.replace(part, path)
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.unlink(part)
+            raise
+    except OSError as error:
+        raise OSError(error.errno, f"{path} cannot be written: {error.strerror or error}.") from error
+    return path

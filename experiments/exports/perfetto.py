@@ -1,0 +1,61 @@
+"""The trace of a run as events of the Chrome trace format, which ui.perfetto.dev opens: slices, and flows between them.
+
+A slice says its step, what was received in it from whom, and why its rank waits; a flow is named by what it carries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from experiments.runs.causes import causes
+from experiments.runs.lanes import last
+from experiments.viewer import waits
+from tracing import COMPUTE, KINDS, UPDATE, Trace
+
+US = 1e6  # in a second
+
+
+def events(trace: Trace, servers: int) -> Iterator[dict[str, Any]]:
+    """Yield the events: a track per rank, a slice per span, an arrow per message. Times are us."""
+    names = [f"{'server' if rank < servers else 'worker'} {rank}" for rank in range(trace.ranks)]
+    yield {"ph": "M", "name": "process_name", "pid": 0, "args": {"name": "Lockstep"}}
+    for rank, name in enumerate(names):
+        role = name.partition(" ")[0]
+        yield {"ph": "M", "name": "thread_name", "pid": 0, "tid": rank, "args": {"name": f"rank {rank} ({role})"}}
+        yield {"ph": "M", "name": "thread_sort_index", "pid": 0, "tid": rank, "args": {"sort_index": rank}}
+    part = waits.explained(trace, causes(trace))
+    columns = (part.spans[name].tolist() for name in ("rank", "kind", "start", "end", "step", "label", "src", "bytes"))
+    for row, (rank, kind, start, end, step, label, src, nbytes) in enumerate(zip(*columns, strict=True)):
+        args = {"step": step} if step >= 0 else {}
+        args |= {"bytes": nbytes, "from": names[src], "to": names[rank]} if src >= 0 else {}
+        args |= {"why": told} if (told := waits.sentence(part, row, names)) else {}
+        times = {"ts": start * US, "dur": (end - start) * US}
+        yield {"ph": "X", "name": trace.labels[label], "cat": KINDS[kind], "pid": 0, "tid": rank, **times, "args": args}
+    columns = (trace.messages[name].tolist() for name in ("src", "dst", "bytes", "sent", "arrived"))
+    for number, (src, dst, nbytes, sent, arrived, name) in enumerate(zip(*columns, carried(trace), strict=True)):
+        if not np.isfinite(arrived):
+            continue
+        flow = {"cat": "message", "name": name, "id": number, "pid": 0}
+        args = {"bytes": nbytes, "from": names[src], "to": names[dst]}
+        yield {**flow, "ph": "s", "tid": src, "ts": sent * US, "args": args}
+        yield {**flow, "ph": "f", "bp": "e", "tid": dst, "ts": arrived * US}
+
+
+def carried(trace: Trace) -> list[str]:
+    """Return what each message carries: the last work of its sender, or the collective that it is part of."""
+    m, spans = trace.messages, trace.spans
+    order = np.lexsort([spans["start"], spans["rank"]])
+    works = order[np.isin(spans["kind"][order], (COMPUTE, UPDATE))]
+    labels = np.array([*trace.labels, "message"], object)
+
+    def label(rows: np.ndarray, rank: np.ndarray, time: np.ndarray) -> np.ndarray:
+        at = last(
+            trace.ranks, spans["rank"][rows], spans["start"][rows], rank, np.nan_to_num(time, nan=-np.inf) - 1e-12
+        )
+        found = np.append(spans["label"][rows], len(labels) - 1)[at]
+        return labels[found]
+
+    return np.where(m["collective"], label(order, m["dst"], m["arrived"]), label(works, m["src"], m["sent"])).tolist()

@@ -1,0 +1,230 @@
+"""A report: runs on one page of HTML that looks like the workbench, to keep, to send and to read without a network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+from experiments.exports.page import page, place
+from experiments.learning.record import Learning
+from experiments.runs.ending import planned_loss
+from experiments.runs.figures import FIGURES, measured_name, suited
+from experiments.runs.record import Run
+from experiments.specification import catalogue
+from experiments.specification.experiment import Experiment, coding_settings, spelled
+from experiments.viewer import bars, curves, palette, pictures
+from experiments.viewer.canvases import curve, landscape, timeline
+from experiments.viewer.pictures import Shown
+from experiments.viewer.saved import compared, heading
+from experiments.wording import units
+from experiments.wording.naming import readable, title
+from experiments.wording.rank_names import lane_names
+
+ABOVE = ("held_out_loss", "accuracy", "seconds", "bytes", "share_wait", "staleness_mean")
+COMPARED = (
+    *("held_out_loss", "accuracy", "r2", "seconds", "samples_per_second", "bytes"),
+    *("share_wait", "staleness_mean"),
+)
+SPANS = 16_000  # single ones in all timelines of a report together: it stays well below 1 MB
+LARGEST = 500_000  # bytes of how a run learned, before they are compressed
+CELLS = 16  # rows and columns of the table of traffic
+ENDED = {"diverged": "Diverged", "failed": "Failed", "cancelled": "Stopped early"}
+
+
+def report(shown: Sequence[Shown], address: str = "", learning: Learning | None = None) -> str:
+    """Return the page of the first run, compared with the others; `address` is the workbench that it links back to.
+
+    `learning` is how the first run learned, which is drawn where it is known and not too large for a page.
+    """
+    run = shown[0].run
+    drawn, frames = _drawn(shown)
+    if learning and len(frame := landscape.frame(run, learning, "learning")) <= LARGEST:
+        frames["learning"] = ("landscape", frame)
+        drawn.append(f"<h2>See it learn</h2>{place('learning')}")
+    parts = [_head(run, address), _comparison(shown) if len(shown) > 1 else "", *drawn]
+    parts += [_ranks(shown[0]), _settings(run.experiment), _figures(run), _again(run)]
+    return page(heading(run.experiment), "\n".join(parts), frames)
+
+
+def outline(shown: Sequence[Shown]) -> str:
+    """Return a page of the curves and timelines of these runs, without what a report says of them.
+
+    In a frame that its own page made, such as a notebook's, it has the frame be as high as it is.
+    """
+    drawn, frames = _drawn(shown)
+    compared = [_comparison(shown)] if len(shown) > 1 else []
+    return page(heading(shown[0].run.experiment), "\n".join([*compared, *drawn, _FITTED]), frames, "embed")
+
+
+_FITTED = """<script>
+new ResizeObserver(() => {
+  const high = Math.ceil(document.body.getBoundingClientRect().height) + 1;
+  if (window.frameElement) frameElement.style.height = `${high}px`;
+}).observe(document.body);
+</script>"""
+
+
+def _drawn(shown: Sequence[Shown]) -> tuple[list[str], dict[str, tuple[str, bytes]]]:
+    """Return the curves and timelines of these runs as parts of a page, and the frames of their canvases."""
+    frames, parts = {}, []
+
+    def drawn(name: str, picture: pictures.Picture, words: str) -> str:
+        frames[name] = ("curve", curve.frame(picture, f"{words}.", name, compared(shown, words)))
+        return f"<div><h2>{escape(words)}</h2>{place(name)}</div>"
+
+    axis = "seconds" if len(shown) > 1 else "step"
+    charts = [drawn("loss", pictures.loss(list(shown), axis), "Loss")]
+    if any(len(curves.held_out(one.run, "step", "accuracy").x) for one in shown):
+        charts.append(drawn("accuracy", pictures.accuracy(list(shown), axis), "Held-out accuracy, %"))
+    parts.append(f'<div class="two">{"".join(charts)}</div>')
+    for number, one in enumerate(shown):
+        name = f"timeline-{number}"
+        frames[name] = ("timeline", timeline.frame(one.run, name, most=SPANS // len(shown)))
+        of = f": {one.name}" if len(shown) > 1 else ""
+        parts.append(f"<h2>Timeline{escape(of)}</h2>{place(name)}")
+    asked = dict.fromkeys(quantity for one in shown for quantity in one.run.quantities)
+    having = {quantity: [one for one in shown if quantity in one.run.quantities] for quantity in asked}
+    measured = [
+        drawn(f"measured-{n}", pictures.measured(some, quantity), measured_name(quantity))
+        for n, (quantity, some) in enumerate(having.items())
+    ]
+    parts.append(f'<div class="two">{"".join(measured)}</div>' if measured else "")
+    return parts, frames
+
+
+def _head(run: Run, address: str) -> str:
+    e = run.experiment
+    back = f"{address}?{e.query()}"
+    link = f' <a href="{escape(back)}">Open it in the workbench</a>' if address else ""
+    ended = (
+        f'<p class="ended"><b>{ENDED[run.status]}.</b> {escape(readable(e, run.error))}</p>'
+        if run.status in ENDED
+        else ""
+    )
+    if planned := planned_loss(run):
+        ended = f"<p>{escape(planned)}</p>"
+    notes = "".join(f'<p class="soft">{escape(readable(e, note))}</p>' for note in run.notes)
+    metrics = "".join(
+        f'<div title="{escape(FIGURES[name].meaning)}"><dt>{escape(_label(run, name))}</dt>'
+        f"<dd>{escape(units.told(run, name))}</dd></div>"
+        for name in suited(ABOVE, e)
+        if run.summary.get(name) is not None
+    )
+    where = heading(e).removeprefix(f"{title(e)} · ")
+    return (
+        f'<h1>{escape(title(e))}</h1><p class="soft">{escape(where)} · seed {e.seed}.{link}</p>'
+        f'{ended}{notes}<dl class="metrics">{metrics}</dl>'
+    )
+
+
+def _label(run: Run, name: str) -> str:
+    """Return what a figure is called at the head of the page."""
+    label = FIGURES[name].label
+    if name == "seconds" and run.experiment.cluster == "simulated":
+        label = "virtual time"
+    return label[:1].upper() + label[1:]
+
+
+def _comparison(shown: Sequence[Shown]) -> str:
+    """Return the figures of all runs, one row each, which is also the legend of the curves."""
+    names = [name for name in COMPARED if any(one.run.summary.get(name) is not None for one in shown)]
+    head = "".join(f"<th>{escape(FIGURES[name].label)}</th>" for name in names)
+    rows = "".join(
+        f"<tr><th>{mark(one)} {escape(one.name)}</th>"
+        + "".join(f"<td>{escape(units.told(one.run, name))}</td>" for name in names)
+        + "</tr>"
+        for one in shown
+    )
+    return (
+        "<h2>Comparison</h2>"
+        f'<div class="wide"><table class="runs"><thead><tr><th>run</th>{head}</tr></thead>'
+        f"<tbody>{rows}</tbody></table></div>"
+    )
+
+
+def mark(one: Shown) -> str:
+    """Return the line of a run as it looks in the curves, in HTML."""
+    style = {"solid": "solid", "dot": "dotted"}.get(one.line.dash, "dashed")
+    return f'<i style="border-top: 3px {style} {one.line.colour}"></i>'
+
+
+def _ranks(one: Shown) -> str:
+    """Return what each rank did, held and sent."""
+    run = one.run
+    parts = [f"<h2>Where the time goes</h2>{bars.html(bars.shares([one]), timeline.shares(run))}"]
+    if run.held().any():
+        words = "What each rank held at its fullest moment."
+        parts.append(f"<h2>Memory</h2>{bars.html(bars.memory([one]), words)}")
+    names = lane_names(run)
+    if len(run.trace.messages["bytes"]) and len(names) <= CELLS:
+        parts.append(f"<h2>Who sends to whom</h2>{_traffic(run, names)}")
+    return "\n".join(parts)
+
+
+def _traffic(run: Run, names: list[str]) -> str:
+    table = run.trace.traffic()
+    most, colour = max(float(table.max()), 1.0), palette.DOING["communicate"].colour
+
+    def cell(nbytes: float) -> str:
+        if not nbytes:
+            return "<td></td>"
+        deep = round(10 + 80 * float(nbytes) / most)
+        look = f"background: color-mix(in srgb, {colour} {deep}%, transparent)"
+        look += f"; color: {palette.DARK}" * (deep > 40)
+        return f'<td style="{look}">{escape(units.size(nbytes))}</td>'
+
+    head = "".join(f"<th>to {escape(name)}</th>" for name in names)
+    rows = "".join(
+        f"<tr><th>{escape(name)}</th>{''.join(map(cell, row))}</tr>" for name, row in zip(names, table, strict=True)
+    )
+    return (
+        f'<div class="wide"><table class="traffic"><thead><tr><th>from</th>{head}</tr></thead>'
+        f"<tbody>{rows}</tbody></table></div>"
+    )
+
+
+def _settings(e: Experiment) -> str:
+    """Return every setting that is not at its default, with what it means."""
+    kinds = [
+        type(e),
+        e.method.Settings,
+        coding_settings(e.compression),
+        catalogue.WORKLOADS[e.workload].module.Settings,
+    ]
+    fields = {name: field for kind in reversed(kinds) for name, field in kind.model_fields.items()}
+    rows = []
+    for name, value in {"workers": e.workers, "batch": e.batch, **e.settings, **e.flat()}.items():
+        if name in ("algorithm", "workload"):  # which the title has
+            continue
+        unit = (fields[name].json_schema_extra or {}).get("unit") or ""
+        said = "auto" if value is None else f"{value:g}" if isinstance(value, float) else spelled(value)
+        words = fields[name].description or ""
+        rows.append((name.replace("_", " "), f"{said} {unit if value is not None else ''}".strip(), words))
+    body = "".join(
+        f"<tr><th>{escape(name)}</th><td>{escape(value)}</td><td class=soft>{escape(words)}</td></tr>"
+        for name, value, words in rows
+    )
+    return f'<h2>Settings</h2><div class="wide"><table><tbody>{body}</tbody></table></div>'
+
+
+def _figures(run: Run) -> str:
+    body = "".join(
+        f"<tr><th>{escape(figure.label)}</th><td>{escape(units.told(run, name))}</td>"
+        f"<td class=soft>{escape(figure.meaning)}</td></tr>"
+        for name, figure in FIGURES.items()
+        if run.summary.get(name) is not None
+    )
+    return f'<h2>All figures</h2><div class="wide"><table><tbody>{body}</tbody></table></div>'
+
+
+def _again(run: Run) -> str:
+    """Return how the run is repeated, and where it was made."""
+    made = ", ".join(f"{name} {value}" for name, value in run.environment.items() if value)
+    digest = run.summary.get("digest")
+    same = (
+        f"<p class=soft>The losses and models of this run have the digest {escape(str(digest))}.</p>" if digest else ""
+    )
+    return (
+        f"<h2>Run it again</h2><p><code>{escape(run.experiment.command())}</code></p>{same}"
+        f'<p class="soft">{escape(made)}</p>'
+    )

@@ -1,0 +1,136 @@
+"""Curves as SVG without a browser: the same pictures as those of the canvas, still and on white.
+
+A file of lines, marks and words, for papers and slides. What plays or answers a pointer is a canvas's
+(experiments/viewer/canvases).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from html import escape
+
+import numpy as np
+
+from experiments.viewer.canvases.curve import DASHES
+from experiments.viewer.pictures import Axis, Picture, Series
+from experiments.wording import units
+
+WIDE, HIGH = 500, 300  # px of one picture
+LEFT, RIGHT, TOP, BOTTOM = 58, 14, 62, 44  # px around its plot
+TEXT, SOFT, RULE = "#1B2733", "#66717C", "#DDE3E9"
+TICKS = 5  # about so many on an axis
+
+
+def svg(named: Mapping[str, Picture], heading: str = "") -> str:
+    """Return these pictures side by side, each with its name above it, as the text of a file."""
+    width, height = WIDE * len(named), HIGH + (28 if heading else 0)
+    body = [words(12, 20, heading, size=15, weight=600)] if heading else []
+    for number, (name, picture) in enumerate(named.items()):
+        inside = "".join(_plot(picture, name, f"plot-{number}"))
+        body.append(f'<g transform="translate({WIDE * number} {height - HIGH})">{inside}</g>')
+    title = escape(heading or ", ".join(named))
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
+        f'font-family="\'Source Sans Pro\', system-ui, sans-serif" role="img"><title>{title}'
+        f'</title><rect width="100%" height="100%" fill="#FFFFFF"/>{"".join(body)}</svg>\n'
+    )
+
+
+def _plot(picture: Picture, name: str, clip: str):
+    """Yield the elements of one picture."""
+    right, low = WIDE - RIGHT, HIGH - BOTTOM
+    x, y = _scale(picture.x, LEFT, right), _scale(picture.y, low, TOP)
+    yield words(LEFT, 18, name, size=14, weight=600)
+    at = LEFT
+    for one in picture.series:
+        if one.key:
+            yield f'<line x1="{at}" x2="{at + 24}" y1="40" y2="40" {_stroke(one)}/>{_mark(one, at + 12, 40)}'
+            yield words(at + 30, 44, one.key)
+            at += 46 + 7 * len(one.key)
+    for value, text in _ticks(picture.y):
+        place = float(y(np.array(value)))
+        yield f'<line x1="{LEFT}" x2="{right}" y1="{place:.1f}" y2="{place:.1f}" stroke="{RULE}"/>'
+        yield words(LEFT - 8, place + 4, text, SOFT, "end")
+    for value, text in _ticks(picture.x):
+        yield words(float(x(np.array(value))), low + 18, text, SOFT, "middle")
+    title = picture.x.title or ", ".join(filter(None, (picture.x.name, picture.x.unit)))
+    yield words((LEFT + right) / 2, HIGH - 8, title, SOFT, "middle")
+    inside = f'x="{LEFT - 3}" y="{TOP - 3}" width="{right - LEFT + 6}" height="{low - TOP + 6}"'
+    yield f'<clipPath id="{clip}"><rect {inside}/></clipPath><g clip-path="url(#{clip})">'
+    for one in picture.series:
+        with np.errstate(all="ignore"):
+            px, py = x(np.asarray(one.x, float)), y(np.asarray(one.y, float))
+        if not one.bare:
+            opacity = ' opacity="0.4"' if one.faint else ""
+            yield f'<path d="{_path(px, py)}" fill="none" {_stroke(one)} stroke-linejoin="round"{opacity}/>'
+        if one.symbol:
+            stride = max(1, one.every)
+            yield "".join(_mark(one, *point) for point in _known(px, py)[::-1][::stride])
+    yield "</g>"
+    for ended in {one.ended for one in picture.series if one.ended}:
+        yield words(right, TOP + 10, f"{ended} ×", anchor="end")
+
+
+def _scale(axis: Axis, start: float, end: float):
+    """Return the function from values of an axis to px; of a logarithm of nothing there is no place (NaN)."""
+    place = np.log10 if axis.log else np.asarray
+    low, high = (float(place(value)) for value in (axis.least, axis.most))
+    return lambda values: start + (place(values) - low) / ((high - low) or 1.0) * (end - start)
+
+
+def _ticks(axis: Axis) -> list[tuple[float, str]]:
+    """Return where an axis has words, and which: at 1, 2 or 5 times powers of ten, or at powers of ten."""
+    if axis.log:
+        powers = range(math.ceil(math.log10(axis.least) - 1e-9), math.floor(math.log10(axis.most) + 1e-9) + 1)
+        return [(10.0**n, f"{10.0**n:g}") for n in powers[:: max(1, len(powers) // TICKS)]]
+    return [(value, units.number(value) if value else "0") for value in ticks(axis.least, axis.most)]
+
+
+def ticks(least: float, most: float, count: int = TICKS) -> list[float]:
+    """Return about `count` places on an axis, at 1, 2 or 5 times a power of ten."""
+    rough = (most - least) / count or 1.0
+    power = 10 ** math.floor(math.log10(rough))
+    step = next(m * power for m in (1, 2, 5, 10) if m * power >= rough * 0.999)
+    first = math.ceil(least / step - 1e-9)
+    return [n * step for n in range(first, math.floor(most / step + 1e-9) + 1)]
+
+
+def _known(px: np.ndarray, py: np.ndarray) -> list[tuple[float, float]]:
+    """Return the points that have a place, held near the plot: a file of large numbers is drawn by nobody."""
+    there = np.isfinite(px) & np.isfinite(py)
+    return list(zip(px[there].tolist(), py[there].clip(-HIGH, 2 * HIGH).tolist(), strict=True))
+
+
+def _path(px: np.ndarray, py: np.ndarray) -> str:
+    """Return a line through the points; it is broken where one has no place."""
+    parts, pen = [], False
+    for a, b in zip(px.tolist(), np.clip(py, -HIGH, 2 * HIGH).tolist(), strict=True):
+        known = math.isfinite(a) and math.isfinite(b)
+        if known:
+            parts.append(f"{'L' if pen else 'M'}{a:.1f} {b:.1f}")
+        pen = known
+    return "".join(parts)
+
+
+def _stroke(one: Series) -> str:
+    dash = f' stroke-dasharray="{" ".join(map(str, DASHES[one.dash]))}"' if DASHES[one.dash] else ""
+    return f'stroke="{one.colour}" stroke-width="{one.width:g}"{dash}'
+
+
+def _mark(one: Series, x: float, y: float) -> str:
+    """Return the mark of a line at a place, "" if it has none: a square, or a circle."""
+    if not one.symbol:
+        return ""
+    look = f'fill="#FFFFFF" stroke="{one.colour}" stroke-width="1.6"'
+    if one.symbol.startswith("square"):
+        return f'<rect x="{x - 3.5:.1f}" y="{y - 3.5:.1f}" width="7" height="7" {look}/>'
+    return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.8" {look}/>'
+
+
+def words(x: float, y: float, text: str, colour: str = TEXT, anchor: str = "start", size: int = 12, weight: int = 400):
+    """Return words at a place, px."""
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" font-weight="{weight}" text-anchor="{anchor}" '
+        f'fill="{colour}">{escape(text)}</text>'
+    )

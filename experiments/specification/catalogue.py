@@ -1,0 +1,130 @@
+"""What an experiment is made of: algorithms, compressions, workloads, kernels, and presets with their sources.
+
+    ALGORITHMS["easgd"].title       "EASGD"
+    ALGORITHMS["easgd"].idea        "EASGD: replicas explore on their own, tied to a shared centre by springs."
+
+Command line and workbench offer what stands here. No module is imported before its entry is asked about it.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import algorithms
+import kernels
+import workloads
+from algorithms import compression
+from algorithms.algorithm import Algorithm
+from cluster.devices import DEVICES, Device, parse_device
+from cluster.faults import JITTERS
+from cluster.network import NETWORKS, Link, Network, parse_network
+from installation import ROOT
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One module that readers choose by name, in its family."""
+
+    name: str
+    family: str
+    module_name: str
+    title: str
+    """What people call it, as it reads within a sentence: "Synchronous SGD", "handwritten digits"."""
+
+    @property
+    def module(self) -> ModuleType:
+        """The module, imported."""
+        return importlib.import_module(self.module_name)
+
+    @property
+    def declaration(self) -> Algorithm:
+        """What an algorithm declares of itself."""
+        return self.module.ALGORITHM
+
+    @property
+    def idea(self) -> str:
+        """What it is, in one line."""
+        return idea(self.module)
+
+    @property
+    def path(self) -> str:
+        """Its file, from the root of the repository: "algorithms/averaging/easgd.py"."""
+        return f"{self.module_name.replace('.', '/')}.py"
+
+    @property
+    def source(self) -> str:
+        """The text of its file, which need not be imported for that."""
+        return (ROOT / self.path).read_text("utf-8")
+
+
+def headed(path: str) -> str:
+    """Return what the first sentence of a file calls it: "Adam", "Dense backward, input half", "Row maximum"."""
+    with (ROOT / path).open(encoding="utf-8") as file:
+        sentence = file.readline().strip().removeprefix('"""').rstrip('."')
+    title, explained, _ = sentence.partition(":")
+    return title if explained else sentence.partition(",")[0]
+
+
+ALGORITHMS = {
+    name: Entry(name, family, f"algorithms.{family}.{name}", title)
+    for (family, name), title in ((entry.split("."), title) for entry, title in algorithms.CATALOGUE.items())
+}
+"""All algorithms, in teaching order."""
+FAMILIES = algorithms.FAMILIES
+"""The title of each family of algorithms, and of the compressions."""
+COMPRESSIONS = {
+    name: Entry(name, "compression", f"algorithms.compression.{name}", title)
+    for name, title in compression.COMPRESSIONS.items()
+}
+WORKLOADS = {name: Entry(name, "workload", f"workloads.{name}", title) for name, title in workloads.WORKLOADS.items()}
+KERNELS = {
+    name: Entry(name, family, f"kernels.{family}.{name}", headed(f"kernels/{family}/{name}.py"))
+    for family, names in kernels.FAMILIES.items()
+    for name in names
+}
+"""All kernels, by family; their titles stand in their files."""
+
+PRESETS: dict[str, Mapping[str, Any]] = {"network": NETWORKS, "device": DEVICES, "jitter": JITTERS}
+"""By field of an experiment: its presets by name, each with its `source`; None is the one that changes nothing."""
+
+CHOICES: dict[str, tuple[str, ...]] = {
+    "compression": ("none", *COMPRESSIONS),
+    **{field: tuple(presets) for field, presets in PRESETS.items()},
+    "workload": tuple(WORKLOADS),
+}
+"""By field of an experiment that is chosen by name: the names."""
+
+
+def called(entries: Mapping[str, Entry], name: str) -> str:
+    """Return an entry as a list of choices has it, found by title and by file: "Handwritten digits · digits"."""
+    title = entries[name].title
+    return f"{title[:1].upper()}{title[1:]} · {name}"
+
+
+def idea(module: ModuleType) -> str:
+    """Return the first line of a module's docstring: what it is about."""
+    return algorithms.idea(module)
+
+
+def sources(field: str) -> dict[str, str]:
+    """Return where the numbers of a field's presets come from, by name; nothing for a field without presets."""
+    return {name: preset.source for name, preset in PRESETS.get(field, {}).items() if preset is not None}
+
+
+def network(text: str) -> Network:
+    """Return a network, by preset or in numbers. ValueError if there is none."""
+    return parse_network(text)
+
+
+def link(text: str) -> Link:
+    """Return the link between nodes of a network, by preset or in numbers. ValueError if there is none."""
+    return parse_network(text).between
+
+
+def device(text: str) -> Device:
+    """Return a device, by preset or in numbers. ValueError if there is none."""
+    return parse_device(text)

@@ -1,0 +1,490 @@
+"""An experiment: everything that decides a run, and nothing else.
+
+It is frozen and validated, and has three equivalent spellings: JSON, a URL query, and a command line. On the simulated
+cluster the same experiment gives the same run: bit for bit with the same matrix kernels, to rounding with others.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+import math
+import re
+import shlex
+from collections.abc import Mapping
+from typing import Any, Literal, get_args, get_origin
+from urllib.parse import parse_qsl, urlencode
+
+from pydantic import ValidationInfo, field_validator, model_validator
+
+import algorithms
+import algorithms.compression as compressions
+import workloads
+from algorithms import rates
+from algorithms.algorithm import Algorithm, nothing_sent
+from cluster.devices import parse_device
+from cluster.faults import LONGEST
+from cluster.network import parse_network
+from experiments.specification import this_machine
+from experiments.specification.catalogue import PRESETS
+from experiments.specification.faults import LostRanks, PausedRanks, SlowRanks
+from installation import typed
+from knobs import Knobs, condition, in_force, knob, local, make, spelled_as
+from workloads.budget import Budget
+
+MAX_WORKERS = 4096
+NAMED = 8  # most settings that an error names
+MOST_SEED = 2**31 - 1
+MAX_QUERY = 8000  # characters; longer queries are refused unread
+LARGE = 1e6  # from which numbers are spelled with an exponent, where that has all their digits
+PAGE = (
+    *("tour", "run", "axis", "log", "pin", "source", "seeds", "sweep", "sweep2", "best", "stops", "race", "goal"),
+    *("colour", "size", "view", "why", "zoom", "critical", "welcome", "from", "at_once"),
+    *("embed", "embed_options", "keep"),
+)
+"""Parameters of an address that are for the page alone; `keep` is what older links call `pin`."""
+NUMBERS = {
+    "network": "latency:bandwidth:overhead, for example 4e-5:1.5e9:1e-5 (s, bytes/s, s)",
+    "device": "FLOP/s:bytes/s:overhead, for example 40e9:15e9:1e-6 (the last in s)",
+}
+OWN = "own"  # the network and the device that a real cluster has: nothing is emulated
+REAL_DEFAULTS = {"network": OWN, "device": OWN}
+NESTED = ("settings", "coding", "data")  # whose values have names of their own
+SQUARED_ERROR = 0.25  # share of an algorithm's rate: the curvature has no bound, unlike that of cross-entropy
+LINKS = "network", "latency", "bandwidth", "per_node"
+"""Settings of the network."""
+OTHER_BUDGETS = ("epochs", "seconds", "target_loss")
+
+
+class Experiment(Knobs):
+    """What to train, how, where, for how long. All fields but those of NESTED are plain values."""
+
+    algorithm: str = knob("sync_sgd", "the training algorithm, by name")
+    settings: dict[str, Any] = knob({}, "the algorithm's own settings")
+    compression: str = knob("none", "how gradients are encoded on their way, by name")
+    coding: dict[str, Any] = knob({}, "the compression's own settings")
+    workload: str = knob("digits", "the data set and its model, by name")
+    data: dict[str, Any] = knob({}, "the workload's own settings")
+    batch: int = knob(
+        32,
+        "samples per worker and step; the rest of an epoch that fills no step of all workers is dropped",
+        ge=1,
+        le=65536,
+        unit="samples",
+    )
+
+    cluster: Literal["simulated", "processes", "threads", "gpus"] = knob("simulated", "where it runs")
+    workers: int = knob(4, "ranks that train; servers come on top", ge=1, le=MAX_WORKERS)
+    network: str = knob(
+        "10GbE",
+        "the network between nodes, by preset; here; or latency:bandwidth:overhead; real ranks emulate it; own: "
+        "what they have; docs/simulated_network.md says what it leaves out",
+    )
+    latency: float | None = knob(None, "one-way latency instead of the preset's", ge=0, le=10, unit="s", postpones=True)
+    bandwidth: float | None = knob(None, "bandwidth instead of the preset's", gt=0, le=1e13, unit="bytes/s")
+    device: str = knob(
+        "laptop",
+        "what a rank computes on, by preset; here; or FLOP/s:bytes/s:overhead; real ranks emulate a slower "
+        "one than this machine; own: what they have",
+    )
+    rank_memory: float | None = knob(None, "memory of a rank; what needs more is refused", gt=0, le=1e15, unit="bytes")
+    per_node: int = knob(1, "ranks that share a node and its network port", ge=1, le=64)
+    collective: Literal[
+        "fast", "stream", "ring", "recursive_doubling", "halving_doubling", "tree", "double_tree", "hierarchical"
+    ] = knob(
+        "fast",
+        "how an all-reduce moves its messages; fast: simulated ranks take as long as with a ring, real ones do what "
+        "their machine does best; stream: a ring, but simulated ranks finish one sum before they begin the next, as on "
+        "one stream of a GPU",
+    )
+    jitter: str = knob("none", "how compute times vary from step to step, by preset")
+    slow: SlowRanks = knob(
+        "",
+        "ranks slower than the others, as rank:factor, for example 2:3,5:1.5; below 1 is faster, for real ranks "
+        "only beside an emulated device",
+    )
+    pause: PausedRanks = knob("", "ranks that stop for a while, as rank:from-to in seconds, for example 1:0.5-0.8")
+    crash: LostRanks = knob(
+        "", "ranks that are lost, as rank:second, or rank:from-to if they come back: 3:0.4 or 3:0.4-0.6"
+    )
+
+    steps: int | None = knob(200, "stop after so many mini-batches per worker", ge=1, le=10_000_000, unit="steps")
+    epochs: float | None = knob(None, "stop after so many passes over the data", gt=0, le=10_000, unit="epochs")
+    seconds: float | None = knob(None, "stop at this time of the run's own clock", gt=0, le=LONGEST, unit="s")
+    target_loss: float | None = knob(None, "stop when 20 mini-batch losses in the mean are below", gt=0, le=1e6)
+
+    evaluations: int = knob(40, "times the model is tried on held-out data", ge=1, le=10_000)
+    precision: Literal["float32", "float64"] = knob("float32", "numbers of the model")
+    seed: int = knob(0, "seed of everything random", ge=0, le=MOST_SEED)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _begun(cls, values: Any) -> Any:
+        """Fill in what the algorithm and a real cluster begin with in place of everybody's default."""
+        if not isinstance(values, dict):
+            return values
+        named = {
+            kind: spelled_as(name, table)
+            for kind, table in PRESETS.items()
+            if isinstance(name := values.get(kind), str)
+        }
+        return {**own_defaults(values.get("algorithm")), **real_defaults(values.get("cluster")), **values, **named}
+
+    @field_validator("device", "network")
+    @classmethod
+    def _here(cls, text: str, info: ValidationInfo) -> str:
+        """Replace "here" by the numbers of this machine, so that the experiment means the same elsewhere."""
+        return this_machine.resolved(info.field_name, text)
+
+    @model_validator(mode="after")
+    def _known(self) -> Experiment:
+        if self.algorithm not in algorithms.names():
+            algorithms.find(self.algorithm)  # raises with a hint, unless it was a full name
+            raise ValueError(f"algorithm is {self.algorithm!r}; use its short name {self.algorithm.split('.')[-1]!r}.")
+        for kind, table in PRESETS.items():
+            name = getattr(self, kind)
+            if name == OWN and kind != "jitter":
+                if self.cluster == "simulated":
+                    raise ValueError(
+                        f"{kind}: a simulated cluster has none of its own; use {', '.join(table)}, or here once "
+                        f"{typed('python -m experiments fit')} has measured this machine."
+                    )
+                continue
+            if name not in table and (kind == "jitter" or ":" not in name):
+                own = f" Or write your own as {NUMBERS[kind]}." if kind in NUMBERS else ""
+                raise ValueError(f"there is no {kind} preset {name[:60]!r}; {_among(name, list(table))}{own}")
+            if kind != "jitter":
+                {"network": parse_network, "device": parse_device}[kind](name)
+        begun = starting_point(self.algorithm, self.workload)
+        given = {**begun, **self.data}
+        data = make(workloads.find(self.workload).Settings, given, self.workload, begun)
+        rate = default_rate(self.algorithm, self.workload, given, self.workers)
+        s = make(algorithms.find(self.algorithm).Settings, {**rate, **self.settings}, self.algorithm, rate)
+        coding = make(coding_settings(self.compression), self.coding, self.compression)
+        how = self.method.compresses
+        if self.compression != "none" and not how:
+            able = [name for name in algorithms.names() if algorithms.find(name).compresses]
+            sends = self.method.elements_sent is not nothing_sent
+            lacks = "has no way to compress what it sends" if sends else "sends nothing to compress"
+            raise ValueError(f"compression: {self.algorithm} {lacks}; use none, or {', '.join(able)}.")
+        if how == "push" and self.compression != "none" and not compressions.find(self.compression).pushable:
+            raise ValueError(
+                f"{self.compression} wants all ranks to send at once, and {self.algorithm} has them push one by one; "
+                "use another compression, such as top_k."
+            )
+        object.__setattr__(self, "coding", _effective(coding))
+        object.__setattr__(self, "settings", _effective(s))
+        object.__setattr__(self, "data", _effective(data, begun))
+        if self.method.whole_batch:
+            object.__setattr__(
+                self, "batch", self.method.defaults.get("batch", type(self).model_fields["batch"].default)
+            )
+        for setting in (self.slow, self.pause, self.crash):
+            setting.check(self.ranks)
+        if not self.budget.model_dump(exclude_none=True):
+            raise ValueError("no budget: give at least one of steps, epochs, seconds or target_loss.")
+        return self
+
+    @property
+    def method(self) -> Algorithm:
+        """The algorithm's declaration."""
+        return algorithms.find(self.algorithm)
+
+    @property
+    def knobs(self) -> Knobs:
+        """The algorithm's settings, as its own Settings."""
+        return self.method.Settings(**self.settings)
+
+    @property
+    def servers(self) -> int:
+        """Ranks that hold parameters and train nothing; they are the first ranks."""
+        return self.method.servers(self.knobs)
+
+    @property
+    def ranks(self) -> int:
+        """All ranks: servers and workers."""
+        return self.servers + self.workers
+
+    @property
+    def restartable(self) -> bool:
+        """Whether a lost worker may come back with nothing but the newest reported model."""
+        return self.method.may_restart(self.knobs)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What its algorithm has to say of it before it runs, in sentences."""
+        line = rates.known(self.algorithm, self.workload, self.data.get("model", ""))
+        searched = self.method.defaults.get("steps", rates.STEPS)
+        short = line is not None and self.workload not in rates.STAND_INS and (self.steps or math.inf) <= searched
+        return (*self.method.notes(self), *(line.notes(self.workers) if short else []))
+
+    @property
+    def files(self) -> list[str]:
+        """Settings by which it names files of the machine that runs it, as only that machine's owner may."""
+        return [name for name in local(workloads.find(self.workload).Settings) if self.data[name]]
+
+    @property
+    def numbers(self) -> float:
+        """How many numbers its data are, about, before they are there (see `workloads.workload.DataKnobs`)."""
+        return workloads.find(self.workload).Settings(**self.data).numbers
+
+    @property
+    def budget(self) -> Budget:
+        """When to stop."""
+        return Budget(steps=self.steps, epochs=self.epochs, seconds=self.seconds, target_loss=self.target_loss)
+
+    def in_force(self) -> dict[str, Any]:
+        """Return all values, by flat name, without knobs that have no effect with these values of the others."""
+        values = self.model_dump(mode="json")
+        kinds = settings_of(self.algorithm, self.compression, self.workload)
+        own = {name: value for name, value in values.items() if name not in NESTED}
+        if self.method.whole_batch:
+            del own["batch"]
+        groups = zip(kinds, (self.settings, self.coding, self.data), strict=True)
+        nested = [(name, value) for kind, some in groups for name, value in some.items() if in_force(kind, name, some)]
+        return {**own, **dict(nested)}
+
+    def change(self, **values: Any) -> Experiment:
+        """Return the same experiment with other values, by flat name; None restores a default.
+
+        With another algorithm or workload, settings that it does not have are left behind, and those in which the
+        algorithm has defaults of its own.
+        """
+        kept = self.flat()
+        modules = "algorithm", "compression", "workload"
+        if not values.keys().isdisjoint(modules):
+            old = {*self.settings, *self.coding, *self.data}
+            names = _names(*(values.get(module) or getattr(self, module) for module in modules))
+            kept = {name: value for name, value in kept.items() if name not in old or name in names}
+        if values.get("algorithm", self.algorithm) != self.algorithm:
+            own = own_defaults(values["algorithm"])
+            kept = {name: value for name, value in kept.items() if name not in own}
+        kinds = settings_of(*(values.get(module) or getattr(self, module) for module in modules))
+        every = {**self.data, **kept, **values}
+        idle = {n for kind in kinds for n in kind.model_fields if n not in values and not in_force(kind, n, every)}
+        kept = {name: value for name, value in kept.items() if name not in idle}
+        return Experiment.of({name: value for name, value in {**kept, **values}.items() if value is not None})
+
+    # one flat spelling, from which JSON, query and command line differ only in punctuation
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Experiment:
+        """Build one from flat names ("workers", "period", "noise"). ValueError in one sentence if it cannot be.
+
+        Those that have no effect beside the others, such as a momentum under plain SGD, are left at their defaults.
+        Values may be text, as links and command lines have them: an empty one is None where that is allowed.
+        """
+        own = [name for name in cls.model_fields if name not in NESTED]
+        fields = {name: _read(cls, name, values[name]) for name in own if name in values}
+        if "steps" not in fields and any(fields.get(name) is not None for name in OTHER_BUDGETS):
+            fields["steps"] = None  # another budget replaces the default one
+        algorithm = str(fields.get("algorithm", cls.model_fields["algorithm"].default))
+        fields["algorithm"] = algorithms.module(algorithm).__name__.rsplit(".", 1)[-1]
+        workload = str(fields.get("workload", cls.model_fields["workload"].default))
+        kinds = settings_of(algorithm, str(fields.get("compression", "none")), workload)
+        settings, coding, data = (
+            {name: _read(kind, name, values[name]) for name in kind.model_fields if name in values} for kind in kinds
+        )
+        known = [*own, *settings, *coding, *data]
+        unknown = [name for name in values if name not in known]
+        if unknown:
+            choices = [*(name for kind in kinds for name in kind.model_fields), *own]
+            hint = _among(unknown[0], choices, NAMED)
+            raise ValueError(f"{fields['algorithm']} on {workload} has no setting {unknown[0][:60]!r}; {hint}")
+        begins = {**own_defaults(fields["algorithm"]), **real_defaults(fields.get("cluster"))}
+        return make(cls, {**fields, "settings": settings, "coding": coding, "data": data}, begins=begins)
+
+    def refuse_idle(self, given: Mapping[str, Any]) -> None:
+        """Raise ValueError if one of the values `given` for it has no effect, such as a momentum under plain SGD."""
+        kinds = settings_of(self.algorithm, self.compression, self.workload)
+        for kind, held in zip(kinds, (self.settings, self.coding, self.data), strict=True):
+            for name in given.keys() & held.keys():
+                if not in_force(kind, name, held):
+                    read = condition(kind, name)
+                    raise ValueError(
+                        f"{name} has no effect here: it is read {read}; leave it out, or choose one of these."
+                    )
+        if "batch" in given and self.method.whole_batch:
+            raise ValueError(
+                f"batch has no effect here: a step of {self.algorithm} takes all samples; leave --batch out."
+            )
+
+    def refuse_idle_changes(self, given: Mapping[str, Any]) -> None:
+        """Raise ValueError as `refuse_idle` does, except for default values.
+
+        For JSON and links, which may name every setting. A batch is not refused: links that were recorded name one.
+        """
+        held = {**self.settings, **self.coding, **self.data}
+        self.refuse_idle({n: v for n, v in given.items() if n in held and spelled(v) != spelled(held[n])})
+
+    def flat(self) -> dict[str, Any]:
+        """Return algorithm, workload, and every value that differs from its default, by flat name."""
+        own = {name: value for name, value in self.changed().items() if name not in ("algorithm", "workload")}
+        if any(name in own for name in OTHER_BUDGETS):
+            own["steps"] = self.steps  # said even where it is the default, which another budget replaces
+            if self.steps is None:
+                del own["steps"]
+        rate = default_rate(self.algorithm, self.workload, self.data, self.workers)
+        mine = _differing(self.method.Settings, self.settings, rate)
+        packed = _differing(coding_settings(self.compression), self.coding)
+        start = starting_point(self.algorithm, self.workload)
+        theirs = _differing(workloads.find(self.workload).Settings, self.data, start)
+        return {"algorithm": self.algorithm, "workload": self.workload, **mine, **packed, **theirs, **own}
+
+    def changed(self) -> dict[str, Any]:
+        """Return the experiment's own fields that differ from their defaults, fault settings as text."""
+        values = self.model_dump(exclude={*NESTED})
+        defaults = {name: field.default for name, field in type(self).model_fields.items()}
+        defaults |= self.method.defaults | real_defaults(self.cluster)
+        return {name: value for name, value in values.items() if value != defaults[name]}
+
+    def query(self) -> str:
+        """Return the URL query, without the question mark."""
+        return urlencode({name: spelled(value) for name, value in self.flat().items()})
+
+    @classmethod
+    def from_query(cls, query: str) -> Experiment:
+        """Read a URL or its query. ValueError in one sentence if it is damaged, hostile or from another version.
+
+        What an address of the workbench has beyond the experiment (PAGE) is ignored.
+        """
+        query = query.partition("?")[2] or query
+        if len(query) > MAX_QUERY:
+            raise ValueError(f"the link has {len(query)} characters; a Lockstep link has at most {MAX_QUERY}.")
+        try:
+            pairs = parse_qsl(query.partition("#")[0], keep_blank_values=True, strict_parsing=bool(query))
+        except ValueError:
+            raise ValueError("the link is damaged: it should read name=value&name=value; copy it once more.") from None
+        given = {name: value for name, value in pairs if name not in PAGE}
+        experiment = cls.of(given)
+        experiment.refuse_idle_changes(given)
+        if experiment.files:
+            raise ValueError(
+                f"the link gives a {experiment.files[0]}, and no link may name files of the machine that runs it; "
+                f"leave {experiment.files[0]} out, or say it on the command line."
+            )
+        return experiment
+
+    def command(self) -> str:
+        """Return the command line that repeats it."""
+        options = self.flat()
+        name, workload = options.pop("algorithm"), options.pop("workload")
+        words = ["python", "-m", "experiments", "run", name]
+        if workload != type(self).model_fields["workload"].default:
+            words += ["--workload", workload]
+        for option, value in options.items():
+            words += [f"--{option.replace('_', '-')}", spelled(value)]
+        return shlex.join(words)
+
+    def json(self) -> str:  # pydantic's deprecated method of this name is not wanted
+        """Return the JSON text, with all values."""
+        return json.dumps(self.model_dump(mode="json"), indent=1, sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str, idle: bool = True) -> Experiment:
+        """Read the JSON text. Raise ValueError, in one sentence, if it cannot be read. Unless `idle`, a value that has
+        no effect is refused if it is not the default. Stored runs may have such values, since defaults change.
+        """
+        try:
+            values = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"this is not the JSON of an experiment: {str(error)[:100]}.") from None
+        if not isinstance(values, dict):
+            raise ValueError("this JSON is not an experiment: it should be an object with a field 'algorithm'.")
+        experiment = make(cls, values)
+        if not idle:
+            nested = [some for name in NESTED if isinstance(some := values.get(name), dict)]
+            experiment.refuse_idle_changes({name: value for some in (values, *nested) for name, value in some.items()})
+        return experiment
+
+    def key(self) -> str:
+        """Return 16 hexadecimal digits that name this experiment: equal experiments have equal keys."""
+        return hashlib.sha256(self.json().encode()).hexdigest()[:16]
+
+
+def starting_point(algorithm: str, workload: str) -> dict[str, Any]:
+    """Return the workload's settings that this algorithm has as defaults: a deep model for a pipeline."""
+    begins = algorithms.find(algorithm).model_defaults
+    return {name: value for name, value in begins.items() if name in workloads.find(workload).Settings.model_fields}
+
+
+def default_rate(algorithm: str, workload: str, data: Mapping[str, Any], workers: int) -> dict[str, float]:
+    """Return this algorithm's default learning rate for the workload, or {} if it is the algorithm's own.
+
+    It depends on the model and the loss in `data`, the workload's settings; those missing there have their defaults.
+    """
+    fields, own = workloads.find(workload).Settings.model_fields, algorithms.find(algorithm).Settings.model_fields
+    model = ""
+    if "model" in fields:
+        model = data.get("model") or starting_point(algorithm, workload).get("model", fields["model"].default)
+    if found := rates.known(algorithm, workload, model):
+        return {"learning_rate": found.default(workers)}
+    if "regression" in fields and data.get("regression") and "learning_rate" in own:
+        return {"learning_rate": SQUARED_ERROR * own["learning_rate"].default}
+    return {}
+
+
+def own_defaults(algorithm: str | None) -> Mapping[str, Any]:
+    """Return the defaults of the experiment's own fields that this algorithm has; none if there is no such one."""
+    return algorithms.find(algorithm).defaults if algorithm in algorithms.names() else {}
+
+
+def real_defaults(cluster: str | None) -> dict[str, Any]:
+    """Return the defaults of the experiment's own fields that a real cluster has; none for the simulated one."""
+    return {} if cluster in (None, "simulated") else REAL_DEFAULTS
+
+
+def settings_of(algorithm: str, compression: str, workload: str) -> tuple[type[Knobs], type[Knobs], type[Knobs]]:
+    """Return the classes of settings that an experiment with these three has. ValueError if one does not exist."""
+    return algorithms.find(algorithm).Settings, coding_settings(compression), workloads.find(workload).Settings
+
+
+def coding_settings(compression: str) -> type[Knobs]:
+    """Return the class of a compression's settings; "none" has none."""
+    return Knobs if compression == "none" else compressions.find(compression).Settings
+
+
+def _effective(made: Knobs, start: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return the values of these knobs as JSON has them, those that are not in force at their defaults."""
+    kind, values = type(made), made.model_dump(mode="json")
+    defaults = kind(**(start or {})).model_dump(mode="json")
+    return {n: value if in_force(kind, n, values) else defaults[n] for n, value in values.items()}
+
+
+def _differing(kind: type[Knobs], values: Mapping[str, Any], start: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    defaults = kind(**(start or {})).model_dump(mode="json")
+    return {name: value for name, value in values.items() if value != defaults[name]}
+
+
+def _names(algorithm: str, compression: str, workload: str) -> set[str]:
+    return {name for kind in settings_of(algorithm, compression, workload) for name in kind.model_fields}
+
+
+def spelled(value: Any) -> str:
+    """Return a value as links and command lines write it: 1e8, not 100000000.0."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | tuple):
+        return ",".join(map(spelled, value))
+    if isinstance(value, float) and value >= LARGE and value == float(short := f"{value:g}"):
+        return re.sub(r"e\+0?", "e", short)
+    return "" if value is None else str(value)
+
+
+def _read(kind: type[Knobs], name: str, value: Any) -> Any:
+    """Return a value as it may come from text, ready to be validated."""
+    if not isinstance(value, str):
+        return value
+    annotation = kind.model_fields[name].annotation
+    if value == "" and type(None) in get_args(annotation):
+        return None
+    return value.split(",") if get_origin(annotation) in (list, tuple) else value
+
+
+def _among(name: str, choices: list[str], most: int = 100) -> str:
+    close = difflib.get_close_matches(name, choices, n=1)
+    if close:
+        return f"did you mean {close[0]}?"
+    more = f" and {len(choices) - most} more" if len(choices) > most else ""
+    return f"there are {', '.join(choices[:most])}{more}."

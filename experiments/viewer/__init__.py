@@ -1,0 +1,1 @@
+"""Viewer: runs as pictures. Python packs them, and canvases in JavaScript draw them in any page."""

@@ -1,0 +1,161 @@
+"""Bars of ranks, as a table that the browser lays out: what each rank of a run spent its time on, and what it held."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+
+import numpy as np
+
+from experiments.runs.record import Run
+from experiments.viewer import palette
+from experiments.viewer.pictures import Shown, unit
+from experiments.wording import units
+from experiments.wording.rank_names import group_names, groups, lane_names
+from tracing import KINDS
+
+HATCHES = {"\\": "45deg", "/": "135deg", "x": "135deg"}
+ALONE, GROUPED = 32, 16  # ranks with a bar each; groups of ranks where there are more
+STOPS = 4  # of the axis, beside 0
+
+
+@dataclass(frozen=True)
+class Part:
+    """One kind of thing in all bars: a value per rank, what it is in words, colour and hatching."""
+
+    name: str
+    values: np.ndarray
+    words: list[str]
+    colour: str
+    hatch: str = ""
+
+
+@dataclass(frozen=True)
+class Bars:
+    """A bar per rank, stacked from `parts`; the axis reaches to `most`. `line` is marked across all bars, and named.
+
+    `behind` are the bars of another run with as many ranks, drawn small and pale below each.
+    """
+
+    ranks: list[str]
+    parts: list[Part]
+    most: float
+    title: str
+    line: tuple[float, str] | None = None
+    behind: Bars | None = None
+
+
+def shares(shown: list[Shown]) -> Bars:
+    """Return what each rank of the first run spent its time on, in percent of the run; behind it that of a ghost."""
+    run = shown[0].run
+    names, parts = _shares(run)
+    behind = None
+    if ghosts := [one for one in shown if one.ghost and one.run.trace.ranks == run.trace.ranks]:
+        behind = Bars(*_shares(ghosts[0].run), 100.0, ghosts[0].name)
+    grouped = run.trace.ranks > ALONE
+    more = "; a bar may be the mean of several ranks: point at it to see their range" * grouped
+    return Bars(names, parts, 100.0, f"share of each rank's time, %{more}", behind=behind)
+
+
+def _shares(run: Run) -> tuple[list[str], list[Part]]:
+    busy = run.trace.busy()  # (ranks, kinds), in s
+    share = 100 * busy / np.maximum(busy.sum(axis=1, keepdims=True), 1e-30)
+    names = lane_names(run)
+    some = _groups(names)
+    parts = []
+    for kind, seconds, percent in zip(KINDS, busy.T, share.T, strict=True):
+        if not seconds.any():
+            continue
+        told = [_told(seconds[one], percent[one]) for one in some]
+        means = np.array([percent[one].mean() for one in some])
+        parts.append(Part(kind, means, told, palette.DOING[kind].colour, palette.DOING[kind].hatch))
+    return group_names(names, some), parts
+
+
+def _told(seconds: np.ndarray, percent: np.ndarray) -> str:
+    """Return the time and share of a rank in words; of several, their mean, and the range and median of the shares."""
+    mean = f"{units.seconds(seconds.mean())} ({units.percent(percent.mean() / 100)})"
+    if len(seconds) == 1:
+        return mean
+    low, middle, high = (units.percent(value / 100) for value in np.quantile(percent, (0, 0.5, 1)))
+    return f"{mean} on average, {low} at least, {middle} in the median, {high} at most"
+
+
+def _groups(names: list[str]) -> list[slice]:
+    """Return the ranks of each bar: one, or neighbours of one role if there are more than ALONE ranks."""
+    return groups(names, ALONE if len(names) <= ALONE else GROUPED)
+
+
+def memory(shown: list[Shown]) -> Bars:
+    """Return what each rank of the first run held when it held most, by what it was held for."""
+    run = shown[0].run
+    held, names = run.held(), lane_names(run)
+    if len(names) > ALONE:  # of a group, its fullest rank
+        fullest = [some.start + int(held[some].sum(axis=1).argmax()) for some in _groups(names)]
+        held, names = held[fullest], [names[rank] for rank in fullest]
+    there = run.experiment.rank_memory or 0.0
+    most = max(float(held.sum(axis=1).max()), there)
+    scale, word = unit("bytes", most)
+    parts = [
+        Part(name, nbytes / scale, [units.size(value) for value in nbytes], *look)
+        for (name, look), nbytes in zip(palette.HOLDING.items(), held.T, strict=True)
+        if nbytes.any()
+    ]
+    line = (there / scale, "all it has") if there else None
+    return Bars(names, parts, most / scale, f"held at the fullest moment of each rank, {word}", line)
+
+
+def html(bars: Bars, description: str) -> str:
+    """Return the bars as an HTML table; `description` is for readers who do not see it."""
+    legend = "".join(f'<span><i style="{_look(part)}"></i>{escape(part.name)}</span>' for part in bars.parts)
+    rows = "".join(
+        f"<div>{escape(name)}</div><div>{_pieces(bars, row)}{_behind(bars, row)}</div>"
+        for row, name in enumerate(bars.ranks)
+    )
+    if bars.behind:
+        legend += f'<span><i class="behind"></i>{escape(bars.behind.title)}</span>'
+    step = _step(bars.most / STOPS)
+    stops = np.arange(0, bars.most * 1.0001, step)
+    axis = "".join(f'<span style="left: {_share(at, bars)}">{units.number(at)}</span>' for at in stops)
+    line = ""
+    if bars.line:
+        at, word = bars.line
+        line = f'<div class="line" style="left: {_share(at, bars)}" title="{escape(word)}"></div>'
+    return (
+        f'<div class="legend">{legend}</div>'
+        f'<div class="bars" role="img" aria-label="{escape(description)}">{rows}'
+        f'<div></div><div class="axis">{axis}{line}</div></div>'
+        f'<div class="bars-title">{escape(bars.title)}</div>'
+    )
+
+
+def _pieces(bars: Bars, row: int) -> str:
+    return "".join(_piece(bars, part, row) for part in bars.parts)
+
+
+def _behind(bars: Bars, row: int) -> str:
+    return f'<span class="behind">{_pieces(bars.behind, row)}</span>' if bars.behind else ""
+
+
+def _piece(bars: Bars, part: Part, row: int) -> str:
+    if not part.values[row]:
+        return ""
+    told = escape(f"{bars.ranks[row]} · {part.name}: {part.words[row]}")
+    return f'<i style="width: {_share(part.values[row], bars)}; {_look(part)}" title="{told}"></i>'
+
+
+def _look(part: Part) -> str:
+    if part.hatch not in HATCHES:
+        return f"background: {part.colour}"
+    stripes = f"repeating-linear-gradient({HATCHES[part.hatch]}, #FFFFFF66 0 1.5px, transparent 1.5px 6px)"
+    return f"background: {stripes}, {part.colour}"
+
+
+def _share(value: float, bars: Bars) -> str:
+    return f"{100 * value / bars.most:.3f}%"
+
+
+def _step(rough: float) -> float:
+    """Return the next 1, 2, 2.5 or 5 times a power of ten."""
+    power = 10.0 ** np.floor(np.log10(rough))
+    return next(m * power for m in (1, 2, 2.5, 5, 10) if m * power >= rough * 0.999)

@@ -1,0 +1,150 @@
+"""How a run learned: the path of its models over the loss, and the classes they tell apart."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from experiments.learning import plane
+from experiments.learning.record import BLOWN, STEPS, Learning
+from experiments.runs.record import Run
+from experiments.specification import catalogue
+from experiments.viewer import palette
+from experiments.viewer.column_codec import pack
+from experiments.viewer.saved import saved
+from experiments.wording import units
+from experiments.wording.rank_names import lane_names
+
+
+def frame(run: Run, learning: Learning, name: str) -> bytes:
+    """Return all that the browser needs; `name` identifies the run."""
+    tried = run.evaluations
+    columns = {
+        "points": np.ascontiguousarray(learning.points, "f4").ravel(),
+        "who": learning.who.astype("u2"),
+        "at": learning.seconds.astype("f4"),
+        "place": learning.place.astype("u4"),
+        "arrows": learning.arrows.astype("u4").ravel(),
+        "applied": learning.applied.astype("f4"),
+        "ground": learning.ground.astype("f4").ravel(),
+        "tried": tried["seconds"].astype("f4"),
+        "loss": tried["loss"].astype("f4"),
+        "accuracy": tried["accuracy"].astype("f4"),
+    }
+    rows, cells = learning.ground.shape
+    header = {
+        "run": name,
+        "seconds": max(run.trace.seconds(), float(learning.seconds.max(initial=0.0))),
+        "left": float(learning.blown) if np.isfinite(learning.blown) else None,
+        "ranks": learning.ranks,
+        "servers": run.experiment.servers,
+        "averages": averages(run),
+        "lanes": lane_names(run),
+        "model": model_word(run),
+        "tie": tie(run, learning),
+        "box": learning.box,
+        "rows": rows,
+        "cells": cells,
+        "levels": plane.levels(learning.ground),
+        "axes": axes(run, learning),
+        "colours": {"workers": palette.WORKERS, "classes": palette.CLASSES},
+        "description": describe(run, learning),
+        "saved": saved(run.experiment, "learning"),
+    }
+    if found := learning.boundary:
+        header["boundary"] = {"box": found.box, "classes": found.classes, "steps": STEPS, "dots": len(found.x)}
+        columns |= {
+            "snapshots": found.cells.ravel(),
+            "dots": np.ascontiguousarray(found.x, "f4").ravel(),
+            "target": found.target,
+            "right": found.right.astype("u1").ravel(),
+            "seen": found.seconds.astype("f4"),
+            "seenAccuracy": found.accuracy.astype("f4"),
+        }
+    return pack(header, columns)
+
+
+def pending(name: str, said: str, asks: bool, boundary: bool) -> bytes:
+    """Return a frame that says why there are no pictures of the run `name` yet; it may ask when it comes in sight.
+
+    `boundary`: there will be the classes' boundary beside the path, and it keeps room for both.
+    """
+    return pack({"run": name, "pending": said, "asks": asks, "boundary": boundary}, {})
+
+
+def model_word(run: Run) -> str:
+    """Return what the model that would be shipped is called."""
+    if tied(run):
+        return "centre"
+    return "server's model" if run.experiment.servers else "model"
+
+
+def tied(run: Run) -> bool:
+    """Return whether replicas are tied to a centre by springs, whose strength is the setting `pull`."""
+    return "pull" in run.experiment.method.Settings.model_fields
+
+
+def tie(run: Run, learning: Learning) -> str:
+    """Return what joins a worker to the model: a spring, a cloud of replicas, or a line."""
+    if tied(run):
+        return "spring"
+    family = catalogue.ALGORITHMS[run.experiment.algorithm].family
+    return "cloud" if family == "decentralized" else "line"
+
+
+def averages(run: Run) -> bool:
+    """Return whether workers meet in the mean of their models now and then."""
+    return catalogue.ALGORITHMS[run.experiment.algorithm].family == "averaging" and not tied(run)
+
+
+def axes(run: Run, learning: Learning) -> tuple[str, str]:
+    """Return the titles of the plane's axes."""
+    if learning.points.shape[1] == 2 and run.parameters is not None and len(run.parameters) == 2:
+        return "first parameter", "second parameter"
+    across, up = (units.percent(share) for share in learning.shares)
+    stretched = "" if abs(learning.stretch - 1) < 0.01 else f", stretched {units.number(learning.stretch)} times"
+    if learning.stretch < 0.99:
+        stretched = f", squeezed {units.number(1 / learning.stretch)} times"
+    return f"main direction: {across} of the variance", f"second direction: {up}{stretched}"
+
+
+def describe(run: Run, learning: Learning) -> str:
+    """Return what is seen, in sentences."""
+    shown = sum(learning.shares)
+    said = [
+        f"The ground is the held-out loss, on the plane that holds {units.percent(shown)} of the variance of the path "
+        "around the final model; elsewhere the loss beneath a dot is that of the nearest point of the plane."
+        if shown < 0.9999
+        else "The ground is the held-out loss; the whole path lies in this plane."
+    ]
+    if np.isnan(learning.ground).all():
+        said = [
+            "The loss of so large a model takes too long to be computed all over the plane: only the path is drawn."
+        ]
+    workers = len(set(learning.who.tolist()) - {learning.ranks})
+    if workers:
+        fanned = " Dots in one place are fanned out around it, so that all can be seen." if workers > 1 else ""
+        said.append(f"A numbered dot is a worker, where it computes its gradient.{fanned}")
+    if learning.assembled:
+        said.append("Ranks hold parts of the model: the diamond is these put together, each time it was evaluated.")
+    elif not workers:
+        said.append("The diamond is the model that would be shipped; gradients are computed from parts of it.")
+    if tied(run):
+        said.append("Springs tie each replica to the centre, the diamond.")
+    elif tie(run, learning) == "cloud":
+        said.append("The shaded cloud spans all replicas, and averaging contracts it; the diamond is their mean.")
+    elif len(learning.arrows):
+        said.append("An arrow leads from the model that a gradient was computed from to the one it was applied to.")
+    elif averages(run) and workers > 1:
+        said.append("A dashed step ends in the same model as another worker's: they have averaged.")
+    if np.isfinite(learning.blown):
+        said.append(
+            f"The run diverges, and is drawn until it leaves: after {units.seconds(learning.blown)} its loss never "
+            f"comes back below {BLOWN:g} times its first value. A triangle at the edge points to where a worker went."
+        )
+    if learning.every > 1:
+        said.append(f"Of every worker's gradients one in {learning.every} is drawn.")
+    if learning.boundary:
+        said.append(
+            "The square: the class that the model gives to every point, paler where it is unsure, with held-out points."
+        )
+    return " ".join(said)

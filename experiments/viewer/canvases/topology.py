@@ -1,0 +1,160 @@
+"""The machines of a run and the wires between them: where each stands, who talks to whom, what each holds when.
+
+The shape comes from the roles and the messages of the trace: servers stand in the middle of their workers (a star);
+ranks that only talk to the next one stand in a ring, or in a line if it does not close; all others on a circle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from experiments.runs.record import Run
+from experiments.wording import units
+from experiments.wording.rank_names import group_names, groups, lane_names
+
+DRAWN = 32  # machines; more are drawn in groups
+WIRES = 300  # the busiest ones, if there are more
+ACROSS = 4  # machines of a line that stand side by side
+MOMENTS = 400  # at which it is known what a machine holds
+
+SHAPES = {
+    "star": "around {servers}",
+    "ring": "in a ring",
+    "line": "in a line",
+    "circle": "on a circle",
+}
+
+
+class Machines(NamedTuple):
+    """The header of a topology, and its columns."""
+
+    header: dict
+    columns: dict[str, np.ndarray]
+
+
+def machines(run: Run) -> Machines:
+    """Return where the machines of a run stand, their wires, and the memory that they hold.
+
+    Header: shape, names, of (the machine of each rank), x and y from -1 to 1, servers (how many of the machines), wires
+    (pairs of machines), ports (whether messages are known to pass the ports of machines one after the other), memory
+    (what a full bar means, "" if what is held is not known), parts (the runs: the first of its machines, their count,
+    shape and servers, and its name and colour among others), and description. Column held: 255ths of a full bar,
+    (machines, MOMENTS) uint8, flat.
+    """
+    trace, servers = run.trace, run.experiment.servers
+    every = lane_names(run)
+    some = groups(every, DRAWN)
+    of = np.repeat(np.arange(len(some)), [one.stop - one.start for one in some])  # the machine that each rank is in
+    names = group_names(every, some)
+    count, first = len(names), len({int(group) for group in of[:servers]})
+    table = np.zeros((count, count))
+    np.add.at(table, (of[trace.messages["src"]], of[trace.messages["dst"]]), trace.messages["bytes"])
+    both = np.triu(table + table.T, 1)
+    a, b = np.nonzero(both)
+    busiest = np.sort(np.argsort(-both[a, b], kind="stable")[:WIRES])
+    wires = [(int(a[n]), int(b[n])) for n in busiest]
+    shape = _shape(count, first, {(int(s), int(d)) for s, d in zip(a, b, strict=True)})
+    x, y = _places(shape, count, first)
+    held, most = _held(run, of, count)
+    header = {
+        "shape": shape,
+        "names": names,
+        "of": of.tolist(),
+        "x": x.round(4).tolist(),
+        "y": y.round(4).tolist(),
+        "servers": first,
+        "wires": wires,
+        "ports": run.experiment.cluster == "simulated" and not trace.messages["collective"].any(),
+        "memory": f"memory held, at most {units.size(most)}" if most else "",
+        "parts": [{"first": 0, "count": count, "shape": shape, "servers": first, "name": "", "colour": ""}],
+        "description": _described(shape, names, first, len(wires), most),
+    }
+    return Machines(header, {"held": held} if most else {})
+
+
+def together(runs: Sequence[Run], names: Sequence[str], colours: Sequence[str]) -> Machines:
+    """Return the machines of several runs in one picture, the ranks of each behind those of the one before.
+
+    What they hold is left out: each run has a time and a largest of its own.
+    """
+    every = [machines(run).header for run in runs]
+    before = np.cumsum([0, *(len(one["names"]) for one in every)]).tolist()
+    parts = [
+        {**one["parts"][0], "first": first, "name": name, "colour": colour}
+        for one, first, name, colour in zip(every, before, names, colours, strict=False)
+    ]
+    told = [f"{name}: {one['description'].partition(' A bar ')[0]}" for one, name in zip(every, names, strict=True)]
+    shifted = list(zip(every, before, strict=False))
+    header = {
+        "shape": "several",
+        **{name: [value for one in every for value in one[name]] for name in ("names", "x", "y")},
+        "of": [machine + first for one, first in shifted for machine in one["of"]],
+        "wires": [(a + first, b + first) for one, first in shifted for a, b in one["wires"]],
+        "servers": 0,
+        "ports": all(one["ports"] for one in every),
+        "memory": "",
+        "parts": parts,
+        "description": " ".join(told),
+    }
+    return Machines(header, {})
+
+
+def _shape(count: int, servers: int, pairs: set[tuple[int, int]]) -> str:
+    """Return how machines stand whose `pairs` (smaller, larger) exchange messages."""
+    if servers:
+        return "star"
+    chain = {(n, n + 1) for n in range(count - 1)}
+    if pairs and pairs <= chain:
+        return "line"
+    return "ring" if pairs and pairs <= chain | {(0, count - 1)} else "circle"
+
+
+def _places(shape: str, count: int, servers: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return x and y of each machine, from -1 to 1, y downwards: clockwise from the top, servers in the middle."""
+    if shape == "line":
+        row, place = np.divmod(np.arange(count), ACROSS)
+        place = np.where(row % 2, ACROSS - 1 - place, place)  # every other row runs back
+        wide, rows = min(count, ACROSS), row.max() + 1
+        return 2 * (place + 0.5) / wide - 1, 2 * (row + 0.5) / rows - 1
+
+    def circle(many: int, radius: float) -> np.ndarray:
+        turn = 2 * np.pi * np.arange(many) / max(many, 1)
+        return radius * np.stack([np.sin(turn), -np.cos(turn)])
+
+    inner = circle(servers, 0.0 if servers == 1 else 0.35)
+    return tuple(np.concatenate([inner, circle(count - servers, 1.0)], axis=1))
+
+
+def _held(run: Run, of: np.ndarray, count: int) -> tuple[np.ndarray, int]:
+    """Return what each machine holds, the most of its ranks, in 255ths of the most of all, and that in bytes."""
+    rank, total = run.memory["rank"], max(run.trace.seconds(), 1e-300)
+    table = np.zeros((count, MOMENTS))
+    if not len(rank):
+        return np.zeros(0, np.uint8), 0
+    order = np.argsort(rank, kind="stable")
+    ends = np.bincount(rank, minlength=run.trace.ranks).cumsum()[:-1]
+    for number, (rows, held) in enumerate(zip(np.split(order, ends), run.holdings(), strict=True)):
+        cell = np.minimum((run.memory["seconds"][rows] / total * MOMENTS).astype(int), MOMENTS - 1)
+        own = np.zeros(MOMENTS)
+        np.maximum.at(own, cell, held.sum(axis=1)[1:])
+        known = np.zeros(MOMENTS, bool)
+        known[cell] = True
+        last = np.maximum.accumulate(np.where(known, np.arange(MOMENTS), -1))  # what is held stays until that changes
+        own = np.where(last >= 0, own[last], 0.0)
+        table[of[number]] = np.maximum(table[of[number]], own)
+    most = int(table.max())
+    return np.round(255 * table / max(most, 1)).astype(np.uint8).ravel(), most
+
+
+def _described(shape: str, names: list[str], servers: int, wires: int, most: int) -> str:
+    """Return the picture in two sentences, for readers who do not see it."""
+    middle = names[0] if servers == 1 else f"{servers} servers"
+    stand = SHAPES[shape].format(servers=middle)
+    memory = f" A bar beside each shows the memory it holds, at most {units.size(most)}." if most else ""
+    return (
+        f"{len(names) - servers} machines {stand}, {wires or 'no'} wires. They fill while they compute, and beads on "
+        f"the wires are messages, at the moment of the timeline's cursor.{memory}"
+    )

@@ -1,0 +1,343 @@
+"""Curves of runs as pictures: plain data, which the workbench draws on a canvas, and an export with Plotly.
+
+Loss, accuracy and what methods measured, of one run or of several in one chart, finished or under way. Axes are
+in units that people read; the arrays of a run stay in SI.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from experiments.runs.record import Run
+from experiments.viewer import curves, palette
+from experiments.viewer.curves import Line
+
+HEIGHT = 260  # px of a picture
+FAR = 4.0  # times its start, above which a loss leaves the axis: it diverges, and hides all that is worth seeing
+EVEN = 0.1  # spread of the gaps between points, as a share of their mean, up to which they look evenly spaced
+STRIDES = 6  # of the points of a line, of which all, or every second, ... are marked
+ALWAYS = 5.0  # a loss up to which the axis shows everything: more than twice that of guessing among ten classes
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A run in pictures: its name there, its colour (an index of palette.RUNS), and the name of its folder.
+
+    `others` are runs of the same experiment with other seeds. Losses and accuracies are then drawn as the mean of all
+    of them, in a band of one standard deviation to both sides. A `ghost` is the run before: grey, behind all others.
+    A run of a sweep has a colour by its `share` of the way from the first value to the last.
+    """
+
+    name: str
+    run: Run
+    colour: int
+    folder: str = ""
+    others: tuple[Run, ...] = ()
+    ghost: bool = False
+    share: float | None = None
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """All runs that it stands for."""
+        return self.run, *self.others
+
+    @property
+    def line(self) -> palette.LineStyle:
+        """How it is drawn."""
+        if self.share is not None:
+            return palette.ramp(self.share, self.colour)
+        return palette.GHOST if self.ghost else palette.RUNS[self.colour % len(palette.RUNS)]
+
+
+@dataclass(frozen=True)
+class Series:
+    """One line: x and y of one length, in the units of the axes.
+
+    `symbol` marks its points, `bare` leaves the line out, `faint` puts it in the background where no pointer finds
+    it. `name` is shown at the pointer, `key` in the legend, "" for no entry. `error` is how far a value may be off to
+    both sides: it is told at the pointer, and drawn if it is a `band`. `seconds` is when each point was
+    reached, so that a dot on the line can follow the page's clock. A `ghost` belongs to the run before.
+    Every `every`-th point is marked, the last among them. `ended` says what ended the run there, "" if nothing did.
+    A line of a run that diverged is `gone`: the axis of losses shows all of it only if every other one is, too.
+    """
+
+    x: np.ndarray
+    y: np.ndarray
+    colour: str
+    dash: str = "solid"
+    symbol: str = ""
+    name: str = ""
+    key: str = ""
+    bare: bool = False
+    faint: bool = False
+    width: float = 2.2
+    error: np.ndarray | None = None
+    band: bool = False
+    ghost: bool = False
+    seconds: np.ndarray | None = None
+    every: int = 1
+    ended: str = ""
+    gone: bool = False
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An axis from `least` to `most`; `name` and `unit` are at the pointer, and in its title if it has no other.
+
+    A unit of the time that a timeline beside the picture shows, too, is `second` s; on other axes that is 0.
+    """
+
+    name: str
+    least: float
+    most: float
+    unit: str = ""
+    log: bool = False
+    title: str = ""
+    second: float = 0.0
+
+
+class Arrival(NamedTuple):
+    """When a run arrives at the finish, in s; NaN if it does not."""
+
+    name: str
+    colour: str
+    seconds: float
+
+
+class Finish(NamedTuple):
+    """The finish of a race: a loss, who arrives when, and who wins, which is told at `until` s.
+
+    A unit of the axis of time is `unit` s.
+    """
+
+    target: float
+    arrivals: list[Arrival]
+    verdict: str
+    until: float
+    unit: float
+
+
+@dataclass(frozen=True)
+class Picture:
+    """Series over two axes, and the height in px; one that is `growing` shows where it is.
+
+    Pictures of a page with the same `together`, which is not "", are zoomed into together.
+    """
+
+    series: list[Series]
+    x: Axis
+    y: Axis
+    height: int = HEIGHT
+    growing: bool = False
+    together: str = ""
+    finish: Finish | None = None
+
+
+def unit(axis: str, largest: float) -> tuple[float, str]:
+    """Return how many SI units one unit of the axis is, and its name, so that labels have few digits."""
+    if axis == "seconds":
+        return next(((scale, name) for scale, name in ((1, "s"), (1e-3, "ms")) if largest >= scale), (1e-6, "µs"))
+    if axis == "bytes":
+        steps = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
+        return next(((scale, name) for scale, name in steps if largest >= scale), (1, "bytes"))
+    return 1, ""
+
+
+def loss(shown: list[Shown], axis: str, log: bool = False, reach: float = 0.0) -> Picture:
+    """Return training loss (faint: mini-batches, bold: running mean) and held-out loss (points) of all runs.
+
+    The axis reaches as far as they do, and at least to `reach` in SI units.
+    """
+    shown = _ghosts_first(shown)
+    alone, drawn = _alone(shown), _drawn(shown, axis)
+    series, most = [], _farthest(drawn, reach)
+    scale, word = unit(axis, most)
+    for s, (every, smooth, held) in zip(shown, drawn, strict=True):
+        colour, dash, symbol = s.line
+        if alone and not s.others and not s.ghost:
+            series.append(Series(every.x / scale, every.y, colour, faint=True, width=1))
+        (training, held_out), gone = _keys(s, alone), bool(_ended(s))
+        series += [
+            Series(
+                smooth.x / scale, smooth.y, colour, dash, name=_said(s, shown, "training"), key=training,
+                error=smooth.error, band=True, seconds=smooth.seconds, ghost=s.ghost, ended=_ended(s),
+                gone=gone,
+            ),
+            Series(
+                held.x / scale, held.y, colour, "dot", symbol, _said(s, shown, "held-out"), held_out,
+                bare=not alone or s.ghost, width=1, error=held.error, seconds=held.seconds, ghost=s.ghost,
+                every=even(held.x), gone=gone,
+            ),
+        ]  # fmt: skip
+    return Picture(series, along(axis, most / scale, word, scale), _up(series, log), together=f"{axis} {word}")
+
+
+def accuracy(shown: list[Shown], axis: str, reach: float = 0.0) -> Picture:
+    """Return the held-out accuracy, in percent, of all runs against `axis`; at least to `reach` in SI units."""
+    shown = _ghosts_first(shown)
+    lines = [_accuracy(s, axis) for s in shown]
+    most = _farthest(_drawn(shown, axis), reach)
+    scale, word = unit(axis, most)
+    series = [
+        Series(
+            line.x / scale, 100 * line.y, *s.line, _said(s, shown, "accuracy"), error=100 * line.error,
+            band=bool(s.others), seconds=line.seconds, ghost=s.ghost, every=even(line.x),
+        )
+        for s, line in zip(shown, lines, strict=True)
+    ]  # fmt: skip
+    best = max((float(line.y.max(initial=0.0)) for line in lines), default=0.0)
+    high = 102 if best > 0.5 else 110 * max(best, 0.01)
+    up = Axis("accuracy", 0, high, "%")
+    return Picture(series, along(axis, most / scale, word, scale), up, together=f"{axis} {word}")
+
+
+def growing(series: list[Series], behind: Picture, log: bool = False) -> Picture:
+    """Return the picture `behind` with the lines of a run under way over it."""
+    every = [*behind.series, *series]
+    up = _up(every, log) if behind.y.name == "loss" else replace(behind.y, most=102)
+    return replace(behind, series=every, y=up, growing=True)
+
+
+def panel(shown: list[Shown], axis: str, log: bool, most: float, top: float) -> Picture:
+    """Return one of several small pictures of the loss that share their axes: x to `most` in SI units, y to `top`."""
+    scale, word = unit(axis, most)
+    series = []
+    for s, (_, smooth, held) in zip(shown, _drawn(shown, axis), strict=True):
+        gone = bool(_ended(s))
+        series += [
+            Series(smooth.x / scale, smooth.y, s.line.colour, name="training", width=2, gone=gone),
+            Series(
+                held.x / scale, held.y, s.line.colour, "dot", s.line.symbol, "held-out", bare=True, width=1, gone=gone
+            ),
+        ]
+    up = _up(series, log) if log else Axis("loss", 0.0, top)
+    return Picture(series, along(axis, most / scale, word), up, height=170)
+
+
+def measured(shown: list[Shown], quantity: str) -> Picture:
+    """Return what the methods of all runs measured under this name, against the step."""
+    series = []
+    for s in shown:
+        if quantity in s.run.quantities:
+            line = curves.measured(s.run, quantity)
+            series.append(Series(line.x, line.y, s.line.colour, s.line.dash, name=_said(s, shown, quantity), width=2))
+    most = max((float(one.x[-1]) for one in series if len(one.x)), default=1.0)
+    low, high = _span(series)
+    least = min((float(np.nanmin(one.y)) for one in series if len(one.y)), default=low)
+    if least > high / 2:  # far from 0 what happens is small
+        low = least - (high - least) / 8
+    return Picture(series, along("step", most, ""), Axis(quantity, low, high), height=170)
+
+
+def reach(shown: list[Shown], axis: str) -> tuple[float, float]:
+    """Return what pictures of all runs share: the farthest x in SI units, and the highest loss worth showing."""
+    drawn = _drawn(shown, axis)
+    calm = [lines for s, lines in zip(shown, drawn, strict=True) if not _ended(s)] or drawn
+    tops = [_top(smooth.y, held.y, far=FAR) for _, smooth, held in calm]
+    return _farthest(drawn), max((top for _, top in filter(None, tops)), default=1.0) * 1.08
+
+
+def along(axis: str, most: float, word: str, scale: float = 0.0) -> Axis:
+    """Return the axis that all curves of a run lie along; `word` is its unit.
+
+    Of time a unit is `scale` s, if it is to show what a timeline shows.
+    """
+    names = {"step": "step", "samples": "samples seen by all workers", "seconds": "time", "bytes": "sent by all ranks"}
+    title = "step (mini-batches per worker)" if axis == "step" else ""
+    return Axis(names[axis], 0.0, most, word, title=title, second=scale if axis == "seconds" else 0.0)
+
+
+def even(x: np.ndarray) -> int:
+    """Return the smallest stride at which the points of a line are evenly spaced, seen from its end; 1 without one.
+
+    Reports come once in so many steps and are tried at so many places, which gives groups with gaps between them.
+    """
+    for stride in range(1, STRIDES + 1):
+        gaps = np.diff(x[::-1][::stride])
+        if len(gaps) > 1 and gaps[:-1].std() <= EVEN * abs(gaps[:-1].mean()):  # the first gap, from the start, is free
+            return stride
+    return 1
+
+
+def _ended(s: Shown) -> str:
+    return "diverged" if s.run.status == "diverged" else ""
+
+
+def _ghosts_first(shown: list[Shown]) -> list[Shown]:
+    """Return them in the order in which they are drawn: what comes later lies above."""
+    return sorted(shown, key=lambda one: not one.ghost)
+
+
+def _alone(shown: list[Shown]) -> bool:
+    """Return whether at most one run that is no ghost is drawn, so that lines are told apart in the picture itself."""
+    return sum(not one.ghost for one in shown) <= 1
+
+
+def _keys(s: Shown, alone: bool) -> tuple[str, str]:
+    """Return what the picture's own legend calls the two lines of a run; above several runs stands a legend of runs."""
+    if not alone:
+        return "", ""
+    if s.others and not s.ghost:
+        return f"training: mean of {len(s.runs)} seeds ± standard deviation", "held-out"
+    return (s.name, "") if s.ghost else ("training", "held-out")
+
+
+def _said(s: Shown, shown: list[Shown], word: str) -> str:
+    return word if _alone(shown) and not s.ghost else f"{s.name}, {word}"
+
+
+def _accuracy(s: Shown, axis: str) -> Line:
+    """Return the held-out accuracy; its error is the standard deviation over seeds, or its own standard error."""
+    line = curves.mean([curves.held_out(run, axis, "accuracy") for run in s.runs])
+    return line if s.others and line.error is not None else line._replace(error=s.run.standard_error(line.y))
+
+
+def _drawn(shown: list[Shown], axis: str) -> list[tuple[Line, Line, Line]]:
+    """Return every mini-batch's loss of each run, their running mean, and the held-out loss."""
+    drawn, steps = [], curves.window([run for s in shown for run in s.runs])
+    for s in shown:
+        smooth = [curves.training(run, axis, steps)[1] for run in s.runs]
+        held = [curves.held_out(run, axis) for run in s.runs]
+        drawn.append((curves.training(s.run, axis)[0], curves.mean(smooth), curves.mean(held)))
+    return drawn
+
+
+def _farthest(drawn: list[tuple[Line, Line, Line]], reach: float = 0.0) -> float:
+    """Return how far the runs go, in SI units, and at least `reach`."""
+    ends = [float(line.x[-1]) for _, *lines in drawn for line in lines if len(line.x)]
+    return max([reach, *ends]) or 1.0
+
+
+def _up(series: list[Series], log: bool) -> Axis:
+    """Return the axis of losses."""
+    seen = [one for one in series if not one.gone and not one.faint] or series
+    low, high = _decades(seen) if log else _span(seen, FAR)
+    return Axis("loss", low, high, log=log)
+
+
+def _span(series: list[Series], far: float = np.inf) -> tuple[float, float]:
+    """Return the lowest and the highest value of a linear axis, which contains 0, up to `far` times a line's start."""
+    known = list(filter(None, (_top(one.y, far=far) for one in series if not one.faint)))
+    low, high = min([0.0, *(low for low, _ in known)]), max((high for _, high in known), default=1.0)
+    return (low, high * 1.08) if high > low else (low, low + 1.0)
+
+
+def _decades(series: list[Series]) -> tuple[float, float]:
+    """Return the lowest and the highest value of a logarithmic axis."""
+    values = np.concatenate([one.y for one in series if not one.faint] or [np.ones(1)])
+    values = values[np.isfinite(values) & (values > 0)]
+    return (float(values.min()) / 1.3, float(values.max()) * 1.3) if len(values) else (0.1, 1.0)
+
+
+def _top(*lines: np.ndarray, far: float = np.inf) -> tuple[float, float] | None:
+    """Return the range worth showing: without the leap of a bad start or the last values of a divergence."""
+    values = np.concatenate(lines)
+    values = values[np.isfinite(values)]
+    if not len(values):
+        return None
+    usual = float(np.quantile(np.abs(values), 0.9))
+    top = min(8 * usual, far * abs(float(values[0])))
+    return float(values.min()), min(float(values.max()), max(top, ALWAYS))

@@ -1,0 +1,197 @@
+"""Races: two runs on one clock, from the start to a held-out loss that is their finish.
+
+A race is drawn as the curves of both against time, with the finish across them, and as their timelines in one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from experiments.runs.record import Run
+from experiments.runs.seeds import paired
+from experiments.viewer import curves, palette, pictures, waits
+from experiments.viewer.canvases import timeline, topology
+from experiments.viewer.canvases.timeline import Flag, View, Window
+from experiments.viewer.pictures import Arrival, Finish, Picture, Shown
+from experiments.viewer.saved import compared
+from experiments.viewer.story import ended
+from experiments.wording import units
+from experiments.wording.rank_names import lane_names, slowed_lanes, troubles
+from tracing import Trace, ordered
+
+DEAD_HEAT = 0.005  # share of the winner's time within which both arrive together
+
+
+def finish(runs: Sequence[Run]) -> float | None:
+    """Return the loss that all runs reach: the worst of their final held-out losses. None if no run has one.
+
+    A run that diverged sets no finish, and will not arrive.
+    """
+    ends = [run.summary.get("held_out_loss") for run in runs if run.status != "diverged"]
+    known = [end for end in ends if end is not None]
+    return max(known, default=None)
+
+
+def heats(shown: Sequence[Shown]) -> list[tuple[Run, Run]]:
+    """Return the runs of both that race each other: those of the same seed, one heat for each."""
+    one, other = shown
+    return paired(one.runs, other.runs)
+
+
+def arrivals(shown: Sequence[Shown], target: float) -> list[Arrival]:
+    """Return when each arrives at the held-out loss `target`, those that do first and by time.
+
+    Over several seeds that is the mean of each seed's own arrival, and NaN unless all of them arrive.
+    """
+    times = _times(shown, target)
+    behind = f" (mean of {len(times)} seeds)" if len(times) > 1 else ""
+    each = [
+        Arrival(f"{_method(one)}{behind}" if behind else one.name, one.line.colour, float(own.mean()))
+        for one, own in zip(shown, times.T, strict=True)
+    ]
+    return sorted(each, key=lambda one: math.inf if math.isnan(one.seconds) else one.seconds)
+
+
+def verdict(shown: Sequence[Shown], target: float) -> str:
+    """Return who is first and by how much, in a sentence. A win is what all of several seeds say."""
+    goal, times = f"a held-out loss of {units.loss(target)}", _times(shown, target)
+    if np.isnan(times).all():
+        tried = f" with any of {len(times)} seeds" if len(times) > 1 else ""
+        lowest = min(run.summary.get("best_held_out_loss") or math.inf for heat in heats(shown) for run in heat)
+        return f"Neither reaches {goal}{tried}: the lowest of both is {units.loss(lowest)}."
+    return _of_many(shown, goal, times) if len(times) > 1 else _of_one(shown, target, goal)
+
+
+def _of_one(shown: Sequence[Shown], target: float, goal: str) -> str:
+    """Return the verdict of one run of each."""
+    first, second = arrivals(shown, target)
+    seeds = {one.run.experiment.seed for one in shown}
+    given = f"With seed {seeds.pop()}" if len(seeds) == 1 else "In one run of each"
+    there = f"{goal} after {units.seconds(first.seconds)}{_clock(shown)}"
+    late = second.seconds - first.seconds
+    if late <= DEAD_HEAT * first.seconds:
+        return f"{given} it is a dead heat: both reach {there}."
+    behind = "never does" if math.isnan(late) else f"gets there {units.seconds(late)} later{_longer(first, second)}"
+    return f"{given} {first.name} is first: it reaches {there}. {second.name} {behind}. One seed may be chance."
+
+
+def _of_many(shown: Sequence[Shown], goal: str, times: np.ndarray) -> str:
+    """Return the verdict of several seeds, whose arrivals are `times`, (seeds, 2) s."""
+    known, names = np.where(np.isnan(times), np.inf, times), [_method(one) for one in shown]
+    ahead = known * (1 + DEAD_HEAT) < known[:, ::-1]
+    wins, seeds = ahead.sum(axis=0), len(times)
+    first = int(wins.argmax())
+    second = 1 - first
+    took = f" To {goal} {names[first]} {_took(times[:, first])}{_clock(shown)}"
+    took += f", {names[second]} {_took(times[:, second])}"
+    if wins[first] == seeds:
+        ratios = times[:, second] / times[:, first]
+        ends = dict.fromkeys(units.number(one, 2) for one in (ratios.min(), ratios.max()))
+        many = f", {' to '.join(ends)} times as long, seed by seed" if np.isfinite(ratios).all() else ""
+        return f"{names[first]} wins in all {seeds} seeds.{took}{many}."
+    if not wins.any():
+        return f"A dead heat in all {seeds} seeds.{took}."
+    level = f", and {seeds - wins.sum()} end in a dead heat" if wins.sum() < seeds else ""
+    score = f"{names[first]} is first in {wins[first]} of {seeds} seeds, {names[second]} in {wins[second]}{level}"
+    return f"No winner: {score}.{took}."
+
+
+def _took(times: np.ndarray) -> str:
+    """Return how long the seeds of a method took, in words: mean and standard deviation where all of them arrived."""
+    there = times[~np.isnan(times)]
+    if len(there) == len(times):
+        return f"takes {units.seconds(float(times.mean()), float(times.std(ddof=1)))}"
+    return f"gets there in {len(there)} of {len(times)} seeds only" if len(there) else "never gets there"
+
+
+def _times(shown: Sequence[Shown], target: float) -> np.ndarray:
+    """Return when both arrive in each heat, s: (seeds, 2), NaN where one does not."""
+    return np.array([[curves.reached(run, target) for run in heat] for heat in heats(shown)])
+
+
+def _method(one: Shown) -> str:
+    """Return the name of a run without how many seeds it stands for."""
+    return one.name.removesuffix(f", {len(one.runs)} seeds")
+
+
+def _clock(shown: Sequence[Shown]) -> str:
+    """Return on which clock both are timed, behind a time."""
+    simulated = [one.run.experiment.cluster == "simulated" for one in shown]
+    if all(simulated):
+        return " of virtual time"
+    return ", one in virtual time and one measured" if any(simulated) else " as measured"
+
+
+def _longer(first: Arrival, second: Arrival) -> str:
+    """Return how much longer the second takes from the start, "" if the first is there at once."""
+    ratio = second.seconds / first.seconds if first.seconds else math.inf
+    if ratio == math.inf:
+        return ""
+    much = f"{100 * (ratio - 1):.2g} %" if ratio < 1.095 else f"{units.number(ratio, 2)} times"
+    return f": it takes {much} {'longer' if ratio < 1.095 else 'as long'}"
+
+
+def picture(shown: Sequence[Shown], target: float) -> Picture:
+    """Return the losses of both runs against time, with the finish across them; decades, since it lies low."""
+    most = max(run.summary["seconds"] for heat in heats(shown) for run in heat)
+    drawn = pictures.loss(list(shown), "seconds", True, most)
+    unit = most / drawn.x.most
+    lines = [replace(one, bare=False) for one in drawn.series]  # what is judged is the held-out loss
+    order = arrivals(shown, target)
+    until = most if math.isnan(order[-1].seconds) else order[-1].seconds
+    goal = Finish(target, order, verdict(shown, target), until, unit)
+    return replace(drawn, series=lines, finish=goal)
+
+
+def lanes(
+    shown: Sequence[Shown], name: str, target: float, window: Window | None = None, view: View | None = None
+) -> bytes:
+    """Return the timelines of both runs, one below the other on one axis, packed for the browser."""
+    view = view or View()
+    names = [f"{palette.MARKS[one.line.symbol]} {lane}" for one in shown for lane in lane_names(one.run)]
+    colours = [one.line.colour for one in shown for _ in range(one.run.trace.ranks)]
+    first = np.cumsum([0, *(one.run.trace.ranks for one in shown)])
+    flags = [
+        Flag(at, int(lane), "finish")
+        for one, lane in zip(shown, first, strict=False)
+        if not math.isnan(at := curves.reached(one.run, target))
+    ]
+    whole = stacked([one.run.trace for one in shown])
+    told = f"The timelines of {' and, below it, of '.join(one.name for one in shown)}. {verdict(shown, target)}"
+    waited = [f"{_method(one)}: {said[0].lower()}{said[1:]}" for one in shown if (said := waits.totals(one.run))]
+    return timeline.framed(
+        whole, names, told, name, window or view.window, opening=view.window or (0.0, whole.seconds()), flags=flags,
+        clock=True, colours=colours, saved=compared(shown, "race"), wait=view.wait, critical=view.critical,
+        told=" ".join(waited), notes=[note for one in shown for note in troubles(one.run)],
+        ended=[at for one in shown for at in ended(one.run)],
+        slowed={
+            int(below) + lane: factor
+            for one, below in zip(shown, first, strict=False)
+            for lane, factor in slowed_lanes(one.run).items()
+        },
+        machines=topology.together(*zip(*((one.run, _method(one), one.line.colour) for one in shown), strict=True)),
+    )  # fmt: skip
+
+
+def stacked(traces: Sequence[Trace]) -> Trace:
+    """Return all traces in one: the ranks of each are the lanes below those of the one before."""
+    labels = tuple(dict.fromkeys(label for trace in traces for label in trace.labels))
+    sides, below = [], 0
+    for trace in traces:
+        place = np.array([labels.index(label) for label in trace.labels] or [0], np.int32)
+        spans, messages = trace.spans, trace.messages
+        sides.append(
+            (
+                {**spans, "rank": spans["rank"] + below, "label": place[spans["label"]]},
+                {**messages, "src": messages["src"] + below, "dst": messages["dst"] + below},
+            )
+        )
+        below += trace.ranks
+    spans, messages = (
+        {name: np.concatenate([side[table][name] for side in sides]) for name in sides[0][table]} for table in (0, 1)
+    )
+    return Trace(below, ordered(spans, "start", "rank"), ordered(messages, "sent", "src"), labels)

@@ -1,0 +1,42 @@
+"""What a picture is called when it is taken away: the name of its file, and a heading that says what it shows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from experiments.specification.experiment import Experiment
+from experiments.viewer.canvases.curve import DASHES
+from experiments.viewer.pictures import Shown
+from experiments.wording import units
+from experiments.wording.naming import title
+from experiments.wording.place import place
+
+TROUBLE = {"slow": "slow", "pause": "paused", "crash": "lost"}
+"""By field of an experiment: the word in the name of a file."""
+
+
+def stem(e: Experiment) -> str:
+    """Return what the files of a run begin with: "easgd-digits-4-workers", "asgd-digits-4-workers-slow"."""
+    workers = f"{e.workers} worker{'s' * (e.workers != 1)}"
+    trouble = [word for field, word in TROUBLE.items() if getattr(e, field).by_rank]
+    return "-".join([e.algorithm, e.workload, workers, *trouble]).replace(" ", "-").replace("_", "-")
+
+
+def heading(e: Experiment) -> str:
+    """Return what stands above a picture of a run."""
+    return f"{title(e)} · {units.counted(e.workers, 'worker')} · {place(e)}"
+
+
+def saved(e: Experiment, picture: str) -> dict:
+    """Return what the canvas of one run needs to save itself; `picture` is what it shows, in a word."""
+    return {"file": f"{stem(e)}-{picture}", "heading": heading(e)}
+
+
+def compared(shown: Sequence[Shown], picture: str) -> dict:
+    """Return the same for a picture of several runs, of which a legend has the names; `picture` is also a heading."""
+    first, words = shown[0].run.experiment, f"{picture[:1].upper()}{picture[1:]}"
+    if len(shown) == 1:
+        return saved(first, picture) | {"heading": f"{words} · {heading(first)}"}
+    lines = ((one.name, *one.line) for one in shown)
+    legend = [{"key": n, "colour": c, "dash": DASHES[d], "symbol": s, "width": 2.2} for n, c, d, s in lines]
+    return {"file": f"{stem(first)}-and-{len(shown) - 1}-more-{picture}", "heading": words, "legend": legend}

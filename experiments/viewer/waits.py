@@ -1,0 +1,214 @@
+"""Why: causes of waits as sentences, and as columns from which canvases make the same sentences.
+
+waits 517 µs for worker 2, whose gradient takes 5 times as long as usual; without that the step would take 428 µs
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+
+import numpy as np
+
+from experiments.runs.causes import Causes
+from experiments.runs.pieces import NETWORK, QUEUE, STOPPED, UNKNOWN, WORK
+from experiments.runs.record import Run
+from experiments.viewer.column_codec import pack
+from experiments.wording import units
+from experiments.wording.rank_names import lane_names
+from tracing import COMPUTE, UPDATE, WAIT, Trace
+
+WORDS = {
+    "slow": "for {whom}, whose {what} takes {factor} times as long as usual",
+    "work": "for {whom}, which is at work on {its}",
+    "busy": "for {whom}, which does something that was not recorded",
+    "network": "for the network",
+    "queue": "for its turn at {whom}",
+    "stopped": "for {whom}, which is {what}",
+    "unknown": "for something that was not recorded",
+    "all": "waits {wait}",
+    "part": "waits {wait}, {seconds} of it",
+    "through": "{by}, held up by {whom}",
+    "without": "; without that the step would take {without}",
+}
+"""The words of the sentences: first those of each cause, then what is put around them."""
+HOW = tuple(WORDS)[:7]
+SLOW, AT_WORK, BUSY = range(3)
+UNUSUAL = 1.25  # times as long as usual, from which it is told
+NEARLY = 0.9  # of a wait, from which that is all of it
+KNOWN = 0.1  # of all waiting, from which a cause of it is told
+LEAST = 1e-3  # of the ranks' time, from which waiting is told
+STANDS_OUT = 2.0  # a rank is named if it causes at least this many times the others' average
+
+CELLS = ("by", "culprit", "how", "caused", "back", "factor", "without", "what", "src", "bytes")
+
+
+def explained(trace: Trace, causes: Causes) -> Trace:
+    """Return the trace with causes beside its spans, in columns CELLS, `critical` and `told`: where there are any."""
+    spans, message = trace.spans, causes.message
+    took, span = spans["end"] - spans["start"], causes.span
+    known, got = span >= 0, message >= 0
+    works = known & np.isin(spans["kind"][span], (COMPUTE, UPDATE))
+    how = np.select([causes.reason == reason for reason in (NETWORK, QUEUE, STOPPED, UNKNOWN)], (3, 4, 5, 6), AT_WORK)
+    how = np.where((causes.reason == WORK) & ~works, BUSY, how)
+    slow = (how == AT_WORK) & (causes.factor >= UNUSUAL)
+    none = np.zeros(0, int)
+    src, size = trace.messages.get("src", none), trace.messages.get("bytes", none)
+    cells = {
+        "by": causes.by,
+        "culprit": causes.rank,
+        "how": np.where(slow, SLOW, how),
+        "caused": causes.seconds,
+        "back": np.where(known, spans["end"] - (spans["start"][span] + took[span] / 2), -1.0) if len(took) else took,
+        "factor": np.where(slow, causes.factor, 0.0),
+        "without": np.where(slow, causes.without, 0.0),
+        "what": np.where(known, spans["label"][span], 0) if len(took) else how,
+        "src": np.where(got, np.append(src, -1)[message], -1),
+        "bytes": np.where(got, np.append(size, 0)[message], 0),
+        "critical": causes.critical,
+        "told": (causes.reason >= 0) | got,
+    }
+    return Trace(trace.ranks, {**spans, **cells}, trace.messages, trace.labels)
+
+
+def packed(part: Trace) -> bytes:
+    """Return the causes of an explained trace for a canvas, which has its spans sorted by lane and then by start.
+
+    Columns: critical, for each span; row, the spans that have a cause or a message, and CELLS for each of these.
+    """
+    order = np.lexsort([part.spans["start"], part.spans["rank"]])
+    row = np.flatnonzero(part.spans["told"][order])
+    cells = {name: part.spans[name][order][row] for name in CELLS}
+    return message(row, cells, {"critical": part.spans["critical"][order].astype("u1")})
+
+
+def message(
+    row: np.ndarray,
+    cells: dict[str, np.ndarray],
+    more: dict[str, np.ndarray] | None = None,
+    words: Mapping[str, str] = MappingProxyType({}),
+) -> bytes:
+    """Return CELLS of the spans in these rows packed for a canvas, and `more` columns; `words` for some of WORDS."""
+    kinds = {"how": "u1", "what": "u2", **dict.fromkeys(("caused", "back", "factor", "without", "bytes"), "f4")}
+    columns = {name: column.astype(kinds.get(name, "i4")) for name, column in cells.items()}
+    return pack(
+        {"words": WORDS | dict(words), "how": HOW, "nearly": NEARLY},
+        {**columns, "row": row.astype("u4"), **(more or {})},
+    )
+
+
+def sentence(part: Trace, row: int, names: Sequence[str], time: Callable[[float], str] = units.seconds) -> str:
+    """Return why the wait in this row of an explained trace is: "waits 517 µs for ..."; "" for any other span."""
+    at = {name: part.spans[name][row] for name in ("start", "end", "kind", *CELLS)}
+    if at["kind"] != WAIT:
+        return ""
+    wait, by = at["end"] - at["start"], "" if at["by"] < 0 else names[at["by"]]
+    whom = names[at["culprit"]] if at["culprit"] >= 0 else ""
+    if at["how"] in (SLOW, AT_WORK, BUSY) and at["by"] != at["culprit"]:
+        whom = WORDS["through"].format(by=by, whom=whom)
+    filled = {
+        "whom": whom,
+        "what": (what := part.labels[at["what"]]),
+        "its": what if any(map(str.isdigit, what)) else f"its {what}",  # a gradient, or an op of a schedule, "2F13"
+        "factor": units.number(float(at["factor"]), 2),
+        "wait": time(float(wait)),
+        "seconds": time(float(at["caused"])),
+        "without": time(float(at["without"])),
+    }
+    around = WORDS["all" if at["caused"] >= NEARLY * wait else "part"]
+    after = WORDS["without"] if at["without"] > 0 else ""
+    return f"{around} {WORDS[HOW[at['how']]]}{after}".format(**filled)
+
+
+def totals(run: Run) -> str:
+    """Return who caused most of the waiting in a run, in a sentence; "" where nobody waits worth a word."""
+    return told(run.trace, run.causes, lane_names(run))
+
+
+def told(trace: Trace, causes: Causes, names: Sequence[str]) -> str:
+    """Return who caused most of all waiting, in a sentence, and who is still waited for at the end; or ""."""
+    last, waits = _last(trace, causes, names), causes.training
+    if last and waits[:, STOPPED].sum() >= NEARLY * waits.sum():  # all that is to be said
+        return last
+    return " ".join(filter(None, (_most(trace, causes, names), last)))
+
+
+def _last(trace: Trace, causes: Causes, names: Sequence[str]) -> str:
+    """Return for whom ranks wait when the run ends, in a sentence: ranks that are lost."""
+    at_end = (causes.reason == STOPPED) & (trace.spans["end"] >= trace.seconds())
+    gone = [names[rank] for rank in np.unique(causes.rank[at_end])]
+    return f"At the end the others wait for {' and '.join(gone)}, which stopped." if gone else ""
+
+
+def _rest(totals: np.ndarray, shares: Mapping[str, float], told: Sequence[str]) -> dict[str, float]:
+    """Return how long ranks waited for other reasons, s, by reason: {"caused by 3 others, 2 to 5 % each": 0.12}. A rank
+    that alone causes a reason is named.
+    """
+    total, left = totals.sum(), totals.sum() - sum(shares[name] for name in told)
+    kinds = {"caused by": "caused by {}", "in the queue": "in the queues at {}", "for": "for {} that had stopped"}
+    parts = {"for the network": 0.0 if "for the network" in told else shares["for the network"]}
+    untold = [name for name in shares if name not in (*told, "for the network")]
+    for begins, words in kinds.items():
+        of = [name for name in untold if name.startswith(f"{begins} ")]
+        if not of:
+            continue
+        known = [name for name in of if shares[name] >= LEAST * total] or of
+        named = any(name.startswith(f"{begins} ") for name in told)
+        whom = "others" if named else f"{known[0].partition(',')[0].split()[-2]}s"  # of "caused by worker 3"
+        several = words.format(f"{len(known)} {whom}, {_range([shares[name] / total for name in known])} each")
+        parts[known[0] if len(known) == 1 else several] = sum(shares[name] for name in of)
+    parts["for something that was not recorded"] = totals[:, UNKNOWN].sum()
+    large = [name for name in sorted(parts, key=lambda name: -parts[name]) if parts[name] >= KNOWN * total / 2]
+    left -= sum(parts[name] for name in large)
+    return {name: parts[name] for name in large} | {"for the rest": max(left, 0.0)}
+
+
+def _alike(shares: Mapping[str, float], names: Sequence[str], total: float) -> dict[str, float]:
+    """Return the shares, with those of ranks that cause about the same merged into one that counts the ranks. Under
+    jitter, for example, a different rank is slow in every step: "caused by 16 workers, 3 to 8 % each".
+    """
+    shares = dict(shares)
+    for begins in ("caused by", "in the queue at"):
+        of = {name: shares[f"{begins} {name}"] for name in names if shares[f"{begins} {name}"] >= LEAST * total}
+        if len(of) < 3 or max(of.values()) >= STANDS_OUT * (sum(of.values()) - max(of.values())) / (len(of) - 1):
+            continue
+        role = {name.split()[0] for name in of}
+        each = _range([seconds / total for seconds in of.values()])
+        for name in of:
+            del shares[f"{begins} {name}"]
+        shares[f"{begins} {len(of)} {role.pop() if len(role) == 1 else 'rank'}s, {each} each"] = sum(of.values())
+    return shares
+
+
+def _range(parts: Sequence[float]) -> str:
+    """Return the smallest and the largest of some shares, in words: "3 to 8 %"."""
+    least, largest = (round(100 * end) for end in (min(parts), max(parts)))
+    return f"{least} to {largest} %" if least < largest else f"{largest} %"
+
+
+def _most(trace: Trace, causes: Causes, names: Sequence[str]) -> str:
+    """Return how much of their time ranks that compute waited, and who caused most of it; "" if not worth a word.
+
+    The share is that of the headline: of the time of these ranks, and not of servers, who wait for work all the time.
+    """
+    totals, busy = causes.training, trace.busy()
+    total, computes = totals.sum(), busy[:, COMPUTE] > 0
+    if not total or total < LEAST * busy.sum():
+        return ""
+    shares = {}
+    for rank in range(trace.ranks):
+        shares[f"caused by {names[rank]}"] = totals[rank, WORK]
+        shares[f"for {names[rank]}, which had stopped"] = totals[rank, STOPPED]
+        shares[f"in the queue at {names[rank]}"] = totals[rank, QUEUE]
+    shares = _alike(shares, names, total)
+    shares["for the network"] = totals[:, NETWORK].sum()
+    most = sorted(shares, key=lambda name: -shares[name])[:2]
+    told = most if shares[most[1]] >= KNOWN * total else most[:1]
+    parts = {name: shares[name] for name in told} | _rest(totals, shares, told)
+    first, *others = units.percents([*parts.values()])
+    more = "".join(f", {one} {name}" for name, one in zip([*parts][1:], others, strict=True) if one != "0 %")
+    who = "Workers" if any("worker" in name for name in names) else "Ranks"
+    waited = units.percent(busy[computes, WAIT].sum() / busy[computes].sum())
+    if shares[most[0]] < KNOWN * total:  # for something that was not recorded
+        return f"{who} waited {waited} of their time."
+    return f"{who} waited {waited} of their time, {'all' if first == '100 %' else first} of it {most[0]}{more}."

@@ -1,0 +1,1 @@
+"""Wording: how numbers, experiments, ranks and places are written."""

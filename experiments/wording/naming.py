@@ -1,0 +1,154 @@
+"""Naming: what an experiment, its cluster, its presets and its faults are called, wherever they are named."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+
+from cluster.real import gpus
+from experiments.specification import this_machine
+from experiments.specification.catalogue import ALGORITHMS, COMPRESSIONS, PRESETS, WORKLOADS, device, link
+from experiments.specification.experiment import Experiment
+from experiments.wording import units
+from experiments.wording.rank_names import rank_names, slowness
+from workloads import own_module, stored_table
+
+REAL = {"processes": "real processes", "threads": "real threads", "gpus": "real GPUs"}
+ON_CPU = "ran on the CPU"  # in the note of a run that asked for GPUs and found none, or not on every computer
+SHARED = "ranks shared"  # in the note of a run that found fewer GPUs than ranks
+HERE = "this machine"
+NONE = {"slow": "slower", "pause": "paused", "crash": "lost"}  # of the ranks, if it is only counted
+TIMES = ("", "1", *["two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"])
+
+
+def method(e: Experiment) -> str:
+    """Return what trains: "Synchronous SGD", "Synchronous SGD with Top-k"."""
+    title = ALGORITHMS[e.algorithm].title
+    return title if e.compression == "none" else f"{title} with {COMPRESSIONS[e.compression].title}"
+
+
+def title(e: Experiment) -> str:
+    """Return what a run is called: "Synchronous SGD on handwritten digits"."""
+    return f"{method(e)} on {data(e)}"
+
+
+def data(e: Experiment) -> str:
+    """Return what it is trained on: "handwritten digits"; what is one's own, by the name of its file: "iris"."""
+    own = {"table": stored_table, "own_module": own_module}.get(e.workload)
+    name = e.data["table" if e.workload == "table" else "net"] if own else ""
+    return own.title(name) if name else WORKLOADS[e.workload].title
+
+
+def files(e: Experiment) -> str:
+    """Return the names by which links and command lines choose the same: "sync_sgd, digits"."""
+    coded = [] if e.compression == "none" else [e.compression]
+    return ", ".join([e.algorithm, *coded, e.workload])
+
+
+# the cluster and its presets
+
+
+def cluster(name: str) -> str:
+    """Return a kind of cluster as a list of choices has it."""
+    if name == "simulated":
+        return "Simulated, on virtual time"
+    words = REAL[name][:1].upper() + REAL[name][1:]
+    return f"{words} · none on this machine" if name == "gpus" and not gpus.count() else words
+
+
+def obtained(e: Experiment, notes: tuple[str, ...] = ()) -> str:
+    """Return which real cluster a run with these notes had, and not the one it asked for."""
+    if e.cluster == "gpus" and any(ON_CPU in note for note in notes):
+        return "real processes on the CPU, since there are no GPUs here"
+    if shared := [note for note in notes if SHARED in note]:
+        return f"real GPUs ({shared[0].partition(':')[0]})"
+    return REAL[e.cluster]
+
+
+def here(field: str, text: str) -> bool:
+    """Whether this network or device is the one that was fitted to this machine."""
+    fit = this_machine.load()
+    return fit is not None and getattr(fit, field) == text
+
+
+def network(text: str) -> str:
+    """Return a network in words: its preset, this machine's, or its latency and bandwidth."""
+    if text in PRESETS["network"]:
+        return text
+    if here("network", text):
+        return f"{HERE}'s network"
+    between = link(text)
+    return f"a network of {units.seconds(between.alpha)} and {units.rate(between.bandwidth)}"
+
+
+def devices(text: str) -> str:
+    """Return what ranks compute on in words: its preset, this machine's, or its speed."""
+    if text in PRESETS["device"]:
+        return f"{text} devices"
+    if here("device", text):
+        return f"{HERE}'s processors"
+    return f"devices of {units.number(device(text).flops / 1e9, 4)} GFLOP/s"
+
+
+# faults, by rank
+
+
+def ranks(e: Experiment) -> tuple[str, ...]:
+    """Return the names of its ranks: "server 0", "worker 1"."""
+    return tuple(rank_names(e, e.ranks))
+
+
+def readable(e: Experiment, text: str) -> str:
+    """Return a message of a run as pictures say it: "rank 3 was lost at 0.04 s" is "worker 3 was lost at 40 ms"."""
+    names = ranks(e)
+
+    def name(found: re.Match) -> str:
+        number = int(found[2])
+        return found[1] + names[number] if number < len(names) else found[0]
+
+    text = re.sub(r"\b(\d[\d.]*(?:e-\d+)?) s\b", lambda found: units.seconds(float(found[1])), text)
+    return re.sub(r"(?i)\b((?:the )?)rank (\d+)\b", name, text)
+
+
+def faults(e: Experiment) -> Iterator[tuple[str, str]]:
+    """Yield (kind, words) of each rank with a fault, in short: ("slow", "worker 2 (5× slower)"), ("crash", "...")."""
+    names = ranks(e)
+    for rank, factor in sorted(e.slow.by_rank.items()):
+        if factor != 1:
+            yield "slow", f"{names[rank]} ({slowness(factor)})"
+    for rank, spans in sorted(e.pause.by_rank.items()):
+        told = (f"at {units.seconds(start)} for {units.seconds(end - start)}" for start, end in spans)
+        yield "pause", f"{names[rank]} pauses {' and '.join(told)}"
+    for rank, (at, until) in sorted(e.crash.by_rank.items()):
+        back = f", back at {units.seconds(until)}" if until < math.inf else ""
+        yield "crash", f"{names[rank]} lost at {units.seconds(at)}{back}"
+
+
+def fault(e: Experiment, kind: str) -> str:
+    """Return the faults of one kind in full words: "worker 3 four times slower", "none slower" if there is none."""
+    names = ranks(e)
+    told = {
+        "slow": [f"{names[rank]} {_slower(factor)}" for rank, factor in sorted(e.slow.by_rank.items()) if factor != 1],
+        "pause": [f"{names[rank]} pauses" for rank in sorted(e.pause.by_rank)],
+        "crash": [f"{names[rank]} lost at {units.seconds(at)}" for rank, (at, _) in sorted(e.crash.by_rank.items())],
+    }[kind]
+    return " and ".join(told if len(told) <= 2 else [f"{len(told)} ranks {NONE[kind]}"]) or f"none {NONE[kind]}"
+
+
+def without(e: Experiment, kind: str) -> str:
+    """Return that the faults of one kind are gone, in full words: "without the loss of worker 2"."""
+    names = ranks(e)
+    of = {"slow": [rank for rank, factor in e.slow.by_rank.items() if factor != 1], "pause": e.pause.by_rank}
+    some = [names[rank] for rank in sorted(of.get(kind, e.crash.by_rank))]
+    whom = " and ".join(some if len(some) <= 2 else [f"{len(some)} ranks"])
+    if kind == "slow":
+        return f"{whom} as fast as usual"
+    return f"without the {'loss' if kind == 'crash' else 'pause' + 's' * (len(some) > 1)} of {whom}"
+
+
+def _slower(factor: float) -> str:
+    than, times = ("slower", factor) if factor >= 1 else ("faster", 1 / factor)
+    whole = round(times)
+    said = TIMES[whole] if whole < len(TIMES) and math.isclose(times, whole) else f"{times:.3g}"
+    return f"{said} times {than}"

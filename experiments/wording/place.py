@@ -1,0 +1,52 @@
+"""Place: where a run took place, in words: on which cluster, and what that simulated or emulated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from algorithms.algorithm import nothing_sent
+from experiments.specification.experiment import LINKS, OWN, Experiment
+from experiments.wording import naming, units
+
+NAMED = 3  # ranks that a kind of fault names; of more it gives the number
+
+
+def place(e: Experiment, notes: tuple[str, ...] = ()) -> str:
+    """Return where `e` runs, or ran with these notes: "real processes, emulating 1GbE, worker 2 (3× slower)"."""
+    like, faults = [*_network(e), *_device(e), *_jitter(e)], [*_faults(e)]
+    if e.cluster == "simulated":
+        return f"simulated: {', '.join((*like, *faults))}"
+    emulated = [f"emulating {', '.join(like)}"] if like else []
+    return ", ".join((naming.obtained(e, notes), *emulated, *faults))
+
+
+def _network(e: Experiment) -> Iterator[str]:
+    """Yield the network, unless there are no messages, as in shared memory, and none was chosen."""
+    if (e.ranks == 1 or e.method.elements_sent is nothing_sent) and not e.changed().keys() & LINKS:
+        return
+    other = [] if e.latency is None else [f"a latency of {units.seconds(e.latency)}"]
+    other += [] if e.bandwidth is None else [units.rate(e.bandwidth)]
+    other += [] if e.per_node == 1 else [f"{e.per_node} ranks per node"]
+    preset = [] if e.network == OWN else ["an ideal network" if e.network == "ideal" else naming.network(e.network)]
+    listed = " and ".join(filter(None, (", ".join(other[:-1]), *other[-1:])))
+    if preset or other:
+        yield " with ".join(filter(None, (*preset, listed)))
+
+
+def _device(e: Experiment) -> Iterator[str]:
+    if e.device != OWN:
+        yield naming.devices(e.device)
+
+
+def _jitter(e: Experiment) -> Iterator[str]:
+    if e.jitter != "none":
+        yield f"{e.jitter} jitter"
+
+
+def _faults(e: Experiment) -> Iterator[str]:
+    """Yield the faults, those of each kind by rank, or how many ranks have one."""
+    told: dict[str, list[str]] = {}
+    for kind, words in naming.faults(e):
+        told.setdefault(kind, []).append(words)
+    for kind, some in told.items():
+        yield from some if len(some) <= NAMED else [f"{len(some)} ranks {naming.NONE[kind]}"]
