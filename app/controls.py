@@ -22,6 +22,7 @@ from knobs import Knobs, local
 WORDS = {
     "batch": "batch size",
     "per_node": "ranks per node",
+    "nics": "NICs per node",
     "slow": "slow ranks",
     "pause": "paused ranks",
     "crash": "lost ranks",
@@ -32,7 +33,7 @@ WORDS = {
 SELF = "this machine's own"
 DELAY = ("latency",)
 PLACE = ("cluster", "network", "device", "jitter")
-MORE = ("per_node", "rank_memory", "bandwidth", "collective", "slow", "pause", "crash")
+MORE = ("per_node", "nics", "rank_memory", "bandwidth", "collective", "slow", "pause", "crash")
 BUDGET = ("steps", "seed")
 MORE_BUDGET = ("epochs", "seconds", "target_loss", "evaluations", "precision")
 

@@ -14,7 +14,7 @@ from experiments.specification.experiment import OWN, Experiment
 
 MOST_NUMBERS = 1_000_000  # of the data, and
 MOST_OPS = 10_000  # of a pipeline's plan, that the server makes itself, in a tenth of a second
-MENDED = ("workers", "batch", "chunks", "stages", "replicas", "per_node", "slow", "pause", "crash")
+MENDED = ("workers", "batch", "chunks", "stages", "replicas", "per_node", "nics", "slow", "pause", "crash")
 """Settings that may be changed for an experiment to run, the first ones first."""
 
 

@@ -2,8 +2,8 @@
 
 A message of n bytes occupies the processor of its sender for `overhead`, then takes latency + n / bandwidth (L, o and
 1/G of LogGP). Where processors themselves carry the bytes, as between ranks of one computer, either end's is occupied
-for so many seconds per byte (O of LogGOPS). A node has one port each way, shared by its ranks; ranks of one node
-communicate over the link within it.
+for so many seconds per byte (O of LogGOPS). A node has one or several network interfaces (NICs), each with a port each
+way; a rank uses the NIC next to it, as in NCCL. Ranks of one node communicate over the link within it.
 Times are in seconds, sizes in bytes; gigabits appear nowhere else.
 
 The simulated cluster and emulated networks on real ranks (`cluster.real.emulated_network`) compute with the same links
@@ -14,7 +14,7 @@ Source: Alexandrov, Ionescu, Schauser & Scheiman, SPAA 1995 (LogGP); Hoefler, Sc
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from knobs import numbers, spelled_as
 
@@ -43,6 +43,7 @@ class Link:
 class Network:
     """The links between nodes and, for ranks that share one, within a node; `source` is where the numbers come from.
 
+    `bandwidth` of `between` is that of one of a node's `nics`. NICs in excess of `per_node` are not used.
     A computer that sums vectors in memory and not by messages has a `sum`: P ranks have the sum of n bytes each
     latency + 2 (P - 1) / P n / bandwidth after the last has joined.
     """
@@ -51,6 +52,7 @@ class Network:
     within: Link
     per_node: int = 1
     source: str = ""
+    nics: int = 1
     sum: Link | None = None
 
     @property
@@ -63,6 +65,27 @@ class Network:
     def node(self, rank: int) -> int:
         """Return the node that `rank` is on."""
         return rank // self.per_node
+
+    def nic(self, rank: int) -> int:
+        """Return the NIC, counted over all nodes, that `rank` reaches other nodes by: ranks take them in blocks.
+
+        Of 4 ranks on a node with 2 NICs, ranks 0 and 1 use NIC 0, ranks 2 and 3 use NIC 1.
+        """
+        node, place = divmod(rank, self.per_node)
+        nics = min(self.nics, self.per_node)
+        return node * nics + place * nics // self.per_node
+
+    def on_nodes(self, per_node: int, nics: int | None = None) -> Network:
+        """Return this network with `per_node` ranks on a node, and with `nics` on each, or as many as it has.
+
+        Raises ValueError if there are more of them than ranks, since some would do nothing.
+        """
+        if nics is not None and not 1 <= nics <= per_node:
+            raise ValueError(
+                f"nics: a rank uses one NIC, and {nics} are given for {per_node} rank{'s' * (per_node > 1)} per node; "
+                "use at most as many NICs as ranks per node."
+            )
+        return replace(self, per_node=per_node, nics=nics or self.nics)
 
     def link(self, src: int, dst: int) -> Link:
         """Return the link from rank `src` to rank `dst`; a message to oneself takes no time."""
@@ -134,14 +157,20 @@ NETWORKS: dict[str, Network] = {
         link_of(2e-6, 48e9, VERBS),
         _NVLINK,
         source="RoCE v2 between: of 4,178 bytes on the wire 4,096 are payload, 2 % less for acknowledgements and "
-        "control; 2 us: our choice; NVLink 4 within a node",
+        "control; 2 us: our choice; NVLink 4 within a node; 8 NICs as in a DGX H100",
+        nics=8,
     ),
     "FDR": Network(
         link_of(7e-6, 4.6e9, VERBS), _MEMORY, source="56 Gb InfiniBand, fitted to MG-WFBP's all-reduce times"
     ),
     "EDR": Network(link_of(1.5e-6, 10.9e9, VERBS), _MEMORY, source="100 Gb InfiniBand or RoCE; FlexFlow: 10.94 GB/s"),
     "HDR": Network(link_of(1.2e-6, 23.5e9, VERBS), _MEMORY, source="200 Gb InfiniBand, nominal 25 GB/s"),
-    "NDR": Network(link_of(1.0e-6, 47e9, VERBS), _NVLINK, source="400 Gb InfiniBand between, NVLink 4 within a node"),
+    "NDR": Network(
+        link_of(1.0e-6, 47e9, VERBS),
+        _NVLINK,
+        source="400 Gb InfiniBand between, NVLink 4 within a node; 8 NICs as in a DGX H100",
+        nics=8,
+    ),
     "NVLink": Network(_NVLINK, _NVLINK, source="NVLink 4, ring all-reduce rate (stas00's notes)"),
     "loopback": Network(_LOOPBACK, _LOOPBACK, source="TCP on one machine, measured with Python sockets"),
 }

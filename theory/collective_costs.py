@@ -74,20 +74,18 @@ def double_tree(P: int, n: float, alpha: float, beta: float, chunks: int) -> flo
 
 
 def hierarchical(
-    nodes: int, ranks: int, n: float, within: tuple[float, float], between: tuple[float, float], shared: bool = True
+    nodes: int, ranks: int, n: float, within: tuple[float, float], between: tuple[float, float], nics: int = 1
 ) -> float:
     """Reduce within each of `nodes` of `ranks`, then between them; within, between: (alpha, beta).
 
-    The ranks of a node share its port, or have one each.
+    A node has `nics` ports each way, each shared by equally many ranks.
     """
     (alpha, beta), (far, slow) = within, between
     inside = 2 * (ranks - 1) * (alpha + n / ranks * beta)
     if nodes == 1:
         return inside
-    piece = n / ranks / nodes * slow
-    if shared:  # the messages of all ranks leave one after the other
-        return inside + far + ranks * piece + (2 * nodes - 3) * max(far + piece, ranks * piece)
-    return inside + 2 * (nodes - 1) * (far + piece)
+    piece, sharing = n / ranks / nodes * slow, ranks // nics  # messages that leave by one port, one after the other
+    return inside + far + sharing * piece + (2 * nodes - 3) * max(far + piece, sharing * piece)
 
 
 def leaving(nodes: int, ranks: int) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import streamlit as st
 
@@ -48,9 +47,13 @@ def _choose_all_reduce() -> JobSpec:
     name = st.selectbox("Network", NETWORKS, index=[*NETWORKS].index("HDR"), key="network_preset", **BOUND)
     per_node = st.segmented_control(
         "Ranks per node", [1, 2, 4, 8, 16], default=8, required=True, key="network_per_node", **BOUND,
-        help="Ranks of a node share its port, and reach each other over the link within it.",
+        help="Ranks of a node share its NICs, and reach each other over the link within it.",
     )  # fmt: skip
-    return collectives.job_spec(ranks, nbytes, name, per_node)
+    nics = st.segmented_control(
+        "NICs per node", [n for n in (1, 2, 4, 8) if n <= per_node], key="network_nics", **BOUND,
+        help="Network interfaces of a node; each rank uses the one next to it. Choose none for those of the preset.",
+    )  # fmt: skip
+    return collectives.job_spec(ranks, nbytes, name, per_node, nics)
 
 
 def _choose_model() -> tuple[float, int]:
@@ -63,9 +66,9 @@ def _choose_model() -> tuple[float, int]:
 
 def _all_reduce(work: JobSpec) -> None:
     """Show what every all-reduce costs, once the pool has timed it."""
-    ranks, nbytes, name, per_node = work.values.values()
+    ranks, nbytes, name, per_node, nics = work.values.values()
     heading(f"What an all-reduce of {units.size(nbytes)} costs {ranks} ranks")
-    network = replace(NETWORKS[name], per_node=per_node)
+    network = NETWORKS[name].on_nodes(per_node, nics)
     st.caption(
         f"{escaped(name)}: {collectives.links(network, ranks)}. All ranks arrive together, and additions are free."
     )

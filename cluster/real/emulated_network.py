@@ -4,9 +4,9 @@
                           carries
     receiver    `enter`   port in: when the last byte is in; `Links` hold the message until then
 
-Links and ports are those of `cluster.network`, which the simulated cluster computes with, too. Ranks of a node share
-its two ports, in memory that they share. What the real network takes longer than the emulated one comes on top. Times
-are in seconds of the run's clock.
+Links and ports are those of `cluster.network`, which the simulated cluster computes with, too. Ranks that use one NIC
+share its two ports, in memory that they share. What the real network takes longer than the emulated one comes on top.
+Times are in seconds of the run's clock.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ OUT, INTO = 0, 1
 
 
 class EmulatedNetwork:
-    """What one rank knows of the emulated network: its links, its own ports, and those of its node.
+    """What one rank knows of the emulated network: its links, its own ports, and those of its NIC.
 
-    `shared` has the times at which the two ports of the node are free, for a node of several ranks.
+    `shared` has the times at which the two ports of the NIC are free, if several ranks use it.
     """
 
     def __init__(self, network: Network, rank: int, shared: MappedVector | None = None):
         self._network, self._rank, self._shared = network, rank, shared
-        self._node_ports, self._own_ports = (Port(), Port()), (Port(), Port())
+        self._nic_ports, self._own_ports = (Port(), Port()), (Port(), Port())
         self._turn = Lock()  # all-reduces in the background send, too
         self.shares_port = shared is not None
 
     @property
     def descriptor(self) -> int:
-        """The file descriptor, in this process, of the memory with the node's ports; -1 if it has them alone."""
+        """The file descriptor, in this process, of the memory with the NIC's ports; -1 if it has them alone."""
         return -1 if self._shared is None else self._shared.descriptor
 
     def overhead(self, dst: int) -> float:
@@ -66,10 +66,10 @@ class EmulatedNetwork:
                 yield self._own_ports[way]
         elif self._shared is None:
             with self._turn:
-                yield self._node_ports[way]
+                yield self._nic_ports[way]
         else:
             with self._turn, self._shared.lock():
-                port, free = self._node_ports[way], self._shared.vector
+                port, free = self._nic_ports[way], self._shared.vector
                 port.free = float(free[way])
                 yield port
                 free[way] = port.free
@@ -78,18 +78,18 @@ class EmulatedNetwork:
 def emulate(comm, network: Network) -> EmulatedNetwork:
     """Return the emulated network as the rank of `comm` sees it. Called by every rank, before the clock starts.
 
-    Raises ValueError if a node's ranks are on several computers, which cannot share its ports.
+    Raises ValueError if a NIC's ranks are on several computers, which cannot share its ports.
     """
-    node = comm.split(network.node(comm.rank))
-    if node.size == 1:
+    mates = comm.split(network.nic(comm.rank))
+    if mates.size == 1:
         return EmulatedNetwork(network, comm.rank)
-    if len({comm._state.computers[member] for member in node.members}) > 1:
-        ranks = ", ".join(map(str, node.members))
+    if len({comm._state.computers[member] for member in mates.members}) > 1:
+        ranks = ", ".join(map(str, mates.members))
         raise ValueError(
             f"per_node: ranks {ranks} would share a port but run on several computers; "
             "let per_node divide the ranks of each computer."
         )
-    return EmulatedNetwork(network, comm.rank, node.shared(np.zeros(2), guard="locked"))
+    return EmulatedNetwork(network, comm.rank, mates.shared(np.zeros(2), guard="locked"))
 
 
 def sleep_until(moment: float) -> None:

@@ -41,7 +41,7 @@ from cluster.real.rank_state import RankState
 PATIENCE = 60.0  # s in which a rank that is up must answer at its door
 
 _CALL = struct.Struct("<16sId")  # the token of the door, the caller's rank, when its incarnation was born
-_WELCOME = struct.Struct("<qq")  # process and file descriptor of the memory with the node's ports, -1 for none
+_WELCOME = struct.Struct("<qq")  # process and file descriptor of the memory with the NIC's ports, -1 for none
 
 
 @dataclass(frozen=True)
@@ -200,8 +200,9 @@ def enter_again(
     nodes = computers if network is None else [network.node(other) for other in range(size)]
     state = RankState(rank, size, links, event_log, timeout, "cpu", False, collective, None, computers, nodes)
     if network is not None:
-        mates = [ports[peer] for peer in ports if nodes[peer] == nodes[rank]]
-        state.network = EmulatedNetwork(network, rank, _shared_ports(mates) if nodes.count(nodes[rank]) > 1 else None)
+        nics = [network.nic(other) for other in range(size)]
+        mates = [ports[peer] for peer in ports if nics[peer] == nics[rank]]
+        state.network = EmulatedNetwork(network, rank, _shared_ports(mates) if nics.count(nics[rank]) > 1 else None)
         links.emulate(state.network, past.zero)
     state.compute = EmulatedCompute.wanted(event_log, device, faults)
     door.open(links)
@@ -209,7 +210,7 @@ def enter_again(
 
 
 def _call(address: tuple, rank: int, born: float) -> tuple[socket.socket, tuple[int, int]]:
-    """Return a socket to the rank behind this door, and where its node's ports are.
+    """Return a socket to the rank behind this door, and where the ports of its NIC are.
 
     Raises OSError or EOFError if nobody answers.
     """
@@ -222,10 +223,10 @@ def _call(address: tuple, rank: int, born: float) -> tuple[socket.socket, tuple[
 
 
 def _shared_ports(mates: list[tuple[int, int]]) -> memory.MappedVector:
-    """Return the times at which the ports of this rank's node are free, shared with its mates; new if none is up."""
+    """Return the times at which the ports of this rank's NIC are free, shared with its mates; new if none is up."""
     if mates:
         if not os.path.isdir("/proc/self/fd"):
-            raise OSError("a rank comes back to a node that it shares only where there is /proc; set per_node to 1.")
+            raise OSError("a rank comes back to a NIC that it shares only where there is /proc; set per_node to 1.")
         process, number = mates[0]
         descriptor = memory.open_path(f"/proc/{process}/fd/{number}")
     else:

@@ -46,22 +46,21 @@ class Route:
 
 
 class Ports:
-    """All ports: one each way per node, and one each way per rank for messages within its node."""
+    """All ports: one each way per NIC, and one each way per rank for messages within its node."""
 
     def __init__(self, queue: EventQueue, network: Network, size: int):
-        self._network, self._size, self._nodes = network, size, network.node(size - 1) + 1
-        self.free = np.zeros(2 * (self._nodes + size))  # s, of nodes out and in, of ranks out and in
+        self._network, self._size, self._nics = network, size, network.nic(size - 1) + 1
+        self.free = np.zeros(2 * (self._nics + size))  # s, of NICs out and in, of ranks out and in
         self._ports = list((SharedPort * len(self.free)).from_buffer(self.free))
         self._rings: dict[tuple[int, ...], np.ndarray] = {}
         self._queue, self._queues = queue, {}
 
     def _way(self, source: int, target: int) -> tuple[int, int, Link]:
         """Return the numbers of the two ports and the link between two world ranks."""
-        network, nodes = self._network, self._nodes
-        node, other, link = network.node(source), network.node(target), network.link(source, target)
-        if node != other:
-            return node, nodes + other, link
-        return 2 * nodes + source, 2 * nodes + self._size + target, link
+        network, nics, link = self._network, self._nics, self._network.link(source, target)
+        if network.node(source) != network.node(target):
+            return network.nic(source), nics + network.nic(target), link
+        return 2 * nics + source, 2 * nics + self._size + target, link
 
     def route(self, sender: Rank, src: int, receiver: Rank) -> Route:
         """Return the route from `sender`, rank `src` of a group, to `receiver`."""

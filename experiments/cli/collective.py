@@ -6,7 +6,7 @@ python -m experiments collective --ranks 32 --bytes 4e9 --network HDR --per-node
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import asdict
 
 import click
 
@@ -21,12 +21,13 @@ from experiments.wording import units
 @click.option("--bytes", "nbytes", default="100MB", metavar="SIZE", help="size of the vector: 4e9, 4GB [default 100MB]")
 @click.option("--network", default="10GbE", metavar="TEXT", help="a preset, or latency:bandwidth:overhead")
 @click.option("--per-node", default=1, type=click.IntRange(1), metavar="INT", help="ranks per node [default 1]")
+@click.option("--nics", type=click.IntRange(1), metavar="INT", help="NICs per node [default that of the preset]")
 @click.option("--json", "as_json", is_flag=True, help="print the rows as JSON, in bytes and seconds")
-def collective_command(ranks: int, nbytes: str, network: str, per_node: int, as_json: bool) -> None:
+def collective_command(ranks: int, nbytes: str, network: str, per_node: int, nics: int | None, as_json: bool) -> None:
     """What an all-reduce costs on a network: a row for each algorithm, fastest first.
 
     Each is run on the simulated cluster, where all ranks arrive together and additions are free. Ranks on one node
-    share its port to the network and use the node's internal link among themselves.
+    share its NICs (a rank uses the one next to it) and use the node's internal link among themselves.
 
     \b
     rounds         messages that have to follow one another
@@ -35,7 +36,7 @@ def collective_command(ranks: int, nbytes: str, network: str, per_node: int, as_
     bus bandwidth  2 (ranks - 1) / ranks of the vector over the time, as
                    nccl-tests prints it; compare it with the links
     """
-    size, where = units.parse_size(nbytes), replace(parse_network(network), per_node=per_node)
+    size, where = units.parse_size(nbytes), parse_network(network).on_nodes(per_node, nics)
     costs = all_reduces(ranks, size, where)
     if as_json:
         click.echo(json.dumps([asdict(cost) | {"bus_bandwidth": cost.bus_bandwidth} for cost in costs], indent=1))

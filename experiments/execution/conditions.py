@@ -41,12 +41,13 @@ WAIT = 60.0  # s that a real rank waits for a message before it gives up
 
 
 def network(experiment: Experiment) -> Network | None:
-    """Return the network with the experiment's own latency, overhead included, bandwidth and ranks per node.
+    """Return the network with the experiment's own latency, overhead included, bandwidth, ranks and NICs per node.
 
     None is the one that a real cluster has.
     """
     own = experiment.network == OWN
-    if own and experiment.latency is None and experiment.bandwidth is None and experiment.per_node == 1:
+    changed = experiment.latency, experiment.bandwidth, experiment.nics
+    if own and changed == (None, None, None) and experiment.per_node == 1:
         return None
     preset = parse_network("ideal" if own else experiment.network)
     between = preset.between
@@ -55,7 +56,7 @@ def network(experiment: Experiment) -> Network | None:
     if experiment.bandwidth is not None:
         between = replace(between, bandwidth=experiment.bandwidth, per_byte=0.0)
     total = preset.sum if between is preset.between else None  # another network than the one that was measured
-    return replace(preset, between=between, per_node=experiment.per_node, sum=total)
+    return replace(preset, between=between, sum=total).on_nodes(experiment.per_node, experiment.nics)
 
 
 def device(experiment: Experiment) -> Device | None:
@@ -84,13 +85,14 @@ def emulated(experiment: Experiment) -> dict[str, Any]:
 def check(experiment: Experiment, workload: Any, here: bool) -> None:
     """Raise ValueError, in one sentence, if the cluster cannot obey; with `here` it is this machine's."""
     _check_restarts(experiment)
+    links = network(experiment)
     if experiment.cluster == "simulated":
         return
     _check_cluster(experiment, here)
     chosen = device(experiment)
     if here and chosen:
         _check_device(experiment, workload, chosen)
-    if links := network(experiment):
+    if links:
         _check_length(experiment, workload, links)
 
 

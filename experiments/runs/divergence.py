@@ -15,7 +15,7 @@ NEUTRAL = (
 """Settings that cannot cause a divergence, or that are reported separately."""
 BUDGET = ("steps", "epochs", "seconds", "target_loss")
 TIMING = (
-    *("network", "latency", "bandwidth", "device", "per_node", "collective"),
+    *("network", "latency", "bandwidth", "device", "per_node", "nics", "collective"),
     *("jitter", "slow"),
 )
 """Settings that do not affect the training of a deterministic method."""

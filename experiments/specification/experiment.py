@@ -52,7 +52,7 @@ OWN = "own"  # the network and the device that a real cluster has: nothing is em
 REAL_DEFAULTS = {"network": OWN, "device": OWN}
 NESTED = ("settings", "coding", "data")  # whose values have names of their own
 SQUARED_ERROR = 0.25  # share of an algorithm's rate: the curvature has no bound, unlike that of cross-entropy
-LINKS = "network", "latency", "bandwidth", "per_node"
+LINKS = "network", "latency", "bandwidth", "per_node", "nics"
 """Settings of the network."""
 OTHER_BUDGETS = ("epochs", "seconds", "target_loss")
 
@@ -89,7 +89,10 @@ class Experiment(Knobs):
         "one than this machine; own: what they have",
     )
     rank_memory: float | None = knob(None, "memory of a rank; what needs more is refused", gt=0, le=1e15, unit="bytes")
-    per_node: int = knob(1, "ranks that share a node and its network port", ge=1, le=64)
+    per_node: int = knob(1, "ranks that share a node and its network interfaces", ge=1, le=64)
+    nics: int | None = knob(
+        None, "network interfaces of a node instead of the preset's; a rank uses the one next to it", ge=1, le=64
+    )
     collective: Literal[
         "fast", "stream", "ring", "recursive_doubling", "halving_doubling", "tree", "double_tree", "hierarchical"
     ] = knob(

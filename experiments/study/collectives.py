@@ -90,20 +90,23 @@ def links(network: Network, ranks: int) -> str:
     if network.per_node == 1:
         return between
     within += f" within a node of {network.per_node}"
-    return f"{within}, {between} between nodes" if ranks > network.per_node else within
+    nics = min(network.nics, network.per_node)
+    between += f" between nodes, by each of a node's {nics} NICs" if nics > 1 else " between nodes"
+    return f"{within}, {between}" if ranks > network.per_node else within
 
 
 # as a job of the pool
 
 
-def job_spec(ranks: int, nbytes: float, network: str, per_node: int) -> JobSpec:
+def job_spec(ranks: int, nbytes: float, network: str, per_node: int, nics: int | None = None) -> JobSpec:
     """Return the job that times all all-reduces on the network of this name."""
-    return JobSpec("collective", {"ranks": ranks, "nbytes": nbytes, "network": network, "per_node": per_node})
+    values = {"ranks": ranks, "nbytes": nbytes, "network": network, "per_node": per_node, "nics": nics}
+    return JobSpec("collective", values)
 
 
 def perform(values: dict[str, Any], root: Path, progress: Callable[[float], None]) -> Path:
     """Time all all-reduces and store their costs (see experiments.jobs.spec)."""
-    network = replace(parse_network(values["network"]), per_node=values["per_node"])
+    network = parse_network(values["network"]).on_nodes(values["per_node"], values["nics"])
     costs = [asdict(cost) for cost in all_reduces(values["ranks"], values["nbytes"], network)]
     return JobSpec("collective", values).keep(
         root, lambda folder: (folder / FILE).write_text(json.dumps(costs), "utf-8")

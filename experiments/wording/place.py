@@ -27,6 +27,7 @@ def _network(e: Experiment) -> Iterator[str]:
     other = [] if e.latency is None else [f"a latency of {units.seconds(e.latency)}"]
     other += [] if e.bandwidth is None else [units.rate(e.bandwidth)]
     other += [] if e.per_node == 1 else [f"{e.per_node} ranks per node"]
+    other += [] if e.nics is None else [f"{e.nics} NIC{'s' * (e.nics > 1)} per node"]
     preset = [] if e.network == OWN else ["an ideal network" if e.network == "ideal" else naming.network(e.network)]
     listed = " and ".join(filter(None, (", ".join(other[:-1]), *other[-1:])))
     if preset or other:

@@ -396,6 +396,35 @@ def test_a_hierarchy_whose_nodes_have_one_port_takes_its_closed_form(nodes, rank
     assert took == pytest.approx(closed, rel=1e-12)
 
 
+@pytest.mark.parametrize(("nodes", "ranks"), [(2, 8), (3, 4)])
+@pytest.mark.parametrize("latency", [1e-9, 1e-3])
+def test_a_hierarchy_takes_its_closed_form_with_any_number_of_nics(nodes, ranks, latency):
+    nbytes, times = 4 * 48 * nodes * ranks, []
+    for nics in (1, 2, ranks):
+        network = Network(Link(latency, 1 / BETA), Link(1e-6, 8e9), per_node=ranks, nics=nics)
+        closed = collective_costs.hierarchical(nodes, ranks, nbytes, (1e-6, 1 / 8e9), (latency, BETA), nics)
+        times.append(seconds("hierarchical", nodes * ranks, nbytes, network=network))
+        assert times[-1] == pytest.approx(closed, rel=1e-12)
+    assert times[0] > times[1] > times[2]
+
+
+@pytest.mark.parametrize("collective", ["fast", "ring"])
+def test_one_ring_through_two_nodes_of_eight_gains_nothing_from_eight_nics(collective):
+    size, nbytes = 16, 4 * 48 * 16
+    closed = collective_costs.ring(size, nbytes, ALPHA, BETA)
+    for nics in (1, 8):
+        network = Network(LINK.between, LINK.between, per_node=8, nics=nics)
+        assert seconds(collective, size, nbytes, network=network) == pytest.approx(closed, rel=1e-12)
+
+
+def test_eight_pairs_across_two_nodes_exchange_at_once_with_eight_nics_and_in_turn_with_one():
+    nbytes, free = 4 * 480, Link(0.0, math.inf)
+    for nics in (1, 2, 8):
+        network = Network(LINK.between, free, per_node=8, nics=nics)
+        closed = ALPHA + 8 / nics * nbytes * BETA  # the last of doubling's rounds is between the nodes
+        assert seconds("recursive_doubling", 16, nbytes, network=network) == pytest.approx(closed, rel=1e-12)
+
+
 @pytest.mark.parametrize(("nodes", "ranks"), [(2, 2), (3, 4), (4, 4)])
 def test_a_hierarchy_of_rings_with_a_port_for_every_rank_takes_the_time_of_a_torus(nodes, ranks):
     nbytes = 4 * 48 * nodes * ranks
@@ -406,7 +435,7 @@ def test_a_hierarchy_of_rings_with_a_port_for_every_rank_takes_the_time_of_a_tor
         return comm.event_log.clock()
 
     took = max(run(program, nodes * ranks, collective="hierarchical", device=INSTANT).results)
-    closed = collective_costs.hierarchical(nodes, ranks, nbytes, (ALPHA, BETA), (ALPHA, BETA), shared=False)
+    closed = collective_costs.hierarchical(nodes, ranks, nbytes, (ALPHA, BETA), (ALPHA, BETA), nics=ranks)
     assert took == pytest.approx(closed, rel=1e-12)
     assert took == pytest.approx(collective_costs.torus((nodes, ranks), nbytes, ALPHA, BETA), rel=1e-12)
     assert took < collective_costs.ring(nodes * ranks, nbytes, ALPHA, BETA)
@@ -414,8 +443,8 @@ def test_a_hierarchy_of_rings_with_a_port_for_every_rank_takes_the_time_of_a_tor
 
 def test_four_nodes_of_eight_gpus_with_a_port_each_were_measured_between_overlap_and_none():
     gib, card, link = 2**30, 50e9, 740.6e9
-    phases = collective_costs.hierarchical(4, 8, 4 * gib, (0, 0), (0, 1 / card), shared=False)
-    both = collective_costs.hierarchical(4, 8, 4 * gib, (0, 1 / link), (0, 1 / card), shared=False)
+    phases = collective_costs.hierarchical(4, 8, 4 * gib, (0, 0), (0, 1 / card), nics=8)
+    both = collective_costs.hierarchical(4, 8, 4 * gib, (0, 1 / link), (0, 1 / card), nics=8)
     assert 1e3 * phases == pytest.approx(16.1, abs=0.05)
     assert 1e3 * both == pytest.approx(26.4, rel=0.01)
     assert 1e3 * phases < 22.05 < 1e3 * both  # measured

@@ -17,7 +17,7 @@ NETS = {
     **{name: NETWORKS[name] for name in ("ideal", "10GbE", "NDR")},
     "slow": Network(Link(1e-3, 1e6, 1e-4), Link(1e-3, 1e6, 1e-4)),
     "whole seconds": Network(Link(1.0, 8.0, 1.0), Link(1.0, 8.0, 1.0)),  # many events at one time
-    "two to a node": Network(Link(2e-5, 1e9, 5e-6), Link(1e-6, 8e9, 2e-7), per_node=2),
+    "two to a NIC, four to a node": Network(Link(2e-5, 1e9, 5e-6), Link(1e-6, 8e9, 2e-7), per_node=4, nics=2),
 }
 LATE = Faults(jitter=JITTERS["exponential"], slow={0: 5.0}, seed=1)
 

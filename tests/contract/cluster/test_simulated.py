@@ -4,6 +4,7 @@ import math
 import re
 import weakref
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 
@@ -71,7 +72,7 @@ def test_messages_for_one_receiver_arrive_one_after_the_other():
     assert [src for src, _ in arrivals] == [1, 2, 3]
 
 
-def test_ranks_of_one_node_share_its_port_and_talk_inside_over_its_own_link():
+def test_ranks_of_one_node_share_its_nics_and_talk_inside_over_its_own_link():
     def program(comm):
         if comm.rank < 2:  # node 0 sends to node 1
             comm.send(np.zeros(1000, np.float32), comm.rank + 2)
@@ -81,9 +82,18 @@ def test_ranks_of_one_node_share_its_port_and_talk_inside_over_its_own_link():
             comm.recv(comm.rank - 2)
         return comm.event_log.clock()
 
-    times = run(program, 4, network=Network(LINK.between, LINK.within, per_node=2)).results
-    assert times[:2] == pytest.approx([1e-6 + 4e-6] * 2)
-    assert sorted(times[2:]) == pytest.approx([ALPHA + 0.004, ALPHA + 0.008])
+    for nics, last in ((1, ALPHA + 0.008), (2, ALPHA + 0.004)):
+        times = run(program, 4, network=Network(LINK.between, LINK.within, per_node=2, nics=nics)).results
+        assert times[:2] == pytest.approx([1e-6 + 4e-6] * 2)
+        assert sorted(times[2:]) == pytest.approx([ALPHA + 0.004, last])
+
+
+def test_ranks_take_the_nics_of_their_node_in_blocks_and_more_nics_than_ranks_are_not_used():
+    nics = [[replace(LINK, per_node=4, nics=nics).nic(rank) for rank in range(6)] for nics in (1, 2, 4, 8)]
+    assert nics == [[0, 0, 0, 0, 1, 1], [0, 0, 1, 1, 2, 2], [0, 1, 2, 3, 4, 5], [0, 1, 2, 3, 4, 5]]
+    assert replace(LINK, nics=8).nic(3) == 3
+    with pytest.raises(ValueError, match="2 are given for 1 rank per node"):
+        LINK.on_nodes(per_node=1, nics=2)
 
 
 def test_a_blocked_rank_waits_until_the_other_sends_and_communicates_from_then_on():

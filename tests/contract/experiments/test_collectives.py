@@ -24,9 +24,9 @@ def simulated_seconds(name, ranks, length, network):
     return max(outcome.results), outcome.trace().traffic().sum(axis=1).max()
 
 
-@pytest.mark.parametrize("per_node", [1, 2, 4])
-def test_a_few_numbers_on_slower_links_take_as_long_as_the_whole_vector(per_node):
-    network = replace(UNEQUAL, per_node=per_node)
+@pytest.mark.parametrize(("per_node", "nics"), [(1, 1), (2, 1), (4, 1), (4, 2)])
+def test_a_few_numbers_on_slower_links_take_as_long_as_the_whole_vector(per_node, nics):
+    network = replace(UNEQUAL, per_node=per_node, nics=nics)
     for ranks in (2, 3, 4, 8, 12):
         length = 12 * 16 * 8  # every algorithm can cut it into equal pieces
         costs = all_reduces(ranks, 4 * length, network)
@@ -78,6 +78,9 @@ def test_the_command_prints_a_row_for_each_all_reduce_the_quickest_first(main):
     assert [row["name"] for row in rows] == [
         cost.name for cost in all_reduces(32, 4e9, replace(NETWORKS["HDR"], per_node=8))
     ]
+    code, out, _ = main(*words.split(), "--nics", "8", "--json")
+    assert min(row["seconds"] for row in json.loads(out)) < 0.5 * min(row["seconds"] for row in rows)
+    assert main(*words.split(), "--nics", "9")[0] == 2
     for mistake, said in (("--bytes 4XB", "4GB"), ("--ranks 1", "2 to 1,024"), ("--network 3", "latency")):
         code, _, err = main("collective", *mistake.split())
         assert code == 2 and said in err and err.count("\n") <= 3

@@ -53,7 +53,8 @@ PAGES = {
                                   "link_takes", "other_costs", "own_schedule", "pieces_a", "pipes_b", "policy_a",
                                   "cap_a", "behind", "per_update_b", "recompute_a")),
     "kernels": (kernels, 15, ("kernel", "numbers", "family")),
-    "network": (network, 15, ("network_ranks", "network_bytes", "network_preset", "network_per_node", "memory_ranks")),
+    "network": (network, 15, ("network_ranks", "network_bytes", "network_preset", "network_per_node", "network_nics",
+                              "memory_ranks")),
     "own": (own, 15, ("run", "table", "axis", "log", "tab", "source")),
     "textbook": (textbook, 10, ("chapter", "language", "part", "everything", "workers")),
 }  # fmt: skip

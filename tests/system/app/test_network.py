@@ -28,6 +28,21 @@ def test_the_page_shows_the_figures_of_the_command_for_the_ranks_and_the_model_t
     assert any("8 GB/s" in one.value and "23.5 GB/s" in one.value for one in page.caption)
 
 
+def test_more_nics_on_the_page_make_the_hierarchy_quicker_and_no_more_are_offered_than_ranks(folders):
+    page = AppTest.from_function(script, default_timeout=PATIENCE)
+    page.query_params["network_ranks"], page.query_params["network_per_node"] = "8", "4"
+    page.query_params["network_nics"] = "4"
+    page.run()
+    wait_until(lambda: not page.run().get("progress"))
+    assert not page.exception and not page.error
+    network = replace(NETWORKS["HDR"], per_node=4, nics=4)
+    assert page.dataframe[0].value.to_dict("records") == collectives.rows(collectives.all_reduces(8, 1e9, network))
+    assert any("4 NICs" in one.value for one in page.caption)
+    page.button_group(key="network_per_node").set_value(2).run()
+    assert not page.exception and page.button_group(key="network_nics").value is None
+    assert page.button_group(key="network_nics").options == ["1", "2"]
+
+
 def test_a_link_to_ranks_that_are_not_offered_opens_the_page_as_it_begins(folders):
     page = AppTest.from_function(script, default_timeout=PATIENCE)
     page.query_params["network_ranks"], page.query_params["network_preset"] = "100000000", "../etc"

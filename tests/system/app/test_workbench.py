@@ -258,7 +258,7 @@ def test_a_link_to_a_real_cluster_opens_as_what_it_emulates_and_waits_for_run(pa
     [
         ("processes", set()),
         ("threads", {"crash"}),
-        ("gpus", {"network", "latency", "bandwidth", "per_node", "device"}),
+        ("gpus", {"network", "latency", "bandwidth", "per_node", "nics", "device"}),
     ],
 )
 def test_what_a_cluster_cannot_obey_is_disabled_and_says_why(page, stored, cluster, refused):

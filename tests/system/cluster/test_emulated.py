@@ -29,6 +29,7 @@ from tracing import COMPUTE, IDLE
 SLOW = Link(latency=0.01, bandwidth=1e6, overhead=1e-4)
 QUICK = Link(latency=0.0, bandwidth=1e8)
 TWO_NODES = Network(SLOW, QUICK, per_node=2)
+TWO_NICS = Network(SLOW, QUICK, per_node=2, nics=2)
 START = {"processes": partial(processes.run, backend="sockets"), "threads": threads.run}
 
 
@@ -67,15 +68,15 @@ def carried(outcome, *columns):
     return list(zip(*(messages[column].tolist() for column in columns), strict=True))
 
 
-@pytest.mark.parametrize("network", [flat(), TWO_NODES])
+@pytest.mark.parametrize("network", [flat(), TWO_NODES, TWO_NICS])
 def test_an_emulated_network_computes_what_the_simulated_one_does(network):
     """Take the simulated run's messages and times of sending; emulated ports deliver them at the same times."""
     rows = carried(done(simulated.run(scattered, 4, network=network)), "src", "dst", "bytes", "sent", "arrived")
     assert len(rows) > 30
     emulated = [EmulatedNetwork(network, rank) for rank in range(4)]
-    for rank in (1, 3):  # ranks of a node share its ports
-        if network.per_node == 2:
-            emulated[rank]._node_ports = emulated[rank - 1]._node_ports
+    for rank in (1, 3):  # ranks of a NIC share its ports
+        if network.nic(rank) == network.nic(rank - 1):
+            emulated[rank]._nic_ports = emulated[rank - 1]._nic_ports
     reached = []
     for src, dst, n, sent, arrived in rows:
         overhead = network.link(src, dst).overhead  # a simulated row has the time after it
@@ -87,7 +88,7 @@ def test_an_emulated_network_computes_what_the_simulated_one_does(network):
 
 
 @pytest.mark.parametrize("cluster", START)
-@pytest.mark.parametrize("network", [flat(), TWO_NODES])
+@pytest.mark.parametrize("network", [flat(), TWO_NODES, TWO_NICS])
 def test_no_message_is_seen_before_the_emulated_network_delivers_it(cluster, network):
     rows = carried(on(cluster, scattered, 4, network=network), "src", "dst", "bytes", "sent", "arrived")
     assert len(rows) > 30

@@ -262,6 +262,7 @@ def test_overrides_change_the_preset_and_nothing_else():
     changed = network(small(latency=0.5, bandwidth=1e6, per_node=2))
     assert (changed.between.alpha, changed.between.bandwidth, changed.per_node) == (0.5, 1e6, 2)
     assert changed.within == preset.within and changed.between.overhead == preset.between.overhead
+    assert network(small(per_node=4, nics=2)).nics == 2 and network(small(network="NDR")).nics == 8
     assert network(small(latency=0)).between == replace(preset.between, latency=0, overhead=0)
 
 
@@ -310,6 +311,8 @@ def test_a_budget_in_seconds_of_the_runs_clock_is_kept():
         ({"cluster": "gpus", "network": "1GbE"}, "network: GPUs talk by NCCL"),
         ({"cluster": "gpus", "device": "laptop"}, "device: GPUs talk by NCCL"),
         ({"cluster": "gpus", "per_node": 2}, "per_node: GPUs talk by NCCL"),
+        ({"cluster": "gpus", "per_node": 2, "nics": 2}, "per_node: GPUs talk by NCCL"),
+        ({"cluster": "processes", "per_node": 2, "nics": 4}, "4 are given for 2 ranks per node"),
         ({"cluster": "processes", "slow": "1:0.5"}, "a real rank cannot compute faster"),
         ({"cluster": "processes", "device": "H100"}, r"device: H100 would compute a gradient in [\d.]+ (ns|µs|ms), "),
         ({"cluster": "processes", "bandwidth": 100.0}, "s from rank to rank at 100 bytes/s"),

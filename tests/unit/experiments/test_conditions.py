@@ -53,3 +53,10 @@ def test_a_rank_that_comes_back_after_the_end_of_the_run_is_said_to_have_come_to
     (note,) = [note for note in run(asked).notes if "come back" in note]
     assert note.startswith("Rank 1 was to come back at 0.02 s, came back at 0.02 s, and took no step any more")
     assert not [note for note in run(asked.change(crash="1:0.002-0.004")).notes if "come back" in note]
+
+
+def test_more_nics_than_ranks_of_a_node_are_refused_and_those_of_a_preset_are_not():
+    experiment = Experiment.of({"network": "NDR", "per_node": 2})
+    conditions.check(experiment, None, here=True)
+    with pytest.raises(ValueError, match="3 are given for 2 ranks per node"):
+        conditions.check(experiment.change(nics=3), None, here=True)

@@ -27,8 +27,8 @@ from experiments.wording.place import place
         ),
         ({"cluster": "processes", "latency": 0.002}, "real processes, emulating a latency of 2 ms"),
         (
-            {"network": "1GbE", "latency": 0.002, "bandwidth": 1.5e8, "per_node": 2},
-            "simulated: 1GbE with a latency of 2 ms, 150 MB/s and 2 ranks per node, laptop devices",
+            {"network": "1GbE", "latency": 0.002, "bandwidth": 1.5e8, "per_node": 2, "nics": 2},
+            "simulated: 1GbE with a latency of 2 ms, 150 MB/s, 2 ranks per node and 2 NICs per node, laptop devices",
         ),
         (
             {"network": "5e-05:1.5e+09:0", "device": "3e+10:2e+10:2e-06"},
