@@ -6,8 +6,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 ROOMS = ("kernels", "workloads", "cluster", "algorithms", "theory", "experiments", "lessons", "app")
-LEAVES = ("installation", "knobs", "tracing")
-FILES = [*sorted(p for room in ROOMS for p in (ROOT / room).rglob("*.py")), *(ROOT / f"{leaf}.py" for leaf in LEAVES)]
+MODULES = ("installation", "knobs", "lockstep", "tracing")
+FILES = [
+    *sorted(p for room in ROOMS for p in (ROOT / room).rglob("*.py")),
+    *(ROOT / f"{module}.py" for module in MODULES),
+]
 
 
 @functools.cache

@@ -142,14 +142,20 @@ def _start(rank: int, size: int, options: dict[str, Any], work: bytes) -> tuple[
 
 @contextlib.contextmanager
 def _environment() -> Iterator[None]:
-    """Set what NumPy and torch read when they are loaded: one thread per rank, and the network interface."""
+    """Set what NumPy and torch read when they are loaded: one thread per rank, and the network interface.
+
+    A process that is started here finds our modules first, whatever the reader's folder has of the same name: the fork
+    server by the environment, and ranks by the path that multiprocessing copies from this process.
+    """
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    values = {**dict.fromkeys(ONE_THREAD, "1"), **loopback(), "PYTHONPATH": path}
+    values = {**dict.fromkeys(ONE_THREAD, "1"), **loopback(), "PYTHONPATH": path, "PYTHONSAFEPATH": "1"}
     before = {name: os.environ.get(name) for name in values}
     os.environ.update(values)
+    sys.path.insert(0, str(ROOT))
     try:
         yield
     finally:
+        sys.path.remove(str(ROOT))
         for name, value in before.items():
             if value is None:
                 del os.environ[name]

@@ -1,9 +1,9 @@
-"""Experiments in a notebook: `run` and `sweep` by name, results that show themselves.
+"""Experiments in a notebook or a script: `run` and `sweep` by name, results that show themselves.
 
-    import experiments
-    r = experiments.run("easgd", workers=8, network="10GbE")        # r alone in a cell is its summary
+    import lockstep
+    r = lockstep.run("easgd", workers=8, network="10GbE")           # r alone in a cell is its summary
     r.show()                                                        # its curves and its timeline
-    experiments.sweep("sync_sgd", workers=[1, 2, 4, 8])             # a table, a row a run; .show() draws them
+    lockstep.sweep("sync_sgd", workers=[1, 2, 4, 8])                # a table, a row a run; .show() draws them
 
 They mean what the command line means by the same words, but store nothing. Jupyter, Colab and editors draw a page as a
 frame of its own, so that styles and scripts of page and notebook do not meet.
@@ -11,7 +11,8 @@ frame of its own, so that styles and scripts of page and notebook do not meet.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import fields
 from html import escape
 from typing import Any
 
@@ -32,13 +33,45 @@ from installation import home
 HEIGHT = 760  # px of a page until it says how high it is
 
 
-def run(what: str | Experiment = "sync_sgd", /, *, timeout: float = TIMEOUT, **settings: Any) -> Run:
+class ShownRun(Run):
+    """A Run that shows itself: in words where its value is printed, and as a page."""
+
+    @classmethod
+    def of(cls, run: Run) -> ShownRun:
+        """Return `run` as one that shows itself."""
+        return cls(**{field.name: getattr(run, field.name) for field in fields(Run)})
+
+    def show(self) -> Page:
+        """Return its curves and timeline, which a notebook draws."""
+        return Page([self], [named(self.experiment)])
+
+    def __repr__(self) -> str:
+        return show.text(self)
+
+
+def run(
+    what: str | Experiment = "sync_sgd",
+    /,
+    *,
+    worker: Callable[[Any, Any, Any], Any] | None = None,
+    timeout: float = TIMEOUT,
+    **settings: Any,
+) -> ShownRun:
     """Run `what`, an algorithm by name or an experiment, with these settings, and return its record.
 
-    An interrupt ends it early, with what was recorded until then. Raises ValueError, in one sentence, if it cannot run.
+    On the simulated cluster every rank runs `worker(comm, task, settings)`, if it is given, in place of the algorithm's
+    own worker. A rank of a real cluster gives up when it has waited `timeout` seconds for another. An interrupt ends
+    the run early and keeps what was recorded until then. Raises ValueError, in one sentence, if it cannot run.
     """
+    experiment = _experiment(what, settings)
+    if worker is not None and not callable(worker):
+        raise ValueError(f"worker is {worker!r}, not a function; for the number of workers write workers={worker!r}.")
+    if worker and experiment.cluster != "simulated":
+        raise ValueError(
+            f"worker: an algorithm of your own runs on the simulated cluster only, and cluster is {experiment.cluster}."
+        )
     with stoppable() as stop, Bar(_named(what)) as bar:
-        return run_experiment(_experiment(what, settings), bar, stop, timeout=timeout)
+        return ShownRun.of(run_experiment(experiment, bar, stop, worker, timeout))
 
 
 def sweep(what: str | Sequence[str] | Experiment = "sync_sgd", /, **settings: Any) -> Sweep:
@@ -63,13 +96,14 @@ def sweep(what: str | Sequence[str] | Experiment = "sync_sgd", /, **settings: An
         def told(number: int, count: int, progress: Any) -> None:
             bar(progress, f"run {number + 1} of {count}")
 
-        return Sweep(compare.swept(experiments, told, stop), [name for name, values in axes.items() if len(values) > 1])
+        runs = map(ShownRun.of, compare.swept(experiments, told, stop))
+        return Sweep(runs, [name for name, values in axes.items() if len(values) > 1])
 
 
-class Sweep(list[Run]):
+class Sweep(list[ShownRun]):
     """Runs of a sweep: a list of them, a table to look at, and rows to go on with; `swept` are the settings varied."""
 
-    def __init__(self, runs: Iterable[Run], swept: Sequence[str]):
+    def __init__(self, runs: Iterable[ShownRun], swept: Sequence[str]):
         super().__init__(runs)
         self.swept = tuple(swept)
 
@@ -107,7 +141,7 @@ class Sweep(list[Run]):
 class Page:
     """Curves and timelines of runs, as a page in a frame: the canvases of the workbench and of a report."""
 
-    def __init__(self, runs: Sequence[Run], names: Sequence[str]):
+    def __init__(self, runs: Sequence[ShownRun], names: Sequence[str]):
         if not runs:
             raise ValueError("there are no runs to show; they were interrupted before the first.")
         self.runs, self.names = list(runs), list(names)

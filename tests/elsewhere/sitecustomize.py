@@ -21,7 +21,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 OURS = ("kernels", "workloads", "cluster", "algorithms", "theory", "experiments", "lessons", "app")
-OURS += ("installation", "knobs", "tracing")
+OURS += ("installation", "knobs", "lockstep", "tracing")
 FILES = tuple(str(ROOT / name) for name in (*OURS, "start.py"))
 MISSING = {"fcntl", "resource", "pwd", "grp", "termios", "tty", "pty", "syslog", "posix", "multiprocessing.forkserver"}
 WITHOUT = {

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-import experiments
+import lockstep
 from experiments.specification.experiment import Experiment
 from tests.chromium import CHROMIUM
 from tests.patience import PATIENCE
@@ -95,22 +95,22 @@ def test_the_pictures_of_a_notebook_draw_in_a_browser_at_their_full_height(execu
 
 
 def test_a_run_by_name_is_the_run_of_that_experiment():
-    by_name = experiments.run("easgd", workers=2, steps=12, evaluations=3)
-    again = experiments.run(Experiment.of({"algorithm": "easgd", "workers": 2, "steps": 12, "evaluations": 3}))
+    by_name = lockstep.run("easgd", workers=2, steps=12, evaluations=3)
+    again = lockstep.run(Experiment.of({"algorithm": "easgd", "workers": 2, "steps": 12, "evaluations": 3}))
     assert by_name.summary["digest"] == again.summary["digest"]
     assert re.search(r"^EASGD on handwritten digits .*2 workers", repr(by_name))
     with pytest.raises(ValueError, match=r"no setting 'wrokers'.*workers"):
-        experiments.run("easgd", wrokers=2)
+        lockstep.run("easgd", wrokers=2)
     with pytest.raises(ValueError, match="momentum has no effect"):
-        experiments.run("sync_sgd", momentum=0.5)
+        lockstep.run("sync_sgd", momentum=0.5)
 
 
 def test_a_sweep_has_a_row_for_each_combination_of_what_is_listed():
-    made = experiments.sweep(["sync_sgd", "easgd"], workers=[1, 2], steps=5, evaluations=1)
+    made = lockstep.sweep(["sync_sgd", "easgd"], workers=[1, 2], steps=5, evaluations=1)
     assert [(row["algorithm"], row["workers"], row["status"]) for row in made.rows] == [
         ("sync_sgd", 1, "finished"), ("sync_sgd", 2, "finished"), ("easgd", 1, "finished"), ("easgd", 2, "finished"),
     ]  # fmt: skip
     assert made.arrow().to_pylist() == made.rows
     assert made._repr_html_().count("<tr>") == 5 and len(repr(made).splitlines()) >= 5
     with pytest.raises(ValueError, match="workers has no values"):
-        experiments.sweep("sync_sgd", workers=[])
+        lockstep.sweep("sync_sgd", workers=[])

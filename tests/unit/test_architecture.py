@@ -33,6 +33,7 @@ MAY_IMPORT = {
         "installation",
     },
     "app": {"lessons", "experiments", "knobs", "tracing", "installation"},
+    "lockstep": {"app", "experiments", "cluster"},
 }
 PLOTTING = ("experiments/exports/export.py", "experiments/exports/chart.py")
 each_room = pytest.mark.parametrize("name", MAY_IMPORT)

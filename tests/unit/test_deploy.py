@@ -7,7 +7,7 @@ import shlex
 import tomllib
 
 from app import jupyter
-from tests.sources import LEAVES, ROOMS, ROOT
+from tests.sources import MODULES, ROOMS, ROOT
 from tests.unit.test_package import DOCUMENTS
 
 DOCKERFILE = (ROOT / "Dockerfile").read_text("utf-8")
@@ -20,7 +20,7 @@ def test_what_the_wheel_is_built_of_reaches_the_image_and_nothing_of_tests():
     kept = [line[1:] for line in lines if line.startswith("!")]
     needed = [
         *ROOMS,
-        *(f"{leaf}.py" for leaf in LEAVES),
+        *(f"{module}.py" for module in MODULES),
         *DOCUMENTS,
         "README.md",
         "pyproject.toml",

@@ -12,7 +12,7 @@ from packaging.utils import canonicalize_name
 
 import installation
 from tests import requirements
-from tests.sources import LEAVES, ROOMS, ROOT
+from tests.sources import MODULES, ROOMS, ROOT
 
 DOCUMENTS = ("GLOSSARY.md", "docs/bibliography.md", "docs/simulated_network.md")
 
@@ -38,14 +38,14 @@ def test_requirements_txt_says_what_pyproject_does():
 
 
 def test_the_wheel_has_every_file_of_the_rooms_and_the_documents_that_they_read(wheel):
-    rooms = tracked(*ROOMS, *(f"{leaf}.py" for leaf in LEAVES))
+    rooms = tracked(*ROOMS, *(f"{module}.py" for module in MODULES))
     assert rooms - wheel == set()
     assert {f"lessons/documents/{name}" for name in DOCUMENTS} <= wheel
 
 
 def test_the_wheel_has_nothing_of_tests_and_nothing_that_was_compiled(wheel):
     first = {name.partition("/")[0] for name in wheel}
-    assert first == {*ROOMS, *(f"{leaf}.py" for leaf in LEAVES)}
+    assert first == {*ROOMS, *(f"{module}.py" for module in MODULES)}
     assert not [name for name in wheel if re.search(r"__pycache__|\.nb[ci]$|\.venv|^runs/", name)]
 
 

@@ -1,0 +1,126 @@
+"""Lockstep from Python: run an experiment, sweep over settings, look at what was recorded.
+
+    import lockstep
+
+    r = lockstep.run("easgd", workers=8, network="10GbE")      # r alone in a cell is its summary
+    r.show()                                                    # its curves and its timeline
+    lockstep.sweep("sync_sgd", workers=[1, 2, 4, 8])           # a table; lists are swept
+    lockstep.algorithms()                                       # what there is to run
+
+An algorithm of your own is a function that every rank runs, `worker(comm: lockstep.Comm, task, settings)`:
+
+    lockstep.run("sync_sgd", worker=mine)
+
+Lockstep's packages have everyday names, such as `experiments` and `cluster`. This module lets them be found next to
+itself, whatever files of these names lie in the reader's folder.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import warnings
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec, PathFinder
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cluster.comm import Comm
+    from experiments.cli.notebook import run, sweep
+    from experiments.specification.experiment import Experiment
+
+__all__ = ["Comm", "Experiment", "algorithms", "run", "sweep"]
+FROM = {
+    "run": "experiments.cli.notebook",
+    "sweep": "experiments.cli.notebook",
+    "Experiment": "experiments.specification.experiment",
+    "Comm": "cluster.comm",
+}
+"""Where each name comes from, which is imported when it is first used."""
+HERE = Path(__file__).resolve().parent
+ROOMS = ("experiments", "theory", "algorithms", "cluster", "workloads", "kernels", "tracing", "knobs", "installation")
+"""What a run imports. The textbook and the workbench are added by the command line only."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in FROM:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {', '.join(__all__)}.")
+    return getattr(importlib.import_module(FROM[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+def algorithms() -> dict[str, str]:
+    """Return the title of every algorithm by its name, in teaching order."""
+    from experiments.specification.catalogue import ALGORITHMS
+
+    return {name: entry.title for name, entry in ALGORITHMS.items()}
+
+
+def main() -> int:
+    """Do what the command line `lockstep` asks for, and return its exit code."""
+    find_here(*ROOMS, "lessons", "app")
+    from app.__main__ import main
+
+    return main()
+
+
+class Rooms:
+    """A finder of modules, for sys.meta_path: the packages of `names` lie next to this file, not on sys.path."""
+
+    def __init__(self, names: Sequence[str]):
+        self.names = names
+
+    def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> ModuleSpec | None:
+        """Return where the module is, None for what is not ours."""
+        return PathFinder.find_spec(name, [str(HERE)]) if name in self.names else None
+
+
+def find_here(*names: str) -> None:
+    """Let these packages be found next to this file. ImportError if one of them was imported from somewhere else."""
+    for name in names:
+        spec = getattr(sys.modules.get(name), "__spec__", None)
+        if name in sys.modules and not (spec and _is_here(spec)):
+            raise ImportError(
+                f"{name} was already imported from {_place(spec)}, and Lockstep has a package of that name; "
+                "import lockstep first, or rename yours."
+            )
+    sys.meta_path.insert(0, Rooms(names))
+
+
+def _is_here(spec: ModuleSpec) -> bool:
+    return any(Path(place).resolve().parent == HERE for place in _places(spec))
+
+
+def _places(spec: ModuleSpec) -> list[str]:
+    """Return the folders of a package, or the file of a module."""
+    return list(spec.submodule_search_locations or filter(None, [spec.origin]))
+
+
+def _place(spec: ModuleSpec | None) -> str:
+    return next(iter(_places(spec)), "memory") if spec else "memory"
+
+
+def _warn_of_namesakes() -> None:
+    """Warn of the reader's modules that `import` cannot reach any more: those next to the script, or in this folder."""
+    folder = Path(sys.path[0] or ".").resolve()
+    script = getattr(sys.modules.get("__main__"), "__file__", None)
+    found = [folder / f"{name}.py" for name in ROOMS if (folder / f"{name}.py").is_file()]
+    found += [folder / name for name in ROOMS if any((folder / name).glob("*.py"))]
+    mine = [str(path) for path in found if not (script and Path(script).resolve() == path)]
+    if mine and folder != HERE:
+        warnings.warn(
+            f"Lockstep has packages of these names, which `import` now finds instead: {', '.join(mine)}; rename yours "
+            "to import both.",
+            stacklevel=3,
+        )
+
+
+find_here(*ROOMS)
+_warn_of_namesakes()
+
+if __name__ == "__main__":
+    sys.exit(main())

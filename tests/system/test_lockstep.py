@@ -1,0 +1,104 @@
+"""`import lockstep` in a folder of the reader's, whatever the files there are called."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.patience import PATIENCE
+from tests.sources import ROOT
+
+SMALL = "workers=2, steps=2, evaluations=1"
+NAMESAKES = ("experiments.py", "cluster.py", "knobs.py", "workloads/mine.py", "kernels/__init__.py", "app.py")
+RUN = f"import lockstep\nprint(lockstep.run('easgd', {SMALL}).status)\n"
+
+
+@pytest.fixture
+def script(tmp_path):
+    """Run a script in a folder that has these files, too; return what it printed, and what it complained about."""
+
+    def run(text: str, *files: str, name: str = "mine.py") -> tuple[str, str]:
+        for path in (tmp_path / file for file in files):
+            path.parent.mkdir(exist_ok=True)
+            path.write_text("WHOSE = 'theirs'\n", "utf-8")
+        (tmp_path / name).write_text(text, "utf-8")
+        done = subprocess.run(
+            [sys.executable, name],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(ROOT), "LOCKSTEP_RUNS": str(tmp_path / "runs")},
+            capture_output=True,
+            encoding="utf-8",
+            timeout=PATIENCE,
+        )
+        return done.stdout, done.stderr
+
+    return run
+
+
+def test_a_folder_with_files_of_our_names_runs_an_experiment_and_is_told_which_it_cannot_import(script):
+    out, err = script(RUN + "import app\nprint(app.WHOSE)\n", *NAMESAKES)
+    assert out.split() == ["finished", "theirs"], err
+    (told,) = [line for line in err.splitlines() if "rename" in line]
+    assert all(f"/{name.split('/')[0]}" in told for name in NAMESAKES[:-1]) and "/app.py" not in told
+
+
+def test_a_script_may_itself_have_the_name_of_a_package_of_ours(script):
+    out, err = script(RUN, name="experiments.py")
+    assert out.split() == ["finished"] and "rename" not in err
+
+
+def test_a_file_that_was_imported_before_under_a_name_of_ours_is_named(script):
+    out, err = script("import cluster\nimport lockstep\n", "cluster.py")
+    last = err.strip().splitlines()[-1]
+    assert out == "" and last.startswith("ImportError") and "cluster.py" in last and "rename" in last
+
+
+def test_real_ranks_are_started_from_a_folder_with_files_of_our_names(script):
+    ranks = f"""
+import lockstep
+print(lockstep.run("easgd", {SMALL}, cluster="processes").status)
+"""
+    out, err = script(ranks, *NAMESAKES)
+    assert out.split() == ["finished"], err
+
+
+def test_a_job_of_the_pool_is_done_from_a_folder_with_files_of_our_names(script):
+    job = f"""
+import time
+import lockstep
+from experiments.jobs.pool import Pool
+
+pool = Pool("kept", 1)
+job = pool.submit("ada", lockstep.Experiment.of(dict({SMALL})))
+while pool.state(job).active:
+    time.sleep(0.05)
+print(pool.state(job).status)
+pool.close()
+"""
+    out, err = script(job, *NAMESAKES)
+    assert out.split() == ["finished"], err
+
+
+def test_an_algorithm_of_ones_own_trains_in_place_of_the_named_one(script):
+    own = f"""
+import lockstep
+
+def worker(comm: lockstep.Comm, task, s):
+    x = task.start()
+    for _ in task.steps():
+        _, g = task.gradient(x)
+        x -= s.learning_rate * comm.all_reduce(g) / comm.size
+        task.report(x)
+    return x
+
+r = lockstep.run("sync_sgd", worker=worker, {SMALL})
+print(r.status, r.summary["messages"] > 0, len(lockstep.algorithms()) > 50)
+for wrong in ({{"worker": 8}}, {{"worker": worker, "cluster": "threads"}}):
+    try:
+        lockstep.run("sync_sgd", **wrong)
+    except ValueError as error:
+        print("workers=8" in str(error) or "simulated" in str(error))
+"""
+    out, err = script(own)
+    assert out.split() == ["finished", "True", "True", "True", "True"], err
