@@ -16,25 +16,5 @@ Experiment (frozen, validated, one JSON, one URL, one command line) -> run() -> 
 
 Each room imports only rooms above it in this list.
 
-In a notebook two words are enough:
-
-    import experiments
-    experiments.run("easgd", workers=8, network="10GbE").show()
-    experiments.sweep("sync_sgd", workers=[1, 2, 4, 8])
+`import lockstep` (lockstep.py) is the door for scripts and notebooks.
 """
-
-from importlib import import_module
-from typing import Any
-
-
-def __getattr__(name: str) -> Any:
-    """Import what a notebook asks for by name; a page of the workbench, which asks for neither, stays light."""
-    if name == "run":
-        return import_module("experiments.execution.run")
-    if name == "sweep":
-        return import_module("experiments.cli.notebook").sweep
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return [*globals(), "run", "sweep"]

@@ -9,12 +9,10 @@ from __future__ import annotations
 import json
 import math
 import os
-import sys
 import time
 from collections.abc import Callable
 from contextlib import closing
 from functools import lru_cache, partial
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -381,16 +379,3 @@ def _unlearned(run: Run, guessing: float | None) -> list[str]:
     if e.workload == "table":
         remedy += ", or check whether its columns say anything about the label"
     return [f"The held-out loss ends at {units.loss(last)}, no better than the {units.loss(bar)} {of}; {remedy}."]
-
-
-class _CallableModule(ModuleType):
-    """This module, which a notebook calls: `experiments.run("easgd", workers=8)`."""
-
-    def __call__(self, *args: Any, **settings: Any) -> Run:
-        """See `experiments.cli.notebook.run`."""
-        from experiments.cli import notebook
-
-        return notebook.run(*args, **settings)
-
-
-sys.modules[__name__].__class__ = _CallableModule

@@ -64,16 +64,7 @@ class Run:
     updates: int | None = None
 
     def __repr__(self) -> str:
-        """Return its summary, as the command line prints it."""
-        from experiments.cli import show
-
-        return show.text(self) if self.summary else f"<Run of {self.experiment.algorithm}, without a summary>"
-
-    def show(self) -> Any:
-        """Return its curves and timeline, which a notebook draws."""
-        from experiments.cli.notebook import Page, named
-
-        return Page([self], [named(self.experiment)])
+        return f"<Run of {self.experiment.algorithm}: {self.status}>"
 
     @cached_property
     def causes(self) -> Causes:
