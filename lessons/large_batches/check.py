@@ -26,7 +26,8 @@ POINTS = {
     "it takes no longer than it must": 1,
     "each worker holds few vectors at once": 2,
 }
-OTHERWISE = "judged only when every full update is right"
+ELSEWHERE = "judged only when every full update is along the mean gradient"
+OTHERWISE = "judged only when every full update is made of the mean gradient"
 
 
 def check(solution, seed):
@@ -51,20 +52,21 @@ def check(solution, seed):
             lambda comm, task, s: roles[comm.rank](*probe.between(comm, task)), beside=textbook, **values
         )
     wrong = probe.wrong(full)
-    yield whole, not wrong, wrong or f"{full} updates, each of {workers * accumulate} mini-batches"
-    off = "" if wrong else probe.misrated(full)
-    yield rated, not wrong and not off, OTHERWISE if wrong else off or f"{full} rates as they should be"
+    no_mean = wrong or probe.multiplied(full)
+    yield whole, not no_mean, no_mean or f"{full} updates, each of {workers * accumulate} mini-batches"
+    off = "" if no_mean else probe.misrated(full)
+    yield rated, not no_mean and not off, OTHERWISE if no_mean else off or f"{full} rates as they should be"
     missed = "" if wrong else probe.missed(full)
     rest = f"{workers * (steps - full * accumulate)} mini-batches made the last update"
-    yield last, not wrong and not missed, OTHERWISE if wrong else missed or rest
+    yield last, not wrong and not missed, ELSEWHERE if wrong else missed or rest
     for mark, quantity, target in ((frugal, "bytes", "traffic"), (quick, "seconds", "time")):
         part = done.summary[quantity] / textbook.summary[quantity]
         told = f"{part:.2f} times what the textbook's worker takes; at most {TARGETS[target]} is allowed"
-        yield mark, not wrong and part <= TARGETS[target], OTHERWISE if wrong else told
+        yield mark, not wrong and part <= TARGETS[target], ELSEWHERE if wrong else told
     few, told = held.judged(
         4 * values["dimension"], TARGETS["memory"], f"{{:.1f}} vectors at once; at most {TARGETS['memory']} are allowed"
     )
-    yield lean, not wrong and few, OTHERWISE if wrong else told
+    yield lean, not wrong and few, ELSEWHERE if wrong else told
 
 
 class UpdateRules:
@@ -99,6 +101,21 @@ class LargeBatchProbe(AccumulatedUpdates):
     def wrong(self, full: int) -> str:
         """Return what is wrong with the first full update that is not right; "" if all are."""
         return self.miscounted(full) or next(filter(None, map(self._wrong, range(full))), "")
+
+    def multiplied(self, full: int) -> str:
+        """Return by how much every full update is too large, or too small; "" if not all are by the same factor.
+
+        The first rate of a warm-up is that of a single mini-batch, whatever k is. So the rule for the rate is not to
+        blame if this one is off, too: it was no mean that the rates were multiplied with.
+        """
+        factors = [self._step(t)[0] / self.rules.rate(t, self.parts(t)) for t in range(full)]
+        factor = factors[0]
+        if abs(factor - 1) < NEAR or any(abs(one / factor - 1) >= NEAR for one in factors):
+            return ""
+        named = {"s.accumulate": self.rules.accumulate, "comm.size": self.ranks, "k": self.parts(0)}
+        divisor = next((name for name, value in named.items() if abs(factor / value - 1) < NEAR), "")
+        told = f"every update is {factor:.4g} times rate * g, with the mean g of its {self.parts(0)} gradients"
+        return told + (f"; is their sum divided by {divisor}?" if divisor else "")
 
     def misrated(self, full: int) -> str:
         """Return which full update has another rate than it should; "" if none has."""

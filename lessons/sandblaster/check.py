@@ -30,7 +30,8 @@ POINTS = {
 NETWORK = "1e-6:1e11:0"  # latency in s and bytes/s: messages take no time beside a portion
 STEPS = 6
 CLOSE = 0.01  # of the step that the smallest portion makes: an older gradient differs by more
-OTHERWISE = "judged only when every step is right"
+OTHERWISE = "judged only when every step has every portion"
+SLOW = "judged only when a slow worker holds nobody up"
 
 
 def check(solution, seed):
@@ -55,18 +56,19 @@ def check(solution, seed):
             workers, few
         )  # nearly every portion is computed twice, and some gradients arrive twice in a step
         attempt.run(twice.program(attempt.role("coordinator")), **{**values, "slow": ""})
-        wrong, other = probe.missing(STEPS), twice.missing(STEPS)
-        if other and not wrong:
-            wrong = f"with {few} portions for {workers} workers: {other}"
+        absent = probe.missing(STEPS) or _among_few(twice.missing(STEPS), few, workers)
+        wrong = absent or probe.wrong or _among_few(twice.wrong, few, workers)
         yield right, not wrong, wrong or f"{STEPS} steps of {portions} portions and as many of {few}, each once"
         fast, told = _compared(probe, textbook)
-        yield quick, not wrong and fast, OTHERWISE if wrong else told
+        yield quick, not absent and fast, OTHERWISE if absent else told
         work = probe.computed / (STEPS * portions)
         told = f"{work:.2f} times as many portions computed as there are; at most {TARGETS['work']} is allowed"
-        yield frugal, not wrong and work <= TARGETS["work"], OTHERWISE if wrong else told
+        if not fast:  # whoever makes no copies at all makes few
+            told = SLOW
+        yield frugal, not absent and fast and work <= TARGETS["work"], OTHERWISE if absent else told
         most = max(probe.fetched.values(), default=0)
         told = f"w was sent to a worker up to {most} times in a step; {TARGETS['traffic']} is allowed"
-        yield once, not wrong and most <= TARGETS["traffic"], OTHERWISE if wrong else told
+        yield once, not absent and most <= TARGETS["traffic"], OTHERWISE if absent else told
     with solution.attempt() as attempt:
         after = dice.uniform(0.3, 0.5) * textbook.seconds
         values = {**values, "slow": "", "crash": f"{lost}:{after},{slow}:{1.2 * after}"}
@@ -74,8 +76,14 @@ def check(solution, seed):
         run(Experiment.of(values), worker_override=textbook.program(partial(_textbook, portions=portions)))
         attempt.run(survivor.program(attempt.role("coordinator")), **values)
         fast, told = _compared(survivor, textbook)
-        wrong = wrong or survivor.missing(STEPS)
-        yield steadfast, not wrong and fast, wrong or f"two workers lost; {told}"
+        stopped = survivor.missing(STEPS) or ("" if wrong else survivor.wrong)  # a wrong sum has lost its mark already
+        earned = not absent and not stopped and fast
+        yield steadfast, earned, OTHERWISE if absent else stopped or f"two workers lost; {told}"
+
+
+def _among_few(said, few, workers):
+    """Return what is wrong where there are fewer portions than workers, "" if nothing is."""
+    return said and f"with {few} portions for {workers} workers: {said}"
 
 
 def _compared(probe, textbook):
@@ -118,14 +126,15 @@ def _textbook(comm, task, s, portions):
 class Handing:
     """Proxy between a coordinator and its workers, and these workers.
 
-    `missing` says what was wrong with the first step that was; `computed` counts portions, `fetched` how often w was
-    sent to a worker in a step, and `seconds` is when the last step was taken.
+    `absent` names the first step that was reported without all of its portions, `wrong` the first that had them and is
+    not their sum: "" if there is none. `computed` counts portions, `fetched` counts how often w was sent to a worker in
+    a step, and `seconds` is when the last step was taken.
     """
 
     def __init__(self, workers: int, portions: int):
         self.workers, self.portions = workers, portions
         self.step = self.computed = 0
-        self.wrong, self.seconds = "", np.inf
+        self.absent, self.wrong, self.seconds = "", "", np.inf
         self.fetched: dict[tuple[int, int], int] = {}
         self.at = [-1] * (workers + 1)  # step whose w each worker has
         self.arrived: dict[int, np.ndarray] = {}  # gradients of this step, by portion
@@ -149,8 +158,8 @@ class Handing:
         return worker
 
     def missing(self, steps: int) -> str:
-        """Return what was wrong, "" if all steps were taken, and all of them rightly."""
-        return self.wrong or ("" if self.step == steps else f"{self.step} steps of {steps} were reported")
+        """Return which step lacks portions, or how many steps were reported; "" if all steps have all portions."""
+        return self.absent or ("" if self.step == steps else f"{self.step} steps of {steps} were reported")
 
     def work(self, comm, task):
         """Play a worker: compute what is ordered, until nothing is."""
@@ -181,7 +190,9 @@ class Handing:
                 raise SolutionError(f"worker {dst} was given portion {portion}, and has never been sent w.")
             self.comm.send((self.at[dst], portion), dst, tag)
             return
-        if not self.wrong and (np.shape(new) != self.w.shape or not np.allclose(new, self.w, rtol=1e-6, atol=1e-9)):
+        if not (self.absent or self.wrong) and (
+            np.shape(new) != self.w.shape or not np.allclose(new, self.w, rtol=1e-6, atol=1e-9)
+        ):
             raise SolutionError(f"in step {self.step} worker {dst} was sent another w than that of the last report.")
         self.at[dst] = self.step
         self.fetched[self.step, dst] = self.fetched.get((self.step, dst), 0) + 1
@@ -198,12 +209,12 @@ class Handing:
 
     def report(self, w):
         wanted = self.w - self.rate * sum(self.arrived.values(), np.zeros_like(self.w))
-        if not self.wrong and len(self.arrived) < self.portions:
-            self.wrong = (
+        if len(self.arrived) < self.portions:
+            self.absent = self.absent or (
                 f"step {self.step} was reported when gradients of {len(self.arrived)} of {self.portions} portions had "
                 "arrived that were taken at its w"
             )
-        elif not self.wrong:
+        elif not (self.absent or self.wrong):
             least = self.rate * min(float(np.linalg.norm(g)) for g in self.arrived.values())
             if np.shape(w) != wanted.shape or not float(np.linalg.norm(w - wanted)) <= CLOSE * least:
                 self.wrong = (

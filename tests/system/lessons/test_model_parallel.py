@@ -51,6 +51,11 @@ def test_a_sum_that_is_left_out_on_one_way_leaves_the_marks_for_the_part_and_the
     assert lost("model_parallel", solution("model_parallel", (old, new))) == (35, marks)
 
 
+def test_ranks_that_sum_nothing_either_way_earn_the_mark_for_their_part_alone():
+    alone = solution("model_parallel", (TOTAL, "y @ v"), (DX, "dy @ u.T"))
+    assert lost("model_parallel", alone) == (20, [RIGHT, FORWARD, BACK, SENT, TIME, GENERAL])
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [
