@@ -39,7 +39,9 @@ class Knobs(BaseModel):
     @classmethod
     def _harmless(cls, value: Any, info: ValidationInfo) -> Any:
         """Refuse text that would break the line of a message, or that a terminal would obey."""
-        if isinstance(value, str) and any(unicodedata.category(letter) == "Cc" for letter in value):
+        extra = cls.model_fields[info.field_name].json_schema_extra or {}
+        allowed = "\n\r\t" if extra.get("lines") else ""
+        if isinstance(value, str) and any(unicodedata.category(one) == "Cc" and one not in allowed for one in value):
             raise ValueError(f"{info.field_name} is {value[:60]!r}, with a control character; give a text on one line.")
         return value
 
@@ -51,6 +53,7 @@ def knob(
     unit: str = "",
     postpones: bool = False,
     local: bool = False,
+    lines: bool = False,
     when: Mapping[str, Sequence] | None = None,
     unless: Mapping[str, Sequence] | None = None,
     **bounds: Any,
@@ -59,7 +62,8 @@ def knob(
 
     `help` is one line, `unit` what the number counts ("steps", "s", "bytes", "" for a pure number), `postpones`
     marks a knob by which information comes later (a period, a fixed lag), which the workbench groups as delays, `local`
-    one that names a file of the machine, which only the command line may set, not links or the workbench.
+    one that names a file of the machine, which only the command line may set, not links or the workbench, `lines` a
+    text of several lines.
     `when` and `unless` say when it is in force, by the values of other knobs: `when={"update": ("momentum",)}`.
     `bounds` are pydantic's `ge`, `gt`, `le`, `lt`, `multiple_of`; a choice is typed `Literal[...]`.
     """
@@ -67,6 +71,7 @@ def knob(
         "unit": unit,
         "postpones": postpones,
         "local": local,
+        "lines": lines,
         "when": dict(when or {}),
         "unless": dict(unless or {}),
     }

@@ -33,6 +33,16 @@ def test_a_text_with_a_control_character_is_refused_and_not_echoed():
     assert Experiment.of({"workload": "mnist", "folder": "Übung/日本"}).data["folder"] == "Übung/日本"
 
 
+class Poem(Knobs):
+    text: str = knob("one\ntwo", "lines", lines=True)
+
+
+def test_a_text_of_several_lines_may_break_them_and_nothing_else():
+    assert Poem().text == Poem(text="one\ntwo").text and Poem(text="1F0,\t1B0\r\n").text == "1F0,\t1B0\r\n"
+    with pytest.raises(ValueError, match="control character"):
+        Poem(text="one\n\x1b[2J")
+
+
 @pytest.mark.parametrize("text", ["", "30", "30,60,80", "0.5,1.25", "1e-05,7"])
 def test_a_list_of_numbers_is_the_same_text_outside(text):
     assert Lists(milestones=text).model_dump(mode="json")["milestones"] == text
