@@ -53,7 +53,7 @@ def reader(cookies: Mapping[str, str], address: str | None) -> str:
     All browsers at one address that keep no cookies are one reader. The address is None on this machine itself; behind
     a proxy it is what the proxy says, if the server trusts it (FORWARDED_ALLOW_IPS).
     """
-    place = hashlib.sha256(address.encode()).hexdigest()[:16] if address else ""
+    place = hashlib.sha256(f"{address}".encode()).hexdigest()[:16] if address else ""
     return f"{browser(cookies)}@{place}"
 
 
