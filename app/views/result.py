@@ -215,7 +215,8 @@ def remarks(run: Run, missing: list[str]) -> None:
         st.error(f"**Failed.** {why} What was recorded until then is shown.", icon=":material/error:")
     elif run.status == "cancelled":
         step = units.count(run.summary["steps"])
-        st.warning(f"**Stopped at step {step}.** What was recorded until then is shown.", icon=":material/stop_circle:")
+        told = f"**Stopped at step {step}.** {why} What was recorded until then is shown."
+        st.warning(told, icon=":material/stop_circle:")
     if more := st.session_state.get("remark", "").removeprefix(run.error).strip():
         st.warning(sentence(more), icon=":material/folder_off:")
     for name in missing:

@@ -46,7 +46,8 @@ class Pool:
     """`slots` jobs at a time (default: all cores but one), at most `queue` waiting, shared fairly among readers.
 
     Each job has `wall` seconds, and on POSIX `cpu` seconds of processor time and `memory` bytes in a process; on Linux
-    these are the bytes of all its processes together, but for ranks on GPUs. The lease of an owner ends `lease` seconds
+    these are the bytes of all its processes together, but for ranks on GPUs. A run that reaches a limit of time stops
+    and keeps what it recorded; one that does not stop within POLITE seconds is killed, and so is any other job. The lease of an owner ends `lease` seconds
     after it was last renewed, or `grace` seconds after its release. To have several jobs at once, an owner submits them
     as "ada", "ada/study" and so on, which are released together.
     """
@@ -239,7 +240,7 @@ class Pool:
         if isinstance(job.work, JobSpec):
             spec["job_spec"] = asdict(job.work)
         else:
-            spec["experiment"] = json.loads(job.work.json())
+            spec |= {"experiment": json.loads(job.work.json()), "wall": self.wall, "polite": POLITE}
             if job.work.cluster != "simulated":
                 spec["memory"] = None  # torch, and more so CUDA, reserve addresses far beyond what they use
         try:
@@ -248,7 +249,8 @@ class Pool:
             job.state = replace(job.state, status="failed", message=f"no process could be started: {error.strerror}.")
             return
         job.child.begin(spec, job.hear)
-        job.state, job.deadline = replace(job.state, status="running"), time.monotonic() + self.wall
+        job.state = replace(job.state, status="running")
+        job.deadline = time.monotonic() + self.wall + spec.get("polite", 0.0)
         self._running.append(job)
 
     def _expire(self) -> None:

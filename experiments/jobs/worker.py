@@ -1,13 +1,15 @@
 """A job in a process of its own: one experiment, or another job. `python -m experiments.jobs.worker [early]`
 
-stdin    one JSON object: experiment or job_spec, root (folder of runs), parent (process id), cpu (s), memory (bytes)
+stdin    one JSON object: experiment or job_spec, root (folder of runs), parent (process id), cpu (s), memory (bytes),
+         and for an experiment wall (s) and polite (s, for storing what it has when it reaches wall or cpu)
 stdout   one JSON object per line:
          {"kind": "progress", "fraction", "seconds", "loss", "curve": {...}, "tried": {...}, "phase"}
          {"kind": "result", "status", "error", "folder"}      the run is stored, whatever its status; the folder is ""
                                                               if it was stopped before its first step
          {"kind": "error", "error"}                           nothing was stored; the sentence says why
 
-SIGTERM asks it to stop: what was recorded is stored and reported as a result with status "cancelled".
+SIGTERM asks it to stop: what was recorded is stored and reported as a result with status "cancelled". A run that
+reaches a limit of time stops in the same way, and says which.
 With `early` it is started before there is work for it, does once what is slow the first time, and waits for its spec.
 """
 
@@ -22,9 +24,11 @@ import signal
 import sys
 import tempfile
 import threading
+import time
 from typing import Any
 
 UNBEGUN = "stopped before it began"
+LOOK = 1.0  # s between two looks at how much time a run has used
 NICE = 5  # a job yields to the process that serves the pages
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
@@ -44,7 +48,8 @@ def limit(spec: dict[str, Any]) -> None:
 
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         if spec.get("cpu"):
-            resource.setrlimit(resource.RLIMIT_CPU, (spec["cpu"], spec["cpu"] + 5))
+            most = math.ceil(spec["cpu"] + spec.get("polite", 0))
+            resource.setrlimit(resource.RLIMIT_CPU, (most, most + 5))
         if spec.get("memory"):
             resource.setrlimit(resource.RLIMIT_AS, (spec["memory"], spec["memory"]))
     with contextlib.suppress(OSError, AttributeError):
@@ -89,6 +94,27 @@ def rehearse() -> None:
         store.save(run(Experiment.of({"steps": 2, "evaluations": 1}), lambda progress: None), folder)
 
 
+def watch(spec: dict[str, Any], stop: threading.Event) -> list[str]:
+    """Set `stop` when this process reaches a limit of time; the list that is returned then says which.
+
+    What it recorded would be lost if the pool or the kernel ended it, which they do somewhat later.
+    """
+    reached: list[str] = []
+    end = time.monotonic() + spec["wall"]
+
+    def look() -> None:
+        while not stop.wait(max(0.0, min(LOOK, end - time.monotonic()))):
+            if time.monotonic() >= end:
+                reached.append(f"{spec['wall']:g} s")
+            elif spec["cpu"] and time.process_time() >= spec["cpu"]:
+                reached.append(f"{spec['cpu']} s of processor time")
+            if reached:
+                stop.set()
+
+    threading.Thread(target=look, daemon=True).start()
+    return reached
+
+
 def perform(spec: dict[str, Any], report: StatusWriter) -> None:
     """Run the experiment, or do the job of the spec; store the result and report where."""
     if "job_spec" in spec:
@@ -100,12 +126,18 @@ def perform(spec: dict[str, Any], report: StatusWriter) -> None:
     from experiments.execution.run import run
     from experiments.runs import store
     from experiments.specification.experiment import Experiment
+    from experiments.wording import units
 
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    reached = watch(spec, stop) if "wall" in spec else []
     done = run(Experiment.from_json(json.dumps(spec["experiment"])), report.progress, stop)
-    if done.status == "cancelled" and not len(done.losses["step"]):
-        report("result", status="cancelled", error=UNBEGUN, folder="")
+    begun = len(done.losses["step"]) > 0
+    if done.status == "cancelled" and reached:
+        when = f"after {units.counted(done.summary['steps'], 'step')}" if begun else "before its first step"
+        done.error = f"the limit of {reached[0]} ended it {when}; use fewer steps or workers"
+    if done.status == "cancelled" and not begun:
+        report("result", status="cancelled", error=done.error if reached else UNBEGUN, folder="")
         return
     folder, problem = store.save_somewhere(done, spec["root"])
     report("result", status=done.status, error=" ".join(filter(None, (done.error, problem))), folder=str(folder))

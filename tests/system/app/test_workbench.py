@@ -731,7 +731,7 @@ def test_a_stopped_run_that_was_stored_says_its_step(page, stored):
     stored(Experiment())
     opened = page()
     opened.session_state.shown = str(stored(Experiment(seed=1014), status="cancelled", error="cancelled at 1 s"))
-    assert "Stopped at step 40." in said(opened.run())
+    assert "Stopped at step 40.** Cancelled at 1 s." in said(opened.run())
 
 
 RUNNING = JobState("running", fraction=0.5, seconds=0.25)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -155,14 +156,43 @@ def test_a_job_that_misbehaves_is_failed_with_a_sentence_and_the_pool_goes_on(po
     assert until(pool, again, lambda state: state.fraction).status == "running"
 
 
+@pytest.mark.parametrize("pool", [{"wall": 0.5}], indirect=True)
+def test_a_run_that_reaches_a_limit_of_time_is_stopped_and_says_so(pool):
+    state = end(pool, pool.submit("ada", small(workers=8, steps=10_000_000)))
+    assert state.status == "cancelled" and "the limit of 0.5 s" in state.message
+
+
+@pytest.mark.parametrize(("clock", "words"), [("monotonic", "600 s"), ("process_time", "300 s of processor time")])
+def test_a_run_that_is_stopped_at_a_limit_keeps_what_it_recorded(tmp_path, monkeypatch, clock, words):
+    clocks, said = {"monotonic": 0.0, "process_time": 0.0}, []
+    monkeypatch.setattr(worker, "LOOK", 0.01)
+    monkeypatch.setattr(worker.signal, "signal", lambda *_: None)
+    monkeypatch.setattr(worker, "time", SimpleNamespace(**{name: partial(clocks.get, name) for name in clocks}))
+
+    class Report:
+        def __call__(self, kind, **values):
+            said.append(values)
+
+        def progress(self, progress):
+            clocks[clock] = 1e9 if len(progress.curve["loss"]) else 0.0
+
+    spec = {"experiment": json.loads(small(steps=10_000_000).json()), "root": str(tmp_path), "wall": 600.0, "cpu": 300}
+    worker.perform(spec, Report())
+    kept = store.load(said[0]["folder"])
+    assert kept.status == said[0]["status"] == "cancelled" and len(kept.losses["loss"]) > 0
+    assert f"the limit of {words} ended it after {kept.summary['steps']:,} step" in kept.error == said[0]["error"]
+
+
 @pytest.mark.parametrize("pool", [{"command": NAUGHTY, "wall": 0.7}], indirect=True)
-def test_an_endless_loop_ends_at_the_wall_limit(pool):
+def test_an_endless_loop_ends_at_the_wall_limit(pool, monkeypatch):
+    monkeypatch.setattr("experiments.jobs.pool.POLITE", 0.1)
     state = end(pool, pool.submit("ada", trick("forever")))
     assert state.status == "failed" and "longer than 0.7 s" in state.message
 
 
 @pytest.mark.parametrize("pool", [{"command": NAUGHTY, "cpu": 1}], indirect=True)
-def test_an_endless_loop_ends_at_the_limit_of_processor_time(pool):
+def test_an_endless_loop_ends_at_the_limit_of_processor_time(pool, monkeypatch):
+    monkeypatch.setattr("experiments.jobs.pool.POLITE", 0.1)
     state = end(pool, pool.submit("ada", trick("forever")))
     assert state.status == "failed" and "more than 1 s of processor time" in state.message
 
