@@ -47,9 +47,9 @@ class Pool:
 
     Each job has `wall` seconds, and on POSIX `cpu` seconds of processor time and `memory` bytes in a process; on Linux
     these are the bytes of all its processes together, but for ranks on GPUs. A run that reaches a limit of time stops
-    and keeps what it recorded; one that does not stop within POLITE seconds is killed, and so is any other job. The lease of an owner ends `lease` seconds
-    after it was last renewed, or `grace` seconds after its release. To have several jobs at once, an owner submits them
-    as "ada", "ada/study" and so on, which are released together.
+    and keeps what it recorded; one that does not stop within POLITE seconds is killed, and so is any other job. The
+    lease of an owner ends `lease` seconds after it was last renewed, or `grace` seconds after its release. To have
+    several jobs at once, an owner submits them as "ada", "ada/study" and so on, which are released together.
     """
 
     def __init__(
