@@ -44,7 +44,11 @@ class JobState:
 
 @dataclass(eq=False)
 class Job:
-    """A job, queued, running or ended. `ending` is why it is being ended, "" while it is not."""
+    """A job, queued, running or ended.
+
+    `ending` is why its process is being ended, "" while it is not, and `ended_by` who ends it: a limit that it exceeds,
+    a reader who does not want it any more, or the pool, which closes.
+    """
 
     name: str
     work: Experiment | JobSpec
@@ -55,6 +59,7 @@ class Job:
     child: Child | None = None
     deadline: float = FOREVER
     ending: str = ""
+    ended_by: Literal["limit", "reader", "pool"] = "reader"
     result: dict[str, str] | None = None
 
     @property
@@ -86,7 +91,7 @@ class Job:
     def end(self, code: int, limits: dict[str, int]) -> None:
         """Take in that its process, held to `limits`, has ended with `code`."""
         if self.result is None and self.ending:
-            status = "failed" if self.ending.startswith("it ") else "cancelled"
+            status = "failed" if self.ended_by == "limit" else "cancelled"
             self.state = replace(self.state, status=status, message=f"{self.ending}.")
         elif self.result is None:
             self.state = replace(self.state, status="failed", message=_why(self.child, code, limits))

@@ -26,6 +26,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Literal
 
 from experiments.jobs import memory, turns
 from experiments.jobs.job import FOREVER, Job, JobState
@@ -212,7 +213,7 @@ class Pool:
                     for job in [*self._queue]:
                         self._drop(job, "the pool was closed")
                     for job in self._running:
-                        self._kill(job, "the pool was closed")
+                        self._kill(job, "the pool was closed", "pool")
                     if not self._running:
                         break
                 while self._queue and len(self._running) < self.slots:
@@ -258,9 +259,9 @@ class Pool:
         now = time.monotonic()
         for job in self._running:
             if job.child.flooded:
-                self._kill(job, "it wrote more than can be read")
+                self._kill(job, "it wrote more than can be read", "limit")
             elif now >= job.deadline:
-                self._kill(job, job.ending or f"it took longer than {self.wall:g} s; use fewer steps or workers")
+                self._kill(job, f"it took longer than {self.wall:g} s; use fewer steps or workers", "limit")
         for owner in [owner for owner, until in self._owners.items() if now >= until]:
             del self._owners[owner]
             for job in [*self._queue, *self._running]:
@@ -275,7 +276,7 @@ class Pool:
         for leader, processes in (memory.groups(watched) if watched else {}).items():
             if memory.used(processes, most) > most:
                 with self._lock:
-                    self._kill(watched[leader], memory.excess(most))
+                    self._kill(watched[leader], memory.excess(most), "limit")
         now = time.monotonic()
         self._look = now + max(memory.EVERY, 4 * (now - began))  # to look closely at gigabytes takes a second
 
@@ -321,10 +322,12 @@ class Pool:
             if job in self._queue:
                 self._drop(job, why)
             else:
-                self._kill(job, why)
+                self._kill(job, why, "reader")
 
-    def _kill(self, job: Job, why: str) -> None:
-        job.ending, job.deadline = job.ending or why, FOREVER
+    def _kill(self, job: Job, why: str, by: Literal["limit", "reader", "pool"]) -> None:
+        if not job.ending:
+            job.ending, job.ended_by = why, by
+        job.deadline = FOREVER
         job.child.kill()
 
     def _drop(self, job: Job, why: str) -> None:
