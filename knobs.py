@@ -51,6 +51,8 @@ def knob(
     help: str,
     *,
     unit: str = "",
+    none: str = "auto",
+    example: str = "",
     postpones: bool = False,
     local: bool = False,
     lines: bool = False,
@@ -60,7 +62,8 @@ def knob(
 ) -> Any:
     """Declare one setting.
 
-    `help` is one line, `unit` what the number counts ("steps", "s", "bytes", "" for a pure number), `postpones`
+    `help` is one line, `unit` what the number counts ("steps", "s", "bytes", "" for a pure number), `none` what None
+    means ("no limit"), `example` a value of a knob that is text ("2:3"), with which the help ends. `postpones`
     marks a knob by which information comes later (a period, a fixed lag), which the workbench groups as delays, `local`
     one that names a file of the machine, which only the command line may set, not links or the workbench, `lines` a
     text of several lines.
@@ -69,18 +72,26 @@ def knob(
     """
     said = {
         "unit": unit,
+        "none": none,
+        "example": example,
         "postpones": postpones,
         "local": local,
         "lines": lines,
         "when": dict(when or {}),
         "unless": dict(unless or {}),
     }
+    help += f", for example {example}" if example else ""
     return Field(default, description=help, json_schema_extra=said, **bounds)
 
 
 def local(kind: type[Knobs]) -> list[str]:
     """Return the names of the knobs of `kind` that are `local`."""
     return [name for name, field in kind.model_fields.items() if (field.json_schema_extra or {}).get("local")]
+
+
+def meaning_of_none(kind: type[Knobs], name: str) -> str:
+    """Return what None means for knob `name` of `kind`: "no limit"."""
+    return (kind.model_fields[name].json_schema_extra or {}).get("none", "auto")
 
 
 def in_force(kind: type[Knobs], name: str, values: Mapping[str, Any]) -> bool:

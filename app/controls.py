@@ -58,6 +58,9 @@ class Control:
     help: str
     """What it is, in a line, as the command line prints it."""
     unit: str
+    none: str
+    """What None means, as the reader sees it: "no limit"."""
+    example: str
     default: Any
     options: tuple = ()
     low: float | None = None
@@ -81,7 +84,7 @@ class Control:
     def words(self, value: Any) -> str:
         """Return a value as the reader sees it."""
         if value is None:
-            return "preset" if "preset" in self.help else "no limit" if self.help.startswith("stop") else "auto"
+            return self.none
         if isinstance(value, bool):
             return "on" if value else "off"
         if isinstance(value, str):
@@ -116,6 +119,8 @@ def control(owner: type[Knobs], name: str) -> Control:
         "name": name,
         "help": field.description or "",
         "unit": extra.get("unit", ""),
+        "none": extra.get("none", ""),
+        "example": extra.get("example", ""),
         "postpones": bool(extra.get("postpones")),
         "default": field.default,
         "low": bounds.get("ge", bounds.get("gt")),

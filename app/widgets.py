@@ -58,7 +58,7 @@ def draw(one: Control, refused: str = "", on_change=None) -> None:
             high = min(one.high or 2**53, 2**53)
             st.number_input(one.label, int(one.low), int(high), step=1, **common)
         case "text":
-            st.text_input(one.label, placeholder=one.help.rpartition("for example ")[2], **common)
+            st.text_input(one.label, placeholder=one.example, **common)
 
 
 def _take(name: str) -> None:

@@ -36,7 +36,7 @@ class ModelKnobs(DataKnobs):
     model: Literal["mlp", "residual", "cnn", "cnn_bn"] = knob(
         "mlp", "the model: dense, deep and residual, or convolutional, with batch norm or without"
     )
-    hidden: str = knob("128,128", "sizes of the hidden layers, for example 128,128; none if empty", when=MLP)
+    hidden: str = knob("128,128", "sizes of the hidden layers (none if empty)", example="128,128", when=MLP)
     depth: int = knob(16, "how many blocks", when=DEEP, ge=1, le=256, unit="blocks")
     width: int = knob(32, "neurons in each block", when=DEEP, ge=1, le=8192, unit="neurons")
     channels: int = knob(8, "filters of the first convolution; twice as many in the second", when=FILTERS, ge=1, le=512)

@@ -27,7 +27,7 @@ class Settings(Knobs):
     smoothing: float = knob(4.0, "alpha: smoothing of G towards the identity; very large is plain SGD", ge=0, le=1e12)
     forget: float = knob(0.1, "weight of the newest rows in the update of a Fisher matrix", gt=0, lt=1)
     refresh: int = knob(4, "mini-batches from one update of a Fisher matrix to the next", ge=1, le=10_000)
-    max_change: float | None = knob(None, "largest 2-norm of a mini-batch's step; no limit if empty", gt=0)
+    max_change: float | None = knob(None, "largest 2-norm of a mini-batch's step", none="no limit", gt=0)
 
 
 def notes(e):

@@ -36,7 +36,7 @@ class Settings(Knobs):
     )
     nesterov_correction: bool = knob(False, "accumulate Nesterov's momentum")
     factor_masking: bool = knob(True, "reset the velocity of what was sent")
-    clipping: float | None = knob(None, "largest norm of the summed gradient; none: not clipped", gt=0)
+    clipping: float | None = knob(None, "largest norm of the summed gradient", none="no limit", gt=0)
     sampling: float = knob(0.01, "share of the elements that the threshold is estimated from", gt=0, le=1)
 
 

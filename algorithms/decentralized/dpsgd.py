@@ -23,7 +23,7 @@ from algorithms.parts.topology import Topology, custom, mixing, neighbours, same
 class Settings(Knobs):
     learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
     topology: Topology = knob("ring", "graph of neighbours", when={"edges": ("",)})
-    edges: str = knob("", "your own graph instead, as pairs of workers, for example 0-1,1-2,2-0")
+    edges: str = knob("", "your own graph instead, as pairs of workers", example="0-1,1-2,2-0")
     mix: Literal["before", "after"] = knob("before", "mix with the neighbours' x before the step, or after it")
 
 

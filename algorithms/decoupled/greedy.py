@@ -29,9 +29,7 @@ class Settings(Knobs):
     momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
     head_layers: int = knob(1, "hidden layers of an auxiliary classifier; 0 is linear", ge=0, le=8)
     head_width: int = knob(64, "neurons in each of them", unless={"head_layers": (0,)}, ge=1, le=8192, unit="neurons")
-    phase: int | None = knob(
-        None, "steps of a module before the next one learns instead; all in parallel if empty", ge=1
-    )
+    phase: int | None = knob(None, "steps of a module before the next one learns instead", none="all in parallel", ge=1)
     ahead: int = knob(2, "mini-batches that a module may be ahead of the next one", ge=1, le=10_000)
 
 

@@ -43,7 +43,7 @@ from knobs import Counts, listed
 
 class Settings(StreamSettings):
     weights: Literal["stash", "vertical", "none"] = knob("stash", "which version the passes read", postpones=True)
-    replicas: Counts = knob("", "ranks of each stage, for example 2,1; one each if empty")
+    replicas: Counts = knob("", "ranks of each stage (one each if empty)", example="2,1")
     scale_rate: bool = knob(False, "the step size of a stage grows with its replicas, over those of the first")
 
 

@@ -32,8 +32,8 @@ class Settings(Knobs):
     momentum: float = knob(0.9, "initial mu; with larger_momentum closer to 1", ge=0, lt=1)
     schedule: Growth = knob("grow", "how the noise is reduced")
     factor: int = knob(5, "reduction of the noise at each milestone", ge=2, le=100)
-    milestones: Rising = knob("60,120,160", "epochs at which the noise falls, with commas", unit="epochs")
-    largest: int | None = knob(None, "most mini-batches of a worker in an update; none: no limit", ge=1, le=1_000_000)
+    milestones: Rising = knob("60,120,160", "epochs at which the noise falls", example="30,60,80", unit="epochs")
+    largest: int | None = knob(None, "most mini-batches of a worker in an update", none="no limit", ge=1, le=1_000_000)
 
     def plan(self, step, per_epoch):
         """Return (rate, mini-batches, momentum) of an update that begins with this step."""

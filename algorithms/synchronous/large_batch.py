@@ -28,7 +28,7 @@ class Settings(Knobs):
     warm_up_epochs: float = knob(
         5.0, "passes over the data until the full rate", unless={"warm_up": ("none",)}, ge=0, le=1000, unit="epochs"
     )
-    milestones: Rising = knob("30,60,80", "epochs at which the rate falls, with commas", unit="epochs")
+    milestones: Rising = knob("30,60,80", "epochs at which the rate falls", example="30,60,80", unit="epochs")
     decay: float = knob(0.1, "factor of the rate at each milestone", gt=0, le=1)
 
     def rate(self, step, per_epoch, batch):

@@ -26,7 +26,7 @@ from experiments.specification.experiment import (
     starting_point,
 )
 from experiments.specification.faults import FaultSetting
-from knobs import Knobs, allowed, condition
+from knobs import Knobs, allowed, condition, meaning_of_none
 
 runs_option = click.option(
     "--runs",
@@ -61,6 +61,8 @@ class KnobOption(click.Option):
         facts = [] if choices == "text" else [choices + (", or best" if self.knob == "learning_rate" else "")]
         if self.begins not in (None, ""):
             facts.append(f"default {spelled(self.begins)}")
+        elif self.begins is None:
+            facts.append(f"default {meaning_of_none(self.kind, self.knob)}")
         if read := condition(self.kind, self.knob, lambda name: f"--{name.replace('_', '-')}"):
             facts.append(read)
         help_text = f"{field.description}" + (f" [{'; '.join(facts)}]" if facts else "")

@@ -196,8 +196,9 @@ def _settings(e: Experiment) -> str:
     for name, value in {"workers": e.workers, "batch": e.batch, **e.settings, **e.flat()}.items():
         if name in ("algorithm", "workload"):  # which the title has
             continue
-        unit = (fields[name].json_schema_extra or {}).get("unit") or ""
-        said = "auto" if value is None else f"{value:g}" if isinstance(value, float) else spelled(value)
+        extra = fields[name].json_schema_extra or {}
+        unit, none = extra.get("unit", ""), extra.get("none", "auto")
+        said = none if value is None else f"{value:g}" if isinstance(value, float) else spelled(value)
         words = fields[name].description or ""
         rows.append((name.replace("_", " "), f"{said} {unit if value is not None else ''}".strip(), words))
     body = "".join(

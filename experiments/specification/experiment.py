@@ -81,17 +81,27 @@ class Experiment(Knobs):
         "the network between nodes, by preset; here; or latency:bandwidth:overhead; real ranks emulate it; own: "
         "what they have; docs/simulated_network.md says what it leaves out",
     )
-    latency: float | None = knob(None, "one-way latency instead of the preset's", ge=0, le=10, unit="s", postpones=True)
-    bandwidth: float | None = knob(None, "bandwidth instead of the preset's", gt=0, le=1e13, unit="bytes/s")
+    latency: float | None = knob(
+        None, "one-way latency instead of the preset's", none="preset", ge=0, le=10, unit="s", postpones=True
+    )
+    bandwidth: float | None = knob(
+        None, "bandwidth instead of the preset's", none="preset", gt=0, le=1e13, unit="bytes/s"
+    )
     device: str = knob(
         "laptop",
         "what a rank computes on, by preset; here; or FLOP/s:bytes/s:overhead; real ranks emulate a slower "
         "one than this machine; own: what they have",
     )
-    rank_memory: float | None = knob(None, "memory of a rank; what needs more is refused", gt=0, le=1e15, unit="bytes")
+    rank_memory: float | None = knob(
+        None, "memory of a rank; what needs more is refused", none="no limit", gt=0, le=1e15, unit="bytes"
+    )
     per_node: int = knob(1, "ranks that share a node and its network interfaces", ge=1, le=64)
     nics: int | None = knob(
-        None, "network interfaces of a node instead of the preset's; a rank uses the one next to it", ge=1, le=64
+        None,
+        "network interfaces of a node instead of the preset's; a rank uses the one next to it",
+        none="preset",
+        ge=1,
+        le=64,
     )
     collective: Literal[
         "fast", "stream", "ring", "recursive_doubling", "halving_doubling", "tree", "double_tree", "hierarchical"
@@ -104,18 +114,26 @@ class Experiment(Knobs):
     jitter: str = knob("none", "how compute times vary from step to step, by preset")
     slow: SlowRanks = knob(
         "",
-        "ranks slower than the others, as rank:factor, for example 2:3,5:1.5; below 1 is faster, for real ranks "
-        "only beside an emulated device",
+        "ranks slower than the others, as rank:factor (below 1 is faster, for real ranks only with an emulated device)",
+        example="2:3,5:1.5",
     )
-    pause: PausedRanks = knob("", "ranks that stop for a while, as rank:from-to in seconds, for example 1:0.5-0.8")
+    pause: PausedRanks = knob("", "ranks that stop for a while, as rank:from-to in seconds", example="1:0.5-0.8")
     crash: LostRanks = knob(
-        "", "ranks that are lost, as rank:second, or rank:from-to if they come back: 3:0.4 or 3:0.4-0.6"
+        "", "ranks that are lost, as rank:second, or as rank:from-to if they come back", example="3:0.4,2:0.1-0.2"
     )
 
-    steps: int | None = knob(200, "stop after so many mini-batches per worker", ge=1, le=10_000_000, unit="steps")
-    epochs: float | None = knob(None, "stop after so many passes over the data", gt=0, le=10_000, unit="epochs")
-    seconds: float | None = knob(None, "stop at this time of the run's own clock", gt=0, le=LONGEST, unit="s")
-    target_loss: float | None = knob(None, "stop when 20 mini-batch losses in the mean are below", gt=0, le=1e6)
+    steps: int | None = knob(
+        200, "stop after so many mini-batches per worker", none="no limit", ge=1, le=10_000_000, unit="steps"
+    )
+    epochs: float | None = knob(
+        None, "stop after so many passes over the data", none="no limit", gt=0, le=10_000, unit="epochs"
+    )
+    seconds: float | None = knob(
+        None, "stop at this time of the run's own clock", none="no limit", gt=0, le=LONGEST, unit="s"
+    )
+    target_loss: float | None = knob(
+        None, "stop when 20 mini-batch losses in the mean are below", none="no limit", gt=0, le=1e6
+    )
 
     evaluations: int = knob(40, "times the model is tried on held-out data", ge=1, le=10_000)
     precision: Literal["float32", "float64"] = knob("float32", "numbers of the model")

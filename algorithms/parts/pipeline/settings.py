@@ -28,7 +28,7 @@ class FlushSettings(Knobs):
     update: Rule = knob("sgd", "rule that applies the gradient of a mini-batch")
     momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
     chunks: int = knob(8, "micro-batches in a mini-batch", ge=1, le=1024)
-    cuts: Counts = knob("", "layers in each stage, for example 3,3,2; balanced by work if empty")
+    cuts: Counts = knob("", "layers in each stage (balanced by work if empty)", example="3,3,2")
 
 
 class StreamSettings(Knobs):
@@ -36,7 +36,7 @@ class StreamSettings(Knobs):
 
     learning_rate: float = knob(0.1, "step size", gt=0, le=1000)
     momentum: float = knob(0.0, "share of the last step that goes on (heavy ball)", ge=0, lt=1)
-    cuts: Counts = knob("", "layers in each stage, for example 3,3,2; balanced by work if empty")
+    cuts: Counts = knob("", "layers in each stage (balanced by work if empty)", example="3,3,2")
 
 
 def optimizer_weights(s: FlushSettings, stage, w) -> LatestWeights:

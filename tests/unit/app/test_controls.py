@@ -38,7 +38,7 @@ class Sample(Knobs):
     wide: int = knob(4, "a wide range", ge=1, le=10_000, unit="steps", postpones=True)
     rate: float = knob(0.2, "a rate", gt=0, le=1000)
     late: float | None = knob(None, "a time", ge=0, le=10, unit="s")
-    free: str = knob("", "text, for example 2:3")
+    free: str = knob("", "text", example="2:3")
 
 
 @pytest.mark.parametrize(
@@ -48,6 +48,25 @@ class Sample(Knobs):
 )  # fmt: skip
 def test_type_and_bounds_choose_the_widget(name, kind):
     assert control(Sample, name).kind == kind
+
+
+def test_none_and_the_example_are_said_as_they_are_declared_whatever_the_help_says():
+    class Worded(Knobs):
+        limit: float | None = knob(None, "the preset's largest value, for example 3", none="no limit", gt=0)
+        begin: float | None = knob(None, "stop here", gt=0)
+        graph: str = knob("", "pairs of workers", example="0-1,1-2")
+
+    assert control(Worded, "limit").words(None) == "no limit" and not control(Worded, "limit").example
+    assert control(Worded, "begin").words(None) == "auto"
+    assert control(Worded, "graph").example == "0-1,1-2" and "0-1,1-2" in control(Worded, "graph").help
+
+
+@each_owner
+def test_an_example_is_a_value_that_its_setting_allows(owner):
+    for name in knobs_of(owner):
+        if example := control(owner, name).example:
+            workers = {"workers": 8} if owner is Experiment else {}
+            assert getattr(owner(**workers, **{name: example}), name)
 
 
 @each_owner
