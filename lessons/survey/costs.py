@@ -14,6 +14,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from jinja2 import UndefinedError
+
 import algorithms
 from algorithms.parts.topology import neighbours
 from lessons.markup import JINJA
@@ -96,10 +98,8 @@ class Costs:
         stages = range(int(symbols["S"])) if "s" not in symbols else [symbols["s"]]
         try:
             return max(float(expression(**WORDS, **{**symbols, "s": s})) for s in stages)
-        except Exception as error:
-            if "undefined" in str(error):  # a symbol of an auxiliary network, which the reader does not choose
-                return None
-            raise
+        except UndefinedError:  # a symbol of an auxiliary network, which the reader does not choose
+            return None
 
 
 @cache

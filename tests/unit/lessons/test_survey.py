@@ -191,3 +191,14 @@ def test_a_name_is_spelled_in_one_way():
 def test_the_citation_names_the_project_and_nobody_that_does_not_exist():
     text = (ROOT / "CITATION.cff").read_text("utf-8")
     assert "cff-version: 1.2.0" in text and "name: The Lockstep authors" in text and "10.7776/ASK.2020.39.6.505" in text
+
+
+def test_a_formula_of_an_unknown_symbol_has_no_number_and_any_other_mistake_is_raised(monkeypatch):
+    def broken(_):
+        raise ValueError("this is undefined")
+
+    one = costs.Costs("2 * Z", "min(d)", "", "", "")
+    monkeypatch.setitem(costs.WORDS, "min", broken)
+    assert one.evaluate("computation", {"S": 2}) is None
+    with pytest.raises(ValueError, match="this is undefined"):
+        one.evaluate("communication", {"S": 2, "d": 3})
