@@ -70,7 +70,7 @@ def from_csv(content: bytes, file: str) -> Table:
         tuple(column.name for column in usable),
         np.array([column.numbers for column in usable]).T,
         {column.name: column.words for column in usable if column.words},
-        notes=tuple(f"table: {note}" for note in notes),
+        notes=tuple(notes),
         file=_stem(file),
         gaps={column.name: column.gap for column in usable if column.gap},
     )

@@ -49,11 +49,11 @@ def folder() -> Path:
 
 def save(table: Table) -> str:
     """Store `table` and return its name, made of its file's name and a hash; OSError if it cannot be written."""
-    facts = {"names": table.names, "words": table.words, "shape": table.shape, "notes": table.notes}
-    facts |= {"gaps": table.gaps} if table.gaps else {}
-    about = json.dumps(facts, sort_keys=True).encode()
+    content = {"names": table.names, "words": table.words, "shape": table.shape, "notes": ()}
+    about = json.dumps(content | {"notes": table.notes, "gaps": table.gaps}, sort_keys=True).encode()
     cells = np.ascontiguousarray(table.cells, _smallest_type(table.cells))
-    digest = hashlib.sha256(about + str(cells.dtype).encode() + cells.tobytes()).hexdigest()
+    hashed = json.dumps(content, sort_keys=True).encode()  # no sentences: a table keeps its name if we reword them
+    digest = hashlib.sha256(hashed + str(cells.dtype).encode() + cells.tobytes()).hexdigest()
     name = f"{table.file}_{digest[:8]}" if table.file else digest[:16]
     folder().mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=folder(), prefix=".part-", delete=False) as part:
@@ -87,7 +87,8 @@ def load(name: str) -> Table:
             about, cells = json.loads(file["about"].tobytes()), file["cells"]
         words = {column: tuple(words) for column, words in about["words"].items()}
         file = name.rpartition("_")[0]
-        notes, gaps = tuple(about["notes"]), about.get("gaps", {})
+        notes = tuple(note.removeprefix("table: ") for note in about["notes"])  # with which older files have them
+        gaps = about.get("gaps", {})
         return Table(tuple(about["names"]), cells, words, tuple(about["shape"]), notes, file, gaps)
     except Exception as error:  # a damaged file may be wrong in any way
         raise ValueError(f"table: {name} cannot be read: {' '.join(str(error).split())[:200]}") from None

@@ -39,7 +39,10 @@ class Settings(models.ModelKnobs):
 def build(settings: Settings, dtype=np.float32) -> Supervised:
     """Return the workload; ValueError if there is no such table or label, or it is not said what to do with gaps."""
     s, table = settings, load(settings.table)
-    x, target, classes, _, notes = samples(table, s.label, s.regression, s.missing)
+    try:
+        x, target, classes, _, notes = samples(table, s.label, s.regression, s.missing)
+    except ValueError as error:
+        raise ValueError(f"table: {error}") from None
     order = np.random.default_rng(s.split).permutation(len(x))
     cut = len(x) - min(max(1, round(s.held_out * len(x))), len(x) - 1)
     train, test = order[:cut], order[cut:]
@@ -49,7 +52,7 @@ def build(settings: Settings, dtype=np.float32) -> Supervised:
     if s.regression:
         target = _standard(target[:, None], train)
     model = models.build(s, table.shape if images else (x.shape[1],), len(classes) or 1, dtype, loss)
-    notes = (*table.notes, *notes)
+    notes = tuple(f"table: {note}" for note in (*table.notes, *notes))
     return Supervised("table", model, (x[train], target[train]), (x[test], target[test]), notes=notes)
 
 

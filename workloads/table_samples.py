@@ -51,11 +51,11 @@ def samples(table: Table, label: str = "", regression: bool = False, missing: Mi
     """
     label = label or table.names[-1]
     if label not in table.names:
-        raise ValueError(f"table: there is no column {label[:60]!r}; there are {', '.join(table.names[:20])}.")
+        raise ValueError(f"there is no column {label[:60]!r}; there are {', '.join(table.names[:20])}.")
     notes = []
     kept = _labelled(table, label)
     if without := int((~kept).sum()):
-        notes.append(f"table: {_count(without, 'row')} without {label} left out.")
+        notes.append(f"{_count(without, 'row')} without {label} left out.")
     used = [name for name in table.names if name != label and len(table.words.get(name, ())) <= ONE_HOT]
     numbers = [name for name in used if name not in table.words]
     holes = np.isnan(table.cells[:, [table.names.index(name) for name in numbers]]) & kept[:, None]
@@ -64,22 +64,22 @@ def samples(table: Table, label: str = "", regression: bool = False, missing: Mi
             raise _gaps(table, numbers, holes, int(kept.sum()))
         if missing == "rows":
             kept = kept & ~holes.any(axis=1)
-            notes.append(f"table: {_count(int(holes.any(axis=1).sum()), 'row')} with missing cells left out.")
+            notes.append(f"{_count(int(holes.any(axis=1).sum()), 'row')} with missing cells left out.")
         else:
             filled = [(int(n), name) for n, name in zip(holes.sum(axis=0), numbers, strict=True) if n]
             told = _some([f"{_count(n, 'missing cell')} of {name}" for n, name in filled])
-            notes.append(f"table: {told} filled with the mean of the column.")
+            notes.append(f"{told} filled with the mean of the column.")
     if (rows := int(kept.sum())) < LEAST:
-        raise ValueError(f"table: {_count(rows, 'row')} can be used; a table needs at least {LEAST}.")
+        raise ValueError(f"{_count(rows, 'row')} can be used; a table needs at least {LEAST}.")
     target, classes = _target(table, label, kept, regression)
     if not used:
         raise ValueError(
-            f"table: there is no column to predict {label} from: others need numbers, or at most {ONE_HOT} words."
+            f"there is no column to predict {label} from: others need numbers, or at most {ONE_HOT} words."
         )
     width = sum(len(table.words.get(name, "1")) for name in used)
     if rows * width > MOST_CELLS:
         raise ValueError(
-            f"table: with a column for each word there are {rows * width:,} cells, and at most {MOST_CELLS:,} are "
+            f"with a column for each word there are {rows * width:,} cells, and at most {MOST_CELLS:,} are "
             "read; remove some rows, or columns of words."
         )
     x = np.concatenate([_columns(table, name, kept) for name in used], axis=1)
@@ -132,14 +132,14 @@ def _target(table: Table, label: str, kept: np.ndarray, regression: bool) -> tup
     cells, words = _cells(table, label)[kept], table.words.get(label)
     values, target = np.unique(cells, return_inverse=True)
     if len(values) < 2:
-        raise ValueError(f"table: {label} is the same in every row, so there is nothing to predict.")
+        raise ValueError(f"{label} is the same in every row, so there is nothing to predict.")
     if regression:
         if words:
-            raise ValueError(f"table: {label} has words, and regression estimates a number; turn regression off.")
+            raise ValueError(f"{label} has words, and regression estimates a number; turn regression off.")
         return cells, ()
     if len(values) > CLASSES:
         raise ValueError(
-            f"table: {label} has {len(values):,} different values, so it is no class; turn regression on, which "
+            f"{label} has {len(values):,} different values, so it is no class; turn regression on, which "
             "estimates a number, or choose another label."
         )
     return target.astype(np.int64), tuple(words[int(v)] if words else f"{v:.15g}" for v in values)
@@ -151,7 +151,7 @@ def _gaps(table: Table, numbers: Sequence[str], holes: np.ndarray, of: int) -> G
     first = numbers[int(holes.any(axis=0).argmax())]
     such = "it is the only such cell" if cells == 1 else f"{cells:,} such cells are in {rows:,} of {of:,} rows"
     return Gaps(
-        f"table: {table.gaps.get(first, f'{first} has missing cells')}; {such}: fill in what is missing, or choose a "
+        f"{table.gaps.get(first, f'{first} has missing cells')}; {such}: fill in what is missing, or choose a "
         f"value of missing: rows leaves out {_count(rows, 'row')}, mean takes the mean of the column.",
         rows,
     )

@@ -121,7 +121,7 @@ def _table(name: str) -> None:
     named = escaped(table.file or "Table")
     st.markdown(f"## {named}: {units.count(len(table.cells))} rows, {columns}", anchors=False)
     for note in table.notes:
-        st.caption(f":material/info: {escaped(tables.plain(note))}")  # names keep their spelling
+        st.caption(f":material/info: {escaped(note)}")  # names keep their spelling
     left, right = st.columns([2, 3], gap="medium", vertical_alignment="bottom")
     with left:
         names = [*table.names[::-1]][:1000]
@@ -147,14 +147,14 @@ def _first_run(name: str, label: str, estimated: bool) -> tables.FirstRun | None
     try:
         first = _tried(name, label, estimated, missing)
     except tables.Gaps as error:
-        st.warning(escaped(tables.plain(error)), icon=":material/healing:")
+        st.warning(escaped(str(error)), icon=":material/healing:")
         ways = {"rows": f"Leave out {units.count(error.rows)} row{'s' * (error.rows != 1)}", "mean": "Take the mean"}
         with st.container(horizontal=True):
             for way, words in ways.items():
                 st.button(words, key=f"missing-{way}", on_click=_repair, args=(name, way), icon=":material/healing:")
         return None
     except ValueError as error:
-        st.warning(escaped(tables.plain(error)), icon=":material/tune:")
+        st.warning(escaped(str(error)), icon=":material/tune:")
         return None
     st.caption(f"{sentence(f'predicts {first.predicts}')} {sentence(first.features)}")
     for note in first.notes:

@@ -97,17 +97,16 @@ def _add_table(files: Sequence[tuple[str, bytes]], missing: str, label: str) -> 
         first = tables.first_run(name, label, missing=missing)
         trial.check(first.experiment)
     except tables.Gaps as error:
-        raise ValueError(f"{tables.plain(error)} Say which: add --missing rows, or --missing mean.") from None
+        raise ValueError(f"{error} Say which: add --missing rows, or --missing mean.") from None
     except ValueError as error:
-        notes = map(tables.plain, tables.load(name).notes)  # they may say why
-        raise ValueError(" ".join([tables.plain(error), *notes])) from None
+        raise ValueError(" ".join([str(error), *tables.load(name).notes])) from None  # notes may say why
     _kept(name)
     table, data = tables.load(name), first.experiment.data
     estimate = not data["regression"] and (data["label"] or table.names[-1]) not in table.words
     other = "--label names another column" + ", and --regression true estimates a number" * estimate
     for text in (
         f"{first.rows:,} rows; columns {', '.join(table.names[:20])}",
-        *map(tables.plain, table.notes),
+        *table.notes,
         *first.notes,
         f"predicts {first.predicts}; {other}.",
         first.features,

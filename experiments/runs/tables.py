@@ -14,7 +14,7 @@ from workloads import csv_idx, file_formats, stored_table, table_samples
 from workloads.stored_table import Table
 from workloads.table_samples import Gaps, Missing
 
-__all__ = ["EXAMPLE", "FirstRun", "Gaps", "Missing", "Table", "first_run", "is_estimated", "load", "plain", "take"]
+__all__ = ["EXAMPLE", "FirstRun", "Gaps", "Missing", "Table", "first_run", "is_estimated", "load", "take"]
 
 SMALLEST = 8  # smallest batch of a first run before it gets fewer workers
 PACKED_TEXT = re.compile(r"\.(csv|tsv|txt|data)\.gz$", re.IGNORECASE)
@@ -88,14 +88,7 @@ def first_run(name: str, label: str = "", regression: bool | None = None, missin
     why = f"{' and '.join(parts)}, since {training:,} rows are trained on" if parts else ""
     experiment = begun.change(workers=workers, batch=batch)
     predicts = _predicts(table, label, because, samples)
-    return FirstRun(
-        experiment, rows, _spread(samples), predicts, samples.features, tuple(map(plain, samples.notes)), why
-    )
-
-
-def plain(text: object) -> str:
-    """Return a note or an error about a table without the workload's name in front."""
-    return str(text).removeprefix("table: ")
+    return FirstRun(experiment, rows, _spread(samples), predicts, samples.features, samples.notes, why)
 
 
 def _spread(samples: table_samples.LearnedRows) -> tuple[tuple[str, float], ...]:

@@ -65,3 +65,12 @@ def test_missing_numbers_come_back_and_where_the_first_of_them_is():
     again = load(save(table))
     assert again.gaps == table.gaps
     np.testing.assert_array_equal(again.cells, table.cells)
+
+
+def test_a_table_keeps_its_name_when_a_note_on_it_is_worded_in_another_way():
+    assert save(pets(notes=("a was left out.",))) == save(pets(notes=("Column a was left out.",))) == save(pets())
+    assert save(pets(gaps={"size": "line 3"})) == save(pets(gaps={"size": "in line 3"}))
+
+
+def test_notes_of_a_table_that_was_stored_with_the_workloads_name_in_front_come_back_without_it():
+    assert load(save(pets(notes=("table: a was left out.",)))).notes == ("a was left out.",)

@@ -65,7 +65,7 @@ def test_pixels_stay_where_they_are_for_a_cnn():
 
 
 def test_notes_of_the_table_are_notes_of_the_workload():
-    assert build(Settings(table=save(pets(notes=("table: a note.",))))).notes == ("table: a note.",)
+    assert build(Settings(table=save(pets(notes=("a note.",))))).notes == ("table: a note.",)
 
 
 def test_what_can_be_told_apart_is_learned(tmp_path):

@@ -49,21 +49,21 @@ def test_cells_that_are_missing_are_asked_for_only_in_columns_that_are_learned_f
 
 def test_numbers_that_are_missing_in_rows_without_a_label_are_not_asked_for():
     made = samples(table("a,label", [("" if n < 3 else n, "?" if n < 3 else "pq"[n % 2]) for n in range(20)]), "label")
-    assert len(made.x) == 17 and made.notes == ("table: 3 rows without label left out.",)
+    assert len(made.x) == 17 and made.notes == ("3 rows without label left out.",)
 
 
 def test_rows_or_means_repair_what_is_missing_and_say_how_many_cells():
     rows = samples(people(), "survived", missing="rows")
-    assert len(rows.x) == 30 and rows.notes == ("table: 10 rows with missing cells left out.",)
+    assert len(rows.x) == 30 and rows.notes == ("10 rows with missing cells left out.",)
     filled = samples(people(), "survived", missing="mean")
     assert len(filled.x) == 40 and np.isnan(filled.x).sum() == 10
-    assert filled.notes == ("table: 10 missing cells of age filled with the mean of the column.",)
+    assert filled.notes == ("10 missing cells of age filled with the mean of the column.",)
 
 
 def test_rows_without_a_label_are_left_out_whether_it_is_a_number_or_a_word():
     by_port, by_age = (samples(people(), label, label == "age", "mean") for label in ("port", "age"))
     assert by_port.classes == ("C", "S") and len(by_port.x) == 26
-    assert by_port.notes[0] == "table: 14 rows without port left out."
+    assert by_port.notes[0] == "14 rows without port left out."
     assert len(by_age.x) == 30 and not np.isnan(by_age.target).any()
 
 
