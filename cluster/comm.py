@@ -24,13 +24,15 @@ each of them but torchrun, whose ranks have the communicator of `processes`.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+import math
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, Literal, Protocol
 
 import numpy as np
 
 from cluster.event_log import EventLog
 from cluster.shared_memory import Guard, Shared
+from cluster.waits import Wait
 from kernels import copy
 from kernels.arrays import shares as shares  # part of the contract: the pieces of reduce_scatter
 
@@ -209,7 +211,11 @@ class ClusterError(RuntimeError):
 
 
 class Deadlock(ClusterError):
-    """Ranks wait for each other and no message is on its way; the message says who waits for whom since when."""
+    """Ranks wait for each other and no message is on its way; `waits` says who waits for whom since when."""
+
+    def __init__(self, message: str, waits: Iterable[Wait] = ()):
+        super().__init__(message)
+        self.waits = tuple(waits)
 
 
 class Cancelled(ClusterError):
@@ -217,11 +223,14 @@ class Cancelled(ClusterError):
 
 
 class RankLost(ClusterError):
-    """A rank crashed or was killed: `rank`, and the last `step` known of it (-1 if none)."""
+    """A rank crashed or was killed: `rank`, the last `step` known of it (-1 if none), and when, NaN if unknown.
 
-    def __init__(self, message: str, rank: int, step: int = -1):
+    `seconds` are those of the run's clock at which it was lost, or on a real cluster at which that was noticed.
+    """
+
+    def __init__(self, message: str, rank: int, step: int = -1, seconds: float = math.nan):
         super().__init__(message)
-        self.rank, self.step = rank, step
+        self.rank, self.step, self.seconds = rank, step, seconds
 
 
 class RankFailed(ClusterError):
@@ -230,3 +239,8 @@ class RankFailed(ClusterError):
     def __init__(self, message: str, rank: int, step: int = -1):
         super().__init__(message)
         self.rank, self.step = rank, step
+
+
+def describe_loss(rank: int, seconds: float, step: int) -> str:
+    """Return that a rank was lost, and when, without the end of the sentence."""
+    return f"rank {rank} was lost at {seconds:.4g} s" + (f" (step {step})" if step >= 0 else "")  # a server takes none

@@ -107,7 +107,8 @@ class Outcome:
     `error` is what ended the run early, None if it finished; ranks that did not finish have the result None, and the
     event logs contain everything recorded until then. `notes` are one-line remarks for the reader (ranks lost but
     survived, messages never received, a device that was not there). `lost` are ranks that ended without their result
-    in a run that finished without them.
+    in a run that finished without them. `gpus` is how many GPUs the ranks had, 0 if they computed on the CPU since
+    there was none for each; None in a run that asked for none.
     """
 
     results: list[Any]
@@ -115,6 +116,7 @@ class Outcome:
     error: Exception | None = None
     notes: tuple[str, ...] = ()
     lost: tuple[int, ...] = ()
+    gpus: int | None = None
 
     def trace(self) -> Trace:
         """Return the event logs of all ranks as one Trace."""

@@ -17,7 +17,7 @@ class Diverged(ArithmeticError):
     """The loss became NaN or infinite; `rank` and `step` say where. What was recorded until then is kept."""
 
     def __init__(self, loss: float, rank: int, step: int):
-        super().__init__(f"diverged: the loss was no longer finite at step {step} on rank {rank}")
+        super().__init__(f"the loss was no longer finite at step {step} on rank {rank}")
         self.rank, self.step = rank, step
 
     def __reduce__(self):

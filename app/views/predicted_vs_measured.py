@@ -94,7 +94,8 @@ def _beside(run: Run, other: Run, name: str) -> None:
         f"The run took {units.seconds(took)} and was predicted to take {units.seconds(foretold)}, "
         f"{units.percent(foretold / took)} of it."
     )
-    st.caption(f"Measured: {escaped(place(measured.experiment))}. Predicted: {escaped(place(predicted.experiment))}.")
+    places = escaped(place(measured.experiment, measured.gpus)), escaped(place(predicted.experiment))
+    st.caption("Measured: {}. Predicted: {}.".format(*places))
     for note in other.notes:  # those of the run on the page stand above it
         st.caption(f":material/info: {sentence(naming.readable(other.experiment, note))}")
     st.markdown(f"{told} {parted(parting(predicted.trace, measured.trace))}")

@@ -162,7 +162,7 @@ def _title(run: Run, folder: str, name: str, changed: list[str]) -> None:
                 st.markdown(f":orange-badge[Not run yet: {escaped(compare.listed(changed))}]")
                 st.caption(f"Still shown: {headline(run.experiment, place_too=False)}")
             else:
-                st.caption(headline(run.experiment, run.notes))
+                st.caption(headline(run.experiment, run.gpus))
         with st.container(horizontal=True, width="content", vertical_alignment="center", gap="xsmall", key="toolbar"):
             _pin(name, folder)
             seeds.choose(run)
@@ -191,8 +191,8 @@ def title(e: Experiment) -> str:
     return f"{escaped(naming.title(e))} :small[:gray[{escaped(naming.files(e))}]]"
 
 
-def headline(e: Experiment, notes: tuple[str, ...] = (), place_too: bool = True) -> str:
-    """Return what is run, in a line, and where; of a run, with what its notes say that it had."""
+def headline(e: Experiment, gpus: int | None = None, place_too: bool = True) -> str:
+    """Return what is run, in a line, and where; of a run, with the GPUs that it had."""
     ranks = units.counted(e.workers, "worker")
     if e.servers:
         ranks += f" and {units.counted(e.servers, 'server')}"
@@ -200,7 +200,7 @@ def headline(e: Experiment, notes: tuple[str, ...] = (), place_too: bool = True)
     budget += [f"{e.epochs:g} epoch{'s' * (e.epochs != 1)}"] if e.epochs else []
     budget += [units.seconds(e.seconds)] if e.seconds else []
     budget += [f"until a loss of {e.target_loss:g}"] if e.target_loss else []
-    where = [place(e, notes)] if place_too else []
+    where = [place(e, gpus)] if place_too else []
     return " · ".join([ranks, f"batch {e.batch}", " or ".join(budget), *where, f"seed {e.seed}"])
 
 
@@ -236,7 +236,7 @@ def _told(run: Run, text: str) -> str:
 
 def _diverged(run: Run) -> None:
     """Say what was changed and why that diverges, with a button that takes it back."""
-    why = _told(run, run.error.removeprefix("diverged: "))
+    why = _told(run, run.error)
     with st.container(gap="xsmall", key="diverged"):
         told = f"**Diverged.** {why} A red line in the timeline marks the moment; what came after it is shown, too."
         st.error(told, icon=":material/trending_up:")

@@ -87,7 +87,7 @@ def _run(name: str) -> None:
         st.badge("uploaded", icon=":material/upload_file:", color="orange")
         if st.button("Compare in the workbench", key="compare", icon=":material/stacked_line_chart:"):
             st.switch_page(workbench.entry(), query_params={"pin": name})
-    st.caption(result.headline(run.experiment, run.notes))
+    st.caption(result.headline(run.experiment, run.gpus))
     result.remarks(run, [])
     shown = [Shown(f"{naming.method(run.experiment)}, uploaded", run, 0, name)]
     result.figures(*shown)

@@ -13,7 +13,7 @@ import numpy as np
 import kernels
 from cluster.collectives import COLLECTIVE
 from cluster.comm import ClusterError, Deadlock, RankLost, nbytes, shares
-from cluster.real.rank_state import describe_wait
+from cluster.real.rank_state import wait_of
 
 if TYPE_CHECKING:
     from cluster.real.comm import RealComm
@@ -124,12 +124,12 @@ def _cluster_errors(comm: RealComm, waiting: tuple) -> Iterator[None]:
     except ClusterError:
         raise
     except RuntimeError as error:
-        text, waits = str(error).lower(), describe_wait(state.rank, waiting)
+        text, wait = str(error).lower(), wait_of(state.rank, waiting)
         failure: ClusterError
         if "timed out" in text or "timeout" in text:
-            failure = Deadlock(f"{waits}, longer than the timeout of {state.timeout:g} s.")
+            failure = Deadlock(f"{wait}, longer than the timeout of {state.timeout:g} s.", [wait])
         elif "connection" in text or "peer" in text:
-            failure = RankLost(f"a rank was lost; {waits}", -1)
+            failure = RankLost(f"a rank was lost; {wait}", -1)
         else:
             raise
         comm._failed.append(failure)

@@ -53,11 +53,11 @@ def run_rank(rank: int, size: int, reporter: Reporter, load: Callable[[], tuple]
         work, warm_up = load()
         if warm_up:
             warm_up(gpus.place_of(options["backend"], rank))
-        comm, notes = (enter_again if "past" in options else enter)(rank, size, reporter.exchange, **options)
+        comm, allotment = (enter_again if "past" in options else enter)(rank, size, reporter.exchange, **options)
         if "past" in options:
             reporter.tell("returned", comm.event_log.mark)
-        if rank == 0 and notes:
-            reporter.tell("notes", notes)
+        if rank == 0 and allotment:
+            reporter.tell("allotment", allotment)
         reporter.start(comm)
         at = options["faults"].crash.get(rank, math.inf)
         crash_at(at, comm, lambda: reporter.finished, reporter.report)

@@ -39,9 +39,10 @@ from cluster.real import memory
 from cluster.real.all_reduce import LARGE, ThreadedAllReduce, TorchAllReduce
 from cluster.real.emulated_network import sleep_until
 from cluster.real.links import PeersGone, Slot
-from cluster.real.rank_state import RankState, describe_wait
+from cluster.real.rank_state import RankState, wait_of
 from cluster.real.shared_all_reduce import SharedAllReduce, Staging
 from cluster.shared_memory import Guard, guarded
+from cluster.waits import Wait, describe_deadlock
 from tracing import COMMUNICATE
 
 
@@ -217,12 +218,14 @@ class RealComm:
             except PeersGone as gone:
                 state.links.withdraw(slot)
                 if gone.lost:
-                    raise self._lost(gone.lost, describe_wait(state.rank, waiting), gone.unreadable) from None
-                why = f"; {'all others have' if src is None else f'rank {src} has'} finished"
-                raise Deadlock(f"deadlock, nothing is on its way: {describe_wait(state.rank, waiting)}{why}.") from None
+                    raise self._lost(gone.lost, wait_of(state.rank, waiting), gone.unreadable) from None
+                wait = wait_of(state.rank, waiting)
+                why = f"{'all others have' if src is None else f'rank {src} has'} finished"
+                raise Deadlock(describe_deadlock([wait], [why]), [wait]) from None
             if not in_time:
                 state.links.withdraw(slot)
-                raise Deadlock(f"{describe_wait(state.rank, waiting)}, longer than the timeout of {state.timeout:g} s.")
+                wait = wait_of(state.rank, waiting)
+                raise Deadlock(f"{wait}, longer than the timeout of {state.timeout:g} s.", [wait])
             if self._waits is None:
                 state.waiting = None
         ready = slot.envelope.sent
@@ -234,7 +237,7 @@ class RealComm:
             self._waits.append((start, min(max(ready, start), event_log.clock())))
         return slot.envelope.x
 
-    def _lost(self, lost: list[int], consequence: str, unreadable: str = "") -> RankLost:
+    def _lost(self, lost: list[int], consequence: Wait, unreadable: str = "") -> RankLost:
         what = f"sent something unreadable ({unreadable[:200]})" if unreadable else "was lost"
         return RankLost(f"rank {lost[0]} {what}; {consequence}", lost[0])
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import pickle
 import time
 import traceback
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from cluster.comm import Cancelled, ClusterError, Deadlock, RankFailed, RankLost
+from cluster.comm import Cancelled, ClusterError, Deadlock, RankFailed, RankLost, describe_loss
+from cluster.waits import Wait, describe_deadlock
 
 
 class Failure(NamedTuple):
@@ -21,6 +24,8 @@ class Failure(NamedTuple):
     step: int = -1
     cause: bytes = b""
     trace: str = ""
+    waits: tuple[Wait, ...] = ()
+    seconds: float = math.nan  # of the run's clock, when a rank was lost
 
     @classmethod
     def of(cls, error: BaseException, rank: int, step: int) -> Failure:
@@ -35,7 +40,8 @@ class Failure(NamedTuple):
             rank = getattr(error, "rank", rank)
         else:
             severity, text = 0, f"{type(error).__name__}: {error}"
-        return cls(severity, time.monotonic(), rank, text, step, cause, traceback.format_exc())
+        facts = {"waits": getattr(error, "waits", ()), "seconds": getattr(error, "seconds", math.nan)}
+        return cls(severity, time.monotonic(), rank, text, step, cause, traceback.format_exc(), **facts)
 
     def error(self) -> ClusterError:
         """Return the exception for the Outcome."""
@@ -43,16 +49,16 @@ class Failure(NamedTuple):
             return Cancelled(self.text)
         error: ClusterError
         if self.severity == 2:
-            error = RankLost(self.text, self.rank, self.step)
+            error = RankLost(self.text, self.rank, self.step, self.seconds)
         elif self.severity == 1:
-            error = Deadlock(self.text)
+            error = Deadlock(self.text, self.waits)
         elif self.trace:
             at = f" at step {self.step}" if self.step >= 0 else ""
             error = RankFailed(f"rank {self.rank} failed{at}: {self.text}", self.rank, self.step)
             with contextlib.suppress(Exception):
                 error.__cause__ = pickle.loads(self.cause)
         else:
-            error = RankLost(self.text, self.rank, self.step)
+            error = RankLost(self.text, self.rank, self.step, self.seconds)
         if self.trace:
             error.add_note(self.trace)
         return error
@@ -60,8 +66,7 @@ class Failure(NamedTuple):
 
 def lost(rank: int, seconds: float, step: int, why: str) -> Failure:
     """Return the failure of a rank that ended without a report; `seconds` is the run's time when it was noticed."""
-    when = f" (step {step})" if step >= 0 else ""  # a server takes no steps, and says -1
-    return Failure(0, time.monotonic(), rank, f"rank {rank} was lost at {seconds:.4g} s{when}; {why}", step)
+    return Failure(0, time.monotonic(), rank, f"{describe_loss(rank, seconds, step)}; {why}", step, seconds=seconds)
 
 
 def not_started(rank: int, error: Exception) -> Failure:
@@ -74,7 +79,6 @@ def unreadable(rank: int, error: Exception) -> Failure:
     return Failure.of(error, rank, -1)._replace(text=f"its result cannot be read: {type(error).__name__}: {error}")
 
 
-def deadlock(complaints: list[str]) -> Failure:
-    """Return the failure of a run in which every rank waits for another."""
-    more = f"; and {len(complaints) - 8} more" if len(complaints) > 8 else ""
-    return Failure(1, time.monotonic(), -1, f"deadlock, nothing is on its way: {'; '.join(complaints[:8])}{more}.")
+def deadlock(waits: Sequence[Wait], notes: Iterable[str]) -> Failure:
+    """Return the failure of a run in which every rank waits for another; `notes` are on ranks that have come back."""
+    return Failure(1, time.monotonic(), -1, describe_deadlock(waits, notes), waits=tuple(waits))

@@ -9,6 +9,7 @@ import ctypes
 import os
 from collections.abc import Sequence
 from functools import cache
+from typing import NamedTuple
 
 NVML = "libnvidia-ml.so.1"
 
@@ -45,18 +46,26 @@ def agreed(place: str, places: Sequence[str]) -> str:
     return "cpu" if "cpu" in places else place
 
 
-def unless_one_each(computers: Sequence[str], places: Sequence[str]) -> list[str]:
-    """Return a note for the reader unless each of these ranks has a GPU to itself, so that NCCL can connect them."""
+class Allotment(NamedTuple):
+    """How many GPUs the ranks of a run have, 0 if it runs on the CPU; a note unless each rank has one to itself."""
+
+    gpus: int
+    notes: tuple[str, ...] = ()
+
+
+def allot(computers: Sequence[str], places: Sequence[str]) -> Allotment:
+    """Return which GPUs ranks have that could be at these `places` of their computers. NCCL takes one rank per GPU."""
     size, without, there = len(places), places.count("cpu"), len(set(zip(computers, places, strict=True)))
     if without:
         found = "no CUDA GPU was found" if without == size else f"only {size - without} of {size} ranks have a CUDA GPU"
-        return [f"{found}; ran on the CPU over gloo"]
+        return Allotment(0, (f"{found}; ran on the CPU over gloo",))
     if there < size:
-        return [
+        shared = (
             f"{size} ranks shared {there} GPU{'s' * (there > 1)}: their kernels took turns, and what they sent and "
             "summed went through the CPU's memory, as NCCL takes one rank per GPU"
-        ]
-    return []
+        )
+        return Allotment(there, (shared,))
+    return Allotment(there)
 
 
 def _named(visible: str) -> int:

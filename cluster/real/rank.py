@@ -25,7 +25,7 @@ from cluster.real.event_log_stream import StreamedEventLog
 from cluster.real.links import Links
 from cluster.real.listener import Listener
 from cluster.real.meeting import local_store
-from cluster.real.rank_state import RankState, describe_wait, unread
+from cluster.real.rank_state import RankState, unread, wait_of
 from cluster.real.restart import Door, RealRestartableComm, RestartableLinks
 
 START = 60.0  # s in which the ranks must connect to each other
@@ -46,8 +46,8 @@ def enter(
     host: str = "127.0.0.1",
     local: int | None = None,
     store: Any = None,
-) -> tuple[RealComm, list[str]]:
-    """Connect to the other ranks; return the communicator of all ranks and notes for the reader.
+) -> tuple[RealComm, gpus.Allotment | None]:
+    """Connect to the other ranks; return the communicator of all ranks, and the GPUs of a run that asks for them.
 
     `exchange(x)` returns the x of every rank; `host` is the address at which others reach this rank, `local` its number
     among the ranks of its computer, `store` a store of torch.distributed that all ranks share, if there is one already.
@@ -67,8 +67,8 @@ def enter(
     place = gpus.place_of(backend, local)
     mine = (listener.address, memory.computer(), place, getattr(store, "port", None), door and door.address)
     addresses, computers, places, ports, _ = zip(*exchange(mine), strict=True)
-    notes = gpus.unless_one_each(computers, places) if backend == "nccl" else []
-    nccl = backend == "nccl" and not notes
+    allotment = gpus.allot(computers, places) if backend == "nccl" else None
+    nccl = allotment is not None and allotment.gpus == size
     place = gpus.agreed(place, places)
     if place != "cpu":
         torch.cuda.set_device(place)
@@ -92,7 +92,7 @@ def enter(
     _start(comm, network, device, faults)
     if door:
         door.open(links)
-    return comm, notes
+    return comm, allotment
 
 
 def _start(comm: RealComm, network: Network | None, device: Device | None, faults: Faults) -> None:
@@ -156,7 +156,7 @@ def meter(comm: RealComm) -> StreamedEventLog | EmulatedCompute:
 
 
 def state(comm: RealComm, finished: bool) -> tuple:
-    """Return (stuck, since, frames sent, frames received, a sentence) as of now.
+    """Return (stuck, since, frames sent, frames received, its Wait if it has one) as of now.
 
     A rank is stuck if only a message of another rank can wake it: if all ranks are, and as many frames were received as
     were sent, the run is deadlocked.
@@ -166,12 +166,12 @@ def state(comm: RealComm, finished: bool) -> tuple:
         counts = shared.links.sent, shared.links.received
         waiting = shared.waiting
         if finished:
-            return True, math.inf, *counts, ""
+            return True, math.inf, *counts, None
         if waiting is None:
-            return False, 0.0, *counts, ""
+            return False, 0.0, *counts, None
         slot = waiting[1]
         stuck = slot is not None and shared.links.posted(slot) and not shared.background
-    return stuck, waiting[0], *counts, describe_wait(shared.rank, waiting)
+    return stuck, waiting[0], *counts, wait_of(shared.rank, waiting)
 
 
 def loopback() -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Per-process state of a rank, and sentences about what it waits for and never received."""
+"""Per-process state of a rank, what it waits for, and sentences about what it never received."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from cluster.real.emulated_compute import EmulatedCompute
 from cluster.real.emulated_network import EmulatedNetwork
 from cluster.real.event_log_stream import StreamedEventLog
 from cluster.real.links import Links
+from cluster.waits import Wait
 
 
 @dataclass
@@ -47,12 +48,11 @@ class RankState:
         return self.network is not None or self.compute is not None
 
 
-def describe_wait(rank: int, waiting: tuple) -> str:
-    """Return a sentence: who waits for whom since when."""
+def wait_of(rank: int, waiting: tuple) -> Wait:
+    """Return what a rank waits for whose RankState.waiting this is."""
     since, slot, collective, src, tag = waiting
-    whom = "the others" if slot is None else "any rank" if src is None else f"rank {src}"
-    what = f"in {collective} for {whom}" if collective else f"for a message from {whom} (tag {tag})"
-    return f"rank {rank} has waited {what} since {since:.6g} s"
+    source = "the others" if slot is None else "any rank" if src is None else src
+    return Wait(rank, source, since, collective, tag)
 
 
 def unread(rank: int, left: list[tuple]) -> list[str]:

@@ -178,7 +178,7 @@ def enter_again(
     faults: Faults,
     host: str = "127.0.0.1",
     **_: Any,
-) -> tuple[RealComm, list[str]]:
+) -> tuple[RealComm, None]:
     """Take the place of a lost rank at its time; return what `cluster.real.rank.enter` returns.
 
     `exchange(x)` gives x, with the address of this rank's door, to the parent and returns the Whereabouts.
@@ -206,7 +206,7 @@ def enter_again(
         links.emulate(state.network, past.zero)
     state.compute = EmulatedCompute.wanted(event_log, device, faults)
     door.open(links)
-    return RealRestartableComm(state, 0, list(range(size))), []
+    return RealRestartableComm(state, 0, list(range(size))), None
 
 
 def _call(address: tuple, rank: int, born: float) -> tuple[socket.socket, tuple[int, int]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from cluster.comm import describe_loss
 from cluster.event_log import EventLog
 from cluster.real.failure import Failure
 from cluster.real.restart import Past, Whereabouts
@@ -23,6 +24,7 @@ class Returns:
         self.awaited = set(self._back)  # ranks that may still crash, or are away
         self.away: dict[int, Failure] = {}
         self.notes: dict[int, str] = {}  # on ranks that have come back
+        self._losses: dict[int, Failure] = {}  # of these
 
     def expected(self, finished: set[int]) -> bool:
         """Return whether a rank is away, or may still crash and come back, given those that have `finished`."""
@@ -40,7 +42,7 @@ class Returns:
         """Return where the others are for a rank that comes back now; `offers` have the addresses of their doors."""
         failure = self.away.pop(rank)
         self.awaited.discard(rank)
-        self.notes[rank] = failure.text
+        self.notes[rank], self._losses[rank] = failure.text, failure
         up = {other: offer[-1] for other, offer in offers.items() if other not in {rank, *closed, *self.away}}
         return Whereabouts(up, frozenset(self.awaited))
 
@@ -50,6 +52,7 @@ class Returns:
         event_log.spans.append((IDLE, since, max(since, born), event_log.step, "lost"))
         held = {kind: nbytes for _, _, kind, nbytes in event_log.memory}
         event_log.memory += [(event_log.step, born, kind, 0) for kind in range(len(HELD)) if held.get(kind)]
-        lost, _ = self.notes[event_log.rank].split("; ", 1)
+        loss = self._losses[event_log.rank]
+        lost = describe_loss(loss.rank, loss.seconds, loss.step)
         self.notes[event_log.rank] = f"{lost}; it restarted at {born:.4g} s without memory"
         return self.notes[event_log.rank]

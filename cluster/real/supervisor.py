@@ -20,6 +20,7 @@ from cluster.comm import Cancelled
 from cluster.event_log import Outcome
 from cluster.real.event_log_stream import MergedEventLogs
 from cluster.real.failure import Failure, deadlock, lost, not_started, unreadable
+from cluster.real.gpus import Allotment
 from cluster.real.returns import Returns
 from cluster.real.signals import interrupting, noted
 from tracing import IDLE, WAIT
@@ -52,6 +53,7 @@ class Supervisor:
         self.merged = MergedEventLogs(size)
         self.results: list[Any] = [None] * size
         self.notes: list[tuple[int, list[str]]] = []
+        self.gpus: int | None = None  # that the ranks have, if they asked for some
         self.processes: list = []
         self.pipes: dict[connection.Connection, int] = {}
         self.offers: dict[int, Any] = {}
@@ -90,9 +92,8 @@ class Supervisor:
         if cancelled:
             error = Cancelled(f"cancelled at {self.seconds:.4g} s of the run's clock")
         notes = [line for _, lines in sorted(self.notes) for line in lines]
-        return Outcome(
-            self.results, self.merged.event_logs, error, tuple(notes), tuple(sorted({*self.lost} - self.done))
-        )
+        gone = tuple(sorted({*self.lost} - self.done))
+        return Outcome(self.results, self.merged.event_logs, error, tuple(notes), gone, self.gpus)
 
     def _blocked(self) -> list[int]:
         """Return the ranks that waited for another when the run ended."""
@@ -158,8 +159,9 @@ class Supervisor:
         since, _, before = self.states.get(rank, (at, at, state))
         self.states[rank] = (since if state == before else at, at, state)
 
-    def _notes(self, rank: int, lines: list[str]) -> None:
-        self.notes.append((-1, lines))
+    def _allotment(self, rank: int, allotment: Allotment) -> None:
+        self.gpus = allotment.gpus
+        self.notes.append((-1, [*allotment.notes]))
 
     def _returned(self, rank: int, born: float) -> None:
         self.notes.append((-1, [self.returns.returned(self.merged.event_logs[rank], born)]))
@@ -179,7 +181,8 @@ class Supervisor:
         self.closed.add(rank)
         if failure.severity == 1:
             others = [state[-1] for r, (_, _, state) in sorted(self.states.items()) if r != rank and state[-1]]
-            failure = failure._replace(text="; ".join([failure.text, *others]))
+            text = "; ".join([failure.text, *map(str, others)])
+            failure = failure._replace(text=text, waits=(*failure.waits, *others))
         self._fail(failure)
 
     def _lost(self, rank: int) -> None:
@@ -235,9 +238,9 @@ class Supervisor:
         if len(self.lost) < self.size and not self.failures and not self.returns.expected(finished):
             alive = [state for rank, state in self.states.items() if rank not in self.lost]
             since, until, states = zip(*alive, strict=True)
-            stuck, _, sent, received, complaints = zip(*states, strict=True)
-            if all(stuck) and any(complaints) and max(self.noticed, *since) < min(until) and sum(sent) == sum(received):
-                self._fail(deadlock([*filter(None, complaints), *self.returns.notes.values()]))
+            stuck, _, sent, received, waits = zip(*states, strict=True)
+            if all(stuck) and any(waits) and max(self.noticed, *since) < min(until) and sum(sent) == sum(received):
+                self._fail(deadlock([*filter(None, waits)], self.returns.notes.values()))
 
     def _end(self) -> None:
         """Collect the last reports of the ranks, then kill and join all of them, even if that is interrupted."""

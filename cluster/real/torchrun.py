@@ -99,7 +99,7 @@ def run(
         _set_defaults(interface(host))
     where = {"host": host, "local": local, "store": dist.PrefixStore("groups", store)}
     options = {"network": network, "device": device, "faults": faults, "timeout": timeout}
-    comm, notes = enter(rank, size, exchange, backend=backend, collective=known(collective), **options, **where)
+    comm, allotment = enter(rank, size, exchange, backend=backend, collective=known(collective), **options, **where)
     finished = threading.Event()
     report = partial(_send_outcome, comm, None, None) if rank else list  # rank 0's record ends with it
     crash_at(faults.crash.get(rank, math.inf), comm, finished.is_set, report)
@@ -107,6 +107,8 @@ def run(
         result, failure = _work(program, comm, interrupts)
         finished.set()
         outcome = _gather(comm, result, failure, interrupts) if rank == 0 else _send_outcome(comm, result, failure)
+        if outcome and allotment:
+            outcome.gpus, outcome.notes = allotment.gpus, allotment.notes
         if outcome and outcome.error:
             with contextlib.suppress(dist.DistError):
                 store.set(_RECORDED, b"")
@@ -120,9 +122,8 @@ def run(
         with contextlib.suppress(dist.DistError):  # the run is done, whoever is lost by now
             store.set(f"unread {rank}", left)
             if outcome:
-                outcome.notes = tuple(notes)
                 unread = [pickle.loads(store.get(f"unread {other}")) for other in range(size)]
-                outcome.notes = (*notes, *(line for lines in unread for line in lines))
+                outcome.notes = (*outcome.notes, *(line for lines in unread for line in lines))
         if dist.is_initialized():
             dist.destroy_process_group()
     return outcome

@@ -14,6 +14,7 @@ from greenlet import GreenletExit
 from cluster.comm import Deadlock
 from cluster.simulated.mailbox import Delivery
 from cluster.simulated.rank import Rank
+from cluster.waits import describe_deadlock
 from tracing import HELD, IDLE, WAIT
 
 if TYPE_CHECKING:
@@ -71,14 +72,13 @@ class Failures:
         stuck = [rank for rank in ranks if not rank.done and rank.lost_at == math.inf]
         lost = [rank for rank in ranks if rank.lost_at < math.inf]
         if stuck and lost:
-            raise lost[0].loss(f"rank {stuck[0].number} cannot go on without it: {stuck[0].describe_wait()[0]}")
+            raise lost[0].loss(f"rank {stuck[0].number} cannot go on without it: {stuck[0].pending_waits()[0]}")
         if len(lost) == len(ranks):
             raise max(lost, key=lambda rank: rank.lost_at).loss("no rank is left")
         if stuck:
-            waits = [line for rank in stuck for line in rank.describe_wait()]
-            more = [f"and {len(waits) - 8} more"] if len(waits) > 8 else []
+            waits = [wait for rank in stuck for wait in rank.pending_waits()]
             restarts = [line for rank in ranks for line in describe_restart(rank)]
-            raise Deadlock(f"deadlock, nothing is on its way: {'; '.join([*waits[:8], *more, *restarts])}.")
+            raise Deadlock(describe_deadlock(waits, restarts), waits)
 
     def notes(self) -> list[str]:
         """Return a sentence for each restart and each loss. Whether others went on is not for a cluster to say."""

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 from greenlet import GreenletExit
 
-from cluster.comm import ClusterError, RankFailed, RankLost
+from cluster.comm import ClusterError, RankFailed, RankLost, describe_loss
 from cluster.event_log import EventLog
 from cluster.faults import Faults, Slowness
 from cluster.simulated.actor import Actor
 from cluster.simulated.mailbox import Mailbox
+from cluster.waits import Wait
 from kernels import METER
 from kernels.compiled import on_disk
 from kernels.meter import Prices
@@ -188,20 +189,23 @@ class Rank(Actor):
 
     def loss(self, consequence: str = "") -> RankLost:
         """Return the error that reports this lost rank and any consequence of its loss."""
-        step = f" (step {self.lost_step})" if self.lost_step >= 0 else ""  # a server takes none
-        text = f"rank {self.number} was lost at {self.crash_time:.4g} s{step}"
-        return RankLost(f"{text}; {consequence}" if consequence else text, self.number, self.lost_step)
+        text = describe_loss(self.number, self.crash_time, self.lost_step)
+        text = f"{text}; {consequence}" if consequence else text
+        return RankLost(text, self.number, self.lost_step, self.crash_time)
 
-    def describe_wait(self) -> list[str]:
-        """Return sentences: for whom this rank waits since when."""
-        lines = []
-        for tag, actor in self.mailbox.waiting():
-            whom = "any rank" if actor.source is None else f"rank {actor.source_world}"
-            what = f"in {actor.collective} for {whom}" if actor.collective else f"for a message from {whom} (tag {tag})"
-            lines.append(f"rank {self.number} has waited {what} since {actor.blocked_since:.6g} s")
-        return lines or [
-            f"rank {self.number} has waited in {self.collective} for the others since {self.blocked_since:.6g} s"
+    def pending_waits(self) -> list[Wait]:
+        """Return what this rank, and what runs in its background, waits for."""
+        found = [
+            Wait(
+                self.number,
+                "any rank" if actor.source is None else actor.source_world,
+                actor.blocked_since,
+                actor.collective,
+                tag,
+            )
+            for tag, actor in self.mailbox.waiting()
         ]
+        return found or [Wait(self.number, "the others", self.blocked_since, self.collective)]
 
 
 @on_disk(error_model="numpy")

@@ -47,7 +47,7 @@ def headline(run: Run) -> str:
     ranks = counted(e.workers, "worker")
     if e.servers:
         ranks += f" and {counted(e.servers, 'server')}"
-    return folded(f"{naming.title(e)} ({naming.files(e)}): {ranks}, {place(e)}", "  ")
+    return folded(f"{naming.title(e)} ({naming.files(e)}): {ranks}, {place(e, run.gpus)}", "  ")
 
 
 def summary(run: Run) -> None:

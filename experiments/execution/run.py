@@ -19,7 +19,7 @@ import numpy as np
 
 import workloads
 from algorithms import compression
-from cluster.comm import Cancelled
+from cluster.comm import Cancelled, RankLost, describe_loss
 from cluster.event_log import EventLog, Outcome
 from cluster.real import gpus, signals
 from cluster.real.checkpoint import SharedCheckpoint
@@ -211,7 +211,7 @@ def _gathered(experiment: Experiment, outcome: Outcome, began: float) -> tuple[R
     axes = Axes(losses, trace.messages)
     models = _models(experiment, workload, outcome, axes, end)
     tried = evaluations.table(models, partial(evaluations.evaluate, workload), axes)
-    status, error = _status(outcome, trace, experiment)
+    status, error, fatal_loss = _status(outcome, trace, experiment)
     run = Run(
         experiment=experiment,
         trace=trace,
@@ -225,6 +225,9 @@ def _gathered(experiment: Experiment, outcome: Outcome, began: float) -> tuple[R
         updates=outcome.updates(),
         status=status,
         error=error,
+        fatal_loss=fatal_loss,
+        waits=getattr(outcome.error, "waits", ()),
+        gpus=outcome.gpus,
         parameters=models[-1].w if len(models) > 1 else None,
         held_out_samples=workload.held_out_samples,
         target_variance=workload.target_variance,
@@ -321,8 +324,8 @@ def _batch(experiment: Experiment, workload) -> int:
     return workload.samples if experiment.method.whole_batch else experiment.batch
 
 
-def _status(outcome: Outcome, trace: Trace, experiment: Experiment) -> tuple[str, str]:
-    """Return ("finished" | "diverged" | "failed" | "cancelled", why).
+def _status(outcome: Outcome, trace: Trace, experiment: Experiment) -> tuple[str, str, tuple[int, float] | None]:
+    """Return ("finished" | "diverged" | "failed" | "cancelled", why, the loss that ended it as (rank, seconds)).
 
     Where a method needs every rank's part of the model, a run has failed even if a rank was lost only at the very end,
     when no other waited for it. It has also failed if no worker is left, though servers may have ended normally.
@@ -330,20 +333,20 @@ def _status(outcome: Outcome, trace: Trace, experiment: Experiment) -> tuple[str
     error, method, lost = outcome.error, experiment.method, trace.lost()
     if error is None and ending.workers(experiment) <= lost.keys():
         last = max(lost, key=lambda rank: lost[rank])
-        return "failed", f"rank {last} was lost at {lost[last]:.4g} s, and no worker is left"
+        why = f"{describe_loss(last, lost[last], -1)}, and no worker is left"
+        return "failed", why, (last, lost[last])
     if error is None and outcome.lost and method.is_deterministic(experiment.knobs) and not method.survives_loss:
-        return (
-            "failed",
-            f"rank {outcome.lost[0]} was lost before it gave its result, which {experiment.algorithm} needs",
-        )
+        why = f"rank {outcome.lost[0]} was lost before it gave its result, which {experiment.algorithm} needs"
+        return "failed", why, None
     if error is None:
-        return "finished", ""
+        return "finished", "", None
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, Diverged):
-            return "diverged", f"{cause}; {divergence.cause(experiment).sentence}."
+            return "diverged", f"{cause}; {divergence.cause(experiment).sentence}.", None
         cause = cause.__cause__
-    return "cancelled" if isinstance(error, Cancelled) else "failed", str(error)
+    fatal = (error.rank, error.seconds) if isinstance(error, RankLost) and math.isfinite(error.seconds) else None
+    return "cancelled" if isinstance(error, Cancelled) else "failed", str(error), fatal
 
 
 def _untrained(models: list[Model], status: str) -> list[str]:

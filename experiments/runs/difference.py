@@ -32,8 +32,8 @@ def difference(a: Run, b: Run, tolerance: float = 0.0) -> str:
     """Return where two runs of one experiment first differ, in one sentence; "" if they are identical, bit for bit.
 
     With a `tolerance` numbers that were learned may differ by this share of the largest in their column; everything
-    else has to be the same bits all the same, but for the words and the summary that such numbers are in. Environments
-    are not compared, nor how long it took to make them.
+    else has to be the same bits all the same, except the summary, which such numbers are in. Sentences are not
+    compared, which another version of the code may word differently, nor are environments and how long the runs took.
     """
     if a.status != b.status:
         return f"one is {a.status}, the other {b.status}"
@@ -58,18 +58,9 @@ def difference(a: Run, b: Run, tolerance: float = 0.0) -> str:
         if len(unequal):
             most = float(np.abs(a.parameters - b.parameters).max())
             return f"the final parameters: {len(unequal)} of {len(a.parameters)} differ, by at most {most:g}"
-    return "" if tolerance else _told(a, b)
-
-
-def _told(a: Run, b: Run) -> str:
-    """Return how two runs with the same columns differ in what is told of them, "" if they do not."""
-    for name in a.summary.keys() & b.summary.keys() - NEVER_THE_SAME:
+    for name in () if tolerance else a.summary.keys() & b.summary.keys() - NEVER_THE_SAME:
         if a.summary[name] != b.summary[name]:
             return f"summary: {name} is {a.summary[name]} against {b.summary[name]}"
-    if a.error != b.error:
-        return f"one says {a.error[:200]!r}, the other {b.error[:200]!r}"
-    if one := sorted({*a.notes} ^ {*b.notes}):
-        return f"only one has the note {one[0][:200]!r}"
     return ""
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 import algorithms
@@ -10,7 +9,7 @@ from experiments.runs.record import Run
 from experiments.specification.experiment import Experiment
 from experiments.wording import naming, units
 
-PLANNED = 0.999  # tolerance of the time at which a rank is lost: messages round it
+PLANNED = 0.999  # tolerance of the time at which a rank is lost: older runs have it rounded
 
 
 def workers(e: Experiment) -> set[int]:
@@ -34,11 +33,12 @@ def trained_on(run: Run) -> list[str]:
 def planned_loss(run: Run) -> str:
     """Return a sentence on why the run ended, if it was a loss of ranks that its experiment plans; else ""."""
     e, plan = run.experiment, run.experiment.crash.by_rank
-    first, lost = re.match(r"rank (\d+) was lost at (\S+) s\b", run.error), run.trace.lost()
-    if run.status != "failed" or not first or int(first[1]) not in lost or not lost.keys() <= plan.keys():
+    lost = run.trace.lost()
+    if run.status != "failed" or not run.fatal_loss or not {run.fatal_loss[0], *lost} <= lost.keys() & plan.keys():
         return ""
+    first, seconds = run.fatal_loss
     times = {rank: plan[rank][0] for rank in sorted(lost)}  # the last message of a real rank comes some time earlier
-    if float(first[2]) < PLANNED * times[int(first[1])] or run.summary["seconds"] < PLANNED * max(times.values()):
+    if seconds < PLANNED * times[first] or run.summary["seconds"] < PLANNED * max(times.values()):
         return ""
     end, steps = units.seconds(run.summary["seconds"]), run.summary["steps"]
     many = f"{units.count(steps)} of {units.counted(e.steps, 'step')}" if e.steps else units.counted(steps, "step")

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from cluster.waits import Wait
 from experiments.runs.causes import Causes, causes
 from experiments.specification.experiment import Experiment
 from tracing import HELD, MEASURES, MEMORY, Trace, joined
@@ -39,6 +40,10 @@ class Run:
     updates      of the model that would be shipped; None if they were not counted
     summary      plain values for people: what the command line prints and run.json keeps
     status       "finished", "diverged", "failed" or "cancelled"; `error` says why in one sentence
+    fatal_loss   (rank, seconds) of the loss that ended the run, None if none did
+    waits        what ranks waited for when the run ended in a deadlock; is not stored
+    gpus         how many GPUs the ranks had, 0 if they computed on the CPU since there was none for each; None in a run
+                 that asked for none
     parameters   the final model, (d,), None if the run ended before there was one
     held_out_samples   how many samples accuracy is a share of, 0 without accuracy
     target_variance    variance of a regression's held-out numbers, None without one
@@ -62,6 +67,9 @@ class Run:
     target_variance: float | None = None
     flops: tuple[float, ...] = ()
     updates: int | None = None
+    fatal_loss: tuple[int, float] | None = None
+    waits: tuple[Wait, ...] = ()
+    gpus: int | None = None
 
     def __repr__(self) -> str:
         return f"<Run of {self.experiment.algorithm}: {self.status}>"

@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
+from experiments.runs import older
 from experiments.runs.record import Run
 from experiments.specification.experiment import MAX_WORKERS, Experiment
 from tracing import HELD, KINDS, Trace
@@ -74,6 +75,8 @@ class RunHeader(BaseModel):
     target_variance: float | None = Field(None, ge=0, allow_inf_nan=False)
     flops: list[Annotated[float, Field(ge=0, le=MOST_FLOPS)]] = []
     updates: int | None = Field(None, ge=0)
+    fatal_loss: tuple[Annotated[int, Field(ge=0)], Annotated[float, Field(allow_inf_nan=False)]] | None = None
+    gpus: int | None = Field(None, ge=0)
 
 
 def write(run: Run, folder: Path) -> None:
@@ -110,6 +113,8 @@ def write(run: Run, folder: Path) -> None:
         target_variance=run.target_variance,
         flops=list(run.flops),
         updates=run.updates,
+        fatal_loss=run.fatal_loss,
+        gpus=run.gpus,
     )
     (folder / "run.json").write_text(record.model_dump_json(indent=1), "utf-8")
 
@@ -124,7 +129,7 @@ def header(path: Path) -> RunHeader:
 
 def read(path: Path) -> Run:
     """Read all files of a run folder; any error means that they are damaged."""
-    record = header(path)
+    record = older.completed(header(path))
     experiment = Experiment.from_json(json.dumps(record.experiment))
     tables = {table: _table(path, table) for table in TABLES}
     spans, messages = tables["spans"], tables["messages"]
@@ -156,6 +161,8 @@ def read(path: Path) -> Run:
         memory=tables["memory"],
         flops=tuple(record.flops),
         updates=record.updates,
+        fatal_loss=record.fatal_loss,
+        gpus=record.gpus,
         status=record.status,
         error=record.error,
         notes=tuple(record.notes),

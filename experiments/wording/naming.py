@@ -15,8 +15,6 @@ from experiments.wording.rank_names import rank_names, slowness
 from workloads import own_module, stored_table
 
 REAL = {"processes": "real processes", "threads": "real threads", "gpus": "real GPUs"}
-ON_CPU = "ran on the CPU"  # in the note of a run that asked for GPUs and found none, or not on every computer
-SHARED = "ranks shared"  # in the note of a run that found fewer GPUs than ranks
 HERE = "this machine"
 NONE = {"slow": "slower", "pause": "paused", "crash": "lost"}  # of the ranks, if it is only counted
 TIMES = ("", "1", *["two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"])
@@ -57,12 +55,12 @@ def cluster(name: str) -> str:
     return f"{words} · none on this machine" if name == "gpus" and not gpus.count() else words
 
 
-def obtained(e: Experiment, notes: tuple[str, ...] = ()) -> str:
-    """Return which real cluster a run with these notes had, and not the one it asked for."""
-    if e.cluster == "gpus" and any(ON_CPU in note for note in notes):
+def obtained(e: Experiment, gpus: int | None = None) -> str:
+    """Return which real cluster a run with so many `gpus` had, or, if these are None, the one that `e` asks for."""
+    if gpus == 0:
         return "real processes on the CPU, since there are no GPUs here"
-    if shared := [note for note in notes if SHARED in note]:
-        return f"real GPUs ({shared[0].partition(':')[0]})"
+    if gpus is not None and gpus < e.ranks:
+        return f"real GPUs ({e.ranks} ranks shared {units.counted(gpus, 'GPU')})"
     return REAL[e.cluster]
 
 

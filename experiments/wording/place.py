@@ -11,13 +11,13 @@ from experiments.wording import naming, units
 NAMED = 3  # ranks that a kind of fault names; of more it gives the number
 
 
-def place(e: Experiment, notes: tuple[str, ...] = ()) -> str:
-    """Return where `e` runs, or ran with these notes: "real processes, emulating 1GbE, worker 2 (3× slower)"."""
+def place(e: Experiment, gpus: int | None = None) -> str:
+    """Return where `e` runs, or ran with so many GPUs: "real processes, emulating 1GbE, worker 2 (3× slower)"."""
     like, faults = [*_network(e), *_device(e), *_jitter(e)], [*_faults(e)]
     if e.cluster == "simulated":
         return f"simulated: {', '.join((*like, *faults))}"
     emulated = [f"emulating {', '.join(like)}"] if like else []
-    return ", ".join((naming.obtained(e, notes), *emulated, *faults))
+    return ", ".join((naming.obtained(e, gpus), *emulated, *faults))
 
 
 def _network(e: Experiment) -> Iterator[str]:

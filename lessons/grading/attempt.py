@@ -154,8 +154,9 @@ class Attempt:
     def role(self, function: str) -> Callable[[Any, Any, Any], Any]:
         """Return a program for ranks, (comm, task, s) -> w, that has `function` of the solution run in the sandbox.
 
-        `s` are the settings of an algorithm, or others by name.
+        `s` are the settings of an algorithm, or others by name. SolutionError if the solution has no such function.
         """
+        self._result(self._request("find", function))
 
         def play(comm, task, s) -> Any:
             rank, settings = HostedRank(comm, task, self.solution.quota), s if isinstance(s, dict) else s.model_dump()

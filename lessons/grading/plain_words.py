@@ -8,31 +8,29 @@ from typing import Any
 
 from experiments.runs.record import Run
 
-WAIT = re.compile(r"rank (\d+) has waited (?:in (.+?) )?for (?:a message from )?(any rank|rank \d+|the others)")
+GROUPS = 8  # of ranks that a sentence names, by whom they wait for
 
 RAGGED = re.compile(r"ValueError: setting an array element with a sequence\..*?inhomogeneous part\.")
 
 
 def deadlock(run: Run) -> str:
     """Return a deadlock in one sentence: when, and who waits for whom; "" if the run has not ended by one."""
-    if not run.error.startswith("deadlock"):
+    if not run.waits:
         return ""
     waits: dict[str, list[int]] = {}
-    for rank, collective, whom in WAIT.findall(run.error):
-        waits.setdefault(f"{f'in {collective} ' if collective else ''}for {whom}", []).append(int(rank))
-    more = re.search(r"and (\d+) more", run.error)
+    for wait in run.waits:
+        waits.setdefault(f"{f'in {wait.collective} ' if wait.collective else ''}for {wait.whom}", []).append(wait.rank)
     groups = [
         f"{ranks_in_words(ranks)} {'waits' if len(ranks) == 1 else 'wait'} {whom}" for whom, ranks in waits.items()
     ]
-    if more:
-        groups.append(f"and {more[1]} others wait")
+    if len(groups) > GROUPS:
+        groups[GROUPS:] = [f"and {sum(map(len, [*waits.values()][GROUPS:]))} others wait"]
     when = f"after update {run.updates - 1}" if run.updates else "before the first update"
     return f"{when} nobody goes on: {', '.join(groups)}; is there a send for each recv?"
 
 
 def failure(error: str) -> str:
-    """Return the error of a run without the rank, where it is about the whole file, and NumPy's in plain words."""
-    error = re.sub(r"^rank \d+ failed: (?=your file has no function )", "", error)
+    """Return the error of a run, NumPy's in plain words."""
     return RAGGED.sub(
         "NumPy makes no array of things of different shapes, such as vectors and None: leave out None", error
     )

@@ -148,12 +148,15 @@ def serve(channel: int) -> None:
             raise Unfit(f"your file has no function {wanted}{signatures.get(wanted, arguments)}{_defined(module)}")
         return found
 
+    def find(role: str) -> Callable[..., Any]:
+        return function_of_solution(role, "(comm, task, s)")
+
     def play(rank: int, role: str, size: int, per_epoch: int, settings: dict[str, Any]) -> dict[str, Any]:
         def request(*words: Any) -> Any:
             return hub.switch({"request": words})
 
         comm, task, s = RemoteComm(request, 0, rank, size), RemoteTask(request, per_epoch), RemoteSettings(settings)
-        return attempt(lambda: function_of_solution(role, "(comm, task, s)")(comm, task, s))
+        return attempt(lambda: find(role)(comm, task, s))
 
     send(attempt(lambda: exec(compile(source, name, "exec"), module.__dict__)))
     while True:
@@ -161,6 +164,9 @@ def serve(channel: int) -> None:
         if what == "call":
             function, *given = words
             send(attempt(lambda function=function, given=given: function_of_solution(function)(*given)))
+            continue
+        if what == "find":
+            send(attempt(lambda words=words: bool(find(*words))))
             continue
         rank, *words = words
         if what == "play":

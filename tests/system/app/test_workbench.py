@@ -570,7 +570,7 @@ def test_a_run_before_that_is_pinned_takes_a_colour_that_no_run_on_the_page_has(
 
 def test_a_diverged_run_says_so_and_shows_what_was_recorded(page, stored):
     experiment = Experiment.of({"learning_rate": 50, "seed": 9})
-    stored(experiment, status="diverged", error="diverged: the loss became nan at step 7 on rank 2; use less")
+    stored(experiment, status="diverged", error="the loss became nan at step 7 on rank 2; use less")
     opened = page(experiment.query())
     assert "**Diverged.**" in said(opened) and "at step 7 on worker 2" in said(opened)
     assert opened.metric and not opened.exception

@@ -20,8 +20,9 @@ import pytest
 import kernels
 from cluster.comm import Cancelled, Deadlock, RankFailed, RankLost
 from cluster.real import processes, supervisor, threads
-from cluster.real.gpus import unless_one_each
+from cluster.real.gpus import allot
 from cluster.real.rank import state
+from cluster.waits import Wait
 from tests.patience import PATIENCE, wait_until
 from tests.training import wait_until_told
 from tracing import WAIT
@@ -386,7 +387,7 @@ def go_on_for_ever(comm):
 
 
 def test_a_rank_that_has_yet_to_notice_that_another_is_lost_is_in_no_deadlock():
-    now, waits = time.monotonic(), (True, 0.0, 3, 3, "rank 0 has waited for any rank")
+    now, waits = time.monotonic(), (True, 0.0, 3, 3, Wait(0, "any rank", 0.0))
     gone = SimpleNamespace(join=lambda seconds: None, exitcode=-9)
     parent = supervisor.Supervisor(2, None, None)
     parent.processes, parent.states = [None, gone], dict.fromkeys((0, 1), (now - 5, now, waits))
@@ -693,19 +694,16 @@ def test_without_a_gpu_a_run_goes_on_on_the_cpu_and_says_so():
         pytest.skip("there is a GPU")
     outcome = processes.run(where_am_i, 2, backend="nccl")
     assert outcome.error is None and outcome.results == [("cpu", 2.0)] * 2
-    assert any("CUDA GPU" in note and "ran on the CPU over gloo" in note for note in outcome.notes)
+    assert outcome.gpus == 0 and any("no CUDA GPU" in note for note in outcome.notes)
 
 
 def test_ranks_share_gpus_only_where_there_are_fewer_and_say_so():
-    assert unless_one_each("aa", ["cuda:0", "cuda:1"]) == unless_one_each("ab", ["cuda:0", "cuda:0"]) == []
-    [note] = unless_one_each("aaa", ["cuda:0", "cpu", "cuda:1"])
-    assert note == "only 2 of 3 ranks have a CUDA GPU; ran on the CPU over gloo"
-    for computers, places, words in (
-        ("aaa", ["cuda:0", "cuda:0", "cuda:0"], "3 ranks shared 1 GPU: their kernels took turns, and what they sent"),
-        ("aab", ["cuda:0", "cuda:0", "cuda:0"], "3 ranks shared 2 GPUs: "),
-    ):
-        [note] = unless_one_each(computers, places)
-        assert note.startswith(words) and note.endswith("the CPU's memory, as NCCL takes one rank per GPU")
+    assert allot("aa", ["cuda:0", "cuda:1"]) == allot("ab", ["cuda:0", "cuda:0"]) == (2, ())
+    gpus, [note] = allot("aaa", ["cuda:0", "cpu", "cuda:1"])
+    assert gpus == 0 and "2 of 3 ranks" in note and "CPU" in note
+    for computers, there, words in ("aaa", 1, "1 GPU:"), ("aab", 2, "2 GPUs:"):
+        gpus, [note] = allot(computers, ["cuda:0", "cuda:0", "cuda:0"])
+        assert gpus == there and "3 ranks" in note and words in note
 
 
 def use_torch_tensors(comm):

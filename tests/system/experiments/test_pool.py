@@ -131,7 +131,11 @@ def test_a_mistake_of_the_reader_is_told_in_the_jobs_own_sentence(pool):
 def test_a_diverged_run_is_finished_and_says_so(pool):
     e = Experiment.of({"algorithm": "sgd", "workload": "quadratic", "learning_rate": 999, "workers": 1})
     state = end(pool, pool.submit("ada", e))
-    assert state.status == "finished" and "diverged" in state.message and store.load(state.folder).status == "diverged"
+    assert (
+        state.status == "finished"
+        and "no longer finite" in state.message
+        and store.load(state.folder).status == "diverged"
+    )
 
 
 @naughty

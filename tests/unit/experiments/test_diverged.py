@@ -23,9 +23,7 @@ HUGE = 3.331e21  # a held-out loss of a run that went wild
 @pytest.fixture
 def gone(made):
     """A run that diverged: its last training loss is no number, its last held-out loss a meaningless one."""
-    run = made(
-        Experiment.of({"workers": 2, "learning_rate": 9.0, "seed": 1}), status="diverged", error="diverged: see above"
-    )
+    run = made(Experiment.of({"workers": 2, "learning_rate": 9.0, "seed": 1}), status="diverged", error="see above")
     rounded = "2.292 167 nan -inf 3.331e+21"
     return replace(run, summary={**run.summary, "loss": None, "held_out_loss": HUGE, "digest_to_rounding": rounded})
 
@@ -79,6 +77,6 @@ def test_a_loss_under_way_that_is_not_finite_is_told_in_a_word(monkeypatch, caps
 
 
 def test_what_ended_a_run_names_no_nan_and_a_report_has_none(gone):
-    assert str(Diverged(float("nan"), 2, 7)) == "diverged: the loss was no longer finite at step 7 on rank 2"
+    assert str(Diverged(float("nan"), 2, 7)) == "the loss was no longer finite at step 7 on rank 2"
     page = report([Shown("SGD", gone, 0)]).partition("<script")[0]
     assert "nan" not in page and "e21" not in page and ">diverged<" in page

@@ -65,10 +65,9 @@ def test_gpus_that_are_not_there_are_neither_promised_nor_claimed(monkeypatch):
     asked = Experiment(cluster="gpus")
     with pytest.raises(ValueError, match="no CUDA GPU was found on this machine; use processes, which compute"):
         check(asked)
-    had = place(asked, ("no CUDA GPU was found; ran on the CPU over gloo",))
-    assert had == "real processes on the CPU, since there are no GPUs here"
-    shared = "4 ranks shared 1 GPU: their kernels took turns, and so on"
-    assert place(asked, (shared,)) == "real GPUs (4 ranks shared 1 GPU)"
+    assert place(asked, gpus=0) == "real processes on the CPU, since there are no GPUs here"
+    assert place(asked, gpus=1) == "real GPUs (4 ranks shared 1 GPU)"
+    assert place(asked, gpus=4) == place(asked)
     monkeypatch.setattr(naming.gpus, "count", lambda: 4)
     assert naming.cluster("gpus") == place(asked).capitalize().replace("gpus", "GPUs") == "Real GPUs"
 

@@ -23,10 +23,41 @@ def test_a_stored_run_is_read_back_bit_for_bit(small_run, stale_run, tmp_path):
         assert difference(run, again) == ""
         assert (again.experiment, again.summary, again.environment) == (run.experiment, run.summary, run.environment)
         assert (again.notes, again.status, again.error) == (run.notes, run.status, run.error)
+        assert (again.fatal_loss, again.gpus) == (run.fatal_loss, run.gpus)
         assert again.trace.labels == run.trace.labels and again.trace.ranks == run.trace.ranks
         for table in ("losses", "evaluations", "applied"):
             for name, column in getattr(run, table).items():
                 assert getattr(again, table)[name].dtype == column.dtype
+
+
+def test_what_ended_a_run_and_the_gpus_it_had_are_stored(small_run, tmp_path):
+    run = replace(small_run, status="failed", fatal_loss=(2, 0.25), gpus=3)
+    again = store.load(store.save(run, tmp_path))
+    assert (again.fatal_loss, again.gpus) == ((2, 0.25), 3)
+
+
+@pytest.mark.parametrize(
+    ("error", "notes", "facts"),
+    [
+        ("rank 2 was lost at 0.001981 s (step 7); no rank is left", [], ("", (2, 0.001981), 3)),
+        ("diverged: the loss was no longer finite", [], ("the loss was no longer finite", None, 3)),
+        ("", ["a note", "no CUDA GPU was found; ran on the CPU over gloo"], ("", None, 0)),
+        ("", ["2 ranks shared 1 GPU: their kernels took turns"], ("", None, 1)),
+    ],
+)
+def test_a_run_that_was_stored_before_there_were_fields_for_it_is_read_with_what_its_sentences_say(
+    error, notes, facts, small_run, tmp_path
+):
+    asked = small_run.experiment.change(cluster="gpus")
+    folder = store.save(
+        replace(small_run, experiment=asked, status="failed", error=error, notes=tuple(notes)), tmp_path
+    )
+    older = json.loads((folder / "run.json").read_text())
+    del older["fatal_loss"], older["gpus"]
+    (folder / "run.json").write_text(json.dumps(older))
+    run = store.load(folder)
+    message = facts[0] or error
+    assert (run.error, run.fatal_loss, run.gpus) == (message, *facts[1:])
 
 
 def test_a_run_without_parameters_is_stored(small_run, tmp_path):
