@@ -1,6 +1,6 @@
 """Where Lockstep lies: a clone with its sources, or a package in an environment; what follows from it.
 
-A package writes nothing beside its modules, and its commands are words of one program, `lockstep`.
+A package writes nothing beside its modules.
 """
 
 from __future__ import annotations
@@ -14,13 +14,6 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent
 CLONE = (ROOT / "pyproject.toml").is_file()
 DOCUMENTS = ROOT if CLONE else ROOT / "lessons" / "documents"  # as pyproject.toml puts them into the wheel
-PROGRAMS = {
-    "python -m experiments": "lockstep",
-    "python -m algorithms": "lockstep run",
-    "python -m lessons": "lockstep book",
-    "python -m app": "lockstep",
-}
-"""Commands of a clone, and what they are called where Lockstep is installed."""
 
 
 def document(name: str) -> Path:
@@ -65,13 +58,5 @@ def for_authors() -> None:
     if not CLONE:
         raise ValueError(
             "chapters are written and recorded in a clone, and this is an installed package; clone the repository, and "
-            "use python -m lessons there."
+            "use lockstep book there."
         )
-
-
-def typed(text: str) -> str:
-    """Return a text with its commands as they are typed here: of a package, `lockstep run` for `python -m ...`."""
-    if not CLONE:
-        for clone, package in PROGRAMS.items():
-            text = text.replace(clone, package)
-    return text

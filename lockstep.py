@@ -120,7 +120,6 @@ def _warn_of_namesakes() -> None:
 
 
 find_here(*ROOMS)
-_warn_of_namesakes()
-
 if __name__ == "__main__":
     sys.exit(main())
+_warn_of_namesakes()

@@ -10,16 +10,20 @@ The second time nothing is installed. Standard library only.
                                          to pytest
     python3 start.py test --all          also what takes long: every figure, best rate and journey in the browser
     python3 start.py install             the set-up alone
+
+The set-up also puts the command `lockstep` into .venv.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import shlex
 import shutil
 import signal
 import subprocess
 import sys
+import sysconfig
 import venv
 from pathlib import Path
 
@@ -71,6 +75,7 @@ def install() -> int:
     digest = hashlib.sha256(requirements.read_bytes()).hexdigest()
     wanted = f"{sys.version_info.major}.{sys.version_info.minor} {digest}"
     if PYTHON.exists() and STAMP.exists() and STAMP.read_text("utf-8").strip() == wanted and works():
+        add_command()
         return 0
     if HOME.exists() and not (works() and version() == list(sys.version_info[:2])):
         say(f"{HOME.name} belongs to another Python; making it anew")
@@ -92,11 +97,31 @@ def install() -> int:
         command += packages
         if subprocess.run(command, cwd=ROOT, check=False).returncode:
             return fail("pip could not install the requirements; its message is above. Try again, or by hand (README).")
+    add_command()
     say("compiling the kernels")
     precompile()
     STAMP.write_text(wanted + "\n", "utf-8")
-    say("done")
+    say("done; commands are .venv/bin/lockstep WORDS, or lockstep WORDS after: . .venv/bin/activate")
     return 0
+
+
+def add_command() -> None:
+    """Put the command `lockstep` into .venv, and the way to these sources for whatever runs in it.
+
+    Both are files of one line, so no package is built and nothing is downloaded.
+    """
+    site, scripts = (
+        Path(sysconfig.get_path(name, "venv", {"base": str(HOME), "platbase": str(HOME)}))
+        for name in ("purelib", "scripts")
+    )
+    site.mkdir(parents=True, exist_ok=True)
+    (site / "lockstep.pth").write_text(f"{ROOT}\n", "locale")
+    if os.name == "nt":
+        (scripts / "lockstep.cmd").write_text(f'@"{PYTHON}" -P -m lockstep %*\n', "locale")
+        return
+    command = scripts / "lockstep"
+    command.write_text(f'#!/bin/sh\nexec {shlex.quote(str(PYTHON))} -P -m lockstep "$@"\n', "locale")
+    command.chmod(0o755)
 
 
 def precompile() -> None:

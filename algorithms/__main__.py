@@ -1,4 +1,4 @@
-"""`python -m algorithms easgd --workers 8` runs one algorithm, with the options of `python -m experiments run`.
+"""`python -m algorithms easgd --workers 8` runs one algorithm, with the options of `lockstep run`.
 
 Under torchrun, srun or mpirun the same words join the ranks that it has started, on one machine or several:
 

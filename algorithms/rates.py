@@ -2,7 +2,7 @@
 
     known("easgd", "digits", "mlp")      Rate(best=0.5, loss=0.112, rate=0.5, many=0.5)
 
-`python -m experiments tune --table` writes the file. The default of the settings is for models of one's own.
+`lockstep tune --table` writes the file. The default of the settings is for models of one's own.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _line(note: str = "", **numbers: float) -> Rate:
 
 def write(lines: dict[str, dict[str, Rate]], path: Path = PATH) -> None:
     """Write a table, parts and algorithms in the order given, one line each."""
-    text = ["# Written by `python -m experiments tune --table`; algorithms/rates.py says what the columns are.\n"]
+    text = ["# Written by `lockstep tune --table`; algorithms/rates.py says what the columns are.\n"]
     for part, rates in lines.items():
         text.append(f"\n[{part}]\n")
         for name, one in rates.items():

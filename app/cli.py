@@ -1,8 +1,8 @@
-"""The commands of `lockstep`: those of `python -m experiments`, and doors to the textbook and to torchrun.
+"""The commands of `lockstep`: those of `experiments.cli`, and doors to the textbook and to torchrun.
 
 lockstep                                        the workbench; options are Streamlit's
 lockstep run easgd --workers 8
-lockstep book show stragglers                   python -m lessons show stragglers
+lockstep book show stragglers                   the commands of `lessons.cli`
 lockstep torch --nproc-per-node 4 easgd         torchrun --nproc-per-node 4 -m algorithms easgd
 """
 
@@ -41,14 +41,14 @@ def door(name: str, help_text: str, enter: Callable[[list[str]], int]) -> click.
 
 
 def book(words: list[str]) -> int:
-    """Do what `python -m lessons` does with these words."""
+    """Run a command of the textbook."""
     from lessons.cli.main import command_line
 
-    return command_line(words, "lockstep book")
+    return command_line(words)
 
 
 def grade(words: list[str]) -> int:
-    """Do what `python -m lessons grade` does with these words."""
+    """Run the textbook's command `grade`."""
     return book(["grade", *words])
 
 

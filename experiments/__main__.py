@@ -1,4 +1,4 @@
-"""`python -m experiments`: the command line, see `experiments.cli.main`."""
+"""`python -m experiments` runs the commands of `lockstep` that are about experiments, see `experiments.cli.main`."""
 
 import signal
 import sys

@@ -1,7 +1,7 @@
 """Fresh seeds: try the claims of figures, and the answers of quizzes, under seeds that nobody has looked at.
 
 A threshold that was set after looking at ten seeds may still be too close: only other seeds can tell. The command
-`python -m lessons run --fresh 5` draws five, and prints what breaks.
+`lockstep book run --fresh 5` draws five, and prints what breaks.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Golden file: the recorded results of a chapter's figures and quiz items, kept beside its text.
 
 Numbers in the text and the first rendering of every figure come from it, so a page appears at once and nothing has to
-run. `python -m lessons golden <chapter>` writes the file, with what each seed gave. Quick tests check that every
+run. `lockstep book golden <chapter>` writes the file, with what each seed gave. Quick tests check that every
 recorded seed shows the claims of the figures as they are now, and run a few cheap figures again under one of the seeds;
 slow ones run every figure and item so, and compare.
 """
@@ -117,7 +117,7 @@ class Golden:
     def figure(self, name: str) -> RecordedFigure:
         """Return the figure of this full name. ValueError if the file does not have it."""
         if name not in self.figures:
-            raise ValueError(f"{name} is not in the golden file; write it with python -m lessons golden.")
+            raise ValueError(f"{name} is not in the golden file; write it with lockstep book golden.")
         return self.figures[name]
 
     def answer(self, item: str, parameters: Mapping[str, Any]) -> Any:
@@ -125,7 +125,7 @@ class Golden:
         for drawn, answer in self.answers.get(item, ()):
             if drawn == dict(parameters):
                 return answer
-        raise ValueError(f"the golden file has no answer of {item} for {parameters}; run python -m lessons golden.")
+        raise ValueError(f"the golden file has no answer of {item} for {parameters}; run lockstep book golden.")
 
 
 EMPTY = Golden({}, {})

@@ -1,6 +1,6 @@
 """Timelines of a chapter's texts, recorded: timelines.json has the frame of each, so that no page runs anything.
 
-`python -m lessons golden <chapter>` writes the file beside golden.json. A simulated run is deterministic, and what is
+`lockstep book golden <chapter>` writes the file beside golden.json. A simulated run is deterministic, and what is
 drawn is when, not what was learned, so a test runs each again and compares.
 """
 

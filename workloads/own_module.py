@@ -6,7 +6,7 @@
 
 The file is executed. Anybody who can type a command can run Python anyway, so commands keep such files beside the runs
 and execute them (`allowed`). Everywhere else, above all on a server, this is off unless $LOCKSTEP_MODULES names a
-folder. Only files that `python -m experiments add FILE.py` or the workbench put there are executed. A file is stored
+folder. Only files that `lockstep add FILE.py` or the workbench put there are executed. A file is stored
 under a name with a hash of its content, which is checked before it is executed: so an experiment that names it is
 reproducible, and a changed file is a new one. Generators of random numbers are seeded before. How the network becomes a
 workload is described in `workloads/torch_module.py`.
@@ -27,7 +27,6 @@ from pathlib import Path
 
 import numpy as np
 
-from installation import typed
 from kernels import metered
 from knobs import knob
 from workloads.workload import DataKnobs
@@ -165,7 +164,7 @@ def _allowed() -> Path:
 def _stored(name: str) -> Path:
     place = _allowed()
     if not name:
-        add = typed("python -m experiments add FILE.py")
+        add = "lockstep add FILE.py"
         raise ValueError(f"own_module: no file was named; add one with {add}.")
     path = place / f"{name}.py"
     if not re.fullmatch(r"\w{1,60}_[0-9a-f]{8}", name, flags=re.ASCII) or not path.is_file():

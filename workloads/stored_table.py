@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from installation import kept, typed
+from installation import kept
 
 LEAST = 10  # rows of a table
 MOST_CELLS = 10_000_000
@@ -96,7 +96,7 @@ def load(name: str) -> Table:
 
 def _path(name: str) -> Path:
     if not name:
-        add = typed("python -m experiments add FILE.csv")
+        add = "lockstep add FILE.csv"
         raise ValueError(f"table: none was named; add one with {add}, or in the workbench.")
     path = folder() / f"{name}.npz"
     if not re.fullmatch(r"\w{1,40}_[0-9a-f]{8}|[0-9a-f]{16}", name, flags=re.ASCII) or not path.is_file():

@@ -1,6 +1,6 @@
 """Table: your own data, rows of numbers and words, of which one column is predicted.
 
-`python -m experiments add FILE.csv` stores a table and prints its name; so does the workbench. Every feature is
+`lockstep add FILE.csv` stores a table and prints its name; so does the workbench. Every feature is
 standardised to mean 0 and variance 1 over the training rows. Labels may be words or numbers, each distinct value a
 class. With `regression` they are numbers to be estimated, standardised as features are, and the loss is half the mean
 squared error. Images keep their shape, so that a cnn can be trained on them.

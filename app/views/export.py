@@ -17,7 +17,6 @@ from experiments.runs.record import Run
 from experiments.specification import catalogue
 from experiments.specification.experiment import Experiment
 from experiments.viewer.saved import stem
-from installation import typed
 
 _view = st.components.v2.component(
     "lockstep_view", js=Path(__file__).with_suffix(".js").read_text("utf-8"), html="<i hidden></i>"
@@ -39,7 +38,7 @@ def share(e: Experiment) -> None:
             "above the charts come with it. The run before, in grey, does not: pin it, and it does."
         )
         st.markdown("**Repeat it on the command line**")
-        st.code(typed(e.command()), language="bash", wrap_lines=True)
+        st.code(e.command(), language="bash", wrap_lines=True)
         _view(data={"view": reported}, key="view", on_view_change=lambda: None)
         if e.cluster == "simulated":
             st.caption("On the simulated cluster it gives the same numbers: bit for bit here, elsewhere to rounding.")

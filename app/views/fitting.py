@@ -10,7 +10,6 @@ from app import background
 from experiments.measure import fit
 from experiments.specification import this_machine
 from experiments.wording import units
-from installation import typed
 
 LOCAL = ("127.0.0.1", "localhost", "::1")
 
@@ -46,7 +45,7 @@ def offer() -> None:
             "Fit again to this machine" if known else "Fit to this machine", key="fit", icon=":material/straighten:",
             type="tertiary", on_click=_begin,
             help="Measures kernels and messages on two processes of this machine for half a minute, and gives the "
-            f"simulated cluster its device and network.{when} Also: {typed('python -m experiments fit')}",
+            f"simulated cluster its device and network.{when} Also: lockstep fit",
         )  # fmt: skip
         return
     if background.fetch(fit.job_spec(state.fitting), "This machine is being measured.", "fit"):

@@ -16,14 +16,13 @@ from experiments.viewer import waits
 from experiments.viewer.canvases import timeline
 from experiments.wording import naming, units
 from experiments.wording.place import place
-from installation import typed
 
 OWN_CORES = 4  # ranks that are measured as fast as this machine computes; more would wait for each other's cores
 LEAST = 0.01  # of all ranks' time, below which a kind of span has no ratio: it would be one of two trifles
 EMULATED = 8  # ranks that are measured where they emulate a device, and sleep for most of the time
-UNFITTED = typed(
+UNFITTED = (
     "To predict this run, let the simulated cluster know this machine: choose *Fit to this machine* under *Cluster* on "
-    "the left, or `python -m experiments fit`. A run that emulates both a network and a device needs no fit."
+    "the left, or `lockstep fit`. A run that emulates both a network and a device needs no fit."
 )
 
 

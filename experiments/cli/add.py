@@ -85,7 +85,7 @@ def _add_network(file: str, content: bytes) -> None:
     name = upload.save_module(content, file)
     trial.check(Experiment.of({"workload": "own_module", "net": name}))
     _kept(name)
-    console.command("train", f"python -m experiments run sync_sgd --workload own_module --net {name}")
+    console.command("train", f"lockstep run sync_sgd --workload own_module --net {name}")
 
 
 def _add_table(files: Sequence[tuple[str, bytes]], missing: str, label: str) -> None:

@@ -41,7 +41,7 @@ def list_command(as_json: bool) -> None:
             console.say((label, NAME), text[len(label) :])
     able = [name for name, entry in ALGORITHMS.items() if entry.declaration.compresses]
     console.say()
-    console.note("python -m experiments run NAME --help shows the settings of one;")
+    console.note("lockstep run NAME --help shows the settings of one;")
     console.note(f"--compression NAME compresses the gradients of {', '.join(able)};")
     console.note("--collective NAME does every all-reduce so; without it the cluster does them as it does best.")
 

@@ -1,6 +1,6 @@
 """`collective`: what an all-reduce costs on a network, by every algorithm.
 
-python -m experiments collective --ranks 32 --bytes 4e9 --network HDR --per-node 8
+lockstep collective --ranks 32 --bytes 4e9 --network HDR --per-node 8
 """
 
 from __future__ import annotations

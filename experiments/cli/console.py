@@ -19,8 +19,6 @@ from typing import TYPE_CHECKING, TextIO
 import click
 from click.core import ParameterSource
 
-from installation import typed
-
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -52,9 +50,6 @@ def rich_console() -> Console:
         def size(self) -> ConsoleDimensions:
             return ConsoleDimensions(width(), super().size.height)
 
-        def print(self, *parts, **options) -> None:
-            super().print(*(typed(part) if isinstance(part, str) else part for part in parts), **options)
-
     return Edgeless(highlight=False, file=None if sys.stdout.isatty() else _Unpadded())
 
 
@@ -74,7 +69,6 @@ class _Unpadded(io.TextIOBase):
 
 def say(*parts: str | tuple[str, str]) -> None:
     """Print a line, or lines, of parts: texts, or pairs of a text and its style. Nothing is folded or cut."""
-    parts = [typed(part) if isinstance(part, str) else (typed(part[0]), part[1]) for part in parts]
     if not (sys.stdout.isatty() or os.environ.get("FORCE_COLOR")):
         click.echo("".join(part if isinstance(part, str) else part[0] for part in parts))
         return
@@ -86,7 +80,7 @@ def say(*parts: str | tuple[str, str]) -> None:
 def complain(text: str) -> None:
     """Print a sentence on stderr, in lines that fit, if anybody still reads it."""
     with unheard(sys.stderr):
-        click.echo(prose(typed(text)), err=True)
+        click.echo(prose(text), err=True)
 
 
 def sentence(error: Exception) -> str:
@@ -117,7 +111,7 @@ def unheard(stream: TextIO) -> Iterator[None]:
 
 def note(text: str) -> None:
     """Print a remark, dim, in lines that fit."""
-    say((folded(typed(text)), DIM))
+    say((folded(text), DIM))
 
 
 def folded(text: str, indent: str = "") -> str:
@@ -144,7 +138,7 @@ def prose(text: str) -> str:
 
 def command(label: str, words: str, style: str = DIM) -> None:
     """Print `label` and a command that can be copied: on lines of its own, parted between its words, if it is long."""
-    say((f"{label:<8}", style), parted(typed(words), 8))
+    say((f"{label:<8}", style), parted(words, 8))
 
 
 def parted(words: str, indent: int) -> str:

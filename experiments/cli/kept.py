@@ -26,5 +26,5 @@ def kept_command(move: bool, runs: str) -> int:
     if not folders:
         console.note("there are none.")
     elif not move:
-        console.note(f"python -m experiments kept --move brings them to {runs}.")
+        console.note(f"lockstep kept --move brings them to {runs}.")
     return code

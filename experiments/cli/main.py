@@ -1,6 +1,6 @@
 """The command line: list, run, sweep, runs, compare, replay and export experiments, and measure what they run on.
 
-    python -m experiments run easgd --workers 8 --period 10 --network 10GbE
+    lockstep run easgd --workers 8 --period 10 --network 10GbE
 
 Exit codes: 0 done; 1 the run failed or diverged, or a replay differs; 2 a mistake in what was asked, explained in one
 sentence; 130 interrupted, with what was recorded kept.
@@ -63,9 +63,9 @@ for command in chain(*PURPOSES.values()):
     command.callback = with_own_modules(command.callback)
 
 START = (
-    ("python -m experiments run", "train, and see what it cost"),
-    ("python -m experiments run easgd --slow 2:5", "another method, one worker slow"),
-    ("python -m experiments sweep --workers 1,2,4,8", "how it scales"),
+    ("lockstep run", "train, and see what it cost"),
+    ("lockstep run easgd --slow 2:5", "another method, one worker slow"),
+    ("lockstep sweep --workers 1,2,4,8", "how it scales"),
 )
 
 
@@ -81,4 +81,4 @@ def cli() -> None:
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run a command and return the exit code; every mistake becomes one sentence on stderr."""
-    return entered(cli, args, "python -m experiments")
+    return entered(cli, args, "lockstep")

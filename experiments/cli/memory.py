@@ -1,6 +1,6 @@
 """`memory`: how much memory parameters, gradients and optimizer state take on each rank, by ZeRO stage.
 
-python -m experiments memory --parameters 7.5e9 --ranks 64
+lockstep memory --parameters 7.5e9 --ranks 64
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`partition`: where to cut a profiled model for a pipeline, and what to expect of that.
 
-python -m experiments partition profile.csv --workers 4 --bandwidth 1e9
+lockstep partition profile.csv --workers 4 --bandwidth 1e9
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`profile`: what each layer of a model costs, as a table that `partition` reads.
 
-python -m experiments profile digits --model residual --out profile.csv
+lockstep profile digits --model residual --out profile.csv
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def profile_command(workload: str, out: str | None, passes: int, **given: Any) -
         console.say()
     if out:
         save(found, out)
-        console.command("cut it", f"python -m experiments partition {shlex.quote(out)} --workers 4")
+        console.command("cut it", f"lockstep partition {shlex.quote(out)} --workers 4")
     console.command("train", experiment.command())
 
 

@@ -130,7 +130,7 @@ def tell(run: Run, folder: Path, as_json: bool) -> None:
         console.say(("stored  ", console.DIM), str(folder))
         if link := show.link(run, folder):
             console.say(("open    ", console.DIM), link)
-            console.note("        while the workbench runs, which python -m app starts")
+            console.note("        while the workbench runs, which lockstep starts")
         console.command("again", command)
 
 

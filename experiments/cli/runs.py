@@ -36,13 +36,13 @@ def runs_command(most: int, runs: str, as_json: bool) -> None:
         click.echo(json.dumps(rows, indent=1))
         return
     if not rows:
-        console.note(f"no run is stored in {runs} yet; python -m experiments run makes one.")
+        console.note(f"no run is stored in {runs} yet; lockstep run makes one.")
         return
     click.echo(show.table([_told(row) for row in rows], words=3, keys=1))
     console.say()
     if len(folders) > len(shown):
         console.note(f"{len(folders) - len(shown):,} more: --most {len(folders)} lists all.")
-    console.note("python -m experiments compare RUN RUN lays some side by side; replay RUN repeats one.")
+    console.note("lockstep compare RUN RUN lays some side by side; replay RUN repeats one.")
 
 
 def _row(name: str, folder: Path) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """Command line of schedules: draw one, measure it, compare several, or time one of your own.
 
-python -m experiments schedule zb_h1 --ranks 4 --chunks 8 --latency 0.1
-python -m experiments schedule zb_h1 --lists > mine.txt
-python -m experiments schedule gpipe 1f1b --file mine.txt
+lockstep schedule zb_h1 --ranks 4 --chunks 8 --latency 0.1
+lockstep schedule zb_h1 --lists > mine.txt
+lockstep schedule gpipe 1f1b --file mine.txt
 """
 
 from __future__ import annotations

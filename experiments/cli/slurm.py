@@ -76,7 +76,7 @@ def script(experiment: Experiment, job: dict[str, Any], *more: str) -> str:
         lines["gpus-per-node"] = -(-ranks // nodes)  # which all its tasks see, as rank r takes GPU number r
     lines |= {name: job[name] for name in ("time", "partition", "account") if name in job}
     lines["output"] = f"{name}-%j.out"
-    words = [sys.executable, *shlex.split(experiment.command())[1:], *more]
+    words = [sys.executable, "-m", "experiments", *shlex.split(experiment.command())[1:], *more]
     return SCRIPT.format(
         asked="\n".join(f"#SBATCH --{option}={shlex.quote(str(value))}" for option, value in lines.items()),
         root=shlex.quote(str(ROOT)),

@@ -22,7 +22,7 @@ def check(experiment: Experiment, workload: Workload) -> None:
             f"a model of {workload.parameters:,} parameters with {experiment.workers} "
             f"worker{'s' * (experiment.workers != 1)} needs at least {units.size(least)} of memory here, and "
             f"{units.size(max(free, 0))} are free; use a smaller model or fewer workers. "
-            "`python -m experiments memory` says what a model takes without training it."
+            "`lockstep memory` says what a model takes without training it."
         )
 
 

@@ -52,7 +52,7 @@ def save_somewhere(run: Run, root: str | Path) -> tuple[Path, str]:
         return save(run, root), ""
     except OSError as error:
         folder = save(run, tempfile.mkdtemp(prefix=ELSEWHERE))
-        return folder, f"{error.strerror} It was kept in {folder} instead; `python -m experiments kept` moves it."
+        return folder, f"{error.strerror} It was kept in {folder} instead; `lockstep kept` moves it."
 
 
 def elsewhere() -> list[Path]:
@@ -114,7 +114,7 @@ def find(text: str, root: str | Path) -> Path:
         here = Path("runs").resolve()  # where runs were kept once
         if text and here != Path(root).resolve() and any(folder.name.startswith(text) for folder in recent(here)):
             raise ValueError(f"there is no run {text[:80]!r} in {root}, but one in {here}; add --runs {here}.")
-        there = f"the latest are {known}; `python -m experiments runs` lists them" if known else "it is empty"
+        there = f"the latest are {known}; `lockstep runs` lists them" if known else "it is empty"
         which = f"there is no run {text[:80]!r} in {root}" if text else f"which run? Give the name of one of {root}"
         raise ValueError(f"{which}: {there}." if not text else f"{which}; {there}.")
     if len({folder.name.partition("-")[0] for folder in matching}) > 1:

@@ -29,7 +29,6 @@ from cluster.network import parse_network
 from experiments.specification import this_machine
 from experiments.specification.catalogue import PRESETS
 from experiments.specification.faults import LostRanks, PausedRanks, SlowRanks
-from installation import typed
 from knobs import Knobs, condition, in_force, knob, local, make, spelled_as
 from workloads.budget import Budget
 
@@ -169,7 +168,7 @@ class Experiment(Knobs):
                 if self.cluster == "simulated":
                     raise ValueError(
                         f"{kind}: a simulated cluster has none of its own; use {', '.join(table)}, or here once "
-                        f"{typed('python -m experiments fit')} has measured this machine."
+                        f"lockstep fit has measured this machine."
                     )
                 continue
             if name not in table and (kind == "jitter" or ":" not in name):
@@ -391,7 +390,7 @@ class Experiment(Knobs):
         """Return the command line that repeats it."""
         options = self.flat()
         name, workload = options.pop("algorithm"), options.pop("workload")
-        words = ["python", "-m", "experiments", "run", name]
+        words = ["lockstep", "run", name]
         if workload != type(self).model_fields["workload"].default:
             words += ["--workload", workload]
         for option, value in options.items():

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from installation import home, typed
+from installation import home
 
 NAME = "here"
 STARVED = (
@@ -50,7 +50,7 @@ class Fit(BaseModel):
         return (
             f"this machine was busy when it was fitted: its processes wanted a core and had none for "
             f"{100 * self.starved:.0f} % of the time, and rounds differed by {100 * self.spread:.0f} %; stop what else "
-            f"runs and fit again with {typed('python -m experiments fit')}, or add --anyway."
+            f"runs and fit again with lockstep fit, or add --anyway."
         )
 
 
@@ -94,8 +94,7 @@ def resolved(kind: str, text: str) -> str:
         return text
     fit = load()
     if fit is None:
-        fit = typed("python -m experiments fit")
-        raise ValueError(f"there is no {kind} here: this machine was not fitted yet; run {fit}.")
+        raise ValueError(f"there is no {kind} here: this machine was not fitted yet; run lockstep fit.")
     if fit.doubt:
         raise ValueError(f"{kind}: {fit.doubt}")
     return getattr(fit, kind)

@@ -117,7 +117,7 @@ def _algorithm(name: str) -> str:
     path = f"algorithms/{algorithms.family(name)}/{name}.py"
     parts = [
         f"# {CATALOGUE[f'{algorithms.family(name)}.{name}']}",
-        f"`{path}`, and `python -m experiments run {name}`",
+        f"`{path}`, and `lockstep run {name}`",
         _escaped_docstring(inspect.getdoc(module) or ""),
         "## Settings",
         _settings(method.Settings),

@@ -80,7 +80,7 @@ def moving(chapter: Chapter, block: Schedule | Timeline, frames: dict[str, Any],
     name = f"movement-{chapter.name}-{len(frames) + 1}"
     frame = movement.frame(block) if isinstance(block, Schedule) else timelines.find(chapter.folder, block)
     if frame is None:
-        raise ValueError(f"{block.caption} is not recorded; run python -m lessons golden {chapter.name}.")
+        raise ValueError(f"{block.caption} is not recorded; run lockstep book golden {chapter.name}.")
     frames[name] = _packed("timeline", frame)
     return {
         "name": name,

@@ -1,6 +1,6 @@
 """Recorded runs: golden.json has curves, figures and timelines of healthy algorithms and of mutants, under one seed.
 
-`python -m lessons bugs --record` writes the file. A test runs every mutant under three seeds and compares.
+`lockstep book bugs --record` writes the file. A test runs every mutant under three seeds and compares.
 """
 
 from __future__ import annotations

@@ -56,4 +56,4 @@ def begin(name: str) -> None:
     console.print(f"{folder}: {todo} places say WRITE.", highlight=False)
     console.print(f'Add "{name}", to CHAPTERS in lessons/__init__.py, where it is to be taught. Then:', highlight=False)
     for words in (f"show {name} --draft", f"golden {name}", f"lab {name} --record"):
-        console.print(f"  python -m lessons {words}", highlight=False)
+        console.print(f"  lockstep book {words}", highlight=False)

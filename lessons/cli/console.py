@@ -15,7 +15,6 @@ from rich.padding import Padding
 from rich.table import Table
 
 from experiments.cli.console import rich_console
-from installation import typed
 from lessons.cli import tex
 
 PROSE = 100  # columns of text where there is no edge
@@ -49,7 +48,7 @@ class _Markdown(Markdown):
 
 def markdown(text: str) -> Markdown:
     """Return Markdown whose formulas are plain text, and whose tables are whole on a narrow screen."""
-    return _Markdown(tex.readable(typed(text)))
+    return _Markdown(tex.readable(text))
 
 
 def choices(says: Iterable[str]) -> Constrain:

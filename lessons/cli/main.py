@@ -1,25 +1,25 @@
 """The textbook from the command line.
 
-python -m lessons list                          list chapters and figures, with their questions
-python -m lessons show stragglers               print a chapter; with the name of a figure, run that figure
-python -m lessons run stragglers --out folder   run all figures of a chapter; export rows (CSV) and charts (HTML)
-python -m lessons run --fresh 5                 for authors: try all claims under five seeds nobody has looked at
-python -m lessons quiz stragglers               predict, then compare with the simulator
-python -m lessons exercise stragglers --level 2 print the file to begin with; without --level, the task
-python -m lessons check stragglers mine.py      grade a solution; without a file, print points and targets
-python -m lessons check stragglers mine.py --hint 2   print the next hint on mark 2
-python -m lessons bugs easgd                    find the bug: name what is wrong, then the line
-python -m lessons inventory --before ada.json    the concept inventory before (--after) a course; --report FOLDER
-python -m lessons progress *.json --csv out     for instructors: a table of handed-in answers, a row for each student
-python -m lessons check stragglers pile --csv grades.csv    grade a folder or zip of solutions
-python -m lessons grade --gradescope stragglers the zip of an autograder; --nbgrader: a notebook
-python -m lessons lab stragglers                for instructors: the lab sheet with what is to be expected
-python -m lessons handout stragglers --out FILE the same for students, without
-python -m lessons build --out site              write the whole book as static HTML; --pdf FILE prints it, too
-python -m lessons golden stragglers             for authors: record figures and quiz answers in the golden file
-python -m lessons new momentum                  for authors: begin a chapter
-python -m lessons survey --costs                the survey section by section; what a step of each method costs
-python -m lessons bib --cited-by averaging      BibTeX of what the house cites, or one chapter or module
+lockstep book list                          list chapters and figures, with their questions
+lockstep book show stragglers               print a chapter; with the name of a figure, run that figure
+lockstep book run stragglers --out folder   run all figures of a chapter; export rows (CSV) and charts (HTML)
+lockstep book run --fresh 5                 for authors: try all claims under five seeds nobody has looked at
+lockstep book quiz stragglers               predict, then compare with the simulator
+lockstep book exercise stragglers --level 2 print the file to begin with; without --level, the task
+lockstep book check stragglers mine.py      grade a solution; without a file, print points and targets
+lockstep book check stragglers mine.py --hint 2   print the next hint on mark 2
+lockstep book bugs easgd                    find the bug: name what is wrong, then the line
+lockstep book inventory --before ada.json    the concept inventory before (--after) a course; --report FOLDER
+lockstep book progress *.json --csv out     for instructors: a table of handed-in answers, a row for each student
+lockstep book check stragglers pile --csv grades.csv    grade a folder or zip of solutions
+lockstep grade --gradescope stragglers the zip of an autograder; --nbgrader: a notebook
+lockstep book lab stragglers                for instructors: the lab sheet with what is to be expected
+lockstep book handout stragglers --out FILE the same for students, without
+lockstep book build --out site              write the whole book as static HTML; --pdf FILE prints it, too
+lockstep book golden stragglers             for authors: record figures and quiz answers in the golden file
+lockstep book new momentum                  for authors: begin a chapter
+lockstep book survey --costs                the survey section by section; what a step of each method costs
+lockstep book bib --cited-by averaging      BibTeX of what the house cites, or one chapter or module
 
 Exit codes: 0 success; 1 a claim does not hold, the solution lost marks, or a file is no progress; 2 usage error.
 """
@@ -49,6 +49,6 @@ def main() -> None:
     pass
 
 
-def command_line(words: Sequence[str] | None = None, program: str = "python -m lessons") -> int:
+def command_line(words: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code; every mistake becomes one sentence on stderr."""
-    return entered(main, words, program)
+    return entered(main, words, "lockstep book")

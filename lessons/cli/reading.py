@@ -35,7 +35,7 @@ def listing(figures: bool) -> None:
         more = deeper if one.written else f"{len(one.shown)} figures, no text yet"
         table.add_row(f"{one.number:2}", one.name, one.title(), f"{one.minutes:3}", more)
     console.print(table)
-    console.print("\npython -m lessons show NAME reads one.", style="dim")
+    console.print("\nlockstep book show NAME reads one.", style="dim")
 
 
 @click.command(help="Print a chapter; or run one figure. Of a figure, as show collectives order_of_sums: rows, claims.")
@@ -173,7 +173,7 @@ def _terminal(one: chapters.Chapter, block: markup.Block):
         case markup.Code(_, path, line, source):
             return Markdown(f"*{path}, line {line}*\n```python\n{source}\n```")
         case markup.LiveFigure(name):
-            return Markdown(f"> **{_titled(one, name)}** `python -m lessons show {name}`")
+            return Markdown(f"> **{_titled(one, name)}** `lockstep book show {name}`")
         case markup.Predict(name):
             return markdown(_asked(one, one.item(name)))
         case markup.Schedule() | markup.Timeline():
@@ -187,7 +187,7 @@ def _asked(one: chapters.Chapter, item) -> str:
     """Return Markdown of a prediction, with its choices in the order of `quiz --seed 0`, and how to answer it."""
     choices = random.Random(0).sample(item.choices, len(item.choices))
     lines = [f"Predict: {item.question(item.parameters(0))}", *(f"- {choice.says}" for choice in choices)]
-    lines.append(f"To answer: `python -m lessons quiz {one.name}`")
+    lines.append(f"To answer: `lockstep book quiz {one.name}`")
     return "\n>\n".join("> " + line.strip().replace("\n", "\n> ") for line in lines)
 
 

@@ -1,7 +1,7 @@
 """Grader: run an untrusted solution of an exercise and judge its behaviour.
 
     report = grade(lessons.chapter("stragglers"), source)      # GradingReport: score, marks, output
-    python -m lessons check stragglers my_solution.py
+    lockstep book check stragglers my_solution.py
 
 A chapter's `check.py` defines POINTS, the weight of each mark, and `check(solution, seed)`, which yields marks as
 (name, whether it is earned, what was observed). The solution acts in an attempt, a process of its own:

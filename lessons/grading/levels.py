@@ -17,7 +17,6 @@ import textwrap
 from collections.abc import Iterator
 from typing import Any
 
-from installation import typed
 from lessons.grading.sheet import Sheet
 
 LEVELS = {
@@ -173,7 +172,7 @@ def _with_level(sheet: Sheet, level: int) -> str:
     told = f"Level {level}: {LEVELS[level].lower()}."
     if said:
         told = f"{told if level == 1 else told[:-1] + ':'} {sheet.notes[said]['says']}{'.' * (level != 1)}"
-    more = "" if level == 4 else typed(f"\nThe task, its marks and targets: `python -m lessons check {sheet.name}`.")
+    more = "" if level == 4 else f"\nThe task, its marks and targets: `lockstep book check {sheet.name}`."
     return "\n" + textwrap.fill(told, 110) + more + "\n"
 
 

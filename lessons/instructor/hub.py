@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import lessons
-from installation import typed
 from lessons.instructor import course
 
 HERE = Path(__file__).parent
@@ -23,7 +22,7 @@ def sections(textbook: str = "textbook") -> list[Section]:
     """Return the sections of the page. `textbook` is the address of the textbook's page."""
     return [
         Section("Labs", _labs(textbook)),
-        Section("Commands", typed(COMMANDS)),
+        Section("Commands", COMMANDS),
         *(Section(f"Syllabus: {name}", course.syllabus(name)) for name in course.courses()),
         *_of("project.md"),
         *_of("notes.md"),
@@ -57,16 +56,16 @@ def _of(name: str) -> list[Section]:
 
 COMMANDS = """
 ```
-python -m lessons lab averaging                                     # the sheet with what is to be expected
-python -m lessons handout averaging --out handout.html --base https://lab.example.edu/   # for students: no results
-python -m lessons check averaging hand_ins.zip --csv grades.csv     # grade a pile; again: only what is new or changed
-python -m lessons check averaging mine.py --gradescope results.json # also --otter, --classroom
-python -m lessons grade --gradescope averaging                      # the zip of its autograder; also --nbgrader
-python -m lessons quiz averaging --gift quiz.gift --seed 3          # questions for Moodle, with drawn numbers
-python -m lessons progress hand_ins/*.json --csv answers.csv        # what students answered, and how sure they were
-python -m lessons bugs --answers ada.json                           # grade what a student found in *Find the bug*
-python -m lessons inventory --before ada.json                       # 25 questions before the course, --after at its end
-python -m lessons inventory --report FOLDER --csv class.csv         # gain, difficulty, and which misconceptions remain
+lockstep book lab averaging                                     # the sheet with what is to be expected
+lockstep book handout averaging --out handout.html --base https://lab.example.edu/   # for students: no results
+lockstep book check averaging hand_ins.zip --csv grades.csv     # grade a pile; again: only what is new or changed
+lockstep book check averaging mine.py --gradescope results.json # also --otter, --classroom
+lockstep grade --gradescope averaging                      # the zip of its autograder; also --nbgrader
+lockstep book quiz averaging --gift quiz.gift --seed 3          # questions for Moodle, with drawn numbers
+lockstep book progress hand_ins/*.json --csv answers.csv        # what students answered, and how sure they were
+lockstep book bugs --answers ada.json                           # grade what a student found in *Find the bug*
+lockstep book inventory --before ada.json                       # 25 questions before the course, --after at its end
+lockstep book inventory --report FOLDER --csv class.csv         # gain, difficulty, and which misconceptions remain
 ```
 
 A pile is a folder or a zip: files, or a folder for each student, as Moodle and Canvas make them. Everybody gets

@@ -7,7 +7,7 @@ assignment of the chapter's `lab.py` (lessons.instructor.assignment):
     {{ table meet_seldom }}        alone in a line: what is to be expected; in the handout an empty table to fill in
     {{ noted("meet_seldom.seconds", period=1) | f(".2f") }}     a number out of that table, in a sentence
 
-Expected numbers are in the chapter's `lab.json`, a golden file, which `python -m lessons lab CHAPTER --record` writes.
+Expected numbers are in the chapter's `lab.json`, a golden file, which `lockstep book lab CHAPTER --record` writes.
 """
 
 from __future__ import annotations

@@ -7,7 +7,9 @@ import signal
 import socket
 import subprocess
 import sys
+import sysconfig
 import time
+import venv
 from pathlib import Path
 
 import pytest
@@ -88,6 +90,28 @@ def test_what_takes_long_is_tested_if_it_is_named_or_everything_is_asked_for():
         "tests/system/test_learning.py::test_it",
         "-x",
     ]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows gets another kind of command")
+def test_the_set_up_puts_the_command_into_the_environment_for_whatever_folder(tmp_path, monkeypatch):
+    home, folder = tmp_path / "an env", tmp_path / "mine"
+    venv.create(home, symlinks=True)
+    monkeypatch.setattr(start, "HOME", home)
+    monkeypatch.setattr(start, "PYTHON", home / "bin" / "python")
+    start.add_command()
+    (site,) = home.glob("lib/python*/site-packages")
+    (site / "borrowed.pth").write_text(sysconfig.get_path("purelib"))
+    folder.mkdir()
+    for name in ("cluster", "experiments", "app", "click"):
+        (folder / f"{name}.py").write_text("WHOSE = 'theirs'")
+    bare = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    for words in (["list"], ["book", "list"]):
+        done = subprocess.run(
+            [home / "bin" / "lockstep", *words], cwd=folder, env=bare, capture_output=True, encoding="utf-8"
+        )
+        assert (done.returncode, done.stderr) == (0, "") and (
+            "easgd" if words == ["list"] else "stragglers"
+        ) in done.stdout
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGTERM that a program can be told")

@@ -66,13 +66,6 @@ def test_what_is_kept_lies_where_the_variable_says_or_beside_the_sources_or_with
     assert user.parts[-2:] == ("lockstep", "runs") and not user.is_relative_to(ROOT)
 
 
-def test_commands_are_those_that_can_be_typed(monkeypatch):
-    said = "run python -m experiments fit, python -m lessons list, python -m algorithms easgd and python -m app"
-    assert installation.typed(said) == said
-    monkeypatch.setattr(installation, "CLONE", False)
-    assert installation.typed(said) == "run lockstep fit, lockstep book list, lockstep run easgd and lockstep"
-
-
 def test_the_oldest_python_is_the_same_everywhere():
     import start
 

@@ -30,7 +30,7 @@ METHODS = {
     "blocks": "torchgpipe's, without its trap",
 }
 LAYERS = (
-    "A line for each layer, as `python -m experiments profile` writes it: seconds of its forward and of its backward, "
+    "A line for each layer, as `lockstep profile` writes it: seconds of its forward and of its backward, "
     "bytes that it hands on, bytes of its weights."
 )
 ABOUT = (

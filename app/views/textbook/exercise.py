@@ -7,7 +7,6 @@ import streamlit as st
 from app import background
 from app.text import escaped
 from app.views.textbook import grading_report, memory
-from installation import typed
 from lessons import job_specs, progress
 from lessons.chapters import Chapter
 from lessons.grading import levels
@@ -29,7 +28,7 @@ def show(chapter: Chapter, language: str) -> None:
     name = f"{chapter.name}_solution.py"
     given = _given(sheet, key)
     st.button("Grade it", key=f"grade-{key}", type="primary", disabled=not given, on_click=_hand_in, args=(key, name))
-    st.caption(typed(f"Or on your own machine: `python -m lessons check {chapter.name} {name}`"))
+    st.caption(f"Or on your own machine: `lockstep book check {chapter.name} {name}`")
     if handed := state.get(key):
         text, name, seed, hints = handed
         work = job_specs.grading_spec(chapter.name, text, name, seed, hints)

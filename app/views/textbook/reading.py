@@ -9,7 +9,6 @@ import streamlit as st
 import lessons
 from app.text import escaped, sentence
 from app.views.textbook import figure, front, memory, movement, question
-from installation import typed
 from lessons import markup, references
 from lessons.chapters import Chapter
 
@@ -64,7 +63,7 @@ def _figures(chapter: Chapter) -> None:
     if len(unrecorded) == len(chapter.shown):
         st.info(
             "No figure of this chapter is recorded yet; its questions are below, and "
-            f"`{typed('python -m lessons run')} {chapter.name}` runs them.",
+            f"`lockstep book run {chapter.name}` runs them.",
             icon=":material/edit_note:",
         )
     links = [
@@ -92,7 +91,7 @@ def _more(chapter: Chapter) -> None:
             if recorded := chapter.golden.figures.get(name):
                 figure.show(recorded, "more")
             else:
-                command = typed(f"python -m lessons show {name}")
+                command = f"lockstep book show {name}"
                 st.markdown(
                     f"It is not among the published ones. This runs its experiments and shows it:\n\n`{command}`"
                 )
@@ -158,4 +157,4 @@ def _unrecorded(name: str, number: str, place: str) -> None:
     """Show the question of a figure that is not in the golden file."""
     with st.container(border=True, key=f"unrecorded-{place}-{name}"):
         figure.head(name, number, lessons.question(name))
-        st.caption(f"Not recorded yet: python -m lessons golden {name.partition('.')[0]} does that.")
+        st.caption(f"Not recorded yet: lockstep book golden {name.partition('.')[0]} does that.")

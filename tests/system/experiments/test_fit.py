@@ -138,7 +138,7 @@ def test_here_becomes_numbers_so_that_the_experiment_means_the_same_elsewhere(ho
 
 @pytest.mark.parametrize("kind", ["device", "network"])
 def test_who_has_not_fitted_is_told_how(home, kind):
-    with pytest.raises(ValueError, match=f"there is no {kind} here: .*; run python -m experiments fit"):
+    with pytest.raises(ValueError, match=f"there is no {kind} here: .*; run lockstep fit"):
         Experiment.of({kind: "here"})
 
 

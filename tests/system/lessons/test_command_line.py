@@ -121,13 +121,13 @@ def test_a_prediction_shows_its_choices_and_the_command_that_judges_them(command
     predicted = [chapter.item(block.item) for block in chapter.blocks() if isinstance(block, markup.Predict)]
     assert sum(bool(item.choices) for item in predicted) > 0
     assert all(" ".join(choice.says.split()) in done for item in predicted for choice in item.choices)
-    assert "To answer: python -m lessons quiz stragglers" in done
+    assert "To answer: lockstep book quiz stragglers" in done
 
 
 def test_a_command_that_is_told_runs_as_it_is_copied(command):
     told = command("exercise", "stragglers").output + command("bugs").output
     lines = [line for line in told.splitlines() if re.search(r"--hint|--level 2|bugs NAME", line)]
-    assert len(lines) == 3 and all("python -m lessons " in line for line in lines)
+    assert len(lines) == 3 and all("lockstep book " in line for line in lines)
 
 
 def test_commands_are_listed_by_what_they_are_for_and_none_is_missing(command):

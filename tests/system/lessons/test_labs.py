@@ -127,7 +127,7 @@ def test_a_sheet_is_understood_and_its_table_is_there(chapter):
 
 
 def test_the_worked_example_of_the_project_gives_what_it_says():
-    (line,) = re.findall(r"^python -m experiments sweep (.*)$", (hub.HERE / "project.md").read_text("utf-8"), re.M)
+    (line,) = re.findall(r"^lockstep sweep (.*)$", (hub.HERE / "project.md").read_text("utf-8"), re.M)
     names, *words = shlex.split(line)
     given = {option[2:].replace("-", "_"): value for option, value in zip(words[::2], words[1::2], strict=True)}
     seeds = given.pop("seed").split(",")

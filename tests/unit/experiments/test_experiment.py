@@ -17,8 +17,8 @@ from experiments.specification.experiment import MAX_QUERY, PAGE, Experiment, co
 
 def from_command(command):
     words = shlex.split(command)
-    assert words[:4] == ["python", "-m", "experiments", "run"]
-    given = cli.commands["run"].make_context("run", words[4:]).params
+    assert words[:2] == ["lockstep", "run"]
+    given = cli.commands["run"].make_context("run", words[2:]).params
     given.pop("as_json")
     return base_experiment(given.pop("name"), given.pop("start"), given.pop("runs"), values(given))
 
@@ -198,7 +198,7 @@ def test_a_sequential_method_refuses_more_than_one_worker(name):
 def test_a_compression_has_its_settings_beside_the_algorithms():
     e = Experiment.of({"compression": "top_k", "density": "0.05", "learning_rate": 0.1})
     assert e.coding == {"density": 0.05, "error_feedback": True} and e.settings["learning_rate"] == 0.1
-    assert e.command() == ("python -m experiments run sync_sgd --learning-rate 0.1 --density 0.05 --compression top_k")
+    assert e.command() == ("lockstep run sync_sgd --learning-rate 0.1 --density 0.05 --compression top_k")
     other = e.change(compression="threshold", threshold=0.3)
     assert other.coding == {"threshold": 0.3, "error_feedback": True} and other.settings["learning_rate"] == 0.1
     assert e.change(compression="none").coding == {}

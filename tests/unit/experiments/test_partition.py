@@ -57,7 +57,7 @@ def test_the_profiled_model_is_the_one_that_a_pipeline_trains(main):
     out = main("profile", "--device", "laptop")[1]
     assert "digits, model residual: 8 layers" in out and "6 residual 64" in out
     assert "Pipelines train this model; --model mlp is what other methods train." in out
-    assert "train   python -m experiments run pipedream\n" in out
+    assert "train   lockstep run pipedream\n" in out
     out = main("profile", "--device", "laptop", "--model", "cnn", "--batch", 8)[1]
     assert "digits, model cnn:" in out and "Pipelines train this model" not in out, "it was asked for"
     assert "0 convolution 8x4x4" in out and "run pipedream --model cnn --batch 8\n" in out

@@ -46,7 +46,7 @@ def test_a_report_shows_what_the_page_shows(shown):
         assert f'id="canvas-{name}"' in own
     for words in ("EASGD on handwritten digits", "2 workers", "Where the time goes", "Memory", "Who sends to whom"):
         assert words in own
-    assert shown[0].run.summary["digest"] in own and "python -m experiments run easgd" in own
+    assert shown[0].run.summary["digest"] in own and "lockstep run easgd" in own
     assert "prefers-color-scheme: dark" in report(shown)
 
 

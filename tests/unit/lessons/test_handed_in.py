@@ -1,4 +1,4 @@
-"""`python -m lessons progress`: a table of what a class has handed in."""
+"""`lockstep book progress`: a table of what a class has handed in."""
 
 import csv
 import json

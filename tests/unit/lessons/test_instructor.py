@@ -179,8 +179,8 @@ def test_the_hub_leads_to_every_lab_and_every_command_it_names_exists():
         assert chapter.title() in sections["Labs"]
     assert "part=lab" not in sections["Labs"], "a link begins a session without the password, and opens the handout"
     for line in sections["Commands"].splitlines():
-        if line.startswith("python -m lessons "):
-            command, *words = line.partition("#")[0].split()[3:]
+        if line.startswith("lockstep "):
+            command, *words = line.removeprefix("lockstep book ").removeprefix("lockstep ").partition("#")[0].split()
             options = {name for option in main.commands[command].params for name in option.opts}
             assert {word for word in words if word.startswith("--")} <= options
     assert {"Rubric", "Decision log", "Frequent questions", "Hosting a class"} <= set(sections)
