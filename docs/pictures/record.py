@@ -1,0 +1,163 @@
+"""Record the README's film and small pictures from a real workbench, in light and dark.
+
+    .venv/bin/python docs/pictures/record.py
+
+Starts a workbench, drives it in headless Chromium, and writes animated and still WebP next to this file. The film's frames
+are taken one by one with the timeline set to a moment, so a slow machine records the same film as a fast one.
+"""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+import tempfile
+import urllib.request
+from pathlib import Path
+
+from PIL import Image
+from playwright.sync_api import Page, sync_playwright
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+sys.path.insert(0, str(ROOT))
+from tests.chromium import CHROMIUM, SWITCHES  # noqa: E402
+from tests.patience import PATIENCE, wait_until  # noqa: E402
+from tests.ports import free_port  # noqa: E402
+
+WINDOW = {"width": 1280, "height": 776}  # px
+WIDTH = 960  # px of the film
+FRAME = 100  # ms
+STILLS = {  # name -> address, window, what is cut out: a selector, or (x, y, width, height) in px
+    "compare": ("?algorithm=easgd&pin=algorithm%3Dsync_sgd%26slow%3D2%3A4&slow=2:4&axis=time", (1280, 900), "loss"),
+}
+
+CURSOR = """() => {
+  const arrow = document.createElement("div");
+  arrow.id = "film-cursor";
+  arrow.style = "position:fixed;z-index:2147483647;pointer-events:none;left:900px;top:640px;width:22px;height:28px;";
+  arrow.innerHTML = '<svg viewBox="0 0 22 28"><path d="M2 2v20l5-5 4 9 4-2-4-8h8z" fill="#111" stroke="#fff" stroke-width="1.6"/></svg>';
+  document.body.append(arrow);
+  const words = document.createElement("div");
+  words.id = "film-words";
+  words.style = "position:fixed;z-index:2147483646;left:50%;bottom:14px;transform:translateX(-40%);padding:8px 18px;" +
+    "border-radius:8px;font:600 19px sans-serif;background:#0072b2;color:#fff;";
+  document.body.append(words);
+}"""
+
+
+class Film:
+    """Frames of a page, each shown for some milliseconds."""
+
+    def __init__(self, page: Page):
+        self.page, self.frames, self.times = page, [], []
+        self.x, self.y = 900, 640
+        page.evaluate(CURSOR)
+
+    def shoot(self, duration: int = FRAME) -> None:
+        picture = Image.open(io.BytesIO(self.page.screenshot())).convert("RGB")
+        self.frames.append(picture.resize((WIDTH, round(picture.height * WIDTH / picture.width)), Image.LANCZOS))
+        self.times.append(duration)
+
+    def say(self, words: str) -> None:
+        self.page.evaluate("words => { document.getElementById('film-words').textContent = words; }", words)
+
+    def click(self, target, frames: int = 8) -> None:
+        """Move the pointer to `target` in that many frames, and click on it."""
+        box = target.bounding_box()
+        to = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+        begin = self.x, self.y
+        for n in range(1, frames + 1):
+            share = n / frames
+            self.x, self.y = (a + (b - a) * share for a, b in zip(begin, to, strict=True))
+            move = "([x, y]) => Object.assign(document.getElementById('film-cursor').style, {left: x + 'px', top: y + 'px'})"
+            self.page.evaluate(move, [self.x, self.y])
+            self.shoot()
+        target.click()
+
+    def play(self, frames: int) -> None:
+        """Play the timeline's window once."""
+        for n in range(frames + 1):
+            seek = """share => { for (const one of lockstepCanvases) if (one.spans && one.playButton && one.stage.isConnected) one.film().at(share); }"""
+            self.page.evaluate(seek, n / frames)
+            self.page.wait_for_timeout(40)
+            self.shoot()
+
+    def save(self, path: Path) -> None:
+        first, *rest = self.frames
+        first.save(
+            path, save_all=True, append_images=rest, duration=self.times, loop=0, quality=60, method=3
+        )
+
+
+def settle(page: Page) -> None:
+    """Wait until the run's timeline is there and nothing computes any more, then show curves and timeline."""
+    page.wait_for_timeout(1500)
+    wait_until(lambda: page.evaluate("[...(globalThis.lockstepCanvases ?? [])].some(one => one.playButton && one.stage.isConnected)"))
+    page.get_by_role("button", name="typical step").wait_for()
+    page.wait_for_timeout(4000)
+
+
+def look_at(page: Page) -> None:
+    heading = page.get_by_role("heading", name="Timeline")
+    heading.scroll_into_view_if_needed()
+    page.evaluate("""() => {
+      const scroller = document.querySelector('[data-testid="stMain"]');
+      const head = [...document.querySelectorAll('h3, h2')].find(one => one.textContent.startsWith("Loss"));
+      scroller.scrollBy(0, head.getBoundingClientRect().top - 20);
+    }""")
+    page.wait_for_timeout(800)
+
+
+def film(page: Page, address: str, path: Path) -> None:
+    page.goto(f"{address}/?algorithm=sync_sgd&workers=4")
+    settle(page)
+    look_at(page)
+    one = Film(page)
+    one.say("Four machines train in lockstep")
+    one.shoot(900)
+    one.play(28)
+    one.say("One becomes slow ...")
+    one.click(page.get_by_text("One slow worker", exact=True).first)
+    settle(page)
+    look_at(page)
+    one.say("... and everybody waits for it")
+    one.play(40)
+    one.shoot(900)
+    one.say("Switch to elastic averaging ...")
+    menu = page.get_by_role("combobox").first
+    one.click(menu)
+    page.keyboard.type("easgd")
+    page.wait_for_timeout(500)
+    one.shoot(700)
+    page.keyboard.press("Enter")
+    settle(page)
+    look_at(page)
+    one.say("... and nobody does")
+    one.play(40)
+    one.shoot(1500)
+    one.save(path)
+    print(path.name, f"{path.stat().st_size / 1e6:.2f} MB", f"{sum(one.times) / 1000:.0f} s")
+
+
+def main() -> None:
+    port = free_port()
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
+        command = [sys.executable, "-m", "app", "--server.port", str(port), "--server.headless", "true"]
+        server = subprocess.Popen(command, cwd=ROOT, env={**__import__("os").environ, "LOCKSTEP_RUNS": folder})
+        address = f"http://127.0.0.1:{port}"
+        try:
+            wait_until(lambda: urllib.request.urlopen(f"{address}/_stcore/health").status == 200)
+            browser = driver.chromium.launch(executable_path=CHROMIUM, args=SWITCHES)
+            for scheme in ("light", "dark"):
+                context = browser.new_context(viewport=WINDOW, color_scheme=scheme)
+                context.set_default_timeout(1000 * PATIENCE)
+                film(context.new_page(), address, HERE / f"film-{scheme}.webp")
+            browser.close()
+        finally:
+            server.terminate()
+            server.wait()
+
+
+if __name__ == "__main__":
+    main()
