@@ -150,23 +150,6 @@ def test_the_house_is_clean_of_this_machine():
             assert not any(word in text for word in words), name
 
 
-def test_the_readme_names_every_algorithm_compression_and_collective():
-    import algorithms
-    from algorithms.compression import COMPRESSIONS
-    from cluster.collectives import ALL_REDUCE
-
-    text = (ROOT / "README.md").read_text()
-    assert [name for name in (*algorithms.names(), *COMPRESSIONS, *ALL_REDUCE) if f"`{name}`" not in text] == []
-
-
-def test_each_chapter_has_what_the_readme_says():
-    import lessons
-
-    assert f"Each of the {len(lessons.CHAPTERS)} chapters has a text with figures" in (ROOT / "README.md").read_text()
-    for one in map(lessons.chapter, lessons.CHAPTERS):
-        assert one.written and one.figures and one.items and one.exercise and one.lab(), one.name
-
-
 ASK_BY_NAME = {  # what is left in these files, and why
     "algorithms/__init__.py": "the catalogue, which is loaded when it is first asked for",
     "algorithms/parts/error_feedback.py": "a communicator that passes on what it does not compress, in any message",
@@ -181,17 +164,6 @@ def test_what_algorithms_and_workloads_are_is_declared_and_not_asked_by_name():
         if names & {"getattr", "hasattr"}:
             asking.add(path.relative_to(ROOT).as_posix())
     assert asking == set(ASK_BY_NAME)
-
-
-def test_the_index_of_decisions_lists_every_decision():
-    folder = ROOT / "docs" / "decisions"
-    index = (folder / "README.md").read_text()
-    for path in folder.glob("*.md"):
-        if path.name != "README.md":
-            assert f"]({path.name})" in index, path.name
-            for heading in re.findall(r"^\*\*(.+?)\*\*", path.read_text(), re.MULTILINE | re.DOTALL):
-                line = " ".join(heading.split()).rstrip(".,:")
-                assert f"- {line}\n" in index, f"{path.name}: {line}"
 
 
 def test_text_is_read_and_written_in_an_encoding_that_is_said():

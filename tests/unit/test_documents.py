@@ -1,0 +1,67 @@
+"""README and docs/: their links lead somewhere, their commands exist, and their code is the code."""
+
+import re
+import shlex
+
+import click
+import pytest
+
+import algorithms
+import lessons
+from tests.sources import ROOT
+
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+IN_TEXT = re.compile(r"`(lockstep [^`]*)`")
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_every_link_of_a_document_leads_to_a_file(path):
+    text = path.read_text("utf-8")
+    targets = re.findall(r"\]\((?!https?:|#)([^)#\s]+)", text) + re.findall(r'(?:src|srcset)="([^"]+)"', text)
+    assert [one for one in targets if "http" not in one and not (path.parent / one).exists()] == []
+
+
+def commands_of(text: str) -> list[str]:
+    """Return the `lockstep` commands of a document, without their comments."""
+    lines = [line for _, block in BLOCK.findall(text) for line in block.splitlines() if line.startswith("lockstep ")]
+    found = [line.partition("  #")[0].partition(" && ")[0].strip() for line in lines] + IN_TEXT.findall(text)
+    return [one for one in found if not re.search(r"[A-Z]{3,}$|\.\.\.", one.split()[1])]
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_every_command_of_a_document_exists_with_the_options_it_is_shown_with(path):
+    for typed in commands_of(path.read_text("utf-8")):
+        _, *words = shlex.split(typed)
+        if words[0].startswith("-") or words[0] == "torch" or "--help" in words:
+            continue  # Streamlit's options, or torchrun's
+        group, words = program_of(words)
+        assert words[0] in group.commands, typed
+        command = group.commands[words[0]]
+        try:
+            command.make_context(words[0], words[1:])
+        except click.UsageError as error:
+            if "does not exist" not in error.message:  # a file of the reader's
+                pytest.fail(f"{typed}: {error.format_message()}")
+
+
+def program_of(words: list[str]) -> tuple[click.Group, list[str]]:
+    from app.cli import lockstep
+    from lessons.cli.main import main
+
+    return (main, words[1:]) if words[0] == "book" else (lockstep, words)
+
+
+def test_the_algorithm_that_the_readme_shows_is_the_code_as_it_is():
+    text = (ROOT / "README.md").read_text("utf-8")
+    shown = next(block for kind, block in BLOCK.findall(text) if kind == "python" and "def " in block)
+    assert shown in (ROOT / "algorithms" / "averaging" / "easgd.py").read_text("utf-8")
+
+
+def test_the_documents_count_algorithms_and_chapters_as_they_are():
+    readme = (ROOT / "README.md").read_text("utf-8")
+    assert f"{len(algorithms.names())} of them" in readme
+    assert f"{len(lessons.CHAPTERS)} chapters" in readme
+    assert f"{len(lessons.CHAPTERS)} chapters" in (ROOT / "docs" / "teaching.md").read_text("utf-8")
+    for one in map(lessons.chapter, lessons.CHAPTERS):
+        assert one.written and one.figures and one.items and one.exercise and one.lab(), one.name
