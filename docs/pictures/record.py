@@ -2,13 +2,14 @@
 
     .venv/bin/python docs/pictures/record.py
 
-Starts a workbench, drives it in headless Chromium, and writes animated and still WebP next to this file. The film's frames
-are taken one by one with the timeline set to a moment, so a slow machine records the same film as a fast one.
+Starts a workbench, drives it in headless Chromium, and writes animated and still WebP next to this file. Each frame of
+the film sets the timeline to a moment and takes a screenshot, so a slow machine records the same film as a fast one.
 """
 
 from __future__ import annotations
 
 import io
+import os
 import subprocess
 import sys
 import tempfile
@@ -25,25 +26,38 @@ from tests.chromium import CHROMIUM, SWITCHES  # noqa: E402
 from tests.patience import PATIENCE, wait_until  # noqa: E402
 from tests.ports import free_port  # noqa: E402
 
-WINDOW = {"width": 1280, "height": 776}  # px
+WINDOW = {"width": 1280, "height": 640}  # px
 WIDTH = 960  # px of the film
 FRAME = 100  # ms
-STILLS = {  # name -> address, window, what is cut out: a selector, or (x, y, width, height) in px
-    "compare": ("?algorithm=easgd&pin=algorithm%3Dsync_sgd%26slow%3D2%3A4&slow=2:4&axis=time", (1280, 900), "loss"),
+STILLS = {  # name -> address, and the heading that is scrolled to the top
+    "compare": ("?algorithm=easgd&slow=2:4&pin=algorithm%3Dsync_sgd%26slow%3D2:4", "Loss"),
+    "break": ("?algorithm=easgd&crash=2:0.01-0.02", "Timeline"),
+    "schedule": ("schedules?schedule=zb_h1", ""),
+    "kernel": ("kernels?kernel=sgd", ""),
+    "network": ("network", ""),
+    "book": ("textbook?chapter=stragglers", ""),
 }
+CUT = {"x": 365, "y": 70, "width": 890, "height": 590}  # px of a page without its side bar
 
-CURSOR = """() => {
-  const arrow = document.createElement("div");
-  arrow.id = "film-cursor";
-  arrow.style = "position:fixed;z-index:2147483647;pointer-events:none;left:900px;top:640px;width:22px;height:28px;";
-  arrow.innerHTML = '<svg viewBox="0 0 22 28"><path d="M2 2v20l5-5 4 9 4-2-4-8h8z" fill="#111" stroke="#fff" stroke-width="1.6"/></svg>';
-  document.body.append(arrow);
-  const words = document.createElement("div");
-  words.id = "film-words";
-  words.style = "position:fixed;z-index:2147483646;left:50%;bottom:14px;transform:translateX(-40%);padding:8px 18px;" +
-    "border-radius:8px;font:600 19px sans-serif;background:#0072b2;color:#fff;";
-  document.body.append(words);
+OVERLAY = """() => {
+  const add = (id, style) => {
+    const element = document.createElement("div");
+    Object.assign(element, { id, style });
+    document.body.append(element);
+    return element;
+  };
+  add("film-cursor", "position:fixed;z-index:2147483647;pointer-events:none;width:22px;height:28px;").innerHTML =
+    '<svg viewBox="0 0 22 28"><path d="M2 2v20l5-5 4 9 4-2-4-8h8z" fill="#111" stroke="#fff"/></svg>';
+  add("film-words", "position:fixed;z-index:2147483646;left:400px;bottom:32px;padding:10px 22px;" +
+    "border-radius:8px;font:600 26px sans-serif;background:#0072b2;color:#fff;");
 }"""
+POINT = """([x, y]) => {
+  Object.assign(document.getElementById("film-cursor").style, { left: x + "px", top: y + "px" });
+}"""
+SEEK = """share => {
+  for (const one of lockstepCanvases) if (one.spans && one.playButton && one.stage.isConnected) one.film().at(share);
+}"""
+READY = """() => [...(globalThis.lockstepCanvases ?? [])].some((one) => one.playButton && one.stage.isConnected)"""
 
 
 class Film:
@@ -51,8 +65,9 @@ class Film:
 
     def __init__(self, page: Page):
         self.page, self.frames, self.times = page, [], []
-        self.x, self.y = 900, 640
-        page.evaluate(CURSOR)
+        self.x, self.y = 900, 540
+        page.evaluate(OVERLAY)
+        page.evaluate(POINT, [self.x, self.y])
 
     def shoot(self, duration: int = FRAME) -> None:
         picture = Image.open(io.BytesIO(self.page.screenshot())).convert("RGB")
@@ -70,42 +85,41 @@ class Film:
         for n in range(1, frames + 1):
             share = n / frames
             self.x, self.y = (a + (b - a) * share for a, b in zip(begin, to, strict=True))
-            move = "([x, y]) => Object.assign(document.getElementById('film-cursor').style, {left: x + 'px', top: y + 'px'})"
-            self.page.evaluate(move, [self.x, self.y])
+            self.page.evaluate(POINT, [self.x, self.y])
             self.shoot()
         target.click()
 
     def play(self, frames: int) -> None:
         """Play the timeline's window once."""
         for n in range(frames + 1):
-            seek = """share => { for (const one of lockstepCanvases) if (one.spans && one.playButton && one.stage.isConnected) one.film().at(share); }"""
-            self.page.evaluate(seek, n / frames)
+            self.page.evaluate(SEEK, n / frames)
             self.page.wait_for_timeout(40)
             self.shoot()
 
     def save(self, path: Path) -> None:
         first, *rest = self.frames
-        first.save(
-            path, save_all=True, append_images=rest, duration=self.times, loop=0, quality=60, method=3
-        )
+        first.save(path, save_all=True, append_images=rest, duration=self.times, loop=0, quality=60, method=3)
 
 
-def settle(page: Page) -> None:
-    """Wait until the run's timeline is there and nothing computes any more, then show curves and timeline."""
-    page.wait_for_timeout(1500)
-    wait_until(lambda: page.evaluate("[...(globalThis.lockstepCanvases ?? [])].some(one => one.playButton && one.stage.isConnected)"))
+def settle(page: Page, title: str = "") -> None:
+    """Wait until the run of this title has its timeline."""
+    page.get_by_role("heading", name=title, level=1).or_(
+        page.get_by_role("heading", name=title, level=2)
+    ).first.wait_for()
+    page.wait_for_timeout(2500)
+    wait_until(lambda: page.evaluate(READY))
     page.get_by_role("button", name="typical step").wait_for()
-    page.wait_for_timeout(4000)
+    page.wait_for_timeout(3000)
 
 
-def look_at(page: Page) -> None:
-    heading = page.get_by_role("heading", name="Timeline")
-    heading.scroll_into_view_if_needed()
-    page.evaluate("""() => {
+def look_at(page: Page, heading: str = "Timeline") -> None:
+    """Scroll the heading that begins so to the top."""
+    scroll = """heading => {
       const scroller = document.querySelector('[data-testid="stMain"]');
-      const head = [...document.querySelectorAll('h3, h2')].find(one => one.textContent.startsWith("Loss"));
-      scroller.scrollBy(0, head.getBoundingClientRect().top - 20);
-    }""")
+      const head = [...document.querySelectorAll('h3, h2')].find(one => one.textContent.startsWith(heading));
+      scroller.scrollBy(0, head.getBoundingClientRect().top - 90);
+    }"""
+    page.evaluate(scroll, heading)
     page.wait_for_timeout(800)
 
 
@@ -131,7 +145,7 @@ def film(page: Page, address: str, path: Path) -> None:
     page.wait_for_timeout(500)
     one.shoot(700)
     page.keyboard.press("Enter")
-    settle(page)
+    settle(page, "EASGD on")
     look_at(page)
     one.say("... and nobody does")
     one.play(40)
@@ -140,19 +154,42 @@ def film(page: Page, address: str, path: Path) -> None:
     print(path.name, f"{path.stat().st_size / 1e6:.2f} MB", f"{sum(one.times) / 1000:.0f} s")
 
 
+def still(page: Page, address: str, heading: str, path: Path) -> None:
+    page.goto(address)
+    page.wait_for_load_state("networkidle")
+    if heading:
+        settle(page)
+        look_at(page, heading)
+    else:
+        page.wait_for_timeout(8000)
+    picture = Image.open(io.BytesIO(page.screenshot(clip=CUT))).convert("RGB")
+    picture.resize((440, 292), Image.LANCZOS).save(path, quality=80, method=6)
+
+
+def answers(address: str) -> bool:
+    try:
+        return urllib.request.urlopen(f"{address}/_stcore/health").status == 200
+    except OSError:
+        return False
+
+
 def main() -> None:
     port = free_port()
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
         command = [sys.executable, "-m", "app", "--server.port", str(port), "--server.headless", "true"]
-        server = subprocess.Popen(command, cwd=ROOT, env={**__import__("os").environ, "LOCKSTEP_RUNS": folder})
+        server = subprocess.Popen(command, cwd=ROOT, env={**os.environ, "LOCKSTEP_RUNS": folder})
         address = f"http://127.0.0.1:{port}"
         try:
-            wait_until(lambda: urllib.request.urlopen(f"{address}/_stcore/health").status == 200)
+            wait_until(lambda: answers(address), every=0.5)
             browser = driver.chromium.launch(executable_path=CHROMIUM, args=SWITCHES)
             for scheme in ("light", "dark"):
                 context = browser.new_context(viewport=WINDOW, color_scheme=scheme)
                 context.set_default_timeout(1000 * PATIENCE)
                 film(context.new_page(), address, HERE / f"film-{scheme}.webp")
+            context = browser.new_context(viewport={"width": 1280, "height": 1000})
+            context.set_default_timeout(1000 * PATIENCE)
+            for name, (where, heading) in STILLS.items():
+                still(context.new_page(), f"{address}/{where}", heading, HERE / f"{name}.webp")
             browser.close()
         finally:
             server.terminate()
