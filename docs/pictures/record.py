@@ -1,6 +1,7 @@
 """Record the README's film and small pictures from a real workbench, in light and dark.
 
-    .venv/bin/python docs/pictures/record.py
+    .venv/bin/python docs/pictures/record.py              all of them
+    .venv/bin/python docs/pictures/record.py kernel       some, by name
 
 Starts a workbench, drives it in headless Chromium, and writes animated and still WebP next to this file. Each frame of
 the film sets the timeline to a moment and takes a screenshot, so a slow machine records the same film as a fast one.
@@ -32,7 +33,7 @@ FRAME = 100  # ms
 STILLS = {  # name -> address, and the heading that is scrolled to the top
     "compare": ("?algorithm=easgd&slow=2:4&pin=algorithm%3Dsync_sgd%26slow%3D2:4", "Loss"),
     "break": ("?algorithm=easgd&crash=2:0.01-0.02", "Timeline"),
-    "schedule": ("schedules?schedule=zb_h1", ""),
+    "schedule": ("schedules?schedule_a=zb_h1", ""),
     "kernel": ("kernels?kernel=sgd", ""),
     "network": ("network", ""),
     "book": ("textbook?chapter=stragglers", ""),
@@ -156,12 +157,11 @@ def film(page: Page, address: str, path: Path) -> None:
 
 def still(page: Page, address: str, heading: str, path: Path) -> None:
     page.goto(address)
-    page.wait_for_load_state("networkidle")
     if heading:
         settle(page)
         look_at(page, heading)
     else:
-        page.wait_for_timeout(8000)
+        page.wait_for_timeout(40_000)  # a first measurement, on a busy machine
     picture = Image.open(io.BytesIO(page.screenshot(clip=CUT))).convert("RGB")
     picture.resize((440, 292), Image.LANCZOS).save(path, quality=80, method=6)
 
@@ -173,7 +173,7 @@ def answers(address: str) -> bool:
         return False
 
 
-def main() -> None:
+def main(names: list[str]) -> None:
     port = free_port()
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
         command = [sys.executable, "-m", "app", "--server.port", str(port), "--server.headless", "true"]
@@ -183,12 +183,17 @@ def main() -> None:
             wait_until(lambda: answers(address), every=0.5)
             browser = driver.chromium.launch(executable_path=CHROMIUM, args=SWITCHES)
             for scheme in ("light", "dark"):
+                if names and f"film-{scheme}" not in names:
+                    continue
                 context = browser.new_context(viewport=WINDOW, color_scheme=scheme)
                 context.set_default_timeout(1000 * PATIENCE)
                 film(context.new_page(), address, HERE / f"film-{scheme}.webp")
             context = browser.new_context(viewport={"width": 1280, "height": 1000})
             context.set_default_timeout(1000 * PATIENCE)
-            for name, (where, heading) in STILLS.items():
+            for name in names or STILLS:
+                if name not in STILLS:
+                    continue
+                where, heading = STILLS[name]
                 still(context.new_page(), f"{address}/{where}", heading, HERE / f"{name}.webp")
             browser.close()
         finally:
@@ -197,4 +202,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])
