@@ -51,7 +51,7 @@ def main(words: list[str]) -> int:
     if code or task == "install":
         return code
     workers = str((os.cpu_count() or 1) + 1)  # one more than cores, since browsers and processes are waited for
-    from app import serve  # not before the version of Python is known
+    from app.browser import serve  # not before the version of Python is known
 
     os.chdir(ROOT)
     if task == "run":

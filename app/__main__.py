@@ -14,7 +14,7 @@ def main(words: Sequence[str] | None = None) -> int:
     """Open the workbench, or do what the first word says; return the exit code. Options alone are Streamlit's."""
     words = sys.argv[1:] if words is None else list(words)
     if not words or (words[0].startswith("-") and words[0] not in HELP):
-        from app import serve
+        from app.browser import serve
 
         with installation.required():
             if find_spec("streamlit") is None:

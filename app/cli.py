@@ -15,7 +15,7 @@ from importlib import metadata
 
 import click
 
-from app import serve
+from app.browser import serve
 from experiments.cli.console import ByPurpose
 from experiments.cli.main import PURPOSES
 from experiments.specification.catalogue import ALGORITHMS

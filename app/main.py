@@ -17,9 +17,9 @@ if str(HERE.parent) not in sys.path:  # Streamlit puts app/ there, and not the r
 import streamlit as st  # noqa: E402
 from starlette.middleware import Middleware  # noqa: E402
 
-from app.assets import AssetsMiddleware  # noqa: E402
-from app.embedding import EmbedMiddleware  # noqa: E402
-from app.opening import OpeningMiddleware  # noqa: E402
+from app.browser.assets import AssetsMiddleware  # noqa: E402
+from app.browser.opening import OpeningMiddleware  # noqa: E402
+from app.embed.embedding import EmbedMiddleware  # noqa: E402
 
 LATER = 3.0  # s that the first page has the machine to itself, before a process is made ready for the next run
 
@@ -28,10 +28,11 @@ def prepare() -> None:
     """Load what the first page needs and shows, then the other pages, and prewarm a process for the next run."""
     from PIL import Image
 
-    from app import feasible, session
-    from app.frames import frame
-    from app.questions import asked
-    from app.views import workbench  # noqa: F401
+    from app.browser.frames import frame
+    from app.guide.questions import asked
+    from app.session import session
+    from app.settings import feasible
+    from app.workbench import workbench  # noqa: F401
     from experiments.specification.experiment import Experiment
 
     Image.preinit()  # Streamlit looks at the page's icon with it
@@ -42,7 +43,10 @@ def prepare() -> None:
         session.timeline_frame(str(folder), None, True)
     gc.freeze()  # what is imported stays; Streamlit has all else looked through whenever a reader's script has ended
     time.sleep(LATER)
-    from app.views import kernels, schedules, survey, textbook, upload  # noqa: F401
+    from app import survey, upload  # noqa: F401
+    from app.kernel_pages import kernels  # noqa: F401
+    from app.schedules import page as schedules  # noqa: F401
+    from app.textbook import page as textbook  # noqa: F401
 
     frame([])  # which imports pandas
     gc.freeze()

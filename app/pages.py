@@ -1,4 +1,4 @@
-"""The pages. Navigation only; views/ hold what is on a page."""
+"""The pages. Navigation only: what is on a page stands in its own room."""
 
 from collections.abc import Callable
 from importlib import import_module
@@ -6,17 +6,19 @@ from pathlib import Path
 
 import streamlit as st
 
-from app import kinds
+from app.browser import kinds
 
 drawn = kinds.show()  # before what follows is imported, so that the browser has something to do meanwhile
-from app import chosen, presentation  # noqa: E402
-from app.views import origin, workbench  # noqa: E402
+from app.browser import presentation  # noqa: E402
+from app.settings import chosen  # noqa: E402
+from app.textbook import origin  # noqa: E402
+from app.workbench import workbench  # noqa: E402
 from lessons import instructor  # noqa: E402
 
 
-def later(view: str) -> Callable[[], None]:
-    """Return the page of this view, imported when it is opened: a first page waits for no other's imports."""
-    return lambda: import_module(f"app.views.{view}").page()
+def later(module: str) -> Callable[[], None]:
+    """Return the page of this module, imported when it is opened: a first page waits for no other's imports."""
+    return lambda: import_module(f"app.{module}").page()
 
 
 HERE = Path(__file__).resolve().parent
@@ -25,10 +27,10 @@ st.logo(HERE / "logo.svg", size="medium")
 presentation.listen()
 PAGES = [
     workbench.entry(),
-    st.Page(later("schedules"), title="Schedules", url_path="schedules"),
-    st.Page(later("textbook"), title="Textbook", url_path="textbook"),
+    st.Page(later("schedules.page"), title="Schedules", url_path="schedules"),
+    st.Page(later("textbook.page"), title="Textbook", url_path="textbook"),
     st.Page(later("survey"), title="Survey", url_path="survey"),
-    st.Page(later("kernels"), title="Kernels", url_path="kernels"),
+    st.Page(later("kernel_pages.kernels"), title="Kernels", url_path="kernels"),
     st.Page(later("upload"), title="Your own", url_path="own"),
     st.Page(later("network"), title="Simulated network", url_path="network"),
     st.Page(

@@ -120,7 +120,7 @@ def test_the_workbench_runs_a_job_in_its_pool_and_shows_it(elsewhere):
 
 WORKBENCH = f"""
 import time
-from app import session
+from app.session import session
 from experiments.specification.experiment import Experiment
 from experiments.jobs import child_output
 from streamlit.testing.v1 import AppTest

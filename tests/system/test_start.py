@@ -16,7 +16,7 @@ import pytest
 
 import installation
 import start
-from app import port
+from app.browser import port
 from tests.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,7 +35,7 @@ time.sleep(100)
 """
 FOLLOWING = """
 import os, sys, start
-from app import serve
+from app.browser import serve
 sys.exit(serve.follow([str(start.PYTHON), "-m", "streamlit"], os.environ))
 """
 linux = pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="only Linux says who holds a port")
@@ -44,8 +44,13 @@ linux = pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="only Linu
 @pytest.fixture
 def house(tmp_path):
     """A copy of what start.py needs, with an environment that looks installed and a server that only waits."""
-    for name in ("start.py", "requirements.txt", "app/__init__.py", "app/port.py", "app/serve.py"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
+    for name in (
+        "start.py",
+        "requirements.txt",
+        "app/__init__.py",
+        *(f"app/browser/{name}.py" for name in ("__init__", "port", "serve")),
+    ):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes((ROOT / name).read_bytes())
     (tmp_path / ".venv" / "bin").mkdir(parents=True)
     (tmp_path / ".venv" / "bin" / "python").symlink_to(sys.executable)

@@ -25,7 +25,7 @@ def main_module():
 @pytest.fixture(scope="session")
 def folders(tmp_path_factory):
     """Where the pages of this session find their runs, also if the source is edited meanwhile."""
-    from app import session
+    from app.session import session
     from experiments.jobs import pool
     from experiments.runs.summary import source_version
 

@@ -14,7 +14,7 @@ def awaited_and_finished(experiment, done):
     import streamlit as st
 
     from app.charts import Shown
-    from app.views import result
+    from app.workbench import result
 
     if st.session_state.get("finished"):
         result.figures(Shown("", done, 0))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from app.views import coach
+from app.guide import coach
 from tests.chromium import NEEDED
 
 expect = pytest.importorskip("playwright.sync_api").expect

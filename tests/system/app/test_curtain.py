@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.opening import HERE
+from app.browser.opening import HERE
 from tests.chromium import NEEDED
 
 pytestmark = NEEDED

@@ -8,8 +8,8 @@ from urllib.parse import parse_qsl
 
 import pytest
 
-from app import session
-from app.views.embedded import answer
+from app.embed.embedded import answer
+from app.session import session
 from experiments.specification.experiment import Experiment
 from experiments.viewer.column_codec import unpack
 

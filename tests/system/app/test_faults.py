@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from app import session
-from app.views import faults
+from app.session import session
+from app.settings import faults
 from cluster.faults import parse_crash, parse_pause, parse_slow, spell_crash, spell_pause, spell_slow
 from experiments.specification.experiment import Experiment
 

@@ -7,8 +7,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import lessons
-from app.views import sweep
-from app.views.textbook import instructor as door
+from app.comparison import sweep
+from app.textbook import instructor as door
 from experiments.jobs.job import JobState
 from experiments.specification.experiment import Experiment
 from lessons import golden, instructor
@@ -20,15 +20,15 @@ from tests.patience import PATIENCE
 def script():
     import streamlit as st
 
-    from app.views import textbook
-    from app.views.textbook import instructor
+    from app.textbook import instructor
+    from app.textbook import page as textbook
 
     at = [st.Page(textbook.page, title="Textbook", default=True), st.Page(instructor.page, url_path="instructors")]
     st.navigation(at).run()
 
 
 def hub():
-    from app.views.textbook import instructor
+    from app.textbook import instructor
 
     instructor.page()
 

@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 import kernels
 from app import charts
-from app.views import kernels as view
+from app.kernel_pages import kernels as view
 from experiments.measure import kernel_times, warps
 from experiments.measure.kernel_times import Peaks, Report, Row
 from experiments.specification.catalogue import KERNELS
@@ -21,7 +21,7 @@ PEAKS = Peaks(5e10, ((4_000, 4e10), (8_000, 2e10), (2**28, 1e10)), (("L1 cache",
 
 
 def script():
-    from app.views import kernels
+    from app.kernel_pages import kernels
 
     kernels.page()
 

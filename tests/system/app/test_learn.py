@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from app import session
+from app.session import session
 from experiments.jobs.job import JobState
 from experiments.specification.experiment import Experiment
 

@@ -7,7 +7,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import algorithms
-from app import controls
+from app.settings import controls
 from experiments.measure import kernel_times
 from experiments.specification.experiment import Experiment
 from experiments.study import schedules as study
@@ -19,31 +19,31 @@ ODD += ["../../etc/passwd", "%00", "None", "[]", "0F0 0B0", "1", "2", "7", "64",
 
 
 def schedules():
-    from app.views import schedules
+    from app.schedules import page as schedules
 
     schedules.page()
 
 
 def kernels():
-    from app.views import kernels
+    from app.kernel_pages import kernels
 
     kernels.page()
 
 
 def own():
-    from app.views import upload
+    from app import upload
 
     upload.page()
 
 
 def network():
-    from app.views import network
+    from app import network
 
     network.page()
 
 
 def textbook():
-    from app.views import textbook
+    from app.textbook import page as textbook
 
     textbook.page()
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from app.views import live
+from app.workbench import live
 from experiments.jobs.job import JobState
 from experiments.specification.experiment import Experiment
 from experiments.viewer.column_codec import unpack

@@ -55,7 +55,7 @@ for _ in range(2):  # the second time its run lies in the store, and is read
     while not any(one.label == "Held-out accuracy" and one.value != "\N{EN DASH}" for one in page.metric):
         page.run()
 print(len(page.exception), *("button" == one.label for one in page.button))
-print(*sorted({name for name in sys.modules if name in ("pandas", "app.views.textbook", "app.views.schedules")}))
+print(*sorted({name for name in sys.modules if name in ("pandas", "app.textbook.page", "app.schedules.page")}))
 """
 
 

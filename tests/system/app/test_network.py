@@ -10,7 +10,7 @@ from tests.patience import PATIENCE, wait_until
 
 
 def script():
-    from app.views import network
+    from app import network
 
     network.page()
 

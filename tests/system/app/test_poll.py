@@ -6,10 +6,10 @@ from collections import Counter
 
 import pytest
 
-from app import poll
-from app.poll import Poll
-from app.views import predict
-from app.views.textbook.question import _others
+from app.guide import predict
+from app.session import poll
+from app.session.poll import Poll
+from app.textbook.question import _others
 from experiments.specification.experiment import Experiment
 
 

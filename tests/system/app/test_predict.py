@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.views import predict
+from app.guide import predict
 from experiments.specification.experiment import Experiment
 
 

@@ -6,7 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from app.views import fitting, predicted_vs_measured
+from app.comparison import predicted_vs_measured
+from app.settings import fitting
 from experiments.jobs.job import JobState
 from experiments.runs import store
 from experiments.runs.parting import Parting

@@ -6,8 +6,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import lessons
-from app import poll
-from app.views.textbook import work
+from app.session import poll
+from app.textbook import work
 from lessons import progress
 from tests.patience import PATIENCE
 from tests.system.app.test_textbook import REPORT, book, pool, words  # noqa: F401  (book and pool are fixtures)

@@ -6,9 +6,9 @@ import re
 import numpy as np
 import pytest
 
-from app import session
-from app.cards import CARDS
-from app.questions import QUESTIONS, asked
+from app.guide.cards import CARDS
+from app.guide.questions import QUESTIONS, asked
+from app.session import session
 from experiments.execution.run import run
 from experiments.runs.pieces import NETWORK
 from experiments.specification.experiment import Experiment

@@ -22,7 +22,7 @@ from tests.patience import PATIENCE
 
 
 def view():
-    from app.views import schedules
+    from app.schedules import page as schedules
 
     schedules.page()
 

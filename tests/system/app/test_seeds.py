@@ -2,8 +2,8 @@
 
 import pytest
 
-from app import session
-from app.views import compare, seeds
+from app.comparison import compare, seeds
+from app.session import session
 from experiments.specification.experiment import Experiment
 from experiments.viewer import race
 

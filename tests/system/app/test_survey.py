@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from app.views import survey as view
+from app import survey as view
 from lessons import survey
 from tests.chromium import JOURNEY
 from tests.system.app.test_journey import expect, served

@@ -9,8 +9,8 @@ import pytest
 
 from app import charts
 from app.charts import Shown
-from app.controls import control
-from app.views import sweep
+from app.comparison import sweep
+from app.settings.controls import control
 from experiments.jobs.job import JobState
 from experiments.jobs.spec import JobSpec
 from experiments.specification.experiment import Experiment, default_rate

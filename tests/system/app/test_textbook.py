@@ -11,10 +11,10 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import lessons
-from app import poll, session
-from app.text import escaped
-from app.views.textbook import front
-from app.views.textbook.page import PARTS
+from app.browser.text import escaped
+from app.session import poll, session
+from app.textbook import front
+from app.textbook.page import PARTS
 from experiments.jobs.job import JobState
 from experiments.specification.experiment import Experiment
 from lessons import golden, job_specs, markup, notation
@@ -40,7 +40,8 @@ OTHERS = "Of 2 first answers here, 1 was right (1 of the 2 that were sure), and 
 def script():
     import streamlit as st
 
-    from app.views import textbook, workbench
+    from app.textbook import page as textbook
+    from app.workbench import workbench
 
     pages = [st.Page(textbook.page, title="Textbook", default=True), st.Page(workbench.page, url_path="workbench")]
     st.navigation(pages).run()
@@ -478,7 +479,7 @@ def test_the_textbook_needs_neither_torch_nor_compilers(folders):
     program = (
         "import sys\n"
         "from streamlit.testing.v1 import AppTest\n"
-        "script = 'from app.views import textbook\\ntextbook.page()'\n"
+        "script = 'from app.textbook import page as textbook\\ntextbook.page()'\n"
         "for part in ('text', 'quiz', 'exercise'):\n"
         f"    page = AppTest.from_string(script, default_timeout={PATIENCE})\n"
         "    page.query_params['part'], page.query_params['chapter'] = part, 'stragglers'\n"

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app import session
-from app.views import compare
+from app.comparison import compare
+from app.session import session
 from experiments.jobs import upload
 from experiments.runs import run_files
 from experiments.specification.experiment import Experiment
@@ -21,7 +21,7 @@ CSV = b"size,age,kind\n" + b"".join(b"%d,%d,%s\n" % (n, n % 7, (b"cat", b"dog")[
 
 
 def script():
-    from app.views import upload
+    from app import upload
 
     upload.page()
 

@@ -14,8 +14,10 @@ import pytest
 import algorithms
 import workloads
 from algorithms import compression
-from app import controls, session
-from app.views import all_settings, pictures, sidebar
+from app.charts import pictures
+from app.session import session
+from app.settings import all_settings, controls
+from app.workbench import sidebar
 from cluster.real import gpus
 from experiments.jobs.job import JobState
 from experiments.runs import store

@@ -59,7 +59,7 @@ def test_run_without_a_name_runs_the_default(main, tmp_path):
 
 
 def test_the_folder_of_runs_is_that_of_the_app(main, tmp_path, monkeypatch):
-    program = "from app import session; print(session.ROOT)"
+    program = "from app.session import session; print(session.ROOT)"
     for said in ("elsewhere", ""):
         monkeypatch.setenv("LOCKSTEP_RUNS", said and str(tmp_path / said))
         app = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)

@@ -3,7 +3,7 @@
 import pytest
 import streamlit as st
 
-from app import address
+from app.browser import address
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import socket
 
 from streamlit.web.server.starlette.starlette_static_routes import create_streamlit_static_handler
 
-from app.assets import FILES, PARTS, SERVED, AssetsMiddleware, links
+from app.browser.assets import FILES, PARTS, SERVED, AssetsMiddleware, links
 
 
 def answer(app, path: str) -> tuple[int, dict, bytes]:

@@ -1,7 +1,7 @@
 import pytest
 
-from app import chosen, widgets
-from app.controls import control
+from app.settings import chosen, widgets
+from app.settings.controls import control
 from experiments.specification.experiment import Experiment
 from experiments.specification.this_machine import Fit
 

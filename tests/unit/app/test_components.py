@@ -1,6 +1,7 @@
 import pytest
 
-from app import components, sharing
+from app.browser import components
+from app.session import sharing
 from experiments.specification.experiment import Experiment
 from experiments.viewer.canvases.timeline import Unfolded, View
 

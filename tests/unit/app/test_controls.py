@@ -7,8 +7,8 @@ import pytest
 import algorithms
 import algorithms.compression as compressions
 import workloads
-from app import controls, helps
-from app.controls import control
+from app.settings import controls, helps
+from app.settings.controls import control
 from experiments.specification.experiment import NESTED, Experiment
 from knobs import Knobs, knob, local
 from tests.sources import ROOT

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from app import feasible
-from app.feasible import Mend
+from app.settings import feasible
+from app.settings.feasible import Mend
 from experiments.execution import run
 from experiments.specification.experiment import Experiment
 from workloads import stored_table

@@ -1,4 +1,4 @@
-from app.formula import tex
+from app.kernel_pages.formula import tex
 
 
 def test_a_quotient_is_a_fraction_and_letters_keep_their_indices():

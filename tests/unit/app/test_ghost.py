@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from app.charts import Shown
-from app.views import compare, ghost
+from app.comparison import compare, ghost
 from experiments.execution.run import run
 from experiments.specification.experiment import Experiment
 from experiments.wording import units

@@ -4,7 +4,9 @@ import re
 
 import pytest
 
-from app.views import ghost, pictures, result
+from app.charts import pictures
+from app.comparison import ghost
+from app.workbench import result
 from experiments.cli import show
 from experiments.execution.run import run
 from experiments.runs.ending import planned_loss

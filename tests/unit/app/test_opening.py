@@ -6,7 +6,7 @@ import re
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.responses import HTMLResponse, PlainTextResponse
 
-from app.opening import HERE, OpeningMiddleware
+from app.browser.opening import HERE, OpeningMiddleware
 
 PAGE = f"<html><head><title>x</title></head><body>{'words ' * 500}</body></html>"
 

@@ -1,6 +1,6 @@
 """What is said below the pictures of a run."""
 
-from app.views import pictures
+from app.charts import pictures
 from experiments.execution.run import run
 from experiments.specification.experiment import Experiment
 

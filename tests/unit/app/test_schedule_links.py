@@ -1,7 +1,7 @@
 import re
 from urllib.parse import parse_qs
 
-from app.views import schedule_links
+from app.charts import schedule_links
 from experiments.specification.experiment import Experiment
 from experiments.study.schedules import Plan
 

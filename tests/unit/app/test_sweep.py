@@ -1,4 +1,4 @@
-from app.views.outcomes import sooner
+from app.comparison.outcomes import sooner
 
 
 def test_what_comes_later_takes_longer_and_is_not_a_fraction_as_fast():

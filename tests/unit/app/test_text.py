@@ -1,6 +1,6 @@
 """Text from elsewhere on our pages."""
 
-from app.text import flowing, sentence
+from app.browser.text import flowing, sentence
 
 
 def test_code_in_a_message_is_code_and_all_else_is_as_it_was_written():

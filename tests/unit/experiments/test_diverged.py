@@ -6,7 +6,8 @@ import pytest
 
 from app.charts import Shown
 from app.charts.sweep import outcome
-from app.views import compare, predict
+from app.comparison import compare
+from app.guide import predict
 from experiments.cli import show
 from experiments.cli.comparison import side_by_side
 from experiments.cli.progress_bar import Bar

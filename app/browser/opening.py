@@ -1,0 +1,71 @@
+"""Opening: the page's first HTML carries its style, a curtain that opens when the page is whole, and a quick answer.
+
+It also asks for the scripts of the page's parts, see assets.py.
+
+Streamlit can bring a style sheet only with the elements of a page, after some of them have been seen without it. This
+middleware writes all of it to the end of the HTML that Streamlit serves: before any script of it has run, and behind
+its head, where Streamlit's own rules come in later and would win over equal ones.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from app.browser import assets
+
+HERE = Path(__file__).resolve().parent
+SCRIPTS = ("opening.js", "answer.js", "help.js", "printing.js")
+CURTAIN = """<div class="curtain" role="status" aria-label="Lockstep is opening">
+<p>Train one model on many machines, and see what happens</p><div>
+<i></i><i></i><i></i><i></i></div></div>"""
+OF_THE_FILE = (b"if-none-match", b"if-modified-since", b"range", b"accept-encoding")
+"""Headers of a request that would be answered for Streamlit's own file, which is not what is sent."""
+
+
+class OpeningMiddleware:
+    """Adds to every HTML page, and passes on all else."""
+
+    def __init__(self, app: ASGIApp):
+        self.app = app
+        style, *scripts = ((HERE / name).read_text("utf-8") for name in ("style.css", *SCRIPTS))
+        self.more = assets.links() + f"<style>{style}</style>{CURTAIN}"
+        self.more += "".join(f"<script type=module>{script}</script>" for script in scripts)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] != "GET":
+            return await self.app(scope, receive, send)
+        start, parts = {}, []
+
+        async def pass_on(message: Message) -> None:
+            nonlocal start
+            if message["type"] == "http.response.start" and _is_page(message):
+                start = message
+            elif not start:
+                await send(message)
+            else:
+                parts.append(message.get("body", b""))
+                if not message.get("more_body"):
+                    body = b"".join(parts).replace(b"</body>", f"{self.more}</body>".encode(), 1)
+                    headers = MutableHeaders(raw=start["headers"])
+                    headers["content-length"] = str(len(body))
+                    del headers["etag"], headers["last-modified"]
+                    await send(start)
+                    await send({"type": "http.response.body", "body": body})
+
+        await self.app(_for_the_page(scope), receive, pass_on)
+
+
+def _is_page(start: Message) -> bool:
+    headers = MutableHeaders(raw=start["headers"])
+    return headers.get("content-type", "").startswith("text/html") and "content-encoding" not in headers
+
+
+def _for_the_page(scope: Scope) -> Scope:
+    """Return a browser's request for a page, as one for all of it in plain text; any other as it is."""
+    headers = scope["headers"]
+    if not any(name == b"accept" and b"text/html" in value for name, value in headers):
+        return scope
+    return {**scope, "headers": [(name, value) for name, value in headers if name not in OF_THE_FILE]}

@@ -1,0 +1,48 @@
+"""The workbench as a process: Streamlit in the place of the program that starts it, so that signals reach the server.
+
+start.py uses it before anything is installed, and `lockstep` once all is. Standard library only.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+
+from app.browser import port
+
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+
+
+def workbench(python: str, main: str, words: Sequence[str], program: str, **environment: str) -> int:
+    """Become Streamlit with the file `main`; `words` are its options. Return 2 if its port is taken, and by whom."""
+    trouble, ends = port.trouble(words, program)
+    if trouble:
+        print(f"lockstep: {trouble}", file=sys.stderr, flush=True)
+    if ends:
+        return 2
+    print("lockstep: opening the workbench; Ctrl-C ends it", flush=True)
+    return become([python, "-m", "streamlit", "run", main, *words], **environment)
+
+
+def become(command: Sequence[str], **environment: str) -> int:
+    """Replace this process by the command, so that a signal to it ends the command; return its exit code on Windows."""
+    environment = {**os.environ, **ONE_THREAD, **environment}
+    if os.name == "nt":
+        return follow(command, environment)
+    os.execve(command[0], command, environment)
+
+
+def follow(command: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Run the command as a child where it cannot replace this process; forward signals, return its exit code."""
+    with subprocess.Popen(command, env=environment) as child:
+        for name in ("SIGTERM", "SIGBREAK"):
+            if hasattr(signal, name):
+                signal.signal(getattr(signal, name), lambda *_: child.terminate())
+        while True:
+            try:
+                return child.wait()
+            except KeyboardInterrupt:  # of the whole terminal, the child's too, which ends when it is done
+                continue

@@ -1,0 +1,288 @@
+"""The pictures of runs: curves, timeline, shares of time, traffic and staleness."""
+
+from __future__ import annotations
+
+import numpy as np
+import streamlit as st
+
+from app import charts
+from app.browser import address, components
+from app.browser.text import escaped, sentence
+from app.charts import Shown, schedule_links
+from app.comparison import compare, ghost
+from app.session import session, sharing
+from app.settings import faults
+from experiments.runs.figures import DIVERGED, FIGURES, LAST, measured_meaning, measured_name, messages
+from experiments.runs.record import Run
+from experiments.specification.catalogue import ALGORITHMS
+from experiments.specification.experiment import Experiment
+from experiments.viewer import curves, waits
+from experiments.viewer.bars import html
+from experiments.viewer.canvases import curve, timeline
+from experiments.viewer.saved import compared
+from experiments.wording import naming, units
+from tracing import HELD
+
+TABS = ("Where the time goes", "Who sends to whom", "Staleness", "Memory", "Rank by rank")
+ALONG = {"step": "step", "samples": "samples", "seconds": "time", "bytes": "sent"}  # the unit is at the axis
+HEAD = 38  # px of the headings of both charts, so that they stand in one line
+
+
+def loss_and_accuracy(shown: list[Shown], more=lambda: None) -> None:
+    """Draw the curves of all runs on the page, with the switch of their axis, and what `more` draws beside it."""
+    if len([one for one in shown if not one.ghost]) > 1:
+        compare.legend(shown)
+    having = judged(shown)
+    with st.container(key="curves"):
+        left, right = st.columns([3, 2], gap="medium") if having else (st.container(), None)
+    with left:
+        axis, log = against("Loss", more)
+        zoom = zoomed(axis)
+        lines(charts.loss, shown, _heard(shown, "held_out_loss"), axis, log, zoom=zoom)
+    if right:
+        with right:
+            with st.container(height=HEAD, border=False):
+                heading("Held-out accuracy, %")
+            lines(charts.accuracy, having, _heard(having, "accuracy"), axis, zoom=zoom)
+
+
+def zoomed(axis: str) -> tuple[float, float] | None:
+    """Return the part of this axis that curves open with, if the link that the session began with says so."""
+    asked = st.session_state.setdefault("link_axis", axis)
+    return sharing.view(st.session_state.get("asked")).zoom if asked == axis else None
+
+
+def judged(shown: list[Shown]) -> list[Shown]:
+    """Return the runs that have an accuracy."""
+    return [one for one in shown if len(curves.held_out(one.run, "step", "accuracy").x)]
+
+
+def measured(shown: list[Shown]) -> None:
+    """Draw what the methods of all runs measured, a small chart for each quantity."""
+    grid = st.grid(min_column_width=260, gap="small", key="measured")
+    for quantity in dict.fromkeys(quantity for one in shown for quantity in one.run.quantities):
+        having = [one for one in shown if quantity in one.run.quantities]
+        ends = [f"{units.number(float(one.run.course(quantity)[1][-1]))} ({one.name})" for one in having]
+        with grid.container(gap="xxsmall"):
+            st.markdown(f"**{escaped(measured_name(quantity))}**")
+            meaning = sentence(measured_meaning(quantity))
+            told = f"{measured_name(quantity)}: {meaning} It ends at {', '.join(ends)}."
+            lines(charts.measured, shown, told, quantity, key=f"measured-{quantity}")
+            st.caption(meaning)
+
+
+def lanes(folder: str, play: bool = False) -> None:
+    """Draw the communication timeline of the run in `folder`."""
+    window = components.wanted(st.session_state.get("timeline"), folder)
+    view = sharing.view(session.load(folder).experiment)
+    state = components.timeline(session.timeline_frame(folder, window, play, view))
+    if click := components.clicked(state, session.load(folder), folder):
+        faults.ask(click[0])
+        st.rerun()
+    if link := schedule_links.schedule(session.load(folder).experiment):
+        st.caption(link)
+
+
+def against(title: str, more=lambda: None) -> tuple[str, bool]:
+    """Draw a heading with the switch of the axis beside it; return (axis, whether the loss is on a log scale)."""
+    state = st.session_state
+    with st.container(horizontal=True, vertical_alignment="center", gap="medium", key="against"):
+        heading(title)
+        address.keep("axis", curves.AXES, "step")
+        turn = _turn()
+        key = f"axis-{turn}"
+        state.setdefault(key, state.axis)
+        st.segmented_control(
+            "Curves against", curves.AXES, key=key, required=True, label_visibility="collapsed",
+            format_func=ALONG.get, on_change=_choose_axis, args=(turn, key),
+        )  # fmt: skip
+        address.toggle("Log", "log", help="The loss on a logarithmic scale.")
+        more()
+    return state.axis, state.log
+
+
+def _turn() -> int:
+    """Return the number of the switch of the axis: another one whenever the page has chosen the axis, not the reader.
+
+    The browser asks for each frame of a run under way, and says then where its switches stand. It may not have heard
+    of the new axis yet, and would bring the old one back: so what it says of a switch that is gone does nothing.
+    """
+    state = st.session_state
+    turn, axis = state.get("axis_turn", (0, state.axis))
+    state.axis_turn = turn + (axis != state.axis), state.axis
+    return state.axis_turn[0]
+
+
+def _choose_axis(turn: int, key: str) -> None:
+    state = st.session_state
+    if turn == state.axis_turn[0]:
+        state.axis = state[key]
+        state.axis_turn = turn, state.axis  # the same switch, which keeps the focus
+        ghost.axis_chosen()
+
+
+def chosen_axis() -> tuple[str, bool]:
+    """Return the same where no switch may have been drawn yet, as on a page that opens with a race."""
+    address.keep("axis", curves.AXES, "step")
+    address.hold("log", False, address.switch)
+    return st.session_state.axis, st.session_state.log
+
+
+def details(one: Shown, shown: list[Shown], before: Shown | None = None) -> None:
+    """Show where the time and the bytes of run `one` went, and how stale the updates of all runs were."""
+    run = one.run
+    time, traffic, stale, memory, ranks = st.tabs(
+        TABS, key="tab", on_change="rerun"
+    )  # what is not looked at is not drawn
+    with time:
+        if time.open:
+            bars(charts.shares, [one, *filter(None, [before])], timeline.shares(run))
+            if told := waits.totals(run):
+                st.caption(told)
+    with traffic:
+        if traffic.open and len(run.trace.messages["bytes"]):
+            told = _traffic(run)
+            left, right = st.columns(2, gap="medium", vertical_alignment="center")
+            with left:
+                chart(charts.topology, [one], told)
+            with right:
+                chart(charts.traffic, [one], told)
+            st.markdown(told)
+        elif traffic.open:
+            st.info("No rank sent anything: these ranks train alone.", icon=":material/wifi_off:")
+    with stale:
+        if stale.open and any(len(other.run.applied["staleness"]) for other in shown):
+            chart(charts.staleness, shown, _heard(shown, "staleness_mean"))
+        elif stale.open:
+            st.info(_fresh(run.experiment), icon=":material/sync:")
+    with memory:
+        if memory.open and run.held().any():
+            bars(charts.memory, [one], _fullest(run))
+            st.caption(_fullest(run))
+        elif memory.open:
+            st.info("No rank recorded what it held in this run.", icon=":material/memory:")
+    with ranks:
+        if ranks.open and (rows := charts.ranked(run)):
+            chart(charts.by_rank, [one], f"By rank: {', '.join(rows)}.")
+        elif ranks.open:
+            st.info(
+                f"Nothing in this run was measured by several ranks one by one. {_linked('pipedream')} has "
+                "staleness and versions of the weights by rank.",
+                icon=":material/groups:",
+            )
+
+
+def _traffic(run: Run) -> str:
+    """Return who sends most to whom, in words."""
+    table, names = run.trace.traffic(), charts.lane_names(run)
+    count = messages(run)
+    of = "" if count is None else f" in {units.counted(count, 'message')}"
+    used = np.argwhere(table)
+    carried = table[tuple(used.T)]
+    busiest = used[most(carried)]
+    links = [f"{names[src]} to {names[dst]}" for src, dst in busiest]
+    size = units.size(carried.max())
+    if len(links) == 1:
+        busy = f"The busiest link is from {links[0]}: {size}."
+    else:
+        many = f"All {len(links)} links that are used" if len(links) == len(used) else f"The {len(links)} busiest links"
+        busy = f"{many} carry the same: {size} each."
+    sends, receives = (_first(table.sum(axis=axis), names, verb) for axis, verb in ((1, "send"), (0, "receive")))
+    return f"**{units.size(table.sum())}**{of}, payload only. {busy} {sends[:1].upper()}{sends[1:]}; {receives}."
+
+
+def most(values: np.ndarray) -> np.ndarray:
+    """Return the indices of the largest sizes: all that look equal when written."""
+    written = [units.size(value) for value in values.tolist()]
+    return np.flatnonzero([one == units.size(values.max()) for one in written])
+
+
+def _first(sizes: np.ndarray, names: list[str], verb: str) -> str:
+    """Return which rank sends or receives most, "worker 1 sends most, 20 MB", or how many tie for it."""
+    ties, size = most(sizes), units.size(sizes.max())
+    if len(ties) == 1:
+        return f"{names[ties[0]]} {verb}s most, {size}"
+    if len(ties) == len(names):
+        return f"all ranks {verb} the same, {size} each"
+    if len(ties) == 2:
+        return f"{names[ties[0]]} and {names[ties[1]]} {verb} most, {size} each"
+    return f"{len(ties)} ranks {verb} most, {size} each"
+
+
+def _fullest(run: Run) -> str:
+    """Return which rank held most, and for what, in words."""
+    held, names = run.held(), charts.lane_names(run)
+    ties = most(held.sum(axis=1))
+    first = held[ties[0]]
+    parts = ", ".join(f"{units.size(value)} {kind}" for kind, value in zip(HELD, first, strict=True) if value)
+    size = units.size(first.sum())
+    if len(ties) == 1:
+        return f"{names[ties[0]].capitalize()} held most, {size}: {parts}."
+    who = "All ranks held the same" if len(ties) == len(names) else f"{len(ties)} ranks held most"
+    alike = all(np.array_equal(held[rank], first) for rank in ties)
+    return f"{who}, {size} each{f': {parts}' if alike else ''}."
+
+
+def _fresh(e: Experiment) -> str:
+    """Return why there is no staleness to draw."""
+    name = naming.method(e)
+    if e.method.deterministic is True:
+        why = f"{name} is synchronous: every update is computed from the newest parameters, so none is stale."
+    else:
+        why = f"No update of a shared model was counted in this run of {name}, so there is no staleness to show."
+    return f"{why} {_linked('asgd')} has some."
+
+
+def _linked(algorithm: str) -> str:
+    """Return the title of an algorithm as a link to a run of it."""
+    return f"[{ALGORITHMS[algorithm].title}](./?algorithm={algorithm})"
+
+
+def heading(text: str, help: str | None = None, of: str = "") -> None:
+    """Draw the heading of a part of the page; `of` is the run that it is about, where there are several."""
+    st.markdown(f"## {text}: {escaped(of)}" if of else f"## {text}", help=help, anchors=False)
+
+
+def lines(draw, shown: list[Shown], told: str, *how, key: str = "", zoom: tuple[float, float] | None = None) -> None:
+    """Draw the curves draw(shown, *how) on a canvas, opened with `zoom`; `told` is their finding in words."""
+    axes = " ".join(map(str, (*how, *(one.folder for one in shown))))
+    called = {"accuracy": "accuracy, %", "measured": how[0], "picture": "loss"}  # the picture of a race
+    what = called.get(draw.__name__, draw.__name__)
+    frame = _built(
+        draw.__name__, _named(shown), (*how, zoom),
+        lambda: curve.frame(draw(shown, *how), told, axes, compared(shown, what), zoom),
+    )  # fmt: skip
+    components.curve(frame, key or draw.__name__)
+
+
+def bars(draw, shown: list[Shown], told: str) -> None:
+    """Draw the bars draw(shown), a row for each rank."""
+    st.html(_built(draw.__name__, _named(shown), (), lambda: html(draw(shown), told)))
+
+
+def chart(draw, shown: list[Shown], alt: str, *how, key: str = "") -> None:
+    """Draw the figure draw(shown, *how), built once: Plotly takes 30 ms to build one, and no time to send it again."""
+    figure = _built(draw.__name__, _named(shown), how, lambda: draw(shown, *how))
+    st.plotly_chart(figure, key=key or draw.__name__, config=charts.CONFIG, alt=alt)
+
+
+def _named(shown: list[Shown]) -> list[tuple]:
+    return [
+        (one.folder, one.name, one.colour, one.ghost, one.share, [run.experiment.seed for run in one.others])
+        for one in shown
+    ]
+
+
+@st.cache_resource(max_entries=128, show_spinner=False)
+def _built(name: str, what: list, how: tuple, _draw):
+    return _draw()
+
+
+def _heard(shown: list[Shown], name: str) -> str:
+    """Return the finding of a chart in sentences, for readers who do not see it."""
+    told = [
+        f"The {FIGURES[name].label} of {one.name} ends at {compare.told(one, name)}."
+        for one in shown
+        if one.run.summary.get(name) is not None or (one.run.status == DIVERGED and name in LAST)
+    ]
+    return " ".join(told) or f"No {FIGURES[name].label} was recorded."

@@ -1,0 +1,293 @@
+"""The run before: it stays behind the run that took its place, and one line says what the change did.
+
+So does a line of the run that is pinned, beside the one on the page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import streamlit as st
+
+from app.browser.text import escaped
+from app.charts import Shown
+from app.comparison import compare
+from app.session import session
+from experiments.runs.agreement import agreement
+from experiments.runs.record import Run
+from experiments.runs.seeds import paired, seed_figure
+from experiments.specification.experiment import Experiment
+from experiments.viewer import curves
+from experiments.wording import units
+from tracing import COMPUTE, KINDS
+
+NAME = "the run before"
+
+ALIKE = 0.005  # share by which two figures may differ and still be called the same
+SEEN = 0.01  # share of the highest loss by which two curves may differ and still look like one
+WORTH_NAMING = 0.1  # share of the time that a slower pipeline takes more, from which a kind of span is named for it
+SAME_WORK = 0.05  # share by which FLOPs may differ and still be called nearly the same
+VERBS = {
+    "compute": "computes",
+    "update": "updates for",
+    "communicate": "communicates for",
+    "wait": "waits",
+    "idle": "is idle for",
+}
+WORTH = 1.2  # times more or less from which traffic is worth saying
+
+
+def behind(folder: str | None, now: Experiment, others: list[str]) -> Shown | None:
+    """Return the run in `folder` as a ghost behind a run of `now`; None where its curves would say nothing.
+
+    That is a run that is among the `others` on the page (names of folders), or was trained for another task.
+    """
+    if folder is None or Path(folder).name in others:
+        return None
+    try:
+        run = session.load(folder)
+    except ValueError:  # deleted meanwhile
+        return None
+    return Shown(NAME, run, 0, folder, ghost=True) if comparable(run.experiment, now) else None
+
+
+def line(before: Shown | None, now: Experiment, run: Run | None = None) -> None:
+    """Say what was changed since the run before and, once `run` is there, what came of it; offer to forget it."""
+    if before is None:
+        return
+    changes = compare.changes(before.run.experiment, now)
+    changed = f"**{escaped(compare.listed(changes))}**" if changes else "**Once more**"
+    came = f": {escaped(difference(before.run, run, before.name))}." if run else ", drawn over the run before, in grey."
+    if run and st.session_state.get("axis_for") == _pair(before, run):
+        came += " Against the step both curves are one, so they are drawn against time."
+    elif run:
+        came += _covered(before.run, run)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="before"):
+        st.markdown(f":material/history: {changed}{came}", width="stretch")
+        st.button(
+            "Forget", icon=":material/close:", key="forget-before", type="tertiary", on_click=session.forget_before,
+            help="Remove the previous run from the page.",
+        )  # fmt: skip
+
+
+def beside(pinned: Shown, now: Shown) -> None:
+    """Say in a line what the run on the page does otherwise than the one that is pinned; over seeds, in their mean."""
+    heats = paired(pinned.runs, now.runs)
+    said = over_seeds(heats) if len(heats) > 1 else difference(pinned.run, now.run, "the pinned one")
+    if len(heats) == 1 and (pinned.others or now.others):  # the table has means over more seeds than this sentence
+        said = f"with seed {now.run.experiment.seed} alone {said}"
+    st.markdown(
+        f":material/keep: Beside **{escaped(pinned.name)}**, pinned: {escaped(said)}.{_covered(pinned.run, now.run)}"
+    )
+
+
+def settle_axis(before: Shown | None, run: Run) -> None:
+    """Draw the curves against time if only the clock changed, and against the step again when that is over.
+
+    A reader who has chosen the axis himself is not overruled.
+    """
+    state = st.session_state
+    if state.get("axis_chosen"):
+        state.axis_for = None
+    elif before and only_the_clock(before.run, run):
+        if state.get("axis", "step") == "step":
+            state.axis, state.axis_for = "seconds", _pair(before, run)
+    elif state.get("axis_for"):
+        state.axis, state.axis_for = "step", None
+
+
+def axis_chosen() -> None:
+    """Remember that the reader has chosen the axis."""
+    st.session_state.axis_chosen = True
+
+
+def _pair(before: Shown, run: Run) -> tuple[str, str]:
+    return before.run.summary["digest"], run.summary["digest"]
+
+
+def difference(before: Run, now: Run, other: str = NAME) -> str:
+    """Return what `now` did otherwise than `before`, which is called `other`: sentences, the last without a full stop.
+
+    Both are judged by what was recorded: time on their own clocks, weights by their bits, held-out loss, bytes.
+    """
+    was, has = before.summary, now.summary
+    if was.get("digest") and was.get("digest") == has.get("digest"):
+        return "the same run to the bit, clock and all"
+    diverged = "diverged" in (before.status, now.status)
+    cut = {"failed", "cancelled"} & {before.status, now.status}
+    parts = [_ending(before, now, other) if diverged else _end(was, has) if cut else _clock(was, has)]
+    if not (diverged or cut):
+        parts.append(_dearer(before, now))
+    if not comparable(before.experiment, now.experiment):
+        return _sentences([*parts, "trained on other data, so that losses cannot be compared"])
+    if same_model(before, now):
+        parts.append("the same model to the bit")
+    elif not diverged and same_to_rounding(before, now):
+        parts.append("the same model to rounding")
+    elif not diverged:
+        parts += [_loss(was, has), "the accuracies are equal within their standard errors" * _overlap(was, has)]
+    sent = _ratio(was.get("bytes"), has.get("bytes"))
+    if not (diverged or cut) and (sent >= WORTH or 0 < sent <= 1 / WORTH):
+        parts.append(f"{units.number(sent, 2)} times as much traffic" if sent > 1 else f"{_part(sent)} of the traffic")
+    return _sentences(parts) or "no difference in any figure"
+
+
+def _sentences(parts: Sequence[str]) -> str:
+    """Return the parts that say something as sentences behind a colon: the first begins small."""
+    first, *others = [*filter(None, parts)] or [""]
+    return ". ".join([first, *(f"{one[:1].upper()}{one[1:]}" for one in others)])
+
+
+def over_seeds(heats: Sequence[tuple[Run, Run]]) -> str:
+    """Return what the second run of each pair did otherwise than the first, which has its seed, as `difference` does.
+
+    It is in the mean, and in how many seeds: "over 5 seeds 1.5 to 1.8 times as fast on the clock. Held-out loss ...".
+    """
+    if any("diverged" in (before.status, now.status) for before, now in heats):
+        gone = [sum(one.status == "diverged" for one in side) for side in zip(*heats, strict=True)]
+        return f"diverges in {gone[1]} of {len(heats)} seeds instead of {gone[0]}"
+    times = [_ratio(before.summary["seconds"], now.summary["seconds"]) for before, now in heats]
+    low, high = min(times), max(times)
+    alike = low >= 1 - ALIKE and high <= 1 + ALIKE
+    word, ends = ("fast", (1 / high, 1 / low)) if 0 < high < 1 else ("long", (low, high))
+    between = " to ".join(dict.fromkeys(units.number(one, 2) for one in ends))
+    parts = [f"{'as long' if alike else f'{between} times as {word}'} on the clock"]
+    losses = [[one.summary.get("held_out_loss") for one in side] for side in zip(*heats, strict=True)]
+    if None not in losses[0] + losses[1] and comparable(*(one.experiment for one in heats[0])):
+        lower = sum(now < before for before, now in zip(*losses, strict=True))
+        was, has = (units.figure("held_out_loss", one.mean, one.std) for one in map(seed_figure, losses))
+        parts.append(f"held-out loss {has} instead of {was}, lower in {lower} of them")
+    return f"over {len(heats)} seeds {_sentences(parts)}"
+
+
+def comparable(before: Experiment, now: Experiment) -> bool:
+    """Return whether both train for the same task, so that their losses mean the same."""
+    return (before.workload, before.files) == (now.workload, now.files)
+
+
+def same_model(before: Run, now: Run) -> bool:
+    """Return whether both ended with the same parameters, bit for bit."""
+    return before.summary.get("weights") is not None and before.summary["weights"] == now.summary.get("weights")
+
+
+def same_to_rounding(before: Run, now: Run) -> bool:
+    """Return whether both are the same training, to rounding; not checked if their held-out losses look different."""
+    losses = [run.summary.get("held_out_loss") for run in (before, now)]
+    if None in losses or units.loss(losses[0]) != units.loss(losses[1]):
+        return False
+    found = agreement(before, now)
+    return found is not None and found.same
+
+
+def learned_alike(before: Run, now: Run) -> bool:
+    """Return whether their training losses, plotted against the step, look like a single curve."""
+    if not comparable(before.experiment, now.experiment):
+        return False
+    (_, one), (_, other) = (curves.training(run, "step") for run in (before, now))
+    if not len(one.x) or not np.array_equal(one.x, other.x):
+        return False
+    return bool(np.abs(one.y - other.y).max() <= SEEN * np.abs(one.y).max())
+
+
+def only_the_clock(before: Run, now: Run) -> bool:
+    """Return whether both learned alike but at different times: plotted against the step, their curves coincide."""
+    return learned_alike(before, now) and abs(_ratio(before.summary["seconds"], now.summary["seconds"]) - 1) > ALIKE
+
+
+def _covered(before: Run, now: Run) -> str:
+    """Return in a sentence that one curve hides the other, "" if both are seen."""
+    same = before.summary.get("digest") == now.summary.get("digest")  # which has been said
+    if same or st.session_state.get("axis", "step") != "step" or not learned_alike(before, now):
+        return ""
+    way = "; choose *time* to see both" * only_the_clock(before, now)
+    return f" Against the step one curve lies on the other{way}."
+
+
+def _clock(was: dict, has: dict) -> str:
+    """Return how much longer or shorter the run took; per sample, if it had more or less of them to compute."""
+    longer, samples = _ratio(was.get("seconds"), has.get("seconds")), _ratio(was.get("samples"), has.get("samples"))
+    if not longer:
+        return ""
+    more = ""
+    if samples and abs(samples - 1) > 0.02:
+        many = f"{units.number(samples, 2)} times as many" if samples > 1 else f"{_part(samples)} of the"
+        more = f" for {many} samples"
+    if abs(longer - 1) <= ALIKE:
+        return f"as long on the clock{more}"
+    return f"{_times(longer)} as {'long' if longer > 1 else 'fast'} on the clock{more}"
+
+
+def _dearer(before: Run, now: Run) -> str:
+    """Return what the ranks of a pipeline spend more time on than those of the previous one; "" if it is no slower.
+
+    A schedule that fills the bubble may still lose: each of its passes pays the device's time per call, and each of its
+    messages the network's latency.
+    """
+    pipelines = all(run.experiment.method.plan for run in (before, now))
+    if not pipelines or before.trace.ranks != now.trace.ranks or before.summary["samples"] != now.summary["samples"]:
+        return ""
+    if _ratio(before.summary["seconds"], now.summary["seconds"]) <= 1 + ALIKE:
+        return ""
+    was, has = (dict(zip(KINDS, run.trace.busy().mean(axis=0), strict=True)) for run in (before, now))
+    more = [kind for kind in KINDS if has[kind] - was[kind] > WORTH_NAMING * (sum(has.values()) - sum(was.values()))]
+    if not more:
+        return ""
+    spent = [f"{VERBS[kind]} {units.seconds(has[kind])} instead of {units.seconds(was[kind])}" for kind in more]
+    *others, last = spent
+    told = f"on average a rank {', '.join(others)} and {last}" if others else f"on average a rank {last}"
+    if "compute" in more and abs(_ratio(before.summary["flops"], now.summary["flops"]) - 1) < SAME_WORK:
+        then, passes = (units.count(int((run.trace.spans["kind"] == COMPUTE).sum())) for run in (before, now))
+        told += (
+            f". Nearly the same arithmetic is cut into {passes} passes instead of {then}, each of which costs a call"
+        )
+    return told
+
+
+def _end(was: dict, has: dict) -> str:
+    """Return when the run ended, and when the other did: one of them not as planned."""
+    now, then = (units.seconds(one["seconds"]) for one in (has, was))
+    if has.get("steps") == was.get("steps"):
+        return f"ends at {now} instead of {then}"
+    steps = [units.counted(one["steps"], "step") for one in (has, was)]
+    return f"ends at {now}, after {steps[0]}, instead of {then}, after {steps[1]}"
+
+
+def _loss(was: dict, has: dict) -> str:
+    """Return how the held-out losses differ."""
+    before, now = was.get("held_out_loss"), has.get("held_out_loss")
+    if before is None or now is None:
+        return "another model"
+    if units.loss(before) == units.loss(now):
+        return f"another model, as good: held-out loss {units.loss(now)}"
+    return f"held-out loss {units.loss(now)} instead of {units.loss(before)}"
+
+
+def _overlap(was: dict, has: dict) -> bool:
+    """Return whether two accuracies lie no farther apart than their standard errors reach."""
+    errors = [one.get("accuracy_error") for one in (was, has)]
+    return None not in errors and abs(was["accuracy"] - has["accuracy"]) <= sum(errors)
+
+
+def _ending(before: Run, now: Run, other: str) -> str:
+    """Return which of both diverged."""
+    if before.status == now.status:
+        return f"diverges, as {other} did"
+    return f"diverges, and {other} did not" if now.status == "diverged" else f"does not diverge, and {other} did"
+
+
+def _ratio(was: float | None, has: float | None) -> float:
+    """Return how many times as much there is now; 0 where there is nothing to compare."""
+    return has / was if was and has else 0.0
+
+
+def _times(ratio: float) -> str:
+    """Return the ratio as at least one: 0.5 and 2 are "2 times"."""
+    large = max(ratio, 1 / ratio)
+    return f"{units.number(large, 2 if large >= 1.1 else 3)} times"
+
+
+def _part(ratio: float) -> str:
+    """Return a ratio below one: 0.45 is "45 %"."""
+    return f"{units.number(100 * ratio, 2)} %"

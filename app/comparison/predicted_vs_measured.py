@@ -1,0 +1,138 @@
+"""Predicted and measured: one experiment on the simulated cluster and on real processes, and where the two part."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app.browser import components
+from app.browser.text import escaped, sentence
+from app.charts import lane_names
+from app.charts.pictures import heading
+from app.session import background, session
+from experiments.runs.parting import APART, Parting, parting, totals
+from experiments.runs.record import Run
+from experiments.specification import this_machine
+from experiments.specification.experiment import OWN, REAL_DEFAULTS, Experiment
+from experiments.viewer import waits
+from experiments.viewer.canvases import timeline
+from experiments.wording import naming, units
+from experiments.wording.place import place
+
+OWN_CORES = 4  # ranks that are measured as fast as this machine computes; more would wait for each other's cores
+LEAST = 0.01  # of all ranks' time, below which a kind of span has no ratio: it would be one of two trifles
+EMULATED = 8  # ranks that are measured where they emulate a device, and sleep for most of the time
+UNFITTED = (
+    "To predict this run, let the simulated cluster know this machine: choose *Fit to this machine* under *Cluster* on "
+    "the left, or `lockstep fit`. A run that emulates both a network and a device needs no fit."
+)
+
+
+def counterpart(e: Experiment) -> Experiment | None:
+    """Return the prediction of a measured experiment, or the measurement of a predicted one, with the same settings.
+
+    What is a real cluster's own is predicted with what was fitted to this machine. None if there is no counterpart:
+    this machine was not fitted while it was quiet, real processes cannot obey, or there would be too many of them.
+    """
+    fit = this_machine.trusted()
+    if e.cluster == "processes":
+        own = [name for name in REAL_DEFAULTS if getattr(e, name) == OWN]
+        return e.change(cluster=None, **{name: getattr(fit, name) for name in own}) if fit or not own else None
+    if e.cluster != "simulated":
+        return None
+    fitted = {name: getattr(fit, name) for name in REAL_DEFAULTS} if fit else {}
+    where = {name: OWN if text == fitted.get(name) else text for name in REAL_DEFAULTS if (text := getattr(e, name))}
+    if e.ranks > (OWN_CORES if where["device"] == OWN else EMULATED):
+        return None
+    return e.change(cluster="processes", **where)
+
+
+def show(run: Run, folder: str, of: str = "") -> None:
+    """Offer the counterpart of the run on the page; once it is there, show both timelines rank by rank.
+
+    `of` is the run's name where there are several.
+    """
+    e = run.experiment
+    other = counterpart(e)
+    if run.status != "finished" or (other is None and e.cluster != "processes"):
+        return
+    state = st.session_state
+    heading("Predicted and measured", "The same experiment on the simulated cluster and on real processes.", of)
+    if other is None:
+        st.caption(UNFITTED)
+        return
+    if state.get("counterpart") != e.key():
+        what = "Predict it with the simulated cluster" if e.cluster == "processes" else "Run it on real processes"
+        st.button(
+            what, key="counterpart-run", icon=":material/compare_arrows:", on_click=state.update,
+            kwargs={"counterpart": e.key()},
+        )  # fmt: skip
+        return
+    now = background.ask(other, "counterpart")
+    if now.active:
+        st.fragment(_wait, run_every=background.EVERY)(other.key())
+    elif now.folder is None:
+        st.error(sentence(now.message), icon=":material/error:")
+        background.try_again("counterpart")
+    else:
+        done = session.load(str(now.folder))
+        st.fragment(_beside)(run, done, f"{folder} {now.folder}")
+
+
+def _wait(job: str) -> None:
+    now = session.pool().state(job)
+    if not now.active:
+        st.rerun()
+    session.pool().touch(f"{session.owner()}/counterpart")
+    st.progress(now.fraction, text="The other run is under way.")
+
+
+def _beside(run: Run, other: Run, name: str) -> None:
+    """Show the run on the page and the `other` side by side, with the other's notes."""
+    measured, predicted = (run, other) if run.experiment.cluster == "processes" else (other, run)
+    took, foretold = measured.trace.seconds(), predicted.trace.seconds()
+    told = (
+        f"The run took {units.seconds(took)} and was predicted to take {units.seconds(foretold)}, "
+        f"{units.percent(foretold / took)} of it."
+    )
+    places = escaped(place(measured.experiment, measured.gpus)), escaped(place(predicted.experiment))
+    st.caption("Measured: {}. Predicted: {}.".format(*places))
+    for note in other.notes:  # those of the run on the page stand above it
+        st.caption(f":material/info: {sentence(naming.readable(other.experiment, note))}")
+    st.markdown(f"{told} {parted(parting(predicted.trace, measured.trace))}")
+    _totals(measured, predicted)
+    lanes = [f"{name} {word}" for name in lane_names(measured) for word in ("measured", "predicted")]
+    words = [f"{word}: {said[:1].lower()}{said[1:]}" for word, one in (("Measured", measured), ("Predicted", predicted))
+             if (said := waits.totals(one))]  # fmt: skip
+    window = components.wanted(st.session_state.get("counterparts"), name)
+    both = timeline.beside(measured.trace, predicted.trace)
+    components.timeline(
+        timeline.framed(
+            both, lanes, f"Measured and predicted, rank by rank. {told}", name, window, clock=True, told=" ".join(words)
+        ),
+        "counterparts",
+    )
+
+
+def parted(where: Parting | None) -> str:
+    """Return in a sentence where the prediction and the measurement first differ."""
+    if where is None:
+        return f"No kind of span differs by more than {100 * APART:g} % in any step."
+    return (
+        f"They first differ by more than {100 * APART:g} % in step {where.step + 1}, in *{where.kind}*: "
+        f"{units.seconds(where.predicted)} predicted and {units.seconds(where.measured)} measured, over all ranks. "
+        f"That kind differs by more than that in {units.count(where.steps)} of {units.count(where.compared)} steps."
+    )
+
+
+def _totals(measured: Run, predicted: Run) -> None:
+    """Draw what each kind of span takes, of all ranks over the whole run."""
+    kinds = totals(predicted.trace, measured.trace)
+    least = [LEAST * sum(getattr(kind, word) for kind in kinds) for word in ("predicted", "measured")]
+    rows = "".join(
+        f"<tr><th>{one.kind}</th><td>{units.seconds(one.predicted)}</td><td>{units.seconds(one.measured)}</td>"
+        f"<td>{units.number(one.ratio) if one.predicted > least[0] and one.measured > least[1] else '–'}</td></tr>"
+        for one in kinds
+    )
+    head = "".join(f"<th>{word}</th>" for word in ("all ranks", "predicted", "measured", "ratio"))
+    st.html(f'<div class="figures"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>')
+    st.caption(f"No ratio where a kind takes less than {100 * LEAST:g} % of the time of one of the two runs.")

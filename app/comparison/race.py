@@ -1,0 +1,98 @@
+"""A race of two runs on the page: both curves and both timelines on one clock, and a finish that can be moved."""
+
+from __future__ import annotations
+
+import sys
+
+import streamlit as st
+
+from app import charts
+from app.browser import address, components
+from app.charts import Shown
+from app.charts.pictures import HEAD, heading, judged, lines, zoomed
+from app.comparison import compare, ghost
+from app.session import pins, sharing
+from experiments.viewer import race
+
+KEY = "race-timeline"
+
+
+def on() -> bool:
+    """Return whether the page's address asks for a race."""
+    return st.query_params.get("race") == "1"
+
+
+def rivals(shown: list[Shown], name: str) -> list[Shown]:
+    """Return the run called `name` and the one it races, of those on the page; [] if it is alone."""
+    own = next(one for one in shown if one.folder == name)
+    task = own.run.experiment
+    others = [one for one in shown if one is not own and ghost.comparable(one.run.experiment, task)]
+    return [others[-1], own] if others and _finish([others[-1], own]) is not None else []
+
+
+def offer(before: Shown | None, pair: list[Shown]) -> None:
+    """Draw the button that begins a race with the run before, which it pins, or with the one that is pinned."""
+    if not pair and before is None:
+        return
+    full = before is not None and not pair and len(pins.names()) >= pins.MOST
+    with_whom = "the pinned run" if pair else "the run before"
+    if st.button(
+        "Race", key="race", icon=":material/sports_score:", disabled=full,
+        help="Unpin a run first." if full else f"This run and {with_whom} on one clock, to the same loss.",
+    ):  # fmt: skip
+        if not pair:
+            pins.add(before.folder)
+        st.query_params["race"] = "1"
+        st.rerun()
+
+
+def show(pair: list[Shown]) -> None:
+    """Draw the race of two runs: losses with the finish across them, accuracies, and both timelines."""
+    target = _head(pair)
+    compare.legend(pair)
+    having = judged(pair)
+    with st.container(key="curves"):
+        left, right = st.columns([3, 2], gap="medium") if having else (st.container(), None)
+    with left:
+        with st.container(height=HEAD, border=False):
+            heading("Loss against time", "On a logarithmic scale, so that the finish is seen. Points: held-out loss.")
+        zoom = zoomed("seconds")
+        lines(race.picture, pair, race.verdict(pair, target), target, key="loss", zoom=zoom)
+    if right:
+        with right:
+            with st.container(height=HEAD, border=False):
+                heading("Held-out accuracy, %")
+            lines(charts.accuracy, having, "Held-out accuracy of both against time.", "seconds", zoom=zoom)
+    many = any(one.others for one in pair)
+    of = " and ".join(dict.fromkeys(f", seed {one.run.experiment.seed}" for one in pair)) if many else ""
+    heading(f"Both timelines{of}", "One axis and one clock: Play, and watch both runs and both curves.")
+    name = " ".join([*(f"{one.folder}/{one.colour}" for one in pair), str(target), str(len(race.heats(pair)))])
+    window = components.wanted(st.session_state.get(KEY), name)
+    components.timeline(_lanes(pair, name, target, window, sharing.view(pair[-1].run.experiment)), key=KEY)
+
+
+def _finish(pair: list[Shown]) -> float | None:
+    """Return the finish that lies where all runs of a race arrive."""
+    return race.finish([run for heat in race.heats(pair) for run in heat])
+
+
+def _head(pair: list[Shown]) -> float:
+    """Draw the heading with the finish beside it, which can be moved; return the finish."""
+    default = _finish(pair)
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium", key="race-head"):
+        heading("Race", "Who is first at this held-out loss? By default the highest final loss, which all runs reach.")
+        address.hold("goal", None, address.number(0.0, sys.float_info.max))
+        st.number_input(
+            "Finish at a held-out loss of", min_value=0.0, value=None, key="goal", format="%.4g", width=220,
+            placeholder=f"{default:.4g}", persist_state="session",
+        )  # fmt: skip
+        if st.button("End the race", key="end-race", icon=":material/close:", type="tertiary"):
+            st.query_params.pop("race", None)  # both runs stay on the page
+            st.rerun()  # of the whole page: the race is a fragment
+    chosen = st.session_state.goal
+    return default if chosen is None else chosen
+
+
+@st.cache_resource(max_entries=16, show_spinner=False)
+def _lanes(_pair: list[Shown], name: str, target: float, window, view) -> bytes:
+    return race.lanes(_pair, name, target, window, view)

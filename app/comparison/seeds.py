@@ -1,0 +1,59 @@
+"""More seeds: the runs on the page once more with other seeds, so that chance is seen beside what was changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import streamlit as st
+
+from app.browser import address
+from app.browser.text import sentence
+from app.session import background, session
+from experiments.jobs.upload import uploaded
+from experiments.runs.record import Run
+from experiments.runs.seeds import differ_in_seed, with_seeds
+
+SEEDS = 5
+
+
+def choose(run: Run) -> None:
+    """Draw the switch between one seed and several."""
+    real = run.experiment.cluster != "simulated"
+    address.toggle(
+        f"{SEEDS} seeds", "seeds", disabled=real,
+        help="On the simulated cluster only." if real else
+        f"Every run on the page with {SEEDS} seeds: mean, and a band of one standard deviation.",
+    )  # fmt: skip
+
+
+def others(these: list[tuple[str, Run]]) -> list[tuple[str, Run]]:
+    """Return (name, run) of the same experiments with other seeds, of those that are done; show how far the rest is."""
+    if not st.session_state.get("seeds"):
+        return []
+    there = [run.experiment for name, run in these if not uploaded(name) and run.experiment.cluster == "simulated"]
+    firsts = [there[places[0]] for places in differ_in_seed(there)]
+    known = {one.key() for one in there}
+    wanted = [one for first in firsts for one in with_seeds(first, SEEDS) if one.key() not in known]
+    states = [background.ask(one, f"seeds-{number}") for number, one in enumerate(wanted)]
+    if active := {f"seeds-{n}": one.key() for n, one in enumerate(wanted) if states[n].active}:
+        background.progress(active, len(wanted) + len(firsts))
+    for one, state in zip(wanted, states, strict=True):
+        if not state.active and state.folder is None:
+            st.caption(f":material/block: seed {one.seed}: {sentence(state.message)}")
+    done = [str(state.folder) for state in states if state.folder]
+    return [(Path(folder).name, session.load(folder)) for folder in done]
+
+
+def groups(these: list[tuple[str, Run]], leader: str) -> list[list[tuple[str, Run]]]:
+    """Return the runs that differ only in their seed together, the one called `leader` first in its group.
+
+    Uploads stand alone, and so do runs of one seed on a real cluster, which are no sample of seeds.
+    """
+    together = []
+    for places in differ_in_seed([run.experiment for _, run in these]):
+        some = sorted((these[place] for place in places), key=lambda one: one[0] != leader)
+        seeds = {
+            run.experiment.seed for name, run in some if run.experiment.cluster == "simulated" and not uploaded(name)
+        }
+        together += [some] if len(seeds) == len(some) else [[one] for one in some]
+    return together

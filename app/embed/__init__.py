@@ -1,0 +1,1 @@
+"""Pictures alone, for slides and other people's pages."""

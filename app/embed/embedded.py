@@ -1,0 +1,119 @@
+"""Embedded: a picture alone, of an experiment or a schedule that a query names, as a small page without a session.
+
+A run that is not stored is made by the pool first, and the page waits for it. A line below the picture links to the
+workbench with the same query.
+"""
+
+from __future__ import annotations
+
+import time
+from html import escape
+from urllib.parse import urlencode
+
+from app.browser.text import sentence
+from app.comparison import compare, ghost
+from app.session import pins, session, sharing
+from experiments.exports.page import page, place
+from experiments.exports.report import mark
+from experiments.specification.experiment import Experiment
+from experiments.study import schedules
+from experiments.study.schedules import Plan
+from experiments.viewer import curves, pictures, race
+from experiments.viewer.canvases import curve, schedule, timeline
+from experiments.viewer.saved import compared, heading
+
+KINDS = ("timeline", "curves", "race", "schedule")
+PATIENCE = 20.0  # s in which a run may be made before the page says that it is under way
+AGAIN = 2  # s after which that page asks again
+SPANS = 20_000  # single ones of a timeline
+PLAN = {
+    "schedule_a": "schedule", "ranks": "ranks", "micro_batches": "chunks", "cost_f": "forward", "cost_i": "inputs",
+    "cost_w": "weights", "link_takes": "latency", "other_costs": "costs", "own_schedule": "own",
+}  # fmt: skip
+"""By parameter of the schedules page: the field of a plan."""
+
+
+def answer(kind: str, pairs: list[tuple[str, str]]) -> tuple[str, int]:
+    """Return the page that shows this picture of the query's experiment or schedule, and its status in HTTP."""
+    back = urlencode([pair for pair in pairs if pair[0] not in ("embed", "size")])
+    try:
+        if kind not in KINDS:
+            raise ValueError(f"there is no picture {kind[:40]!r} to embed; there are {', '.join(KINDS)}.")
+        title, body, frames = _schedule(dict(pairs)) if kind == "schedule" else _runs(kind, pairs)
+    except TimeoutError:
+        text = f'<meta http-equiv="refresh" content="{AGAIN}"><p role="status">This run is being made.</p>'
+        return page("Lockstep", text, {}, "embed"), 202
+    except (ValueError, OSError) as error:
+        return page("Lockstep", f"<p>{escape(sentence(str(error)))}</p>", {}, "embed"), 400
+    link = f'<a href="?{escape(back)}" target="_blank" rel="noopener">Lockstep</a>'
+    return page(title, f'{body}<p class="credit">{escape(title)} · {link}</p>', frames, "embed"), 200
+
+
+def _runs(kind: str, pairs: list[tuple[str, str]]) -> tuple[str, str, dict]:
+    """Return title, body and frames of a picture of runs: of the query's own and, in a race, of those it pins."""
+    first = Experiment.from_query(urlencode(pairs))
+    others = [Experiment.from_query(value) for name, value in pairs if name == "pin" and "=" in value]
+    experiments = [first, *(one for one in others[: pins.MOST] if kind != "timeline")]
+    folders = [_made(one) for one in experiments]
+    runs = [(folder.rpartition("/")[2], session.load(folder)) for folder in folders]
+    shown = compare.named(runs, colours={name: n for n, (name, _) in enumerate(runs)})
+    axis = next((value for name, value in pairs if name == "axis" and value in curves.AXES), "")
+    log = ("log", "true") in pairs
+    frames, parts, view = {}, [], sharing.read(dict(pairs))
+    pair = [shown[-1], shown[0]] if kind == "race" and len(shown) == 2 else []
+    goal = race.finish([one.run for one in pair])
+    if kind != "timeline":
+        axis = axis or ("seconds" if kind == "race" else "step")
+        drawn, told = pictures.loss(shown, axis, log), "Loss."
+        if goal is not None and ghost.comparable(*(one.run.experiment for one in pair)):
+            told = race.verdict(pair, goal)
+            drawn = race.picture(pair, goal) if axis == "seconds" else drawn  # the finish lies across them
+            parts.append(f"<p>{escape(told)}</p>")
+        frames["loss"] = ("curve", curve.frame(drawn, told, "", compared(shown, "loss")))
+        parts.append(f"<div><h2>Loss</h2>{place('loss')}</div>")
+    if kind == "curves" and any(len(curves.held_out(one.run, axis, "accuracy").x) for one in shown):
+        called = compared(shown, "accuracy, %")
+        frames["accuracy"] = ("curve", curve.frame(pictures.accuracy(shown, axis), "Accuracy.", "", called))
+        parts.append(f"<div><h2>Held-out accuracy, %</h2>{place('accuracy')}</div>")
+    parts = [f'<div class="two">{"".join(parts)}</div>'] if parts else []
+    if len(shown) > 1:
+        parts.insert(0, compare.legend_of(shown, mark))
+    if kind != "curves":
+        clock = {"together": "race", "until": max(one.run.trace.seconds() for one in shown)} if len(shown) > 1 else {}
+        for n, one in enumerate(shown):
+            drawn = timeline.frame(one.run, str(n), most=SPANS // len(shown), view=view, **clock)
+            frames[f"timeline-{n}"] = ("timeline", drawn)
+            name = f'<h2><span class="run">{mark(one)} {escape(one.name)}</span></h2>' if len(shown) > 1 else ""
+            parts.append(name + place(f"timeline-{n}"))
+    titles = dict.fromkeys(heading(one.run.experiment) for one in shown)
+    return "; ".join(titles), "".join(parts), frames
+
+
+def _made(e: Experiment) -> str:
+    """Return the folder of this run, made if need be. TimeoutError while it is under way, ValueError if it fails."""
+    if e.cluster != "simulated":
+        raise ValueError("only runs of the simulated cluster are embedded; a link never starts processes or GPUs.")
+    pool, deadline = session.pool(), time.monotonic() + PATIENCE
+    job = pool.submit(f"embed/{e.key()}", e)
+    while (now := pool.state(job)).active:
+        if time.monotonic() > deadline:
+            raise TimeoutError
+        time.sleep(0.03)
+    if now.folder is None:
+        raise ValueError(now.message)
+    return str(now.folder)
+
+
+def _schedule(given: dict[str, str]) -> tuple[str, str, dict]:
+    """Return title, body and frames of a schedule, asked for as the page of schedules has it in its address."""
+    values = {field: given[name] for name, field in PLAN.items() if name in given}
+    name = values.setdefault("schedule", "1f1b")
+    kinds = schedules.options(name) if name in schedules.NAMES else {}
+    own = {option: given[f"{option}_a"] for option in kinds if f"{option}_a" in given}
+    read = {"true": True, "false": False}
+    values["options"] = {n: read.get(v.lower(), int(v) if v.isdigit() else v) for n, v in own.items()}
+    plan = Plan.of(**values)
+    if schedules.size(plan) > schedules.QUICK:
+        raise ValueError("this schedule is too large to be embedded; take fewer ranks or micro-batches.")
+    done = schedules.study(plan)
+    return plan.title, place("schedule"), {"schedule": ("timeline", schedule.frame(done))}

@@ -1,0 +1,37 @@
+"""Embedding: an address with `embed=timeline` (curves, race, schedule) is answered with that picture and nothing else.
+
+For slides and for frames in other people's pages. Streamlit has no part in it. This module is imported before the
+server listens; it imports what draws a picture when the first one is asked for.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qsl
+
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import HTMLResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+STREAMLIT = ("", "true", "false")  # which it understands itself
+
+
+class EmbedMiddleware:
+    """Answers requests for a picture alone, and passes all others on."""
+
+    def __init__(self, app: ASGIApp):
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["method"] == "GET" and b"embed=" in scope["query_string"]:
+            pairs = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+            kind = next((value for name, value in pairs if name == "embed"), "")
+            if kind.lower() not in STREAMLIT:
+                text, status = await run_in_threadpool(_answer, kind, pairs)
+                return await HTMLResponse(text, status)(scope, receive, send)
+        return await self.app(scope, receive, send)
+
+
+def _answer(kind: str, pairs: list[tuple[str, str]]) -> tuple[str, int]:
+    from app.embed.embedded import answer
+
+    return answer(kind, pairs)

@@ -1,0 +1,1 @@
+"""What leads a newcomer: the first screen, a tour, questions, and predictions."""

@@ -1,0 +1,65 @@
+"""Questions to begin with: choosing one makes its two runs and shows its finding above them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import streamlit as st
+
+from app.guide.questions import QUESTIONS, Question, asked
+from app.session import background, pins, session
+from app.settings import chosen
+from experiments.runs.record import Run
+
+PATIENCE = 3.5  # s in which the run that a question compares with may come; in a long queue it goes without
+
+
+class ChosenQuestion(NamedTuple):
+    """The question that was chosen last: which choice it was, its experiment, and how many pins it replaced."""
+
+    number: int
+    key: str
+    unpinned: int
+
+
+def menu(key: str = "question") -> None:
+    """Offer the questions. Choosing one sets all controls, runs it, and shows it over the run it is compared with."""
+    st.menu_button(
+        "Try a question", QUESTIONS, key=key, icon=":material/psychology_alt:", width="stretch",
+        format_func=lambda question: question.asks, on_click=_try, args=(key,),
+        help="Sets all controls, runs them, and pins the run that the question compares with, in place of other pins.",
+    )  # fmt: skip
+
+
+def _try(key: str) -> None:
+    question: Question = st.session_state[key]
+    chosen.put(question.experiment)
+    st.session_state.update(complaint="", axis=question.axis)
+    reference = background.ask(question.reference, "question")
+    if reference.active:
+        reference = session.wait(question.reference.key(), PATIENCE)
+    folder = str(reference.folder) if reference.folder else None
+    unpinned = len({*pins.names()} - {Path(folder or "").name})
+    pins.only(folder)
+    number = 1 + (st.session_state.chosen_question.number if "chosen_question" in st.session_state else 0)
+    st.session_state.chosen_question = ChosenQuestion(number, question.experiment.key(), unpinned)
+    session.start(question.experiment)
+
+
+def told(run: Run) -> None:
+    """Show what the question finds that this run answers, and that other pins made way for its comparison."""
+    if question := asked(run.experiment):
+        choice = st.session_state.get("chosen_question")
+        gone = choice.unpinned if choice and choice.key == run.experiment.key() else 0
+        made_way = f" {gone} pinned run{'s' * (gone != 1)} made way for this comparison." if gone else ""
+        with st.container(key="answer"):
+            st.info(f"**{question.asks}** {question.finds}{made_way}", icon=":material/psychology_alt:")
+
+
+def answered() -> int:
+    """Return the number of the choice of a question whose answer is on the page; 0 if there is none."""
+    state = st.session_state
+    choice = state.get("chosen_question")
+    there = choice and not state.get("job") and state.asked.key() == choice.key
+    return choice.number if there else 0

@@ -1,0 +1,108 @@
+"""Cards: what a newcomer does first. Each asks for a prediction, makes its run, and says what came of it.
+
+What a card says afterwards is computed from its run and the one it is compared with; which prediction is right is
+checked against the same runs by `test_questions.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from app.guide.questions import QUESTIONS, Question
+from experiments.runs.pieces import NETWORK
+from experiments.runs.record import Run
+from experiments.wording import units
+from tracing import KINDS
+
+
+class Card(NamedTuple):
+    """`question` has the two runs; `options` are two predictions, of which `right` is so.
+
+    `says(now, before)` is what the run found, in one or two sentences.
+    """
+
+    title: str
+    icon: str
+    about: str
+    predicts: str
+    options: tuple[str, str]
+    right: int
+    question: Question
+    says: Callable[[Run, Run], str]
+
+
+def slowed(now: Run, before: Run) -> str:
+    """Return what one slow worker cost the others."""
+    longer = units.number(now.summary["seconds"] / before.summary["seconds"], 2)
+    slow = now.experiment.slow.by_rank
+    others = [busy for rank, busy in enumerate(now.trace.busy()) if rank not in slow]
+    waited = sum(busy[KINDS.index("wait")] for busy in others) / sum(busy.sum() for busy in others)
+    same = now.summary["weights"] == before.summary["weights"]
+    model = "The model is the same to the bit: only the clock has changed." if same else "The model is another one."
+    return (
+        f"They wait. The same {now.experiment.steps} steps take {longer} times as long, and the "
+        f"{len(others)} others spend {units.percent(waited)} of their time waiting "
+        f"({units.percent(now.summary['share_wait'])} over all {now.experiment.workers} workers). {model}"
+    )
+
+
+def unwaited(now: Run, before: Run) -> str:
+    """Return what it brings and costs to wait for nobody."""
+    more = units.number(now.summary["samples"] / before.summary["samples"], 2)
+    stale = units.number(now.summary["staleness_mean"], 2)
+    waits = now.causes.training
+    network = units.percents(waits.sum(axis=0).tolist())[NETWORK]  # in the digits of the timeline
+    return (
+        f"In {units.seconds(now.experiment.seconds)} it goes through {more} times as many samples as synchronous SGD "
+        "does with the same slow worker, where all agree in each step whether time is up. Its held-out loss is then "
+        f"{units.told(now, 'held_out_loss')}, and that of synchronous SGD {units.told(before, 'held_out_loss')}. "
+        f"Nobody waits for another worker: of the grey that is left, {network} is for the network and the rest for the "
+        f"server, which takes one gradient at a time. The price is staleness: while a gradient is computed, the "
+        f"model changes {stale} times on average, and at most {now.summary['staleness_max']} times."
+    )
+
+
+def killed(now: Run, before: Run) -> str:
+    """Return how far training comes that loses a worker."""
+    lost = ", ".join(map(str, now.experiment.crash.by_rank))
+    return (
+        f"They stop, after {now.summary['steps']} of {before.summary['steps']} steps. A synchronous step needs the "
+        f"gradient of every worker, and that of worker {lost} never comes."
+    )
+
+
+_BY_QUERY = {question.query: question for question in QUESTIONS}
+CARDS = (
+    Card(
+        "Slow one worker down",
+        ":material/hourglass_bottom:",
+        "One of four computes four times slower.",
+        "Worker 3 computes four times slower than the others. What do the other three do in every step?",
+        ("They go on without it", "They wait for it"),
+        1,
+        _BY_QUERY["slow=3:4"],
+        slowed,
+    ),
+    Card(
+        "Let nobody wait",
+        ":material/fast_forward:",
+        "The same slow worker, but all go on.",
+        "Worker 3 computes four times slower than the others, and each worker sends its gradient to a server as soon "
+        "as it has one, and goes on: asynchronous SGD. What does that cost?",
+        ("Nothing, it is only faster", "Gradients go stale"),
+        1,
+        _BY_QUERY["algorithm=asgd&slow=3:4&seconds=0.1"],
+        unwaited,
+    ),
+    Card(
+        "Kill a worker",
+        ":material/power_off:",
+        "One of four is gone in the middle of the run.",
+        "Worker 2 is lost after 40 ms, in the middle of the run. What do the other three do?",
+        ("They stop", "They train on without it"),
+        0,
+        _BY_QUERY["crash=2:0.04"],
+        killed,
+    ),
+)

@@ -1,0 +1,107 @@
+"""Predictions: offered before a run, never required; compared with its result and with what other readers predicted."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import streamlit as st
+
+from app.browser.text import escaped
+from app.comparison import compare
+from app.session import pins, poll, session
+from experiments.runs.figures import DIVERGED, LAST
+from experiments.runs.record import Run
+from experiments.specification.experiment import Experiment
+from experiments.wording import units
+
+QUESTIONS = {
+    "samples_per_second": ("Samples per second", ("fewer", "as many", "more")),
+    "held_out_loss": ("Held-out loss", ("lower", "the same", "higher")),
+}
+"""By name in the summary: the question, and the answers from less to more."""
+
+SAME = 0.05  # of the other run's figure, within which both are called the same
+
+
+def offer(wanted: Experiment) -> None:
+    """Ask what the run of the controls will be like, compared with the pinned run or the one on the page."""
+    found = _reference()
+    if found is None or not (changes := compare.changes(found[1].experiment, wanted)):
+        return
+    which = "the pinned run" if pins.names() else "the run that is shown"
+    with st.container(gap="xsmall", key="predict"):
+        st.caption(f"Predict before you run, if you like. Against {which}, {escaped(', '.join(changes[:3]))}, will be:")
+        with st.container(horizontal=True, gap="medium"):
+            for name, (question, answers) in QUESTIONS.items():
+                st.segmented_control(question, answers, key=f"predict-{name}", width="content")
+
+
+def seal(experiment: Experiment) -> None:
+    """Bind the answers to the run of `experiment`, which begins."""
+    state, found = st.session_state, _reference()
+    said = {name: answer for name in QUESTIONS if (answer := state.get(f"predict-{name}"))}
+    state.sealed = (experiment.key(), found[0], said) if found and said else None
+    for name, answer in said.items() if found else ():
+        poll.count(_question(name, experiment, found[1]), answer)
+    for name in QUESTIONS:
+        state[f"predict-{name}"] = None
+
+
+def compared(run: Run) -> None:
+    """Show what was predicted of `run`, with what came of it."""
+    key, folder, said = st.session_state.get("sealed") or ("", "", {})
+    if key != run.experiment.key():
+        return
+    before = session.load(folder)
+    for name, answer in said.items():
+        if line := verdict(name, answer, outcome(before, name), outcome(run, name)):
+            st.markdown(line)
+            if others := among(QUESTIONS[name][1], poll.counted(_question(name, run.experiment, before))):
+                st.caption(others)
+
+
+def verdict(name: str, answer: str, before: float | None, after: float | None) -> str:
+    """Return what was predicted and what it is, in a line; "" if there is nothing to compare."""
+    question, answers = QUESTIONS[name]
+    if before is None or after is None:
+        return ""
+    is_so = answers[1 + (after > before * (1 + SAME)) - (after < before * (1 - SAME))]
+    right = is_so == answer
+    badge = (
+        ":green-badge[:material/check: as predicted]" if right else ":orange-badge[:material/close: not as predicted]"
+    )
+    told = f"{question}: {is_so}" if right else f"{question}: {is_so}, and you said {answer}"
+    return f"{badge} {told}. {_words(name, after)}, against {_words(name, before)} of the other run."
+
+
+def outcome(run: Run, name: str) -> float | None:
+    """Return a figure of a run; the last loss of one that diverged is higher than any."""
+    return math.inf if run.status == DIVERGED and name in LAST else run.summary[name]
+
+
+def _words(name: str, value: float) -> str:
+    return units.figure(name, value) if math.isfinite(value) else DIVERGED
+
+
+def among(answers: tuple[str, ...], counts: Counter) -> str:
+    """Return what all readers have predicted, in the order of `answers`; "" if there are no counts."""
+    said = [f"{counts[answer]} said {answer}" for answer in answers if counts[answer]]
+    return f"Of {counts.total()} predictions here, {', '.join(said)}." if said else ""
+
+
+def _question(name: str, experiment: Experiment, before: Run) -> tuple[str, ...]:
+    """Return the poll's question: the same for every reader who compares this experiment with that run."""
+    return name, experiment.key(), before.experiment.key()
+
+
+def _reference() -> tuple[str, Run] | None:
+    """Return (folder, run) that the next run is compared with: the first pinned one, or the one on the page."""
+    for name in pins.names():
+        if run := session.find(name):
+            return str(session.ROOT / name), run
+    try:
+        folder = st.session_state.get("shown", "")
+        return folder, session.load(folder)
+    except ValueError:
+        return None

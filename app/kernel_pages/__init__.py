@@ -1,0 +1,1 @@
+"""The page of kernels: formulas, times, and GPU kernels thread by thread."""

@@ -1,0 +1,141 @@
+"""Schedules: what every rank of a pipeline does when, without a model. Choose one, and compare it with another."""
+
+from __future__ import annotations
+
+import re
+from html import escape
+from pathlib import Path
+
+import streamlit as st
+
+from app.browser import chrome, components
+from app.browser.text import escaped
+from app.charts import schedule_links
+from app.schedules import behind, controls, partition
+from app.schedules.figures import answered, figure, sized, table, unlike
+from app.session import background
+from experiments.jobs.spec import JobSpec
+from experiments.study import schedules as study
+from experiments.study.schedules import Plan, Study
+from experiments.study.unfinished import unfinished
+from experiments.viewer.canvases import schedule
+
+LINES = 64  # of a schedule of one's own that are shown where something is wrong
+INTRODUCTION = (
+    "Who does what when, without a model: a row is a rank of a pipeline, a box one micro-batch on its way forward (F) "
+    "or backward (B), and a gap is the bubble, in which the rank waits. Choose a schedule, turn what things "
+    "take, and click a gap to see what it waits for. Answers name a box with its stage: 2B0 is the backward of "
+    "micro-batch 0 on stage 2."
+)
+FIRST = "**A first question.** GPipe does all forwards first, 1F1B goes backward as soon as it can. Does it wait less?"
+
+
+def page() -> None:
+    """Show controls on the left; one schedule or two, the table of both, and what lies behind it."""
+    with st.sidebar:
+        plans = controls.choose()
+    chrome.show()
+    _title(plans)
+    answer = _introduce()
+    studies = {slot: done for slot, plan in plans.items() if (done := _studied(plan, slot))}
+    if not studies:
+        return
+    comparable = len({(done.summary["ranks"], done.chunks) for done in studies.values()}) == 1
+    if len(studies) > 1:
+        answer.markdown(f"**{escaped(answered(*studies.values()))}**" if comparable else escaped(unlike(studies)))
+    until = max(done.summary["makespan"] for done in studies.values())
+    for slot, done in studies.items():
+        if len(plans) > 1:
+            st.markdown(f"## {escaped(done.plan.title)}", anchors=False)
+        if _with_own(plans):
+            st.caption(sized(done.summary["ranks"], done.chunks))
+        components.timeline(_frame(done.plan.model_dump_json(), until, done), key=f"lanes_{slot}")
+        if link := schedule_links.training(done.plan):
+            st.caption(link)
+        if done.summary["stages"] > done.summary["ranks"] or done.summary["copies"] > done.summary["versions"]:
+            st.caption("Lighter bars are those of a rank's second stage, third stage and so on.")
+    compared = comparable and len(studies) > 1
+    st.markdown("## Differences" if compared else "## In numbers", anchors=False)
+    table(list(studies.values()), compared)
+    partition.show(next(iter(studies.values())))
+    st.fragment(behind.show)(list(studies.values()))
+
+
+def _introduce():
+    """Say what is seen here, and ask a first question; return the place for the answer once two are compared."""
+    if st.session_state.schedule_b != controls.NOTHING:
+        return st.container()  # no more words before the pictures of both
+    st.markdown(INTRODUCTION)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.markdown(FIRST, width="content")
+        st.button("Put 1F1B beside GPipe", key="first-question", on_click=_compare, args=("gpipe", "1f1b"))
+
+
+def _with_own(plans: dict[str, Plan]) -> bool:
+    """Whether one of them is a schedule of one's own, which has a size of its own."""
+    return any(plan.schedule == study.OWN for plan in plans.values())
+
+
+def _compare(a: str, b: str) -> None:
+    st.session_state.update(schedule_a=a, schedule_b=b)
+
+
+def _title(plans: dict[str, Plan]) -> None:
+    st.markdown(f"# {escaped(' beside '.join(plan.title for plan in plans.values()) or 'Schedules')}", anchors=False)
+    if plans:
+        plan = next(iter(plans.values()))
+        where = "" if _with_own(plans) else f"{sized(plan.ranks, plan.chunks)} · "
+        whole = plan.inputs + plan.weights
+        costs = f"F {figure(plan.forward)}, B {figure(whole)} = I {figure(plan.inputs)} + W {figure(plan.weights)}"
+        more = f" · {escaped(plan.costs)}" if plan.costs else ""
+        st.caption(f"{where}{costs}{more} · a link takes {figure(plan.latency)}")
+
+
+def _studied(plan: Plan, slot: str) -> Study | None:
+    """Return the study of a plan: computed here if that is quick, otherwise by the pool. Errors are shown."""
+    try:
+        if study.size(plan) <= study.QUICK:
+            return _here(plan.model_dump_json(), plan)
+        job_spec = JobSpec("study", plan.model_dump(exclude_defaults=True))
+        folder = background.fetch(job_spec, f"{plan.title} is large: it is studied outside this page.", f"study-{slot}")
+        return _kept(str(folder)) if folder else None
+    except (ValueError, OSError) as error:
+        st.error(f"**{escaped(plan.title)}** {_refusal(str(error))}", icon=":material/block:")
+        if plan.schedule == study.OWN:
+            _unfinished(plan, str(error), slot)
+        return None
+
+
+def _unfinished(plan: Plan, reason: str, slot: str) -> None:
+    """Show what can be drawn of a schedule of one's own in which something is wrong, and where that stands."""
+    found = unfinished(plan, reason)
+    if found.study:
+        st.markdown("Up to where it goes wrong:")
+        components.timeline(schedule.frame(found.study), key=f"lanes_{slot}")
+    rows = []
+    for number, line in enumerate(plan.own.strip().splitlines()[:LINES]):
+        words = escape(line)
+        if number == found.line:
+            word = re.escape(escape(found.word))
+            words = re.sub(rf"(?<!\w){word}(?!\w)", lambda found: f"<mark>{found[0]}</mark>", words)
+        rows.append(f'<div class="{"wrong" if number == found.line else ""}"><i>rank {number}</i> {words}</div>')
+    st.html(f'<div class="own-ops" role="group" aria-label="Your ops, a line for each rank">{"".join(rows)}</div>')
+
+
+def _refusal(text: str) -> str:
+    return "cannot run: " + escaped(text if text.endswith(".") else text + ".")
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def _here(plan: str, _plan: Plan) -> Study:
+    return study.study(_plan)
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _kept(folder: str) -> Study:
+    return study.load(Path(folder))
+
+
+@st.cache_resource(max_entries=32, show_spinner=False)
+def _frame(plan: str, until: float, _study: Study) -> bytes:
+    return schedule.frame(_study, until, together="schedules")

@@ -1,0 +1,106 @@
+"""The partitioner: cut a model into the stages of the schedule on the page, by the times of its layers.
+
+What comes of it are costs of stages, for which the page of schedules has a field: so the schedule of a model that was
+cut well, or badly, is drawn and measured like any other.
+"""
+
+from __future__ import annotations
+
+from html import escape
+
+import streamlit as st
+
+from app.browser.text import sentence
+from experiments.specification.experiment import Experiment
+from experiments.study import partitions
+from experiments.study.partitions import Partition, Profile
+from experiments.study.schedules import Study
+from experiments.viewer import palette
+from experiments.wording import units
+
+EXAMPLE = Experiment.of({"algorithm": "gpipe", "workload": "text"})  # whose layers take unequal times
+FREE = 1e15  # bytes/s of links that take no time; the page has a time of its own for them
+LONGEST = 20_000  # characters of a profile
+WIDEST = 160  # px of the slowest stage
+BAR = '<i style="display: inline-block; width: {}px; height: 12px; background: {}"></i>'
+METHODS = {
+    "min_max": "The slowest stage is as fast as can be",
+    "variance": "Times are as equal as can be (GPipe)",
+    "torchgpipe_time": "torchgpipe's heuristic",
+    "blocks": "torchgpipe's, without its trap",
+}
+LAYERS = (
+    "A line for each layer, as `lockstep profile` writes it: seconds of its forward and of its backward, "
+    "bytes that it hands on, bytes of its weights."
+)
+ABOUT = (
+    "A pipeline is as fast as its slowest stage. Here are the layers of the transformer that trains here, with the "
+    "prices of its kernels on the laptop; put those of your own model in their place, measured or guessed."
+)
+
+
+def show(study: Study) -> None:
+    """Offer to cut a model into as many stages as the schedule of `study` has."""
+    with st.expander("Cut a model into these stages", key="partition", on_change="rerun") as place:
+        if place.open:
+            st.markdown(ABOUT)
+            _cut(study)
+
+
+def _cut(study: Study) -> None:
+    stages, state = study.summary["stages"], st.session_state
+    text = st.text_area("Layers", example(), 250, LONGEST, key="layers", help=LAYERS, persist_state="session")
+    method = st.selectbox(
+        f"Cut into {stages}, so that", METHODS, key="cut_by", format_func=METHODS.get, persist_state="session"
+    )
+    try:
+        profile = partitions.read_text(text)
+        found = partitions.plan(profile, [(stages, FREE)], method)
+        costs = partitions.stage_costs(profile, found, study)
+    except ValueError as error:
+        st.error(sentence(str(error)), icon=":material/content_cut:")
+        return
+    st.html(_table(profile, found))
+    slowest = units.number(found.period / (found.alone / stages))
+    bound = (
+        f" However many micro-batches there are, and without a bubble, {stages} ranks are at most "
+        f"{units.number(found.speed_up)} times as fast as one."
+    )
+    alone = len({*zip(study.ops["rank"].tolist(), study.ops["stage"].tolist(), strict=True)}) == stages
+    st.markdown(f"The slowest stage takes {slowest} times the mean.{bound if alone else ''}")
+    with st.container(horizontal=True, gap="small"):
+        st.button(
+            "Time the schedule with these stages", key="with-stages", icon=":material/content_cut:",
+            on_click=state.update, args=({"other_costs": costs},), disabled=state.get("other_costs") == costs,
+            help="Writes what these stages take into *Other costs*, in units of the page: their forwards together "
+            "take as long as those of even stages. I and W are half a backward each.",
+        )  # fmt: skip
+        st.button(
+            "Even stages again", key="even-stages", on_click=state.update, args=({"other_costs": ""},),
+            disabled=not state.get("other_costs"),
+        )  # fmt: skip
+
+
+@st.cache_data(show_spinner=False)
+def example() -> str:
+    """Return the profile that is there at first, as text."""
+    return partitions.written(partitions.profiled(EXAMPLE, None))
+
+
+def _table(profile: Profile, found: Partition) -> str:
+    """Return a row for each stage: its layers, and how long it takes, as a bar too."""
+    rows = []
+    for number, (stage, (forward, backward)) in enumerate(
+        zip(found.stages, partitions.stage_times(profile, found), strict=True)
+    ):
+        names = ", ".join(profile.layers[stage.first : stage.last + 1])
+        wide = [round(WIDEST * part / found.period) for part in (forward, backward)]
+        bar = "".join(BAR.format(width, palette.op(kind, 0).colour) for width, kind in zip(wide, "FB", strict=True))
+        cells = (units.seconds(forward), units.seconds(backward), units.percent((forward + backward) / found.alone))
+        cells = "".join(f"<td>{cell}</td>" for cell in cells)
+        rows.append(f"<tr><th>stage {number}</th><td>{bar}</td>{cells}<td>{escape(names)}</td></tr>")
+    head = "".join(f"<th>{word}</th>" for word in ("takes", "forward", "backward", "of the whole", "layers"))
+    return (
+        f'<div class="figures"><table><thead><tr><td></td>{head}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table></div>"
+    )

@@ -1,0 +1,72 @@
+"""Background jobs: work that is too much for this process is done by the pool while the page waits for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import streamlit as st
+
+from app.browser.text import sentence
+from app.session import session
+from experiments.jobs.job import JobState
+from experiments.jobs.spec import JobSpec
+from experiments.specification.experiment import Experiment
+
+EVERY = 0.5  # s between two looks
+
+
+def fetch(job_spec: JobSpec, waiting: str, place: str) -> Path | None:
+    """Return the folder of the job's result. None while it is running, which the page shows, or if it failed.
+
+    `place` names what the page wants it for: the next job for the same place replaces this one.
+    """
+    owner, now = f"{session.owner()}/{place}", ask(job_spec, place)
+    if now.active:
+        st.fragment(_wait, run_every=EVERY)(job_spec.key(), owner, waiting)
+    elif now.folder is None:
+        st.error(sentence(now.message), icon=":material/error:")
+        try_again(place)
+    return now.folder
+
+
+def try_again(place: str) -> None:
+    """Offer to do once more what failed for this place: a machine that was busy may be so no longer."""
+    owner = f"{session.owner()}/{place}"
+    st.button("Try again", key=f"again-{place}", on_click=st.session_state.pop, args=(owner, None))
+
+
+def ask(work: JobSpec | Experiment, place: str) -> JobState:
+    """Return the state of the work for this place. It is submitted once, since what failed would fail again."""
+    state, owner = st.session_state, f"{session.owner()}/{place}"
+    try:
+        if state.get(owner) != work.key():
+            state[owner] = session.pool().submit(owner, work)
+            return session.wait(state[owner], session.PATIENCE)
+        return session.pool().state(work.key())
+    except (ValueError, OSError) as error:
+        return JobState("failed", message=str(error))
+
+
+def progress(active: dict[str, str], total: int) -> None:
+    """Show how far `total` runs are, of which those are `active` (key by place); one more done redraws the page."""
+    st.fragment(_progress, run_every=EVERY)(active, total)
+
+
+def _progress(active: dict[str, str], total: int) -> None:
+    for place in active:
+        session.pool().touch(f"{session.owner()}/{place}")
+    states = [session.pool().state(key) for key in active.values()]
+    if not all(state.active for state in states):
+        st.rerun()
+    before = total - len(states)
+    done = (before + sum(state.fraction for state in states)) / total
+    st.progress(min(done, 1.0), text=f"{before} of {total} runs are done.")
+
+
+def _wait(job: str, owner: str, waiting: str) -> None:
+    session.pool().touch(owner)
+    now = session.pool().state(job)
+    if not now.active:
+        st.rerun()
+    ahead = f" {now.place - 1} ahead of it." if now.place > 1 else ""
+    st.progress(min(max(now.fraction, 0.0), 1.0), text=f"{waiting}{ahead}")

@@ -1,0 +1,119 @@
+"""Pinned runs, which stay on the page to be compared with.
+
+They are in its address, in the order in which they were pinned, as names of folders, or as queries that are still to be
+made; each with its colour where that is not the first free one, `pin=NAME,NAME~3` or `pin=QUERY&colour=3`. `colour`
+beside them is that of the run on the page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from urllib.parse import parse_qsl
+
+import streamlit as st
+
+from app.session import session
+
+MOST = 4  # runs beside the one that is shown
+
+
+def names() -> list[str]:
+    """Return the names of the pinned runs, in the order they were pinned; older links call them `keep`."""
+    return [one for one in _pins() if "=" not in one]
+
+
+def queries() -> list[str]:
+    """Return the queries of pinned runs that are still to be made."""
+    return [one for one in _pins() if "=" in one]
+
+
+def add(folder: str) -> None:
+    """Pin the run in `folder`: with the colour that it has on the page, if it is there."""
+    name, there = Path(folder).name, _on_page()
+    _write(_pins() | {name: there.get(name, next_colour(there.values()))}, there.get(_shown()))
+
+
+def only(folder: str | None) -> None:
+    """Pin the run in `folder`, and no other, beside the run that is to come."""
+    name = Path(folder or "").name
+    _write({name: _on_page().get(name, 0)} if name else {})
+
+
+def remove(name: str) -> None:
+    """Remove it from the pinned runs; the one on the page keeps its colour."""
+    _write({one: colour for one, colour in _pins().items() if one != name}, _on_page().get(_shown()))
+
+
+def receive(made: Mapping[str, str]) -> None:
+    """Put the names of pinned runs in the place of the queries that made them, and take out those that made ""."""
+    pins = {made.get(one, one): colour for one, colour in _pins().items()}
+    _write({one: colour for one, colour in pins.items() if one}, next_colour())
+
+
+def coloured() -> list[tuple[str, str]]:
+    """Return each pinned run with its colour, in digits, where a link has to say it, and "" elsewhere."""
+    return _digits(_pins())
+
+
+def colours(runs: Iterable[str]) -> dict[str, int]:
+    """Return a colour per run on the page, the same after a reload and in the copy of a link.
+
+    A pinned one has that of its pin, another one that of the address or the first that is free.
+    """
+    pins, given = _pins(), {}
+    for name in runs:
+        given[name] = pins[name] if name in pins else next_colour(given.values())
+    return given
+
+
+def next_colour(others: Iterable[int] = ()) -> int:
+    """Return the colour of a run that is not pinned, on a page with the pinned ones and with `others`."""
+    return _one_of(st.query_params.get("colour", ""), [*_pins().values(), *others])
+
+
+def _pins() -> dict[str, int]:
+    """Return the colour of each pinned run, by its name, or by the query that is still to make it."""
+    entries = st.query_params.get_all("pin") or st.query_params.get_all("keep")
+    pins: dict[str, int] = {}
+    for text in (text for entry in entries for text in ([entry] if "=" in entry else entry.split(","))):
+        name, _, colour = text.partition("~")
+        if "=" in text:
+            name, colour = text, dict(parse_qsl(text)).get("colour", "")
+        if ("=" in name or session.NAME.fullmatch(name)) and name not in pins and len(pins) < MOST:
+            pins[name] = _one_of(colour, pins.values())
+    return pins
+
+
+def _shown() -> str:
+    """Return the name of the run on the page, "" if there is none."""
+    return Path(st.session_state.get("shown") or "").name
+
+
+def _on_page() -> dict[str, int]:
+    """Return the colours of the pinned runs and of the one on the page."""
+    return colours([*_pins(), *filter(None, [_shown()])])
+
+
+def _one_of(asked: str, taken: Collection[int]) -> int:
+    """Return the colour that is asked for, if it is one and not taken, or else the first that is free."""
+    free = [number for number in range(len(taken) + 1) if number not in taken]
+    return next((number for number in range(MOST + 1) if asked == str(number) and number not in taken), free[0])
+
+
+def _digits(pins: Mapping[str, int]) -> list[tuple[str, str]]:
+    """Return each pin with its colour in digits, "" where that is the first one that is free."""
+    given = [*pins.values()]
+    return [(name, "" if pins[name] == _one_of("", given[:n]) else str(pins[name])) for n, name in enumerate(pins)]
+
+
+def _write(pins: Mapping[str, int], own: int | None = None) -> None:
+    """Write these pins into the address, and the colour `own` of the run beside them."""
+    entries = [f"{name}~{colour}" if colour and "=" not in name else name for name, colour in _digits(pins)]
+    waiting, unasked = any("=" in one for one in entries), own is None or own == _one_of("", pins.values())
+    beside = "" if unasked or own in pins.values() else str(own)
+    for name, value in (("keep", ""), ("pin", entries if waiting else ",".join(entries)), ("colour", beside)):
+        if value:
+            st.query_params[name] = value
+        else:
+            st.query_params.pop(name, None)

@@ -1,0 +1,116 @@
+"""Sharing: the link to exactly what is on the page, which makes the same page on another machine.
+
+It has the experiment's own query, how the reader looks at it (axis, source, sweep, what the timeline and the curves
+are zoomed to, the wait that is explained, the critical path, the first screen), and the pinned runs, each as the query
+that makes it again, with their colours. What cannot be made again from a query stays the name of its folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+import streamlit as st
+
+from app.browser import components
+from app.session import background, pins, session
+from experiments.jobs.job import JobState
+from experiments.jobs.upload import uploaded
+from experiments.specification.experiment import PAGE, Experiment
+from experiments.viewer.canvases.timeline import View
+
+PINS = ("pin", "keep")  # of which links have queries, and addresses the names of folders
+APART = (
+    "run",
+    "size",
+    "embed",
+    "embed_options",
+    "view",
+    "why",
+    "zoom",
+    "critical",
+    "welcome",
+    "from",
+    "at_once",
+)  # of this reader, or reported by it
+BETWEEN = "~"  # numbers of a view
+
+
+def here() -> str:
+    """Return the address of the workbench, without a query; "" where it is not known."""
+    url = (st.context.url or "").partition("?")[0]
+    return url and f"{url.rstrip('/')}/"
+
+
+def link(e: Experiment, shown: Any = None) -> str:
+    """Return the address of the page as it is, with this experiment; `shown` is what the browser says it shows."""
+    view = [(name, st.query_params[name]) for name in PAGE if name in st.query_params and name not in PINS + APART]
+    looks = written(components.viewed(shown)) + [("welcome", "true")] * bool(st.session_state.get("welcome"))
+    return f"{here()}?" + "&".join(filter(None, (e.query(), urlencode(view + looks), urlencode(_pins()))))
+
+
+def written(view: View) -> list[tuple[str, str]]:
+    """Return a view as parameters of an address: view=0.0123~0.0145, why=2~0.0131~1, zoom=20~40."""
+    parts = {"view": view.window, "why": view.wait, "zoom": view.zoom}
+    told = [(name, BETWEEN.join(f"{one:.7g}" for one in values)) for name, values in parts.items() if values]
+    return told + [("critical", "true")] * view.critical
+
+
+def read(given: Mapping[str, str]) -> View:
+    """Return the view that the parameters of an address ask for; what is damaged is as if it were not there."""
+
+    def numbers(name: str) -> list[float]:
+        try:
+            return [float(one) for one in given.get(name, "").split(BETWEEN)]
+        except ValueError:
+            return []
+
+    return components.view(numbers("view"), numbers("why"), numbers("zoom"), given.get("critical") == "true")
+
+
+def view(e: Experiment) -> View:
+    """Return how timeline and curves of `e` open: as the link says that this session began with, if it is of `e`."""
+    first, asked = st.session_state.setdefault("link_view", (e, read(st.query_params)))
+    if first == e:
+        return asked
+    for name in ("view", "why", "zoom", "critical"):
+        st.query_params.pop(name, None)  # or a reload would have it of another run
+    return View()
+
+
+def _pins() -> list[tuple[str, str]]:
+    """Return what the link has for each pinned run: its query, or the name of its folder, with its colour."""
+    entries = []
+    for name, colour in pins.coloured():
+        run = session.find(name)
+        if run is not None and not uploaded(name) and run.experiment.cluster == "simulated":
+            entries.append(("pin", run.experiment.query() + (f"&colour={colour}" if colour else "")))
+        else:
+            entries.append(("pin", f"{name}~{colour}" if colour else name))
+    return entries
+
+
+def receive() -> list[str]:
+    """Make the pinned runs that a link has as queries and pin them; return what is wrong with others, in sentences."""
+    made, active, wrong = {}, {}, []
+    for query in pins.queries():
+        try:
+            experiment = Experiment.from_query(query)
+            if experiment.cluster != "simulated":
+                raise ValueError("it ran on real processes, which no link starts.")
+            place = f"pin-{experiment.key()}"
+            state = background.ask(experiment, place)
+        except ValueError as error:
+            state = JobState("failed", message=str(error))
+        if state.active:
+            active[place] = experiment.key()
+            continue
+        made[query] = state.folder.name if state.folder else ""
+        if not state.folder:
+            wrong.append(f"A pinned run of this link is left out: {state.message}")
+    if made:
+        pins.receive(made)
+    if active:
+        background.progress(active, len(pins.names()) + len(active))
+    return wrong

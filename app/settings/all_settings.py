@@ -1,0 +1,146 @@
+"""All settings: everything beyond the first controls of the left side."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import streamlit as st
+
+from app.browser.text import escaped, explained
+from app.settings import chosen, controls, fitting, widgets
+from experiments.execution.conditions import REFUSED
+from experiments.specification.catalogue import ALGORITHMS, COMPRESSIONS, FAMILIES
+from experiments.specification.experiment import Experiment, coding_settings, settings_of
+
+FIRST = 2  # of an algorithm's settings, before the others are folded away
+EXACTNESS = {"BIT": "bit for bit", "RND": "to rounding"}
+LATE = {
+    "delay": ("Gradients late by a fixed lag", "delayed"),
+    "period": ("An average once in a period", "local_sgd"),
+}
+"""The other meanings of delay, by the name of the setting: offered where an algorithm has no such setting."""
+
+
+def own(*names: str) -> None:
+    """Draw the experiment's own settings of these names."""
+    cluster = st.session_state.get("cluster", "simulated")
+    for name in names:
+        settle = {
+            "compression": partial(chosen.settle, name),
+            "workload": partial(chosen.settle, name),
+            "cluster": partial(chosen.settle_cluster, cluster),
+        }
+        widgets.draw(controls.control(Experiment, name), REFUSED.get(cluster, {}).get(name, ""), settle.get(name))
+
+
+def draw():
+    """Draw them; return the places for the best rate, and for the faults of ranks."""
+    _family()
+    return _controls()
+
+
+def _family() -> None:
+    """Draw what narrows the list of algorithms, and what the chosen one becomes in special cases."""
+    state = st.session_state
+    families = dict.fromkeys(entry.family for entry in ALGORITHMS.values())
+    st.selectbox(
+        "Family", families, None, FAMILIES.get, key="family", placeholder="All families", on_change=_settle_family,
+        persist_state="session", help="Only algorithms of this family, in teaching order.",
+    )  # fmt: skip
+    if claims := ALGORITHMS[state.algorithm].declaration.equivalences:
+        told = [f"- {escaped(one.claim)}: {EXACTNESS[one.exactness]}" for one in claims]
+        st.markdown(
+            f":small[Special case:] :green-badge[:material/equal: {escaped(claims[0].claim)}]",
+            help="What it becomes in special cases, as the tests hold it to:\n\n" + "\n".join(told),
+        )
+
+
+def _settle_family() -> None:
+    state = st.session_state
+    if state.family and ALGORITHMS[state.algorithm].family != state.family:
+        _switch(next(name for name, entry in ALGORITHMS.items() if entry.family == state.family))
+
+
+def _switch(algorithm: str) -> None:
+    """Choose another algorithm, with its own defaults."""
+    st.session_state.algorithm = algorithm
+    chosen.settle("algorithm")
+
+
+def _controls():
+    """Draw all but the family; return the places for the best rate, and for the faults of ranks."""
+    state = st.session_state
+    algorithm, _, workload = settings_of(state.algorithm, state.compression, state.workload)
+    knobs = [controls.control(algorithm, name) for name in algorithm.model_fields]
+    rate = chosen.beginning_rate()
+    knobs = [controls.reaching(k, rate) if k.name == "learning_rate" else k for k in knobs]
+    delays, others = [k for k in knobs if k.postpones], [k for k in knobs if not k.postpones]
+    owners = controls.owners(state.algorithm, state.compression, state.workload)
+    data = [controls.control(workload, name) for name, owner in owners.items() if owner is workload]
+
+    own("batch")
+    _heading("Delay", "What makes information late: links that take time, and what the algorithm itself puts off.")
+    own(*controls.DELAY)
+    for knob in delays:
+        widgets.draw(knob)
+    with st.container(gap="xxsmall", key="other-delays"):
+        for field, (words, name) in LATE.items():
+            if field not in algorithm.model_fields:
+                other = ALGORITHMS[name].title
+                st.button(
+                    f"{words}: {other}", key=f"late-{field}", type="tertiary", icon=":material/arrow_forward:",
+                    on_click=_switch, args=(name,), help="Another meaning of delay: go to the algorithm that has it.",
+                )  # fmt: skip
+    title = ALGORITHMS[state.algorithm].title
+    _heading(f"Settings of {title}")
+    for knob in others[:FIRST]:
+        widgets.draw(knob)
+        if knob.name == "learning_rate":
+            best = st.container()
+    if others[FIRST:]:
+        with _folded(f"More of {title}", "algorithm") as more:
+            for knob in others[FIRST:] if more.open else ():
+                widgets.draw(knob)
+    if chosen.algorithm().compresses:
+        own("compression")
+        _compression(state.compression)
+    _heading("Work")
+    own("workload")
+    for knob in data[:1]:
+        _draw(knob)
+    own(*controls.BUDGET)
+    with _folded("More: data, other budgets, precision", "work") as more:
+        for knob in data[1:] if more.open else ():
+            _draw(knob)
+        own(*(controls.MORE_BUDGET if more.open else ()))
+    _heading("Cluster")
+    own(*(name for name in controls.PLACE if name != "network"))
+    fitting.offer()
+    ranks = st.container()
+    with _folded("More: links, and faults as text", "cluster") as more:
+        own(*(controls.MORE if more.open else ()))
+    return best, ranks
+
+
+def _folded(label: str, of: str):
+    """Return a place for settings that few change: drawn while it is open, and in force all the time."""
+    return st.expander(label, key=f"more-{of}", on_change="rerun")
+
+
+def _compression(name: str) -> None:
+    """Draw the idea of this compression, and its settings."""
+    if name != "none":
+        st.markdown(f":small[{explained(COMPRESSIONS[name].idea)}]", unsafe_allow_html=True)
+    coding = coding_settings(name)
+    for knob in coding.model_fields:
+        widgets.draw(controls.control(coding, knob))
+
+
+def _draw(knob: controls.Control) -> None:
+    """Draw a setting of the workload; some change the default learning rate."""
+    rated = knob.name in chosen.SET_THE_RATE
+    widgets.draw(knob, on_change=partial(chosen.settle, knob.name) if rated else None)
+
+
+def _heading(text: str, help: str | None = None) -> None:
+    st.markdown(f"### {text}", help=help, anchors=False)

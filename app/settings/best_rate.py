@@ -1,0 +1,50 @@
+"""At its best rate: below an algorithm's learning rate, the one at which the experiment ends lowest."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app.session import background, session
+from experiments.runs.summary import code_version
+from experiments.specification.experiment import Experiment
+from experiments.study import rates
+
+HELP = (
+    "The learning rate with the lowest held-out loss at the end, the mean of three seeds, lower and higher rates being "
+    "worse. Compare methods each at its own best rate, or you see whose default was lucky. "
+    "Also: --learning-rate best"
+)
+
+
+def settle() -> None:
+    """After a search, and before the controls are drawn, take the rate that was found."""
+    if rate := st.session_state.pop("rate_found", None):
+        st.session_state.learning_rate = rate
+
+
+def offer(experiment: Experiment | None) -> None:
+    """Show the best rate of the experiment if it is known, else a button that searches for it, and the progress."""
+    state = st.session_state
+    if experiment is None:
+        return
+    spec = rates.job_spec(experiment)
+    if state.get("rate_wanted") == spec.key():
+        folder = background.fetch(spec, "Rates are tried, three seeds each.", "rate")
+        if folder:
+            state.rate_wanted, state.rate_found = None, rates.read(folder)
+            st.rerun()
+        return
+    known = rates.tabled(experiment)
+    if known is None and (folder := spec.stored(session.ROOT, code_version())):  # which is read from disk only once
+        known = rates.read(folder)
+    if known == experiment.settings["learning_rate"]:
+        st.markdown(":green-badge[:material/check: At its best rate]", help=HELP)
+        return
+    st.button(
+        f"At its best rate: {known:g}" if known else "Find its best rate", key="best-rate", type="tertiary",
+        icon=":material/target:", help=HELP, on_click=_take, args=(known, spec.key()),
+    )  # fmt: skip
+
+
+def _take(rate: float | None, wanted: str) -> None:
+    st.session_state.rate_found, st.session_state.rate_wanted = rate, None if rate else wanted

@@ -1,0 +1,176 @@
+"""Chosen: the settings that the widgets show, kept in the session under the experiment's own flat names.
+
+So the page's address is the experiment's own query, the same that the command line prints and reads. A choice of
+algorithm, workload or cluster brings its own defaults with it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
+
+import streamlit as st
+
+from app.settings import feasible
+from app.settings.controls import owners
+from experiments.specification import catalogue, this_machine
+from experiments.specification.experiment import (
+    OWN,
+    PAGE,
+    REAL_DEFAULTS,
+    Experiment,
+    coding_settings,
+    default_rate,
+    real_defaults,
+    starting_point,
+)
+
+
+def read_address(again: bool = False) -> str:
+    """Take over the settings in the page's address; return a sentence about what is wrong there, or "".
+
+    It is read once per session, and `again` when the reader has gone back or forward.
+    """
+    if "algorithm" in st.session_state and not again:
+        return ""
+    try:
+        given = {name: st.query_params[name] for name in st.query_params if name not in PAGE}
+        put(Experiment.from_query(urlencode(given)))
+    except ValueError as error:
+        put(Experiment())
+        return str(error)
+    return ""
+
+
+def leave_address() -> None:
+    """Take the experiment out of the address, on another page than its own."""
+    for name in st.session_state.pop("written", ()):
+        st.query_params.pop(name, None)
+
+
+def write_address(experiment: Experiment) -> None:
+    """Make the page's address the experiment's own link; that of the default experiment chooses nothing."""
+    wanted = dict(parse_qsl(experiment.query(), keep_blank_values=True)) if experiment != Experiment() else {}
+    st.session_state.written = [*wanted]
+    there = {name: st.query_params[name] for name in st.query_params if name not in PAGE}
+    for name in there.keys() - wanted.keys():
+        del st.query_params[name]
+    if changed := {name: value for name, value in wanted.items() if there.get(name) != value}:
+        st.query_params.update(changed)
+
+
+def put(experiment: Experiment) -> None:
+    """Set the widgets to `experiment`."""
+    st.session_state.update(laid_out(experiment))
+
+
+def laid_out(experiment: Experiment) -> dict[str, Any]:
+    """Return all settings of `experiment`, by flat name, as widgets have them."""
+    values = {**experiment.model_dump(mode="json"), **experiment.data, **experiment.coding, **experiment.settings}
+    names = owners(experiment.algorithm, experiment.compression, experiment.workload)
+    return {name: values[name] for name in names}
+
+
+def algorithm():
+    """Return what the chosen algorithm declares (see algorithms.algorithm)."""
+    return catalogue.ALGORITHMS[st.session_state["algorithm"]].declaration
+
+
+def alone() -> bool:
+    """Whether the chosen algorithm trains on one worker only."""
+    return algorithm().defaults.get("workers") == 1
+
+
+def cluster() -> str:
+    """Return the chosen cluster."""
+    return st.session_state.get("cluster", "simulated")
+
+
+def values() -> dict[str, Any]:
+    """Return the values of the widgets, by flat name."""
+    state = st.session_state
+    names = owners(state["algorithm"], state["compression"], state["workload"])
+    return {name: state[name] for name in names if name in state}
+
+
+def experiment() -> Experiment:
+    """Return the experiment of the widgets; ValueError in one sentence if there is none."""
+    return Experiment.of(values())
+
+
+SET_THE_RATE = ("model", "regression")
+"""Settings of a workload that the default learning rate depends on."""
+
+
+def settle(field: str) -> None:
+    """After a new algorithm, compression, workload, model or loss is chosen, reset its settings to their defaults.
+
+    A workload's settings stay with another algorithm, unless they are only what the one before began with; so do
+    workers and steps, unless this one begins with its own; and so does a compression, unless it has nothing to compress
+    there. A pipeline that follows another one cuts a mini-batch into as many micro-batches, if it can. The learning
+    rate is that of all three together.
+    """
+    state = st.session_state
+    if field == "compression":
+        state.update(coding_settings(state["compression"])().model_dump(mode="json"))
+        return
+    workload, declared = state["workload"], algorithm()
+    data = {} if field in SET_THE_RATE else _beginning(state["algorithm"], workload)
+    if field == "algorithm":
+        begun = [_beginning(name, workload) for name in catalogue.ALGORITHMS]
+        data = {n: value for n, value in data.items() if state.get(n) in [values[n] for values in begun]}
+        chunks = _chunks()
+        state.update(declared.Settings().model_dump(mode="json"))
+        own = declared.defaults
+        for name in {name for entry in catalogue.ALGORITHMS.values() for name in entry.declaration.defaults}:
+            if name in own or state.get(name) in _beginnings(name):
+                state[name] = own.get(name, Experiment.model_fields[name].default)
+        if not declared.compresses:
+            state["compression"] = "none"
+    state.update(data)
+    state["learning_rate"] = beginning_rate()
+    cuts = field == "algorithm" and chunks and "chunks" in declared.Settings.model_fields
+    if cuts and not feasible.why_not({**values(), "chunks": chunks}):
+        state["chunks"] = chunks
+
+
+def _chunks() -> int | None:
+    """Return the micro-batches of the pipeline on the page, for the next pipeline to keep if it can."""
+    before = st.session_state.get("followed")
+    return before[0].settings.get("chunks") if before else None
+
+
+def beginning_rate() -> float:
+    """Return the learning rate that the chosen algorithm begins with, on this workload, model and so many workers."""
+    state = st.session_state
+    found = default_rate(state["algorithm"], state["workload"], state, state["workers"])
+    return found.get("learning_rate", algorithm().Settings().learning_rate)
+
+
+def settle_cluster(before: str) -> None:
+    """After a choice of cluster, `before` being the one until then, give network and device its defaults.
+
+    What was chosen stays, and is then emulated; but what was fitted to this machine is a real cluster's own.
+    """
+    state, fit = st.session_state, this_machine.load()
+    for name in REAL_DEFAULTS:
+        was, now = _begins(before, name), _begins(state["cluster"], name)
+        fitted = now == OWN and fit is not None and state[name] == getattr(fit, name)
+        if state[name] == was or fitted:
+            state[name] = now
+
+
+def _begins(cluster: str, name: str) -> Any:
+    """Return what a field of Experiment begins with on this cluster."""
+    return real_defaults(cluster).get(name, Experiment.model_fields[name].default)
+
+
+def _beginnings(name: str) -> list:
+    """Return what a field of Experiment begins with, over all algorithms."""
+    every = [entry.declaration.defaults for entry in catalogue.ALGORITHMS.values()]
+    return [Experiment.model_fields[name].default, *(own[name] for own in every if name in own)]
+
+
+def _beginning(algorithm: str, workload: str) -> dict[str, Any]:
+    settings = catalogue.WORKLOADS[workload].module.Settings
+    return settings(**starting_point(algorithm, workload)).model_dump(mode="json")

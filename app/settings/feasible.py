@@ -1,0 +1,100 @@
+"""Whether an experiment can run, said before it does; and the nearest one that can."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from app.settings import controls
+from experiments.execution.run import check
+from experiments.specification.experiment import OWN, Experiment
+
+MOST_NUMBERS = 1_000_000  # of the data, and
+MOST_OPS = 10_000  # of a pipeline's plan, that the server makes itself, in a tenth of a second
+MENDED = ("workers", "batch", "chunks", "stages", "replicas", "per_node", "nics", "slow", "pause", "crash")
+"""Settings that may be changed for an experiment to run, the first ones first."""
+
+
+class Mend(NamedTuple):
+    """One setting with a value by which the experiment can run."""
+
+    name: str
+    value: Any
+
+    @property
+    def label(self) -> str:
+        """What a button says: "Use 8 workers", "Leave out lost ranks"."""
+        if self.value == "":
+            return f"Leave out {controls.spoken(self.name)}"
+        if self.name == "workers":
+            return f"Use {self.value:,} worker{'s' * (self.value != 1)}"
+        return f"Use {controls.spoken(self.name)} {self.value:,}"
+
+
+def refusal(experiment: Experiment) -> str:
+    """Return why the experiment cannot run, in a sentence; "" if nothing is known against it."""
+    emulated = experiment.cluster != "simulated" and experiment.device != OWN  # which is checked by computing
+    try:
+        if experiment.files or emulated or not is_light(experiment):
+            return ""
+    except ValueError as error:
+        return str(error)
+    return _refusal(experiment.key(), experiment.json())
+
+
+def is_light(experiment: Experiment) -> bool:
+    """True if the server itself may build the workload and plan the pipeline, as a link asks it to for every reader.
+
+    What is larger is built and checked where it runs, in a process of the pool. ValueError if there is no such table.
+    """
+    return experiment.numbers <= MOST_NUMBERS and _has_short_plan(experiment)
+
+
+def _has_short_plan(experiment: Experiment) -> bool:
+    ops = 2 * experiment.workers * math.prod(experiment.settings.get(name, 1) for name in ("chunks", "pieces"))
+    return experiment.method.plan is None or ops <= MOST_OPS
+
+
+@lru_cache(maxsize=4096)
+def _refusal(_: str, text: str) -> str:
+    try:
+        check(Experiment.from_json(text))
+    except (ValueError, OSError) as error:
+        return str(error)
+    return ""
+
+
+def why_not(values: Mapping[str, Any]) -> str:
+    """Return the same of flat values, of which there may be no experiment. A plan not made here is no way out."""
+    try:
+        experiment = Experiment.of(values)
+        return refusal(experiment) if _has_short_plan(experiment) else "its plan is made only where it runs."
+    except ValueError as error:
+        return str(error)
+
+
+def mend(values: Mapping[str, Any], changed: Iterable[str] = (), why: Callable = why_not) -> Mend | None:
+    """Return the smallest change of one setting by which these flat values can run, None if there is none.
+
+    Settings that were `changed` last are tried first; of a number, what is nearest to it.
+    """
+    sentence = why(values)
+    names = dict.fromkeys([*(name for name in changed if name in MENDED), *MENDED])
+    for name in (name for name in names if values.get(name)):
+        for value in _candidates(values[name], sentence):
+            if not why({**values, name: value}):
+                return Mend(name, value)
+    return None
+
+
+def _candidates(value: Any, sentence: str) -> list:
+    if isinstance(value, str):
+        return [""]
+    if not isinstance(value, int):
+        return []
+    said = {int(word.replace(",", "")) for word in re.findall(r"\d[\d,]*", sentence)}
+    stops = {base << power for base in (1, 3) for power in range(13)} | said
+    return sorted((n for n in stops if 0 < n != value), key=lambda n: (abs(math.log(n / value)), n))

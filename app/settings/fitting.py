@@ -1,0 +1,57 @@
+"""Fit to this machine, offered to readers who work at it: the simulated cluster then has its constants."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import streamlit as st
+
+from app.session import background
+from experiments.measure import fit
+from experiments.specification import this_machine
+from experiments.wording import units
+
+LOCAL = ("127.0.0.1", "localhost", "::1")
+
+
+def allowed() -> bool:
+    """Return whether this server serves its own machine only: a class must not measure a host that it shares."""
+    return st.get_option("server.address") in LOCAL
+
+
+def settle() -> None:
+    """After a fit, and before the controls are drawn, choose what was fitted, or say why it cannot be used.
+
+    A real cluster keeps its own.
+    """
+    state = st.session_state
+    if not state.pop("fitted", False) or not (made := this_machine.load()):
+        return
+    if made.doubt:
+        st.warning(f"The fit cannot be used: {made.doubt}")
+    elif state.cluster == "simulated":
+        state.update(device=made.device, network=made.network)
+
+
+def offer() -> None:
+    """Show the button, and the progress of measuring."""
+    state = st.session_state
+    if not allowed():
+        return
+    if not state.get("fitting"):
+        known = this_machine.load()
+        when = f" It was fitted on {units.moment(known.moment)}." if known else ""
+        st.button(
+            "Fit again to this machine" if known else "Fit to this machine", key="fit", icon=":material/straighten:",
+            type="tertiary", on_click=_begin,
+            help="Measures kernels and messages on two processes of this machine for half a minute, and gives the "
+            f"simulated cluster its device and network.{when} Also: lockstep fit",
+        )  # fmt: skip
+        return
+    if background.fetch(fit.job_spec(state.fitting), "This machine is being measured.", "fit"):
+        state.fitting, state.fitted = None, True
+        st.rerun()
+
+
+def _begin() -> None:
+    st.session_state.fitting = datetime.now().astimezone().isoformat()

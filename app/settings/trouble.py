@@ -1,0 +1,87 @@
+"""Trouble: the ways in which a cluster misbehaves, one chip each. The settings behind them say it in detail."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app.session import session
+from app.settings import chosen
+from experiments.execution.conditions import REFUSED
+from experiments.specification.catalogue import ALGORITHMS
+
+CALM = "calm"
+WORDS = {
+    CALM: "None",
+    "slow": "One slow worker",
+    "jitter": "Jitter",
+    "pause": "A pause",
+    "crash": "Lose a worker",
+}
+"""What a chip says, by the setting of an experiment that it sets."""
+
+SLOWER = 4  # times
+UNTIL = 1.5  # times the moment at which a pause begins: when it ends
+JITTER = "cloud"
+QUIET = ("", "none")
+MIDDLE = 0.04  # s: half of a run of the default experiment, where none is on the page
+
+
+def choose(cluster: str) -> None:
+    """Draw the chips: those that are on are the faults of the experiment."""
+    state = st.session_state
+    there = [name for name in WORDS if name != CALM and state.setdefault(name, QUIET[name == "jitter"]) not in QUIET]
+    refused = REFUSED.get(cluster, {})
+    state.troubles = there or [CALM]
+    st.pills(
+        "Trouble", [name for name in WORDS if name not in refused or name in there], selection_mode="multi",
+        format_func=WORDS.get, key="troubles", on_change=_change, args=(there,), help=_help(refused),
+    )  # fmt: skip
+
+
+def _help(refused: dict[str, str]) -> str:
+    lines = [
+        f"What goes wrong. A slow worker computes {SLOWER} times longer, jitter makes every step of every worker take "
+        "a random time, a pause stops a worker for a while, and a lost worker is gone from the middle of the run.",
+        "Click a worker's name in the timeline to choose how much, and when.",
+        *(f"Not on this cluster: {WORDS[name].lower()}, since {why}" for name, why in refused.items() if name in WORDS),
+    ]
+    return "\n\n".join(lines)
+
+
+def _change(before: list[str]) -> None:
+    """Switch the settings of the chips that were clicked on or off."""
+    state = st.session_state
+    chosen = [] if CALM in state.troubles and before else [name for name in state.troubles if name != CALM]
+    for name in {*chosen} ^ {*before}:
+        state[name] = _begins(name) if name in chosen else QUIET[name == "jitter"]
+
+
+def _begins(name: str) -> str:
+    """Return the setting that a chip begins with: the last worker is slow, the ones before it pause and are lost."""
+    if name == "jitter":
+        return JITTER
+    first, workers = _servers(), st.session_state["workers"]
+    worker = first + max(0, workers - 1 - ("slow", "crash", "pause").index(name))
+    half = middle()
+    return {
+        "slow": f"{worker}:{SLOWER}",
+        "pause": f"{worker}:{half:g}-{UNTIL * half:g}",
+        "crash": f"{worker}:{half:g}",
+    }[name]
+
+
+def _servers() -> int:
+    try:
+        return chosen.experiment().servers
+    except ValueError:
+        declared = ALGORITHMS[st.session_state["algorithm"]].declaration
+        return declared.servers(declared.Settings())
+
+
+def middle() -> float:
+    """Return the middle of the run on the page, s, to two digits: what goes wrong there shows."""
+    try:
+        half = session.load(st.session_state.get("shown", "")).summary["seconds"] / 2
+    except ValueError:  # there is none
+        half = 0.0
+    return float(f"{half:.2g}") or MIDDLE

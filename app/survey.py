@@ -1,0 +1,195 @@
+"""The survey, section by section, and what a step of each method costs for the reader's model and cluster."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+
+import streamlit as st
+
+from app.browser.frames import frame
+from app.browser.text import escaped
+from app.textbook.front import address
+from app.workbench import workbench
+from experiments.specification.experiment import Experiment
+from experiments.wording import units
+from lessons import survey
+
+BOUND = {"bind": "query-params", "persist_state": "session"}
+WIDTHS = {
+    "numbers": {
+        "method": 150,
+        **dict.fromkeys(survey.QUANTITIES, 105),
+        "sending": 105,
+        "computing": 120,
+        "family": 125,
+    },
+    "formulas": {"method": 125, "computation": 200, "communication": 250, "memory": 245, "staleness": 105},
+}
+"""By what the table shows: its columns and their widths in px. A page of 1366 px has room for all, and cuts none."""
+TITLES = {
+    "method": "Method", "computation": "Computation", "communication": "Communication", "memory": "Memory",
+    "staleness": "Staleness", "sending": "Time to send", "computing": "Time to compute", "family": "Family",
+}  # fmt: skip
+HELPS = {
+    "staleness": "In updates.",
+    "sending": "If all ports are busy without a pause.",
+    "computing": "If all devices are at their peak.",
+}
+
+
+def page() -> None:
+    """Show the five sources with their methods, and the table of costs."""
+    with st.sidebar:
+        model, cluster = _choose()
+    st.markdown("# The survey, section by section", anchors=False)
+    st.markdown(
+        "Lockstep accompanies a survey of parallel training, and sets out from four more works. Here are their "
+        "methods, with the module that each became, and the chapters and figures that show it."
+    )
+    costs, sections = st.tabs(["What a step costs", "Section by section"], key="survey-part")
+    with costs:
+        _costs(model, cluster)
+    with sections:
+        _sections()
+
+
+def _choose() -> tuple[survey.Stack, survey.Cluster]:
+    name = st.selectbox(
+        "Model", survey.MODELS, index=2, key="survey_model", help="Equal dense layers: all sizes follow.", **BOUND
+    )
+    workers = st.select_slider("Workers", [2, 4, 8, 16, 32, 64, 128, 256], 8, key="survey_workers", **BOUND)
+    batch = st.select_slider(
+        "Samples of a step", [8, 16, 32, 64, 128, 256], 32, key="survey_samples", help="B", **BOUND
+    )
+    period = st.select_slider(
+        "Period", [1, 2, 4, 8, 16, 32, 64], 8, key="survey_period", help="H, of all that have one", **BOUND
+    )
+    chunks = st.select_slider(
+        "Micro-batches", [2, 4, 8, 16, 32, 64], 8, key="survey_chunks", help="M, of pipelines", **BOUND
+    )
+    network = st.selectbox("Network", survey.NETWORKS, index=2, key="survey_network", **BOUND)
+    device = st.selectbox("Device", survey.DEVICES, index=5, key="survey_device", **BOUND)
+    return survey.MODELS[name], survey.Cluster(workers, batch, network, device, {"H": period, "M": chunks})
+
+
+def _costs(model: survey.Stack, cluster: survey.Cluster) -> None:
+    """Show the table, filtered, with the formulas of the chosen method and a run that shows its costs."""
+    rows = survey.table(model, cluster)
+    left, middle, right, last = st.columns([3, 3, 2, 3], vertical_alignment="bottom")
+    families = list(dict.fromkeys(row["family"] for row in rows))
+    family = left.selectbox("Family", ["all", *families], key="survey_family", **BOUND)
+    word = middle.text_input("Search", key="survey_search", placeholder="easgd, stale, ...", **BOUND)
+    only = right.toggle("Surveyed only", key="survey_surveyed", **BOUND)
+    shown = last.segmented_control("Show", [*WIDTHS], default="numbers", required=True, key="survey_shown", **BOUND)
+    kept = [
+        row
+        for row in rows
+        if family in ("all", row["family"])
+        and (not only or row["surveyed"])
+        and word.lower() in f"{row['method']} {row['family']} {row['approximation']}".lower()
+    ]
+    st.caption(
+        f"{len(kept)} of {len(rows)} methods; {model.parameters:,} parameters in float32. Numbers are of one step at "
+        "each module's settings: FLOPs and bytes of all ranks together, memory of the worker that holds most, "
+        "messages not counted, staleness in updates. Formulas are held to runs."
+    )
+    if not kept:
+        st.info("No method fits; clear the search or choose another family.", icon=":material/search_off:")
+        return
+    if shown == "formulas":
+        st.markdown(f":small[{_symbols(kept)} A dash: there is no formula; choose the row to read why.]")
+    chosen = st.dataframe(
+        _numbers(kept) if shown == "numbers" else frame(_formulas(kept)), key=f"costs-{shown}", hide_index=True,
+        height=min(35 * len(kept) + 38, 620), on_select="rerun", selection_mode="single-row",
+        column_config=_columns(shown),
+    )  # fmt: skip
+    st.download_button("Whole table (CSV)", _csv(rows), "lockstep-survey.csv", "text/csv", icon=":material/download:")
+    picked = chosen["selection"]["rows"]
+    _method(kept[picked[0]] if picked else kept[0], cluster)
+
+
+def _numbers(rows: list[dict]):
+    """Return the table in numbers, which are sorted as such and written as everywhere on this page."""
+    value = {quantity: f"{quantity} value" for quantity in survey.QUANTITIES}
+    lines = frame([{name: row[value.get(name, name)] for name in WIDTHS["numbers"]} for row in rows])
+    said = {name: partial(survey.shown, unit=survey.UNITS[name]) for name in survey.QUANTITIES}
+    said |= {"sending": units.seconds, "computing": units.seconds}
+    lines = lines.astype(dict.fromkeys(said, float))  # also a column in which there is none
+    return lines.style.format(said, na_rep="–")
+
+
+def _formulas(rows: list[dict]) -> list[dict]:
+    """Return the table in formulas, with a dash where there is a reason in words instead."""
+    return [
+        {"method": row["method"]}
+        | {name: row[name] if row[f"{name} value"] is not None else "–" for name in survey.QUANTITIES}
+        for row in rows
+    ]
+
+
+def _symbols(rows: list[dict]) -> str:
+    """Return what the letters in the formulas of these methods mean."""
+    formulas = [row[name] for row in rows for name in survey.QUANTITIES if row[f"{name} value"] is not None]
+    there = {*re.findall(r"[A-Za-z]+", " ".join(formulas))}
+    return "; ".join(f"`{letter}` {meaning}" for letter, meaning in survey.SYMBOLS.items() if letter in there) + "."
+
+
+def _columns(shown: str) -> dict:
+    return {
+        name: st.column_config.Column(TITLES[name], width=width, help=HELPS.get(name), pinned=name == "method")
+        for name, width in WIDTHS[shown].items()
+    }
+
+
+def _method(row: dict, cluster: survey.Cluster) -> None:
+    """Show one method: where the book has it, and a run that shows its costs."""
+    with st.container(border=True, key="survey-method"):
+        st.markdown(f"**{escaped(row['method'])}**")
+        st.markdown(f"Approximation: {escaped(row['approximation'])}")
+        for quantity in survey.QUANTITIES:
+            value = row[f"{quantity} value"]
+            here = "" if value is None else f", here {survey.shown(value, survey.UNITS[quantity])}"
+            st.markdown(f"{TITLES[quantity]}: `{row[quantity]}`{here}")
+        st.markdown(f":small[{_symbols([row])}]")
+        st.markdown(_shown_in(row["chapters"], row["figures"]))
+        if st.button("Open a run of it", key="survey-run", icon=":material/tune:"):
+            workbench.go_to(Experiment.from_query(row["run"]))
+
+
+def _sections() -> None:
+    """Show each source with what its abstract says, and its methods in its own order."""
+    rows = survey.rows()
+    for source in survey.sources():
+        st.markdown(f"### {source.title}", anchors=False)
+        figure = f" Figure {_figure(source.figure)}." if source.figure else ""
+        st.markdown(f"{source.venue}. {source.result}{figure} {source.instead}")
+        st.caption(source.parts)
+        lines = ["| section | | work | module | in the book |", "|---|---|---|---|---|"]
+        for row in (row for row in rows if row["source"] == source.key):
+            module = f"`{row['module'].partition('.')[2]}`" if row["module"] else row["without"]
+            shown = ", ".join([_chapter(name) for name in row["chapters"][:3]])
+            lines.append(f"| {row['section']} | {row['reference']} | {row['work']} | {module} | {shown} |")
+        st.markdown("\n".join(lines))
+
+
+def _shown_in(chapters: tuple[str, ...], figures: tuple[str, ...]) -> str:
+    if not chapters:
+        return "No chapter shows it yet."
+    return f"Chapters: {', '.join(map(_chapter, chapters))}. Figures: {', '.join(map(_figure, figures[:6]))}."
+
+
+def _chapter(name: str) -> str:
+    return f"[{name.replace('_', ' ')}](textbook?chapter={name})"
+
+
+def _figure(name: str) -> str:
+    chapter, _, figure = name.partition(".")
+    return f"[{figure.replace('_', ' ')}]({address(chapter, f'figure-{chapter}-{figure}')})"
+
+
+@st.cache_data(max_entries=8, show_spinner=False)
+def _csv(rows: list[dict]) -> str:
+    return frame([{k: " ".join(v) if isinstance(v, tuple) else v for k, v in row.items()} for row in rows]).to_csv(
+        index=False
+    )

@@ -1,0 +1,117 @@
+"""A figure of the textbook: as the golden file has it, or as it was run just now."""
+
+from __future__ import annotations
+
+from collections import Counter
+from urllib.parse import parse_qsl
+
+import streamlit as st
+
+from app.browser import components
+from app.browser.frames import frame
+from app.browser.text import escaped
+from app.comparison import compare
+from app.session import background
+from app.textbook import origin
+from app.workbench import workbench
+from experiments.specification.experiment import Experiment
+from experiments.viewer.canvases import figure
+from experiments.wording import naming
+from lessons import job_specs, references
+from lessons.golden import RecordedFigure
+
+WAITING = "Running its experiments; until then, as published."
+PROGRESS = 340  # px of how far they are
+
+
+def head(name: str, number: str, question: str) -> None:
+    """Show number and question of the figure of this full name, where references to it lead."""
+    title = f"Figure {number}. {question}" if number else question
+    st.subheader(escaped(title), anchor=references.figure_anchor(name))
+
+
+def show(recorded: RecordedFigure, where: str, number: str = "") -> None:
+    """Draw a figure, of this number on its page, as the golden file has it, or as it was run just now."""
+    state, key = st.session_state, f"{where}-{recorded.name}"
+    with st.container(border=True, key=f"figure-{key}"):
+        drawn = st.container()  # last, since what is run below decides what is drawn
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            if state.get(f"again-{key}"):
+                spec, place = job_specs.figure_spec(recorded.name), st.empty()
+                with place.container(width=PROGRESS):
+                    folder = background.fetch(spec, WAITING, f"figure-{key}")
+                if folder:
+                    recorded = RecordedFigure.of(recorded.name, job_specs.read(folder))
+                    place.badge(f"run here, just now{_with_seeds(recorded)}", icon=":material/check:", color="green")
+            else:
+                st.button(
+                    "Run it here", key=f"run-{key}", icon=":material/play_arrow:", on_click=state.__setitem__,
+                    args=(f"again-{key}", True),
+                    help=f"Do its experiments again, on this machine. {recorded.said_of_seeds()}",
+                )  # fmt: skip
+            with st.popover("Rows", icon=":material/table_rows:"):
+                st.dataframe(frame(recorded.table()), hide_index=True)
+            if recorded.runs:
+                with st.popover("Workbench", icon=":material/tune:"):
+                    _to_workbench(recorded, key)
+            st.caption(f"After {escaped(recorded.source)}")
+        with drawn:
+            head(recorded.name, number, recorded.question)
+            components.curve(_built(recorded.name, str((recorded.rows, recorded.spread)), recorded), key=f"chart-{key}")
+            st.markdown(f":small[{_with_code(' '.join(recorded.text.split()))}]")
+            st.markdown("  \n".join(_claim(recorded, claim) for claim in recorded.claims))
+
+
+def _claim(recorded: RecordedFigure, claim: str) -> str:
+    """Return a claim with a mark, and how many seeds show it where not all do."""
+    if recorded.shows(claim):
+        return f":green[:material/check:] {escaped(claim)}"
+    return f":red[:material/close:] {escaped(claim)} ({recorded.claims[claim]} of {len(recorded.seeds)} seeds)"
+
+
+def _with_seeds(recorded: RecordedFigure) -> str:
+    few = len(recorded.seeds) == 1
+    return "" if few else f", with seeds {recorded.seeds[0]} to {recorded.seeds[-1]}"
+
+
+def _with_code(text: str) -> str:
+    """Return text with nothing marked but what stands between backquotes."""
+    parts = text.split("`")
+    return "".join(f"`{part}`" if number % 2 else escaped(part) for number, part in enumerate(parts))
+
+
+@st.cache_resource(max_entries=128, show_spinner=False)
+def _built(name: str, rows: str, _recorded: RecordedFigure) -> bytes:
+    told = ". ".join((_recorded.question, *_recorded.claims))
+    return figure.frame(_recorded.rows, _recorded.look, _recorded.spread, told, name)
+
+
+def _to_workbench(recorded: RecordedFigure, key: str) -> None:
+    """Open one of the runs behind a figure with all its settings."""
+    labels = _labels(recorded.runs)
+    query = st.selectbox("One of its runs", recorded.runs, key=f"open-{key}", format_func=labels.get)
+    if st.button("Open it", key=f"go-{key}", icon=":material/open_in_new:"):
+        workbench.go_to(Experiment.from_query(query), **origin.here(references.figure_anchor(recorded.name)))
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def _labels(queries: tuple[str, ...]) -> dict[str, str]:
+    """Return what each run is called: the settings in which they differ, and its number among those called alike.
+
+    A menu opens by its words, so that of two with the same words one could not be chosen.
+    """
+    flats = [dict(parse_qsl(query, keep_blank_values=True)) for query in queries]
+    names = dict.fromkeys(name for flat in flats for name in flat)
+    differing = [n for n in names if len({flat.get(n) for flat in flats}) > 1]
+    labels = {}
+    for query in queries:
+        e = Experiment.from_query(query)
+        values = {**e.model_dump(mode="json"), **e.data, **e.coding, **e.settings}
+        words = [compare.said(e, n, values[n]) for n in differing if n in values and n != "algorithm"]
+        labels[query] = ", ".join([naming.method(e), *words])
+    alike, seen = Counter(labels.values()), Counter()
+    for query, label in labels.items():
+        seen[label] += 1
+        if alike[label] > 1:
+            labels[query] = f"{label} ({seen[label]} of {alike[label]} such runs)"
+    return labels

@@ -1,0 +1,108 @@
+"""The frame of a chapter: its head, the way to the chapters before and after it, and the first page of the book."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+import lessons
+from app.browser.text import escaped
+from lessons import notation, survey
+from lessons.chapters import Chapter
+from lessons.front_matter import DIFFICULTIES
+
+CONTENTS = "contents"
+"""What the address calls the first page."""
+
+
+def name(chapter: Chapter, language: str = "en") -> str:
+    """Return number and title of a chapter, as text without marks."""
+    return f"{chapter.number}. {escaped(chapter.title(language))}"
+
+
+def facts(chapter: Chapter) -> str:
+    """Return how long and how hard a chapter is."""
+    alone = "" if chapter.written else f", {len(chapter.shown)} figures without text"
+    return f"{chapter.length}, {DIFFICULTIES[chapter.difficulty]}{alone}"
+
+
+def address(chapter: str, anchor: str) -> str:
+    """Return the address of a place in another chapter, opened as far as that place."""
+    return f"textbook?chapter={chapter}" + (f"&everything=true#{anchor}" if anchor else "")
+
+
+def head(chapter: Chapter) -> None:
+    """Show below the title what a chapter asks of a reader, and what a reader can do afterwards."""
+    st.caption(f"Chapter {chapter.number} of {len(lessons.CHAPTERS)}: {facts(chapter)}")
+    with st.container(border=True, key="head", gap="xsmall"):
+        if chapter.prerequisites:
+            _ways("Read first", chapter.prerequisites, "before")
+        if chapter.background:
+            st.markdown(f":small[You should know: {escaped(', '.join(chapter.background))}.]")
+        if chapter.objectives:
+            st.markdown("**Afterwards you can**\n\n" + "\n".join(f"- {escaped(one)}." for one in chapter.objectives))
+
+
+def ways_on(chapter: Chapter) -> None:
+    """Show the ways to the chapter before, to the next one, and to those that build on this one."""
+    place, names = chapter.number - 1, lessons.CHAPTERS
+    st.divider()
+    with st.container(horizontal=True, horizontal_alignment="distribute", key="ways"):
+        if place > 0:
+            _way(names[place - 1], "previous", ":material/arrow_back:", "left")
+        if 0 <= place < len(names) - 1:
+            _way(names[place + 1], "next", ":material/arrow_forward:", "right")
+    after = [one for one in names if chapter.name in lessons.chapter(one).prerequisites]
+    if after:
+        _ways("Chapters that build on this one", after, "after")
+
+
+def first_page() -> None:
+    """Show the contents of the book, and its notation."""
+    st.markdown("# Contents")
+    chapters = [*map(lessons.chapter, lessons.CHAPTERS)]
+    st.markdown(
+        "How deep networks are trained on many machines, in questions that are answered by measuring. Every number "
+        f"comes from a run that you can repeat here. Each of the {len(chapters)} chapters asks, has you predict, "
+        "measures and explains."
+    )
+    with st.container(key="contents"):
+        for one in chapters:
+            with st.container(gap=None, key=f"entry-{one.name}"):
+                _way(one.name, "open")
+                st.caption(f"{facts(one)}{_after(one)}")
+    st.markdown("## What it accompanies")
+    st.markdown(
+        "A survey, and four more works; the page *Survey* goes through their methods.\n\n" + survey.first_page(address)
+    )
+    st.markdown("## Notation")
+    st.markdown("A letter has one meaning in all chapters, but where a row says otherwise.")
+    st.markdown(notation.table())
+
+
+def _after(chapter: Chapter) -> str:
+    """Return which chapters to read before this one: ", read after chapters 2 and 5"; "" for none."""
+    before = [str(number) for number in sorted(lessons.chapter(other).number for other in chapter.prerequisites)]
+    *others, last = before or [""]
+    return (
+        f", read after chapter{'s' * bool(others)} {' and '.join([', '.join(others)] * bool(others) + [last])}"
+        * bool(last)
+    )
+
+
+def _ways(words: str, names: tuple[str, ...] | list[str], kind: str) -> None:
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key=f"read-{kind}"):
+        st.markdown(f":small[{words}:]", width="content")
+        for other in names:
+            _way(other, kind)
+
+
+def _way(other: str, kind: str, icon: str | None = None, side: str = "left") -> None:
+    """Draw a button that opens another chapter, at its beginning."""
+    st.button(
+        name(lessons.chapter(other)), key=f"{kind}-{other}", type="tertiary", icon=icon, icon_position=side,
+        on_click=_open, args=(other,),
+    )  # fmt: skip
+
+
+def _open(other: str) -> None:
+    st.session_state.chapter, st.session_state.part = other, "text"

@@ -1,0 +1,76 @@
+"""The report on a solution: its score and marks, and its timeline, beside the textbook's once every mark is earned."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app.browser import components
+from app.browser.text import escaped, sentence
+from experiments.viewer.canvases import schedule, timeline
+from experiments.wording import units
+from lessons.grading import timelines
+from lessons.grading.sheet import NOT_REACHED
+
+OPENING = 15  # spans of a rank that are shown at first
+
+
+def show(report: dict, key: str) -> None:
+    """Show a report, a dict as of GradingReport.plain; `key` is for the widgets."""
+    if report.get("untouched"):
+        st.info(f"Nothing is handed in yet. {sentence(report['error'])}", icon=":material/edit:")
+        return
+    st.markdown(f"## {report['score']} of 100", anchors=False)
+    for mark in report["marks"]:
+        if mark["observed"] == NOT_REACHED:
+            continue
+        sign = ":green[:material/check:]" if mark["earned"] else ":red[:material/close:]"
+        worth = f"{mark['earned']} of {mark['points']}"
+        st.markdown(f"{sign} **{escaped(mark['name'])}** ({worth})  \n:small[{escaped(mark['observed'])}]")
+    if missing := [mark["name"] for mark in report["marks"] if mark["observed"] == NOT_REACHED]:
+        st.markdown(f":material/remove: Not reached: {escaped('; '.join(missing))}.")
+    if report["error"]:
+        judged = len(missing) < len(report["marks"])
+        early = "It ended early" if judged else "Nothing was judged"
+        st.warning(f"{early}. {sentence(report['error'])}", icon=":material/error:")
+    if report.get("timelines"):
+        _timelines(report["timelines"], f"{key}-{report['seed']}")
+    if report["printed"]:
+        st.caption("It printed")
+        st.code(report["printed"], language=None, wrap_lines=True)
+    hints = f" Hints taken: {', '.join(report['hints'])}." if report.get("hints") else ""
+    st.caption(f"Hidden cases of seed {report['seed']}, {units.seconds(report['seconds'])}.{hints}")
+
+
+def _timelines(kept: dict[str, dict], key: str) -> None:
+    """Draw the timelines one above the other, on one clock, and say when there will be two."""
+    both = len(kept) > 1
+    st.markdown("### Your timeline and the textbook's" if both else "### Your timeline", anchors=False)
+    if not both:
+        st.caption("The textbook's stands beside it when you have earned every mark: before, it would tell the answer.")
+    for number, (whose, frame) in enumerate(_frames(kept).items()):
+        st.caption(whose[:1].upper() + whose[1:])
+        with st.container(key=f"strip-{key}-{number}"):
+            components.timeline(frame, f"strip-canvas-{key}-{number}")
+
+
+@st.cache_data(max_entries=16, show_spinner=False)
+def _frames(kept: dict[str, dict]) -> dict[str, bytes]:
+    """Return the frame of each timeline; all axes reach to the end of the longest."""
+    if any("schedule" in one for one in kept.values()):
+        from experiments.study.schedules import Plan, study
+
+        studies = {whose: study(Plan.of(schedule="own", own=one["schedule"])) for whose, one in kept.items()}
+        until = max(one.summary["makespan"] for one in studies.values())
+        return {whose: schedule.frame(one, until) for whose, one in studies.items()}
+    traces = {whose: timelines.trace(one) for whose, one in kept.items()}
+    until = max(one.seconds() for one in traces.values())
+    lanes = max(len(one.spans["start"]) / one.ranks for one in traces.values())
+    opening = until * min(1.0, OPENING / max(1.0, lanes))
+    return {
+        whose: timeline.framed(
+            one, [f"rank {rank}" for rank in range(one.ranks)],
+            f"Timeline of {whose} run: {one.ranks} ranks over {units.seconds(one.seconds())}.", whose, until=until,
+            opening=(0.0, opening), clock=True,
+        )
+        for whose, one in traces.items()
+    }  # fmt: skip

@@ -1,0 +1,75 @@
+"""For instructors: who they are, and the page that leads to all they need."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import streamlit as st
+
+import lessons
+from lessons import instructor
+from lessons.instructor import hub
+
+DELAY = 1.0  # s that a wrong password takes, of all readers together: guesses come one at a time
+
+
+@st.cache_resource(show_spinner=False)
+def _one_at_a_time() -> threading.Lock:
+    return threading.Lock()
+
+
+def shown() -> bool:
+    """Return whether this reader sees what is for instructors."""
+    return instructor.shown(st.session_state.get("instructor", ""))
+
+
+def page() -> None:
+    """Show the hub, or ask for the password that opens it."""
+    st.markdown("# For instructors", anchors=False)
+    if not shown():
+        if instructor.locked():
+            _ask()
+        else:
+            st.info(
+                f"The pages for instructors are off: {instructor.SETTING} is not set on this server. It holds the "
+                "password that opens them.", icon=":material/lock:",
+            )  # fmt: skip
+        return
+    for section in hub.sections():
+        st.markdown(f"## {section.title}")
+        st.markdown(section.text)
+        if section.title == "Labs":
+            _open_labs()
+    for name, words in hub.downloads().items():
+        st.download_button(
+            name, words, name, "text/plain", key=f"take-{name}", on_click="ignore", icon=":material/download:"
+        )
+
+
+def _open_labs() -> None:
+    """Lead to the labs within this session; a link would begin another one, without the password."""
+    from app.textbook.page import page as textbook
+
+    with st.container(horizontal=True, gap="small"):
+        for one in (one for one in lessons.written() if one.lab()):
+            if st.button(one.title(), key=f"lab-{one.name}", icon=":material/science:"):
+                st.session_state.update(chapter=one.name, part="lab")
+                st.switch_page(st.Page(textbook, title="Textbook", url_path="textbook"))
+
+
+def _ask() -> None:
+    """Ask for the password. It is kept in this session, never in the address or the browser."""
+    with st.form("password", border=False):
+        given = st.text_input("Password", type="password", max_chars=200, width=300, key="given-password")
+        sent = st.form_submit_button("Open")
+    if not sent:
+        return
+    with _one_at_a_time():
+        if right := instructor.shown(given):
+            st.session_state.instructor = given
+        else:
+            time.sleep(DELAY)
+    if right:
+        st.rerun()
+    st.error("That is not the password. The administrator of this server has it.", icon=":material/lock:")

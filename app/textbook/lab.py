@@ -1,0 +1,35 @@
+"""The lab of a chapter: the sheet with what is to be expected for instructors, the handout for everybody else."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import streamlit as st
+
+from app.textbook import instructor, reading
+from lessons import instructor as setting
+from lessons import markup
+from lessons.chapters import Chapter
+from lessons.instructor import sheet
+
+
+def show(chapter: Chapter, language: str) -> None:
+    """Show the sheet, or the handout to readers who are no instructors."""
+    full = instructor.shown() and not st.toggle("As students see it", key="as-students", persist_state="session")
+    if full and not sheet.expected(chapter).figures:
+        full = False
+        st.info(
+            f"This is the handout: the expected results, `lessons/{chapter.name}/lab.json`, are not on this server.",
+            icon=":material/visibility_off:",
+        )
+    text = sheet.sheet(chapter, language) if full else sheet.handout(chapter, language)
+    seen = Counter()
+    for block in markup.blocks(text, chapter.name, chapter.golden):
+        reading.block(chapter, block, "lab", seen)
+    address = (st.context.url or sheet.HERE).partition("?")[0].rpartition("/")[0] + "/"
+    st.download_button(
+        "Handout to print", lambda: sheet.page(chapter, language, address), f"{chapter.name}_handout.html", "text/html",
+        key=f"handout-{chapter.name}", on_click="ignore", icon=":material/print:",
+    )  # fmt: skip
+    if setting.locked() and not instructor.shown():  # a reload begins a session without the password
+        st.caption("Do you teach this class? [Expected results, by password](instructors).")

@@ -1,0 +1,124 @@
+"""What the reader has done, in this session and in the browser: answers, passed predictions, place and scores."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+import lessons
+from app.browser import storage
+from lessons import progress, returning
+from lessons.progress import EMPTY, Answer, ReaderProgress
+
+NOT_KEPT = (
+    "This browser keeps nothing (a private window?): download your answers under *My work*, or they are gone after "
+    "a reload."
+)
+
+
+def document() -> ReaderProgress:
+    """Return all that this reader has done."""
+    return st.session_state.setdefault("progress", EMPTY)
+
+
+def known() -> tuple[Answer, ...]:
+    """Return the answers to questions that the book has."""
+    return returning.known(document(), lessons.written())
+
+
+def add(other: ReaderProgress) -> None:
+    """Take over what another document has."""
+    st.session_state.progress = progress.merge(other, document())
+
+
+def record(chapter: str, item: str, parameters: dict, guess: Any, sure: int, right: bool, place: str) -> None:
+    """Record an answer that is given now."""
+    answer = {"chapter": chapter, "item": item, "parameters": parameters, "guess": guess, "sure": sure}
+    answer |= {"right": right, "place": place, "at": progress.now()}
+    st.session_state.progress = document().recorded(Answer.model_validate(answer))
+
+
+def rename(reader: str) -> None:
+    """Record the reader's name."""
+    st.session_state.progress = document().model_copy(update={"reader": reader})
+
+
+def skip(chapter: str, item: str) -> None:
+    """Let the text go on after a prediction that was not made."""
+    st.session_state.progress = document().skipped(chapter, item)
+
+
+def passed(chapter: str, item: str) -> bool:
+    """Return whether the text goes on after this prediction."""
+    return f"{chapter}.{item}" in document().passed
+
+
+def grade(report: dict, solution: str) -> bool:
+    """Record a solution and the score in its report; return whether it is better than what was recorded."""
+    before = document().scores.get(report["chapter"])
+    if before and before.score >= report["score"]:
+        return False
+    st.session_state.progress = document().graded(report, solution)
+    return True
+
+
+def forget() -> None:
+    """Forget everything, here and in the browser."""
+    _reset()
+    st.session_state.forgetting = True  # until the browser says that it has
+
+
+def keep(chapter: str, opened: str) -> None:
+    """Keep progress in the browser, and take over what it has.
+
+    `chapter` is the one whose text is read, or ""; `opened` names what is on the page, and begins at its top.
+    """
+    state = st.session_state
+    forgetting, resets, returning = state.get("forgetting", False), state.get("resets", 0), state.get("returning")
+    storage.storage(document(), chapter, opened, forgetting, resets, returning, _listen)
+    if said := state.get("not_kept"):
+        st.caption(said)
+
+
+def place() -> str:
+    """Return the chapter in which the reader was last, "" if in none."""
+    last = next(reversed(document().places), "")
+    return last if last in lessons.CHAPTERS else ""
+
+
+def go_back(anchor: str) -> None:
+    """Lead the reader to this anchor, once, as soon as the page is there that far."""
+    state = st.session_state
+    state.returning = {"anchor": anchor, "number": state.get("returning", {}).get("number", 0) + 1}
+
+
+def go_on() -> None:
+    """Open the chapter in which the reader was last, at the place."""
+    chapter = place()
+    st.session_state.chapter, st.session_state.part = chapter, "text"
+    go_back(document().places[chapter])
+
+
+def _listen() -> None:
+    """Take over what the browser tells, before the page is drawn."""
+    state, news = st.session_state, storage.told()
+    if news.get("forgotten"):
+        _reset()
+    if news.get("lasting") is False:
+        state.not_kept = NOT_KEPT
+    try:
+        if kept := news.get("kept"):
+            found = progress.read(str(kept))
+            state.progress = progress.merge(document(), found)
+    except ValueError as error:
+        state.not_kept = f"What this browser has kept cannot be read: {error}"
+
+
+def _reset() -> None:
+    """Begin anew; a solution goes, too, since its report would be counted again."""
+    state = st.session_state
+    state.progress, state.forgetting, state.resets = EMPTY, False, state.get("resets", 0) + 1
+    for name in map(str, list(state)):
+        if name in ("again", "round", "exam", "brought") or name.startswith(("anew-", "solution-")):
+            del state[name]

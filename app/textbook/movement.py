@@ -1,0 +1,44 @@
+"""Movement in a text: a schedule that plays, the timeline of a run."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app.browser import components
+from app.browser.text import escaped
+from app.textbook import origin
+from lessons import markup, movement, timelines
+from lessons.chapters import Chapter
+
+
+def schedule(chapter: Chapter, block: markup.Schedule, place: str) -> None:
+    """Show the schedule of a mark, in a text or a lab sheet (`place`)."""
+    box = f"schedule-{place}-{block.plan.key()}"
+    with st.container(border=True, key=box):
+        _head(chapter, block)
+        components.timeline(_frame(block.plan.key(), block), key=f"lanes-{place}-{block.plan.key()}")
+        st.caption(f"{escaped(block.settings)}. [On the page *Schedules*](./{origin.link(block.link, box)})")
+
+
+def timeline(chapter: Chapter, block: markup.Timeline, place: str) -> None:
+    """Show the timeline of a mark, in a text or a lab sheet (`place`)."""
+    name = block.experiment.key()
+    box = f"timeline-{place}-{name}"
+    with st.container(border=True, key=box):
+        _head(chapter, block)
+        if frame := timelines.find(chapter.folder, block):
+            components.timeline(frame, key=f"lanes-{place}-{name}")
+        else:
+            st.info("This run is not recorded; do it in the workbench.", icon=":material/hourglass_empty:")
+        st.caption(f"{escaped(block.settings)}. [In the workbench](./{origin.link(block.link, box)})")
+
+
+def _head(chapter: Chapter, block: markup.Schedule | markup.Timeline) -> None:
+    """Show its number in the text, and in a sentence what is drawn."""
+    number = chapter.figure_number(block.link)
+    st.markdown(f"**{f'Figure {number}. ' if number else ''}{escaped(block.caption)}**")
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def _frame(key: str, _block: markup.Schedule) -> bytes:
+    return movement.frame(_block)

@@ -1,0 +1,46 @@
+"""Origin: the place of the book from which a run or a schedule was opened, and the button that leads back to it.
+
+The address has it as `from`: what the textbook's own address has, and behind a # the anchor of the figure.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qsl, quote, urlencode
+
+import streamlit as st
+from streamlit.navigation.page import StreamlitPage
+
+import lessons
+from app.browser.text import escaped
+
+NAME = "from"
+ADDRESS = ("chapter", "language", "part", "everything")
+"""Parameters of the textbook's address."""
+
+
+def here(anchor: str) -> dict[str, str]:
+    """Return the parameter that leads back to this anchor on the page of the textbook that is shown."""
+    there = {name: st.query_params[name] for name in ADDRESS if name in st.query_params}
+    return {NAME: f"{urlencode(there)}#{anchor}"} if there else {}
+
+
+def link(address: str, anchor: str) -> str:
+    """Return an address of the workbench with the way back to this anchor."""
+    return "&".join([address, *(f"{name}={quote(value)}" for name, value in here(anchor).items())])
+
+
+def back(textbook: StreamlitPage) -> None:
+    """Show the button that leads back to the book, if the address says that the reader came from there."""
+    query, _, anchor = st.query_params.get(NAME, "").partition("#")
+    there = {name: value for name, value in parse_qsl(query) if name in ADDRESS}
+    if there.get("chapter") not in lessons.CHAPTERS:
+        return
+    from app.textbook import memory  # which imports the whole textbook
+
+    chapter, state = lessons.chapter(there["chapter"]), st.session_state
+    label = f"Back to the chapter: {chapter.number}. {escaped(chapter.title())}"
+    if st.button(label, key="back-to-chapter", icon=":material/arrow_back:", type="tertiary"):
+        for name in ADDRESS:  # the page reads them from its address where the session has none
+            state.pop(name, None)
+        memory.go_back(anchor)
+        st.switch_page(textbook, query_params=there)

@@ -1,0 +1,85 @@
+"""The page of the textbook: chapters on the left; on the right the chosen one, a part at a time."""
+
+from __future__ import annotations
+
+import secrets
+
+import streamlit as st
+
+import lessons
+from app.browser import chrome
+from app.textbook import again, bugs, exercise, front, lab, memory, quiz, reading, work
+from app.textbook.question import SEEDS
+from lessons.chapters import LANGUAGES
+
+PARTS = {
+    "text": "Text",
+    "quiz": "Quiz",
+    "exercise": "Exercise",
+    "lab": "Lab",
+    "again": "Again",
+    "bugs": "Find the bug",
+    "work": "My work",
+}
+
+
+def page() -> None:
+    """Show chapters on the left; on the right the first page of the book, or a chapter, a part at a time."""
+    st.session_state.setdefault("dice", secrets.randbelow(SEEDS))
+    chapters = {name: lessons.chapter(name) for name in lessons.CHAPTERS}
+    _read_address(
+        chapter=[front.CONTENTS, *chapters], language=list(LANGUAGES), part=list(PARTS), everything=[False, True]
+    )
+    with st.sidebar:
+        name = st.radio(
+            "Chapter", [front.CONTENTS, *chapters], key="chapter", **reading.KEPT,
+            format_func=lambda n: front.name(chapters[n]) if n in chapters else "Contents and notation",
+        )  # fmt: skip
+    if name not in chapters:
+        with st.container(key="reader"):
+            memory.keep("", front.CONTENTS)
+            if last := memory.place():
+                label = f"Go on where you were: {front.name(chapters[last])}"
+                st.button(label, key="go-on", type="primary", on_click=memory.go_on)
+            return front.first_page()
+    with st.sidebar:
+        chapter, language = chapters[name], st.session_state.language
+        if len(chapter.languages) > 1:
+            language = st.segmented_control(
+                "Language", list(LANGUAGES), key="language", required=True, format_func=LANGUAGES.get, **reading.KEPT
+            )
+        if chapter.written and language not in chapter.languages:
+            st.caption(f"This chapter is not written in {LANGUAGES[language]} yet; here is the English one.")
+    parts = {
+        "text": (True, reading.show),
+        "quiz": (chapter.items, quiz.show),
+        "exercise": (chapter.exercise, exercise.show),
+        "lab": (chapter.lab(language), lab.show),
+        "again": (True, again.show),
+        "bugs": (True, bugs.show),
+        "work": (True, work.show),
+    }
+    offered = [part for part, (there, _) in parts.items() if there]
+    if st.session_state.part not in offered:
+        st.session_state.part = "text"
+    with st.container(key="reader"):
+        if len(offered) > 1:
+            st.segmented_control(
+                "Part", offered, key="part", required=True, format_func=PARTS.get, label_visibility="collapsed",
+                **reading.KEPT,
+            )  # fmt: skip
+        part = st.session_state.part
+        memory.keep(name if part == "text" else "", f"{name}/{part}")
+        parts[part][1](chapter, language)
+
+
+def _read_address(**options: list) -> None:
+    """Take over what the address says at first, and after going back; keep the address up to date from then on."""
+    state, again = st.session_state, chrome.went_back()
+    for name, values in options.items():
+        if again or name not in state:
+            state[name] = next((v for v in values if str(v).lower() == st.query_params.get(name)), values[0])
+        if state[name] == values[0]:
+            st.query_params.pop(name, None)
+        else:
+            st.query_params[name] = str(state[name]).lower()

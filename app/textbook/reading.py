@@ -1,0 +1,160 @@
+"""The text of a chapter, block by block. It continues after a prediction, or when the reader skips that."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import streamlit as st
+
+import lessons
+from app.browser.text import escaped, sentence
+from app.textbook import figure, front, memory, movement, question
+from lessons import markup, references
+from lessons.chapters import Chapter
+
+KEPT = {"persist_state": "session"}
+
+
+def show(chapter: Chapter, language: str) -> None:
+    """Show the text, part by part. It continues after a prediction, or when the reader skips that."""
+    if not chapter.written:
+        return _figures(chapter)
+    with st.sidebar:
+        everything = st.toggle(
+            "Show everything", key="everything", help="The whole text at once, predictions made or not.", **KEPT
+        )
+        contents = st.empty()
+    passed_heads, seen = 0, Counter()
+    try:
+        first, *parts = chapter.blocks(language, front.address, draft=True)
+    except ValueError as error:
+        st.error(sentence(str(error)), icon=":material/edit_note:")
+        return
+    title, _, begins = first.markdown.partition("\n")
+    st.markdown(title)
+    front.head(chapter)
+    for part in (markup.Text(begins.strip()), *parts):
+        if not isinstance(part, markup.Predict):
+            block(chapter, part, "text", seen)
+            passed_heads += len(_heads(part.markdown)) if isinstance(part, markup.Text) else 0
+            continue
+        item = chapter.item(part.item)
+        if part.item not in chapter.golden.answers:
+            st.info(f"{item.question(item.parameters(0))} (Not recorded yet.)", icon=":material/edit_note:")
+            continue
+        made = question.ask(chapter, item, "predict")
+        if not (made or everything or memory.passed(chapter.name, part.item)):
+            st.button(
+                "Read on without an answer", key=f"skip-{part.item}", type="tertiary", icon=":material/skip_next:",
+                on_click=memory.skip, args=(chapter.name, part.item),
+            )  # fmt: skip
+            break
+    else:
+        _more(chapter)
+        front.ways_on(chapter)
+    contents.markdown(_contents(_heads(chapter.text(language)), passed_heads))
+
+
+def _figures(chapter: Chapter) -> None:
+    """Show a chapter without text: its figures, in order."""
+    st.markdown(f"# {escaped(chapter.title())}")
+    front.head(chapter)
+    unrecorded = [name for name in chapter.shown if name not in chapter.golden.figures]
+    if len(unrecorded) == len(chapter.shown):
+        st.info(
+            "No figure of this chapter is recorded yet; its questions are below, and "
+            f"`lockstep book run {chapter.name}` runs them.",
+            icon=":material/edit_note:",
+        )
+    links = [
+        f"- [{chapter.figure_number(name)}](#{references.figure_anchor(name)}) {escaped(chapter.declared[name])}"
+        for name in chapter.shown
+    ]
+    with st.sidebar:
+        st.markdown("\n".join(links))
+    for name in chapter.shown:
+        block(chapter, markup.LiveFigure(name), "text", Counter())
+    front.ways_on(chapter)
+
+
+def _more(chapter: Chapter) -> None:
+    """Offer the figures of the chapter that its text does not show, each drawn when it is opened."""
+    more = [name for name in chapter.declared if name not in chapter.shown]
+    if not more:
+        return
+    st.markdown("## More figures")
+    st.caption("They belong to this chapter, and its text does not show them.")
+    for name in more:
+        with st.expander(escaped(chapter.declared[name]), key=f"more-{name}", on_change="rerun") as opened:
+            if not opened.open:
+                continue
+            if recorded := chapter.golden.figures.get(name):
+                figure.show(recorded, "more")
+            else:
+                command = f"lockstep book show {name}"
+                st.markdown(
+                    f"It is not among the published ones. This runs its experiments and shows it:\n\n`{command}`"
+                )
+
+
+def _heads(text: str) -> list[str]:
+    """Return the headings of sections in a text."""
+    return [line[3:].strip() for line in text.splitlines() if line.startswith("## ")]
+
+
+def _contents(heads: list[str], opened: int) -> str:
+    """Return the headings of sections: links as far as the text is open, and a lock before the others."""
+    links = [f"- [{head}](#{references.heading_anchor(head)})" for head in heads[:opened]]
+    closed = [f"- :material/lock: {head}" for head in heads[opened:]]
+    return "\n".join(links + closed + ["\n:small[Locked sections open with your predictions.]"] * bool(closed))
+
+
+def block(chapter: Chapter, part: markup.Block, place: str, seen: Counter) -> None:
+    """Show a block of a text or of a lab sheet (`place`), but for questions; `seen` counts what stands above it.
+
+    What a text has once more is another place, since nothing on a page may have the name of something else.
+    """
+    whole, name = place, _name(part)
+    seen[name] += 1
+    if seen[name] > 1:
+        place = f"{place}-{seen[name]}"
+    match part:
+        case markup.Text(markdown):
+            st.markdown(markdown, unsafe_allow_html=True)  # our own text, in which a test finds no tag but <abbr>
+        case markup.Code(_, path, line, source):
+            with st.container(key=f"source-code-{place}-{part.name}", gap="xxsmall"):
+                st.caption(f"{path}, line {line}")
+                st.code(source, language="python", wrap_lines=True)
+        case markup.LiveFigure(name):
+            number = chapter.figure_number(name)
+            if recorded := chapter.golden.figures.get(name):
+                figure.show(recorded, place, number)
+            else:
+                _unrecorded(name, number, place)
+        case markup.Schedule():
+            movement.schedule(chapter, part, place)
+        case markup.Timeline():
+            movement.timeline(chapter, part, place)
+        case markup.Fold():
+            with st.expander(part.label, key=f"fold-{place}-{references.heading_anchor(part.title)}"):
+                for inner in part.blocks:
+                    block(chapter, inner, whole, seen)
+
+
+def _name(part: markup.Block) -> tuple[str, str]:
+    """Return what a block shows, whatever is said below it: its kind, and the name of that kind."""
+    match part:
+        case markup.Schedule():
+            shown = part.plan.key()
+        case markup.Timeline():
+            shown = part.experiment.key()
+        case _:
+            shown = str(part[0])
+    return type(part).__name__, shown
+
+
+def _unrecorded(name: str, number: str, place: str) -> None:
+    """Show the question of a figure that is not in the golden file."""
+    with st.container(border=True, key=f"unrecorded-{place}-{name}"):
+        figure.head(name, number, lessons.question(name))
+        st.caption(f"Not recorded yet: lockstep book golden {name.partition('.')[0]} does that.")

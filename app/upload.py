@@ -1,0 +1,237 @@
+"""Your own: a run that was made elsewhere, a table to train on, and, on your own machine, a network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from app.browser import components
+from app.browser.frames import frame
+from app.browser.text import escaped, sentence
+from app.charts import Shown, lane_names, pictures
+from app.charts.pictures import heading
+from app.session import background, session
+from app.workbench import result, workbench
+from experiments.jobs import upload
+from experiments.runs import tables
+from experiments.runs.record import Run
+from experiments.specification.experiment import Experiment
+from experiments.viewer.canvases import timeline
+from experiments.wording import naming, units
+
+MOST = upload.MOST_BYTES // 1_000_000  # MB
+BROUGHT = (
+    "A run that was made elsewhere is shown like one of the workbench's own, and a table becomes data to train on. "
+    "What is uploaded is read in a process of its own; nothing in it is executed"
+)
+RUN = ", but the Python file of a network is: it is run on this machine, once you train it"
+PREVIEW = 6  # rows of a table
+ROW = 36  # px
+
+
+def page() -> None:
+    """Bring it, have it checked, look at it, and go on."""
+    with st.sidebar:
+        st.markdown(f"{BROUGHT}{RUN if upload.modules_folder() else ''}.")
+    st.markdown("# Your own runs and data", anchors=False)
+    left, right = st.columns(2, gap="medium")
+    with left:
+        heading("Open a run", "A run that was made elsewhere, by the command line or by a workbench.")
+        _bring("run", "A run's folder, as a zip or as all its files", "Reading the run.")
+    with right:
+        heading("Train on a table", "CSV with a row for each sample, or two IDX files: images and labels.")
+        _bring("table", "A CSV file, or two IDX files", "Reading the table.")
+        st.caption("A CSV file looks like this. Names are optional; you choose the column to predict.")
+        st.code(tables.EXAMPLE, language=None)
+    if name := st.query_params.get("table"):
+        _table(name)
+    if name := st.query_params.get("run"):
+        _run(name)
+    _module()
+
+
+def _bring(kind: str, label: str, waiting: str) -> None:
+    """Draw an upload field for files of this kind; the name of what was read goes into the page's address."""
+    given = st.file_uploader(label, accept_multiple_files=True, key=f"{kind}_files", max_upload_size=MOST)
+    if not given:
+        return
+    files = [(file.name, file.getvalue()) for file in given]
+    try:
+        job_spec = upload.job_spec(kind, files)
+    except ValueError as error:
+        st.error(sentence(str(error)), icon=":material/block:")
+        return
+    if st.session_state.get(f"brought-{kind}") != job_spec.key():
+        st.session_state[f"brought-{kind}"] = job_spec.key()
+        try:
+            upload.put(session.ROOT, files)
+        except OSError as error:
+            st.error(sentence(f"this could not be taken: {error.strerror}"), icon=":material/block:")
+            return
+    found = background.fetch(job_spec, waiting, f"upload-{kind}")
+    if found and found.stem != st.session_state.get(f"opened-{kind}"):
+        st.session_state[f"opened-{kind}"] = st.query_params[kind] = found.stem
+
+
+# a run
+
+
+def _run(name: str) -> None:
+    run = session.find(name) if upload.uploaded(name) else None
+    if run is None:
+        st.warning("This run is not on this machine any more; upload it once more.", icon=":material/folder_off:")
+        return
+    st.divider()
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown(f"# {result.title(run.experiment)}", anchors=False)
+        st.badge("uploaded", icon=":material/upload_file:", color="orange")
+        if st.button("Compare in the workbench", key="compare", icon=":material/stacked_line_chart:"):
+            st.switch_page(workbench.entry(), query_params={"pin": name})
+    st.caption(result.headline(run.experiment, run.gpus))
+    result.remarks(run, [])
+    shown = [Shown(f"{naming.method(run.experiment)}, uploaded", run, 0, name)]
+    result.figures(*shown)
+    st.fragment(pictures.loss_and_accuracy)(shown)
+    if run.quantities:
+        heading("What the method measured", "What this algorithm, and no other, records of itself in each step.")
+        st.fragment(pictures.measured)(shown)
+    heading("Timeline", "Who did what when: one lane per rank, one bar per span. Arrows are messages.")
+    st.fragment(_lanes)(run, name)
+    st.fragment(pictures.details)(shown[0], shown)
+
+
+def _lanes(run: Run, name: str) -> None:
+    """Draw the timeline, whose ranks cannot be given faults: this run was not done here."""
+    window = components.wanted(st.session_state.get("uploaded"), name)
+    frame = timeline.framed(run.trace, lane_names(run), timeline.describe(run), name, window)
+    components.timeline(frame, key="uploaded")
+
+
+# a table
+
+
+def _table(name: str) -> None:
+    try:
+        table = _load(name)
+    except ValueError as error:
+        st.warning(sentence(str(error)), icon=":material/folder_off:")
+        return
+    st.divider()
+    columns = f"{units.count(len(table.names))} columns"
+    named = escaped(table.file or "Table")
+    st.markdown(f"## {named}: {units.count(len(table.cells))} rows, {columns}", anchors=False)
+    for note in table.notes:
+        st.caption(f":material/info: {escaped(note)}")  # names keep their spelling
+    left, right = st.columns([2, 3], gap="medium", vertical_alignment="bottom")
+    with left:
+        names = [*table.names[::-1]][:1000]
+        label = st.selectbox("What is to be predicted", names, key=f"label-{name}")
+        estimated = label not in table.words and st.toggle(
+            "Estimate it as a number", tables.is_estimated(table, label), key=f"regression-{name}-{label}",
+            help="Regression by squared error. Off, each different value is a class.",
+        )  # fmt: skip
+        first = _first_run(name, label, estimated)
+    if first:
+        with right:
+            heads = ["share of rows", label] if estimated else [label, "rows"]
+            heads[1] += " of it" * (heads[0] == heads[1])  # two columns of a table have two names
+            columns = dict(zip(heads, zip(*first.target, strict=True), strict=True))
+            st.dataframe(frame(columns), hide_index=True, height=min(180, ROW * (len(first.target) + 1)))
+    st.dataframe(frame(_preview(table)), hide_index=True)
+    _go()
+
+
+def _first_run(name: str, label: str, estimated: bool) -> tables.FirstRun | None:
+    """Draw what a first run predicts, and the button that starts it. If there is none yet, draw why and return None."""
+    missing = st.session_state.get(f"missing-{name}", "refuse")
+    try:
+        first = _tried(name, label, estimated, missing)
+    except tables.Gaps as error:
+        st.warning(escaped(str(error)), icon=":material/healing:")
+        ways = {"rows": f"Leave out {units.count(error.rows)} row{'s' * (error.rows != 1)}", "mean": "Take the mean"}
+        with st.container(horizontal=True):
+            for way, words in ways.items():
+                st.button(words, key=f"missing-{way}", on_click=_repair, args=(name, way), icon=":material/healing:")
+        return None
+    except ValueError as error:
+        st.warning(escaped(str(error)), icon=":material/tune:")
+        return None
+    st.caption(f"{sentence(f'predicts {first.predicts}')} {sentence(first.features)}")
+    for note in first.notes:
+        st.caption(f":material/info: {escaped(note)}")
+    if first.why:
+        st.caption(f"It begins with {first.why}.")
+    st.button(
+        "Train on it", type="primary", icon=":material/play_arrow:", on_click=_train, args=(first.experiment,),
+        key="train-table",
+    )  # fmt: skip
+    return first
+
+
+def _repair(name: str, way: str) -> None:
+    st.session_state[f"missing-{name}"] = way
+
+
+@st.cache_resource(max_entries=16, show_spinner=False)
+def _tried(name: str, label: str, estimated: bool, missing: tables.Missing) -> tables.FirstRun:
+    return tables.first_run(name, label, estimated, missing)
+
+
+@st.cache_resource(max_entries=4, show_spinner=False)
+def _load(name: str) -> tables.Table:
+    return tables.load(name)
+
+
+def _preview(table: tables.Table) -> dict[str, Sequence]:
+    """Return the columns of the first rows, with words where there were words."""
+    names = (*table.names[:30], *table.names[max(30, len(table.names) - 1) :])
+    shown = {}
+    for name in names:
+        cells = table.cells[:PREVIEW, table.names.index(name)]
+        words = table.words.get(name)
+        shown[name] = [words[int(cell)] for cell in cells] if words else cells
+    return shown
+
+
+# a network
+
+
+def _module() -> None:
+    if upload.modules_folder() is None:
+        st.caption(
+            "A torch module of your own can be trained too, on your own machine: set LOCKSTEP_MODULES to a folder "
+            "before you start the workbench. It is off here, since its file would be run."
+        )
+        return
+    heading(
+        "Train your own network", "A Python file that defines net, loss, train and test. It is run on this machine."
+    )
+    st.download_button(
+        "example.py", upload.EXAMPLE, "example.py", "text/x-python", key="example", icon=":material/download:",
+        on_click="ignore", help="A network and its data in twelve lines, to begin with.",
+    )  # fmt: skip
+    given = st.file_uploader("A Python file", key="module_file", max_upload_size=1)
+    if given:
+        try:
+            name = upload.save_module(given.getvalue(), given.name)
+            made = Experiment.of({"workload": "own_module", "net": name})
+        except (ValueError, OSError) as error:
+            st.error(sentence(str(error)), icon=":material/block:")
+            return
+        st.button(
+            f"Train {naming.data(made)}", icon=":material/play_arrow:", on_click=_train, key="train-module",
+            args=(made,),
+        )  # fmt: skip
+    _go()
+
+
+def _train(experiment: Experiment) -> None:
+    """Run this experiment, and go to the workbench."""
+    workbench.take(experiment)
+    st.session_state.go = True  # a callback cannot change the page
+
+
+def _go() -> None:
+    if st.session_state.pop("go", False):
+        st.switch_page(workbench.entry())

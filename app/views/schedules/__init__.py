@@ -1,3 +1,0 @@
-"""The page of schedules: what every rank of a pipeline does when, without a model."""
-
-from app.views.schedules.page import page as page

@@ -1,0 +1,1 @@
+"""The workbench: choose an experiment, run it, and see the result."""

@@ -1,0 +1,85 @@
+"""What can be exported from a run: its link, its command line, its files, and the algorithm's source."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import streamlit as st
+
+from app.comparison import compare
+from app.session import session, sharing
+from app.settings.fitting import LOCAL
+from experiments.exports import export
+from experiments.exports.report import report
+from experiments.learning import record
+from experiments.runs.record import Run
+from experiments.specification import catalogue
+from experiments.specification.experiment import Experiment
+from experiments.viewer.saved import stem
+
+_view = st.components.v2.component(
+    "lockstep_view", js=Path(__file__).with_suffix(".js").read_text("utf-8"), html="<i hidden></i>"
+)
+
+
+def share(e: Experiment) -> None:
+    """Offer the link to the page as it is now, and the command line, each with a button that copies it."""
+    with st.popover("Share", icon=":material/link:", key="share", on_change="rerun") as popover:
+        if not popover.open:  # the link is that of the view at the moment of opening
+            return
+        reported = (st.session_state.get("view") or {}).get("view")
+        st.markdown("**Link to this view**")
+        st.code(sharing.link(e, reported), language=None, wrap_lines=True)
+        if urlsplit(sharing.here()).hostname in LOCAL:
+            st.caption("It opens on this machine only.")
+        st.caption(
+            "Axis, zoom, critical path, the wait that is explained, pinned runs with their colours, and the switches "
+            "above the charts come with it. The run before, in grey, does not: pin it, and it does."
+        )
+        st.markdown("**Repeat it on the command line**")
+        st.code(e.command(), language="bash", wrap_lines=True)
+        _view(data={"view": reported}, key="view", on_view_change=lambda: None)
+        if e.cluster == "simulated":
+            st.caption("On the simulated cluster it gives the same numbers: bit for bit here, elsewhere to rounding.")
+
+
+def downloads(run: Run, name: str) -> None:
+    """Offer the files of the run called `name`, and a report with the pinned ones; each is made when asked for."""
+    pinned, _ = compare.pinned()
+    shown = compare.named(pinned if name in dict(pinned) else [*pinned, (name, run)], name)  # colours as on the page
+    shown.sort(key=lambda one: one.run is not run)
+    address, file = sharing.here(), stem(run.experiment)
+    files = (
+        ("Losses (CSV)", "losses.csv", "text/csv", lambda: export.csv_text(run.losses)),
+        ("Held-out (CSV)", "held-out.csv", "text/csv", lambda: export.csv_text(export.evaluations(run))),
+        ("Timeline (Chrome trace)", "trace.json", "application/json", lambda: _trace(run)),
+        ("Timeline (SVG)", "timeline.svg", "image/svg+xml", lambda: export.timeline_svg(run)),
+        ("Report (HTML)", "report.html", "text/html", lambda: report(shown, address, _learned(run))),
+    )
+    for label, suffix, mime, make in files:
+        st.download_button(label, make, f"{file}-{suffix}", mime, key=suffix, on_click="ignore", width="stretch")
+    st.caption(
+        "The report is this page in one file, with pinned runs and, once they are seen, the pictures of how it learns; "
+        "it needs no network. ui.perfetto.dev and chrome://tracing open a Chrome trace. The timeline in SVG is as it "
+        "opens; as it is now, and every other picture, its own Save button gives: SVG, PNG, film."
+    )
+
+
+def _learned(run: Run) -> record.Learning | None:
+    """Return how the run learned if it was replayed already: a page computes nothing."""
+    return export.learning(run, session.ROOT, patience=-1.0)
+
+
+def _trace(run: Run) -> str:
+    return export.chrome_trace(run.trace, run.experiment.servers)
+
+
+def source(run: Run) -> None:
+    """Show the algorithm's own file as it is, and the compression's below it."""
+    e = run.experiment
+    compressed = [] if e.compression == "none" else [catalogue.COMPRESSIONS[e.compression]]
+    with st.container(key="source-code"):
+        for entry in (catalogue.ALGORITHMS[e.algorithm], *compressed):
+            st.markdown(f"## {entry.path}", anchors=False)
+            st.code(entry.source, language="python", wrap_lines=True)

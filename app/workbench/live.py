@@ -1,0 +1,143 @@
+"""A run under way: its place in the queue, how far it is, and the curves as they grow."""
+
+from __future__ import annotations
+
+import numpy as np
+import streamlit as st
+
+from app import charts
+from app.browser import components
+from app.charts import Shown, pictures
+from app.comparison import compare, ghost
+from app.session import pins, session
+from app.workbench import result
+from experiments.jobs.job import JobState
+from experiments.viewer import palette
+from experiments.viewer.canvases import curve
+from experiments.viewer.palette import LineStyle
+from experiments.viewer.pictures import Series
+from experiments.wording import units
+
+EVERY = 0.5  # s between two frames
+DIMMED = "<style>.st-key-figures, .st-key-lanes, .st-key-rest { opacity: 0.45; filter: grayscale(1); }</style>"
+
+
+def show(led: bool = False) -> None:
+    """Show the page while a run is under way: over the run that is on it, or alone if there is none.
+
+    `led`: the timeline of the run on the page stands above already.
+    """
+    folder, asked = st.session_state.get("shown"), st.session_state.asked
+    if folder:
+        result.show(folder, None, LiveRun(ghost.behind(folder, asked, pins.names())), led)
+        st.html(DIMMED)
+    else:
+        result.awaited(asked, LiveRun(None))
+
+
+def show_unstored(now: JobState) -> None:
+    """Show the curves of a run that ended without being stored, up to where it ended."""
+    asked = st.session_state.asked
+    st.markdown(f"# {result.title(asked)}", anchors=False)
+    st.caption(result.headline(asked))
+    _draw(now, [])
+
+
+def ending(now: JobState | None) -> str:
+    """Return a sentence on how far an unstored run got; "" if it had not begun."""
+    return f"Stopped at step {units.count(int(now.curve['step'][-1]))}." if now else ""
+
+
+class LiveRun:
+    """The run under way in the places of a finished one, drawn again and again; `before` is the ghost behind it."""
+
+    def __init__(self, before: Shown | None):
+        self.before = before
+
+    def head(self) -> None:
+        """Draw what is under way and how far it is."""
+        st.fragment(_head, run_every=EVERY)()
+
+    def line(self) -> None:
+        """Say what was changed since the run before."""
+        ghost.line(self.before, st.session_state.asked)
+
+    def curves(self, others: list[Shown]) -> None:
+        """Draw the curves as they grow, with those of other runs on the page."""
+        st.fragment(_curves, run_every=EVERY)([*others, *filter(None, [self.before])])
+
+
+def _head() -> None:
+    now = session.under_way()
+    if now is None:
+        st.rerun()
+    with st.container(gap="xxsmall"):
+        st.markdown(f"# {result.title(st.session_state.asked)}", anchors=False)
+        st.progress(min(max(now.fraction, 0.0), 1.0), text=_words(now))
+
+
+def _curves(others: list[Shown]) -> None:
+    now = session.under_way()
+    if now is None:
+        st.rerun()
+    _draw(now, others)
+
+
+def _draw(now: JobState, others: list[Shown]) -> None:
+    pinned = [one for one in others if not one.ghost]
+    line = palette.RUNS[pins.next_colour()]
+    if pinned:
+        compare.legend(others)
+    with st.container(key="curves"):
+        left, right = st.columns([3, 2], gap="medium")
+    with left:
+        pictures.against("Loss")
+        components.curve(_panel(now, "loss", others, line), key="loss")
+    with right:
+        with st.container(height=pictures.HEAD, border=False):
+            st.markdown("## Held-out accuracy, %", anchors=False)
+        judged = pictures.judged(others)
+        components.curve(_panel(now, "accuracy", judged, line), key="accuracy")
+
+
+def _words(now: JobState) -> str:
+    if now.status == "queued":
+        ahead = now.place - 1
+        return f"Waiting: {ahead} run{'s' * (ahead != 1)} ahead of this one." if ahead else "Waiting: this one is next."
+    if now.phase:
+        asked = st.session_state.asked
+        one, several = ("thread", "threads") if asked.cluster == "threads" else ("process", "processes")
+        return f"Starting {asked.ranks} {one if asked.ranks == 1 else several}: {now.phase}."
+    if not len(now.curve.get("loss", ())):
+        return "Step 1." if now.seconds else "Starting."
+    clock = "virtual time" if st.session_state.asked.cluster == "simulated" else "run time"
+    done = f"{units.percent(now.fraction)} · " if now.fraction else ""
+    return f"{done}{units.seconds(now.seconds)} of {clock} · loss {units.loss(float(now.curve['loss'][-1]))}"
+
+
+def _panel(now: JobState, quantity: str, others: list[Shown] = (), line: LineStyle = palette.RUNS[0]) -> bytes:
+    """Draw one canvas: training and held-out loss, or held-out accuracy, against step, samples or time."""
+    state = st.session_state
+    axis = "seconds" if state.axis == "bytes" else state.axis  # what was sent is only counted at the end
+    x, along = now.curve.get(axis, np.zeros(0)), now.curve.get("seconds", np.zeros(0))
+    tried = now.tried.get("seconds", np.zeros(0))
+    tried_x = np.interp(tried, along, x) if len(x) else np.zeros(0)
+    y = now.tried.get(quantity, np.zeros(0))[: len(tried_x)] * (100 if quantity == "accuracy" else 1)
+    most = float(x[-1]) if len(x) else 0.0
+    if now.fraction > 0:  # the axis is what has been reached, doubled whenever it is full, up to the whole run
+        most = most / now.fraction / 2 ** np.floor(np.log2(1 / now.fraction))
+    most = max(most, charts.reach(others, axis)[0] if others else 0.0) or 1.0
+    scale = charts.unit(axis, most)[0]
+    if quantity == "accuracy":
+        series = [Series(tried_x / scale, y, *line, name="accuracy")]
+        behind = charts.accuracy(others, axis, most)
+    else:
+        loss = now.curve.get("loss", np.zeros(0))
+        keys = ("", "") if any(not one.ghost for one in others) else ("training", "held-out")
+        series = [
+            Series(x / scale, loss, line.colour, line.dash, name="training", key=keys[0]),
+            Series(tried_x / scale, y, line.colour, "dot", line.symbol, "held-out", keys[1], width=1),
+        ]
+        behind = charts.loss(others, axis, state.get("log", False), most)
+    picture = charts.growing(series, behind, state.get("log", False))
+    return curve.frame(picture, f"{quantity} of the run under way, at {units.percent(now.fraction)}.", "under way")

@@ -1,0 +1,156 @@
+"""The left side: what to run. Four controls at first; all settings on request."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import streamlit as st
+
+from app.browser import address
+from app.browser.text import escaped, explained, sentence
+from app.comparison import compare
+from app.guide import ask, predict
+from app.session import session
+from app.settings import all_settings, best_rate, chosen, faults, feasible, fitting, helps, trouble
+from experiments.specification.catalogue import ALGORITHMS, called
+from experiments.specification.experiment import Experiment
+
+FEW = ("algorithm", "workload", "table", "net", "workers", "network", "slow", "jitter", "pause", "crash")
+"""Settings that the first controls choose, and those of which the title of every run tells."""
+
+SAID = 3  # settings behind the switch that are told while it is off
+
+
+AT_ONCE = (
+    "A short simulated run begins as soon as a setting changes, and the run before stays behind it in grey. Others "
+    "begin with **Run**: long ones, those on real processes, and all while others wait for this machine. Turned off, "
+    "every run waits for **Run**, and you can predict first what will come of it."
+)
+
+
+def choose() -> tuple[Experiment | None, str]:
+    """Draw the controls; return (their experiment, ""), or (the experiment if there is one, why it cannot run)."""
+    fitting.settle()
+    best_rate.settle()
+    actions = st.container(key="actions")
+    _algorithm()
+    if chosen.alone() and st.session_state.workers == 1:
+        st.caption("One worker: a sequential method trains on one.")
+    else:
+        all_settings.own("workers")
+    all_settings.own("network")
+    trouble.choose(st.session_state.get("cluster", "simulated"))
+    ask.menu()
+    with st.container(horizontal=True, gap="medium"):
+        opened = st.toggle("All settings", key="all_settings", persist_state="session")
+        at_once = address.toggle("Run at once", "at_once", True, help=AT_ONCE)
+    rate_place, fault_place = all_settings.draw() if opened else (None, None)
+    experiment, refusal, waits = None, "", ""
+    try:
+        experiment = chosen.experiment()
+        chosen.write_address(experiment)
+        refusal = feasible.refusal(experiment)
+    except ValueError as error:
+        refusal = str(error)
+    if experiment and not refusal:
+        waits = session.follow(experiment, at_once)
+    session.await_first_curve()
+    with actions:
+        _actions(experiment, refusal)
+        if waits:
+            st.markdown(f":small[:material/hourglass_empty: {waits}]")
+        said = _said_of_the_run()
+        for note in experiment.notes if experiment and not refusal else ():
+            if note not in said:
+                st.markdown(f":small[:material/info: {escaped(note)}]")
+    if opened:
+        with rate_place:
+            best_rate.offer(experiment)
+        with fault_place:
+            faults.choose(experiment)
+    elif experiment and (more := beyond(experiment)):
+        said = [compare.said(experiment, name, experiment.flat()[name]) for name in more[:SAID]]
+        left = f" and {len(more) - SAID} more" if len(more) > SAID else ""
+        st.caption(f"Changed in All settings: {escaped(', '.join(said))}{left}.")
+    return experiment, refusal
+
+
+def beyond(experiment: Experiment) -> list[str]:
+    """Return the names of the settings that differ from their defaults and are not among the first controls."""
+    return [name for name in experiment.flat() if name not in FEW]
+
+
+def _said_of_the_run() -> tuple[str, ...]:
+    """Return the notes that are shown above the figures of the run on the page."""
+    try:
+        return session.load(st.session_state.get("shown") or "").notes
+    except ValueError:  # there is none
+        return ()
+
+
+def _algorithm() -> None:
+    """Draw the choice of algorithm, and its idea."""
+    state = st.session_state
+    if state.get("family") not in (None, ALGORITHMS[state.algorithm].family):  # a link or a lesson brought another one
+        state.family = None
+    family = state.get("family")
+    names = [name for name, entry in ALGORITHMS.items() if family in (None, entry.family)]
+    st.selectbox(
+        "Algorithm", names, key="algorithm", on_change=chosen.settle, args=("algorithm",), persist_state="session",
+        format_func=partial(called, ALGORITHMS), help=helps.text(Experiment, "algorithm"),
+    )  # fmt: skip
+    st.markdown(f":small[{explained(ALGORITHMS[state.algorithm].idea)}]", unsafe_allow_html=True)
+
+
+def _actions(experiment: Experiment | None, refusal: str) -> None:
+    """Draw the buttons; where the experiment cannot run, why not, and the nearest that can."""
+    state = st.session_state
+    with st.container(horizontal=True, gap="xsmall", wrap=False):
+        st.button(
+            "Run", type="primary", icon=":material/play_arrow:", width="stretch", key="run",
+            disabled=bool(refusal), on_click=run, args=(experiment,),
+        )  # fmt: skip
+        st.button("Stop", key="stop", disabled=state.get("job") is None, on_click=session.stop)
+        st.button(
+            "Reset",
+            key="reset",
+            on_click=_reset,
+            help="Sets everything on this side back to its default, and runs that. Pinned runs and the axis stay.",
+        )
+    if refusal:
+        st.markdown(f":small[:material/block: {sentence(refusal)}]")
+        if mend := feasible.mend(chosen.values(), _changed()):
+            st.button(
+                mend.label, key="mend", icon=":material/build:", width="stretch", on_click=state.__setitem__, args=mend
+            )
+
+
+def bar(experiment: Experiment | None, refusal: str) -> None:
+    """Draw what a phone has at its foot, where the left side is a drawer; style.css hides it elsewhere."""
+    mend = feasible.mend(chosen.values(), _changed()) if refusal else None
+    with st.container(key="phone-bar", horizontal=True, gap="small", wrap=False):
+        ask.menu("question-phone")
+        if mend:
+            st.button(mend.label, key="mend-phone", width="stretch", on_click=st.session_state.__setitem__, args=mend)
+        st.button(
+            "Run", type="primary", icon=":material/play_arrow:", width="stretch", key="run-phone",
+            disabled=bool(refusal), on_click=run, args=(experiment,),
+        )  # fmt: skip
+
+
+def _changed() -> list[str]:
+    """Return the settings that are others than those of the run on the page."""
+    state = st.session_state
+    before = chosen.laid_out(state.asked) if state.get("asked") else {}
+    return [name for name, value in chosen.values().items() if before.get(name, value) != value]
+
+
+def run(experiment: Experiment) -> None:
+    """Run it, with the prediction that was made for it."""
+    predict.seal(experiment)
+    session.start(experiment)
+
+
+def _reset() -> None:
+    chosen.put(Experiment())
+    session.start(Experiment())

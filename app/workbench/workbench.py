@@ -1,0 +1,156 @@
+"""The workbench: choose, run, see."""
+
+from __future__ import annotations
+
+import streamlit as st
+from streamlit.navigation.page import StreamlitPage
+
+from app.browser import chrome
+from app.browser.text import sentence
+from app.guide import ask, coach, welcome
+from app.session import session, sharing
+from app.settings import chosen, faults, feasible
+from app.workbench import live, result, sidebar
+from experiments.specification.experiment import Experiment
+
+WHY = {
+    "simulated": "This has not run yet.",
+    "processes": "This link asks for real processes of this machine, and those only start when you say so.",
+    "threads": "This link asks for real threads of this machine, and those only start when you say so.",
+    "gpus": "This link asks for real GPUs, and those only start when you say so.",
+}
+
+
+def entry() -> StreamlitPage:
+    """Return the entry of this page in the navigation."""
+    return st.Page(page, title="Workbench", url_path="workbench", default=True)
+
+
+def take(experiment: Experiment) -> None:
+    """Put the controls to this experiment and run it."""
+    chosen.put(experiment)
+    st.session_state.complaint = ""
+    session.start(experiment)
+
+
+def go_to(experiment: Experiment, **address: str) -> None:
+    """Leave another page for this one, with this experiment on it, and these parameters in the address."""
+    take(experiment)
+    st.switch_page(entry(), query_params=address)
+
+
+def page() -> None:
+    """Show controls on the left; on the right the run under way, or the last one that was done."""
+    state = st.session_state
+    if "algorithm" not in state:
+        _open()
+    elif chrome.went_back():
+        _return()
+    _show()
+    chrome.show(state.asked.key() if state.get("asked") else "", ask.answered())
+
+
+def _show() -> None:
+    state = st.session_state
+    with st.sidebar:
+        experiment, refusal = sidebar.choose()
+    now = session.under_way()
+    coach.show(welcome.first(), _lanes())
+    sidebar.bar(experiment, refusal)
+    faults.show(experiment)
+    if wrong := sharing.receive():
+        state.complaint = " ".join(map(sentence, wrong))
+    if state.get("complaint"):
+        st.warning(state.complaint, icon=":material/link_off:")
+    if refusal:
+        st.warning(f"**This cannot run.** {sentence(refusal)}{_way_out()}", icon=":material/block:")
+        st.html("<style>.st-key-result { opacity: 0.45 }</style>")
+    left = None if now else session.unstored()
+    if state.get("trouble") and not refusal and not now:
+        ending = live.ending(left) or "This did not run."
+        st.error(f"**{ending}** {sentence(state.trouble)}{_way_out()}", icon=":material/error:")
+    if state.get("notice") and not now:
+        ending = f"**{live.ending(left)}** " if left else ""
+        st.info(f"{ending}{sentence(state.notice)}", icon=":material/stop_circle:")
+    if state.get("shown"):
+        with st.container(key="result"):
+            led = welcome.on()
+            told = welcome.show(state.shown) if led else False
+            if now:
+                live.show(led)
+            else:
+                result.show(state.shown, experiment, led=led, told=told)
+    elif now:
+        with st.container(key="result"):
+            if welcome.on():
+                welcome.awaited()
+            live.show()
+    elif left:
+        with st.container(key="result"):
+            live.show_unstored(left)
+    elif experiment and not refusal and not state.get("trouble"):
+        st.markdown(f"# {result.title(experiment)}", anchors=False)
+        st.caption(result.headline(experiment))
+        st.info(f"{WHY[experiment.cluster]} Press **Run**.", icon=":material/play_arrow:")
+
+
+def _open() -> None:
+    """Begin a session: read the link and run it, unless it asks the reader for a prediction first."""
+    state = st.session_state
+    state.complaint = ""
+    welcome.settle()
+    if name := st.query_params.pop("run", ""):  # the command line prints such links
+        try:
+            experiment = session.show_named(name)
+            chosen.put(experiment)
+            state.all_settings = bool(sidebar.beyond(experiment))
+            return
+        except ValueError as error:
+            state.complaint = sentence(str(error))
+    if trouble := chosen.read_address():
+        state.complaint = f"This link is not quite right: {sentence(trouble)} Here is the default experiment instead."
+    experiment = chosen.experiment()
+    state.all_settings = state.get("all_settings", False) or bool(sidebar.beyond(experiment))
+    if feasible.refusal(experiment):
+        return
+    waits = st.query_params.get("at_once", "").lower() == "false"
+    if waits or experiment.cluster != "simulated":
+        session.reattach(experiment)
+    if experiment.cluster == "simulated" and not state.get("asked"):
+        first = _known(experiment) if waits else experiment
+        if not feasible.refusal(first):
+            session.start(first)
+
+
+def _known(experiment: Experiment) -> Experiment:
+    """Return the default experiment on the same data, which a waiting link shows for comparison."""
+    return Experiment.of({"workload": experiment.workload, **experiment.data})
+
+
+def _return() -> None:
+    """Bring back the run that the address stands for, after the reader has gone back or forward."""
+    state = st.session_state
+    if chosen.read_address(again=True):  # it was no address of ours
+        return
+    state.complaint = ""
+    experiment = chosen.experiment()
+    if experiment != state.get("asked") and experiment.cluster == "simulated" and not feasible.refusal(experiment):
+        session.start(experiment)
+
+
+def _way_out() -> str:
+    """Return where a reader can add the missing data; the error itself addresses the server's owner."""
+    state = st.session_state
+    if state.get("workload") == "table" and not state.get("table"):
+        return " Upload one on [Your own](own): *Train on it* brings you back here with it."
+    if state.get("workload") == "mnist" and state.get("trouble"):
+        return " Or upload its two t10k files on [Your own](own), and train on them as a table."
+    return ""
+
+
+def _lanes() -> int:
+    """Return how many lanes the timeline on the page has."""
+    try:
+        return session.load(st.session_state.get("shown") or "").trace.ranks
+    except ValueError:  # there is none
+        return 1
