@@ -1,6 +1,6 @@
-"""Where Lockstep lies: a clone with its sources, or a package in an environment; what follows from it.
+"""How Lockstep is installed, as a clone or as a package, and which folders follow from that.
 
-A package writes nothing beside its modules.
+A package writes nothing next to its modules.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
 CLONE = (ROOT / "pyproject.toml").is_file()
-DOCUMENTS = ROOT if CLONE else ROOT / "lessons" / "documents"  # as pyproject.toml puts them into the wheel
+DOCUMENTS = ROOT if CLONE else ROOT / "lessons" / "documents"  # where pyproject.toml puts them in the wheel
 
 
 def document(name: str) -> Path:
-    """Return the path of a document by its name in a clone: "GLOSSARY.md", "docs/bibliography.md"."""
+    """Return the path of a document, given its name in a clone: "GLOSSARY.md", "docs/bibliography.md"."""
     return DOCUMENTS / name
 
 
-def kept(variable: str, name: str) -> Path:
-    """Return the folder `name` of what is kept: $variable, or beside the sources, or, of a package, the user's own."""
+def data_folder(variable: str, name: str) -> Path:
+    """Return the folder for data called `name`: $variable if set, else in the clone or in the user's data folder."""
     if given := os.environ.get(variable):
         return Path(given)
     if CLONE:
@@ -33,30 +33,30 @@ def kept(variable: str, name: str) -> Path:
 
 
 def home() -> Path:
-    """Return the folder of runs and measurements: $LOCKSTEP_RUNS, or `runs` in the clone or the user's data."""
-    return kept("LOCKSTEP_RUNS", "runs")
+    """Return the folder of runs and measurements: $LOCKSTEP_RUNS, or `runs` in the clone or the user's data folder."""
+    return data_folder("LOCKSTEP_RUNS", "runs")
 
 
 @contextlib.contextmanager
-def required() -> Iterator[None]:
-    """End the program with one sentence, code 2, where a module is imported that is not installed for this Python."""
+def exit_if_missing() -> Iterator[None]:
+    """Exit with one sentence and code 2 if the block imports a package that is not installed for this Python."""
     try:
         yield
     except ModuleNotFoundError as error:
         name = (error.name or "").partition(".")[0]
         if not name or (ROOT / name).exists() or (ROOT / f"{name}.py").exists():
-            raise  # one of ours
+            raise  # a module of ours is missing, which is a bug
         again = (
             "Run python3 start.py install once, then .venv/bin/python instead" if CLONE else "Install Lockstep again"
         )
-        print(f"{name} is not installed for {sys.executable}. {again}; README.md tells other ways.", file=sys.stderr)
+        print(f"{name} is not installed for {sys.executable}. {again}; README.md lists other ways.", file=sys.stderr)
         sys.exit(2)
 
 
 def for_authors() -> None:
-    """Check that chapters can be written here: ValueError in a package, whose files are not its user's to change."""
+    """Raise ValueError in an installed package, whose chapters its user should not change."""
     if not CLONE:
         raise ValueError(
-            "chapters are written and recorded in a clone, and this is an installed package; clone the repository, and "
-            "use lockstep book there."
+            "chapters can only be written and recorded in a clone, but this is an installed package; clone the "
+            "repository and use lockstep book there."
         )

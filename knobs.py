@@ -1,8 +1,8 @@
-"""Knobs: declared settings.
+"""Declared settings, called knobs.
 
 Every choice a reader can make, such as a learning rate, a number of servers or the noise of a data set, is a field of a
-frozen `Knobs` class with a default, bounds, a unit and one line of help. The command line, the widgets of the
-workbench, validation and the stored run are all derived from that one declaration, so they cannot disagree.
+frozen `Knobs` class with a default, bounds, a unit and one line of help. The command line, the workbench's widgets,
+validation and the stored run are all derived from that one declaration, so they cannot disagree.
 
     class Settings(Knobs):
         period: int = knob(10, "gradient steps between two visits", ge=1, le=1000, unit="steps", postpones=True)
@@ -31,18 +31,20 @@ from pydantic import (
 
 
 class Knobs(BaseModel):
-    """A frozen set of knobs; unknown names, wrong types, NaN and control characters are refused."""
+    """A frozen set of knobs. It rejects unknown names, wrong types, NaN and control characters."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, validate_default=True)
 
     @field_validator("*")
     @classmethod
     def _harmless(cls, value: Any, info: ValidationInfo) -> Any:
-        """Refuse text that would break the line of a message, or that a terminal would obey."""
+        """Reject text that would break a message into lines or control the terminal."""
         extra = cls.model_fields[info.field_name].json_schema_extra or {}
         allowed = "\n\r\t" if extra.get("lines") else ""
         if isinstance(value, str) and any(unicodedata.category(one) == "Cc" and one not in allowed for one in value):
-            raise ValueError(f"{info.field_name} is {value[:60]!r}, with a control character; give a text on one line.")
+            raise ValueError(
+                f"{info.field_name} is {value[:60]!r}, which has a control character; use plain text on one line."
+            )
         return value
 
 
@@ -62,15 +64,15 @@ def knob(
 ) -> Any:
     """Declare one setting.
 
-    `help` is one line, `unit` what the number counts ("steps", "s", "bytes", "" for a pure number), `none` what None
-    means ("no limit"), `example` a value of a knob that is text ("2:3"), with which the help ends. `postpones`
-    marks a knob by which information comes later (a period, a fixed lag), which the workbench groups as delays, `local`
-    one that names a file of the machine, which only the command line may set, not links or the workbench, `lines` a
-    text of several lines.
-    `when` and `unless` say when it is in force, by the values of other knobs: `when={"update": ("momentum",)}`.
-    `bounds` are pydantic's `ge`, `gt`, `le`, `lt`, `multiple_of`; a choice is typed `Literal[...]`.
+    `help` is one line. `unit` is what the number counts: "steps", "s", "bytes", or "" for a pure number. `none` says
+    what None means ("no limit"). `example` is a value of a text knob ("2:3"), shown at the end of the help.
+    `postpones` marks a knob that makes information arrive later (a period, a fixed lag); the workbench groups these as
+    delays. `local` marks one that names a file on this machine: the command line may set it, links and the workbench
+    may not. `lines` allows text of several lines.
+    `when` and `unless` restrict the knob to certain values of other knobs: `when={"update": ("momentum",)}`.
+    `bounds` are pydantic's `ge`, `gt`, `le`, `lt` and `multiple_of`; a choice has the type `Literal[...]`.
     """
-    said = {
+    extra = {
         "unit": unit,
         "none": none,
         "example": example,
@@ -81,7 +83,7 @@ def knob(
         "unless": dict(unless or {}),
     }
     help += f", for example {example}" if example else ""
-    return Field(default, description=help, json_schema_extra=said, **bounds)
+    return Field(default, description=help, json_schema_extra=extra, **bounds)
 
 
 def local(kind: type[Knobs]) -> list[str]:
@@ -95,7 +97,7 @@ def meaning_of_none(kind: type[Knobs], name: str) -> str:
 
 
 def in_force(kind: type[Knobs], name: str, values: Mapping[str, Any]) -> bool:
-    """Whether knob `name` of `kind` is read with these values of the others; a missing one has its default."""
+    """True if knob `name` of `kind` has an effect, given the `values` of the others (by default, their defaults)."""
     extra = kind.model_fields[name].json_schema_extra or {}
     when, unless = extra.get("when", {}), extra.get("unless", {})
 
@@ -110,19 +112,19 @@ def in_force(kind: type[Knobs], name: str, values: Mapping[str, Any]) -> bool:
 
 
 def condition(kind: type[Knobs], name: str, spell: Callable[[str], str] = str) -> str:
-    """Return in words when the knob `name` of `kind` has an effect: "with update momentum or nesterov"; "" for always.
+    """Describe when knob `name` of `kind` has an effect: "with update momentum or nesterov"; "" if it always has.
 
     `spell` maps the other knobs' names to what the reader calls them.
     """
     extra = kind.model_fields[name].json_schema_extra or {}
-    told = [f"{spell(other)} {' or '.join(map(_said, some))}" for other, some in extra.get("when", {}).items()]
-    told += [
-        f"{spell(other)} other than {' or '.join(map(_said, some))}" for other, some in extra.get("unless", {}).items()
+    phrases = [f"{spell(other)} {' or '.join(map(_text, some))}" for other, some in extra.get("when", {}).items()]
+    phrases += [
+        f"{spell(other)} other than {' or '.join(map(_text, some))}" for other, some in extra.get("unless", {}).items()
     ]
-    return " and ".join(f"with {one}" for one in told)
+    return " and ".join(f"with {phrase}" for phrase in phrases)
 
 
-def _said(value: Any) -> str:
+def _text(value: Any) -> str:
     return (
         {"": "empty", True: "on", False: "off"}.get(value, str(value))
         if isinstance(value, str | bool)
@@ -131,9 +133,9 @@ def _said(value: Any) -> str:
 
 
 def numbers(text: str, name: str, form: str, counts: tuple[int, ...] = (3,)) -> tuple[float, ...]:
-    """Parse three numbers with colons, none below 0: "40e9:15e9:1e-6"; ValueError, which shows the `form`, if not.
+    """Parse numbers of at least 0 that are separated by colons: "40e9:15e9:1e-6".
 
-    `counts` allows other counts than three.
+    `counts` lists how many there may be. Raise ValueError, which shows the expected `form`, for any other text.
 
     >>> numbers("1:2.5:3e-6", "this", "a:b:c")
     (1.0, 2.5, 3e-06)
@@ -147,80 +149,84 @@ def numbers(text: str, name: str, form: str, counts: tuple[int, ...] = (3,)) -> 
     return read
 
 
-def spelled_as(name: str, known: Iterable[str]) -> str:
-    """Return the one of the `known` names that is `name` in another case; `name` itself if there is none.
+def match_name(name: str, known: Iterable[str]) -> str:
+    """Return the `known` name that equals `name` except for upper and lower case, or `name` itself if there is none.
 
-    >>> spelled_as("100gbe", ("10GbE", "100GbE"))
+    >>> match_name("100gbe", ("10GbE", "100GbE"))
     '100GbE'
     """
     return next((one for one in known if one.casefold() == name.casefold()), name)
 
 
-def listed(numbers: Iterable[float]) -> str:
-    """Return the text of a knob that is a list of numbers, as links, command lines and stored runs have it.
+def join_numbers(numbers: Iterable[float]) -> str:
+    """Join `numbers` with commas, the form that list knobs have in links, command lines and stored runs.
 
-    >>> listed((30.0, 60.5))
+    >>> join_numbers((30.0, 60.5))
     '30,60.5'
     """
     return ",".join(repr(number).removesuffix(".0") for number in numbers)
 
 
 def counts(value: str | Sequence[int | str], name: str = "this") -> tuple[int, ...]:
-    """Return the value of a `Counts` knob from its text or a sequence; ValueError in one sentence if it is none.
+    """Return the value of a `Counts` knob from its text or from a sequence. Raise ValueError if it is invalid.
 
     >>> counts("3,3,2")
     (3, 3, 2)
     """
-    text = _joined(value)
+    text = _text_of(value)
     numbers = tuple(int(part) for part in text.split(",") if part.isdecimal() and len(part) < 6)
     if ",".join(map(str, numbers)) != text or 0 in numbers:
-        raise ValueError(f"{name} is {text[:60]!r}; write whole numbers with commas, for example 3,3,2, or none.")
+        raise ValueError(
+            f"{name} is {text[:60]!r}; write positive whole numbers separated by commas, such as 3,3,2, or none."
+        )
     return numbers
 
 
 def rising(value: str | Sequence[float | str], name: str = "this") -> tuple[float, ...]:
-    """Return the value of a `Rising` knob from its text or a sequence; ValueError in one sentence if it is none.
+    """Return the value of a `Rising` knob from its text or from a sequence. Raise ValueError if it is invalid.
 
     >>> rising("30,60,80")
     (30.0, 60.0, 80.0)
     """
-    text = _joined(value)
+    text = _text_of(value)
     try:
         numbers = tuple(float(part) for part in text.split(",") if text)
     except ValueError:
         numbers = ()
     if bool(numbers) != bool(text) or not all(a < b for a, b in pairwise((0, *numbers, math.inf))):
-        raise ValueError(f"{name} is {text[:60]!r}; write rising numbers with commas, for example 30,60,80, or none.")
+        raise ValueError(
+            f"{name} is {text[:60]!r}; write increasing numbers separated by commas, such as 30,60,80, or none."
+        )
     return numbers
 
 
-def _joined(value: str | Sequence) -> str:
+def _text_of(value: str | Sequence) -> str:
     text = value if isinstance(value, str) else ",".join(map(str, value))
     return "" if text == "none" else text
 
 
 def _list_of(number: type, read: Callable) -> Any:
-    """Return the type of a knob that is a tuple of numbers inside and text outside, parsed by `read`."""
+    """Return the type of a knob that is a tuple of numbers in Python and text elsewhere; `read` parses the text."""
 
     def parse(value: Any, info: ValidationInfo) -> Any:
         return read(value, info.field_name) if isinstance(value, str | list | tuple) else value
 
-    outside = PlainSerializer(listed, return_type=str, when_used="json"), WithJsonSchema({"type": "string"})
+    outside = PlainSerializer(join_numbers, return_type=str, when_used="json"), WithJsonSchema({"type": "string"})
     return Annotated[tuple[number, ...], BeforeValidator(parse), *outside]
 
 
 Counts = _list_of(int, counts)
-"""The type of a knob that is a tuple of integers from 1, (3, 3, 2); as text "3,3,2", or "" for ()."""
+"""The type of a knob that is a tuple of positive integers, such as (3, 3, 2); as text "3,3,2", or "" for ()."""
 
 Rising = _list_of(float, rising)
-"""The type of a knob that is a tuple of increasing numbers above 0, (30.0, 60.0); as text "30,60", or "" for ()."""
+"""The type of a knob that is an increasing tuple of positive numbers, (30.0, 60.0); as text "30,60", or "" for ()."""
 
 
 def make(kind: type[Knobs], values: dict[str, Any], owner: str = "", begins: Mapping[str, Any] | None = None) -> Any:
-    """Return a `kind` of these `values`, or raise ValueError with a sentence for each mistake.
+    """Return a `kind` with these `values`, or raise ValueError with a sentence for each of the first three mistakes.
 
-    `owner` names whose settings these are ("easgd", "the schedule"), `begins` has defaults that hold in place of the
-    declared ones. Strings are accepted for numbers, since they come from URLs and command lines.
+    `owner` names whose settings these are ("easgd", "the schedule"). `begins` has the defaults that messages show
+    instead of the declared ones. Numbers may be strings, since they come from URLs and command lines.
     """
     try:
         return kind(**values)
@@ -229,8 +235,8 @@ def make(kind: type[Knobs], values: dict[str, Any], owner: str = "", begins: Map
         raise ValueError(" ".join(_sentence(kind, one, owner, begins or {}) for one in problems)) from None
 
 
-def allowed(kind: type[BaseModel], name: str) -> str:
-    """Return what knob `name` accepts, in words: "1 to 1000 steps", "0 to below 1", "ring, tree or fast"."""
+def allowed_values(kind: type[BaseModel], name: str) -> str:
+    """Describe the values that knob `name` accepts: "1 to 1000 steps", "0 to below 1", "ring, tree or fast"."""
     schema = kind.model_json_schema()["properties"][name]
     options = schema.get("enum") or [o["const"] for o in schema.get("anyOf", []) if "const" in o]
     if options:
@@ -250,7 +256,7 @@ def allowed(kind: type[BaseModel], name: str) -> str:
 
 
 def _bound(value: float) -> str:
-    """Return a whole number to its last digit, as that of a largest seed; any other in few."""
+    """Return an integer with all its digits, since a largest seed needs them, and any other number shortened."""
     return str(value) if isinstance(value, int) else f"{value:g}"
 
 
@@ -266,4 +272,4 @@ def _sentence(kind: type[Knobs], problem: dict, owner: str, begins: Mapping[str,
         return f"{whose}{problem['msg'].removeprefix('Value error, ')}"
     default = begins.get(field, kind.model_fields[field].get_default(call_default_factory=True))
     note = "" if default is None else f" (default {default})"
-    return f"{whose}{field} is {str(problem['input'])[:60]!r}; allowed is {allowed(kind, field)}{note}."
+    return f"{whose}{field} is {str(problem['input'])[:60]!r}; allowed is {allowed_values(kind, field)}{note}."

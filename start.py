@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
 """Start Lockstep on a fresh machine: `python3 start.py` opens the workbench, `python3 start.py test` runs the tests.
 
-Both make a virtual environment `.venv` beside this file, install `requirements.txt` into it, and say what they do.
-The second time nothing is installed. Standard library only.
+Both create a virtual environment `.venv` next to this file, install `requirements.txt` into it, and print each step.
+The second time, nothing needs to be installed. This file needs only the standard library.
 
-    python3 start.py                     the workbench in the browser; more arguments go to streamlit
+    python3 start.py                     open the workbench in the browser; further arguments go to streamlit
                                          (--server.port 8600)
-    python3 start.py test [ARGS ...]     what can be proved in minutes, or the tests that are named; more arguments go
-                                         to pytest
-    python3 start.py test --all          also what takes long: every figure, best rate and journey in the browser
-    python3 start.py install             the set-up alone
+    python3 start.py test [ARGS ...]     run the tests that take minutes, or those you name; further arguments go to
+                                         pytest
+    python3 start.py test --all          also run the slow tests: every figure, best rate and journey in the browser
+    python3 start.py install             only install
 
-The set-up also puts the command `lockstep` into .venv.
+Installing also puts the command `lockstep` into .venv.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent
 HOME = ROOT / ".venv"
 PYTHON = HOME / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-STAMP = HOME / "lockstep-installed"  # holds what was installed, and with which Python
+STAMP = HOME / "lockstep-installed"  # records what was installed, and with which Python
 OLDEST = (3, 11)
 
 
 def main(words: list[str]) -> int:
-    """Do what the first word says; give the exit code."""
+    """Do what the first word says. Return the exit code."""
     if sys.version_info < OLDEST:
         return fail(f"this is Python {sys.version.split()[0]}; Lockstep needs {OLDEST[0]}.{OLDEST[1]} or later.")
     task, *rest = words or ["run"]
@@ -45,23 +45,23 @@ def main(words: list[str]) -> int:
     if task.startswith("-"):
         task, rest = "run", words
     if task not in ("run", "test", "install"):
-        return fail(f"{task!r} is not something I can start; use nothing, 'test' or 'install'.")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # which ends pip, too
+        return fail(f"there is no command {task!r}; use 'test', 'install', or no word to open the workbench.")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # also ends pip
     code = install()
     if code or task == "install":
         return code
-    workers = str((os.cpu_count() or 1) + 1)  # one more than cores, since browsers and processes are waited for
-    from app.browser import serve  # not before the version of Python is known
+    workers = str((os.cpu_count() or 1) + 1)  # one more than cores, since tests often wait for browsers and processes
+    from app.browser import serve  # only once the version of Python is checked
 
     os.chdir(ROOT)
     if task == "run":
         return serve.workbench(str(PYTHON), "app/main.py", rest, "python3 start.py")
     say("running the tests")
-    return serve.become([str(PYTHON), "-m", "pytest", "-n", workers, "--dist", "loadfile", *told(rest)])
+    return serve.become([str(PYTHON), "-m", "pytest", "-n", workers, "--dist", "loadfile", *pytest_arguments(rest)])
 
 
-def told(words: list[str]) -> list[str]:
-    """Return what pytest is told: the tests that are named, else all but the slow ones, with --all those, too."""
+def pytest_arguments(words: list[str]) -> list[str]:
+    """Return pytest's arguments: the tests that `words` name, or else all except slow ones (--all: slow ones too)."""
     if any((ROOT / word.partition("::")[0]).exists() for word in words):
         return words
     if "--all" in words:
@@ -70,7 +70,10 @@ def told(words: list[str]) -> list[str]:
 
 
 def install() -> int:
-    """Make .venv and install the requirements, unless that was done with the same Python and the same list."""
+    """Create .venv and install the requirements, unless that was done with the same Python and the same list.
+
+    Return the exit code.
+    """
     requirements = ROOT / "requirements.txt"
     digest = hashlib.sha256(requirements.read_bytes()).hexdigest()
     wanted = f"{sys.version_info.major}.{sys.version_info.minor} {digest}"
@@ -78,17 +81,17 @@ def install() -> int:
         add_command()
         return 0
     if HOME.exists() and not (works() and version() == list(sys.version_info[:2])):
-        say(f"{HOME.name} belongs to another Python; making it anew")
+        say(f"{HOME.name} belongs to another Python; creating it again")
         shutil.rmtree(HOME)
     if not HOME.exists():
-        say(f"making a virtual environment in {HOME.name}")
+        say(f"creating a virtual environment in {HOME.name}")
         try:
             venv.create(HOME, with_pip=True)
         except (OSError, subprocess.CalledProcessError) as error:
             shutil.rmtree(HOME, ignore_errors=True)
-            return fail(f"no virtual environment could be made ({error}); on Debian: apt install python3-venv.")
+            return fail(f"cannot create a virtual environment ({error}); on Debian: apt install python3-venv.")
     say("installing the requirements; this takes a few minutes the first time")
-    # torch first and by itself: with it in place, no other package asks for a build with gigabytes of CUDA
+    # torch first, by itself: once it is installed, no other package pulls in a build with gigabytes of CUDA
     torch = next(
         line.split("#")[0].strip() for line in requirements.read_text("utf-8").splitlines() if "torch==" in line
     )
@@ -96,7 +99,10 @@ def install() -> int:
         command = [str(PYTHON), "-m", "pip", "install", "--quiet", "--no-compile", "--disable-pip-version-check"]
         command += packages
         if subprocess.run(command, cwd=ROOT, check=False).returncode:
-            return fail("pip could not install the requirements; its message is above. Try again, or by hand (README).")
+            return fail(
+                "pip could not install the requirements; its message is above. Try again, or install them by hand "
+                "(README)."
+            )
     add_command()
     say("compiling the kernels")
     precompile()
@@ -106,9 +112,9 @@ def install() -> int:
 
 
 def add_command() -> None:
-    """Put the command `lockstep` into .venv, and the way to these sources for whatever runs in it.
+    """Add the command `lockstep` to .venv, and make these sources importable in it.
 
-    Both are files of one line, so no package is built and nothing is downloaded.
+    Both are files of a line or two, so no package is built and nothing is downloaded.
     """
     site, scripts = (
         Path(sysconfig.get_path(name, "venv", {"base": str(HOME), "platbase": str(HOME)}))
@@ -125,26 +131,26 @@ def add_command() -> None:
 
 
 def precompile() -> None:
-    """Compile the kernels, and on another core the packages' sources, but for their tests. pip would do that first.
+    """Compile the kernels and, on another core, the packages' sources without their tests, which pip was told to skip.
 
-    What is not compiled now is compiled at first use.
+    Anything not compiled now is compiled at first use.
     """
     sources = [str(PYTHON), "-m", "compileall", "-qq", "-x", r"site-packages.*[\\/]tests?[\\/]", str(HOME)]
     with subprocess.Popen(sources, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as other:
         try:
             subprocess.run([str(PYTHON), "-m", "experiments.jobs.precompile"], cwd=ROOT, check=False)
-        except BaseException:  # the reader gives up
+        except BaseException:  # such as Ctrl-C
             other.kill()
             raise
 
 
 def works() -> bool:
-    """Whether .venv has a Python that starts."""
+    """True if .venv has a Python that starts."""
     return PYTHON.exists() and subprocess.run([str(PYTHON), "-c", ""], capture_output=True, check=False).returncode == 0
 
 
 def version() -> list[int]:
-    """The major and minor version of .venv's Python."""
+    """Return the major and minor version of .venv's Python."""
     code = "import sys; print(*sys.version_info[:2])"
     return [
         int(n) for n in subprocess.run([str(PYTHON), "-c", code], capture_output=True, encoding="ascii").stdout.split()
@@ -152,12 +158,11 @@ def version() -> list[int]:
 
 
 def say(text: str) -> None:
-    """Tell the reader what happens."""
     print(f"lockstep: {text}", flush=True)
 
 
 def fail(text: str) -> int:
-    """Say what is wrong and what to try; the exit code of a mistake."""
+    """Print what is wrong and what to try. Return the exit code of a mistake."""
     print(f"lockstep: {text}", file=sys.stderr)
     return 2
 

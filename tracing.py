@@ -1,8 +1,8 @@
-"""Trace schema: the kinds of spans and of memory, the columns of every table, and the trace of a run.
+"""The trace of a run: the kinds of spans and of memory, the columns of every table, and the trace itself.
 
 Ranks append rows to event logs (`cluster.event_log`); `Trace.of(event_logs)` converts the rows of all ranks to
 columns. Times are seconds since the start of the run, on the run's own clock: virtual time on the simulated cluster,
-monotonic time on a real one. Nothing here depends on training; rows of losses and reports are written by the task.
+monotonic time on a real one. Nothing here depends on training; the task writes the rows of losses and reports.
 """
 
 from __future__ import annotations
@@ -15,19 +15,22 @@ from typing import Any
 import numpy as np
 
 KINDS = ("compute", "update", "communicate", "wait", "idle")
-"""What a rank can be doing: forward and backward passes; optimizer and averaging kernels; transferring a message it
-needs now; blocked because another rank is not ready; stopped (paused or lost). Each has one colour in every chart."""
+"""What a rank can be doing, in this order: running forward and backward passes; running optimiser and averaging
+kernels; transferring a message it needs now; blocked because another rank is not ready; stopped, i.e. paused or lost.
+Each kind has the same colour in every chart."""
 
 COMPUTE, UPDATE, COMMUNICATE, WAIT, IDLE = range(len(KINDS))
 
-LOST = "lost"  # label of the time after a rank was lost
+LOST = "lost"
+"""The label of the time after a rank was lost."""
+
 PAUSED = "paused"
 """The label of the time in which a rank was paused."""
 
 HELD = ("parameters", "gradients", "optimizer state", "activations", "buffers")
-"""What a rank's memory is used for: weights, in all versions kept; gradients, those that a server gathers too; state of
-the update rule; what a forward pass saves for the backward pass; vectors that an algorithm or a compression keeps from
-step to step. Not counted are messages, what lives only within a step, and the vector that threads share."""
+"""What a rank's memory is used for: weights, in all stored versions; gradients, including those that a server collects;
+the state of the update rule; what a forward pass saves for the backward pass; vectors that an algorithm or a
+compression keeps between steps. Messages, temporaries within a step, and the vector that threads share do not count."""
 
 SPANS = ("rank", "kind", "start", "end", "step", "label")
 MESSAGES = ("src", "dst", "tag", "bytes", "sent", "arrived", "collective")
@@ -39,13 +42,13 @@ REPORTS = ("rank", "index", "seconds", "start", "stop", "parameters")
 
 
 MESSAGE_CELLS = np.dtype(list(zip(MESSAGES[1:], ("i4", "i4", "i8", "f8", "f8", "?"), strict=True)))
-"""A message among those of one rank."""
+"""The columns of one rank's messages."""
 
 
 class Rows:
-    """A table of an event log: rows appended one by one, as to a list, and blocks of rows, which are arrays of cells.
+    """A table of an event log. Rows are appended one by one, as to a list, or in blocks, which are structured arrays.
 
-    A block may be filled in later. It ends up without the messages that did not arrive.
+    A block may be filled in later. Reading it leaves out the messages that have not arrived.
     """
 
     __slots__ = ("_parts", "append")
@@ -64,7 +67,7 @@ class Rows:
         self._continue()
 
     def parts(self) -> list:
-        """Return lists of rows and arrays of rows, in order."""
+        """Return the lists of single rows and the blocks, in order."""
         return [
             part if isinstance(part, list) else part[~np.isnan(part["arrived"])] for part in self._parts if len(part)
         ]
@@ -84,11 +87,11 @@ class Rows:
 
 @dataclass(frozen=True)
 class Trace:
-    """Spans and messages of all ranks in columns, sorted by start (spans) and by sending time (messages).
+    """The spans and messages of all ranks in columns, sorted by start (spans) and by sending time (messages).
 
     spans: rank (int32), kind (int8, indexes KINDS), start, end (float64, s), step (int32), label (indexes `labels`)
     messages: src, dst, tag (int32), bytes (int64), sent, arrived (float64, s), collective (bool)
-    A collective that is not done message by message has one row per neighbour, with the bytes of all messages to it.
+    A collective that was not traced message by message has one row per neighbour, with the bytes of all messages to it.
     """
 
     ranks: int
@@ -99,24 +102,24 @@ class Trace:
     @classmethod
     def of(cls, event_logs: Sequence[Any]) -> Trace:
         """Return the trace of these event logs, one per rank."""
-        spans = interrupted(joined(event_logs, "spans", SPANS, "i4 i1 f8 f8 i4 O"))
-        spans["label"], labels = numbered(spans["label"])
-        messages = joined(event_logs, "messages", MESSAGES, "i4 i4 i4 i8 f8 f8 ?")
-        return cls(len(event_logs), ordered(spans, "start", "rank"), ordered(messages, "sent", "src"), labels)
+        spans = remove_pauses(join_tables(event_logs, "spans", SPANS, "i4 i1 f8 f8 i4 O"))
+        spans["label"], labels = number_words(spans["label"])
+        messages = join_tables(event_logs, "messages", MESSAGES, "i4 i4 i4 i8 f8 f8 ?")
+        return cls(len(event_logs), sort_rows(spans, "start", "rank"), sort_rows(messages, "sent", "src"), labels)
 
     def seconds(self) -> float:
-        """Return the time at which the last span ended or the last message arrived, 0 for an empty trace."""
+        """Return the time at which the last span ended or the last message arrived, in s; 0 for an empty trace."""
         ends = [c.max() for c in (self.spans["end"], self.messages["arrived"]) if len(c) and np.isfinite(c).any()]
         return float(max(ends, default=0.0))
 
     def ends(self) -> np.ndarray:
-        """Return when the last span of each rank ends, s, shape (ranks,); 0 for a rank without spans."""
+        """Return the time at which each rank's last span ends, in s, shape (ranks,); 0 for a rank without spans."""
         ends = np.zeros(self.ranks)
         np.maximum.at(ends, self.spans["rank"], self.spans["end"])
         return ends
 
     def lost(self) -> dict[int, float]:
-        """Return when each rank that was lost and did not come back was lost, s."""
+        """Return the ranks that were lost for good, each with the time at which it was lost, in s."""
         if LOST not in self.labels:
             return {}
         spans, ends = self.spans, self.ends()
@@ -125,22 +128,22 @@ class Trace:
         return dict(zip(spans["rank"][gone].tolist(), spans["start"][gone].tolist(), strict=True))
 
     def busy(self) -> np.ndarray:
-        """Return seconds per rank and kind, shape (ranks, len(KINDS))."""
+        """Return the seconds that each rank spent on each kind, shape (ranks, len(KINDS))."""
         table = np.zeros((self.ranks, len(KINDS)))
         np.add.at(table, (self.spans["rank"], self.spans["kind"]), self.spans["end"] - self.spans["start"])
         return table
 
     def traffic(self) -> np.ndarray:
-        """Return payload bytes from rank (row) to rank (column), shape (ranks, ranks)."""
+        """Return the payload bytes sent from each rank (row) to each other (column), shape (ranks, ranks)."""
         table = np.zeros((self.ranks, self.ranks))
         np.add.at(table, (self.messages["src"], self.messages["dst"]), self.messages["bytes"])
         return table
 
 
-def joined(event_logs: Sequence[Any], table: str, names: Sequence[str], types: str) -> dict[str, np.ndarray]:
-    """Return one table of all event logs in columns called `names`, the first of them the rank.
+def join_tables(event_logs: Sequence[Any], table: str, names: Sequence[str], types: str) -> dict[str, np.ndarray]:
+    """Join one table of all event logs, in columns called `names`; the first column is the rank.
 
-    `types` has a NumPy type code for each name, separated by spaces.
+    `types` holds one NumPy type code per name, separated by spaces.
     """
     rank, *codes = types.split()
     cells = np.dtype(list(zip(names[1:], codes, strict=True)))
@@ -155,8 +158,8 @@ def joined(event_logs: Sequence[Any], table: str, names: Sequence[str], types: s
     return {names[0]: ranks, **{name: cells[name].copy() for name in names[1:]}}
 
 
-def interrupted(spans: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return these spans without the time in which their rank was paused; what goes on after it is in two pieces."""
+def remove_pauses(spans: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Cut the time in which a rank was paused out of its spans; a span that continues after a pause becomes two."""
     idle = np.flatnonzero(spans["kind"] == IDLE)
     pauses = idle[spans["label"][idle] == PAUSED]
     for rank, start, end in [(spans["rank"][i], spans["start"][i], spans["end"][i]) for i in pauses]:
@@ -169,13 +172,13 @@ def interrupted(spans: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     return spans
 
 
-def ordered(table: dict[str, np.ndarray], *keys: str) -> dict[str, np.ndarray]:
-    """Return `table` with its rows sorted by the columns `keys`, the most significant first."""
+def sort_rows(table: dict[str, np.ndarray], *keys: str) -> dict[str, np.ndarray]:
+    """Return `table` with its rows sorted by the columns `keys`, the most significant key first."""
     order = np.lexsort([table[key] for key in reversed(keys)])
     return {name: column[order] for name, column in table.items()}
 
 
-def numbered(words: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Return (indices, names): the distinct words in order of first appearance, and the index of each word in them."""
+def number_words(words: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Return (indices, names): `names` are the distinct words in order of appearance, `indices` each word's place."""
     places: dict[str, int] = {}
     return np.array([places.setdefault(word, len(places)) for word in words], np.int32), tuple(places)

@@ -16,7 +16,7 @@ def main(words: Sequence[str] | None = None) -> int:
     if not words or (words[0].startswith("-") and words[0] not in HELP):
         from app.browser import serve
 
-        with installation.required():
+        with installation.exit_if_missing():
             if find_spec("streamlit") is None:
                 raise ModuleNotFoundError(name="streamlit")
         main_file = Path(__file__).with_name("main.py")
@@ -24,7 +24,7 @@ def main(words: Sequence[str] | None = None) -> int:
     from experiments.__main__ import interruptible
 
     interruptible()
-    with installation.required():
+    with installation.exit_if_missing():
         from app.cli import lockstep
         from experiments.cli.entry import entered
 

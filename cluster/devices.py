@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from knobs import numbers, spelled_as
+from knobs import match_name, numbers
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def parse_device(text: str) -> Device:
 
     Raises ValueError, in one sentence.
     """
-    if (name := spelled_as(text, DEVICES)) in DEVICES:
+    if (name := match_name(text, DEVICES)) in DEVICES:
         return DEVICES[name]
     flops, bandwidth, overhead = numbers(text, "device", "FLOP/s:bytes/s:s per call, for example 40e9:15e9:1e-6")
     if not flops or not bandwidth:

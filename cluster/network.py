@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from knobs import numbers, spelled_as
+from knobs import match_name, numbers
 
 
 @dataclass(frozen=True)
@@ -183,7 +183,7 @@ def parse_network(text: str) -> Network:
     Three numbers more are what a computer whose processors carry the bytes has: seconds per byte at either end, and
     latency and bandwidth of a sum. Raises ValueError, in one sentence.
     """
-    if (name := spelled_as(text, NETWORKS)) in NETWORKS:
+    if (name := match_name(text, NETWORKS)) in NETWORKS:
         return NETWORKS[name]
     form = "latency in s:bytes/s:s of the sender per message, for example 4e-5:1.5e9:1e-5"
     latency, bandwidth, overhead, *own = numbers(text, "network", form, counts=(3, 6))

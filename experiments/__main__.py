@@ -16,7 +16,7 @@ def interruptible() -> None:
 def command_line(words: Sequence[str] | None = None) -> int:
     """Load and run the command line, and return its exit code."""
     interruptible()
-    with installation.required():
+    with installation.exit_if_missing():
         from experiments.cli.main import main
 
         return main(words)

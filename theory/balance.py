@@ -1,14 +1,14 @@
-"""Balancing: cut a chain of layers into a given number of parts of about equal cost, by time or by size.
+"""Cut a chain of layers into a given number of parts of about equal cost, by time or by size.
 
     by_variance   smallest sum of squares of the parts' costs: V(j, k) = min_i V(i, k-1) + (c_i + ... + c_{j-1})^2
     by_slowest    smallest maximum, which is what throughput needs:      V(j, k) = min_i max(V(i, k-1), c_i + ...)
-    by_blocks     a heuristic: move boundaries towards the cheapest part until no two parts differ by more than 1,
-                  where costs are scaled to 0..1
+    by_blocks     a heuristic: scale costs to 0..1, then move boundaries towards the cheapest part until no two parts
+                  differ by more than 1
 
-The trap of by_blocks: torchgpipe scales x -> (x - min) / (max - min), which makes the cheapest layers free. Nine
-layers of 5 and one of 6 come out in four parts as 10 | 10 | 10 | 21; scaled by the maximum alone (`offset` off), as
-10 | 10 | 15 | 16. And parts may differ by one most expensive layer either way: 5 5 5 5 20 in two parts stays at
-10 | 30, where 20 | 20 is possible. The other two functions find it.
+by_blocks has two weaknesses. torchgpipe scales x -> (x - min) / (max - min), which makes the cheapest layers free:
+nine layers of 5 and one of 6, cut into four parts, become 10 | 10 | 10 | 21. Scaled by the maximum alone (`offset`
+off), they become 10 | 10 | 15 | 16. And in either case parts may differ by the cost of the most expensive layer:
+5 5 5 5 20 in two parts stays at 10 | 30, although 20 | 20 is possible. The other two functions find it.
 
 Costs are `profile.times` or `profile.sizes(chunks, copies)`. The result is the number of layers in each part.
 Source: variance in Huang et al., NeurIPS 2019; blocks in torchgpipe after Bárány & Grinberg, arXiv:1308.2452.
@@ -24,7 +24,7 @@ from theory.profile import ranges
 
 
 def by_variance(costs: Sequence[float], parts: int) -> list[int]:
-    """Return the cut with the most equal costs."""
+    """Return the cut whose parts have the smallest sum of squared costs."""
     return _best(costs, parts, lambda before, cost: before + cost * cost)
 
 
@@ -34,9 +34,9 @@ def by_slowest(costs: Sequence[float], parts: int) -> list[int]:
 
 
 def by_blocks(costs: Sequence[float], parts: int, offset: bool = True) -> list[int]:
-    """Return torchgpipe's cut; without its `offset` the cheapest layers keep their cost.
+    """Return torchgpipe's cut; with `offset` off, the cheapest layers keep their cost.
 
-    Of equally cheap parts it takes the one next to the most expensive; with any other it may loop for ever.
+    Among equally cheap parts it chooses the one closest to the most expensive part; any other may make it loop forever.
     """
     _check(costs, parts)
     low, high = min(costs) if offset else 0, max(costs)
@@ -62,7 +62,10 @@ def by_blocks(costs: Sequence[float], parts: int, offset: bool = True) -> list[i
 
 
 def striped(work, stages, stripes=1):
-    """Return the speed-up of a full pipeline over one GPU: layers of this `work` in `stages`, the last in stripes."""
+    """Return the speed-up of a full pipeline over one GPU.
+
+    `work` lists the cost of each layer. The last layer is first split into `stripes`; then `stages` share the pieces.
+    """
     *layers, top = work
     pieces = [*layers, *[top / stripes] * stripes]
     counts = by_slowest(pieces, stages)
@@ -89,4 +92,4 @@ def _best(costs: Sequence[float], parts: int, join: Callable[[float, float], flo
 
 def _check(costs: Sequence[float], parts: int) -> None:
     if not 1 <= parts <= len(costs):
-        raise ValueError(f"{len(costs)} layers cannot be cut in {parts} parts; use 1 to {len(costs)}.")
+        raise ValueError(f"{len(costs)} layers cannot be cut into {parts} parts; use 1 to {len(costs)}.")

@@ -1,8 +1,8 @@
-"""Bubbles: why a rank idles, and which ops are the critical path of a step.
+"""Why a rank idles, and which ops form the critical path of a step.
 
-An op could not start earlier because its rank was busy, or because something it needs was not done, or was still on its
-way over a link. So every idle slot has its reason; following the reasons back from the end gives the critical path:
-a shorter op on it makes the step shorter, a shorter op elsewhere may not.
+An op could not start earlier because its rank was busy, or because something it needs was not done or was still in
+transit. So every idle slot has a reason. Following the reasons back from the end gives the critical path: shortening
+an op on it can shorten the step, shortening an op elsewhere cannot.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from theory.schedule_timing import Times
 
 
 class Idle(NamedTuple):
-    """Time in which `rank` idles, and why."""
+    """A period in which `rank` idles, and why."""
 
     rank: int
     start: float
@@ -24,18 +24,18 @@ class Idle(NamedTuple):
     reason: Literal["waits", "link", "over"]
     op: Op | None = None  # what could not start
     need: Op | None = None  # what it waited for
-    on: int | None = None  # the rank that does it
+    on: int | None = None  # the rank that does what is needed
 
     def __str__(self) -> str:
         if self.reason == "over":
-            return f"rank {self.rank} has nothing left"
+            return f"rank {self.rank} has nothing left to do"
         if self.reason == "link":
             return f"{self.op} waits for {self.need} to come over the link from rank {self.on}"
         return f"{self.op} waits for {self.need} of rank {self.on}"
 
 
 def idle(times: Times) -> Iterator[Idle]:
-    """Yield every idle slot, rank by rank in the order of time. A wait is split where its message is sent."""
+    """Yield every idle slot, rank by rank and in order of time. A wait is split at the time its message is sent."""
     graph = Graph(times.lists)
     for rank, (starts, ends) in enumerate(zip(times.start, times.end, strict=True)):
         free = 0.0
@@ -52,10 +52,10 @@ def idle(times: Times) -> Iterator[Idle]:
 
 
 def critical_path(times: Times) -> list[tuple[int, int]]:
-    """Return the ops, (rank, position), that follow one another without slack from the start to the end.
+    """Return the ops, as (rank, position), that follow one another without slack from the start to the end.
 
-    Each is the reason why the next one starts no earlier: their durations, and the latency wherever the path crosses
-    from rank to rank, add up to the makespan.
+    Each op is the reason why the next one cannot start earlier. Their durations, plus the latency wherever the path
+    moves to another rank, add up to the makespan.
     """
     graph = Graph(times.lists)
     rank = next(rank for rank, ends in enumerate(times.end) if ends and ends[-1] == times.makespan)
@@ -80,7 +80,7 @@ class _Arrival(NamedTuple):
 
 
 def _latest(times: Times, graph: Graph, rank: int, n: int) -> _Arrival:
-    """Return what the n-th op of `rank`, or one overlapped with it, waited for longest."""
+    """Return the last input to arrive for the n-th op of `rank`, or for an op overlapped with it."""
     arrivals = []
     for position in graph.together(rank, n):
         op = times.lists[rank][position]

@@ -1,8 +1,9 @@
-"""Costs of collectives in closed form, if all ranks arrive together (the alpha-beta-gamma model).
+"""Costs of collectives in closed form, for ranks that all arrive at the same time (the alpha-beta-gamma model).
 
-P ranks, n bytes. A message of n bytes takes alpha + n beta seconds, and reducing n bytes n gamma; a rank has one port
-each way. Functions return seconds unless they say otherwise. `tests/contract/cluster/test_collectives.py` holds the
-simulated cluster to these; it also simulates ranks that arrive at different times.
+There are P ranks and vectors of n bytes. A message of n bytes takes alpha + n beta seconds, and reducing n bytes takes
+n gamma; a rank has one port in each direction. Functions return seconds unless they say otherwise.
+`tests/contract/cluster/test_collectives.py` checks the simulated cluster against these formulas; the cluster can also
+simulate ranks that arrive at different times.
 
 Source: Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005; Chan, Heimlich, Purkayastha & van de Geijn, CCPE 19(13), 2007.
 """
@@ -13,20 +14,20 @@ from math import log2
 
 
 def share(P: int) -> float:
-    """Return 2 (P-1)/P: the least that the busiest rank has to send in an all-reduce, in vectors."""
+    """Return 2 (P-1)/P: the least that the busiest rank must send in an all-reduce, as a multiple of the vector."""
     return 2 * (P - 1) / P
 
 
 def rounds(P: int) -> int:
-    """Return ceil(log2 P), the fewest rounds in which every rank can depend on every other."""
+    """Return ceil(log2 P), the fewest rounds after which every rank can have data from every other."""
     return (P - 1).bit_length()
 
 
 def least(P: int, n: float, alpha: float, beta: float) -> float:
-    """Return a lower bound for any all-reduce in rounds: a rank sends a message when its last one has arrived.
+    """Return a lower bound for any all-reduce in rounds, where a rank sends a message once its last one has arrived.
 
-    None reaches it for short and long vectors alike. Ranks that start several messages at once can be faster by as much
-    of alpha as does not occupy their processors.
+    No algorithm reaches the bound for both short and long vectors. Ranks that start several messages at once can beat
+    it, by the part of alpha that does not occupy their processors.
     """
     return max(rounds(P) * alpha, share(P) * n * beta)
 
@@ -40,14 +41,14 @@ def flat(P: int, n: float, alpha: float, beta: float, gamma: float = 0.0) -> flo
 
 
 def ring(P: int, n: float, alpha: float, beta: float, gamma: float = 0.0) -> float:
-    """Pass shares around a ring: the fewest bytes, the most messages. P divides the vector."""
+    """Pass shares around a ring: the fewest bytes, the most messages. P must divide the vector's length."""
     return 2 * (P - 1) * alpha + share(P) * n * (beta + gamma / 2)
 
 
 def recursive_doubling(P: int, n: float, alpha: float, beta: float, gamma: float = 0.0) -> float:
     """Exchange whole vectors at doubling distances: the fewest messages.
 
-    If P is no power of two, an upper bound: ranks without a folded partner begin earlier.
+    An upper bound if P is not a power of two: ranks without a folded partner begin earlier.
     """
     folded = (2 * alpha + n * (2 * beta + gamma)) if P & (P - 1) else 0.0
     return int(log2(P)) * (alpha + n * (beta + gamma)) + folded
@@ -56,7 +57,7 @@ def recursive_doubling(P: int, n: float, alpha: float, beta: float, gamma: float
 def halving_doubling(P: int, n: float, alpha: float, beta: float, gamma: float = 0.0) -> float:
     """Reduce-scatter by halving, all-gather by doubling (Rabenseifner): the fewest bytes if P is a power of two.
 
-    Otherwise the vector is sent twice more.
+    Otherwise the vector is sent two more times.
     """
     active = 1 << int(log2(P))
     folded = (2 * alpha + n * (2 * beta + gamma)) if active < P else 0.0
@@ -64,37 +65,38 @@ def halving_doubling(P: int, n: float, alpha: float, beta: float, gamma: float =
 
 
 def tree(P: int, n: float, alpha: float, beta: float, gamma: float = 0.0) -> float:
-    """Go up and down a binomial tree. If P is no power of two, an upper bound: some branches are shorter."""
+    """Go up and down a binomial tree. An upper bound if P is not a power of two: some branches are shorter."""
     return rounds(P) * (2 * (alpha + n * beta) + n * gamma)
 
 
 def double_tree(P: int, n: float, alpha: float, beta: float, chunks: int) -> float:
-    """Bound two complementary trees: twice the vector, the time until the last level is busy, and a chunk's latency."""
+    """Bound two complementary trees: each rank moves the vector twice; the levels start one after the other."""
     return 2 * n * beta * (1 + rounds(P) / chunks) + (2 * rounds(P) + chunks - 1) * alpha
 
 
 def hierarchical(
     nodes: int, ranks: int, n: float, within: tuple[float, float], between: tuple[float, float], nics: int = 1
 ) -> float:
-    """Reduce within each of `nodes` of `ranks`, then between them; within, between: (alpha, beta).
+    """Reduce within each node, then between nodes: there are `nodes` of `ranks` ranks each.
 
-    A node has `nics` ports each way, each shared by equally many ranks.
+    `within` and `between` are (alpha, beta) of the links. A node has `nics` ports in each direction, and every port is
+    shared by the same number of ranks.
     """
     (alpha, beta), (far, slow) = within, between
     inside = 2 * (ranks - 1) * (alpha + n / ranks * beta)
     if nodes == 1:
         return inside
-    piece, sharing = n / ranks / nodes * slow, ranks // nics  # messages that leave by one port, one after the other
+    piece, sharing = n / ranks / nodes * slow, ranks // nics  # messages that share a port leave in turn
     return inside + far + sharing * piece + (2 * nodes - 3) * max(far + piece, sharing * piece)
 
 
 def leaving(nodes: int, ranks: int) -> float:
-    """Return the share of a hierarchical all-reduce's bytes that leaves a node."""
+    """Return the fraction of a hierarchical all-reduce's bytes that leave their node."""
     return (nodes - 1) / (nodes * ranks - 1)
 
 
 def torus(sides: tuple[int, ...], n: float, alpha: float, beta: float) -> float:
-    """Go around a ring along each side of a grid of ranks: the bytes of one ring, fewer messages."""
+    """Run a ring along each side of a grid of ranks: as many bytes as one ring, but fewer messages."""
     P, steps = 1, 0
     for side in sides:
         P, steps = P * side, steps + 2 * (side - 1)
@@ -102,7 +104,7 @@ def torus(sides: tuple[int, ...], n: float, alpha: float, beta: float) -> float:
 
 
 def time(algorithm: str, P: int, n: float, alpha: float, beta: float, gamma: float = 0.0) -> float:
-    """Return the seconds of the all-reduce of this name in `cluster.collectives.ALL_REDUCE`; "fast" is the ring."""
+    """Return the seconds of the all-reduce `algorithm` of `cluster.collectives.ALL_REDUCE`; "fast" is the ring."""
     forms = {"fast": ring, "ring": ring, "recursive_doubling": recursive_doubling}
     return (forms | {"halving_doubling": halving_doubling, "tree": tree})[algorithm](P, n, alpha, beta, gamma)
 
@@ -110,7 +112,7 @@ def time(algorithm: str, P: int, n: float, alpha: float, beta: float, gamma: flo
 def doubling_up_to(P: int, alpha: float, beta: float, instead_of: str) -> float:
     """Return the bytes up to which recursive doubling is faster than `instead_of`, "ring" or "halving_doubling".
 
-    P is a power of two, above 2.
+    P must be a power of two above 2.
     """
     messages = {"ring": 2 * (P - 1), "halving_doubling": 2 * log2(P)}[instead_of]
     return alpha * (messages - log2(P)) / (beta * (log2(P) - share(P)))
@@ -120,10 +122,10 @@ def doubling_up_to(P: int, alpha: float, beta: float, instead_of: str) -> float:
 
 
 def server(P: int, n: float, alpha: float, beta: float, shards: int = 1, server_beta: float | None = None) -> float:
-    """Push from P workers to servers that hold a shard each, then pull."""
+    """Push from P workers to `shards` servers, each of which holds a shard of the vector, then pull."""
     return 2 * max(n * beta, P * n / shards * (beta if server_beta is None else server_beta)) + 2 * alpha
 
 
 def colocated(P: int, n: float, alpha: float, beta: float) -> float:
-    """Let every worker serve 1/P of the vector: the bytes of the ring at the latency of two messages."""
+    """Serve 1/P of the vector on every worker: the bytes of the ring with the latency of two messages."""
     return 2 * alpha + share(P) * n * beta

@@ -1,10 +1,10 @@
-"""NCCL's own cost model: how its tuner estimates the latency of an all-reduce before it chooses an algorithm.
+"""NCCL's own cost model: its tuner's estimate of the latency of an all-reduce, by which it chooses an algorithm.
 
     ring   base + 2 (P - k) hops inside + 2 (k - 1) hops between       k nodes of g GPUs, P = k g
     tree   base + 2 ((g - 1) hops inside + log2 k hops between)
 
-A protocol trades latency for bandwidth: LL sends flags with the data, Simple synchronises instead. The bytes come on
-top, at the bandwidth of the links. Source: NVIDIA's NCCL, src/graph/tuning.cc.
+Protocols trade latency for bandwidth: LL sends flags with the data, Simple synchronises instead. The time of the bytes
+at the links' bandwidth is added to the latency. Source: NVIDIA's NCCL, src/graph/tuning.cc.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PLATEAU = 1.4  # factor of a Simple ring over several nodes (since Ampere; 1.9 b
 def latency(
     algorithm: Literal["ring", "tree"], protocol: Literal["LL", "LL128", "Simple"], nodes: int, gpus: int
 ) -> float:
-    """Return the seconds of an empty all-reduce among `nodes` of `gpus` each, over NVLink and network."""
+    """Return the seconds of an empty all-reduce on `nodes` nodes of `gpus` GPUs each, over NVLink and the network."""
     which = PROTOCOLS.index(protocol)
     base, inside, between = (
         table[which] for table in (BASE[algorithm], HOP["NVLink", algorithm], HOP["network", algorithm])

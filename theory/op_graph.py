@@ -1,4 +1,4 @@
-"""Op graph of a schedule: where each op stands, which ops it needs, and which ranks a deadlock is made of."""
+"""The op graph of a schedule: the place of each op, the ops it needs, and the ranks involved in a deadlock."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from algorithms.parts.pipeline.ops import Op, Overlapped, needs
 
 
 def gradients(lists: Sequence[Sequence[Op]]) -> dict[Op, list[Op]]:
-    """Return what a shared update needs: from each rank that takes part, its last backward before it.
+    """Return the ops that each shared update needs: from every participating rank, its last backward before the update.
 
-    ValueError if there is none.
+    Raise ValueError if a rank has none.
     """
     shared = {op for op, ranks in Counter(op for ops in lists for op in ops if op.kind == "U").items() if ranks > 1}
     found: dict[Op, list[Op]] = {update: [] for update in shared}
@@ -28,7 +28,7 @@ def gradients(lists: Sequence[Sequence[Op]]) -> dict[Op, list[Op]]:
 
 
 class Graph:
-    """Ops of `lists` (one list per rank) and their dependencies."""
+    """The ops of `lists` (one list per rank) and their dependencies."""
 
     def __init__(self, lists: Sequence[Sequence[Op]]):
         self.lists = lists
@@ -37,11 +37,11 @@ class Graph:
         self.gradients = gradients(lists)
 
     def needs(self, op: Op) -> list[Op]:
-        """Return the ops that must be done before `op`, by the names they have in the lists."""
+        """Return the ops that must be done before `op`, as they are named in the lists."""
         return [self._named(*need) for need in needs(op, self.last)] + self.gradients.get(op, [])
 
     def together(self, rank: int, n: int) -> range:
-        """Return the positions of the ops that are overlapped with the n-th of `rank`, itself included."""
+        """Return the positions of the ops that are overlapped with the n-th op of `rank`, including the op itself."""
         ops, first = self.lists[rank], n
         while first and type(ops[first - 1]) is Overlapped:
             first -= 1
@@ -50,9 +50,9 @@ class Graph:
         return range(first, n + 1)
 
     def stuck(self, reached: Sequence[int]) -> str:
-        """Explain a deadlock in which rank r has done reached[r] ops: a cycle of waiting, or an op that is missing."""
+        """Explain a deadlock, either a cycle of waiting ranks or a missing op. Rank r has done reached[r] ops."""
         rank = next(rank for rank, ops in enumerate(self.lists) if reached[rank] < len(ops))
-        waits: dict[int, str] = {}  # by rank; each waits for the next
+        waits: dict[int, str] = {}  # by rank, in the order in which each waits for the next
         while rank not in waits:
             op, need = self._unmet(rank, reached)
             on = self.place[need][0] if need in self.place else None

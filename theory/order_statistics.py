@@ -1,7 +1,7 @@
 """Order statistics of stragglers: the mean time of a step that waits for the k fastest of n, in closed form.
 
-A step that waits for all (k = n) waits for the slowest, which is slower the more there are. Times are independent, with
-mean 1 unless said otherwise. H_n = 1 + 1/2 + ... + 1/n.
+A step that waits for all (k = n) waits for the slowest, which gets slower as n grows. Times are independent, with
+mean 1 unless stated otherwise. H_n = 1 + 1/2 + ... + 1/n.
 
     shifted exponential    shift + mean (H_n - H_(n-k))
     Pareto                 least G(n + 1) G(n - k + 1 - 1/shape) / (G(n - k + 1) G(n + 1 - 1/shape))      G: gamma
@@ -27,7 +27,7 @@ def harmonic(n: int) -> float:
 
 
 def exponential(n: int, k: int, mean: float = 1.0, shift: float = 0.0) -> float:
-    """Return the mean time until k of n are done; each takes `shift` and an exponential time of this `mean`."""
+    """Return the mean time until k of n are done; each takes `shift` plus an exponential time with this `mean`."""
     _check(n, k)
     return shift + mean * math.fsum(1 / i for i in range(n - k + 1, n + 1))
 
@@ -43,7 +43,7 @@ def pareto(n: int, k: int, shape: float) -> float:
 def lognormal(n: int, k: int, sigma: float) -> float:
     """Return the mean time until k of n are done; times are log-normal with mean 1, exp(sigma z - sigma^2 / 2)."""
     _check(n, k)
-    z = np.linspace(-9, 9 + sigma, 4001)  # a smooth integrand that ends in zeros: the trapezoid rule is exact
+    z = np.linspace(-9, 9 + sigma, 4001)  # the integrand is smooth and 0 at both ends, so the trapezoid rule is exact
     below = np.array([math.erfc(-x / math.sqrt(2)) / 2 for x in z])
     above = np.array([math.erfc(x / math.sqrt(2)) / 2 for x in z])
     ways = math.lgamma(n + 1) - math.lgamma(k) - math.lgamma(n - k + 1)
@@ -52,25 +52,26 @@ def lognormal(n: int, k: int, sigma: float) -> float:
 
 
 def backup_step(workers: int, backups: int) -> float:
-    """Return the mean time between steps that wait for all but `backups`, if stragglers first finish what they began.
+    """Return the mean length of a step that waits for all but `backups`, if stragglers first finish their old work.
 
-    Times are exponential. `exponential(workers, workers - backups)` would be right if all began every step together;
-    here the stragglers of the last step come late to the next one, and it takes a little longer. Exponential times are
-    memoryless, so the time to the next arrival is 1 / (how many compute), and all are equally likely to be next.
+    Times are exponential. `exponential(workers, workers - backups)` would be right if all workers began every step
+    together. Here the stragglers of one step join the next one late, so it takes a little longer. Exponential times
+    are memoryless: the mean time to the next arrival is 1 / (number of workers computing), and each of these is equally
+    likely to be next.
     """
     needed = workers - backups
     _check(workers, needed)
     rest = [0.0] * (
         backups + 1
-    )  # time left in the step, by how many compute a stale gradient; all that is needed has arrived
+    )  # mean time left in the step, by the number of workers on a stale gradient; 0 once all that are needed arrived
     for arrived in reversed(range(needed)):
         busy, after, rest = workers - arrived, rest, []
         for stale in range(backups + 1):
-            late = stale * rest[stale - 1] if stale else 0.0  # the next arrival is dropped, and its worker starts again
+            late = stale * rest[stale - 1] if stale else 0.0  # a stale arrival is dropped, and its worker starts again
             rest.append((1 + late + (busy - stale) * after[stale]) / busy)
     return rest[backups]
 
 
 def _check(n: int, k: int) -> None:
     if not 1 <= k <= n:
-        raise ValueError(f"{k} of {n} cannot be waited for; allowed is 1 to {n}.")
+        raise ValueError(f"a step cannot wait for {k} of {n} workers; wait for 1 to {n}.")

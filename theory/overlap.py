@@ -1,7 +1,7 @@
 """Overlap of communication and computation: the length of a synchronous step, from the costs of its layers alone.
 
-Layer l takes f_l forward, b_l backward, c_l = c(n_l) for its all-reduce (the network does one after the other) and u_l
-to update; Tf, Tb, Tc, u are their sums and Tx = Tf + Tb. Backward goes from layer L to layer 1.
+Layer l takes f_l seconds forward, b_l backward, c_l = c(n_l) for its all-reduce (the network does one at a time) and
+u_l to update; Tf, Tb, Tc and u are the sums, and Tx = Tf + Tb. Backward goes from layer L to layer 1.
 
     no overlap             Tx + c(n) + u                       one all-reduce for all layers
     wait-free              s_1 + c_1 + u                       r_l = Tf + b_L + ... + b_l: layer l's gradient is ready
@@ -28,7 +28,7 @@ Buckets = Sequence[range]  # of layers, the last layers first
 
 @dataclass(frozen=True)
 class Cost:
-    """Seconds for n bytes (or elements): start + n each."""
+    """The seconds that n bytes (or elements) take: start + n each."""
 
     start: float = 0.0
     each: float = 0.0
@@ -39,9 +39,9 @@ class Cost:
 
 @dataclass(frozen=True)
 class StepCosts:
-    """Costs of each layer, in the order of the forward pass.
+    """The costs of each layer, in the order of the forward pass.
 
-    `line` is how long the network is busy with an all-reduce, `lag` how much later its result arrives.
+    `line` is how long an all-reduce occupies the network; its result arrives `lag` later.
     """
 
     forward: Sequence[float]  # s
@@ -58,33 +58,36 @@ class StepCosts:
 
     @property
     def compute(self) -> float:
-        """Tx, forward and backward of all layers."""
+        """Tx, the time of forward and backward of all layers, s."""
         return sum(self.forward) + sum(self.backward)
 
     @property
     def communicate(self) -> float:
-        """Tc, an all-reduce per layer."""
+        """Tc, the time of one all-reduce per layer, s."""
         return sum(map(self.line, self.sizes))
 
     @property
     def ready(self) -> list[float]:
-        """r_l, when each gradient is ready."""
+        """r_l, the time at which each layer's gradient is ready, s."""
         behind = accumulate(reversed(self.backward), initial=sum(self.forward))
         return list(behind)[:0:-1]
 
     def size(self, layers: range) -> float:
-        """Return the size of these layers together."""
+        """Return the total size of these layers."""
         return sum(self.sizes[layer] for layer in layers)
 
 
 def no_overlap(p: StepCosts) -> float:
-    """Return the seconds of a step whose all-reduce of the whole gradient begins after backward, and blocks."""
+    """Return the seconds of a step with one blocking all-reduce of the whole gradient after backward."""
     size = sum(p.sizes)
     return p.compute + p.line(size) + p.lag(size) + p.update(size)
 
 
 def wait_free(p: StepCosts, buckets: Buckets | None = None) -> float:
-    """Return the seconds of a step whose all-reduces begin when a bucket's gradients are ready; by default by layer."""
+    """Return the seconds of a step that starts an all-reduce as soon as a bucket's gradients are ready.
+
+    By default, every layer is a bucket.
+    """
     free = end = 0.0
     for bucket in bucketed(p, 0) if buckets is None else buckets:
         free = max(p.ready[bucket[0]], free) + p.line(p.size(bucket))
@@ -93,7 +96,7 @@ def wait_free(p: StepCosts, buckets: Buckets | None = None) -> float:
 
 
 def bucketed(p: StepCosts, least: float) -> Buckets:
-    """Return buckets of layers, the last layers first, each filled until it has `least` bytes."""
+    """Return buckets of layers, the last layers first. Each is filled until it holds at least `least` bytes."""
     buckets, stop = [], p.layers
     for layer in reversed(range(p.layers)):
         if layer == 0 or p.size(range(layer, stop)) >= least:
@@ -103,10 +106,11 @@ def bucketed(p: StepCosts, least: float) -> Buckets:
 
 
 def merged(p: StepCosts) -> Buckets:
-    """Return buckets merged where that costs nothing (MG-WFBP): a layer waits for the one before if its all-reduce
-    could not begin earlier anyway, or would not be over by then and waiting is shorter than the start-up it saves.
+    """Return buckets of layers, merged where that costs nothing (MG-WFBP).
 
-    Never slower than layer by layer or all at once; with long start-ups not always the fastest.
+    A layer joins the layer before it if its all-reduce would still be running when that layer's gradient is ready, and
+    if waiting for that gradient takes less time than the start-up it saves. The result is never slower than layer by
+    layer or all at once; with long start-ups it is not always the fastest.
     """
     buckets, stop, free = [], p.layers, 0.0
     for layer in reversed(range(p.layers)):
@@ -120,10 +124,10 @@ def merged(p: StepCosts) -> Buckets:
 
 
 def forward_overlap(p: StepCosts, urgent: bool = True, most: float = math.inf) -> float:
-    """Return the seconds of a step whose all-reduces, in slices of at most `most`, are waited for in the next forward,
-    layer by layer.
+    """Return the seconds of a step whose all-reduces overlap with the next forward pass, which waits layer by layer.
 
-    `urgent`: of the slices that are ready, those of early layers go first; otherwise first come, first served.
+    All-reduces are cut into slices of at most `most` bytes. With `urgent`, slices of early layers go first among those
+    that are ready; otherwise slices go first come, first served.
     """
     begins = steps(p, 3, urgent=urgent, most=most)
     return begins[2] - begins[1]
@@ -135,7 +139,7 @@ def delayed(p: StepCosts) -> float:
 
 
 def steps(p: StepCosts, number: int, *, delay: int = 0, urgent: bool = False, most: float = math.inf) -> list[float]:
-    """Return when each of `number` steps begins if all-reduces are waited for layer by layer, `delay` steps late."""
+    """Return when each of `number` steps begins, in s, if a layer waits for its all-reduce of `delay` + 1 steps ago."""
     network, now, begins = SerialNetwork(), 0.0, []
     for step in range(number):
         begins.append(now)
@@ -152,25 +156,28 @@ def steps(p: StepCosts, number: int, *, delay: int = 0, urgent: bool = False, mo
 
 
 def cut(size: float, most: float) -> list[float]:
-    """Return `size` in slices of `most`, and the remainder."""
+    """Cut `size` into slices of `most` and a remainder."""
     whole = int(size // most) if size > most else 0
     rest = size - whole * most if whole else size
     return [most] * whole + [rest] * (rest > 0 or not whole)
 
 
 class SerialNetwork:
-    """A network that does one all-reduce after the other: of those ready the most urgent, and of equals the first."""
+    """A network that does one all-reduce at a time: the most urgent that is ready and, among equals, the first."""
 
     def __init__(self):
         self.free, self.ends = 0.0, {}
         self.coming, self.waiting, self.serial = deque(), [], count()
 
     def put(self, name, ready: float, urgency: float, seconds: float, lag: float) -> None:
-        """Enqueue an all-reduce. Calls come in the order of `ready`."""
+        """Enqueue an all-reduce. Calls must come in the order of `ready`."""
         self.coming.append((ready, urgency, next(self.serial), name, seconds, lag))
 
     def end(self, name) -> float:
-        """Return when it is complete. The caller enqueues nothing that is ready before then, so the order is known."""
+        """Return the time at which the all-reduce `name` is complete.
+
+        The caller must have enqueued all that will be ready before then, so that the order is final.
+        """
         while name not in self.ends:
             if not self.waiting:
                 self.free = max(self.free, self.coming[0][0])

@@ -1,4 +1,4 @@
-"""Result of a partitioner: stages, their expected speed, and the table they were read from."""
+"""The result of a partitioner: stages, their expected speed, and the table from which they were read."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class PlannedStage(NamedTuple):
-    """Layers first..last on `replicas` workers; on a higher level each of them holds the stages `inside`."""
+    """Layers first..last on `replicas` workers. On a higher level, each of these consists of the stages `inside`."""
 
     first: int
     last: int
@@ -17,7 +17,7 @@ class PlannedStage(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """Entry of the table: the layers first..last on `workers` workers."""
+    """An entry of the table: the best plan for the layers first..last on `workers` workers."""
 
     first: int
     last: int
@@ -30,24 +30,21 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True)
 class Partition:
-    """Where to cut, and what to expect."""
+    """A plan: where to cut, and how fast the result should be."""
 
     stages: tuple[PlannedStage, ...]
     period: float  # s per mini-batch, once the pipeline is full
     alone: float  # s per mini-batch on one worker
     table: tuple[Cell, ...] = ()  # of the highest level
-    chunks: int = (
-        0  # micro-batches of a step that ends in a flush, which is then the period; 0: the pipeline stays full
-    )
+    chunks: int = 0  # micro-batches of a step that ends in a flush, whose length is then the period; 0: no flush
 
     @property
     def name(self) -> str:
-        """Replicas of each stage: "2-1-1"."""
+        """The replicas of each stage: "2-1-1"."""
         return "-".join(str(stage.replicas) for stage in self.stages)
 
     @property
     def speed_up(self) -> float:
-        """Speed-up over one worker."""
         return self.alone / self.period
 
     @property
@@ -57,9 +54,9 @@ class Partition:
 
     @property
     def warm_up(self) -> tuple[int, ...]:
-        """Forwards by which a replica of each stage runs ahead of its backwards.
+        """The number of forwards by which a replica of each stage runs ahead of its backwards.
 
-        Replicas take turns with the mini-batches of a full pipeline, and share each micro-batch of a step.
+        Replicas take turns with the mini-batches of a full pipeline, but share each micro-batch of a step with a flush.
         """
         workers = [stage.replicas for stage in self.stages]
         if self.chunks:

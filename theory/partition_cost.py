@@ -1,13 +1,13 @@
-"""Cost of computing one layer on P machines: why local receptive fields can use many machines, and dense layers cannot.
+"""The cost of one layer on P machines: why local receptive fields can use many machines, and dense layers cannot.
 
     seconds = FLOPs of a machine / its FLOP/s + bytes it receives / bandwidth + messages it receives * seconds for each
 
-Of a fully connected layer a machine computes 1/P of the outputs from all inputs, and receives (P-1)/P of these from the
-others, in P - 1 messages. The first term falls, the second rises to a constant, the third keeps rising: with a and b
-seconds of arithmetic and of receiving all inputs and c for each message, the time is least at P = sqrt((a - b) / c).
+In a fully connected layer, a machine computes 1/P of the outputs from all inputs, and receives (P-1)/P of the inputs
+from the others, in P - 1 messages. The first term falls, the second rises to a constant, the third keeps rising. If
+the arithmetic takes a seconds, receiving all inputs b, and each message c, the minimum is at P = sqrt((a - b) / c).
 
-Where a unit sees a square of (2 r + 1)^2 pixels, a machine has a block of L x L pixels and receives only the rim,
-(L + 2 r)^2 - L^2 pixels, from eight neighbours at most.
+In a locally connected layer, where a unit sees (2 r + 1)^2 pixels, a machine has a block of L x L pixels and receives
+only its rim, (L + 2 r)^2 - L^2 pixels, from at most eight neighbours.
 Source: Dean et al., Large Scale Distributed Deep Networks, NIPS 2012, sections 3 and 5.
 """
 
@@ -28,7 +28,7 @@ class Machine:
 
 
 def connected(inputs: int, outputs: int, batch: int, machines: int, on: Machine) -> float:
-    """Return the seconds of a fully connected layer of float32 numbers, forward."""
+    """Return the seconds of the forward pass of a fully connected float32 layer, on each of the `machines`."""
     received = inputs * (machines - 1) / machines
     return (
         2 * inputs * outputs * batch / machines / on.flops
@@ -38,7 +38,10 @@ def connected(inputs: int, outputs: int, batch: int, machines: int, on: Machine)
 
 
 def local(side: int, features: int, radius: int, batch: int, machines: int, on: Machine) -> float:
-    """Return the seconds of a locally connected layer of side x side pixels, with so many features in and out."""
+    """Return the seconds of the forward pass of a locally connected layer of side x side pixels.
+
+    It has `features` features per pixel at its input, and as many at its output.
+    """
     block = side / math.sqrt(machines)  # of pixels, on each machine
     rim = ((block + 2 * radius) ** 2 - block**2) * (machines > 1)
     return (
@@ -49,5 +52,5 @@ def local(side: int, features: int, radius: int, batch: int, machines: int, on: 
 
 
 def speed_up(seconds: Callable[[int], float], machines: int) -> float:
-    """Return how many times faster `machines` are than one, if n take seconds(n)."""
+    """Return how many times faster `machines` machines are than one, if n machines take seconds(n)."""
     return seconds(1) / seconds(machines)

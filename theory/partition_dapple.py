@@ -1,24 +1,25 @@
-"""DAPPLE's planner: stages for a step with a flush, for which the pipeline has to be filled and drained.
+"""DAPPLE's planner: stages for a step with a flush, in which the pipeline fills and drains.
 
 PipeDream's partitioner minimises the period of a full pipeline. A step of M micro-batches takes longer than M periods:
 
     L = (M-1) max t  +  sum t  +  max over stages of max(0, R_s - (b_0 + ... + b_{s-1}))
 
-where t runs over stages and the links between them, for one micro-batch: a stage of r replicas, which share each
-micro-batch out, takes (f + b) / r, a link 2 a / B. R_s = 2 (r-1)/r w / B is the ring that sums a stage's gradients; it
-hides behind the backwards of the stages before it, which run meanwhile. The more micro-batches, the more the slowest
-stage counts; the fewer, the less a cut is worth: with M = 1 it is best that all workers share all layers, unless the
-weights are too large or the memory too small.
+where t runs over stages and the links between them, for one micro-batch: a stage of r replicas, which split every
+micro-batch among them, takes (f + b) / r, a link 2 a / B. R_s = 2 (r-1)/r w / B is the ring that sums a stage's
+gradients; it hides behind the backwards of the stages before it, which run in the meantime. The more micro-batches, the
+more the slowest stage counts; the fewer, the less a cut is worth. With M = 1 it is best if all workers share all
+layers, unless the weights are too large or the memory is too small.
 
-Of 1F1B with free links L is an upper bound, if a backward takes the same multiple of a forward on all stages: equal
-stages take L, uneven ones less, in trials down to .74 of it. With links that take time 1F1B may take longer, because it
-has few micro-batches in flight; so it may where some stages are slow forward and others backward.
+For 1F1B with free links, L is an upper bound, provided that a backward takes the same multiple of a forward on all
+stages: equal stages take L, uneven ones less, down to 0.74 L in trials. If links take time, 1F1B may take longer than
+L, because it has few micro-batches in flight; likewise if some stages are slow forward and others backward.
 
-As in 1F1B, stage s of S holds the activations of min(M, S-s) micro-batches, and a replica the r-th part of them.
+As in 1F1B, stage s of S holds the activations of min(M, S-s) micro-batches, and each of r replicas holds 1/r of them.
 
-Plans grow stage by stage from the last layer (branch and bound). Of those that reach the same layer with equally many
-workers, all are kept that no other dominates in the slowest t, the sum, the exposed part of the rings and the number of
-stages, by which the stages before them hold more; but not those that can no longer reach a greedy plan found first.
+Plans grow stage by stage from the last layer (branch and bound). Among plans that reach the same layer with the same
+number of workers, those are kept that no other dominates in the slowest t, the sum, the exposed part of the rings and
+the number of stages (more stages mean more memory for the stages before them). Plans that can no longer beat a greedy
+plan, which is found first, are dropped.
 
 Source: Fan et al. (DAPPLE), PPoPP 2021, arXiv:2007.01045; the form of its program, links as stages of their own.
 """
@@ -35,7 +36,7 @@ from theory.profile import Profile, ranges
 
 
 class PartialPlan(NamedTuple):
-    """A plan for the last layers."""
+    """A plan for the last layers of the chain."""
 
     slowest: float = 0.0
     total: float = 0.0
@@ -43,7 +44,7 @@ class PartialPlan(NamedTuple):
     stages: tuple[PlannedStage, ...] = ()
 
     def dominates(self, other: PartialPlan) -> bool:
-        """Return whether it is at least as good in every respect."""
+        """Return whether this plan is at least as good as `other` in every respect."""
         return (
             self.slowest <= other.slowest
             and self.total <= other.total
@@ -53,17 +54,18 @@ class PartialPlan(NamedTuple):
 
 
 def ring(weights: float, replicas: int, bandwidth: float) -> float:
-    """Return the seconds in which the replicas of a stage sum the gradients of so many bytes of weights."""
+    """Return the seconds in which a stage's replicas sum the gradients of its weights; `weights` is in bytes."""
     return 2 * (replicas - 1) / replicas * weights / bandwidth
 
 
 def partition_step(
     profile: Profile, workers: int, bandwidth: float, chunks: int, memory: float | None = None, straight: bool = False
 ) -> Partition:
-    """Return the plan of the fastest step of `chunks` micro-batches on `workers`; `bandwidth` in bytes per second.
+    """Return the plan with the fastest step of `chunks` micro-batches on `workers` workers.
 
-    `memory` is what a worker has for its weights and the activations of the micro-batches in flight, in bytes. The
-    profile is that of a mini-batch; the plan's period is L. ValueError, in one sentence, if there is no plan.
+    `profile` describes a mini-batch, `bandwidth` is in bytes per second, and `memory` is the number of bytes a worker
+    has for its weights and the activations of the micro-batches in flight. `straight` forbids replicas. The plan's
+    period is L. Raise ValueError if there is no plan.
     """
     layers = len(profile.layers)
     _check(layers, workers, bandwidth, chunks, straight)
@@ -71,11 +73,11 @@ def partition_step(
     limit = inf if memory is None else memory
 
     def held(first, last, replicas, later):
-        """Return the bytes on each worker of a stage before `later` other stages."""
+        """Return the bytes on each worker of a stage that `later` other stages follow."""
         return weights[first, last] + kept[first, last] * min(chunks, later + 1) / chunks / replicas
 
     def least():
-        """Return the memory of the plan that needs least."""
+        """Return the bytes per worker of the plan that needs the least memory."""
         need = {(layers, 0, 0): 0.0}  # by first layer, workers and stages
         for first, used in product(reversed(range(layers)), range(1, workers + 1)):
             for last, replicas, later in product(
@@ -87,7 +89,8 @@ def partition_step(
                     need[first, used, later + 1] = min(most, need.get((first, used, later + 1), inf))
         return min(need.get((0, workers, stages), inf) for stages in range(1, layers + 1))
 
-    def grown(plan, first, last, replicas):
+    def grow(plan, first, last, replicas):
+        """Return `plan` with a stage of the layers first..last in front of it."""
         link = 2 * profile.activations[last] / bandwidth / chunks if plan.stages else 0.0
         time = times[first, last] / replicas / chunks
         return PartialPlan(
@@ -98,11 +101,11 @@ def partition_step(
         )
 
     def length(plan, rest=0.0):
-        """Return L of a plan; with `rest`, a lower bound if each worker that is left has so many seconds of work."""
+        """Return L of a plan, or a lower bound if each of the remaining workers still has `rest` seconds of work."""
         return (chunks - 1) * max(plan.slowest, rest) + plan.total + max(rest, plan.exposed)
 
-    def found(bound, width):
-        """Return the undominated plans of all layers that are shorter than `bound`, keeping `width` on the way."""
+    def search(bound, width):
+        """Return the undominated plans of all layers that are shorter than `bound`, keeping `width` at every step."""
         best: dict[tuple[int, int], list[PartialPlan]] = {(layers, 0): [PartialPlan()]}
         for first in reversed(range(layers)):
             for used in range(1, workers if first else workers + 1):
@@ -111,23 +114,23 @@ def partition_step(
                 for last, replicas in product(range(first, layers), range(1, 2 if straight else used + 1)):
                     for after in best.get((last + 1, used - replicas), ()):
                         if held(first, last, replicas, len(after.stages)) <= limit:
-                            plan = grown(after, first, last, replicas)
+                            plan = grow(after, first, last, replicas)
                             if length(plan, rest) < bound:
                                 keep(plans, plan)
                 best[first, used] = sorted(plans, key=partial(length, rest=rest))[:width]
         return best[0, workers]
 
-    first = found(inf, 1)  # greedy: in each place only what looks best
-    if not first and memory is not None and not (first := found(inf, None)):
+    first = search(inf, 1)  # greedy: keeps only the best plan at every step
+    if not first and memory is not None and not (first := search(inf, None)):
         raise ValueError(
-            f"no plan for {workers} workers fits {memory:g} bytes each; the least that does is {least():g}."
+            f"no plan for {workers} workers fits into {memory:g} bytes each; the smallest plan needs {least():g}."
         )
-    plan = min([*found(length(first[0]), None), *first], key=length)
+    plan = min([*search(length(first[0]), None), *first], key=length)
     return Partition(plan.stages, length(plan), sum(profile.times), chunks=chunks)
 
 
 def keep(found: list[PartialPlan], plan: PartialPlan) -> None:
-    """Add a plan unless one of `found` dominates it, and drop those that it dominates. Ties go to the first."""
+    """Add `plan` to `found` unless a plan there dominates it, and drop those that it dominates. The first wins ties."""
     if not any(other.dominates(plan) for other in found):
         found[:] = [other for other in found if not plan.dominates(other)]
         found.append(plan)
@@ -135,8 +138,11 @@ def keep(found: list[PartialPlan], plan: PartialPlan) -> None:
 
 def _check(layers: int, workers: int, bandwidth: float, chunks: int, straight: bool) -> None:
     if workers < 1 or chunks < 1:
-        raise ValueError(f"{chunks} micro-batches on {workers} workers are no step; use at least 1 of each.")
+        raise ValueError(f"a step needs micro-batches and workers, not {chunks} on {workers}; use at least 1 of each.")
     if not bandwidth > 0:
-        raise ValueError(f"links of {bandwidth} bytes per second carry nothing; use more than 0.")
+        raise ValueError(f"bandwidth: {bandwidth} bytes per second would carry nothing; use more than 0.")
     if straight and workers > layers:
-        raise ValueError(f"{workers} workers without replicas do not fit {layers} layers; use at most {layers}.")
+        raise ValueError(
+            f"{workers} workers without replicas need as many layers, but there are {layers}; use at most {layers} "
+            "workers."
+        )

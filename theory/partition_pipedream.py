@@ -1,19 +1,19 @@
-"""PipeDream's partitioner: cut a chain into stages and give each its workers, so that the slowest stage is fastest.
+"""PipeDream's partitioner: cut a chain into stages and assign workers to them, so that the slowest stage is fastest.
 
-A(j, m) is the best period of the layers 0..j on m workers: all of them one stage, or the best of the layers 0..i on
-m-m' workers and the layers i+1..j as a stage of m' replicas, which take turns with the mini-batches:
+A(j, m) is the best period of the layers 0..j on m workers. Either they form one stage, or the layers 0..i are cut in
+the best way for m-m' workers and the layers i+1..j are a stage of m' replicas, which take turns with the mini-batches:
 
     A(j, m) = min( T(0..j, m),  min over i, m' of max( A(i, m-m'), 2 a_i / B, T(i+1..j, m') ) )
 
     form    time of a stage of m replicas, T(i..j, m), with t, w the sums of its layers' times and weights
-    2018    max( t, 4 (m-1) w / (m B) ) / m       every worker pushes and pulls its gradients, while it computes
+    2018    max( t, 4 (m-1) w / (m B) ) / m       every worker pushes and pulls gradients while it computes
     sosp    max( t, 2 (m-1) w / B ) / m           with levels: A of the level below takes the place of t
     ring    max( t, 2 (m-1) w / (m B) ) / m       the same with a ring all-reduce
-    code    ( t + 4 (m-1) w / (m B) ) / m         the authors' program: not while it computes
+    code    ( t + 4 (m-1) w / (m B) ) / m         the authors' program: communication does not overlap
 
-In the program links are free, unless it is given a factor by which activations are compressed (1: not at all); then
-the replicas of a stage share them. The answer is A(L-1, all workers); its cuts are found by tracing back. Ties go to
-one stage before several, then to the earliest last cut, then to the fewest replicas of the last stage. It costs
+In the authors' program links are free, unless it is given a factor by which activations are compressed (1: not at all);
+then the replicas of a stage share them. The answer is A(L-1, all workers); its cuts are found by tracing back. Ties
+prefer one stage over several, then the earliest last cut, then the fewest replicas of the last stage. The cost is
 O(L^2 m^2), on the lower levels of a hierarchy O(L^3 m^2).
 
 Source: Harlap et al., arXiv:1806.03377 (2018); msr-fiddle/pipedream (code); sosp after Narayanan et al., SOSP 2019,
@@ -47,17 +47,18 @@ def partition(
     straight: bool = False,
     fewer: bool = False,
 ) -> Partition:
-    """Return the best plan for `levels`, from the innermost out: (workers, bytes per second between them).
+    """Return the best plan for `levels`, listed from the innermost out: (workers, bytes per second between them).
 
-    [(4, 1e9)] is four workers in a row; [(2, 1e10), (3, 1e9)] three machines of two. `memory` is what a worker has for
-    the weights and activations of its stage, in bytes; `straight` forbids replicas, `fewer` lets workers stay idle;
-    `compression` of activations is for the form "code". ValueError, in one sentence, if there is no plan.
+    [(4, 1e9)] means four workers in a row, [(2, 1e10), (3, 1e9)] three machines of two workers. `memory` is the number
+    of bytes a worker has for the weights and activations of its stage. `straight` forbids replicas, `fewer` lets
+    workers stay idle, and `compression` of activations is for the form "code" only. Raise ValueError if there is no
+    plan.
     """
     _check(profile, levels, form, memory, compression, straight and not fewer)
     layers, inside, width, tables = len(profile.layers), ranges(profile.times), 1, []
     held, most = _held(profile, form), 1 if straight else inf
 
-    def limited(cost):
+    def limit(cost):
         def within(i, j, m, later):
             fits = m <= most and (memory is None or held(i, j, m, later) <= memory)
             return cost(i, j, m) if fits else inf
@@ -67,23 +68,28 @@ def partition(
     for level, (workers, bandwidth) in enumerate(levels, 1):
         stage, only, links = _costs(profile, inside, bandwidth, form, width, compression)
         starts = range(1 if level == len(levels) else layers)
-        tables.append(_solve(limited(stage), limited(only), links, workers, starts, fewer))
+        tables.append(_solve(limit(stage), limit(only), links, workers, starts, fewer))
         inside, width = {(i, j): tables[-1][i, j, workers].period for i in starts for j in range(i, layers)}, workers
     period = inside[0, layers - 1]
     if period == inf:
         smallest = lambda i, j, m, later: held(i, j, m, later) if m <= most else inf  # noqa: E731
         least = _solve(smallest, smallest, [0.0] * layers, workers, range(1), fewer)[0, layers - 1, workers].period
-        raise ValueError(f"no plan for {workers} workers fits {memory:g} bytes each; the least that does is {least:g}.")
+        raise ValueError(
+            f"no plan for {workers} workers fits into {memory:g} bytes each; the smallest plan needs {least:g}."
+        )
     stages = _stages(tables, [workers for workers, _ in levels], 0, layers - 1)
     return Partition(stages, period, sum(profile.times), tuple(tables[-1].values()))
 
 
 def plan_of(profile: Profile, layers: Sequence[int], bandwidth: float) -> Partition:
-    """Evaluate given cuts: stages of so many layers, a worker each. ValueError if they do not fit."""
+    """Evaluate given cuts: `layers` is the number of layers of each stage, which runs on one worker.
+
+    Raise ValueError if these numbers are not positive or do not add up to all layers.
+    """
     if min(layers, default=0) < 1 or sum(layers) != len(profile.layers):
         raise ValueError(
-            f"cuts {','.join(map(str, layers))} do not share out {len(profile.layers)} layers; "
-            f"give each stage 1 or more, {len(profile.layers)} together."
+            f"cuts {','.join(map(str, layers))} do not cover {len(profile.layers)} layers; "
+            f"give each stage 1 or more, {len(profile.layers)} in total."
         )
     ends = accumulate(layers)
     stages = tuple(PlannedStage(end - count, end - 1, 1) for count, end in zip(layers, ends, strict=True))
@@ -95,10 +101,11 @@ def plan_of(profile: Profile, layers: Sequence[int], bandwidth: float) -> Partit
 def link(
     profile: Profile, stages: Sequence[PlannedStage], n: int, bandwidth: float, form: str, compression: float | None
 ) -> float:
-    """Return the seconds in which a mini-batch crosses the link after the n-th stage, there and back.
+    """Return the seconds that a mini-batch spends on the link after the n-th stage, in both directions.
 
-    0 after the last stage, and where links are free. The authors' program counts a link at the stage after it and, but
-    for the first stage, at the one before it; the slower of both, which is that of fewer replicas, is returned.
+    This is 0 after the last stage, and where links are free. The authors' program charges a link to the stage after it
+    and, except for the first stage, to the stage before it; the higher of these charges is returned, i.e. that of the
+    stage with fewer replicas.
     """
     if n + 1 == len(stages) or (form == "code" and not compression):
         return 0.0
@@ -107,7 +114,7 @@ def link(
 
 
 def flat(stages: Sequence[PlannedStage], replicas: int = 1) -> tuple[PlannedStage, ...]:
-    """Flatten a hierarchy to stages of single workers: replicas of a machine are replicas of all that is inside."""
+    """Flatten a hierarchy to stages of single workers. Replicating a machine replicates all the stages inside it."""
     found: list[PlannedStage] = []
     for stage in stages:
         each = replicas * stage.replicas
@@ -116,9 +123,10 @@ def flat(stages: Sequence[PlannedStage], replicas: int = 1) -> tuple[PlannedStag
 
 
 def _costs(profile: Profile, inside, bandwidth: float, form: str, width: int, compression: float | None):
-    """Return what a level costs: stage(i, j, m), the same where it is the only one, and each link.
+    """Return the costs of a level: stage(i, j, m), the same for a stage that is the only one, and each link.
 
-    `inside` has the times of the layers i..j on a worker of this level, which is `width` workers of the level below.
+    `inside` has the times of the layers i..j on a worker of this level, which consists of `width` workers of the level
+    below.
     """
     weights, links = ranges(profile.weights), [2 * a / bandwidth for a in profile.activations]
 
@@ -131,15 +139,15 @@ def _costs(profile: Profile, inside, bandwidth: float, form: str, width: int, co
 
     if form != "code":
         return stage, stage, links
-    only = partial(stage, share=width)  # whose gradients the program spreads over the workers of the level below
+    only = partial(stage, share=width)  # the program spreads its gradients over the workers of the level below
     return with_links if compression else stage, only, [0.0] * len(links)
 
 
 def _solve(stage, only, links, workers, starts, fewer) -> dict[tuple[int, int, int], Cell]:
     """Return the table of one level, by (first layer, last layer, workers).
 
-    stage(i, j, m, later) is what the layers i..j cost on m workers with so many in the stages after them; only(...) the
-    same where they are the only stage.
+    stage(i, j, m, later) is the cost of the layers i..j on m workers if the stages after them have `later` workers;
+    only(...) is the same if they are the only stage.
     """
     table: dict[tuple[int, int, int], Cell] = {}
     for i in starts:
@@ -160,7 +168,7 @@ def _solve(stage, only, links, workers, starts, fewer) -> dict[tuple[int, int, i
 
 
 def _stages(tables: Sequence[dict], workers: Sequence[int], first: int, last: int) -> tuple[PlannedStage, ...]:
-    """Return the stages of the layers first..last on the highest of these levels, traced back from the last one."""
+    """Trace back the stages of the layers first..last on the highest of these levels, starting with the last stage."""
     if not tables:
         return ()
     stages, m = [], workers[-1]
@@ -174,10 +182,10 @@ def _stages(tables: Sequence[dict], workers: Sequence[int], first: int, last: in
 
 
 def _held(profile: Profile, form: str) -> Callable[[int, int, int, int], float]:
-    """Return a function of (i, j, m, later): the bytes that a stage of m replicas holds, `later` workers after it.
+    """Return a function of (i, j, m, later): the bytes held by each of a stage's m replicas, `later` workers after it.
 
-    Weights and activations of every mini-batch in flight: one for each turn that the later workers take, and its own,
-    which the authors' program leaves out.
+    These are the weights and activations of every mini-batch in flight: ceil(later / m) of them, plus its own, which
+    the authors' program leaves out.
     """
     size = ranges(a + w for a, w in zip(profile.activations, profile.weights, strict=True))
     return lambda i, j, m, later: (ceil(later / m) + (form != "code")) * size[i, j]
@@ -185,21 +193,26 @@ def _held(profile: Profile, form: str) -> Callable[[int, int, int, int], float]:
 
 def _check(profile, levels, form, memory, compression, one_stage_per_worker) -> None:
     if form not in FORMS:
-        raise ValueError(f"there is no form {form!r}; use {', '.join(FORMS)}.")
+        raise ValueError(f"there is no form {form!r}; use one of {', '.join(FORMS)}.")
     if not levels:
-        raise ValueError("a plan needs workers; give (workers, bytes per second) for each level.")
+        raise ValueError("a plan needs workers, but no level is given; give (workers, bytes per second) for each.")
     for workers, bandwidth in levels:
         if workers < 1:
             raise ValueError(f"{workers} workers cannot train; use at least 1.")
         if not bandwidth > 0:
-            raise ValueError(f"links of {bandwidth} bytes per second carry nothing; use more than 0.")
+            raise ValueError(f"bandwidth: {bandwidth} bytes per second would carry nothing; use more than 0.")
     if compression is not None and (form != "code" or not compression > 0):
-        raise ValueError(f"a compression of {compression} needs the form code, and more than 0; leave it out.")
+        raise ValueError(
+            f"compression: {compression} cannot be used with the form {form}; use a number above 0 with the form code, "
+            "or remove it."
+        )
     if memory is not None and len(levels) > 1:
-        raise ValueError("a memory limit goes with one level of workers; leave it out, or give one level.")
+        raise ValueError(
+            f"a memory limit works with one level of workers, and here are {len(levels)}; remove it, or give one level."
+        )
     workers, layers = prod(workers for workers, _ in levels), len(profile.layers)
     if one_stage_per_worker and workers > layers:
         raise ValueError(
-            f"{workers} workers without replicas do not fit {layers} layers; "
-            f"use at most {layers}, or let some stay idle (fewer)."
+            f"{workers} workers without replicas need as many layers, but there are {layers}; "
+            f"use at most {layers} workers, or let some stay idle (fewer)."
         )

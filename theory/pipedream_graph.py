@@ -1,12 +1,12 @@
-"""PipeDream's own profile of a model, graph.txt: a line for each layer, and an indented one for each edge.
+"""PipeDream's own profile of a model, graph.txt: one line per layer, and one indented line per edge.
 
     node1 -- Input0 -- forward_compute_time=0, backward_compute_time=0, activation_size=0, parameter_size=0
     node2 -- Linear(8, 2) -- forward_compute_time=1.5, backward_compute_time=3, activation_size=8, parameter_size=72
         node1 -- node2
 
-Times are in milliseconds and sizes in bytes, for one mini-batch. The lines come in any order: edges say which layer
-follows which. An activation of several tensors has a list of sizes, [64.0; 64.0]. Inputs are no layers and are left
-out, as in the authors' program.
+Times are in milliseconds and sizes in bytes, for one mini-batch. The order of the lines does not matter: the edges
+define the order of the layers. An activation that consists of several tensors has a list of sizes, [64.0; 64.0].
+Inputs do not count as layers and are left out, as in the authors' program.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ UNITS = 1e-3, 1e-3, 1.0, 1.0  # s, s, bytes, bytes
 
 
 def is_graph(lines: Sequence[str]) -> bool:
-    """True if the first line that is not empty has the form of a node or of an edge."""
+    """True if the first non-empty line looks like a node or an edge."""
     return " -- " in next((line for line in lines if line.strip()), "")
 
 
 def columns(lines: Iterable[str]) -> tuple[tuple, ...]:
     """Return forward and backward (s), activations and weights (bytes), and names of the layers, in order.
 
-    ValueError in one sentence for a line that cannot be read, or a graph that is no chain.
+    Raise ValueError if a line cannot be read or the graph is not a chain.
     """
     names: dict[str, str] = {}
     costs: dict[str, list[float]] = {}
@@ -51,15 +51,17 @@ def _costs(node: str, text: str) -> list[float]:
         try:
             costs.append(unit * sum(map(float, given[name].strip().strip("[]").split(";"))))
         except ValueError:
-            raise ValueError(f"{name} of {node} is {given[name][:40]!r}; it must be a number.") from None
+            raise ValueError(f"{name} of {node} is not a number: {given[name][:40]!r}.") from None
     return costs
 
 
 def _chain(names: dict[str, str], edges: Sequence[tuple[str, str]]) -> list[str]:
-    """Return the nodes in the order of the edges, without inputs. ValueError, which names a node, for a graph that is
-    no chain."""
+    """Return the nodes in the order of the edges, without inputs.
+
+    Raise ValueError, which names a node, if the graph is not a chain.
+    """
     if unknown := [node for edge in edges for node in edge if node not in names]:
-        raise ValueError(f"an edge leads from or to {unknown[0][:40]}, which no line describes.")
+        raise ValueError(f"an edge starts or ends at {unknown[0][:40]}, which no line describes; add a line for it.")
     ends = {end for _, end in edges}
     inputs = {node for node in names if node not in ends and names[node].startswith("Input")}
     layers = [node for node in names if node not in inputs]
@@ -78,12 +80,12 @@ def _chain(names: dict[str, str], edges: Sequence[tuple[str, str]]) -> list[str]
         raise ValueError("the graph has no layers, only inputs; give it a line for each layer.")
     starts = [node for node in layers if not before[node]]
     if len(starts) != 1:
-        what = f"{starts[0]} and {starts[1]} both begin it" if starts else "it is a circle"
-        raise ValueError(f"the graph is no chain of layers, since {what}; connect its layers by edges in one row.")
+        what = f"both {starts[0]} and {starts[1]} begin it" if starts else "it is a cycle"
+        raise ValueError(f"the graph is not a chain of layers: {what}; connect its layers by edges in one row.")
     chain = starts
     while after[chain[-1]]:
         chain += after[chain[-1]]
-    if len(chain) < len(layers):  # a circle beside the chain
+    if len(chain) < len(layers):  # there is a cycle next to the chain
         left = next(node for node in layers if node not in chain)
         raise ValueError(f"{left} ({names[left][:40]}) is not connected to {chain[0]}; only a chain can be cut.")
     return chain

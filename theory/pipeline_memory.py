@@ -1,8 +1,8 @@
-"""Memory and traffic of a schedule: counted along its lists, independent of the times.
+"""Memory and traffic of a schedule, counted along its lists; both are independent of the times.
 
-    F   takes the activations of a micro-batch          with re-materialisation:  F  takes the inputs only
-    B   frees them                                                                R  takes the activations
-    I   frees them, but for what W needs, which W frees                           B  frees both
+    F   allocates the activations of a micro-batch      with recomputation:  F  allocates the inputs only
+    B   frees them                                                           R  allocates the activations
+    I   frees them, except what W needs; W frees that                        B  frees both
 
 Source: the peaks of Huang et al. 2019 (GPipe), Narayanan et al. 2021 (1F1B), Qi et al. 2024 (split backward).
 """
@@ -20,26 +20,26 @@ from theory.op_graph import Graph
 
 @dataclass(frozen=True)
 class Sizes:
-    """Bytes of each stage, of one micro-batch except for the weights."""
+    """The sizes of each stage in bytes; all but the weights are those of one micro-batch."""
 
     inputs: Sequence[float]  # what the stage before sends; the gradient sent back has the same size
-    activations: Sequence[float]  # all that backward needs
+    activations: Sequence[float]  # everything that backward needs
     weights: Sequence[float]
     for_weights: Sequence[float] | None = None  # what W still needs once I is done; None: all the activations
 
 
 def in_flight(lists: Iterable[Iterable[Op]]) -> list[int]:
-    """Return the most micro-batches in flight on each rank at one time: F takes one, B or I frees it."""
+    """Return the largest number of micro-batches in flight at a time, by rank: F adds one, B or I removes it."""
     return [_peak((op.kind == "F") - (op.kind in "BI") for op in ops) for ops in lists]
 
 
 def in_flight_until_weights(lists: Iterable[Iterable[Op]]) -> list[int]:
-    """Return the same where a micro-batch is held until both gradients are computed: F takes one, B or W frees it."""
+    """Return `in_flight` if a micro-batch is held until both gradients are computed: F adds one, B or W removes it."""
     return [_peak((op.kind == "F") - (op.kind in "BW") for op in ops) for ops in lists]
 
 
 def peak_bytes(lists: Sequence[Sequence[Op]], sizes: Sizes) -> list[float]:
-    """Return the most bytes of activations on each rank at one time. Weights and their versions come on top."""
+    """Return each rank's peak memory for activations, in bytes, not counting the weights and their versions."""
     late = sizes.activations if sizes.for_weights is None else sizes.for_weights
     peaks = []
     for ops in lists:
@@ -59,7 +59,7 @@ def peak_bytes(lists: Sequence[Sequence[Op]], sizes: Sizes) -> list[float]:
 
 
 def traffic(lists: Sequence[Sequence[Op]], sizes: Sizes) -> Counter[tuple[int, int]]:
-    """Return bytes over each link (from, to): activations, their gradients, the ring that sums shared stages."""
+    """Return the bytes over each link (from, to): activations, their gradients, the ring that sums shared stages."""
     graph, bytes_over = Graph(lists), Counter()
     for rank, ops in enumerate(lists):
         for op in ops:

@@ -1,11 +1,11 @@
-"""Profile of a chain of layers: what each one costs, read from a table.
+"""The profile of a chain of layers: the cost of each layer, read from a table.
 
     layer,forward,backward,activations,weights
     conv1,0.0223,0.0246,1644167168,7168
     ...
 
-Times in seconds and sizes in bytes, for one mini-batch: `activations` is the output of the layer, and the gradient that
-comes back is as large. PipeDream's own profiles are read as well (`theory/pipedream_graph.py`).
+Times are in seconds and sizes in bytes, for one mini-batch. `activations` is the size of the layer's output; the
+gradient that comes back has the same size. PipeDream's own profiles can be read as well (`theory/pipedream_graph.py`).
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from os import PathLike
 
 from theory import pipedream_graph
 
-LEAST, LARGEST = 1e-15, 1e18  # s, bytes; of a number above 0
+LEAST, LARGEST = 1e-15, 1e18  # s or bytes: bounds of a number that is not 0
 NUMBERS = "forward", "backward", "activations", "weights"
 
 
 @dataclass(frozen=True)
 class Profile:
-    """Costs of the layers of a chain, in order. ValueError, in one sentence, for impossible numbers."""
+    """The costs of a chain's layers, in order. Raises ValueError for impossible numbers."""
 
     forward: tuple[float, ...]  # s
     backward: tuple[float, ...]  # s
@@ -36,7 +36,7 @@ class Profile:
         if not self.layers:
             object.__setattr__(self, "layers", tuple(str(layer) for layer in range(len(self.forward))))
         if not self.layers:
-            raise ValueError("a profile without layers cannot be cut; give it a row per layer.")
+            raise ValueError("the profile has no layers, so it cannot be cut; give it one row per layer.")
         for name in NUMBERS:
             values = getattr(self, name)
             if len(values) != len(self.layers):
@@ -50,25 +50,25 @@ class Profile:
 
     @property
     def times(self) -> tuple[float, ...]:
-        """Time of forward and backward, s."""
+        """The time of forward and backward of each layer, s."""
         return tuple(f + b for f, b in zip(self.forward, self.backward, strict=True))
 
     def sizes(self, chunks: int = 1, copies: float = 2.0) -> tuple[float, ...]:
-        """Return bytes while training: activations of one of `chunks` micro-batches, and `copies` times the weights.
+        """Return each layer's bytes in training: activations of one of `chunks` micro-batches, `copies` of the weights.
 
-        `copies` counts weights, gradients and the state of the update rule: 2 to 3 for SGD, 4 to 5 for Adam.
+        `copies` covers weights, gradients and the state of the update rule: 2 to 3 for SGD, 4 to 5 for Adam.
         """
         return tuple(a / chunks + copies * w for a, w in zip(self.activations, self.weights, strict=True))
 
 
 def load(path: str | PathLike) -> Profile:
-    """Read the profile in a file, as `read` does."""
+    """Read the profile in the file at `path`; see `read`."""
     with open(path, newline="", encoding="utf-8-sig") as file:
         return read(file)
 
 
 def save(profile: Profile, path: str | PathLike) -> None:
-    """Write the CSV file that `load` reads, to the last digit."""
+    """Write the CSV file that `load` reads, without loss of digits."""
     with open(path, "w", newline="", encoding="utf-8") as file:
         rows = csv.writer(file, lineterminator="\n")
         rows.writerow(("layer", *NUMBERS))
@@ -76,9 +76,9 @@ def save(profile: Profile, path: str | PathLike) -> None:
 
 
 def read(lines: Iterable[str]) -> Profile:
-    """Read the profile in the lines of a CSV table, or of PipeDream's graph.txt.
+    """Read a profile from the lines of a CSV table or of PipeDream's graph.txt.
 
-    ValueError if a column, an entry or a number is missing, or if the graph is no chain.
+    Raise ValueError if a column or an entry is missing, an entry is not a number, or the graph is not a chain.
     """
     lines = list(lines)
     if pipedream_graph.is_graph(lines):
@@ -106,6 +106,6 @@ def _number(text: str | None, name: str, layer: str) -> float:
 
 
 def ranges(values: Iterable[float]) -> dict[tuple[int, int], float]:
-    """Return the sums of the values i..j, by (i, j)."""
+    """Return a table of the sum of the values i..j for every (i, j)."""
     values = list(values)
     return {(i, i + n): total for i in range(len(values)) for n, total in enumerate(accumulate(values[i:]))}

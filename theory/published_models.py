@@ -5,12 +5,12 @@
     block         width D, sequence L                       12 D^2 + 13 D                12 L D^2 + 2 L^2 D
 
 A multiply-add is two FLOPs, and backward takes twice as many as forward. `kept` counts the numbers that backward needs,
-with ReLU and dropout in place: the output of a convolution, once more where batch norm follows; of a transformer's
-block 16 L D + heads L^2 (without dropout), in which scores are the square. What softmax, norms, pooling and biases
-compute is left out.
+with ReLU and dropout done in place: a convolution's output, twice if batch norm follows; for a transformer block
+16 L D + heads L^2 (without dropout), where the square is the attention scores. The computation of softmax, norms,
+pooling and biases is left out.
 
-Where ranks split each layer, by filters or as Megatron does, they sum `summed` numbers in `sums` all-reduces: each
-output of a convolution once (gathered forward, scattered backward), and four times L D in a block. As many are kept
+If ranks split every layer, by filters or as Megatron does, they sum `summed` numbers in `sums` all-reduces: each output
+of a convolution once (gathered forward, scattered backward), and four times L D in a block. The same number is kept
 whole on every rank; the rest of `kept` is split.
 
 Source: Simonyan & Zisserman, ICLR 2015, Table 1, column D (VGG-16); He et al., CVPR 2016, Table 1, and a stride of 2 in
@@ -29,19 +29,19 @@ FLOAT32 = 4  # bytes
 
 
 class LayerShape(NamedTuple):
-    """One layer, or block of layers, of the chain; numbers for one sample."""
+    """One layer, or one block of layers, of the chain. All counts are for one sample."""
 
     name: str
     parameters: int
     macs: int  # multiply-adds of the forward pass
-    outputs: int  # numbers that the next layer gets
+    outputs: int  # numbers that the next layer receives
     kept: int  # numbers that backward needs
-    sums: int  # all-reduces of a step in which the layer is split
-    summed: int  # numbers in them
+    sums: int  # all-reduces per step if the layer is split
+    summed: int  # numbers in these all-reduces
 
     @property
     def flops(self) -> int:
-        """FLOPs of forward and backward."""
+        """The FLOPs of forward and backward."""
         return 6 * self.macs
 
 
@@ -83,9 +83,9 @@ def resnet50() -> list[LayerShape]:
 def gpt2(
     blocks: int = 12, width: int = 768, length: int = 1024, words: int = 50257, heads: int = 12
 ) -> list[LayerShape]:
-    """Return the embedding, the blocks and the output layer of a GPT-2, for a sequence of `length`.
+    """Return the embedding, the blocks and the output layer of a GPT-2, for a sequence of `length` tokens.
 
-    The output layer has the embedding's weights, so its only parameters are those of the last norm.
+    The output layer shares the embedding's weights, so its only parameters are those of the last norm.
     """
     tokens = length * width
     block = LayerShape(
@@ -105,7 +105,7 @@ def gpt2(
 
 
 def gpt2_xl() -> list[LayerShape]:
-    """Return the largest GPT-2, of 48 blocks."""
+    """Return the largest GPT-2, with 48 blocks."""
     return gpt2(blocks=48, width=1600, heads=25)
 
 
@@ -113,7 +113,7 @@ MODELS = {"ResNet-50": resnet50, "VGG-16": vgg16, "GPT-2": gpt2, "GPT-2 XL": gpt
 
 
 def profile(layers: Iterable[LayerShape], batch: int, flops: float) -> Profile:
-    """Return what the layers cost for a mini-batch of `batch` samples, at so many FLOP/s, in single precision."""
+    """Return the costs of the layers for a mini-batch of `batch` samples, in float32, at `flops` FLOP/s."""
     layers = list(layers)
     forward = tuple(2 * batch * layer.macs / flops for layer in layers)
     return Profile(
@@ -126,7 +126,7 @@ def profile(layers: Iterable[LayerShape], batch: int, flops: float) -> Profile:
 
 
 def _convolutions(name: str, parts: Iterable[tuple[int, int, int, int]], outputs: int) -> LayerShape:
-    """Return one layer of convolutions (kernel, channels in, channels out, side of the output) with batch norm."""
+    """Return a layer of convolutions with batch norm; `parts` are (kernel, channels in, channels out, output side)."""
     parts = list(parts)
     weights = [size**2 * channels * filters for size, channels, filters, _ in parts]
     return LayerShape(

@@ -1,4 +1,4 @@
-"""Naive model parallelism: the model is cut because it does not fit, and one rank at a time works.
+"""Naive model parallelism: the model is cut because it does not fit on one rank, and only one rank works at a time.
 
     rank 0   F0 .. .. .. .. B0 F1 .. .. .. .. B1
     rank 1   .. F0 .. .. B0 .. .. F1 .. .. B1 ..
@@ -14,5 +14,5 @@ from algorithms.parts.pipeline.ops import Op
 
 
 def schedule(rank: int, ranks: int, chunks: int) -> Iterator[Op]:
-    """Return the ops of one mini-batch: each micro-batch goes all the way forward and back before the next."""
+    """Return the ops of one mini-batch: each micro-batch completes its forward and backward before the next begins."""
     return one_f_one_b(rank, ahead=0, per_update=chunks, chunks=chunks)

@@ -1,7 +1,7 @@
 """List simulator: when each op of a schedule runs, given the costs of ops and the latency of links. No model is needed.
 
-A rank does its list in order. An op starts when the rank is free and everything it needs is done, plus the latency
-for what was done on another rank. The measures by which schedules are compared follow from the times.
+A rank does its list in order. An op starts when the rank is free and everything it needs is done, plus the latency if
+that was done on another rank. The measures for comparing schedules follow from the times.
 
 Source: the list simulation behind the tables of Qi et al., ICLR 2024; it reproduces their Table 5 to four digits.
 """
@@ -21,7 +21,7 @@ _Track = tuple[list[float | None], dict[int, int], dict[int, list[int]]]
 
 @dataclass(frozen=True)
 class Times:
-    """Start and end of every op: start[rank][n] is that of lists[rank][n], in the unit of the costs."""
+    """The start and end of every op: start[rank][n] is the start of lists[rank][n], in the unit of the costs."""
 
     lists: Sequence[Sequence[Op]]
     start: list[list[float]]
@@ -30,12 +30,12 @@ class Times:
 
     @cached_property
     def makespan(self) -> float:
-        """Time from the first start to the last end."""
+        """The time from the first start to the last end."""
         return max((ends[-1] for ends in self.end if ends), default=0.0)
 
     @cached_property
     def busy(self) -> list[float]:
-        """Time each rank works; overlapped ops count once."""
+        """The time each rank works; overlapped ops count once."""
         return [
             sum(end - start for op, start, end in zip(*rank, strict=True) if type(op) is not Overlapped)
             for rank in zip(self.lists, self.start, self.end, strict=True)
@@ -43,12 +43,12 @@ class Times:
 
     @property
     def idle(self) -> list[float]:
-        """Time each rank does not work within the makespan."""
+        """The time within the makespan in which each rank does not work."""
         return [self.makespan - busy for busy in self.busy]
 
     @property
     def span(self) -> list[float]:
-        """Time from each rank's first start to its own last end."""
+        """The time from each rank's first start to its own last end."""
         return [ends[-1] - starts[0] if ends else 0.0 for starts, ends in zip(self.start, self.end, strict=True)]
 
     @property
@@ -58,28 +58,28 @@ class Times:
 
 
 def bubble_of_total(times: Times) -> float:
-    """Return the idle share of the whole step: (S-1)/(M+S-1) for GPipe. The convention of GPipe and Chimera."""
+    """Return the idle share of the whole step: (S-1)/(M+S-1) for GPipe. GPipe and Chimera use this convention."""
     return sum(times.idle) / (len(times.lists) * times.makespan)
 
 
 def bubble_of_ideal(times: Times) -> float:
-    """Return idle time over working time: (S-1)/M for GPipe. The convention of Megatron-LM."""
+    """Return the idle time divided by the working time: (S-1)/M for GPipe. Megatron-LM uses this convention."""
     return sum(times.idle) / sum(times.busy)
 
 
 def bubble_of_span(times: Times) -> float:
-    """Return the idle share of the longest span of one rank. The convention of the zero-bubble paper."""
+    """Return the idle share of the longest span of a rank. The zero-bubble paper uses this convention."""
     longest = max(times.span)
     return (longest - max(times.busy)) / longest
 
 
 def simulate(lists: Sequence[Sequence[Op]], costs: Mapping, latency: float = 0.0) -> Times:
-    """Simulate `lists` (one list per rank): when does each op start and end?
+    """Return when each op of `lists` (one list per rank) starts and ends.
 
-    `costs` has the time of a kind, costs["F"], of a kind on a stage, costs["F", 2], or of one op, costs["F", 2, 0]:
-    the most specific one counts. An update costs nothing unless it is named; overlapped ops cost their sum unless
-    costs["F+B"] names them together. `latency` is added wherever an op waits for one of another rank.
-    ValueError if the lists deadlock: it names the ranks and ops.
+    `costs` has the time of a kind, costs["F"], of a kind on a stage, costs["F", 2], or of one op, costs["F", 2, 0]; the
+    most specific entry applies. An update without an entry costs nothing. Overlapped ops cost their sum, unless there
+    is an entry for them together, costs["F+B"]. `latency` is added whenever an op waits for an op of another rank.
+    Raise ValueError, which names the ranks and ops, if the lists deadlock.
     """
     kinds = [{op[:2] for op in ops} for ops in lists]
     final = {op: update for update, ops in gradients(lists).items() for op in ops}
@@ -87,7 +87,7 @@ def simulate(lists: Sequence[Sequence[Op]], costs: Mapping, latency: float = 0.0
     numbers = 1 + max((op[2] for ops in lists for op in ops), default=0)
     if numbers > sum(map(len, lists)) + 1:
         raise ValueError(
-            f"micro-batch {numbers - 1} is in a schedule of {sum(map(len, lists))} ops; number them from 0."
+            f"a schedule of {sum(map(len, lists))} ops cannot have a micro-batch {numbers - 1}; number them from 0."
         )
     tracks: defaultdict[tuple, _Track] = defaultdict(lambda: ([None] * numbers, {}, {}))
     plan = _plan(kinds, costs, tracks)
@@ -110,10 +110,10 @@ def simulate(lists: Sequence[Sequence[Op]], costs: Mapping, latency: float = 0.0
                     at += latency
                 if at > begin:
                     begin = at
-            else:  # all it needs is done
+            else:  # everything it needs is done
                 n += 1
                 if type(op) is Overlapped:
-                    continue  # to what it is joined to
+                    continue  # with the op that it overlaps
                 joined = ops[len(ends) : n - 1] if n - 1 > len(ends) else ()
                 if joined or exact:
                     cost = _together(costs, [*joined, op])
@@ -140,9 +140,9 @@ def simulate(lists: Sequence[Sequence[Op]], costs: Mapping, latency: float = 0.0
 
 
 def _plan(kinds: Sequence[set], costs: Mapping, tracks: Mapping) -> dict[tuple, tuple]:
-    """Return, per kind and stage, what is the same for every chunk: its cost, its own track, the tracks of its needs.
+    """Return, by kind and stage, what is the same for every chunk: the cost, the op's track, the tracks of its needs.
 
-    A track is what is known of a kind on a stage, by chunk: when it was done, by which rank, and which ranks wait.
+    A track records, for a kind on a stage and by chunk: when it was done, by which rank, and which ranks wait for it.
     """
     last = max((stage for mine in kinds for _, stage in mine), default=0)
     plan = {}
@@ -156,12 +156,12 @@ def _plan(kinds: Sequence[set], costs: Mapping, tracks: Mapping) -> dict[tuple, 
 
 
 def _track(kind: str, stage: int, chunk: int = 0) -> tuple[str, int]:
-    """Return the track of an op: a B and an I share one, since the stage before waits for either."""
+    """Return the key of an op's track. B and I share one, since the stage before waits for either."""
     return "B" if kind == "I" else kind, stage
 
 
 def _finish(track: _Track, chunk: int, when: float, rank: int) -> list[int]:
-    """Record that a chunk is done; return the ranks that waited for it."""
+    """Record that a chunk is done. Return the ranks that waited for it."""
     done, by, line = track
     done[chunk], by[chunk] = when, rank
     return line.pop(chunk, [])
@@ -173,7 +173,7 @@ def _price(costs: Mapping, kind: str, stage: int) -> float:
             return float(costs[key])
     if kind == "U":
         return 0.0
-    raise ValueError(f"there is no cost of {kind}; give costs[{kind!r}] or costs[{kind!r}, {stage}].")
+    raise ValueError(f"{kind} has no cost; give costs[{kind!r}] or costs[{kind!r}, {stage}].")
 
 
 def _together(costs: Mapping, ops: Sequence[Op]) -> float:

@@ -1,8 +1,8 @@
 """Schedules by name: those of the pipelines in `algorithms/pipelined/`, and two that belong to no algorithm.
 
-All are called alike, schedule(rank, ranks, chunks), and return the ops that one of `ranks` ranks does, in order: for a
-mini-batch of `chunks` micro-batches, with one update at the end; or, in the last four, for a stream of `chunks` with
-its stale updates. ValueError, in one sentence, where a schedule does not exist for these numbers. No model is needed.
+All have the same signature, schedule(rank, ranks, chunks), and return the ops of one of `ranks` ranks, in order: for a
+mini-batch of `chunks` micro-batches with one update at the end; the last four, for a stream of `chunks` micro-batches
+with its stale updates. They raise ValueError if a schedule does not exist for these numbers. No model is needed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from theory import schedule_naive, schedule_systolic
 
 
 def declared(*names: str) -> dict[str, Callable]:
-    """Return the schedules that the algorithms of these names declare, by name."""
+    """Return the schedules, by name, that the algorithms called `names` declare."""
     return {name: call for one in names for name, call in algorithms.find(one).schedules.items()}
 
 
@@ -52,20 +52,20 @@ TITLES: dict[str, str] = {
     "pipedream": "PipeDream",
     "pipedream_2bw": "PipeDream-2BW",
 }
-"""By name, its title: what the literature calls it."""
+"""The title of each schedule: its name in the literature."""
 VARIANTS: dict[str, str] = {
-    "gpipe_early": "GPipe that stores only inputs, and repeats each forward while its gradient is still on its way.",
-    "gpipe_late": "GPipe that stores only inputs, and repeats each forward once its gradient has arrived.",
-    "dapple_pb": "DAPPLE with policy PB sends almost twice as many micro-batches ahead, to hide latency.",
-    "zb_2p": "ZB-2p searches as ZB-1p does, within twice the memory, until hardly any idle time is left.",
+    "gpipe_early": "GPipe that stores only inputs and repeats each forward while its gradient is still on its way.",
+    "gpipe_late": "GPipe that stores only inputs and repeats each forward once its gradient has arrived.",
+    "dapple_pb": "DAPPLE with policy PB sends almost twice as many micro-batches ahead to hide latency.",
+    "zb_2p": "ZB-2p searches like ZB-1p but within twice the memory, until hardly any idle time is left.",
 }
-"""What a schedule is that shares its file with another, in a sentence."""
+"""A one-sentence description of each schedule that shares its file with another."""
 
 
 def lists(name: str, ranks: int, chunks: int, **options) -> list[list[Op]]:
-    """Return the ops of every rank by the schedule of that name."""
+    """Return the ops of every rank under the schedule `name`. Raise ValueError if there is none for these numbers."""
     if name not in SCHEDULES:
-        raise ValueError(f"there is no schedule {name!r}; there are {', '.join(SCHEDULES)}.")
+        raise ValueError(f"there is no schedule {name!r}; use one of {', '.join(SCHEDULES)}.")
     if ranks < 1 or chunks < 1:
-        raise ValueError(f"{chunks} micro-batches on {ranks} ranks are no schedule; use at least 1 of each.")
+        raise ValueError(f"a schedule needs micro-batches and ranks, not {chunks} on {ranks}; use at least 1 of each.")
     return ops.lists(SCHEDULES[name], ranks, chunks, **options)

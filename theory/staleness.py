@@ -1,7 +1,7 @@
-"""Staleness of a schedule: which versions of the weights its passes read, counted along its lists.
+"""The staleness of a schedule: which versions of the weights its passes read, counted along its lists.
 
-Every update of a stage increments its version. A forward reads the newest version at the time it runs, and its backward
-reads the same again (`stash`) or the newest; or both read the version that a `policy` names. So
+Every update of a stage increments its version. A forward reads the newest version at the time it runs. Its backward
+reads the same version again (`stash`) or the newest one; alternatively, a `policy` chooses the version for both. So
 
     delay = updates before this gradient's own - updates that its forward saw
     gap   = version that its backward read - version that its forward read
@@ -20,7 +20,7 @@ from algorithms.parts.pipeline.ops import Op
 
 @dataclass
 class Versions:
-    """Versions of one stage that one rank reads; delay and gap of the stalest micro-batch of each update."""
+    """The versions of one stage that a rank reads, and the delay and gap of each update's stalest micro-batch."""
 
     delay: list[int] = field(default_factory=list)
     gap: list[int] = field(default_factory=list)
@@ -29,7 +29,7 @@ class Versions:
 
     @property
     def alive(self) -> int:
-        """Most versions held at one time: the newest, and those that will be read again."""
+        """The largest number of versions held at a time: the newest, and those that will be read again."""
         life = [(self.born[-1], 1)]
         for version, (made, replaced) in enumerate(pairwise(self.born)):
             life += [(made, 1), (max(replaced, self.read.get(version, made)), -1)]
@@ -37,9 +37,9 @@ class Versions:
 
 
 def count(ops: Iterable[Op], stash: bool = True, policy: Callable[[int], int] | None = None) -> dict[int, Versions]:
-    """Return, by stage, what the list of one rank reads. `policy(chunk)` is the version that a micro-batch has to read.
+    """Return, by stage, the versions that a rank's list reads. `policy(chunk)` is the version a micro-batch must read.
 
-    ValueError if the policy names a version that does not exist yet, or an update has no gradient.
+    Raise ValueError if the policy chooses a version that does not exist yet, or if an update has no gradient.
     """
     found: dict[int, Versions] = {}
     forward: dict[tuple[int, int], int] = {}  # (stage, micro-batch) -> the version that it read
@@ -51,7 +51,7 @@ def count(ops: Iterable[Op], stash: bool = True, policy: Callable[[int], int] | 
         if kind == "F":
             version = newest if policy is None else policy(chunk)
             if not 0 <= version <= newest:
-                raise ValueError(f"{op} has to read version {version}, but {newest} is the newest of stage {stage}.")
+                raise ValueError(f"{op} must read version {version}, but the newest of stage {stage} is {newest}.")
             forward[stage, chunk] = version
             mine.read[version] = position
         elif kind in "BI":
@@ -60,7 +60,7 @@ def count(ops: Iterable[Op], stash: bool = True, policy: Callable[[int], int] | 
             gradients.append((newest - forward[stage, chunk], version - forward[stage, chunk]))
         elif kind == "U":
             if not gradients:
-                raise ValueError(f"{op} comes where there is no gradient of stage {stage} that it could take.")
+                raise ValueError(f"{op} comes where stage {stage} has no gradient to apply.")
             mine.delay.append(max(delay for delay, _ in gradients))
             mine.gap.append(max(gap for _, gap in gradients))
             mine.born.append(position)

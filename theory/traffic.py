@@ -1,11 +1,12 @@
-"""Traffic of a layer: how much it computes per byte sent, and when to split it instead of replicating it.
+"""The traffic of a layer: how much it computes per byte sent, and when to split it instead of replicating it.
 
-Data parallel, a layer computes 6 b A K FLOPs and sends 2 s K (N-1)/N bytes for its K weights: b samples per worker, s
-bytes per number, A positions of its output that share the weights (1 if it is dense). K cancels. So convolutions hide
-their all-reduce easily, and dense layers do not.
+With data parallelism, a layer of K weights computes 6 b A K FLOPs and sends 2 s K (N-1)/N bytes, with b samples per
+worker, s bytes per number, and A positions of the output that share the weights (1 for a dense layer). K cancels, so
+convolutions hide their all-reduce easily, and dense layers do not.
 
-Split into pieces instead, a dense layer of F x F exchanges activations, which grow with the batch and not with F^2.
-With N workers in G replicas of N / G pieces each it sends 2 s F (B / G + F G / N) bytes, least at G = sqrt(N B / F).
+If a dense layer of F x F is split into pieces instead, it exchanges activations, which grow with the batch and not with
+F^2. With N workers in G replicas of N / G pieces, each worker sends 2 s F (B / G + F G / N) bytes, which is least at
+G = sqrt(N B / F).
 
 Source: Das et al., arXiv:1602.06709; Sridharan et al. (MLSL), arXiv:1801.08030.
 """
@@ -16,18 +17,18 @@ from math import sqrt
 
 
 def intensity(batch: float, positions: float = 1.0, itemsize: int = 4) -> float:
-    """Return the FLOPs per byte that a data-parallel layer sends, among many workers: 3 b A / s."""
+    """Return the FLOPs that a data-parallel layer computes per byte it sends, among many workers: 3 b A / s."""
     return 3 * batch * positions / itemsize
 
 
 def hybrid(replicas: float, workers: int, batch: int, width: int, itemsize: int = 4) -> float:
-    """Return the bytes that a worker sends for a dense layer of width x width; `batch` is that of all workers together.
+    """Return the bytes that a worker sends for a dense layer of width x width. `batch` counts all workers' samples.
 
-    One replica is pure model parallelism; as many as workers are data parallel.
+    One replica is pure model parallelism; as many replicas as workers is pure data parallelism.
     """
     return 2 * itemsize * width * (batch / replicas + width * replicas / workers)
 
 
 def best_replicas(workers: int, batch: int, width: int) -> float:
-    """Return the number of replicas for which `hybrid` is least."""
+    """Return the number of replicas that minimises `hybrid`."""
     return sqrt(workers * batch / width)

@@ -1,14 +1,14 @@
-"""Memory of model states on a rank, by the stage of ZeRO: parameters, gradients and the state of the update rule.
+"""The memory of a rank's model states by ZeRO stage: parameters, gradients and the state of the update rule.
 
-With d parameters, N ranks, and w, g and s bytes of each parameter for itself, its gradient and the rule:
+With d parameters, N ranks, and w, g and s bytes per parameter for its weight, its gradient and the rule's state:
 
-    stage 0   all is replicated             d (w + g + s)
+    stage 0   everything is replicated      d (w + g + s)
     stage 1   the rule's state is sharded   d (w + g + s/N)           at most (w + g + s) / (w + g) times less
     stage 2   and gradients                 d (w + (g + s)/N)
-    stage 3   and parameters                d (w + g + s)/N           N times less, and 1.5 times the traffic
+    stage 3   and parameters                d (w + g + s)/N           N times less, but 1.5 times the traffic
 
-Activations come on top, and what is whole for a moment: one layer's gradient from stage 2 on, and at stage 3 one
-layer's parameters.
+Not counted are activations and what exists whole for a moment: one layer's gradient from stage 2 on, and one layer's
+parameters at stage 3.
 
 Source: Rajbhandari, Rasley, Ruwase & He, SC 2020, Figure 1 and sections 5 and 7.
 """
@@ -23,7 +23,7 @@ class Recipe(NamedTuple):
 
     weights: int
     gradients: int
-    state: int  # of the update rule, with the copy of the weights that it updates, if it has one
+    state: int  # of the update rule, including its own copy of the weights, if it has one
 
 
 RECIPES: dict[str, Recipe] = {
@@ -39,7 +39,7 @@ STAGES = {0: "replicated", 1: "ZeRO-1", 2: "ZeRO-2", 3: "ZeRO-3"}
 
 
 def nbytes(parameters: float, ranks: int, stage: int, recipe: Recipe) -> float:
-    """Return the bytes on a rank. ValueError if there is no such stage."""
+    """Return the bytes of model states on each rank. Raise ValueError if there is no such stage."""
     if stage not in STAGES:
         raise ValueError(f"ZeRO has stages 0 to 3, not {stage}.")
     sharded = [stage >= 3, stage >= 2, stage >= 1]  # weights, gradients, state

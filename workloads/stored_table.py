@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from installation import kept
+from installation import data_folder
 
 LEAST = 10  # rows of a table
 MOST_CELLS = 10_000_000
@@ -44,7 +44,7 @@ class Table:
 
 def folder() -> Path:
     """Return the folder of tables: $LOCKSTEP_TABLES, or data/tables beside the source, or of the user."""
-    return kept("LOCKSTEP_TABLES", "data/tables")
+    return data_folder("LOCKSTEP_TABLES", "data/tables")
 
 
 def save(table: Table) -> str:

@@ -38,7 +38,7 @@ from algorithms.parts.pipeline.plan import Stream
 from algorithms.parts.pipeline.settings import StreamSettings
 from algorithms.parts.pipeline.stage_state import LatestWeights, PinnedVersion, StashedWeights
 from algorithms.parts.pipeline.stream_executor import stream
-from knobs import Counts, listed
+from knobs import Counts, join_numbers
 
 
 class Settings(StreamSettings):
@@ -80,7 +80,7 @@ def check(workers, batch, workload, s):
     wanted = sum(s.replicas) or workers
     if wanted != workers:
         raise ValueError(
-            f"replicas {listed(s.replicas)} are {wanted} ranks and there are {workers} workers; "
+            f"replicas {join_numbers(s.replicas)} are {wanted} ranks and there are {workers} workers; "
             f"let them add up to {workers}."
         )
     if s.replicas and s.weights == "vertical":

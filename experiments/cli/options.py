@@ -26,7 +26,7 @@ from experiments.specification.experiment import (
     starting_point,
 )
 from experiments.specification.faults import FaultSetting
-from knobs import Knobs, allowed, condition, meaning_of_none
+from knobs import Knobs, allowed_values, condition, meaning_of_none
 
 runs_option = click.option(
     "--runs",
@@ -57,7 +57,7 @@ class KnobOption(click.Option):
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
         field = self.kind.model_fields[self.knob]
-        choices = ", ".join(CHOICES[self.knob]) if self.knob in CHOICES else allowed(self.kind, self.knob)
+        choices = ", ".join(CHOICES[self.knob]) if self.knob in CHOICES else allowed_values(self.kind, self.knob)
         facts = [] if choices == "text" else [choices + (", or best" if self.knob == "learning_rate" else "")]
         if self.begins not in (None, ""):
             facts.append(f"default {spelled(self.begins)}")

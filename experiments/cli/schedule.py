@@ -18,7 +18,7 @@ from algorithms.parts.pipeline.ops import KINDS as LETTERS
 from experiments.cli import console, show
 from experiments.cli.options import SectionedCommand
 from experiments.study.schedules import OWN, Option, Plan, Study, idea, module, options, read_costs, study
-from knobs import spelled_as
+from knobs import match_name
 from theory.schedules import SCHEDULES
 
 FIGURES = (
@@ -57,7 +57,7 @@ class ScheduleCommand(SectionedCommand):
         self.fixed, self.names = list(self.params), []
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        args = [spelled_as(word, SCHEDULES) for word in args]
+        args = [match_name(word, SCHEDULES) for word in args]
         self.names = [word for word in args if word in SCHEDULES]
         own = {option.name: (option, name) for name in reversed(self.names) for option in options(name).values()}
         self.params = [*self.fixed, *(_option(*which) for which in own.values())]

@@ -32,7 +32,7 @@ from experiments.runs.summary import environment, summarise
 from experiments.specification.experiment import Experiment, default_rate
 from experiments.wording import units
 from kernels import metered, to_device
-from tracing import APPLIED, LOSSES, MEASURES, MEMORY, Trace, joined, numbered, ordered
+from tracing import APPLIED, LOSSES, MEASURES, MEMORY, Trace, join_tables, number_words, sort_rows
 from workloads.batches import Batches
 from workloads.checkpoints import Checkpoints
 from workloads.recorder import Diverged, OutOfMemory
@@ -199,12 +199,12 @@ def _gathered(experiment: Experiment, outcome: Outcome, began: float) -> tuple[R
         raise ValueError(str(mistake)) from outcome.error
     workload = workload_of(experiment)
     event_logs, trace = outcome.event_logs, outcome.trace()
-    losses = ordered(joined(event_logs, "losses", LOSSES, "i4 i4 i8 f8 f8"), "seconds", "rank")
-    applied = ordered(joined(event_logs, "applied", APPLIED, "i4 f8 i4"), "seconds", "rank")
+    losses = sort_rows(join_tables(event_logs, "losses", LOSSES, "i4 i4 i8 f8 f8"), "seconds", "rank")
+    applied = sort_rows(join_tables(event_logs, "applied", APPLIED, "i4 f8 i4"), "seconds", "rank")
 
-    measures = joined(event_logs, "measures", MEASURES, "i4 i4 f8 O f8")
-    measures["quantity"], quantities = numbered(measures["quantity"])
-    memory = joined(event_logs, "memory", MEMORY, "i4 i4 f8 i1 i8")
+    measures = join_tables(event_logs, "measures", MEASURES, "i4 i4 f8 O f8")
+    measures["quantity"], quantities = number_words(measures["quantity"])
+    memory = join_tables(event_logs, "memory", MEMORY, "i4 i4 f8 i1 i8")
     end = max(trace.seconds(), losses["seconds"].max(initial=0.0))
     if not np.isfinite(end):
         raise ValueError("this run takes longer than a clock can count; use a faster network or device.")
@@ -218,9 +218,9 @@ def _gathered(experiment: Experiment, outcome: Outcome, began: float) -> tuple[R
         losses=losses,
         evaluations=tried,
         applied=applied,
-        measures=ordered(measures, "seconds", "rank"),
+        measures=sort_rows(measures, "seconds", "rank"),
         quantities=quantities,
-        memory=ordered(memory, "seconds", "rank"),
+        memory=sort_rows(memory, "seconds", "rank"),
         flops=tuple(event_log.flops for event_log in event_logs),
         updates=outcome.updates(),
         status=status,

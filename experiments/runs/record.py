@@ -13,17 +13,17 @@ import numpy as np
 from cluster.waits import Wait
 from experiments.runs.causes import Causes, causes
 from experiments.specification.experiment import Experiment
-from tracing import HELD, MEASURES, MEMORY, Trace, joined
+from tracing import HELD, MEASURES, MEMORY, Trace, join_tables
 
 
 def no_measures() -> dict[str, np.ndarray]:
     """Return an empty table of measures."""
-    return joined((), "measures", MEASURES, "i4 i4 f8 i4 f8")
+    return join_tables((), "measures", MEASURES, "i4 i4 f8 i4 f8")
 
 
 def no_memory() -> dict[str, np.ndarray]:
     """Return an empty table of memory."""
-    return joined((), "memory", MEMORY, "i4 i4 f8 i1 i8")
+    return join_tables((), "memory", MEMORY, "i4 i4 f8 i1 i8")
 
 
 @dataclass(repr=False)

@@ -29,7 +29,7 @@ from cluster.network import parse_network
 from experiments.specification import this_machine
 from experiments.specification.catalogue import PRESETS
 from experiments.specification.faults import LostRanks, PausedRanks, SlowRanks
-from knobs import Knobs, condition, in_force, knob, local, make, spelled_as
+from knobs import Knobs, condition, in_force, knob, local, make, match_name
 from workloads.budget import Budget
 
 MAX_WORKERS = 4096
@@ -145,7 +145,7 @@ class Experiment(Knobs):
         if not isinstance(values, dict):
             return values
         named = {
-            kind: spelled_as(name, table)
+            kind: match_name(name, table)
             for kind, table in PRESETS.items()
             if isinstance(name := values.get(kind), str)
         }

@@ -23,7 +23,7 @@ from cluster.network import NETWORKS
 from experiments.measure import profile as profiler
 from experiments.specification.experiment import Experiment
 from experiments.study.schedules import KINDS, LEAST, LONGEST_COSTS, Study
-from knobs import spelled_as
+from knobs import match_name
 from theory import balance
 from theory.partition_dapple import partition_step, ring
 from theory.partition_pipedream import FORMS, Partition, flat, link, partition, plan_of
@@ -148,7 +148,7 @@ def read_counts(name: str, text: str) -> list[int]:
 
 
 def _read_rate(text: str) -> float:
-    if (name := spelled_as(text, NETWORKS)) in NETWORKS:
+    if (name := match_name(text, NETWORKS)) in NETWORKS:
         return NETWORKS[name].between.bandwidth
     try:
         rate = float(text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from experiments.study.schedules import REASONS, Study
-from tracing import COMMUNICATE, COMPUTE, MESSAGES, SPANS, UPDATE, WAIT, Trace, numbered, ordered
+from tracing import COMMUNICATE, COMPUTE, MESSAGES, SPANS, UPDATE, WAIT, Trace, number_words, sort_rows
 
 
 def traced(study: Study) -> Trace:
@@ -15,7 +15,7 @@ def traced(study: Study) -> Trace:
     link = idle["reason"][slots] == REASONS.index("link")
     need, op = idle["need"][slots], idle["op"][slots]
     labels = [study.op(row) for row in range(len(ops["start"]))] + ["receive"] * len(slots)
-    label, names = numbered(np.array(labels, object))
+    label, names = number_words(np.array(labels, object))
     spans = {
         "rank": np.concatenate([ops["rank"], idle["rank"][slots]]),
         "kind": np.concatenate([np.where(ops["kind"] == 5, UPDATE, COMPUTE), np.where(link, COMMUNICATE, WAIT)]),
@@ -29,7 +29,7 @@ def traced(study: Study) -> Trace:
     took = spans["end"] > spans["start"]
     return Trace(
         study.summary["ranks"],
-        ordered({name: spans[name][took] for name in SPANS}, "start", "rank"),
-        ordered(dict(zip(MESSAGES, messages, strict=True)), "sent", "src"),
+        sort_rows({name: spans[name][took] for name in SPANS}, "start", "rank"),
+        sort_rows(dict(zip(MESSAGES, messages, strict=True)), "sent", "src"),
         names,
     )

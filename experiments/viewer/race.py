@@ -21,7 +21,7 @@ from experiments.viewer.saved import compared
 from experiments.viewer.story import ended
 from experiments.wording import units
 from experiments.wording.rank_names import lane_names, slowed_lanes, troubles
-from tracing import Trace, ordered
+from tracing import Trace, sort_rows
 
 DEAD_HEAT = 0.005  # share of the winner's time within which both arrive together
 
@@ -194,4 +194,4 @@ def stacked(traces: Sequence[Trace]) -> Trace:
     spans, messages = (
         {name: np.concatenate([side[table][name] for side in sides]) for name in sides[0][table]} for table in (0, 1)
     )
-    return Trace(below, ordered(spans, "start", "rank"), ordered(messages, "sent", "src"), labels)
+    return Trace(below, sort_rows(spans, "start", "rank"), sort_rows(messages, "sent", "src"), labels)

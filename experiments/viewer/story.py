@@ -16,7 +16,7 @@ from experiments.runs.ending import workers
 from experiments.runs.record import Run
 from experiments.viewer import curves
 from experiments.wording import units
-from tracing import IDLE, LOST, PAUSED, WAIT, Trace, ordered
+from tracing import IDLE, LOST, PAUSED, WAIT, Trace, sort_rows
 
 READABLE = 14  # spans per lane whose labels can be read
 WORTH, NOTABLE = 0.05, 3.0  # steps that a wait must take to be worth a look, and to be what a run is about
@@ -109,7 +109,7 @@ def aftermath(run: Run, names: list[str]) -> Trace:
         "label": [trace.labels.index(LOST) if rank in lost else len(trace.labels) for rank in ranks],
     }
     joined = {name: np.concatenate([column, np.array(more[name], column.dtype)]) for name, column in spans.items()}
-    return Trace(trace.ranks, ordered(joined, "start", "rank"), trace.messages, (*trace.labels, label))
+    return Trace(trace.ranks, sort_rows(joined, "start", "rank"), trace.messages, (*trace.labels, label))
 
 
 def _events(run: Run, names: list[str]) -> Iterator[tuple[Flag, str]]:

@@ -15,7 +15,7 @@ from functools import cache
 import algorithms
 import lessons
 from algorithms.catalogue import CATALOGUE
-from knobs import Knobs, allowed, condition, meaning_of_none
+from knobs import Knobs, allowed_values, condition, meaning_of_none
 from lessons import references, survey
 from lessons.book.chapter import address
 from lessons.markup import ROOT
@@ -142,7 +142,7 @@ def _settings(kind: type[Knobs]) -> str:
         when = condition(kind, name)
         what = f"{field.description}{f' ({when})' if when else ''}"
         default = meaning_of_none(kind, name) if field.default is None else str(field.default) or "none"
-        lines.append(f"| `{name}` | {_escaped(default)} | {_escaped(allowed(kind, name))} | {_escaped(what)} |")
+        lines.append(f"| `{name}` | {_escaped(default)} | {_escaped(allowed_values(kind, name))} | {_escaped(what)} |")
     return "\n".join(lines)
 
 

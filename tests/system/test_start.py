@@ -260,5 +260,5 @@ def test_a_python_without_the_requirements_is_told_how_to_install_them_and_which
 
 
 def test_a_module_of_our_own_that_is_missing_is_no_requirement():
-    with pytest.raises(ModuleNotFoundError, match=r"lessons\.nowhere"), installation.required():
+    with pytest.raises(ModuleNotFoundError, match=r"lessons\.nowhere"), installation.exit_if_missing():
         import lessons.nowhere  # noqa: F401

@@ -10,7 +10,7 @@ import algorithms
 import knobs
 import workloads
 from experiments.specification.experiment import Experiment, settings_of, spelled
-from knobs import Counts, Knobs, Rising, allowed, condition, in_force, knob, make
+from knobs import Counts, Knobs, Rising, allowed_values, condition, in_force, knob, make
 
 
 class Lists(Knobs):
@@ -59,13 +59,13 @@ def test_text_and_tuple_are_one_experiment_with_one_key_and_one_link():
 
 @pytest.mark.parametrize("value", ["3,x", "3,,2", "0,3", "3.5", [3, 0], " 3"])
 def test_what_is_no_list_of_counts_is_refused_with_an_example(value):
-    with pytest.raises(ValueError, match="write whole numbers with commas, for example 3,3,2, or none"):
+    with pytest.raises(ValueError, match="whole numbers separated by commas, such as 3,3,2, or none"):
         make(Lists, {"cuts": value}, "lists")
 
 
 @pytest.mark.parametrize("value", ["60,30", "0,1", "a", "nan", "1,inf", [2, 2]])
 def test_what_does_not_rise_is_refused_with_an_example(value):
-    with pytest.raises(ValueError, match="write rising numbers with commas, for example 30,60,80, or none"):
+    with pytest.raises(ValueError, match="increasing numbers separated by commas, such as 30,60,80, or none"):
         make(Lists, {"milestones": value}, "lists")
 
 
@@ -89,7 +89,7 @@ class Bounded(Knobs):
 
 
 def test_a_bound_that_is_not_allowed_itself_is_told_apart_from_one_that_is():
-    told = {name: allowed(Bounded, name) for name in Bounded.model_fields}
+    told = {name: allowed_values(Bounded, name) for name in Bounded.model_fields}
     assert told == {
         "share": "above 0 to 1",
         "decay": "0 to below 1",

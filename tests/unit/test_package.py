@@ -58,11 +58,11 @@ def test_a_document_is_found_in_a_clone_and_in_a_package(monkeypatch, tmp_path):
 
 def test_what_is_kept_lies_where_the_variable_says_or_beside_the_sources_or_with_the_user(monkeypatch, tmp_path):
     monkeypatch.setenv("LOCKSTEP_RUNS", str(tmp_path))
-    assert installation.kept("LOCKSTEP_RUNS", "runs") == tmp_path
+    assert installation.data_folder("LOCKSTEP_RUNS", "runs") == tmp_path
     monkeypatch.delenv("LOCKSTEP_RUNS")
-    assert installation.kept("LOCKSTEP_RUNS", "runs") == ROOT / "runs"
+    assert installation.data_folder("LOCKSTEP_RUNS", "runs") == ROOT / "runs"
     monkeypatch.setattr(installation, "CLONE", False)
-    user = installation.kept("LOCKSTEP_RUNS", "runs")
+    user = installation.data_folder("LOCKSTEP_RUNS", "runs")
     assert user.parts[-2:] == ("lockstep", "runs") and not user.is_relative_to(ROOT)
 
 

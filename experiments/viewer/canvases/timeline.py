@@ -21,7 +21,7 @@ from experiments.viewer.saved import saved
 from experiments.viewer.story import Chip, Flag, Window, aftermath, ended, story
 from experiments.wording import units
 from experiments.wording.rank_names import lane_names, slowed_lanes, troubles
-from tracing import COMMUNICATE, COMPUTE, KINDS, Trace, ordered
+from tracing import COMMUNICATE, COMPUTE, KINDS, Trace, sort_rows
 
 SPANS, MESSAGES = 50_000, 20_000  # that are sent at once
 CELLS = 2_000_000  # of the table of shares
@@ -173,7 +173,7 @@ def beside(one: Trace, other: Trace) -> Trace:
         {name: np.concatenate([side[table][name] for side in sides]) for name in sides[0][table]} for table in (0, 1)
     )
     return Trace(
-        2 * max(one.ranks, other.ranks), ordered(spans, "start", "rank"), ordered(messages, "sent", "src"), labels
+        2 * max(one.ranks, other.ranks), sort_rows(spans, "start", "rank"), sort_rows(messages, "sent", "src"), labels
     )
 
 

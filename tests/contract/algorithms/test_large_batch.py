@@ -46,6 +46,6 @@ def test_k_small_steps_and_one_large_one_differ_by_the_square_of_its_length(k):
 
 
 def test_milestones_that_do_not_rise_are_refused_in_one_sentence():
-    with pytest.raises(ValueError, match="milestones is '60,30'; write rising numbers with commas"):
+    with pytest.raises(ValueError, match="milestones is '60,30'; write increasing numbers"):
         Experiment.of({"algorithm": "large_batch", "milestones": "60,30"})
     assert Experiment.of({"algorithm": "large_batch", "milestones": ""}).knobs.milestones == ()

@@ -4,7 +4,7 @@ import numpy as np
 
 from cluster.event_log import EventLog
 from experiments.runs.evaluations import Axes, assemble, complete, evenly, final, table
-from tracing import LOSSES, MESSAGES, joined, ordered
+from tracing import LOSSES, MESSAGES, join_tables, sort_rows
 from workloads.workload import Evaluation
 
 
@@ -105,8 +105,8 @@ def test_an_evaluation_knows_its_step_samples_and_bytes_from_what_was_recorded_b
     zero.messages.append((1, 0, 100, 0.5, 0.6, False))
     one.messages.append((0, 0, 50, 2.5, 2.6, False))
     axes = Axes(
-        ordered(joined((zero, one), "losses", LOSSES, "i4 i4 i8 f8 f8"), "seconds", "rank"),
-        ordered(joined((zero, one), "messages", MESSAGES, "i4 i4 i4 i8 f8 f8 ?"), "sent", "src"),
+        sort_rows(join_tables((zero, one), "losses", LOSSES, "i4 i4 i8 f8 f8"), "seconds", "rank"),
+        sort_rows(join_tables((zero, one), "messages", MESSAGES, "i4 i4 i4 i8 f8 f8 ?"), "sent", "src"),
     )
     assert axes.at(0.0) == (0.0, 0, 0)
     assert axes.at(1.0) == (0.5, 32, 100)
@@ -116,7 +116,7 @@ def test_an_evaluation_knows_its_step_samples_and_bytes_from_what_was_recorded_b
 
 def test_a_run_without_losses_or_messages_has_axes_of_zero():
     tables = ("losses", LOSSES, "i4 i4 i8 f8 f8"), ("messages", MESSAGES, "i4 i4 i4 i8 f8 f8 ?")
-    empty = Axes(*(joined([], *table) for table in tables))
+    empty = Axes(*(join_tables([], *table) for table in tables))
     assert empty.at(3.0) == (0.0, 0, 0)
     rows = table([], lambda w: Evaluation(0.0, 0.0), empty)
     assert all(len(column) == 0 for column in rows.values())

@@ -129,7 +129,7 @@ def test_a_schedule_that_is_written_out_and_typed_in_again_is_the_same(name):
         ("0F0 0F0 0B0", "0F0 is done twice"),
         ("0B0 0F0", "0B0 comes before 0F0 on rank 0"),
         ("0F0 0B0 0F1 0B1\n1F1 1B1 1F0 1B0", "rank 0 at 0B0 waits for 1B0 of rank 1, rank 1 at 1F1 waits for 0F1"),
-        ("0F0 0U0 0B0", "0U0 comes where there is no gradient of stage 0"),
+        ("0F0 0U0 0B0", "0U0 comes where stage 0 has no gradient"),
         ("99999999F0 0B0", "stage 99999999 is in a schedule of 2 ops"),
         ("0F99999999 0B99999999", "number them from 0"),
         ("9" * 5000 + "F0", "is not an op"),

@@ -49,7 +49,7 @@ def test_a_profile_is_read_back_from_its_text():
         (HEAD + "a,x,1,0,0", "forward of layer a is 'x'"),
         (HEAD + "a,0,0,0,0\nb,0,0,0,0", "no layer takes any time"),
         (HEAD + "a,0,1,0,0\nb,0,1,0,0", "no forward takes any time"),
-        (HEAD + "a,1,1,0,0", "1 layers cannot be cut in 2"),
+        (HEAD + "a,1,1,0,0", "1 layers cannot be cut into 2"),
         (HEAD + "a,1,1,0,0\n" * 201, "201 layers are too many here"),
     ],
 )

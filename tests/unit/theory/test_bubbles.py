@@ -27,7 +27,7 @@ def test_every_idle_slot_says_what_it_waits_for():
         (7.5, 8, "0B1 waits for 1B1 to come over the link from rank 1"),
         (0, 1, "1F0 waits for 0F0 of rank 0"),
         (1, 1.5, "1F0 waits for 0F0 to come over the link from rank 0"),
-        (7.5, 10, "rank 1 has nothing left"),
+        (7.5, 10, "rank 1 has nothing left to do"),
     ]
 
 

@@ -98,7 +98,7 @@ def test_no_plan_that_fits_is_better(form):
             assert partition(p, [(workers, bandwidth)], form, memory=limit).period == pytest.approx(min(fitting))
         else:
             least = min(map(held, plans))
-            with pytest.raises(ValueError, match=f"fits 6 bytes each; the least that does is {least:g}"):
+            with pytest.raises(ValueError, match=f"fits into 6 bytes each; the smallest plan needs {least:g}"):
                 partition(p, [(workers, bandwidth)], form, memory=limit)
             partition(p, [(workers, bandwidth)], form, memory=least)
 
@@ -273,15 +273,23 @@ def test_mini_batches_that_cannot_be_dealt_to_the_replicas_are_refused():
 @pytest.mark.parametrize(
     ("levels", "options", "sentence"),
     [
-        ([(3, 1)], {"memory": 5}, "no plan for 3 workers fits 5 bytes each; the least that does is 9.1"),
-        ([(3, 1)], {"straight": True}, "3 workers without replicas do not fit 2 layers; use at most 2"),
-        ([(2, 1), (2, 1)], {"straight": True, "form": "sosp"}, "4 workers without replicas do not fit 2 layers"),
+        ([(3, 1)], {"memory": 5}, "no plan for 3 workers fits into 5 bytes each; the smallest plan needs 9.1"),
+        (
+            [(3, 1)],
+            {"straight": True},
+            "3 workers without replicas need as many layers, but there are 2; use at most 2",
+        ),
+        (
+            [(2, 1), (2, 1)],
+            {"straight": True, "form": "sosp"},
+            "4 workers without replicas need as many layers, but there are 2",
+        ),
         ([(3, 1)], {"form": "2020"}, "there is no form '2020'; use 2018, sosp, ring, code"),
         ([(0, 1)], {}, "0 workers cannot train; use at least 1"),
-        ([(2, 0)], {}, "links of 0 bytes per second carry nothing; use more than 0"),
+        ([(2, 0)], {}, "bandwidth: 0 bytes per second would carry nothing; use more than 0"),
         ([], {}, "a plan needs workers"),
-        ([(2, 1), (2, 1)], {"memory": 5}, "a memory limit goes with one level of workers"),
-        ([(2, 1)], {"compression": 2}, "a compression of 2 needs the form code"),
+        ([(2, 1), (2, 1)], {"memory": 5}, "a memory limit works with one level of workers"),
+        ([(2, 1)], {"compression": 2}, "compression: 2 cannot be used with the form"),
     ],
 )
 def test_plans_that_cannot_be_are_refused_with_what_is_allowed(levels, options, sentence):

@@ -141,10 +141,10 @@ def test_an_update_of_two_ranks_before_any_gradient_is_refused():
 
 
 def test_a_cost_that_is_missing_is_asked_for_by_name():
-    with pytest.raises(ValueError, match=r"no cost of B; give costs\['B'\]"):
+    with pytest.raises(ValueError, match=r"B has no cost; give costs\['B'\]"):
         simulate([parse("0F0 0B0")], {"F": 1})
 
 
 def test_numbers_that_leave_gaps_as_wide_as_the_schedule_are_refused():
-    with pytest.raises(ValueError, match="micro-batch 1000000000000 is in a schedule of 2 ops; number them from 0"):
+    with pytest.raises(ValueError, match="2 ops cannot have a micro-batch 1000000000000; number them from 0"):
         simulate([parse("0F1000000000000 0B1000000000000")], UNIT)

@@ -96,7 +96,7 @@ def test_2bw_with_too_few_micro_batches_asks_for_a_version_that_is_not_there():
         )
 
     assert counted(3)[0].alive == 2
-    with pytest.raises(ValueError, match="0F4 has to read version 1, but 0 is the newest of stage 0"):
+    with pytest.raises(ValueError, match="0F4 must read version 1, but the newest of stage 0 is 0"):
         counted(2)
 
 
