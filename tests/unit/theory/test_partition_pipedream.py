@@ -284,7 +284,7 @@ def test_mini_batches_that_cannot_be_dealt_to_the_replicas_are_refused():
             {"straight": True, "form": "sosp"},
             "4 workers without replicas need as many layers, but there are 2",
         ),
-        ([(3, 1)], {"form": "2020"}, "there is no form '2020'; use 2018, sosp, ring, code"),
+        ([(3, 1)], {"form": "2020"}, "there is no form '2020'; use one of 2018, sosp, ring, code"),
         ([(0, 1)], {}, "0 workers cannot train; use at least 1"),
         ([(2, 0)], {}, "bandwidth: 0 bytes per second would carry nothing; use more than 0"),
         ([], {}, "a plan needs workers"),

@@ -37,7 +37,7 @@ def test_columns_may_stand_in_any_order_and_have_company(tmp_path):
         (TABLE.replace("0.25", "nan"), "forward of layer dense is nan"),
         (TABLE.replace("4000", "inf"), "weights of layer dense is inf"),
         (TABLE.replace("1000", "1 kB"), "activations of layer conv is '1 kB'; it must be a number"),
-        (TABLE.splitlines()[0], "a profile without layers cannot be cut; give it a row per layer"),
+        (TABLE.splitlines()[0], "the profile has no layers, so it cannot be cut"),
         ("", "no column 'layer'"),
     ],
 )
