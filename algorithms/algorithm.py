@@ -139,6 +139,9 @@ class Algorithm:
     compresses: Literal["", "mean", "push"] = ""
     """Which gradients may be compressed: those averaged by `comm.all_reduce(g, op="mean")`, or those that workers push
     to a server as vectors."""
+    computes_together: bool = False
+    """Whether all ranks compute the gradients of a step together, each from as many samples and at the same weights as
+    the others, so that batch norms may take their statistics over all of these samples."""
     whole_batch: bool = False
     """Whether a step takes all samples, and is an epoch; the batch setting is ignored."""
     model_defaults: Mapping[str, Any] = field(default_factory=dict)

@@ -82,7 +82,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
         *("relu_backward", "tanh_forward", "tanh_backward", "residual_add"),
         *("conv2d_forward", "conv2d_backward_input", "conv2d_backward_weights"),
         *("max_pool_forward", "max_pool_backward"),
-        *("batch_norm_forward", "batch_norm_backward_weights", "batch_norm_backward_input"),
+        *("batch_norm_forward", "batch_norm_apply", "batch_norm_backward_weights", "batch_norm_backward_input"),
         *("embedding_forward", "embedding_backward_weights", "attention_forward", "attention_backward"),
         *("layer_norm_forward", "layer_norm_backward_input", "layer_norm_backward_weights"),
         *("gelu_forward", "gelu_backward"),

@@ -2,6 +2,8 @@
 
 In training each channel of z = conv(x, w) is normalised to mean 0 and variance 1 over the current batch: a worker's
 mini-batch, a pipeline's micro-batch. How a batch is split therefore changes what is learned, as with no other layer.
+A synchronised batch norm takes the mini-batches of all workers: they exchange mean and variance in the forward pass,
+and in the backward pass the sums by which every input moves them (`workloads.batch_statistics`).
 Outside training a sample must not depend on those beside it: mean and variance are those of training samples, passed
 through the model once more with the weights that are evaluated (`Sequential.statistics`).
 
@@ -21,6 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import kernels
+from workloads.batch_statistics import GATHER, averaged, pooled
 from workloads.layers import Convolution
 
 EPS = 1e-5  # keeps the division by a channel's standard deviation finite
@@ -52,6 +55,9 @@ class NormedConvolution(Convolution):
         m, v = kernels.empty_like(gain), kernels.empty_like(gain)
         kernels.conv2d_forward(z, x, w, kernels.zeros_like(bias), False)  # a bias here would be subtracted with m
         kernels.batch_norm_forward(a, m, v, z, gain, bias, EPS, True)
+        if gather := GATHER.get():
+            m, v = pooled(gather, m, v)
+            kernels.batch_norm_apply(a, z, m, v, gain, bias, EPS, True)
         kernels.max_pool_forward(y, a, self.pool)
         return y, (x, z, m, v, a, y)
 
@@ -63,7 +69,9 @@ class NormedConvolution(Convolution):
         kernels.relu_backward(da, da, a)
         dgain, dbias = kernels.empty_like(gain), kernels.empty_like(gain)
         kernels.batch_norm_backward_weights(dgain, dbias, da, z, m, v, EPS)
-        kernels.batch_norm_backward_input(dz, da, z, m, v, gain, dgain, dbias, EPS)
+        gather = GATHER.get()  # the mean sum over a worker's batch is to it what the whole sum is to all samples
+        sums = averaged(gather, dgain, dbias) if gather else (dgain, dbias)
+        kernels.batch_norm_backward_input(dz, da, z, m, v, gain, *sums, EPS)
         if needed:
             dx = kernels.empty_like(x)
             kernels.conv2d_backward_input(dx, dz, w)

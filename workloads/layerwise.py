@@ -18,7 +18,6 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from kernels.arrays import extents
-from tracing import COMPUTE
 
 
 class LayerwisePass:
@@ -84,12 +83,12 @@ class LayerPass:
     def __init__(self, model: LayerwisePass, number: int, layer, place: slice):
         self.model, self.number, self.layer, self.place = model, number, layer, place
         self.ready = False  # to go backward
-        self._doing = model.task.event_log.doing
+        self._computing = model.task.computing
 
     def forward(self, w) -> None:
         """Compute the outputs with the weights w, and keep what backward needs; w is not kept."""
         model = self.model
-        with self._doing(COMPUTE, f"F{self.number}"):
+        with self._computing(f"F{self.number}"):
             model.x, self._saved = self.layer.forward(w, model.x)
         self._own = model.unkept(self._saved)
         model.keep(self._own)
@@ -107,7 +106,7 @@ class LayerPass:
         """
         model, saved = self.model, self._saved
         self._saved, self.ready = None, False
-        with self._doing(COMPUTE, f"B{self.number}"):
+        with self._computing(f"B{self.number}"):
             model.dy, g, factors = self.layer.backward_factors(w, saved, model.dy)
         del saved
         model.free(self._own)
@@ -116,7 +115,7 @@ class LayerPass:
     def loss(self, y):
         """Return dy, the gradient at the model's outputs y, and record the mini-batch's loss."""
         _, target = self.model.batch
-        with self._doing(COMPUTE, "loss"):
+        with self._computing("loss"):
             loss, dy = self.layer.loss(y, target)
         self.model.task.record(loss, len(target))
         return dy

@@ -16,6 +16,7 @@ import numpy as np
 
 import kernels
 from kernels.arrays import extents
+from workloads.batch_statistics import gathered
 from workloads.dense_pass import DensePass
 from workloads.layers import Layer
 from workloads.workload import Evaluation
@@ -152,7 +153,7 @@ class Sequential:
             return [None] * self.depth
         kept = []
         x = population(x)
-        with kernels.metered(None):
+        with kernels.metered(None), gathered(None):
             for layer, parts in zip(self.layers, self._parts(w), strict=True):
                 x, saved = layer.forward(parts, x)
                 kept.append(layer.statistics(saved))

@@ -28,7 +28,7 @@ class Supervised(Workload):
         self.held_out_samples = self.held_out[1].size if self.classifies else 0
         self.target_variance = None if self.classifies else float(self.held_out[1].var(0, dtype=float).sum())
         self.depth, self.tensors, self.activations = model.depth, model.tensors, model.activations
-        self.over_batch = model.over_batch
+        self.over_batch = self.synchronises = model.over_batch
         self.samples, self.parameters, self.dtype = len(self.x), model.parameters, model.dtype
 
     @property

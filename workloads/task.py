@@ -8,12 +8,15 @@ algorithm is stopped, fails and is measured in the same way.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
 
 import numpy as np
 
 from kernels import metered, to_device
 from kernels.arrays import extents, shares
 from tracing import COMPUTE
+from workloads.batch_statistics import gathered
 from workloads.batches import Batches
 from workloads.budget import Budget
 from workloads.checkpoints import Checkpoints
@@ -27,8 +30,9 @@ class Task:
     """One rank's part of the training of a workload.
 
     `data_shard` of `data_shards` is the rank's part of the data, None on a server, which trains nothing. An update
-    takes `per_update` mini-batches of a rank. How many reports are kept, and how much memory the rank has, is the
-    `Recorder`'s to say.
+    takes `per_update` mini-batches of a rank. With `sync_batch_norm` batch norms take their statistics over the
+    mini-batches of all ranks, each of which must then compute as many gradients as the others. How many reports are
+    kept, and how much memory the rank has, is the `Recorder`'s to say.
 
     A rank that restarts after a failure begins with the newest model of `checkpoints`, and continues its budget and
     its data after the last loss that it had recorded.
@@ -49,10 +53,12 @@ class Task:
         keep: int | None = None,
         memory: float | None = None,
         checkpoints: Checkpoints | None = None,
+        sync_batch_norm: bool = False,
     ):
         self.workload, self.comm, self.budget, self.batch, self.seed = workload, comm, budget, batch, seed
         self.event_log = comm.event_log
         self.serves = data_shard is None
+        self._synchronised = sync_batch_norm and comm.size > 1
         self._restart = checkpoints.read(self.event_log.clock()) if checkpoints else None
         self.recorder = Recorder(
             self.event_log,
@@ -220,6 +226,11 @@ class Task:
         self.event_log.hold("gradients", g.nbytes)
         self.holds("activations", sum(extents(saved).values()))
 
+    def computing(self, label: str) -> AbstractContextManager[None]:
+        """Record the block as computing; where layers exchange statistics, as what is before and after that."""
+        doing = self.event_log.doing(COMPUTE, label)
+        return self._exchanging(doing) if self._synchronised else doing
+
     def applied(self, staleness: int) -> None:
         """Record an update of the shared model, computed from parameters `staleness` updates old."""
         self.recorder.applied(staleness)
@@ -255,12 +266,26 @@ class Task:
 
     def _gradient(self, w, batch: tuple, label: str) -> tuple:
         """(loss, g), accounting for what a gradient of the whole model needs at least."""
-        with self.event_log.doing(COMPUTE, label):
+        with self.computing(label):
             loss, g = self.workload.gradient(w, batch)
         self.event_log.hold("parameters", w.nbytes)
         self.event_log.hold("gradients", g.nbytes)
         self.holds("activations", self.workload.activations.get(len(batch[0]), 0))
         return loss, g
+
+    @contextmanager
+    def _exchanging(self, doing: AbstractContextManager) -> Iterator[None]:
+        """Let layers inside reach those of all ranks, outside of the span that is being recorded."""
+
+        def gather(x: Any) -> list:
+            doing.__exit__(None, None, None)
+            try:
+                return self.comm.all_gather(x)
+            finally:
+                doing.__enter__()
+
+        with doing, gathered(gather):
+            yield
 
     def _spent(self, together: bool) -> bool:
         spent = self.budget.reached(self.event_log.clock(), self.recorder.recent)

@@ -49,6 +49,7 @@ class Workload(Protocol):
     activations: Mapping[int, int] = MappingProxyType({})  # samples -> bytes kept for backward, where they are known
     notes: tuple[str, ...] = ()  # sentences to show beside the results
     over_batch: bool = False  # whether a sample's gradient depends on its batch, as with batch norm
+    synchronises: bool = False  # whether layers over a batch can take that of all workers (`batch_statistics`)
     guessing: float | None = None  # held-out loss of the same chance for every class, or of the mean; None if unknown
     target_variance: float | None = None  # of the held-out numbers of a regression by half the mean squared error
 

@@ -6,7 +6,7 @@ Worker i stays at w for A mini-batches, so the memory of one mini-batch suffices
 
 Mini-batches have b samples each, so the mean of their means is the mean of all N A b. An epoch ends with a whole
 update, so it is SGD with batch N A b, to rounding, over any number of epochs. A last round that is incomplete is the
-mean of the mini-batches it has. Batch norm would still see b samples.
+mean of the mini-batches it has. Batch norm still sees b samples, or N b if it is synchronised.
 
 Price: an all-reduce every A mini-batches, 2 (N-1) d elements in total by the ring: A times fewer per sample; d more
 elements of memory. Staleness: none; there are A times fewer updates.
@@ -65,6 +65,7 @@ ALGORITHM = Algorithm(
     Settings,
     per_update=per_update,
     elements_sent=elements_sent,
+    computes_together=True,
     compresses="mean",
     equivalences=(
         Equivalence(

@@ -95,6 +95,7 @@ ALGORITHM = Algorithm(
     Settings,
     notes=notes,
     elements_sent=elements_sent,
+    computes_together=True,
     counts_staleness=True,
     compresses="mean",
     equivalences=(

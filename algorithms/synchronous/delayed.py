@@ -116,6 +116,7 @@ ALGORITHM = Algorithm(
     unstable=unstable,
     notes=notes,
     elements_sent=elements_sent,
+    computes_together=True,
     counts_staleness=True,
     equivalences=(
         Equivalence("one worker without delay is SGD", to="sgd", settings={"delay": 0}),

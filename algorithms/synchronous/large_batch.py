@@ -61,6 +61,7 @@ ALGORITHM = Algorithm(
     worker,
     Settings,
     elements_sent=elements_sent,
+    computes_together=True,
     compresses="mean",
     equivalences=(
         Equivalence(

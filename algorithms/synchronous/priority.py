@@ -77,6 +77,7 @@ ALGORITHM = Algorithm(
     worker,
     Settings,
     elements_sent=elements_sent,
+    computes_together=True,
     equivalences=(
         Equivalence("one worker is SGD", to="sgd"),
         Equivalence("two workers are synchronous SGD, bit for bit", to="sync_sgd", workers=2, to_workers=2),

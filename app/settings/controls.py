@@ -23,6 +23,7 @@ WORDS = {
     "batch": "batch size",
     "per_node": "ranks per node",
     "nics": "NICs per node",
+    "sync_batch_norm": "synchronised batch norm",
     "slow": "slow ranks",
     "pause": "paused ranks",
     "crash": "lost ranks",
@@ -35,7 +36,7 @@ DELAY = ("latency",)
 PLACE = ("cluster", "network", "device", "jitter")
 MORE = ("per_node", "nics", "rank_memory", "bandwidth", "collective", "slow", "pause", "crash")
 BUDGET = ("steps", "seed")
-MORE_BUDGET = ("epochs", "seconds", "target_loss", "evaluations", "precision")
+MORE_BUDGET = ("epochs", "seconds", "target_loss", "evaluations", "precision", "sync_batch_norm")
 
 FARTHEST = 64  # times the default is as far as a slider goes; links and the command line go to the bound
 _BINARY = [2**n for n in range(13)] + [3 * 2**n for n in range(12)]

@@ -23,7 +23,7 @@ from cluster.comm import Cancelled, RankLost, describe_loss
 from cluster.event_log import EventLog, Outcome
 from cluster.real import gpus, signals
 from cluster.real.checkpoint import SharedCheckpoint
-from experiments.execution import conditions, room
+from experiments.execution import batch_norm, conditions, room
 from experiments.runs import divergence, ending, evaluations
 from experiments.runs.evaluations import Axes, Model
 from experiments.runs.progress import Progress, ProgressObserver
@@ -124,6 +124,7 @@ def check(experiment: Experiment, here: bool = True):
         )
     experiment.method.check(experiment.workers, experiment.batch, workload, experiment.knobs)
     conditions.check(experiment, workload, here)
+    batch_norm.check(experiment, workload)
     _batches(experiment, workload)
     return workload
 
@@ -150,6 +151,7 @@ def train(
         keep=experiment.evaluations,
         memory=experiment.rank_memory,
         checkpoints=checkpoints,
+        sync_batch_norm=experiment.sync_batch_norm,
     )
     if experiment.compression != "none":
         declared = compression.find(experiment.compression)

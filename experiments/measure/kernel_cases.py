@@ -218,6 +218,11 @@ def batch_norm_forward(rng, n):
     return *images(rng, n, c)[:1], *draw(rng, c, c), *images(rng, n, c), *draw(rng, c, c), 1e-5, True
 
 
+def batch_norm_apply(rng, n):
+    y, mean, variance, x, *others = batch_norm_forward(rng, n)
+    return y, x, mean, variance**2 + 1, *others
+
+
 def batch_norm_backward_weights(rng, n):
     c = FILTERS[0]
     return *draw(rng, c, c), *images(rng, n, c, c), *draw(rng, c), draw(rng, c)[0] ** 2 + 1, 1e-5
@@ -480,6 +485,12 @@ KERNEL_CASES: dict[str, KernelCase] = {
         batch_norm_forward,
         lambda torch, y, m, v, x, gain, bias, eps, relu: (
             torch.nn.functional.batch_norm(x, None, None, gain, bias, True, 0.0, eps).relu_(),
+        ),
+    ),
+    "batch_norm_apply": KernelCase(
+        batch_norm_apply,
+        lambda torch, y, x, m, v, gain, bias, eps, relu: (
+            torch.nn.functional.batch_norm(x, m, v, gain, bias, False, 0.0, eps).relu_(),
         ),
     ),
     "batch_norm_backward_weights": KernelCase(batch_norm_backward_weights),

@@ -136,6 +136,9 @@ class Experiment(Knobs):
 
     evaluations: int = knob(40, "times the model is tried on held-out data", ge=1, le=10_000)
     precision: Literal["float32", "float64"] = knob("float32", "numbers of the model")
+    sync_batch_norm: bool = knob(
+        False, "batch norms take mean and variance over the samples of all workers in a step, not of each alone"
+    )
     seed: int = knob(0, "seed of everything random", ge=0, le=MOST_SEED)
 
     @model_validator(mode="before")

@@ -108,6 +108,15 @@ def test_batch_norm_goes_forward_and_backward_as_in_torch(shape, relu):
         close(ours, theirs)
 
 
+@pytest.mark.parametrize("relu", [True, False])
+def test_a_batch_norm_applied_with_its_own_mean_and_variance_is_the_forward_pass_bit_for_bit(relu):
+    x, gain, bias = (part.astype("f4") for part in (3 * normal(4, 3, 5, 2) + 2, normal(3), normal(3)))
+    y, again, (mean, variance) = np.empty_like(x), np.empty_like(x), np.empty((2, 3), np.float32)
+    kernels.batch_norm_forward(y, mean, variance, x, gain, bias, 1e-3, relu)
+    kernels.batch_norm_apply(again, x, mean, variance, gain, bias, 1e-3, relu)
+    assert y.tobytes() == again.tobytes()
+
+
 def test_a_batch_norm_keeps_its_digits_far_from_zero():
     x = (10_000 + RNG.standard_normal((50, 1, 4, 4))).astype(np.float32)
     y, mean, variance, gain = np.empty_like(x), *(np.ones(1, np.float32) for _ in range(3))
@@ -178,6 +187,7 @@ def test_a_kernel_moves_each_of_its_arrays_once():
     c = np.empty(3)
     for kernel, args in (
         (kernels.batch_norm_forward, (x, c, c, x, c, c, 1e-5, True)),
+        (kernels.batch_norm_apply, (x, x, c, c, c, c, 1e-5, True)),
         (kernels.batch_norm_backward_weights, (c, c, x, x, c, c, 1e-5)),
         (kernels.batch_norm_backward_input, (x, x, x, c, c, c, c, c, 1e-5)),
         (kernels.conv2d_forward, (y, x, w, b, True)),

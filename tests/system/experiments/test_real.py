@@ -33,6 +33,17 @@ def test_processes_give_the_same_weights_and_the_same_tables_as_the_simulated_cl
     assert store.load(store.save(real, tmp_path)).summary == real.summary
 
 
+@pytest.mark.parametrize("algorithm", ["sync_sgd", "overlap"])
+def test_processes_synchronise_batch_norms_to_the_same_bits_as_simulated_ranks(algorithm):
+    """Also beside sums that are under way meanwhile."""
+    normed = small(algorithm, workers=3, steps=3, model="cnn_bn", channels=2, sync_batch_norm=True, collective="ring")
+    real, simulated = run(normed.change(cluster="processes")), run(normed)
+    assert real.status == "finished", real.error
+    assert real.parameters.tobytes() == simulated.parameters.tobytes()
+    assert real.summary["bytes"] == simulated.summary["bytes"]
+    assert real.parameters.tobytes() != run(normed.change(sync_batch_norm=False)).parameters.tobytes()
+
+
 def test_real_processes_wait_for_the_same_straggler_as_simulated_ranks():
     slowed = small("sync_sgd", workers=3, slow="2:100")
     for one in (run(slowed), run(slowed.change(cluster="processes"))):
