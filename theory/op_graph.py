@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from algorithms.parts.pipeline.ops import Op, Overlapped, needs
+from algorithms.parts.pipeline.ops import Op, Overlapped, ScheduleError, needs
 
 
 def gradients(lists: Sequence[Sequence[Op]]) -> dict[Op, list[Op]]:
@@ -49,22 +49,23 @@ class Graph:
             n += 1
         return range(first, n + 1)
 
-    def stuck(self, reached: Sequence[int]) -> str:
-        """Explain a deadlock, either a cycle of waiting ranks or a missing op. Rank r has done reached[r] ops."""
+    def stuck(self, reached: Sequence[int]) -> ScheduleError:
+        """Return the error of a deadlock: a cycle of waiting ranks, or a missing op. Rank r has done reached[r] ops."""
         rank = next(rank for rank, ops in enumerate(self.lists) if reached[rank] < len(ops))
         waits: dict[int, str] = {}  # by rank, in the order in which each waits for the next
+        at: dict[int, Op] = {}
         while rank not in waits:
             op, need = self._unmet(rank, reached)
-            on = self.place[need][0] if need in self.place else None
+            at[rank], on = op, self.place[need][0] if need in self.place else None
             waits[rank] = f"rank {rank} at {op} waits for {need} " + (
                 "that nobody does" if on is None else f"of rank {on}"
             )
             if on is None:
-                return f"the schedule is stuck: {waits[rank]}."
+                return ScheduleError(f"the schedule is stuck: {waits[rank]}.", op, rank)
             rank = on
         ranks = list(waits)
         cycle = [waits[r] for r in ranks[ranks.index(rank) :]]
-        return f"the schedule is stuck: {', '.join(cycle)}."
+        return ScheduleError(f"the schedule is stuck: {', '.join(cycle)}.", at[rank], rank)
 
     def _unmet(self, rank: int, reached: Sequence[int]) -> tuple[Op, Op]:
         for n in self.together(rank, reached[rank]):

@@ -79,7 +79,7 @@ def simulate(lists: Sequence[Sequence[Op]], costs: Mapping, latency: float = 0.0
     `costs` has the time of a kind, costs["F"], of a kind on a stage, costs["F", 2], or of one op, costs["F", 2, 0]; the
     most specific entry applies. An update without an entry costs nothing. Overlapped ops cost their sum, unless there
     is an entry for them together, costs["F+B"]. `latency` is added whenever an op waits for an op of another rank.
-    Raise ValueError, which names the ranks and ops, if the lists deadlock.
+    Raise ScheduleError, which names the ranks and ops, if the lists deadlock.
     """
     kinds = [{op[:2] for op in ops} for ops in lists]
     final = {op: update for update, ops in gradients(lists).items() for op in ops}
@@ -135,7 +135,7 @@ def simulate(lists: Sequence[Sequence[Op]], costs: Mapping, latency: float = 0.0
                 continue
             break
     if any(len(ends) < len(ops) for ops, ends in zip(lists, end, strict=True)):
-        raise ValueError(Graph(lists).stuck([len(ends) for ends in end]))
+        raise Graph(lists).stuck([len(ends) for ends in end])
     return Times(lists, start, end, latency)
 
 

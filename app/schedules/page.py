@@ -102,13 +102,13 @@ def _studied(plan: Plan, slot: str) -> Study | None:
     except (ValueError, OSError) as error:
         st.error(f"**{escaped(plan.title)}** {_refusal(str(error))}", icon=":material/block:")
         if plan.schedule == study.OWN:
-            _unfinished(plan, str(error), slot)
+            _unfinished(plan, slot)
         return None
 
 
-def _unfinished(plan: Plan, reason: str, slot: str) -> None:
+def _unfinished(plan: Plan, slot: str) -> None:
     """Show what can be drawn of a schedule of one's own in which something is wrong, and where that stands."""
-    found = unfinished(plan, reason)
+    found = unfinished(plan)
     if found.study:
         st.markdown("Up to where it goes wrong:")
         components.timeline(schedule.frame(found.study), key=f"lanes_{slot}")

@@ -27,7 +27,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import numpy as np
 
 import algorithms
-from algorithms.parts.pipeline.ops import KINDS, Op, Overlapped, check, parse
+from algorithms.parts.pipeline.ops import KINDS, Op, Overlapped, ScheduleError, check, parse
 from algorithms.pipelined import pipedream_2bw
 from experiments.jobs.spec import JobSpec
 from knobs import Knobs, knob, make
@@ -380,19 +380,28 @@ def _plain(text: str) -> str:
 
 
 def read_own(text: str) -> list[list[Op]]:
-    """Read the lists of a schedule, a line for each rank. ValueError, naming op and rule, if it is invalid."""
+    """Read the lists of a schedule, a line for each rank. ValueError, mostly a ScheduleError, if it is invalid."""
     lines = text.strip().splitlines()
     words = [word for line in lines for word in re.split(r"[\s+]+", line) if word]
     if not words:
         raise ValueError("there is no op yet; write a line for each rank, for example 0F0 0B0 0U0.")
     if long := next((word for word in words if len(word) > 13), None):
-        raise ValueError(f"{long[:20]!r} is not an op; write stage, kind and number, as in 2F0.")
-    lists = [parse(line) for line in lines]
+        line = next(rank for rank, line in enumerate(lines) if long in line)
+        raise ScheduleError(f"{long[:20]!r} is not an op; write stage, kind and number, as in 2F0.", long, line)
+    lists = [_read_line(rank, line) for rank, line in enumerate(lines)]
     most = max(op.stage for ops in lists for op in ops)
     if most >= len(words):
         raise ValueError(f"stage {most} is in a schedule of {len(words)} ops; number stages from 0.")
     check(lists)
     return lists
+
+
+def _read_line(rank: int, line: str) -> list[Op]:
+    try:
+        return parse(line)
+    except ScheduleError as error:
+        error.rank = rank
+        raise
 
 
 def _costs(plan: Plan, share: float) -> Mapping:

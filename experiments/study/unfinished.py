@@ -6,17 +6,15 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from algorithms.parts.pipeline.ops import KINDS, Op, needs, parse
-from experiments.study.schedules import Plan, Study, timed
-
-_WORD = re.compile(rf"\d+[{KINDS}]\d+")
+from algorithms.parts.pipeline.ops import KINDS, Op, ScheduleError, needs, parse
+from experiments.study.schedules import Plan, Study, read_own, timed
 
 
 @dataclass(frozen=True)
 class Unfinished:
     """`study` has the ops that can be done, None if there are none; `line` and `word` are where it goes wrong.
 
-    Lines count from 0; `word` is "" and `line` -1 if the reason names no op that stands there.
+    Lines count from 0; `word` is "" and `line` -1 if no word that stands there is wrong.
     """
 
     study: Study | None
@@ -24,34 +22,26 @@ class Unfinished:
     word: str
 
 
-def unfinished(plan: Plan, reason: str) -> Unfinished:
-    """Return what can be drawn of `plan`, which was refused for this reason: each rank up to what it cannot do."""
-    lines = plan.own.strip().splitlines()
-    line, word = blamed(lines, reason)
+def unfinished(plan: Plan) -> Unfinished:
+    """Return what can be drawn of a schedule of one's own in which something is wrong: each rank up to its mistake."""
+    line, word = _mistake(plan)
     stages = _stages(plan.own)
-    lists = possible([_readable(text) for text in lines], stages)
+    lists = possible([_readable(text) for text in plan.own.strip().splitlines()], stages)
     try:
         return Unfinished(timed(plan, lists, stages) if any(lists) else None, line, word)
     except (ValueError, KeyError, IndexError):
         return Unfinished(None, line, word)  # only the text can be shown
 
 
-def blamed(lines: Sequence[str], reason: str) -> tuple[int, str]:
-    """Return (line, word) of the op that a reason is about: its first op, on the rank that it names for it."""
-    quoted = re.findall(r"'([^' ]+)'", reason)  # a word that is not an op, perhaps only its beginning
-    named = [int(rank) for rank in re.findall(r"rank (\d+)", reason)]
-    for word in (*quoted, *_WORD.findall(reason)):
-        there = {n: found for n, text in enumerate(lines) if (found := _found(word, text, word in quoted))}
-        if there:
-            line = next((n for n in reversed(named) if n in there), max(there))
-            return line, there[line]
+def _mistake(plan: Plan) -> tuple[int, str]:
+    """Return (line, word) of what is wrong first, which the study has found, perhaps in another process."""
+    try:
+        timed(plan, read_own(plan.own))
+    except ScheduleError as error:
+        return error.rank, error.word
+    except (ValueError, KeyError, IndexError):
+        pass
     return -1, ""
-
-
-def _found(word: str, text: str, begins: bool) -> str:
-    """Return the word of a line that is `word`, or `begins` with it; "" if there is none."""
-    words = re.split(r"[\s+]+", text)
-    return next((one for one in words if one == word or (begins and one.startswith(word))), "")
 
 
 def _stages(text: str) -> int:

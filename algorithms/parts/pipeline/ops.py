@@ -46,13 +46,25 @@ class Overlapped(Op):
         return f"{super().__str__()}+"
 
 
+class ScheduleError(ValueError):
+    """A mistake in a schedule. `word` is the op that is wrong, or the word that is no op, and `rank` whose list has it.
+
+    `word` is "" and `rank` -1 if no list has it, as of an op that is missing.
+    """
+
+    def __init__(self, message: str, word: object = "", rank: int = -1):
+        super().__init__(message)
+        self.word, self.rank = str(word).removesuffix("+"), rank
+
+
 def parse(text: str) -> list[Op]:
-    """Read ops from text, "2F0 2F1+0B0". ValueError for a word that is not an op."""
+    """Read ops from text, "2F0 2F1+0B0". ScheduleError for a word that is not an op."""
     ops = []
     for word in text.replace("+", "+ ").split():
         match = re.fullmatch(rf"(\d+)([{KINDS}])(\d+)(\+?)", word)
         if not match:
-            raise ValueError(f"{word!r} is not an op; write stage, one of {', '.join(KINDS)}, and a number, as in 2F0.")
+            kinds = ", ".join(KINDS)
+            raise ScheduleError(f"{word!r} is not an op; write stage, one of {kinds}, and a number, as in 2F0.", word)
         stage, kind, chunk, joined = match.groups()
         ops.append((Overlapped if joined else Op)(kind, int(stage), int(chunk)))
     return ops
@@ -103,7 +115,7 @@ def needs(op: Op, last: int) -> tuple[tuple[str, int, int], ...]:
 
 
 def check(lists: Sequence[Sequence[Op]]) -> None:
-    """Raise ValueError, naming op and rule, unless each micro-batch goes once forward and once backward on each stage.
+    """Raise ScheduleError unless each micro-batch goes once forward and once backward on each stage.
 
     Whether the lists of all ranks fit together without a deadlock is found by timing them.
     """
@@ -114,12 +126,14 @@ def check(lists: Sequence[Sequence[Op]]) -> None:
             if op in place and (op.kind != "U" or rank in updates[op]):
                 first, _ = place[op]
                 where = f" on rank {rank}" if first == rank else f": on rank {first} and on rank {rank}"
-                raise ValueError(f"{op} is done twice{where}.")
+                raise ScheduleError(f"{op} is done twice{where}.", op, rank)
             place[op] = rank, position
             if op.kind == "U":
                 updates[op].add(rank)
         if ops and isinstance(ops[-1], Overlapped):
-            raise ValueError(f"{ops[-1]} at the end of rank {rank} is joined to nothing; write it without the +.")
+            raise ScheduleError(
+                f"{ops[-1]} at the end of rank {rank} is joined to nothing; write it without the +.", ops[-1], rank
+            )
     chunks = sorted({op.chunk for op in place if op.kind == "F"})
     holders = {stage: set() for stage in range(1 + max((op.stage for op in place), default=-1))}
     for stage in holders:
@@ -128,14 +142,19 @@ def check(lists: Sequence[Sequence[Op]]) -> None:
             for earlier, later in pairwise(order):
                 (holder, before), (rank, after) = place[earlier], place[later]
                 if holder != rank:
-                    raise ValueError(f"{later} is on rank {rank}, but {earlier} leaves what it needs on rank {holder}.")
+                    where = f"{earlier} leaves what it needs on rank {holder}"
+                    raise ScheduleError(f"{later} is on rank {rank}, but {where}.", later, rank)
                 if before > after:
-                    raise ValueError(f"{later} comes before {earlier} on rank {rank}.")
+                    raise ScheduleError(f"{later} comes before {earlier} on rank {rank}.", later, rank)
             holders[stage].add(place[order[0]][0])
     for update, ranks in updates.items():
         if wrong := sorted(ranks ^ holders[update.stage]):
             has = "holds it but does not" if wrong[0] in holders[update.stage] else "does not hold it but does"
-            raise ValueError(f"{update} updates stage {update.stage} on all ranks that hold it; rank {wrong[0]} {has}.")
+            raise ScheduleError(
+                f"{update} updates stage {update.stage} on all ranks that hold it; rank {wrong[0]} {has}.",
+                update,
+                wrong[0] if wrong[0] in ranks else max(ranks),
+            )
 
 
 def _order(stage: int, chunk: int, place) -> list[Op]:
@@ -143,10 +162,12 @@ def _order(stage: int, chunk: int, place) -> list[Op]:
     split = [op for op in (Op("I", stage, chunk), Op("W", stage, chunk)) if op in place]
     whole = Op("B", stage, chunk)
     if split and whole in place:
-        raise ValueError(f"{whole} is both halves of a backward already; leave out {split[0]}.")
+        raise ScheduleError(
+            f"{whole} is both halves of a backward already; leave out {split[0]}.", whole, place[whole][0]
+        )
     halves = [Op("I", stage, chunk), Op("W", stage, chunk)] if split else [whole]
     recomputed = [op for op in (Op("R", stage, chunk),) if op in place]
     order = [Op("F", stage, chunk), *recomputed, *halves]
     if missing := [op for op in order if op not in place]:
-        raise ValueError(f"{missing[0]} is missing: every stage does every micro-batch once.")
+        raise ScheduleError(f"{missing[0]} is missing: every stage does every micro-batch once.")
     return order
