@@ -17,7 +17,23 @@ import inspect
 from pathlib import Path
 
 from numba import literal_unroll, njit
+from numba.core import event
 from numba.extending import is_jitted
+
+from kernels import compiling
+
+
+class _Compilations(event.Listener):
+    """Tell `kernels.compiling` what Numba compiles; of what it finds on disk there is no such event."""
+
+    def on_start(self, _):
+        compiling.begin()
+
+    def on_end(self, _):
+        compiling.end()
+
+
+event.register("numba:compile", _Compilations())
 
 formula = njit(inline="always", error_model="numpy")
 

@@ -69,4 +69,5 @@ def _wait(job: str, owner: str, waiting: str) -> None:
     if not now.active:
         st.rerun()
     ahead = f" {now.place - 1} ahead of it." if now.place > 1 else ""
-    st.progress(min(max(now.fraction, 0.0), 1.0), text=f"{waiting}{ahead}")
+    phase = f" {now.phase[:1].upper()}{now.phase[1:]}." if now.phase else ""
+    st.progress(min(max(now.fraction, 0.0), 1.0), text=f"{waiting}{ahead}{phase}")

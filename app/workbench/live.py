@@ -104,13 +104,15 @@ def _words(now: JobState) -> str:
     if now.status == "queued":
         ahead = now.place - 1
         return f"Waiting: {ahead} run{'s' * (ahead != 1)} ahead of this one." if ahead else "Waiting: this one is next."
+    asked = st.session_state.asked
+    if now.phase and asked.cluster == "simulated":
+        return f"{now.phase[:1].upper()}{now.phase[1:]}."
     if now.phase:
-        asked = st.session_state.asked
         one, several = ("thread", "threads") if asked.cluster == "threads" else ("process", "processes")
         return f"Starting {asked.ranks} {one if asked.ranks == 1 else several}: {now.phase}."
     if not len(now.curve.get("loss", ())):
         return "Step 1." if now.seconds else "Starting."
-    clock = "virtual time" if st.session_state.asked.cluster == "simulated" else "run time"
+    clock = "virtual time" if asked.cluster == "simulated" else "run time"
     done = f"{units.percent(now.fraction)} · " if now.fraction else ""
     return f"{done}{units.seconds(now.seconds)} of {clock} · loss {units.loss(float(now.curve['loss'][-1]))}"
 

@@ -28,7 +28,7 @@ from cluster.real.orphan import end_when_closed
 from cluster.real.rank import crash_at, enter, leave, meter, state
 from cluster.real.restart import enter_again
 from cluster.real.signals import TERMINAL_CLOSED
-from kernels import metered, to_numpy
+from kernels import compiling, metered, to_numpy
 
 PERIOD = 0.2  # s between two reports
 SWITCH = 2e-4  # s that a reader thread waits at most for the interpreter; Python's default is 5e-3
@@ -49,7 +49,9 @@ def main(rank: int, size: int, pipe: Connection, program: bytes, options: dict[s
 
 def run_rank(rank: int, size: int, reporter: Reporter, load: Callable[[], tuple], options: dict[str, Any]) -> None:
     """Run (work, warm_up), as returned by `load()`, as one of the ranks, and report the result or the failure."""
+    heard = contextlib.ExitStack()
     try:
+        heard.enter_context(compiling.telling(reporter.compiling))
         work, warm_up = load()
         if warm_up:
             warm_up(gpus.place_of(options["backend"], rank))
@@ -59,10 +61,13 @@ def run_rank(rank: int, size: int, reporter: Reporter, load: Callable[[], tuple]
         if rank == 0 and allotment:
             reporter.tell("allotment", allotment)
         reporter.start(comm)
+        before = compiling.seconds()
         at = options["faults"].crash.get(rank, math.inf)
         crash_at(at, comm, lambda: reporter.finished, reporter.report)
         with metered(meter(comm)):
             result = work(comm)
+        if spent := compiling.seconds() - before:
+            reporter.tell("compiled", spent)
         reporter.tell("result", pickle.dumps(to_numpy(result) if hasattr(result, "detach") else result))
         reporter.finished = True
         left = leave(comm)
@@ -70,6 +75,8 @@ def run_rank(rank: int, size: int, reporter: Reporter, load: Callable[[], tuple]
         reporter.tell("closed", left)
     except (Exception, SystemExit) as error:  # a thread that leaves by sys.exit would otherwise not be missed
         reporter.fail(error, rank)
+    finally:
+        heard.close()
 
 
 class Reporter:
@@ -89,6 +96,11 @@ class Reporter:
         """Send one message. Raises if `content` cannot be pickled."""
         with self._turn:
             self._pipe.send((kind, content))
+
+    def compiling(self) -> None:
+        """Report that the rank waits for a compiler, unless the parent has gone."""
+        with contextlib.suppress(OSError):
+            self.tell("compiling", None)
 
     def start(self, comm: RealComm) -> None:
         """Start the thread that reports periodically."""

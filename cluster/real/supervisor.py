@@ -23,6 +23,7 @@ from cluster.real.failure import Failure, deadlock, lost, not_started, unreadabl
 from cluster.real.gpus import Allotment
 from cluster.real.returns import Returns
 from cluster.real.signals import interrupting, noted
+from kernels import compiling
 from tracing import IDLE, WAIT
 
 PERIOD = 0.2  # s between two calls of on_progress
@@ -67,6 +68,8 @@ class Supervisor:
         self.failures: list[Failure] = []
         self.decided = math.inf  # when the run ends because of them
         self.over = False
+        self.compiling = ""  # what ranks say that they do before they are ready
+        self.compiled = 0.0  # s of the run's clock in which a rank compiled, at most
         self.told = time.monotonic()
 
     def run(self, start: Callable[[int], tuple[Any, connection.Connection]]) -> Outcome:
@@ -91,6 +94,11 @@ class Supervisor:
             event_log.spans.append((WAIT, event_log.mark, self.seconds, event_log.step, "receive"))
         if cancelled:
             error = Cancelled(f"cancelled at {self.seconds:.4g} s of the run's clock")
+        if self.compiled:
+            took = (
+                f"Kernels were compiled while it ran, once, which took {self.compiled:.3g} s of its time; run it again."
+            )
+            self.notes.append((-1, [took]))
         notes = [line for _, lines in sorted(self.notes) for line in lines]
         gone = tuple(sorted({*self.lost} - self.done))
         return Outcome(self.results, self.merged.event_logs, error, tuple(notes), gone, self.gpus)
@@ -163,6 +171,12 @@ class Supervisor:
         self.gpus = allotment.gpus
         self.notes.append((-1, [*allotment.notes]))
 
+    def _compiling(self, rank: int, _: None) -> None:
+        self.compiling = f"{compiling.WORDS}; "
+
+    def _compiled(self, rank: int, seconds: float) -> None:
+        self.compiled = max(self.compiled, seconds)
+
     def _returned(self, rank: int, born: float) -> None:
         self.notes.append((-1, [self.returns.returned(self.merged.event_logs[rank], born)]))
 
@@ -228,7 +242,11 @@ class Supervisor:
         self.told = now
         if self.on_phase and not self.seconds:
             ready = len(self.offers)
-            self.on_phase("connecting" if ready == self.size else f"warming up, {ready} of {self.size} ready")
+            self.on_phase(
+                "connecting"
+                if ready == self.size
+                else f"{self.compiling or 'warming up, '}{ready} of {self.size} ready"
+            )
         if len(self.states) < self.size:
             return  # not all ranks have started
         if self.on_progress:

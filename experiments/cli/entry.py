@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import click
 
 from cluster.real import launchers
 from cluster.real.signals import raising
 from experiments.cli.console import abridged, complain, sentence, unheard
+from kernels import compiling
+
+WORTH = 0.5  # s that were spent on compiling before it is worth a word
 
 
 def entered(group: click.Group, args: Sequence[str] | None, program: str) -> int:
     """Run a group of commands and return the exit code; every mistake becomes one sentence on stderr."""
     try:
         words = sys.argv[1:] if args is None else list(args)
-        with raising(), group.make_context(program, words) as context:
+        with raising(), compiling.telling(_compiling()), group.make_context(program, words) as context:
             code = group.invoke(context)  # cli.main would end on a closed pipe itself
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
@@ -32,11 +35,27 @@ def entered(group: click.Group, args: Sequence[str] | None, program: str) -> int
         message = sentence(error)
     except MemoryError as error:
         message = f"the memory of this machine does not suffice{_asked(error)}; use a smaller model or fewer workers."
-    if message and launchers.variables().get("RANK", "0") == "0":  # of the ranks of a launcher one speaks for all
+    if message and _speaks():
         complain(abridged(message))
     with unheard(sys.stdout):
         sys.stdout.flush()
     return 2 if message else 0
+
+
+def _compiling() -> Callable[[], None]:
+    """Return what says, once and for the first of a launcher's ranks, that kernels are being compiled."""
+    left = iter([f"{compiling.WORDS}: later runs start at once"] if _speaks() else [])
+
+    def tell() -> None:
+        if compiling.seconds() > WORTH:
+            for words in left:
+                complain(words)
+
+    return tell
+
+
+def _speaks() -> bool:
+    return launchers.variables().get("RANK", "0") == "0"  # of the ranks of a launcher one speaks for all
 
 
 def _asked(error: MemoryError) -> str:

@@ -29,6 +29,7 @@ from experiments.specification.experiment import Experiment
 from experiments.viewer.pictures import Shown
 from experiments.wording import naming
 from installation import home
+from kernels import compiling
 
 HEIGHT = 760  # px of a page until it says how high it is
 
@@ -70,7 +71,7 @@ def run(
         raise ValueError(
             f"worker: an algorithm of your own runs on the simulated cluster only, and cluster is {experiment.cluster}."
         )
-    with stoppable() as stop, Bar(_named(what)) as bar:
+    with stoppable() as stop, Bar(_named(what)) as bar, compiling.telling(bar.compiling):
         return ShownRun.of(run_experiment(experiment, bar, stop, worker, timeout))
 
 
@@ -91,7 +92,7 @@ def sweep(what: str | Sequence[str] | Experiment = "sync_sgd", /, **settings: An
     experiments = compare.grid(_experiment(what, {}), {**axes, **fixed})
     if searched:
         experiments = at_best(experiments, str(home()))
-    with stoppable() as stop, Bar("sweep") as bar:
+    with stoppable() as stop, Bar("sweep") as bar, compiling.telling(bar.compiling):
 
         def told(number: int, count: int, progress: Any) -> None:
             bar(progress, f"run {number + 1} of {count}")

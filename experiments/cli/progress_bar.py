@@ -11,6 +11,7 @@ from typing import Any
 from experiments.cli.console import unheard
 from experiments.runs.figures import DIVERGED
 from experiments.runs.progress import Progress
+from kernels import compiling
 
 PATIENCE = 0.7  # s before a progress bar appears
 EVERY = 5.0  # s between two lines of progress where there is no terminal
@@ -48,6 +49,11 @@ class Bar:
             text += f"  held-out {_told(progress.evaluation.loss)}"
         with unheard(sys.stderr):
             self._show(text, progress.fraction, waited)
+
+    def compiling(self) -> None:
+        """Show that a compiler is waited for."""
+        with unheard(sys.stderr):
+            self._show(f"{self.title}  {compiling.WORDS}", 0.0, time.monotonic() - self._began)
 
     def _show(self, text: str, fraction: float, waited: float) -> None:
         if notebook():

@@ -31,7 +31,7 @@ from experiments.runs.record import Run
 from experiments.runs.summary import environment, summarise
 from experiments.specification.experiment import Experiment, default_rate
 from experiments.wording import units
-from kernels import metered, to_device
+from kernels import compiling, metered, to_device
 from tracing import APPLIED, LOSSES, MEASURES, MEMORY, Trace, join_tables, number_words, sort_rows
 from workloads.batches import Batches
 from workloads.checkpoints import Checkpoints
@@ -57,7 +57,7 @@ def run(
     worker. A rank of a real cluster gives up when it has waited `timeout` seconds for another. Raises ValueError, in
     one sentence, if the experiment cannot run like this.
     """
-    began = time.perf_counter()
+    began = _clock()
     workload = _admitted(experiment)
     per_epoch = _batches(experiment, workload).per_epoch
     observer = ProgressObserver(experiment, workload, per_epoch, on_progress) if on_progress else None
@@ -76,7 +76,7 @@ def replay(
     """
     if experiment.cluster != "simulated":
         raise ValueError(f"a run on {experiment.cluster} cannot be replayed; choose the simulated cluster.")
-    began = time.perf_counter()
+    began = _clock()
     workload = _admitted(experiment)
     per_epoch = _batches(experiment, workload).per_epoch
     observer = ProgressObserver(experiment, workload, per_epoch, on_progress) if on_progress else None
@@ -91,12 +91,17 @@ def join(experiment: Experiment, timeout: float = TIMEOUT) -> Run | None:
     """
     from cluster.real import torchrun
 
-    began = time.perf_counter()
+    began = _clock()
     check(experiment, here=False)
     options = {"backend": BACKENDS[experiment.cluster], "collective": experiment.collective, "timeout": timeout}
     options |= conditions.emulated(experiment)
     outcome = torchrun.run(partial(train, experiment), **options, warm_up=partial(warm_up, experiment))
     return None if outcome is None else gather(experiment, outcome, began)
+
+
+def _clock() -> float:
+    """Return the seconds that this process has worked: what it took to compile kernels, once, is no part of a run."""
+    return time.perf_counter() - compiling.seconds()
 
 
 def _admitted(experiment: Experiment):
@@ -185,7 +190,7 @@ def warm_up(experiment: Experiment, place: str = "cpu") -> None:
 
 
 def gather(experiment: Experiment, outcome: Outcome, began: float) -> Run:
-    """Return the Run that this outcome of `experiment` is; `began` is the perf_counter of its beginning.
+    """Return the Run that this outcome of `experiment` is; `began` is when `_clock` said it began.
 
     Raises the ValueError of a rank that refused before any had trained, or that ran out of memory at any step: the
     experiment cannot run like this.
@@ -243,7 +248,7 @@ def _gathered(experiment: Experiment, outcome: Outcome, began: float) -> tuple[R
         *ending.trained_on(run),
         *conditions.notes(experiment, outcome.event_logs),
     )
-    run.summary = summarise(run, time.perf_counter() - began, _batches(experiment, workload).per_epoch)
+    run.summary = summarise(run, _clock() - began, _batches(experiment, workload).per_epoch)
     return run, sorted(models, key=lambda model: model.seconds)
 
 

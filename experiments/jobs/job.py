@@ -30,7 +30,7 @@ class JobState:
     place: int = 0  # in the queue, from 1; 0 when not waiting
     fraction: float = 0.0
     seconds: float = 0.0  # of the run's own clock
-    phase: str = ""  # of a real cluster before that clock starts
+    phase: str = ""  # what a real cluster does before that clock starts, or that kernels are being compiled
     message: str = ""  # one sentence: why it failed, or what to know about it
     curve: dict[str, np.ndarray] = field(default_factory=dict)
     tried: dict[str, np.ndarray] = field(default_factory=dict)
@@ -83,6 +83,8 @@ class Job:
                 curve={name: np.array(column, np.float32) for name, column in line["curve"].items()},
                 tried={name: np.array(column, np.float32) for name, column in line["tried"].items()},
             )
+        elif line["kind"] == "phase":
+            self.state = replace(self.state, phase=str(line["phase"]))
         elif line["kind"] == "result":
             self.result = {name: str(line[name]) for name in ("status", "error", "folder")}
         elif line["kind"] == "error":

@@ -4,6 +4,7 @@ stdin    one JSON object: experiment or job_spec, root (folder of runs), parent 
          and for an experiment wall (s) and polite (s, for storing what it has when it reaches wall or cpu)
 stdout   one JSON object per line:
          {"kind": "progress", "fraction", "seconds", "loss", "curve": {...}, "tried": {...}, "phase"}
+         {"kind": "phase", "phase"}                           it waits for something before it goes on
          {"kind": "result", "status", "error", "folder"}      the run is stored, whatever its status; the folder is ""
                                                               if it was stopped before its first step
          {"kind": "error", "error"}                           nothing was stored; the sentence says why
@@ -64,7 +65,8 @@ class StatusWriter:
         os.dup2(2, 1)
 
     def __call__(self, kind: str, **values: Any) -> None:
-        print(json.dumps({"kind": kind, **values}), file=self.out, flush=True)
+        self.out.write(json.dumps({"kind": kind, **values}) + "\n")  # in one piece: threads may write at once
+        self.out.flush()
 
     def progress(self, progress: Any) -> None:
         """Write a line of an experiments.runs.progress.Progress."""
@@ -83,9 +85,15 @@ class StatusWriter:
         self("progress", fraction=fraction, seconds=0.0, curve={}, tried={})
 
 
+def telling(report: StatusWriter) -> contextlib.AbstractContextManager:
+    """Return a context in which the pool is told when this process waits for a compiler."""
+    from kernels import compiling
+
+    return compiling.telling(lambda: report("phase", phase=compiling.WORDS))
+
+
 def rehearse() -> None:
     """Run and store two steps of the default experiment: what it imports and loads is there for what comes after."""
-    limit({})
     from experiments.execution.run import run
     from experiments.runs import store
     from experiments.specification.experiment import Experiment
@@ -149,12 +157,15 @@ def main() -> int:
     report = StatusWriter()
     try:
         if sys.argv[1:] == ["early"]:
-            rehearse()
+            limit({})
+            with telling(report):
+                rehearse()
         if not (text := sys.stdin.read()):  # the pool has ended, or needs no process any more
             return 0
         spec = json.loads(text)
         limit(spec)
-        perform(spec, report)
+        with telling(report):
+            perform(spec, report)
         return 0
     except BrokenPipeError:  # the parent has ended
         return 1

@@ -16,6 +16,7 @@ from types import SimpleNamespace
 import numpy as np
 import psutil
 import pytest
+from numba import njit
 
 import kernels
 from cluster.comm import Cancelled, Deadlock, RankFailed, RankLost
@@ -23,6 +24,7 @@ from cluster.real import processes, supervisor, threads
 from cluster.real.gpus import allot
 from cluster.real.rank import state
 from cluster.waits import Wait
+from kernels import compiling
 from tests.patience import PATIENCE, wait_until
 from tests.training import wait_until_told
 from tracing import WAIT
@@ -569,6 +571,25 @@ def test_a_signal_to_the_whole_group_does_not_end_the_fork_server_while_it_loads
     options = {"cwd": tmp_path, "env": environment, "start_new_session": True}
     told = subprocess.run(command, capture_output=True, text=True, check=False, **options)
     assert (told.stdout, told.stderr) == ("None\n", "")
+
+
+def compile_and_wait(heard, place):
+    njit(lambda x: x + 1)(1)
+    wait_until(heard.exists)
+
+
+def test_before_its_clock_starts_a_run_says_that_its_ranks_compile(tmp_path):
+    def on_phase(phase):
+        if compiling.WORDS in phase:
+            (tmp_path / "heard").touch()
+
+    warm_up = partial(compile_and_wait, tmp_path / "heard")
+    outcome = processes.run(go_once, 2, backend="sockets", on_phase=on_phase, warm_up=warm_up)
+    assert outcome.error is None and (tmp_path / "heard").exists() and not outcome.notes  # it was before the clock
+
+
+def go_once(comm):
+    comm.barrier()
 
 
 PREPARED = """
