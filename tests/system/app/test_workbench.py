@@ -24,6 +24,7 @@ from experiments.runs import store
 from experiments.specification.catalogue import ALGORITHMS, called
 from experiments.specification.experiment import PAGE, Experiment
 from experiments.viewer import palette
+from kernels import compiling
 from knobs import local
 from tests import fabricated
 from tests.patience import PATIENCE
@@ -703,6 +704,11 @@ def test_a_run_under_way_shows_how_far_it_is_and_can_be_stopped(page, pool):
     assert made.cancelled == [Experiment(seed=1001).key()]
     assert not opened.exception and opened.button("stop").disabled
     assert "Stopped before it began." in said(opened)
+
+
+def test_a_run_that_waits_for_the_compiler_says_so(page, pool):
+    pool(JobState("running", phase=compiling.WORDS))
+    assert page("seed=1031").get("progress")[0].proto.text == "Compiling kernels, once."
 
 
 def test_a_run_that_is_stopped_and_not_stored_keeps_its_curve_and_says_its_step(page, pool, canvases):
