@@ -30,6 +30,23 @@ from pydantic import (
 )
 
 
+class Refusal(ValueError):
+    """An experiment that cannot run; `remedies` are whole numbers with which one of its settings may let it run."""
+
+    def __init__(self, message: str, remedies: Iterable[int] = ()):
+        super().__init__(message)
+        self.remedies = tuple(remedies)
+
+
+def multiples(unit: int, near: int) -> tuple[int, int]:
+    """Return the multiples of `unit` below and above `near`.
+
+    >>> multiples(4, 10)
+    (8, 12)
+    """
+    return near // unit * unit, (near // unit + 1) * unit
+
+
 class Knobs(BaseModel):
     """A frozen set of knobs. It rejects unknown names, wrong types, NaN and control characters."""
 
@@ -232,7 +249,8 @@ def make(kind: type[Knobs], values: dict[str, Any], owner: str = "", begins: Map
         return kind(**values)
     except ValidationError as error:
         problems = error.errors()[:3]
-        raise ValueError(" ".join(_sentence(kind, one, owner, begins or {}) for one in problems)) from None
+        bounds = [n for one in problems for n in one.get("ctx", {}).values() if isinstance(n, int)]
+        raise Refusal(" ".join(_sentence(kind, one, owner, begins or {}) for one in problems), bounds) from None
 
 
 def allowed_values(kind: type[BaseModel], name: str) -> str:

@@ -13,6 +13,8 @@ from functools import lru_cache
 
 import numpy as np
 
+from knobs import Refusal
+
 
 class Batches:
     """Endless stream of the batches of one data shard, which depends on the seed alone, never on timing.
@@ -33,7 +35,7 @@ class Batches:
     ):
         self.per_epoch = samples // (batch * data_shards)
         if not self.per_epoch:
-            raise ValueError(_too_few(samples, batch, data_shards))
+            raise Refusal(_too_few(samples, batch, data_shards), [samples // data_shards, samples // batch])
         if self.per_epoch >= per_update:  # else an update takes several epochs
             self.per_epoch -= self.per_epoch % per_update
         self.samples, self.batch, self.data_shard, self.data_shards = samples, batch, data_shard, data_shards

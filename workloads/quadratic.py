@@ -18,7 +18,7 @@ import math
 import numpy as np
 
 import kernels
-from knobs import knob
+from knobs import Refusal, knob
 from workloads.workload import DataKnobs, Evaluation, Workload
 
 ALIKE = {"kinds": (1,)}  # when knobs of the kinds are not in force
@@ -120,9 +120,10 @@ class Kinds(Quadratic):
     def batch(self, indices: np.ndarray) -> tuple:
         """Return (points, curvature) of these samples; ValueError if they are not one stretch."""
         if len(indices) != self.stretch:
-            raise ValueError(
+            raise Refusal(
                 f"batch is {len(indices)}, but samples of one kind come {self.stretch} in a row; "
-                f"use batch {self.stretch}, or stretch {len(indices)}."
+                f"use batch {self.stretch}, or stretch {len(indices)}.",
+                [self.stretch],
             )
         return self.points[indices], (self.scale[indices[0]] * self.curvature).astype(self.dtype)
 

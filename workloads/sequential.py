@@ -16,6 +16,7 @@ import numpy as np
 
 import kernels
 from kernels.arrays import extents
+from knobs import Refusal
 from workloads.batch_statistics import gathered
 from workloads.dense_pass import DensePass
 from workloads.layers import Layer
@@ -243,7 +244,7 @@ def cut(work: Sequence[float], stages: int | Sequence[int], what: str = "layers"
             )
         return [slice(a, b) for a, b in pairwise(accumulate(stages, initial=0))]
     if not 1 <= stages <= len(work):
-        raise ValueError(f"{stages} stages do not fit {len(work)} {what}; use 1 to {len(work)}.")
+        raise Refusal(f"{stages} stages do not fit {len(work)} {what}; use 1 to {len(work)}.", [len(work)])
     return balanced(work, stages)
 
 

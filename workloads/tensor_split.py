@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from kernels.arrays import shares
+from knobs import Refusal
 from workloads.blocks import Block, DensePair, Outputs, ResidualOutputs
 from workloads.layers import Convolution, Dense, Layer, Residual
 from workloads.transformer import GROWTH, AttentionBlock, Embedding, Head, MlpBlock
@@ -41,7 +42,7 @@ def blocks(layers: Sequence[Layer], rank: int, ranks: int) -> list[Block]:
         undivided = (f"do not divide {words}" for size, words in cuts if size % ranks)
         problem = next(undivided, f"are too many for {most} output{'s' * (most > 1)}")
         *fewer, last = map(str, allowed)
-        raise ValueError(f"{ranks} ranks {problem}; use {', '.join(fewer)}{' or ' * bool(fewer)}{last}.")
+        raise Refusal(f"{ranks} ranks {problem}; use {', '.join(fewer)}{' or ' * bool(fewer)}{last}.", allowed)
     return [_block(group, rank, ranks) for _, group in groups]
 
 

@@ -21,6 +21,7 @@ import numpy as np
 import kernels
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
 from algorithms.parts.topology import Topology, bipartite_subgraph, bipartition, neighbours, same_graph
+from knobs import Refusal
 
 ASK, ANSWER = 1, 2  # tags
 
@@ -32,8 +33,10 @@ class Settings(Knobs):
 
 def check(workers, batch, workload, s):
     if s.topology == "ring" and workers % 2 and workers > 1:
-        raise ValueError(
-            f"a ring of {workers} has two neighbours of the same role; use an even number of workers, or another graph."
+        raise Refusal(
+            f"a ring of {workers} has two neighbours of the same role; use an even number of workers, "
+            "or another graph.",
+            (workers - 1, workers + 1),
         )
 
 

@@ -21,6 +21,7 @@ import kernels
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, shared_by_all
 from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 from kernels.arrays import shares
+from knobs import Refusal
 
 
 class Settings(Knobs):
@@ -33,7 +34,7 @@ class Settings(Knobs):
 def check(workers, batch, workload, s):
     workload.unit_blocks(workload.units)  # raises if there are none, or with the layer that cannot be split
     if workers > (most := min(workload.units)):
-        raise ValueError(f"{workers} machines are too many for a layer of {most} units; use at most {most}.")
+        raise Refusal(f"{workers} machines are too many for a layer of {most} units; use at most {most}.", [most])
 
 
 def elements_sent(shape, s):

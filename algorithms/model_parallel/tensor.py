@@ -26,6 +26,7 @@ from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, shared_by_
 from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 from algorithms.parts.vocabulary_loss import cross_entropy
 from kernels.arrays import joined, shares
+from knobs import Refusal, multiples
 
 
 class Settings(Knobs):
@@ -39,7 +40,10 @@ def check(workers, batch, workload, s):
     workload.blocks(0, workers)  # raises if there are none, or with the possible numbers of ranks
     rows = batch * math.prod(workload.model.outputs[:-1])
     if s.sequence and rows % workers:
-        raise ValueError(f"{workers} ranks do not divide {rows} rows; use a batch that is a multiple of {workers}.")
+        raise Refusal(
+            f"{workers} ranks do not divide {rows} rows; use a batch that is a multiple of {workers}.",
+            multiples(workers, batch),
+        )
 
 
 def elements_sent(shape, s):

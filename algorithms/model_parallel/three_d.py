@@ -22,6 +22,7 @@ from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 from algorithms.parts.rank_groups import one_of
 from algorithms.parts.vocabulary_loss import cross_entropy
 from kernels.arrays import shares
+from knobs import Refusal, multiples
 
 
 class Settings(Knobs):
@@ -42,14 +43,15 @@ def check(workers, batch, workload, s):
     ranks = s.tensor * s.stages
     if workers % ranks:
         n = f"{workers} worker{'s' * (workers > 1)}"
-        raise ValueError(
-            f"tensor {s.tensor} times stages {s.stages} does not divide {n}; use a multiple of {ranks} workers."
+        raise Refusal(
+            f"tensor {s.tensor} times stages {s.stages} does not divide {n}; use a multiple of {ranks} workers.",
+            multiples(ranks, workers),
         )
     if s.stages > (most := len(blocks)):
-        raise ValueError(f"{s.stages} stages are too many for {most} blocks; use at most {most}.")
+        raise Refusal(f"{s.stages} stages are too many for {most} blocks; use at most {most}.", [most])
     if batch % s.chunks:
         fitting = [n for n in range(1, batch + 1) if batch % n == 0]
-        raise ValueError(f"{s.chunks} micro-batches do not divide a batch of {batch}; use {one_of(fitting)}.")
+        raise Refusal(f"{s.chunks} micro-batches do not divide a batch of {batch}; use {one_of(fitting)}.", fitting)
 
 
 def elements_sent(shape, s):

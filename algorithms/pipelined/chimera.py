@@ -33,6 +33,8 @@ from algorithms.parts.pipeline.executor import pipeline
 from algorithms.parts.pipeline.ops import Op, Overlapped
 from algorithms.parts.pipeline.plan import Flush
 from algorithms.parts.pipeline.settings import FlushSettings
+from algorithms.parts.rank_groups import one_of
+from knobs import Refusal, multiples
 
 
 class Settings(FlushSettings):
@@ -44,21 +46,28 @@ class Settings(FlushSettings):
 def schedule(rank: int, ranks: int, chunks: int, pipes: int = 1, doubling: bool = False) -> list[Op]:
     """Return the ops of one mini-batch. Slots only give their order: forward and backward may take any time."""
     if ranks % 2:
-        raise ValueError(f"{ranks} rank{'s' * (ranks > 1)} cannot be paired; Chimera needs an even number.")
+        raise Refusal(
+            f"{ranks} rank{'s' * (ranks > 1)} cannot be paired; Chimera needs an even number.", [ranks - 1, ranks + 1]
+        )
     if pipes < 1 or (ranks // 2) % pipes:
-        fitting = [str(n) for n in range(1, ranks // 2 + 1) if (ranks // 2) % n == 0]
-        raise ValueError(f"{pipes} pipelines each way do not divide {ranks} ranks; use {' or '.join(fitting)}.")
+        fitting = [n for n in range(1, ranks // 2 + 1) if (ranks // 2) % n == 0]
+        raise Refusal(f"{pipes} pipelines each way do not divide {ranks} ranks; use {one_of(fitting)}.", fitting)
     forward = 1 + doubling  # micro-batches
     unit, fewest = forward * ranks, forward * 2 * pipes
     if chunks > unit and chunks % unit:
         pairs = " that take pairs" * doubling
-        raise ValueError(
-            f"{ranks} ranks{pairs} do not divide {chunks} micro-batches; use a multiple of {unit}, or fewer."
+        raise Refusal(
+            f"{ranks} ranks{pairs} do not divide {chunks} micro-batches; use a multiple of {unit}, or fewer.",
+            multiples(unit, chunks),
         )
     if chunks % forward:
-        raise ValueError(f"{chunks} micro-batches do not go forward in pairs; use an even number.")
+        raise Refusal(
+            f"{chunks} micro-batches do not go forward in pairs; use an even number.", [chunks - 1, chunks + 1]
+        )
     if chunks < fewest:
-        raise ValueError(f"{chunks} micro-batches leave one of {2 * pipes} pipelines empty; use {fewest} or more.")
+        raise Refusal(
+            f"{chunks} micro-batches leave one of {2 * pipes} pipelines empty; use {fewest} or more.", [fewest]
+        )
     slots, stages = {}, set()
     each, left = divmod(min(chunks, unit) // forward, 2 * pipes)  # forwards per pipeline in a unit
     for pipe in range(2 * pipes):

@@ -23,15 +23,20 @@ from algorithms.algorithm import Equivalence
 from algorithms.parts.pipeline.executor import pipeline
 from algorithms.parts.pipeline.ops import Op, Overlapped
 from algorithms.parts.pipeline.settings import FlushSettings as Settings
+from knobs import Refusal
 
 
 def schedule(rank: int, ranks: int, chunks: int) -> list[Op]:
     """Return the ops of one mini-batch, half of which enters at each end."""
     if ranks % 2:
-        raise ValueError(f"{ranks} rank{'s' * (ranks > 1)} cannot be paired; DualPipe needs an even number.")
+        raise Refusal(
+            f"{ranks} rank{'s' * (ranks > 1)} cannot be paired; DualPipe needs an even number.", [ranks - 1, ranks + 1]
+        )
     if chunks % 2 or chunks < 2 * ranks:
-        raise ValueError(
-            f"{chunks} micro-batches do not fill {ranks} ranks from both ends; use an even number, {2 * ranks} or more."
+        raise Refusal(
+            f"{chunks} micro-batches do not fill {ranks} ranks from both ends; use an even number, "
+            f"{2 * ranks} or more.",
+            [2 * ranks, chunks + 1],
         )
     down, up = (rank, 0), (ranks - 1 - rank, chunks // 2)
     near, far = (down, up) if rank < ranks // 2 else (up, down)

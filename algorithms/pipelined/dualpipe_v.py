@@ -19,12 +19,15 @@ from algorithms.parts.pipeline.ops import Op
 from algorithms.parts.pipeline.settings import AS_DAPPLE
 from algorithms.parts.pipeline.settings import FlushSettings as Settings
 from algorithms.pipelined.dualpipe import eight_steps
+from knobs import Refusal
 
 
 def schedule(rank: int, ranks: int, chunks: int) -> list[Op]:
     """Return the ops of one mini-batch on two stages per rank, down and back up."""
     if chunks < 2 * ranks:
-        raise ValueError(f"{chunks} micro-batches do not fill {ranks} ranks with two stages; use {2 * ranks} or more.")
+        raise Refusal(
+            f"{chunks} micro-batches do not fill {ranks} ranks with two stages; use {2 * ranks} or more.", [2 * ranks]
+        )
     down, up = (rank, 0), (2 * ranks - 1 - rank, 0)
     return eight_steps(near=down, far=up, h=rank, half=ranks, chunks=chunks)
 

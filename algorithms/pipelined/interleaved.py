@@ -25,6 +25,7 @@ from algorithms.parts.pipeline.executor import pipeline
 from algorithms.parts.pipeline.ops import Op
 from algorithms.parts.pipeline.plan import Flush
 from algorithms.parts.pipeline.settings import AS_DAPPLE, FlushSettings
+from knobs import Refusal
 
 
 class Settings(FlushSettings):
@@ -47,8 +48,9 @@ def passes(rank, ranks, chunks, pieces, kind):
     groups = max(1, chunks // ranks)
     if chunks % groups:
         fewer, more = chunks - chunks % groups, min(chunks + -chunks % groups, (groups + 1) * ranks)
-        raise ValueError(
-            f"{chunks} micro-batches do not go through {ranks} ranks in {groups} equal groups; use {fewer} or {more}."
+        raise Refusal(
+            f"{chunks} micro-batches do not go through {ranks} ranks in {groups} equal groups; use {fewer} or {more}.",
+            [fewer, more],
         )
     if pieces < 1:
         raise ValueError(f"{pieces} stages per rank leave nothing to do; use at least 1.")

@@ -38,7 +38,7 @@ from algorithms.parts.pipeline.plan import Stream
 from algorithms.parts.pipeline.settings import StreamSettings
 from algorithms.parts.pipeline.stage_state import LatestWeights, PinnedVersion, StashedWeights
 from algorithms.parts.pipeline.stream_executor import stream
-from knobs import Counts, join_numbers
+from knobs import Counts, Refusal, join_numbers, multiples
 
 
 class Settings(StreamSettings):
@@ -58,8 +58,9 @@ def replicated(rank: int, replicas: Sequence[int], chunks: float) -> Iterator[Op
     Each replica runs as far ahead as it takes to keep the later ranks busy.
     """
     if chunks < inf and (uneven := [count for count in replicas if chunks % count]):
-        raise ValueError(
-            f"{chunks} mini-batches cannot be dealt to {uneven[0]} replicas; use a multiple of {uneven[0]}."
+        raise Refusal(
+            f"{chunks} mini-batches cannot be dealt to {uneven[0]} replicas; use a multiple of {uneven[0]}.",
+            multiples(uneven[0], chunks),
         )
     stage, before = 0, 0  # ranks of the stages before
     while rank >= before + replicas[stage]:

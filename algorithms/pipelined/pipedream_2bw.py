@@ -27,6 +27,7 @@ from algorithms.parts.pipeline.plan import Stream
 from algorithms.parts.pipeline.settings import StreamSettings
 from algorithms.parts.pipeline.stage_state import PinnedVersion
 from algorithms.parts.pipeline.stream_executor import stream
+from knobs import Refusal, multiples
 
 
 class Settings(StreamSettings):
@@ -37,12 +38,14 @@ def schedule(rank: int, ranks: int, chunks: float, per_update: int | None = None
     """Return the ops of a stream of `chunks` micro-batches, an update every `per_update`, by default every `ranks`."""
     per_update = per_update or ranks
     if chunks < inf and chunks % per_update:
-        raise ValueError(
-            f"updates of {per_update} micro-batches do not divide {chunks}; use a multiple of {per_update}."
+        raise Refusal(
+            f"updates of {per_update} micro-batches do not divide {chunks}; use a multiple of {per_update}.",
+            multiples(per_update, chunks),
         )
     if per_update < ranks - 1:
-        raise ValueError(
-            f"{per_update} micro-batches per update need a third version on {ranks} ranks; use {ranks - 1} or more."
+        raise Refusal(
+            f"{per_update} micro-batches per update need a third version on {ranks} ranks; use {ranks - 1} or more.",
+            [ranks - 1],
         )
     return one_f_one_b(rank, ahead=ranks - 1 - rank, per_update=per_update, chunks=chunks)
 

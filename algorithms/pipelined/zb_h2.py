@@ -28,6 +28,7 @@ from algorithms.parts.pipeline.ops import Op
 from algorithms.parts.pipeline.plan import Flush
 from algorithms.parts.pipeline.settings import FlushSettings
 from algorithms.pipelined.zb_h1 import lagging
+from knobs import Refusal
 
 
 class Settings(FlushSettings):
@@ -40,7 +41,9 @@ class Settings(FlushSettings):
 def schedule(rank: int, ranks: int, chunks: int) -> Iterator[Op]:
     """Return the ops of one mini-batch, in twice the memory of 1F1B; between its first and last op no rank idles."""
     if chunks < 2 * ranks - 1:
-        raise ValueError(f"{chunks} micro-batches do not fill {ranks} ranks in ZB-H2; use {2 * ranks - 1} or more.")
+        raise Refusal(
+            f"{chunks} micro-batches do not fill {ranks} ranks in ZB-H2; use {2 * ranks - 1} or more.", [2 * ranks - 1]
+        )
     return lagging(rank, ahead=2 * (ranks - 1 - rank), lag=2 * rank, chunks=chunks)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -34,15 +33,34 @@ class Mend(NamedTuple):
         return f"Use {controls.spoken(self.name)} {self.value:,}"
 
 
+class Reason(NamedTuple):
+    """Why an experiment cannot run, in a sentence, and the numbers that may mend it; "" and false if it can."""
+
+    text: str = ""
+    remedies: tuple[int, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.text)
+
+    @classmethod
+    def of(cls, error: Exception) -> Reason:
+        """Return the reason that this error gives."""
+        return cls(str(error), getattr(error, "remedies", ()))
+
+
 def refusal(experiment: Experiment) -> str:
     """Return why the experiment cannot run, in a sentence; "" if nothing is known against it."""
+    return _reason(experiment).text
+
+
+def _reason(experiment: Experiment) -> Reason:
     emulated = experiment.cluster != "simulated" and experiment.device != OWN  # which is checked by computing
     try:
         if experiment.files or emulated or not is_light(experiment):
-            return ""
+            return Reason()
     except ValueError as error:
-        return str(error)
-    return _refusal(experiment.key(), experiment.json())
+        return Reason.of(error)
+    return _checked(experiment.key(), experiment.json())
 
 
 def is_light(experiment: Experiment) -> bool:
@@ -59,42 +77,43 @@ def _has_short_plan(experiment: Experiment) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _refusal(_: str, text: str) -> str:
+def _checked(_: str, text: str) -> Reason:
     try:
         check(Experiment.from_json(text))
     except (ValueError, OSError) as error:
-        return str(error)
-    return ""
+        return Reason.of(error)
+    return Reason()
 
 
-def why_not(values: Mapping[str, Any]) -> str:
-    """Return the same of flat values, of which there may be no experiment. A plan not made here is no way out."""
+def why_not(values: Mapping[str, Any]) -> Reason:
+    """Return why flat values, of which there may be no experiment, cannot run. A plan not made here is no way out."""
     try:
         experiment = Experiment.of(values)
-        return refusal(experiment) if _has_short_plan(experiment) else "its plan is made only where it runs."
+        return _reason(experiment) if _has_short_plan(experiment) else Reason("its plan is made only where it runs.")
     except ValueError as error:
-        return str(error)
+        return Reason.of(error)
 
 
-def mend(values: Mapping[str, Any], changed: Iterable[str] = (), why: Callable = why_not) -> Mend | None:
+def mend(
+    values: Mapping[str, Any], changed: Iterable[str] = (), why: Callable[[Mapping[str, Any]], Reason] = why_not
+) -> Mend | None:
     """Return the smallest change of one setting by which these flat values can run, None if there is none.
 
     Settings that were `changed` last are tried first; of a number, what is nearest to it.
     """
-    sentence = why(values)
+    remedies = why(values).remedies
     names = dict.fromkeys([*(name for name in changed if name in MENDED), *MENDED])
     for name in (name for name in names if values.get(name)):
-        for value in _candidates(values[name], sentence):
+        for value in _candidates(values[name], remedies):
             if not why({**values, name: value}):
                 return Mend(name, value)
     return None
 
 
-def _candidates(value: Any, sentence: str) -> list:
+def _candidates(value: Any, remedies: Iterable[int]) -> list:
     if isinstance(value, str):
         return [""]
     if not isinstance(value, int):
         return []
-    said = {int(word.replace(",", "")) for word in re.findall(r"\d[\d,]*", sentence)}
-    stops = {base << power for base in (1, 3) for power in range(13)} | said
+    stops = {base << power for base in (1, 3) for power in range(13)}.union(remedies)
     return sorted((n for n in stops if 0 < n != value), key=lambda n: (abs(math.log(n / value)), n))

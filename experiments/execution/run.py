@@ -32,6 +32,7 @@ from experiments.runs.summary import environment, summarise
 from experiments.specification.experiment import Experiment, default_rate
 from experiments.wording import units
 from kernels import compiling, metered, to_device
+from knobs import Refusal
 from tracing import APPLIED, LOSSES, MEASURES, MEMORY, Trace, join_tables, number_words, sort_rows
 from workloads.batches import Batches
 from workloads.checkpoints import Checkpoints
@@ -118,9 +119,10 @@ def check(experiment: Experiment, here: bool = True):
     if here and experiment.cluster != "simulated":
         most = max(16, 8 * (os.cpu_count() or 1))
         if experiment.ranks > most:
-            raise ValueError(
+            raise Refusal(
                 f"{experiment.ranks} ranks are too many real processes for this machine; use at most {most}, "
-                "or the simulated cluster."
+                "or the simulated cluster.",
+                [most - experiment.servers],
             )
     if here and experiment.cluster == "gpus" and not gpus.count():
         raise ValueError(

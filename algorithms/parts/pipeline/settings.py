@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from algorithms.algorithm import Equivalence, Knobs, knob
 from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 from algorithms.parts.pipeline.stage_state import LatestWeights
-from knobs import Counts
+from algorithms.parts.rank_groups import one_of
+from knobs import Counts, Refusal
 
 MODEL_DEFAULTS = {"model": "residual", "depth": 6, "width": 64, "activation": "tanh"}  # eight layers to cut
 AS_DAPPLE = Equivalence(
@@ -51,6 +52,5 @@ def check(batch: int, workload, plan, cuts: Sequence[int] = ()) -> None:
         raise ValueError(f"cuts names {len(cuts)} stages and there are {plan.stages}; name the layers of each.")
     workload.split(cuts or plan.stages)  # raises if it cannot be cut in so many stages
     if batch % plan.chunks:
-        *others, largest = [str(n) for n in range(1, batch + 1) if batch % n == 0]
-        fitting = f"{', '.join(others)} or {largest}" if others else largest
-        raise ValueError(f"{plan.chunks} micro-batches do not divide a batch of {batch}; use {fitting}.")
+        fitting = [n for n in range(1, batch + 1) if batch % n == 0]
+        raise Refusal(f"{plan.chunks} micro-batches do not divide a batch of {batch}; use {one_of(fitting)}.", fitting)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from app.settings import feasible
-from app.settings.feasible import Mend
+from app.settings.feasible import Mend, Reason
 from experiments.execution import run
 from experiments.specification.experiment import Experiment
 from workloads import stored_table
@@ -16,7 +16,7 @@ def values(**given):
 
 
 def test_nothing_is_said_against_what_can_run():
-    assert feasible.refusal(Experiment()) == "" and feasible.why_not(values()) == ""
+    assert feasible.refusal(Experiment()) == "" and not feasible.why_not(values())
 
 
 @pytest.mark.parametrize(
@@ -35,8 +35,18 @@ def test_the_nearest_that_can_run_is_one_setting_away(given, changed, mend, labe
     assert not feasible.why_not({**given, mend.name: mend.value}) and mend.label == label
 
 
+def test_numbers_in_a_sentence_are_no_remedies_and_those_of_the_error_are():
+    def why(given):
+        return Reason("" if given["workers"] == 7 else "only 5 will do", remedies)
+
+    remedies = (7,)
+    assert feasible.mend(values(), why=why) == Mend("workers", 7)
+    remedies = ()
+    assert feasible.mend(values(), why=why) is None
+
+
 def test_without_a_way_nothing_is_offered():
-    assert feasible.mend(values(), why=lambda _: "never") is None
+    assert feasible.mend(values(), why=lambda _: Reason("never")) is None
 
 
 @pytest.mark.parametrize(

@@ -484,7 +484,7 @@ def test_the_zero_bubble_papers_interleaved_column_comes_out_to_four_thousandths
         ("interleaved", 4, 8, {"pieces": 0}, "0 stages per rank leave nothing to do"),
         ("chimera", 3, 3, {}, "3 ranks cannot be paired; Chimera needs an even number"),
         ("chimera", 4, 6, {}, "4 ranks do not divide 6 micro-batches; use a multiple of 4, or fewer"),
-        ("chimera", 8, 8, {"pipes": 3}, "3 pipelines each way do not divide 8 ranks; use 1 or 2 or 4"),
+        ("chimera", 8, 8, {"pipes": 3}, "3 pipelines each way do not divide 8 ranks; use 1, 2 or 4"),
         (
             "chimera",
             4,
