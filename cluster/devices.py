@@ -45,6 +45,21 @@ class Device:
         return f"{self.flops:.4g}:{self.bandwidth:.4g}:{self.overhead:.4g}"
 
 
+class Bill:
+    """A stopwatch that advances by prices only: seconds of `device` for the kernels called since the last lap."""
+
+    def __init__(self, device: Device):
+        self.device, self.seconds = device, 0.0
+
+    def charge(self, kernel: str, flops: float, nbytes: float) -> None:
+        """Add the price of a kernel call."""
+        self.seconds += self.device.seconds(flops, nbytes)
+
+    def __call__(self) -> float:
+        seconds, self.seconds = self.seconds, 0.0
+        return seconds
+
+
 DEVICES: dict[str, Device] = {
     "laptop": Device(40e9, 15e9, 1e-6, "one core, sustained: our choice"),
     "Xeon": Device(14 * 2.6e9 * 32, 76.8e9, 1e-6, "Intel ARK, E5-2690 v4, all 14 cores: peak"),

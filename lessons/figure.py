@@ -28,8 +28,8 @@ from math import inf, isfinite
 from pathlib import Path
 from typing import Any
 
-from experiments.exports.chart import Look as Look
-from experiments.exports.chart import Rows
+from experiments.viewer.look import Look as Look
+from experiments.viewer.look import Rows
 from lessons.seeds import Seeded
 from lessons.seeds import run_now as run_now
 

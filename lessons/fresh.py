@@ -14,9 +14,9 @@ from typing import Any
 
 import lessons
 from experiments.execution.run import run
-from experiments.exports.chart import Rows
 from experiments.runs.record import Run
 from experiments.specification.experiment import Experiment
+from experiments.viewer.look import Rows
 from lessons import golden, seeds
 from lessons.chapters import Chapter
 from lessons.figure import Figure, columns_read

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from experiments.exports.chart import Look, Rows, Spread, guess
 from experiments.runs.summary import blas, vectors
+from experiments.viewer.look import Look, Rows, Spread, guess
 from lessons import seeds
 
 CLOSE = 0.05  # of a number, or of the largest in its column, that another run of the same may be off

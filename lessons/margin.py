@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from experiments.exports.chart import Rows
+from experiments.viewer.look import Rows
 from lessons.figure import Figure
 
 STRETCH = 1.25

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from experiments.execution.run import run as run_experiment
-from experiments.exports.chart import Rows, Spread
 from experiments.runs.record import Run
 from experiments.specification.experiment import Experiment
+from experiments.viewer.look import Rows, Spread
 
 SEEDS = range(5)
 APART = 10  # seeds of one figure's own repetitions: less than that

@@ -17,8 +17,9 @@ from app.charts.ranks import LINKS, WIDEST, by_rank, ranked, topology, traffic
 from app.charts.roofline import roofline
 from app.charts.sweep import Combinations, heat, outcome, overlaid
 from experiments.viewer.bars import memory, shares
+from experiments.viewer.lanes import RANKS, lane_names
 from experiments.viewer.pictures import HEIGHT, Shown, accuracy, along, growing, loss, measured, panel, reach, unit
-from experiments.wording.rank_names import RANKS, lane_names, rank_names
+from experiments.wording.rank_names import rank_names
 
 __all__ = [
     "CONFIG",

@@ -12,7 +12,7 @@ from app.charts import Shown, schedule_links
 from app.comparison import compare, ghost
 from app.session import session, sharing
 from app.settings import faults
-from experiments.runs.figures import DIVERGED, FIGURES, LAST, measured_meaning, measured_name, messages
+from experiments.runs.figures import FIGURES, LAST, measured_meaning, measured_name, messages
 from experiments.runs.record import Run
 from experiments.specification.catalogue import ALGORITHMS
 from experiments.specification.experiment import Experiment
@@ -21,6 +21,7 @@ from experiments.viewer.bars import html
 from experiments.viewer.canvases import curve, timeline
 from experiments.viewer.saved import compared
 from experiments.wording import naming, units
+from experiments.wording.units import DIVERGED
 from tracing import HELD
 
 TABS = ("Where the time goes", "Who sends to whom", "Staleness", "Memory", "Rank by rank")

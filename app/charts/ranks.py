@@ -9,9 +9,9 @@ from plotly.subplots import make_subplots
 from app.charts.frame import frame
 from experiments.runs.record import Run
 from experiments.viewer import palette, pictures
+from experiments.viewer.lanes import RANKS, grouped, lane_names
 from experiments.viewer.pictures import Shown
 from experiments.wording import units
-from experiments.wording.rank_names import RANKS, grouped, lane_names
 from tracing import HELD
 
 NUMBERED = 16  # ranks up to which the cells of a matrix have room for numbers

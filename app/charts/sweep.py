@@ -10,11 +10,12 @@ import numpy as np
 import plotly.graph_objects as go
 
 from app.charts.frame import frame
-from experiments.runs.figures import DIVERGED, FIGURES, LAST, settled
+from experiments.runs.figures import FIGURES, LAST, run_figure_text, settled
 from experiments.runs.record import Run
 from experiments.viewer import palette
 from experiments.viewer.pictures import HEIGHT, Picture, Shown, panel
 from experiments.wording import units
+from experiments.wording.units import DIVERGED
 
 TALL = 350  # px: as two rows of small pictures
 
@@ -40,7 +41,7 @@ def outcome(shown: list[Shown], names: tuple[str, ...], figure: str, title: str,
     bars = go.Figure(
         go.Bar(
             x=list(names), y=values.astype(np.float32), hovertemplate="%{x}: %{customdata}<extra></extra>",
-            customdata=[units.told(s.run, figure) for s in shown],
+            customdata=[run_figure_text(s.run, figure) for s in shown],
             text=[DIVERGED if lost else "" for lost in gone], textposition="outside",
             marker={"color": [s.line.colour for s in shown], "line": {"width": 0}},
         )

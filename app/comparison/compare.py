@@ -13,13 +13,14 @@ from app.session import pins, session
 from app.settings.controls import control, owners, spoken
 from experiments.exports.report import mark
 from experiments.jobs.upload import uploaded
-from experiments.runs.figures import DIVERGED, FIGURES, LAST, settled
+from experiments.runs.figures import FIGURES, LAST, figure_text, run_figure_text, settled
 from experiments.runs.record import Run
 from experiments.runs.seeds import seed_figure
 from experiments.specification.catalogue import ALGORITHMS, WORKLOADS
 from experiments.specification.experiment import Experiment
 from experiments.viewer import palette
 from experiments.wording import naming, units
+from experiments.wording.units import DIVERGED
 
 COMPARED = (
     *("held_out_loss", "accuracy", "r2", "samples", "updates", "seconds", "bytes", "flops"),
@@ -167,13 +168,13 @@ def table(shown: list[Shown]) -> None:
 def told(one: Shown, name: str) -> str:
     """Return a figure of a run; over seeds its mean and standard deviation, and of how many runs if not of all."""
     if not one.others:
-        return units.told(one.run, name)
+        return run_figure_text(one.run, name)
     s = seed_figure(settled(run.status, run.summary, name) for run in one.runs)
     gone = sum(run.status == DIVERGED for run in one.runs) if name in LAST else 0
     if gone == len(one.runs):
         return DIVERGED
     of = [f"{s.n} of {len(s.values)}"] * (0 < s.n < len(s.values)) + [f"{gone} {DIVERGED}"] * bool(gone)
-    return units.figure(name, s.mean, s.std) + (f" ({'; '.join(of)})" if of else "")
+    return figure_text(name, s.mean, s.std) + (f" ({'; '.join(of)})" if of else "")
 
 
 def ending(one: Shown) -> str:

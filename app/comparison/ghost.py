@@ -16,6 +16,7 @@ from app.charts import Shown
 from app.comparison import compare
 from app.session import session
 from experiments.runs.agreement import agreement
+from experiments.runs.figures import figure_text
 from experiments.runs.record import Run
 from experiments.runs.seeds import paired, seed_figure
 from experiments.specification.experiment import Experiment
@@ -157,7 +158,7 @@ def over_seeds(heats: Sequence[tuple[Run, Run]]) -> str:
     losses = [[one.summary.get("held_out_loss") for one in side] for side in zip(*heats, strict=True)]
     if None not in losses[0] + losses[1] and comparable(*(one.experiment for one in heats[0])):
         lower = sum(now < before for before, now in zip(*losses, strict=True))
-        was, has = (units.figure("held_out_loss", one.mean, one.std) for one in map(seed_figure, losses))
+        was, has = (figure_text("held_out_loss", one.mean, one.std) for one in map(seed_figure, losses))
         parts.append(f"held-out loss {has} instead of {was}, lower in {lower} of them")
     return f"over {len(heats)} seeds {_sentences(parts)}"
 

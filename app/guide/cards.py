@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from app.guide.questions import QUESTIONS, Question
+from experiments.runs.figures import run_figure_text
 from experiments.runs.pieces import NETWORK
 from experiments.runs.record import Run
 from experiments.wording import units
@@ -56,7 +57,8 @@ def unwaited(now: Run, before: Run) -> str:
     return (
         f"In {units.seconds(now.experiment.seconds)} it goes through {more} times as many samples as synchronous SGD "
         "does with the same slow worker, where all agree in each step whether time is up. Its held-out loss is then "
-        f"{units.told(now, 'held_out_loss')}, and that of synchronous SGD {units.told(before, 'held_out_loss')}. "
+        f"{run_figure_text(now, 'held_out_loss')}, and that of synchronous SGD "
+        f"{run_figure_text(before, 'held_out_loss')}. "
         f"Nobody waits for another worker: of the grey that is left, {network} is for the network and the rest for the "
         f"server, which takes one gradient at a time. The price is staleness: while a gradient is computed, the "
         f"model changes {stale} times on average, and at most {now.summary['staleness_max']} times."

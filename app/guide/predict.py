@@ -10,10 +10,10 @@ import streamlit as st
 from app.browser.text import escaped
 from app.comparison import compare
 from app.session import pins, poll, session
-from experiments.runs.figures import DIVERGED, LAST
+from experiments.runs.figures import LAST, figure_text
 from experiments.runs.record import Run
 from experiments.specification.experiment import Experiment
-from experiments.wording import units
+from experiments.wording.units import DIVERGED
 
 QUESTIONS = {
     "samples_per_second": ("Samples per second", ("fewer", "as many", "more")),
@@ -81,7 +81,7 @@ def outcome(run: Run, name: str) -> float | None:
 
 
 def _words(name: str, value: float) -> str:
-    return units.figure(name, value) if math.isfinite(value) else DIVERGED
+    return figure_text(name, value) if math.isfinite(value) else DIVERGED
 
 
 def among(answers: tuple[str, ...], counts: Counter) -> str:

@@ -12,10 +12,11 @@ from experiments.cli.console import folded
 from experiments.runs import store
 from experiments.runs.agreement import agreement, verdict
 from experiments.runs.compare import compare, over_seeds
-from experiments.runs.figures import DIVERGED, LAST
+from experiments.runs.figures import LAST
 from experiments.runs.record import Run
 from experiments.runs.scaling import scaling
 from experiments.runs.seeds import SeedFigure, differ_in_seed
+from experiments.wording.units import DIVERGED
 
 HEADS = {**show.HEADS, "bytes": "traffic", "flops": "computed"}
 NONE = "none"  # slow, pause or crash of a run without

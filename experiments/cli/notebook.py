@@ -26,6 +26,7 @@ from experiments.exports.report import outline
 from experiments.runs import compare
 from experiments.runs.record import Run
 from experiments.specification.experiment import Experiment
+from experiments.study.sweep import grid, swept
 from experiments.viewer.pictures import Shown
 from experiments.wording import naming
 from installation import home
@@ -89,7 +90,7 @@ def sweep(what: str | Sequence[str] | Experiment = "sync_sgd", /, **settings: An
     for name, values in axes.items():
         if not values:
             raise ValueError(f"{name} has no values to sweep over; give at least one, such as {name}=[...].")
-    experiments = compare.grid(_experiment(what, {}), {**axes, **fixed})
+    experiments = grid(_experiment(what, {}), {**axes, **fixed})
     if searched:
         experiments = at_best(experiments, str(home()))
     with stoppable() as stop, Bar("sweep") as bar, compiling.telling(bar.compiling):
@@ -97,7 +98,7 @@ def sweep(what: str | Sequence[str] | Experiment = "sync_sgd", /, **settings: An
         def told(number: int, count: int, progress: Any) -> None:
             bar(progress, f"run {number + 1} of {count}")
 
-        runs = map(ShownRun.of, compare.swept(experiments, told, stop))
+        runs = map(ShownRun.of, swept(experiments, told, stop))
         return Sweep(runs, [name for name, values in axes.items() if len(values) > 1])
 
 

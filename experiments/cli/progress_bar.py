@@ -9,8 +9,8 @@ from html import escape
 from typing import Any
 
 from experiments.cli.console import unheard
-from experiments.runs.figures import DIVERGED
 from experiments.runs.progress import Progress
+from experiments.wording.units import DIVERGED
 from kernels import compiling
 
 PATIENCE = 0.7  # s before a progress bar appears

@@ -13,8 +13,8 @@ from experiments.cli import console, show
 from experiments.cli.comparison import short_names
 from experiments.cli.options import json_option, runs_option
 from experiments.runs import run_files, store
-from experiments.runs.figures import DIVERGED
 from experiments.specification.experiment import Experiment
+from experiments.wording.units import DIVERGED
 
 MOST = 20  # runs that are listed where nobody asks for more
 

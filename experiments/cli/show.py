@@ -11,13 +11,13 @@ from typing import Any
 from experiments.cli import sketch
 from experiments.cli.console import DIM, folded, say, width
 from experiments.runs import store
-from experiments.runs.figures import DIVERGED, measured_meaning, messages, plus_minus
+from experiments.runs.figures import measured_meaning, messages
 from experiments.runs.record import Run
 from experiments.runs.seeds import SeedFigure
 from experiments.viewer import palette, waits
 from experiments.wording import naming, units
 from experiments.wording.place import place
-from experiments.wording.units import counted, samples_per_second
+from experiments.wording.units import DIVERGED, counted, plus_minus, samples_per_second
 from tracing import HELD
 
 HEADS = {

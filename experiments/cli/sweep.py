@@ -40,7 +40,7 @@ def sweep_command(
     with --target-loss of the time until the loss is reached.
     """
     from experiments.cli.comparison import side_by_side
-    from experiments.runs.compare import grid, swept
+    from experiments.study.sweep import grid, swept
 
     names = name.split(",") if name else []
     base = base_experiment(names[0] if names else None, start, runs, {})

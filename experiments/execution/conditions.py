@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 
 import algorithms
-from cluster.devices import Device, parse_device
+from cluster.devices import Bill, Device, parse_device
 from cluster.event_log import EventLog
 from cluster.faults import JITTERS, Faults
 from cluster.network import Network, link_of, parse_network
-from experiments.measure.profile import Bill
 from experiments.specification.experiment import LINKS, OWN, Experiment
 from experiments.wording import units
 from kernels import metered

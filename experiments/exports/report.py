@@ -8,17 +8,17 @@ from html import escape
 from experiments.exports.page import page, place
 from experiments.learning.record import Learning
 from experiments.runs.ending import planned_loss
-from experiments.runs.figures import FIGURES, measured_name, suited
+from experiments.runs.figures import FIGURES, measured_name, run_figure_text, suited
 from experiments.runs.record import Run
 from experiments.specification import catalogue
 from experiments.specification.experiment import Experiment, coding_settings, spelled
 from experiments.viewer import bars, curves, palette, pictures
 from experiments.viewer.canvases import curve, landscape, timeline
+from experiments.viewer.lanes import lane_names
 from experiments.viewer.pictures import Shown
 from experiments.viewer.saved import compared, heading
 from experiments.wording import units
 from experiments.wording.naming import readable, title
-from experiments.wording.rank_names import lane_names
 
 ABOVE = ("held_out_loss", "accuracy", "seconds", "bytes", "share_wait", "staleness_mean")
 COMPARED = (
@@ -106,7 +106,7 @@ def _head(run: Run, address: str) -> str:
     notes = "".join(f'<p class="soft">{escape(readable(e, note))}</p>' for note in run.notes)
     metrics = "".join(
         f'<div title="{escape(FIGURES[name].meaning)}"><dt>{escape(_label(run, name))}</dt>'
-        f"<dd>{escape(units.told(run, name))}</dd></div>"
+        f"<dd>{escape(run_figure_text(run, name))}</dd></div>"
         for name in suited(ABOVE, e)
         if run.summary.get(name) is not None
     )
@@ -131,7 +131,7 @@ def _comparison(shown: Sequence[Shown]) -> str:
     head = "".join(f"<th>{escape(FIGURES[name].label)}</th>" for name in names)
     rows = "".join(
         f"<tr><th>{mark(one)} {escape(one.name)}</th>"
-        + "".join(f"<td>{escape(units.told(one.run, name))}</td>" for name in names)
+        + "".join(f"<td>{escape(run_figure_text(one.run, name))}</td>" for name in names)
         + "</tr>"
         for one in shown
     )
@@ -210,7 +210,7 @@ def _settings(e: Experiment) -> str:
 
 def _figures(run: Run) -> str:
     body = "".join(
-        f"<tr><th>{escape(figure.label)}</th><td>{escape(units.told(run, name))}</td>"
+        f"<tr><th>{escape(figure.label)}</th><td>{escape(run_figure_text(run, name))}</td>"
         f"<td class=soft>{escape(figure.meaning)}</td></tr>"
         for name, figure in FIGURES.items()
         if run.summary.get(name) is not None

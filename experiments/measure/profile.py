@@ -15,7 +15,7 @@ from statistics import median
 from time import perf_counter
 
 import kernels
-from cluster.devices import Device
+from cluster.devices import Bill, Device
 from theory.profile import Profile
 
 WARM_UP = 3  # passes that do not count: kernels load, buffers are made
@@ -86,18 +86,3 @@ class Laps:
     def __call__(self) -> float:
         before, self.last = self.last, self.clock()
         return self.last - before
-
-
-class Bill:
-    """A stopwatch that advances by prices only: seconds of `device` for the kernels called since the last lap."""
-
-    def __init__(self, device: Device):
-        self.device, self.seconds = device, 0.0
-
-    def charge(self, kernel: str, flops: float, nbytes: float) -> None:
-        """Add the price of a kernel call."""
-        self.seconds += self.device.seconds(flops, nbytes)
-
-    def __call__(self) -> float:
-        seconds, self.seconds = self.seconds, 0.0
-        return seconds

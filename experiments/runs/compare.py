@@ -1,17 +1,13 @@
-"""Comparisons of runs: what differs between them, and their figures; and sweeps, which make runs to compare."""
+"""Comparisons of runs: what differs between them, and their figures."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import product
+from collections.abc import Sequence
 from typing import Any
 
-from experiments.execution.run import check, run
 from experiments.runs.figures import settled
-from experiments.runs.progress import Progress
 from experiments.runs.record import Run
-from experiments.runs.scaling import divided
 from experiments.runs.seeds import differ_in_seed, seed_figure
 from experiments.specification.experiment import Experiment
 
@@ -20,7 +16,6 @@ FIGURES = (
     *("loss", "steps", "samples_per_second", "staleness_mean"),
 )
 AUTO = "auto"
-MAX_RUNS = 1000  # of one sweep
 
 
 def compare(runs: Sequence[Run]) -> list[dict[str, Any]]:
@@ -72,56 +67,6 @@ def _chosen(e: Experiment) -> dict[str, Any]:
     """Return all settings that have an effect; those of its modules that are left to them are AUTO."""
     nested = {**e.settings, **e.coding, **e.data}
     return {name: AUTO if value is None and name in nested else value for name, value in e.in_force().items()}
-
-
-def grid(
-    experiment: Experiment, axes: Mapping[str, Iterable[Any]], global_batch: int | None = None
-) -> list[Experiment]:
-    """Return every combination of the axes' values; of a `global_batch` each worker takes an equal part.
-
-    ValueError, before anything runs, if one of them cannot run, or if an axis has no effect in any of them.
-    """
-    combinations = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
-    if len(combinations) > MAX_RUNS:
-        raise ValueError(f"this sweep has {len(combinations)} runs; a sweep has at most {MAX_RUNS}.")
-    if global_batch:
-        for one in combinations:
-            one["batch"] = divided(experiment.change(**one), global_batch)
-    experiments = [experiment.change(**combination) for combination in combinations]
-    read = {name for one in experiments for name in one.in_force()}
-    for one, combination in zip(experiments, combinations, strict=True):
-        one.refuse_idle({name: value for name, value in combination.items() if name not in read})
-        check(one)
-    return experiments
-
-
-def sweep(
-    experiment: Experiment,
-    on_progress: Callable[[int, int, Progress], None] | None = None,
-    stop: Any = None,
-    **axes: Iterable[Any],
-) -> list[Run]:
-    """Run every combination: `sweep(easgd, workers=(1, 2, 4), period=(1, 10))` makes six runs.
-
-    `on_progress(number, count, progress)` is called with each run under way. After `stop` the runs done so far are
-    returned, the last of them "cancelled".
-    """
-    return list(swept(grid(experiment, axes), on_progress, stop))
-
-
-def swept(
-    experiments: Sequence[Experiment], on_progress: Callable[[int, int, Progress], None] | None = None, stop: Any = None
-) -> Iterator[Run]:
-    """Yield the runs of a grid, one after the other."""
-    for number, one in enumerate(experiments):
-
-        def tell(progress: Progress, number: int = number) -> None:
-            on_progress(number, len(experiments), progress)
-
-        done = run(one, tell if on_progress else None, stop)
-        yield done
-        if done.status == "cancelled":
-            return
 
 
 def _statuses(runs: Sequence[Run]) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from experiments.runs.record import Run
 from experiments.specification.experiment import Experiment
+from experiments.wording.units import DIVERGED, SAY
 
 
 class RunFigure(NamedTuple):
@@ -102,7 +102,6 @@ def measured_meaning(quantity: str) -> str:
 
 
 LAST = ("loss", "held_out_loss")
-DIVERGED = "diverged"  # stands for a last loss of a run that diverged, whatever number it happened to be
 
 
 def messages(run: Run) -> int | None:
@@ -119,14 +118,13 @@ def settled(status: str, summary: Mapping[str, Any], name: str) -> Any:
     return None if status == DIVERGED and name in LAST else summary.get(name)
 
 
-def plus_minus(value: float, error: float | None, alone: Callable[[float], str]) -> str:
-    """Return "0.2376 ± 0.0012": two digits of the error, and as many decimals of the value as it then has.
+def figure_text(name: str, value: float | None, error: float | None = None) -> str:
+    """Return a figure of a summary with its unit, and its error if it has one; a dash for what does not exist."""
+    return "–" if value is None else SAY[FIGURES[name].unit](value, error)
 
-    Without an error, or with one too small to be seen beside the value, it is `alone(value)`.
-    """
-    if not error or not math.isfinite(error) or error < 1e-6 * abs(value):
-        return alone(value)
-    decimals = max(0, 1 - math.floor(math.log10(error)))
-    if decimals > 6 or abs(value) >= 1e7:
-        return f"{value:.4g} ± {error:.2g}"
-    return f"{value:,.{decimals}f} ± {error:,.{decimals}f}"
+
+def run_figure_text(run: Run, name: str) -> str:
+    """Return a figure of a run: an accuracy with its standard error, the last loss of one that diverged in words."""
+    if run.status == DIVERGED and name in LAST:
+        return DIVERGED
+    return figure_text(name, run.summary.get(name), run.summary.get("accuracy_error") if name == "accuracy" else None)

@@ -9,9 +9,9 @@ import numpy as np
 
 from experiments.runs.record import Run
 from experiments.viewer import palette
+from experiments.viewer.lanes import group_names, groups, lane_names
 from experiments.viewer.pictures import Shown, unit
 from experiments.wording import units
-from experiments.wording.rank_names import group_names, groups, lane_names
 from tracing import KINDS
 
 HATCHES = {"\\": "45deg", "/": "135deg", "x": "135deg"}

@@ -16,11 +16,11 @@ from experiments.runs.seeds import paired
 from experiments.viewer import curves, palette, pictures, waits
 from experiments.viewer.canvases import timeline, topology
 from experiments.viewer.canvases.timeline import Flag, View, Window
+from experiments.viewer.lanes import lane_names, slowed_lanes, troubles
 from experiments.viewer.pictures import Arrival, Finish, Picture, Shown
 from experiments.viewer.saved import compared
 from experiments.viewer.story import ended
 from experiments.wording import units
-from experiments.wording.rank_names import lane_names, slowed_lanes, troubles
 from tracing import Trace, sort_rows
 
 DEAD_HEAT = 0.005  # share of the winner's time within which both arrive together

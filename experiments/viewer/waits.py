@@ -14,8 +14,8 @@ from experiments.runs.causes import Causes
 from experiments.runs.pieces import NETWORK, QUEUE, STOPPED, UNKNOWN, WORK
 from experiments.runs.record import Run
 from experiments.viewer.column_codec import pack
+from experiments.viewer.lanes import lane_names
 from experiments.wording import units
-from experiments.wording.rank_names import lane_names
 from tracing import COMPUTE, UPDATE, WAIT, Trace
 
 WORDS = {

@@ -5,19 +5,27 @@ from __future__ import annotations
 import contextlib
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
-
-from experiments.runs.figures import DIVERGED, FIGURES, LAST, plus_minus
-
-if TYPE_CHECKING:
-    from experiments.runs.record import Run
 
 _TIMES = ((60.0, "min"), (1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 _WORK = ((1e15, "PFLOP"), (1e12, "TFLOP"), (1e9, "GFLOP"), (1e6, "MFLOP"), (1e3, "kFLOP"), (1.0, "FLOP"))
+DIVERGED = "diverged"  # stands for a loss that is no number, and for the status of a run that ended with one
 _COUNTS = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}
 _SIZES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
+
+
+def plus_minus(value: float, error: float | None, alone: Callable[[float], str]) -> str:
+    """Return "0.2376 ± 0.0012": two digits of the error, and as many decimals of the value as it then has.
+
+    Without an error, or with one too small to be seen beside the value, it is `alone(value)`.
+    """
+    if not error or not math.isfinite(error) or error < 1e-6 * abs(value):
+        return alone(value)
+    decimals = max(0, 1 - math.floor(math.log10(error)))
+    if decimals > 6 or abs(value) >= 1e7:
+        return f"{value:.4g} ± {error:.2g}"
+    return f"{value:,.{decimals}f} ± {error:,.{decimals}f}"
 
 
 def moment(iso: str) -> str:
@@ -141,19 +149,7 @@ SAY = {
     "updates": updates,
     "FLOP": flops,
 }
-"""By unit of a figure (see experiments.runs.figures): how it is written."""
-
-
-def figure(name: str, value: float | None, error: float | None = None) -> str:
-    """Return a figure of a run's summary with its unit, and its error if it has one; a dash for what does not exist."""
-    return "–" if value is None else SAY[FIGURES[name].unit](value, error)
-
-
-def told(run: Run, name: str) -> str:
-    """Return a figure of a run: an accuracy with its standard error, the last loss of one that diverged in words."""
-    if run.status == DIVERGED and name in LAST:
-        return DIVERGED
-    return figure(name, run.summary.get(name), run.summary.get("accuracy_error") if name == "accuracy" else None)
+"""By the unit of a figure: how it is written."""
 
 
 def _scaled(value: float, scale: tuple, least: str, error: float | None = None) -> str:

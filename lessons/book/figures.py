@@ -9,8 +9,8 @@ from urllib.parse import parse_qsl
 
 from markupsafe import Markup, escape
 
-from experiments.exports.chart import apart
 from experiments.viewer.canvases import figure
+from experiments.viewer.look import apart
 from lessons import movement, timelines
 from lessons.chapters import Chapter
 from lessons.golden import RecordedFigure

@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from experiments.exports.chart import Look, Rows
-from experiments.runs.figures import FIGURES
+from experiments.runs.figures import FIGURES, figure_text
 from experiments.runs.record import Run
 from experiments.viewer.canvases import figure, timeline
+from experiments.viewer.lanes import lane_names
+from experiments.viewer.look import Look, Rows
 from experiments.wording import units
-from experiments.wording.rank_names import lane_names
 from lessons.bugs.mutant import Mutant, mutants
 from lessons.grading import timelines
 
@@ -144,4 +144,4 @@ def _label(name: str) -> str:
 def _said(name: str, value: float | None) -> str:
     if value is None and (name == "held_out_loss" or name not in FIGURES):
         return "not finite"
-    return units.figure(name, value) if name in FIGURES else units.number(value)
+    return figure_text(name, value) if name in FIGURES else units.number(value)

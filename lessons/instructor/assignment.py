@@ -22,8 +22,8 @@ from typing import Any
 from urllib.parse import urlencode
 
 import lessons
-from experiments.exports.chart import Rows
 from experiments.specification.experiment import Experiment, spelled
+from experiments.viewer.look import Rows
 from lessons.figure import Figure, Look
 from lessons.seeds import Seeded
 

@@ -16,9 +16,9 @@ import html
 import re
 from typing import Any
 
-from experiments.exports.chart import Rows, Spread
 from experiments.runs.figures import FIGURES
 from experiments.specification.experiment import spelled
+from experiments.viewer.look import Rows, Spread
 from lessons import golden, markup
 from lessons.chapters import Chapter, run_figure
 from lessons.figure import value

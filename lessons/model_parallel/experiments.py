@@ -6,7 +6,7 @@ import numpy as np
 
 from algorithms.parts import rank_groups
 from cluster.devices import DEVICES
-from experiments.exports.chart import Look
+from experiments.viewer.look import Look
 from lessons.figure import column, figure, value
 from theory.partition_cost import Machine, connected, local, speed_up
 from theory.zero_memory import RECIPES, nbytes

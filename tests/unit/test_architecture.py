@@ -36,6 +36,22 @@ MAY_IMPORT = {
     "lockstep": {"app", "experiments", "cluster"},
 }
 PLOTTING = ("experiments/exports/export.py", "experiments/exports/chart.py")
+FLOORS = {
+    "experiments": (
+        ("wording.units",),  # how a number is written, which any of them may have to say
+        ("specification",),
+        ("wording",),
+        ("runs",),
+        ("execution",),
+        ("jobs",),
+        ("measure",),
+        ("study", "learning"),
+        ("viewer",),
+        ("exports",),
+        ("cli",),
+    ),
+}
+"""The floors of a large room, from the ground up. A module may import what stands below it, and its own part."""
 each_room = pytest.mark.parametrize("name", MAY_IMPORT)
 
 
@@ -72,6 +88,46 @@ def test_imports_point_one_way(name):
         target = module.split(".")[0]
         if target in MAY_IMPORT and target != name:
             assert target in MAY_IMPORT[name], f"{path.relative_to(ROOT)} imports {module}"
+
+
+def floor_of(module: str) -> tuple[int, str]:
+    """(floor, part) of a module of a room with floors, by its longest part; the room itself is the top."""
+    name, _, rest = module.partition(".")
+    parts = {part: number for number, floor in enumerate(FLOORS[name]) for part in floor}
+    inside = [part for part in parts if f"{rest}.".startswith(f"{part}.")]
+    part = max(inside, key=len, default="")
+    return parts.get(part, len(FLOORS[name])), part
+
+
+def modules_of(path: Path) -> list[str]:
+    """The modules of ours that a file imports, wherever in it: `from a import b` is a.b where that is a module."""
+    found = []
+    for module, node, _ in imports(path):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.ImportFrom) else []
+        inside = [f"{module}.{name}" for name in names if is_module(f"{module}.{name}")]
+        found += inside + [module] * (len(inside) < max(1, len(names)))
+    return found
+
+
+def is_module(name: str) -> bool:
+    place = ROOT.joinpath(*name.split("."))
+    return place.is_dir() or place.with_suffix(".py").is_file()
+
+
+@pytest.mark.parametrize("name", FLOORS)
+def test_within_a_large_room_imports_point_down_the_floors(name):
+    for path in (path for path in FILES if room(path) == name):
+        own = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        floor, part = floor_of(own)
+        for module in (module for module in modules_of(path) if module.split(".")[0] == name and "." in module):
+            below, other = floor_of(module)
+            assert below < floor or other == part, f"{own} imports {module}"
+
+
+def test_every_part_of_a_large_room_has_a_floor():
+    for name, floors in FLOORS.items():
+        parts = {path.name for path in (ROOT / name).iterdir() if (path / "__init__.py").is_file()}
+        assert parts == {part.split(".")[0] for floor in floors for part in floor}, name
 
 
 def test_an_algorithm_imports_the_standard_library_numpy_kernels_parts_and_its_own_family():

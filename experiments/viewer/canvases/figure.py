@@ -1,6 +1,6 @@
 """A figure of the textbook on the canvas of curves: lines in bands, bars with whiskers, grey lines of theory, a slider.
 
-Colours, dashes and symbols are those of `experiments.exports.chart`, which draws the same declaration with Plotly.
+Colours, dashes and symbols are those of `experiments.viewer.look`.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from experiments.exports.chart import HEIGHT, Look, Rows, Spread, groups, guess, hatch, line_style
 from experiments.viewer import palette
 from experiments.viewer.canvases.curve import DASHES
 from experiments.viewer.column_codec import pack
+from experiments.viewer.look import HEIGHT, Look, Rows, Spread, groups, guess, hatch, line_style
 
 THEORIES = ("dot", "dashdot", "longdash")
 

@@ -10,9 +10,9 @@ from experiments.runs.record import Run
 from experiments.specification import catalogue
 from experiments.viewer import palette
 from experiments.viewer.column_codec import pack
+from experiments.viewer.lanes import lane_names
 from experiments.viewer.saved import saved
 from experiments.wording import units
-from experiments.wording.rank_names import lane_names
 
 
 def frame(run: Run, learning: Learning, name: str) -> bytes:

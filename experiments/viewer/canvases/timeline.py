@@ -17,10 +17,10 @@ from experiments.runs.record import Run
 from experiments.viewer import palette, waits
 from experiments.viewer.canvases.topology import Machines, machines
 from experiments.viewer.column_codec import pack, pack_messages, pack_timeline
+from experiments.viewer.lanes import lane_names, slowed_lanes, troubles
 from experiments.viewer.saved import saved
 from experiments.viewer.story import Chip, Flag, Window, aftermath, ended, story
 from experiments.wording import units
-from experiments.wording.rank_names import lane_names, slowed_lanes, troubles
 from tracing import COMMUNICATE, COMPUTE, KINDS, Trace, sort_rows
 
 SPANS, MESSAGES = 50_000, 20_000  # that are sent at once

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from experiments.runs.record import Run
+from experiments.viewer.lanes import group_names, groups, lane_names
 from experiments.wording import units
-from experiments.wording.rank_names import group_names, groups, lane_names
 
 DRAWN = 32  # machines; more are drawn in groups
 WIRES = 300  # the busiest ones, if there are more

@@ -13,7 +13,7 @@ from experiments.execution.run import run
 from experiments.runs.pieces import NETWORK
 from experiments.specification.experiment import Experiment
 from experiments.viewer.curves import AXES
-from experiments.wording.rank_names import lane_names
+from experiments.viewer.lanes import lane_names
 from tracing import KINDS
 
 

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from experiments.execution.run import run
-from experiments.exports.chart import Look
 from experiments.exports.report import report
 from experiments.learning import replay
 from experiments.specification.experiment import Experiment
@@ -21,6 +20,7 @@ from experiments.study.schedules import Plan
 from experiments.viewer import canvases, curves, pictures, race
 from experiments.viewer.canvases import curve, figure, landscape, schedule, timeline
 from experiments.viewer.column_codec import unpack
+from experiments.viewer.look import Look
 from experiments.viewer.pictures import Axis, Picture, Series, Shown
 from experiments.wording import units
 from tests.chromium import NEEDED

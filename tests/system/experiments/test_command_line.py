@@ -26,8 +26,8 @@ from experiments.cli.main import cli
 from experiments.cli.running import stoppable
 from experiments.runs import sealed, store
 from experiments.runs.difference import difference
-from experiments.runs.figures import plus_minus
 from experiments.specification.experiment import Experiment
+from experiments.wording.units import plus_minus
 
 ROOT = Path(__file__).resolve().parents[3]
 SMALL = ["--workers", "2", "--steps", "6", "--evaluations", "2"]

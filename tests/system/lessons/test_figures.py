@@ -5,7 +5,8 @@ from types import SimpleNamespace
 import pytest
 
 import lessons
-from experiments.exports.chart import apart, chart
+from experiments.exports.chart import chart
+from experiments.viewer.look import apart
 from lessons import golden, seeds
 from lessons.averaging.experiments import at_best
 from lessons.figure import Look, columns_read, figure

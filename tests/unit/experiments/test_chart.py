@@ -4,8 +4,9 @@ import math
 
 import pytest
 
-from experiments.exports.chart import Look, chart, guess, page, write_rows
+from experiments.exports.chart import chart, page, write_rows
 from experiments.viewer import palette
+from experiments.viewer.look import Look, guess
 
 ROWS = [
     {"law": law, "workers": n, "step": n * k, "theory": n + k, "note": "-"}

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from experiments.runs.compare import compare, grid, sweep
+from experiments.runs.compare import compare
 from experiments.specification.experiment import Experiment
+from experiments.study.sweep import grid, sweep
 
 BASE = Experiment.of({"algorithm": "easgd", "workers": 2, "steps": 6, "evaluations": 2})
 
@@ -44,7 +45,7 @@ def test_a_sweep_over_algorithms_keeps_what_they_share():
 
 
 def test_a_sweep_with_an_impossible_combination_runs_nothing(monkeypatch):
-    monkeypatch.setattr("experiments.runs.compare.run", lambda *_: pytest.fail("it ran"))
+    monkeypatch.setattr("experiments.study.sweep.run", lambda *_: pytest.fail("it ran"))
     with pytest.raises(ValueError, match="larger than the shard"):
         sweep(BASE, workers=(2, 4096))
     with pytest.raises(ValueError, match="no setting 'perod'"):

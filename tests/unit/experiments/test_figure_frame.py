@@ -2,10 +2,10 @@ import math
 
 import numpy as np
 
-from experiments.exports.chart import Look
 from experiments.viewer import palette
 from experiments.viewer.canvases import figure
 from experiments.viewer.column_codec import unpack
+from experiments.viewer.look import Look
 
 ROWS = [
     {"law": law, "workers": n, "delay": d, "loss": n * scale + d, "theory": n}

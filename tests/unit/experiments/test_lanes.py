@@ -5,7 +5,8 @@ import pytest
 
 from experiments.specification.experiment import Experiment
 from experiments.viewer import bars
-from experiments.wording.rank_names import grouped, groups, rank_names
+from experiments.viewer.lanes import grouped, groups
+from experiments.wording.rank_names import rank_names
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from experiments.runs.compare import grid
 from experiments.runs.scaling import scaling
 from experiments.specification.experiment import Experiment
+from experiments.study.sweep import grid
 
 
 def made(run, rate, **values):

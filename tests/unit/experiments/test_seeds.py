@@ -7,9 +7,9 @@ import pytest
 
 from experiments.cli import show
 from experiments.runs.compare import FIGURES, over_seeds
-from experiments.runs.figures import plus_minus
 from experiments.runs.seeds import differ_in_seed, seed_figure, with_seeds
 from experiments.specification.experiment import Experiment
+from experiments.wording.units import plus_minus
 
 E = Experiment
 

@@ -6,9 +6,9 @@ import pytest
 from experiments.specification.experiment import Experiment
 from experiments.viewer.canvases import timeline
 from experiments.viewer.column_codec import unpack
+from experiments.viewer.lanes import troubles
 from experiments.viewer.story import LOST, PAUSED, aftermath, ended, story
 from experiments.wording import naming
-from experiments.wording.rank_names import troubles
 from tests.fabricated import STEPS
 from tracing import COMMUNICATE, COMPUTE, IDLE, WAIT, Trace
 

@@ -3,6 +3,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from experiments.runs.figures import figure_text, run_figure_text
 from experiments.wording import units
 
 
@@ -50,30 +51,30 @@ def test_the_percents_of_one_whole_add_up_to_100():
 def test_a_rate_has_three_digits_and_an_estimate_of_a_time_two():
     rates = [units.samples_per_second(value) for value in (298_808, 12_345_678, 999.6, 41.27, 0.0, math.nan)]
     assert rates == ["299,000", "12,300,000", "1,000", "41.3", "0", "-"]
-    assert units.figure("samples_per_second", 298_808) == "299,000"
+    assert figure_text("samples_per_second", 298_808) == "299,000"
     assert [units.about(value) for value in (69.6, 8.21, 200, 4321)] == ["70 s", "8.2 s", "3.3 min", "72 min"]
 
 
 def test_a_figure_with_an_error_has_two_digits_of_it_in_the_same_unit():
-    assert units.figure("seconds", 0.0204, 0.00031) == "20.40 ± 0.31 ms"
-    assert units.figure("bytes", 1.5e6, 2.5e4) == "1.500 ± 0.025 MB"
-    assert units.figure("samples_per_second", 298808.0, 1234.0) == "298,808 ± 1,234"
-    assert units.figure("staleness_mean", 3.1, 0.12) == "3.10 ± 0.12 updates"
-    assert units.figure("held_out_loss", None) == "–"
+    assert figure_text("seconds", 0.0204, 0.00031) == "20.40 ± 0.31 ms"
+    assert figure_text("bytes", 1.5e6, 2.5e4) == "1.500 ± 0.025 MB"
+    assert figure_text("samples_per_second", 298808.0, 1234.0) == "298,808 ± 1,234"
+    assert figure_text("staleness_mean", 3.1, 0.12) == "3.10 ± 0.12 updates"
+    assert figure_text("held_out_loss", None) == "–"
 
 
 def test_an_accuracy_is_told_with_its_standard_error_and_a_loss_alone():
     summary = {"accuracy": 0.9333, "accuracy_error": 0.0131, "held_out_loss": 0.2376}
     run = SimpleNamespace(status="finished", summary=summary)
-    assert units.told(run, "accuracy") == "93.3 ± 1.3 %"
-    assert units.told(run, "held_out_loss") == "0.238" and units.told(run, "staleness_mean") == "–"
+    assert run_figure_text(run, "accuracy") == "93.3 ± 1.3 %"
+    assert run_figure_text(run, "held_out_loss") == "0.238" and run_figure_text(run, "staleness_mean") == "–"
 
 
 def test_losses_side_by_side_have_the_same_number_of_digits():
     told = {0.17: "0.170", 0.0989: "0.0989", 0.12937: "0.129", 2.0: "2.00", 12.0: "12.0", 123.0: "123", 0.0: "0"}
     assert {value: units.loss(value) for value in told} == told
-    assert units.figure("held_out_loss", 0.17) == "0.170" and units.loss(math.inf) == "diverged"
-    assert units.figure("held_out_loss", 0.17, 0.012) == "0.170 ± 0.012"
+    assert figure_text("held_out_loss", 0.17) == "0.170" and units.loss(math.inf) == "diverged"
+    assert figure_text("held_out_loss", 0.17, 0.012) == "0.170 ± 0.012"
 
 
 def test_a_moment_reads_as_a_date_and_a_time_of_day():

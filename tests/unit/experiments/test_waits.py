@@ -9,8 +9,8 @@ from experiments.study.schedules import Plan, study
 from experiments.viewer import waits
 from experiments.viewer.canvases import schedule, timeline
 from experiments.viewer.column_codec import unpack
+from experiments.viewer.lanes import lane_names
 from experiments.wording import units
-from experiments.wording.rank_names import lane_names
 from tracing import WAIT
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 import lessons
-from experiments.exports.chart import Look
+from experiments.viewer.look import Look
 from lessons import markup, movement
 from lessons.golden import Golden, RecordedFigure
 

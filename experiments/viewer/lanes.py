@@ -1,0 +1,59 @@
+"""Lanes: a row of a picture for each rank, with its name and what was done to it; where there are many, groups."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+
+from experiments.runs.record import Run
+from experiments.wording.rank_names import rank_names, slowness
+
+RANKS = 64  # rows and columns that can be told apart; more are drawn in groups
+
+
+def lane_names(run: Run) -> list[str]:
+    """Return the ranks' names: their role and their number."""
+    return rank_names(run.experiment, run.trace.ranks)
+
+
+def troubles(run: Run) -> list[str]:
+    """Return what was done to each rank, as pictures write it below its name: "5× slower", "lost" for good; or ""."""
+    slow = {rank: slowness(factor) for rank, factor in slowed_lanes(run).items()}
+    lost = {rank: "lost" for rank, (_, until) in run.experiment.crash.by_rank.items() if math.isinf(until)}
+    return [", ".join(filter(None, (slow.get(rank), lost.get(rank)))) for rank in range(run.trace.ranks)]
+
+
+def slowed_lanes(run: Run) -> dict[int, float]:
+    """Return the ranks whose experiment has them compute slower, each with how many times."""
+    return {rank: factor for rank, factor in run.experiment.slow.by_rank.items() if factor != 1}
+
+
+def grouped(table: np.ndarray, names: list[str], both: bool = False) -> tuple[np.ndarray, list[str]]:
+    """Sum neighbouring ranks of one role until there are at most RANKS rows (and columns)."""
+    some = groups(names, RANKS)
+    starts = [one.start for one in some]
+    table = np.add.reduceat(table, starts, axis=0)
+    if both:
+        table = np.add.reduceat(table, starts, axis=1)
+    return table, group_names(names, some)
+
+
+def groups(names: list[str], most: int) -> list[slice]:
+    """Return at most `most` groups of neighbouring ranks, each with one role: servers and workers do not mix."""
+    if len(names) <= most:
+        return [slice(rank, rank + 1) for rank in range(len(names))]
+    servers = sum(name.startswith("server") for name in names)
+    few = min(servers, max(1, most // 4, most - (len(names) - servers)))
+    edges = [*np.linspace(0, servers, few + 1).astype(int)[:-1]] if few else []
+    edges += [*np.linspace(servers, len(names), most - few + 1).astype(int)]
+    return [slice(int(a), int(b)) for a, b in pairwise(edges)]
+
+
+def group_names(names: list[str], some: list[slice]) -> list[str]:
+    """Return the names of groups of ranks: "server 0", "workers 1-3"."""
+    return [
+        names[one.start] if one.stop - one.start == 1 else f"{names[one.start].split()[0]}s {one.start}-{one.stop - 1}"
+        for one in some
+    ]

@@ -1,0 +1,105 @@
+"""Look: how rows of plain values are drawn, declared in a few words.
+
+    Look(x="workers", y=("step",), colour="law", theory=("theory",), log="x")
+
+A line, or a group of bars, for each value of `colour` and each column of `y`; columns of `theory` are drawn next to
+them as grey lines without points. Without a declaration there is `guess(rows)`. A canvas (`canvases/figure.py`) and
+Plotly (`experiments.exports.chart`) draw the same declaration.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from numbers import Real
+from typing import Any, Literal
+
+from experiments.viewer import palette
+
+Rows = list[dict[str, Any]]
+Spread = list[dict[str, tuple[Any, Any]]]  # for each row: column -> (lowest, highest), where they differ
+
+HATCHES = ("", "/", "x", "-", ".")  # of bars in the first, second, ... group
+HEIGHT = 340  # px
+
+
+@dataclass(frozen=True)
+class Look:
+    """How rows are drawn. `colour` names one column, or several joined by "+"; `log` is "", "x", "y" or "xy"."""
+
+    x: str
+    y: tuple[str, ...]
+    colour: str = ""
+    kind: Literal["line", "bar"] = "line"
+    theory: tuple[str, ...] = ()
+    log: Literal["", "x", "y", "xy"] = ""
+    title: str = ""  # of the y axis, where the column's own name says too little
+    slider: str = ""  # a column: a stop of a slider for each of its values, on axes that stay; drawn by a canvas only
+
+    def plain(self) -> dict[str, Any]:
+        """Return the same as JSON has it."""
+        return {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(self).items() if v}
+
+    @classmethod
+    def of(cls, values: dict[str, Any]) -> Look:
+        """Build one from what `plain` returned."""
+        return cls(**{name: tuple(v) if isinstance(v, list) else v for name, v in values.items()})
+
+
+def guess(rows: Rows) -> Look:
+    """Return the look of rows that declare none.
+
+    The first columns that tell the rows apart are taken as varied, and the next number as the outcome. Where rows
+    differ in x alone, further numbers whose ranges overlap with its own are drawn beside it: they have its unit.
+    """
+    names = list(rows[0])
+    varied = next((names[:n] for n in range(1, len(names)) if _apart(rows, names[:n])), names[:1])
+    numbers = [name for name in varied if all(_number(row[name]) for row in rows)]
+    x = max(numbers, key=lambda name: len({row[name] for row in rows}), default=varied[0])
+    outcomes = [n for n in names if n not in varied and all(_number(row[n]) for row in rows)] or names[-1:]
+    alike = [n for n in outcomes[1:] if varied == [x] and _overlap(rows, outcomes[0], n)]
+    return Look(x, (outcomes[0], *alike), "+".join(n for n in varied if n != x), "line" if numbers else "bar")
+
+
+def groups(rows: Rows, look: Look) -> dict[str, Rows]:
+    """Return the rows by what tells them apart besides x, in the order they came.
+
+    Stops of a slider are told apart as colours are where nothing can slide.
+    """
+    found: dict[str, Rows] = {}
+    for row in rows:
+        words = [str(row[n]) if isinstance(row[n], str) else f"{n} {row[n]}" for n in apart(look)]
+        found.setdefault(", ".join(words), []).append(row)
+    return found
+
+
+def apart(look: Look) -> list[str]:
+    """Return the columns that tell lines or groups of bars apart."""
+    return [name for name in (*look.colour.split("+"), look.slider) if name]
+
+
+def line_style(number: int) -> palette.LineStyle:
+    """Return how the n-th line is drawn; from the sixth on symbols are open and dashes differ."""
+    again, place = divmod(number, len(palette.RUNS))
+    colour, dash, symbol = palette.RUNS[place]
+    if again:
+        dash, symbol = palette.RUNS[(place + again) % len(palette.RUNS)].dash, f"{symbol}-open"
+    return palette.LineStyle(colour, dash, symbol)
+
+
+def hatch(number: int) -> str:
+    """Return the pattern of the n-th bar of a group; where colours come again it is another."""
+    return HATCHES[(number + number // len(HATCHES)) % len(HATCHES)]
+
+
+def _overlap(rows: Rows, one: str, other: str) -> bool:
+    """Whether the values of two columns have a part of their range in common."""
+    (a, b), (c, d) = ((min(column), max(column)) for column in ([row[n] for row in rows] for n in (one, other)))
+    return a <= d and c <= b
+
+
+def _apart(rows: Rows, names: list[str]) -> bool:
+    return len({tuple(str(row[name]) for name in names) for row in rows}) == len(rows)
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
