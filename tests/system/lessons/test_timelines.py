@@ -7,6 +7,8 @@ import lessons
 from experiments.viewer.column_codec import unpack
 from lessons import timelines
 
+WORDS = "lanes", "kinds", "look"  # what a frame says in words
+
 
 @pytest.mark.parametrize("chapter", lessons.written(), ids=lambda chapter: chapter.name)
 def test_every_timeline_of_a_text_is_recorded_as_its_run_gives_it_now(chapter):
@@ -16,7 +18,8 @@ def test_every_timeline_of_a_text_is_recorded_as_its_run_gives_it_now(chapter):
         (was, columns), (now, again) = (
             unpack(one) for one in (timelines.find(chapter.folder, block), timelines.made(block))
         )
-        assert was["lanes"] == now["lanes"] and was["seconds"] == pytest.approx(now["seconds"])
+        assert [was[words] for words in WORDS] == [now[words] for words in WORDS]
+        assert was["seconds"] == pytest.approx(now["seconds"])
         assert list(was) == list(now) and list(columns) == list(again), "the frame of a timeline has changed: write it"
         for part in ("timeline", "messages"):
             (_, one), (_, other) = (unpack(side[part].tobytes()) for side in (columns, again))
