@@ -97,6 +97,11 @@ def ranks(e: Experiment) -> tuple[str, ...]:
     return tuple(rank_names(e, e.ranks))
 
 
+RANK = re.compile(r"(?i)\b((?:the )?)rank (\d+)\b")
+SECONDS = re.compile(r"\b(\d[\d.]*(?:e-\d+)?) s\b")
+"""How every message writes a rank and a time, "rank 3" and "0.04 s", whatever the words around them say."""
+
+
 def readable(e: Experiment, text: str) -> str:
     """Return a message of a run as pictures say it: "rank 3 was lost at 0.04 s" is "worker 3 was lost at 40 ms"."""
     names = ranks(e)
@@ -105,8 +110,7 @@ def readable(e: Experiment, text: str) -> str:
         number = int(found[2])
         return found[1] + names[number] if number < len(names) else found[0]
 
-    text = re.sub(r"\b(\d[\d.]*(?:e-\d+)?) s\b", lambda found: units.seconds(float(found[1])), text)
-    return re.sub(r"(?i)\b((?:the )?)rank (\d+)\b", name, text)
+    return RANK.sub(name, SECONDS.sub(lambda found: units.seconds(float(found[1])), text))
 
 
 def faults(e: Experiment) -> Iterator[tuple[str, str]]:

@@ -1,9 +1,13 @@
 """Where a run took place, in words."""
 
+import re
 from types import SimpleNamespace
 
 import pytest
 
+from cluster.comm import describe_loss
+from cluster.real.rank_state import unread
+from cluster.waits import Wait, describe_deadlock
 from experiments.execution.run import check
 from experiments.specification import this_machine
 from experiments.specification.experiment import Experiment
@@ -92,3 +96,18 @@ def test_a_message_calls_ranks_and_times_as_the_lanes_do():
         == "server 0 waits; worker 3 was lost at 1.98 ms."
     )
     assert naming.readable(e, "rank 99, ranks 1 to 3") == "rank 99, ranks 1 to 3"
+
+
+WAITS = [Wait(1, "any rank", 0.002), Wait(2, 1, 0.003, tag=7), Wait(3, "the others", 0.004, "all-reduce")]
+MESSAGES = {
+    "a loss": describe_loss(3, 0.001981, 7),
+    "a deadlock": describe_deadlock(WAITS, [describe_loss(4, 0.005, -1)]),
+    "a message that was never read": unread(1, [(2, ("", 9))])[0],
+}
+
+
+@pytest.mark.parametrize("kind", MESSAGES)
+def test_messages_of_a_cluster_write_ranks_and_times_so_that_pictures_can_call_them_by_their_names(kind):
+    told = naming.readable(Experiment(algorithm="asgd"), MESSAGES[kind])
+    assert "worker" in told and not re.search(r"rank \d", told)
+    assert ("ms" in told) == bool(re.search(r"0\.00\d", MESSAGES[kind])) and "0.00" not in told
