@@ -108,7 +108,10 @@ def _digits(pins: Mapping[str, int]) -> list[tuple[str, str]]:
 
 
 def _write(pins: Mapping[str, int], own: int | None = None) -> None:
-    """Write these pins into the address, and the colour `own` of the run beside them."""
+    """Write these pins into the address, and the colour `own` of the run beside them. Pinned runs are kept."""
+    for name in pins:
+        if "=" not in name:
+            session.keep(name)
     entries = [f"{name}~{colour}" if colour and "=" not in name else name for name, colour in _digits(pins)]
     waiting, unasked = any("=" in one for one in entries), own is None or own == _one_of("", pins.values())
     beside = "" if unasked or own in pins.values() else str(own)

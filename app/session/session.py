@@ -17,7 +17,7 @@ import streamlit as st
 from experiments.jobs import turns
 from experiments.jobs.job import JobState
 from experiments.jobs.pool import Pool
-from experiments.runs import store
+from experiments.runs import cached, store
 from experiments.runs.record import Run
 from experiments.specification.experiment import Experiment
 from experiments.viewer.canvases import timeline
@@ -212,10 +212,17 @@ def find(name: str) -> Run | None:
         return None
 
 
+def keep(name: str) -> None:
+    """Have the stored run of this name stay on this machine: somebody pinned, shared, downloaded or named it."""
+    with contextlib.suppress(OSError):  # others own the folder; then it is none that is removed
+        cached.keep(ROOT / name)
+
+
 def show_named(name: str) -> Experiment:
     """Show the stored run of this name, as `?run=` does, and return its experiment. ValueError if it is not here."""
     if not NAME.fullmatch(name) or find(name) is None:
         raise ValueError(f"there is no run {name[:40]!r} on this machine; it may be in another folder of runs.")
+    keep(name)
     experiment = load(str(ROOT / name)).experiment
     st.session_state.shown, st.session_state.asked = str(ROOT / name), experiment
     return experiment

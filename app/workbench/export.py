@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import streamlit as st
@@ -23,11 +26,15 @@ _view = st.components.v2.component(
 )
 
 
-def share(e: Experiment) -> None:
-    """Offer the link to the page as it is now, and the command line, each with a button that copies it."""
+def share(e: Experiment, name: str) -> None:
+    """Offer the link to the page as it is now, and the command line, each with a button that copies it.
+
+    The run called `name` is kept, since links may be to what it shows.
+    """
     with st.popover("Share", icon=":material/link:", key="share", on_change="rerun") as popover:
         if not popover.open:  # the link is that of the view at the moment of opening
             return
+        session.keep(name)
         reported = (st.session_state.get("view") or {}).get("view")
         st.markdown("**Link to this view**")
         st.code(sharing.link(e, reported), language=None, wrap_lines=True)
@@ -57,8 +64,15 @@ def downloads(run: Run, name: str) -> None:
         ("Timeline (SVG)", "timeline.svg", "image/svg+xml", lambda: export.timeline_svg(run)),
         ("Report (HTML)", "report.html", "text/html", lambda: report(shown, address, _learned(run))),
     )
+
+    def kept(make: Callable[[], Any]) -> Any:
+        session.keep(name)
+        return make()
+
     for label, suffix, mime, make in files:
-        st.download_button(label, make, f"{file}-{suffix}", mime, key=suffix, on_click="ignore", width="stretch")
+        st.download_button(
+            label, partial(kept, make), f"{file}-{suffix}", mime, key=suffix, on_click="ignore", width="stretch"
+        )
     st.caption(
         "The report is this page in one file, with pinned runs and, once they are seen, the pictures of how it learns; "
         "it needs no network. ui.perfetto.dev and chrome://tracing open a Chrome trace. The timeline in SVG is as it "

@@ -172,7 +172,7 @@ def _title(run: Run, folder: str, name: str, changed: list[str]) -> None:
             seeds.choose(run)
             address.toggle("Source", "source", help="The algorithm's own file beside the charts.")
             with st.container(width="content"):
-                st.fragment(export.share)(run.experiment)
+                st.fragment(export.share)(run.experiment, name)
             with st.popover("Download", icon=":material/download:"):
                 export.downloads(run, name)
 

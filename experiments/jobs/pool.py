@@ -33,7 +33,7 @@ from experiments.jobs.job import FOREVER, Job, JobState
 from experiments.jobs.process import Child
 from experiments.jobs.spare import Spare
 from experiments.jobs.spec import JobSpec
-from experiments.runs import store
+from experiments.runs import cached, store
 from experiments.runs.summary import source_version
 from experiments.specification.experiment import Experiment
 
@@ -112,6 +112,7 @@ class Pool:
             job = self._jobs.get(name)
             if job is None or not job.state.active or job.ending:
                 if folder is not None:
+                    cached.use(folder)
                     self._remember(Job(name, work, JobState("finished", fraction=1.0, folder=folder)))
                     return name
                 self._make_room(turns.reader(owner))

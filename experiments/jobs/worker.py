@@ -26,6 +26,8 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 UNBEGUN = "stopped before it began"
@@ -90,6 +92,22 @@ def telling(report: StatusWriter) -> contextlib.AbstractContextManager:
     from kernels import compiling
 
     return compiling.telling(lambda: report("phase", phase=compiling.WORDS))
+
+
+@contextlib.contextmanager
+def within_bound(spec: dict[str, Any]) -> Iterator[None]:
+    """Mark what is stored in here as cached, if results are bounded. ValueError if there is no room for more.
+
+    What this machine's hardware was found to be stays: other results depend on it.
+    """
+    from experiments.runs import cached, sealed
+
+    bounded = cached.bound() < math.inf
+    if bounded:
+        cached.make_room(Path(spec["root"]))
+    lasting = spec.get("job_spec", {}).get("kind") == "fit"
+    with sealed.as_cached() if bounded and not lasting else contextlib.nullcontext():
+        yield
 
 
 def rehearse() -> None:
@@ -164,7 +182,7 @@ def main() -> int:
             return 0
         spec = json.loads(text)
         limit(spec)
-        with telling(report):
+        with telling(report), within_bound(spec):
             perform(spec, report)
         return 0
     except BrokenPipeError:  # the parent has ended

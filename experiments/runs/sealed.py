@@ -25,6 +25,20 @@ except ImportError:  # Windows: what a process left there half-written stays
     fcntl = None  # type: ignore[assignment]
 
 SUMS = "SHA256SUMS"
+PART = ".part-"  # begins the names of hidden folders
+CACHED = "cached"  # a file of results that nobody has kept (see cached.py)
+_cached = False  # whether what this process seals is such a result
+
+
+@contextlib.contextmanager
+def as_cached() -> Iterator[None]:
+    """Mark what this process seals in here as results that nobody has kept."""
+    global _cached
+    _cached = True
+    try:
+        yield
+    finally:
+        _cached = False
 
 
 @contextlib.contextmanager
@@ -51,6 +65,8 @@ def seal(part: Path) -> None:
     lines = [f"{_synced(path)}  {path.relative_to(part).as_posix()}\n" for path in files]
     (part / SUMS).write_bytes("".join(lines).encode())
     _synced(part / SUMS)
+    if _cached:
+        (part / CACHED).touch()
     _sync_folder(part)
 
 
@@ -106,7 +122,7 @@ def _sync_folder(folder: Path) -> None:
 def _begun(root: Path) -> tuple[Path, int | None]:
     """Return a new hidden folder and what holds it."""
     while True:
-        part = Path(tempfile.mkdtemp(prefix=".part-", dir=root))
+        part = Path(tempfile.mkdtemp(prefix=PART, dir=root))
         try:
             held = _lock(part, wait=True)
         except OSError:  # a file system without locks; then nobody can sweep it either
@@ -131,7 +147,7 @@ def _lock(folder: Path, wait: bool) -> int | None:
 
 def _sweep(root: Path) -> None:
     """Remove what was left half-written by processes that have ended."""
-    for part in root.glob(".part-*"):
+    for part in root.glob(f"{PART}*"):
         with contextlib.suppress(OSError):  # it is held, or gone
             held = _lock(part, wait=False)
             if held is not None:

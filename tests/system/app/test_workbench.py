@@ -20,7 +20,7 @@ from app.settings import all_settings, controls
 from app.workbench import sidebar
 from cluster.real import gpus
 from experiments.jobs.job import JobState
-from experiments.runs import store
+from experiments.runs import sealed, store
 from experiments.specification.catalogue import ALGORITHMS, called
 from experiments.specification.experiment import PAGE, Experiment
 from experiments.viewer import palette
@@ -733,6 +733,20 @@ def test_a_run_that_somebody_else_waits_for_is_left_with_its_curve_and_says_that
     opened.button("stop").click().run()
     assert "continues for another reader" in said(opened) and "loss" in canvases(opened)
     assert opened.button("stop").disabled and not opened.exception
+
+
+@pytest.mark.parametrize("how", ["pinned", "named"])
+def test_a_run_that_somebody_pins_or_names_is_kept(page, stored, how):
+    stored(Experiment())
+    folder = stored(Experiment(seed=1033))
+    (folder / sealed.CACHED).touch()
+    if how == "named":
+        opened = page(f"run={folder.name}")
+    else:
+        opened = page()
+        opened.session_state.shown = str(folder)
+        opened.run().button("pin-it").click().run()
+    assert not (folder / sealed.CACHED).exists() and not opened.exception
 
 
 def test_a_stopped_run_that_was_stored_says_its_step(page, stored):

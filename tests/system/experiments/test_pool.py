@@ -18,7 +18,7 @@ import pytest
 from experiments.jobs import memory, worker
 from experiments.jobs.job import Job
 from experiments.jobs.pool import Pool
-from experiments.runs import store
+from experiments.runs import cached, sealed, store
 from experiments.specification.experiment import Experiment
 from tests.patience import PATIENCE, wait_until
 
@@ -82,6 +82,16 @@ def test_what_was_done_once_is_found_and_not_done_again(pool, tmp_path):
     state = other.state(other.submit("cy", small()))
     other.close()
     assert (state.status, state.folder) == ("finished", folder)
+
+
+def test_under_a_bound_what_a_reader_had_computed_may_go_until_somebody_keeps_it(pool, monkeypatch):
+    monkeypatch.setenv(cached.VARIABLE, "1e12")
+    folder = end(pool, pool.submit("ada", small())).folder
+    assert (folder / sealed.CACHED).exists() and not sealed.altered(folder)
+    monkeypatch.setenv(cached.VARIABLE, "1")
+    cached.keep(folder)
+    state = end(pool, pool.submit("bob", small(seed=1)))
+    assert state.status == "failed" and cached.VARIABLE in state.message and folder.exists()
 
 
 def test_progress_and_curves_arrive_while_it_runs(pool, monkeypatch):

@@ -1,0 +1,101 @@
+"""Cached results: what readers of a server had computed, within a bound in bytes; what somebody kept always stays.
+
+    runs/<name>/cached      nobody has kept this result; the file's date is that of its last use
+
+Only the pool puts that file there, and only under a bound. It goes when somebody pins, shares, downloads or names the
+run. So a run of the command line, or one that somebody kept, is never removed, and neither is what was there before.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import tempfile
+import time
+from pathlib import Path
+
+from experiments.runs import sealed
+
+VARIABLE = "LOCKSTEP_RUNS_BYTES"
+NUMBER = re.compile(r"\d+(\.\d+)?(e\d+)?")
+EVERY = 60.0  # s between two looks at what is there: with thousands of folders one takes a second
+LOOKED, FULL = ".looked", ".full"  # files whose dates say when that was, and that what was kept exceeds the bound
+
+
+def bound() -> float:
+    """Return how many bytes results may take, infinity if nothing says so. ValueError if it is no number."""
+    text = os.environ.get(VARIABLE, "").strip()
+    if text and not NUMBER.fullmatch(text):
+        raise ValueError(f"{VARIABLE} is {text[:60]!r}; give a number of bytes, for example 20e9, or leave it unset.")
+    return float(text) if text else float("inf")
+
+
+def keep(folder: Path) -> None:
+    """Have the result in `folder` stay, whatever room others need. OSError if that cannot be written."""
+    (folder / sealed.CACHED).unlink(missing_ok=True)
+
+
+def use(folder: Path) -> None:
+    """Note that somebody uses the result in `folder`, so that others are removed before it."""
+    with contextlib.suppress(OSError):  # it is kept, or of a folder that others own
+        os.utime(folder / sealed.CACHED)
+
+
+def make_room(root: Path) -> None:
+    """Remove cached results below `root` until all results are within the bound; look at most every EVERY seconds.
+
+    ValueError, in a sentence, if those that have to stay exceed it.
+    """
+    most, now = bound(), time.time()
+    if most == float("inf") or not root.is_dir():
+        return
+    full = (root / FULL).exists()
+    if not full and now - EVERY < _date(root / LOOKED) <= now:
+        return
+    (root / LOOKED).touch()
+    left = trim(root, most)
+    if left <= most:
+        (root / FULL).unlink(missing_ok=True)
+        return
+    (root / FULL).touch()
+    raise ValueError(
+        f"runs that must stay take {left / 1e9:.3g} GB of the {most / 1e9:.3g} GB that {VARIABLE} allows; the owner of "
+        "this server can remove some of them, or raise it."
+    )
+
+
+def trim(root: Path, most: float) -> float:
+    """Remove cached results below `root`, least recently used first, until `most` bytes are left; return the rest."""
+    sizes = {folder: _size(folder) for folder in root.iterdir() if folder.is_dir()}
+    left = float(sum(sizes.values()))
+    cached = [folder for folder in sizes if (folder / sealed.CACHED).exists()]
+    for folder in sorted(cached, key=lambda folder: _date(folder / sealed.CACHED)):
+        if left <= most:
+            break
+        if _remove(folder):
+            left -= sizes[folder]
+    return left
+
+
+def _remove(folder: Path) -> bool:
+    """Remove a result unless it is kept at this moment; return whether it is gone."""
+    with contextlib.suppress(OSError):
+        aside = Path(tempfile.mkdtemp(prefix=sealed.PART, dir=folder.parent)) / folder.name
+        folder.rename(aside)
+        if not (aside / sealed.CACHED).exists():
+            aside.rename(folder)
+        shutil.rmtree(aside.parent)
+    return not folder.exists()
+
+
+def _size(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def _date(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
