@@ -28,7 +28,9 @@ HELD_OUT = 1000  # of the 10,000, where there are no others
 class Settings(models.ModelKnobs):
     """Where the files are, and which model reads the digits."""
 
-    folder: str = knob("", "folder of the files; empty: $LOCKSTEP_MNIST, or data/mnist", local=True, max_length=4096)
+    folder: str = knob(
+        "", "folder with the files; empty is $LOCKSTEP_MNIST, or data/mnist", local=True, max_length=4096
+    )
 
     @property
     def numbers(self) -> int:

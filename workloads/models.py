@@ -33,14 +33,16 @@ MLP, DEEP, FILTERS = {"model": ("mlp",)}, {"model": ("residual",)}, {"model": ("
 class ModelKnobs(DataKnobs):
     """The model of a supervised workload."""
 
-    model: Literal["mlp", "residual", "cnn", "cnn_bn"] = knob(
-        "mlp", "the model: dense, deep and residual, or convolutional, with batch norm or without"
+    model: Literal["mlp", "residual", "cnn", "cnn_bn"] = knob("mlp", "network to train: mlp, residual, cnn or cnn_bn")
+    hidden: str = knob("128,128", "sizes of the hidden layers; empty for none", example="128,128", when=MLP)
+    depth: int = knob(16, "number of blocks", when=DEEP, ge=1, le=256, unit="blocks")
+    width: int = knob(32, "neurons per block", when=DEEP, ge=1, le=8192, unit="neurons")
+    channels: int = knob(
+        8, "filters in the first convolution; the second has twice as many", when=FILTERS, ge=1, le=512
     )
-    hidden: str = knob("128,128", "sizes of the hidden layers (none if empty)", example="128,128", when=MLP)
-    depth: int = knob(16, "how many blocks", when=DEEP, ge=1, le=256, unit="blocks")
-    width: int = knob(32, "neurons in each block", when=DEEP, ge=1, le=8192, unit="neurons")
-    channels: int = knob(8, "filters of the first convolution; twice as many in the second", when=FILTERS, ge=1, le=512)
-    activation: Literal["relu", "tanh"] = knob("relu", "what follows each hidden layer", unless=FILTERS)
+    activation: Literal["relu", "tanh"] = knob(
+        "relu", "activation function after each hidden layer: relu or tanh", unless=FILTERS
+    )
 
     @field_validator("hidden")
     @classmethod

@@ -58,7 +58,7 @@ train, test = (x[:1000], y[:1000]), (x[1000:], y[1000:])
 class Settings(DataKnobs):
     """The file of the network."""
 
-    net: str = knob("", "the file, by the name that it got when it was added", max_length=100)
+    net: str = knob("", "name under which your network's file was stored when you added it", max_length=100)
 
     @property
     def numbers(self) -> float:

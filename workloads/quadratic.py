@@ -27,15 +27,23 @@ ALIKE = {"kinds": (1,)}  # when knobs of the kinds are not in force
 class Settings(DataKnobs):
     """The curvature and noise of the problem, and the starting point."""
 
-    dimension: int = knob(10, "parameters", ge=1, le=10_000_000)
-    condition: float = knob(10.0, "largest curvature over smallest; the largest is 1", ge=1, le=1e9)
-    noise: float = knob(0.0, "how far the samples' own optima lie around the common one", ge=0, le=1e6)
-    start: float = knob(1.0, "where every parameter starts", ge=-1e6, le=1e6)
-    points: int = knob(4096, "samples", ge=1, le=10_000_000, unit="samples")
+    dimension: int = knob(10, "parameters of the problem", ge=1, le=10_000_000)
+    condition: float = knob(
+        10.0, "condition number: largest curvature, which is 1, divided by the smallest", ge=1, le=1e9
+    )
+    noise: float = knob(0.0, "standard deviation of the samples' own optima around the common one", ge=0, le=1e6)
+    start: float = knob(1.0, "initial value of every parameter; the optimum is at 0", ge=-1e6, le=1e6)
+    points: int = knob(4096, "number of samples", ge=1, le=10_000_000, unit="samples")
     kinds: int = knob(1, "kinds of samples, one for each worker; above 1 nothing is shuffled", ge=1, le=4096)
-    apart: float = knob(0.0, "from the centre of one kind to that of the next", unless=ALIKE, ge=0, le=1e6)
-    unequal: float = knob(1.0, "curvature of the first kind over that of the last", unless=ALIKE, ge=1, le=1e6)
-    stretch: int = knob(32, "samples of one kind in a row: the batch", unless=ALIKE, ge=1, le=65536, unit="samples")
+    apart: float = knob(
+        0.0, "distance between the centres of one kind of samples and the next", unless=ALIKE, ge=0, le=1e6
+    )
+    unequal: float = knob(
+        1.0, "curvature of the first kind of samples divided by that of the last", unless=ALIKE, ge=1, le=1e6
+    )
+    stretch: int = knob(
+        32, "samples of one kind in a row; must equal the batch size", unless=ALIKE, ge=1, le=65536, unit="samples"
+    )
 
     @property
     def numbers(self) -> int:

@@ -29,12 +29,14 @@ MOST = 2000  # features of a problem whose minimum is computed
 class Settings(DataKnobs):
     """The rows and features, and what a model is evaluated on."""
 
-    rows: int = knob(8192, "samples", ge=1, le=10_000_000, unit="samples")
-    features: int = knob(10_000, "parameters", ge=1, le=100_000_000)
-    nonzeros: int = knob(16, "features of a row, at most: the same one drawn twice counts once", ge=1, le=10_000)
-    skew: float = knob(0.0, "how much oftener the first features are chosen: 0 none is, 1 as words are", ge=0, le=4)
-    l2: float = knob(1e-4, "penalty on the squared length of w", ge=0, le=10)
-    judged: Literal["unseen", "gap"] = knob("unseen", "evaluation: on held-out rows, or how far f is above its minimum")
+    rows: int = knob(8192, "number of samples", ge=1, le=10_000_000, unit="samples")
+    features: int = knob(10_000, "features, one parameter each", ge=1, le=100_000_000)
+    nonzeros: int = knob(
+        16, "maximum number of non-zero features per row; one drawn twice counts once", ge=1, le=10_000
+    )
+    skew: float = knob(0.0, "how unevenly features occur: 0 is uniform, 1 is as uneven as words in text", ge=0, le=4)
+    l2: float = knob(1e-4, "penalty on the squared length of the weights", ge=0, le=10)
+    judged: Literal["unseen", "gap"] = knob("unseen", "what evaluation measures: unseen (held-out loss) or gap")
 
     @property
     def numbers(self) -> int:

@@ -19,10 +19,10 @@ from workloads.supervised import Supervised
 class Settings(models.ModelKnobs):
     """The difficulty of the spirals, and the model that separates them."""
 
-    classes: int = knob(3, "arms, one class each", ge=2, le=20)
-    turns: float = knob(1.0, "how often an arm goes around", gt=0, le=5, unit="turns")
-    noise: float = knob(0.02, "how far points lie beside their arm; arms are 1 long", ge=0, le=1)
-    points: int = knob(5000, "points in all; a fifth is held out", ge=100, le=1_000_000, unit="points")
+    classes: int = knob(3, "spiral arms, one class each", ge=2, le=20)
+    turns: float = knob(1.0, "times an arm goes around", gt=0, le=5, unit="turns")
+    noise: float = knob(0.02, "standard deviation of points around their arm; arms are 1 long", ge=0, le=1)
+    points: int = knob(5000, "total number of points; a fifth is held out", ge=100, le=1_000_000, unit="points")
 
     @property
     def numbers(self) -> int:

@@ -21,14 +21,14 @@ from workloads.table_samples import Missing, samples
 class Settings(models.ModelKnobs):
     """The table, its label, the rows held out, and the model."""
 
-    table: str = knob("", "the table, by the name that it got when it was added", max_length=60)
-    label: str = knob("", "column to be predicted; empty: the last", max_length=100)
+    table: str = knob("", "name under which your table was stored when you added it", max_length=60)
+    label: str = knob("", "column to predict; empty is the last one", max_length=100)
     regression: bool = knob(False, "estimate the label as a number, by squared error, instead of learning classes")
     missing: Missing = knob(
-        "refuse", "cells without a number: refuse to train, leave their rows out, or take the mean of the column"
+        "refuse", "what to do with missing numbers: refuse to train, leave their rows out, or use the column's mean"
     )
-    held_out: float = knob(0.2, "share of the rows that the model is evaluated on", ge=0.01, le=0.9)
-    split: int = knob(0, "seed of the choice of these rows", ge=0, le=2**31 - 1)
+    held_out: float = knob(0.2, "fraction of the rows kept out of training and used for evaluation", ge=0.01, le=0.9)
+    split: int = knob(0, "seed for choosing the held-out rows", ge=0, le=2**31 - 1)
 
     @property
     def numbers(self) -> int:

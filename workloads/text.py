@@ -31,11 +31,13 @@ MOST_KINDS = 1000  # different characters; each has a logit at every position
 class Settings(DataKnobs):
     """The context and size of the model, and the text it reads."""
 
-    context: int = knob(16, "how far it looks back: length of a sample", ge=2, le=1024, unit="characters")
-    width: int = knob(32, "numbers at each position", ge=1, le=2048, unit="numbers")
-    heads: int = knob(4, "attention heads; they divide the width", ge=1, le=64, unit="heads")
-    depth: int = knob(2, "how many blocks, of attention and of an MLP by turns", ge=1, le=128, unit="blocks")
-    file: str = knob("", "a text of your own, UTF-8; empty: Alice in Wonderland", max_length=4096, local=True)
+    context: int = knob(
+        16, "context length: number of characters the model can look back", ge=2, le=1024, unit="characters"
+    )
+    width: int = knob(32, "numbers per position", ge=1, le=2048, unit="numbers")
+    heads: int = knob(4, "attention heads; they must divide the width", ge=1, le=64, unit="heads")
+    depth: int = knob(2, "number of blocks, alternating attention and MLP", ge=1, le=128, unit="blocks")
+    file: str = knob("", "text file of your own (UTF-8); empty is Alice in Wonderland", max_length=4096, local=True)
 
 
 def build(settings: Settings, dtype=np.float32) -> Supervised:

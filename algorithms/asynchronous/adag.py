@@ -23,7 +23,7 @@ SERVER = 0
 
 class Settings(Knobs):
     learning_rate: float = knob(0.1, "step size of local steps and of commits", gt=0, le=1000)
-    period: int = knob(4, "local steps in a commit", ge=1, le=10_000, unit="steps", postpones=True)
+    period: int = knob(4, "local steps per commit", ge=1, le=10_000, unit="steps", postpones=True)
 
 
 def elements_sent(shape, s):

@@ -24,13 +24,21 @@ ADAPTIVE = {"form": ("adaptive",)}  # when the knobs of its mean square are in f
 
 
 class Settings(Knobs):
-    learning_rate: float = knob(0.05, "step size of every gradient", gt=0, le=1000)
+    learning_rate: float = knob(0.05, "step size of each gradient", gt=0, le=1000)
     form: Literal["constant", "adaptive"] = knob(
         "adaptive", "whether lam is constant, or scaled by the recent size of gradients"
     )
-    compensation: float = knob(2.0, "lam; the paper has 0.04 in the constant, 2 in the adaptive form", ge=0, le=1e6)
-    forget: float = knob(0.95, "m: decay of the mean square of gradients", when=ADAPTIVE, ge=0, lt=1)
-    shared: bool = knob(False, "one mean square for all workers, as the paper writes it", when=ADAPTIVE)
+    compensation: float = knob(
+        2.0,
+        "lambda, strength of the correction for late gradients; the paper has 0.04 in the "
+        "constant form, 2 in the adaptive one",
+        ge=0,
+        le=1e6,
+    )
+    forget: float = knob(0.95, "m, decay rate of the mean squared gradient", when=ADAPTIVE, ge=0, lt=1)
+    shared: bool = knob(
+        False, "keep one mean square for all workers, as in the paper, instead of one for each", when=ADAPTIVE
+    )
 
 
 def elements_sent(shape, s):

@@ -34,13 +34,13 @@ FETCH = BEGIN = ()  # messages without content
 
 
 class Settings(Knobs):
-    learning_rate: float = knob(0.02, "step size; with adagrad that of every weight's first step", gt=0, le=1000)
-    update: Literal["adagrad", "sgd"] = knob("adagrad", "what a server does with a push")
+    learning_rate: float = knob(0.02, "step size; with adagrad, of each weight's first step", gt=0, le=1000)
+    update: Literal["adagrad", "sgd"] = knob("adagrad", "optimiser a server applies to a push")
     shards: int = knob(1, "servers that the parameters are sharded over", ge=1, le=256)
-    n_push: int = knob(1, "steps from one push to the next", ge=1, le=10_000, unit="steps", postpones=True)
-    n_fetch: int = knob(1, "steps from one fetch to the next", ge=1, le=10_000, unit="steps", postpones=True)
-    warm: int = knob(0, "pushes of the first replica before the others begin", ge=0, le=10_000_000, unit="pushes")
-    overlap: bool = knob(False, "keep computing while a fetch is in flight", postpones=True)
+    n_push: int = knob(1, "steps between pushes of gradients", ge=1, le=10_000, unit="steps", postpones=True)
+    n_fetch: int = knob(1, "steps between fetches of parameters", ge=1, le=10_000, unit="steps", postpones=True)
+    warm: int = knob(0, "pushes by the first replica before the others begin", ge=0, le=10_000_000, unit="pushes")
+    overlap: bool = knob(False, "keep computing while parameters are being fetched", postpones=True)
 
 
 def servers(s):

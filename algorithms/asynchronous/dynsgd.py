@@ -21,8 +21,8 @@ SERVER = 0
 
 
 class Settings(Knobs):
-    learning_rate: float = knob(0.1, "step size of local steps, and of commits that are fresh", gt=0, le=1000)
-    period: int = knob(1, "local steps in a commit", ge=1, le=10_000, unit="steps", postpones=True)
+    learning_rate: float = knob(0.1, "step size of local steps, and of fresh commits", gt=0, le=1000)
+    period: int = knob(1, "local steps per commit", ge=1, le=10_000, unit="steps", postpones=True)
 
 
 def elements_sent(shape, s):

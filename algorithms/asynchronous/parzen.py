@@ -23,11 +23,9 @@ STATE = 1  # tag
 
 class Settings(Knobs):
     learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
-    period: int = knob(
-        4, "steps from sending one state to sending the next", ge=1, le=100_000, unit="steps", postpones=True
-    )
-    buffers: int = knob(4, "newest received states that a worker considers", ge=1, le=64)
-    scaled: bool = knob(True, "the learning rate scales the attraction as well as the gradient")
+    period: int = knob(4, "steps between sending two states", ge=1, le=100_000, unit="steps", postpones=True)
+    buffers: int = knob(4, "received states a worker considers, newest first", ge=1, le=64)
+    scaled: bool = knob(True, "let the learning rate scale the attraction to other workers as well")
 
 
 def elements_sent(shape, s):

@@ -21,9 +21,9 @@ SERVER = 0
 
 
 class Settings(Knobs):
-    learning_rate: float = knob(0.05, "step size of every gradient", gt=0, le=1000)
+    learning_rate: float = knob(0.05, "step size of each gradient", gt=0, le=1000)
     factors: bool = knob(True, "send inputs and errors of dense layers where they are smaller than the gradient")
-    finish: float = knob(1.0, "stop all workers when this share of them has made its steps", gt=0, le=1)
+    finish: float = knob(1.0, "stop all workers once this fraction of them has finished", gt=0, le=1)
 
 
 def elements_sent(shape, s):

@@ -23,9 +23,9 @@ SERVER = 0
 
 class Settings(Knobs):
     learning_rate: float = knob(0.1, "step size of a gradient that is at most one update old", gt=0, le=1000)
-    splits: int = knob(2, "n: an update takes a gradient from one in n of the workers", ge=1, le=4096)
-    modulate: bool = knob(True, "divide each gradient's step by its staleness")
-    hard: bool = knob(False, "a worker's answer waits for the update that its gradient went into")
+    splits: int = knob(2, "n: each update takes gradients from one in n workers, whichever come first", ge=1, le=4096)
+    modulate: bool = knob(True, "divide the step of each gradient by its staleness")
+    hard: bool = knob(False, "reply to a worker only after its gradient has been applied")
 
 
 def elements_sent(shape, s):

@@ -25,11 +25,16 @@ SERVER = 0
 
 
 class Settings(Knobs):
-    learning_rate: float = knob(0.2, "lr: one clock of all workers steps by lr times the mean gradient", gt=0, le=1000)
+    learning_rate: float = knob(0.2, "lr: one clock of all workers moves by lr times the mean gradient", gt=0, le=1000)
     bound: int = knob(
-        3, "clocks that a worker may be ahead of the slowest", ge=0, le=1_000_000, unit="steps", postpones=True
+        3,
+        "steps (clocks) a worker may be ahead of the slowest; 0 is synchronous SGD",
+        ge=0,
+        le=1_000_000,
+        unit="steps",
+        postpones=True,
     )
-    cache: bool = knob(False, "reuse the same copy of w, with the worker's own updates, while the bound allows")
+    cache: bool = knob(False, "keep working on the local copy of the model while the bound allows it")
 
 
 def elements_sent(shape, s):

@@ -32,14 +32,18 @@ PLAIN = {"block_momentum": 0, "block_rate": 1, "period": 4}
 
 class Settings(Knobs):
     learning_rate: float = knob(0.2, "step size of the local steps", gt=0, le=1000)
-    period: int = knob(5, "local steps in a block", ge=1, le=10_000, unit="steps", postpones=True)
+    period: int = knob(5, "local steps per block", ge=1, le=10_000, unit="steps", postpones=True)
     form: Literal["classical", "nesterov", "nesterov_code"] = knob("nesterov", "block momentum's form")
-    block_momentum: float | None = knob(None, "bm; by default 1 - 1 / workers", ge=0, lt=1)
-    block_rate: float = knob(1.0, "zeta, the step size between blocks", gt=0, le=100)
-    update: Rule = knob("sgd", "optimizer of every worker")
+    block_momentum: float | None = knob(
+        None, "bm, fraction of a block's step carried into the next; auto is 1 - 1 / workers", ge=0, lt=1
+    )
+    block_rate: float = knob(
+        1.0, "zeta, step size between blocks; 1 applies the workers' mean displacement as it is", gt=0, le=100
+    )
+    update: Rule = knob("sgd", "optimiser of every worker")
     momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
     state: StatePolicy = knob(
-        "reset", "what the end of a block does to the optimizer state", unless={"update": ("sgd",)}
+        "reset", "what the end of a block does to the optimiser's state", unless={"update": ("sgd",)}
     )
 
 

@@ -25,12 +25,18 @@ FOUR = {"exactness": "RND", "workers": 4, "to_workers": 4}
 
 class Settings(Knobs):
     learning_rate: float = knob(0.005, "step size of the inner steps", gt=0, le=1000)
-    period: int = knob(20, "H, inner steps between outer ones", ge=1, le=10_000, unit="steps", postpones=True)
-    outer_rate: float = knob(0.7, "step size of the outer steps", gt=0, le=100)
-    outer_momentum: float = knob(0.9, "mu of the outer steps", ge=0, lt=1)
-    update: Rule = knob("adam", "the inner optimizer")
+    period: int = knob(20, "H, inner steps between outer steps", ge=1, le=10_000, unit="steps", postpones=True)
+    outer_rate: float = knob(
+        0.7, "step size of the outer update; 1 without outer momentum is plain averaging", gt=0, le=100
+    )
+    outer_momentum: float = knob(
+        0.9, "mu of the outer steps, the fraction of the last one carried into the next", ge=0, lt=1
+    )
+    update: Rule = knob("adam", "inner optimiser")
     momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
-    weight_decay: float = knob(0.0, "share of w that an inner step removes, as a multiple of lr", ge=0, le=1)
+    weight_decay: float = knob(
+        0.0, "fraction of the weights removed per step, as a multiple of the learning rate", ge=0, le=1
+    )
 
 
 def worker(comm, task, s=Settings()):

@@ -31,10 +31,12 @@ CENTRE = 0
 
 class Settings(Knobs):
     learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
-    pull: float | None = knob(None, "a, the spring; by default 0.9 / replicas", ge=0, le=2)
-    period: int = knob(4, "gradient steps from one visit to the next", ge=1, le=10_000, unit="steps", postpones=True)
-    synchronous: bool = knob(False, "all replicas visit at once, and each has a copy of the centre")
-    momentum: float = knob(0.0, "delta of EAMSGD, with the gradient taken ahead; the paper has 0.99", ge=0, lt=1)
+    pull: float | None = knob(
+        None, "a, strength of the spring between replica and centre; auto is 0.9 / workers", ge=0, le=2
+    )
+    period: int = knob(4, "gradient steps between visits", ge=1, le=10_000, unit="steps", postpones=True)
+    synchronous: bool = knob(False, "let all replicas visit at once, each with a copy of the centre")
+    momentum: float = knob(0.0, "delta of EAMSGD, whose gradient is taken ahead; the paper has 0.99", ge=0, lt=1)
 
     def spring(self, replicas):
         return 0.9 / replicas if self.pull is None else self.pull

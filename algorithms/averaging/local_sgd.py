@@ -27,9 +27,11 @@ FOUR = {"exactness": "RND", "workers": 4, "to_workers": 4}
 
 class Settings(Knobs):
     learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
-    period: int = knob(10, "H, local steps from one average to the next", ge=1, le=10_000, unit="steps", postpones=True)
-    switch: float = knob(0.0, "average in every step until then (post-local)", ge=0, le=10_000, unit="epochs")
-    update: Rule = knob("sgd", "optimizer of every worker")
+    period: int = knob(10, "H, local steps between averages", ge=1, le=10_000, unit="steps", postpones=True)
+    switch: float = knob(
+        0.0, "initial epochs in which workers average after every step (post-local SGD)", ge=0, le=10_000, unit="epochs"
+    )
+    update: Rule = knob("sgd", "optimiser of every worker")
     momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
 
 

@@ -21,13 +21,17 @@ from algorithms.parts.periodic_averaging import elements_sent
 
 
 class Settings(Knobs):
-    learning_rate: float = knob(0.2, "step size of a worker; N workers averaged have lr / N per sample", gt=0, le=1000)
-    period: int = knob(10, "local steps from one average to the next", ge=1, le=10_000, unit="steps", postpones=True)
-    fisher_rank: int = knob(20, "r, directions of a Fisher matrix; at most half of a layer's width", ge=1, le=1000)
-    smoothing: float = knob(4.0, "alpha: smoothing of G towards the identity; very large is plain SGD", ge=0, le=1e12)
-    forget: float = knob(0.1, "weight of the newest rows in the update of a Fisher matrix", gt=0, lt=1)
-    refresh: int = knob(4, "mini-batches from one update of a Fisher matrix to the next", ge=1, le=10_000)
-    max_change: float | None = knob(None, "largest 2-norm of a mini-batch's step", none="no limit", gt=0)
+    learning_rate: float = knob(
+        0.2, "step size of a worker; averaging N workers leaves lr / N per sample", gt=0, le=1000
+    )
+    period: int = knob(10, "local steps between averages", ge=1, le=10_000, unit="steps", postpones=True)
+    fisher_rank: int = knob(20, "r, directions kept of a Fisher matrix (its rank)", ge=1, le=1000)
+    smoothing: float = knob(4.0, "alpha, how far the Fisher matrix is smoothed towards the identity", ge=0, le=1e12)
+    forget: float = knob(0.1, "weight of the newest rows in an update of a Fisher matrix", gt=0, lt=1)
+    refresh: int = knob(4, "mini-batches between updates of a Fisher matrix", ge=1, le=10_000)
+    max_change: float | None = knob(
+        None, "maximum norm of a mini-batch's step; no limit by default", none="no limit", gt=0
+    )
 
 
 def notes(e):

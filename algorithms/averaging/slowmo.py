@@ -23,12 +23,14 @@ FOUR = {"exactness": "RND", "workers": 4, "to_workers": 4}
 
 class Settings(Knobs):
     learning_rate: float = knob(0.2, "gamma, step size of the local steps", gt=0, le=1000)
-    period: int = knob(10, "local steps from one slow step to the next", ge=1, le=10_000, unit="steps", postpones=True)
-    slow_rate: float = knob(1.0, "alpha, slow rate: the slow step is alpha lr u", gt=0, le=100)
-    slow_momentum: float = knob(0.5, "beta, decay of the slow velocity", ge=0, lt=1)
-    update: Rule = knob("sgd", "optimizer of every worker")
+    period: int = knob(10, "local steps between slow steps", ge=1, le=10_000, unit="steps", postpones=True)
+    slow_rate: float = knob(
+        1.0, "alpha, step size of the slow update; 1 without slow momentum is plain averaging", gt=0, le=100
+    )
+    slow_momentum: float = knob(0.5, "beta, fraction of the last slow step carried into the next", ge=0, lt=1)
+    update: Rule = knob("sgd", "optimiser of every worker")
     momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
-    state: StatePolicy = knob("keep", "what a slow step does to the optimizer state", unless={"update": ("sgd",)})
+    state: StatePolicy = knob("keep", "what a slow step does to the optimiser's state", unless={"update": ("sgd",)})
 
 
 def worker(comm, task, s=Settings()):

@@ -29,15 +29,17 @@ FEW, MANY, TRIES = 0.8, 1.3, 10  # shares of the wanted count; attempts
 
 
 class Settings(Knobs):
-    density: float = knob(0.001, "share of each matrix that is sent, after the first steps", gt=0, le=1)
-    density_steps: int = knob(10, "steps at each of the densities 1/4, 1/16 ... at first", ge=0, le=1_000_000)
+    density: float = knob(0.001, "fraction of each matrix that is sent, after the first steps", gt=0, le=1)
+    density_steps: int = knob(10, "steps at each of the first densities (1/4, 1/16, ...)", ge=0, le=1_000_000)
     momentum_correction: float = knob(
-        0.5, "m, decay of the velocity; the paper's is 0.9, with smaller steps", ge=0, lt=1
+        0.5, "m, decay of the local velocity; the paper has 0.9, with smaller steps", ge=0, lt=1
     )
-    nesterov_correction: bool = knob(False, "accumulate Nesterov's momentum")
-    factor_masking: bool = knob(True, "reset the velocity of what was sent")
-    clipping: float | None = knob(None, "largest norm of the summed gradient", none="no limit", gt=0)
-    sampling: float = knob(0.01, "share of the elements that the threshold is estimated from", gt=0, le=1)
+    nesterov_correction: bool = knob(False, "accumulate Nesterov's form of momentum instead of the plain one")
+    factor_masking: bool = knob(True, "reset the velocity of elements that were sent")
+    clipping: float | None = knob(
+        None, "maximum norm of the summed gradient; no limit by default", none="no limit", gt=0
+    )
+    sampling: float = knob(0.01, "fraction of the elements that the threshold is estimated from", gt=0, le=1)
 
 
 class Codec:

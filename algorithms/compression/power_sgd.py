@@ -27,11 +27,9 @@ LEAST = 1e-5  # relative length of a column of P below which it counts as depend
 
 
 class Settings(Knobs):
-    directions: int = knob(2, "r, columns of P and Q", ge=1, le=1000)
-    least_compression: float = knob(
-        2.0, "matrices shrink by at least this factor, or are sent as they are", ge=1, le=1e6
-    )
-    warm_start: bool = knob(True, "start from the last step's Q; otherwise from a random one")
+    directions: int = knob(2, "r, columns (the rank) of the two thin matrices that are sent", ge=1, le=1000)
+    least_compression: float = knob(2.0, "minimum factor by which a matrix must shrink to be compressed", ge=1, le=1e6)
+    warm_start: bool = knob(True, "start the power iteration from the previous step's factors")
     error_feedback: bool = knob(True, "add what the directions left out to the next gradient")
 
 

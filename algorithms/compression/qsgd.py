@@ -23,10 +23,14 @@ from algorithms.parts.segments import Segments
 
 
 class Settings(Knobs):
-    levels: int = knob(7, "s, levels above zero: 1, 3, 7, ... fill their bits", ge=1, le=127)
-    bucket: int = knob(512, "elements that share a norm", ge=1, le=100_000_000)
-    norm: Literal["2", "max"] = knob("max", "norm of a bucket that the levels divide: 2-norm, or largest element")
-    error_feedback: bool = knob(False, "add what rounding lost to the next gradient; grows without bound if coarse")
+    levels: int = knob(7, "s, quantisation levels above zero; 1, 3, 7, ... fill their bits", ge=1, le=127)
+    bucket: int = knob(512, "elements that share one norm", ge=1, le=100_000_000)
+    norm: Literal["2", "max"] = knob(
+        "max", "norm that a bucket's levels divide: 2 (its 2-norm) or max (its largest element)"
+    )
+    error_feedback: bool = knob(
+        False, "add what rounding lost to the next gradient; with coarse rounding it grows without bound"
+    )
 
 
 class Codec:

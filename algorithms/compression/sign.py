@@ -34,8 +34,8 @@ LARGEST = 0.02  # learning rate, beyond which moves of all elements are too long
 
 
 class Settings(Knobs):
-    beta: float = knob(0.9, "decay of the averaged gradient whose sign votes; 0 is signSGD", ge=0, lt=1)
-    error_feedback: bool = knob(False, "send mean sizes too, and add what is left out to the next gradient")
+    beta: float = knob(0.9, "decay of the averaged gradient whose sign is sent; 0 is signSGD", ge=0, lt=1)
+    error_feedback: bool = knob(False, "send mean sizes too, and add what was left out to the next gradient")
 
 
 class Codec:

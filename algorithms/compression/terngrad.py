@@ -25,7 +25,9 @@ from kernels.arrays import shares
 
 
 class Settings(Knobs):
-    clip: float = knob(2.5, "sigmas at which elements are clipped; 0 for no clipping", ge=0, le=1000)
+    clip: float = knob(
+        2.5, "standard deviations at which elements are clipped before rounding; 0 is never", ge=0, le=1000
+    )
     error_feedback: bool = knob(False, "add what rounding and clipping lost to the next gradient")
 
 

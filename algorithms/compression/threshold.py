@@ -17,8 +17,8 @@ from algorithms.codec import Compression
 
 
 class Settings(Knobs):
-    threshold: float = knob(0.05, "tau: what an element must have accumulated to be sent, and the value sent", gt=0)
-    error_feedback: bool = knob(True, "accumulate over steps; off: what a step does not send is lost")
+    threshold: float = knob(0.05, "tau, amount an element must accumulate before it is sent; also the value sent", gt=0)
+    error_feedback: bool = knob(True, "accumulate over steps what was not sent; if off, it is lost")
 
 
 class Codec:

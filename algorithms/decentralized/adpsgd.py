@@ -28,7 +28,7 @@ ASK, ANSWER = 1, 2  # tags
 
 class Settings(Knobs):
     learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
-    topology: Topology = knob("complete", "graph of neighbours; workers of one side never average")
+    topology: Topology = knob("complete", "graph of neighbours: which passive workers an active one may average with")
 
 
 def check(workers, batch, workload, s):

@@ -22,9 +22,13 @@ from algorithms.parts.topology import Topology, custom, mixing, neighbours, same
 
 class Settings(Knobs):
     learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
-    topology: Topology = knob("ring", "graph of neighbours", when={"edges": ("",)})
-    edges: str = knob("", "your own graph instead, as pairs of workers", example="0-1,1-2,2-0")
-    mix: Literal["before", "after"] = knob("before", "mix with the neighbours' x before the step, or after it")
+    topology: Topology = knob(
+        "ring", "graph of neighbours: ring, torus, exponential, complete, star or random", when={"edges": ("",)}
+    )
+    edges: str = knob("", "custom graph of neighbours as pairs of workers", example="0-1,1-2,2-0")
+    mix: Literal["before", "after"] = knob(
+        "before", "when a worker mixes in its neighbours' models: before or after its own step"
+    )
 
 
 def check(workers, batch, workload, s):

@@ -26,9 +26,11 @@ from algorithms.parts.neighbour_messages import recv_or_lost
 
 class Settings(Knobs):
     learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
-    mode: Literal["model", "gradient"] = knob("model", "what partners exchange")
-    partners: Literal["dissemination", "hypercube"] = knob("dissemination", "rule of partners")
-    rotate: bool = knob(True, "permute workers after every round of log2 N steps")
+    mode: Literal["model", "gradient"] = knob("model", "what partners exchange: model or gradient")
+    partners: Literal["dissemination", "hypercube"] = knob(
+        "dissemination", "rule that picks partners: dissemination or hypercube"
+    )
+    rotate: bool = knob(True, "permute the workers after every round, so that partners change, as in the paper")
 
 
 def check(workers, batch, workload, s):

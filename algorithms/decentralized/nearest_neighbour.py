@@ -29,15 +29,25 @@ from algorithms.parts.topology import Topology, mixing, neighbours, same_graph
 
 
 class Settings(Knobs):
-    learning_rate: float = knob(0.02, "step size; the authors have 0.01", gt=0, le=1000)
-    update: Rule = knob("adagrad", "optimizer for a worker's own gradient, and for the sum of its neighbours'")
-    topology: Topology = knob("torus", "graph of neighbours")
-    weights: Literal["one", "lazy"] = knob("one", "weights of gradients: 1, or those of a lazy mixing matrix")
-    restart: Literal["best", "mean", "none"] = knob("best", "model that all workers restart from, every period")
-    period: int = knob(
-        10, "steps between two restarts", unless={"restart": ("none",)}, ge=1, le=100_000, unit="steps", postpones=True
+    learning_rate: float = knob(0.02, "step size; the authors use 0.01", gt=0, le=1000)
+    update: Rule = knob("adagrad", "optimiser for a worker's own gradient, and for the sum of its neighbours'")
+    topology: Topology = knob("torus", "graph of neighbours whose gradients a worker adds to its own")
+    weights: Literal["one", "lazy"] = knob(
+        "one", "weights of the gradients: one (1 each) or lazy (a lazy mixing matrix)"
     )
-    synchronous: bool = knob(False, "wait for one gradient of each neighbour in every step")
+    restart: Literal["best", "mean", "none"] = knob(
+        "best", "model that all workers restart from, every period: best, mean or none"
+    )
+    period: int = knob(
+        10,
+        "steps between restarts from one common model",
+        unless={"restart": ("none",)},
+        ge=1,
+        le=100_000,
+        unit="steps",
+        postpones=True,
+    )
+    synchronous: bool = knob(False, "wait for a gradient from each neighbour in every step")
 
 
 def elements_sent(shape, s):

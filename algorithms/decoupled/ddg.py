@@ -30,10 +30,12 @@ from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 
 class Settings(Knobs):
     learning_rate: float = knob(0.1, "step size", gt=0, le=1000)
-    update: Rule = knob("sgd", "optimizer of every module")
+    update: Rule = knob("sgd", "optimiser of every module")
     momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
-    weights: Literal["stash", "none"] = knob("stash", "version of the weights that backward uses", postpones=True)
-    barrier: bool = knob(True, "no module goes backward before all have gone forward, as in the paper")
+    weights: Literal["stash", "none"] = knob(
+        "stash", "weights a backward pass uses: stash (those of its forward pass) or none (newest)", postpones=True
+    )
+    barrier: bool = knob(True, "start backward passes only when all modules have gone forward, as in the paper")
 
 
 def check(workers, batch, workload, s):

@@ -26,14 +26,25 @@ from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 
 class Settings(Knobs):
     learning_rate: float = knob(0.1, "step size of the modules", gt=0, le=1000)
-    update: Rule = knob("sgd", "optimizer of every module")
+    update: Rule = knob("sgd", "optimiser of every module")
     momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
-    guess_rate: float = knob(0.03, "step size of the synthesisers, which take plain steps", gt=0, le=1000)
-    guess_layers: int = knob(1, "hidden layers of a synthesiser; 0 is linear", ge=0, le=8)
-    guess_width: int = knob(64, "neurons in each of them", unless={"guess_layers": (0,)}, ge=1, le=8192, unit="neurons")
-    labels: bool = knob(True, "synthesisers see the labels (cDNI)")
-    late: int = knob(0, "steps between a prediction and its target", ge=0, le=1000, unit="steps", postpones=True)
-    mix: float = knob(0.0, "lambda: the part of the gradient that is back-propagated", ge=0, le=1)
+    guess_rate: float = knob(0.03, "learning rate of the synthesisers", gt=0, le=1000)
+    guess_layers: int = knob(1, "hidden layers of each gradient-predicting synthesiser; 0 is linear", ge=0, le=8)
+    guess_width: int = knob(
+        64, "neurons per hidden layer of a synthesiser", unless={"guess_layers": (0,)}, ge=1, le=8192, unit="neurons"
+    )
+    labels: bool = knob(True, "let the synthesisers see the labels (cDNI)")
+    late: int = knob(
+        0,
+        "steps between a prediction and the true gradient it learns from",
+        ge=0,
+        le=1000,
+        unit="steps",
+        postpones=True,
+    )
+    mix: float = knob(
+        0.0, "lambda, fraction of the true gradient mixed into the prediction; 1 is back-propagation", ge=0, le=1
+    )
 
 
 def check(workers, batch, workload, s):

@@ -28,10 +28,12 @@ from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 
 class Settings(Knobs):
     learning_rate: float = knob(0.1, "step size", gt=0, le=1000)
-    update: Rule = knob("sgd", "optimizer of every module")
+    update: Rule = knob("sgd", "optimiser of every module")
     momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
-    first_rate: float = knob(1.0, "factor of the step size on the first module; the authors' code has 2", gt=0, le=100)
-    barrier: bool = knob(True, "no module goes backward before all have gone forward, as in the paper")
+    first_rate: float = knob(
+        1.0, "factor that multiplies the learning rate of the first module; the authors' code has 2", gt=0, le=100
+    )
+    barrier: bool = knob(True, "start backward passes only when all modules have gone forward, as in the paper")
 
 
 def check(workers, batch, workload, s):

@@ -25,12 +25,24 @@ from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 
 class Settings(Knobs):
     learning_rate: float = knob(0.1, "step size of modules and classifiers", gt=0, le=1000)
-    update: Rule = knob("sgd", "optimizer of modules and classifiers")
+    update: Rule = knob("sgd", "optimiser of modules and classifiers")
     momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
-    head_layers: int = knob(1, "hidden layers of an auxiliary classifier; 0 is linear", ge=0, le=8)
-    head_width: int = knob(64, "neurons in each of them", unless={"head_layers": (0,)}, ge=1, le=8192, unit="neurons")
-    phase: int | None = knob(None, "steps of a module before the next one learns instead", none="all in parallel", ge=1)
-    ahead: int = knob(2, "mini-batches that a module may be ahead of the next one", ge=1, le=10_000)
+    head_layers: int = knob(1, "hidden layers of each module's auxiliary classifier; 0 is linear", ge=0, le=8)
+    head_width: int = knob(
+        64,
+        "neurons per hidden layer of an auxiliary classifier",
+        unless={"head_layers": (0,)},
+        ge=1,
+        le=8192,
+        unit="neurons",
+    )
+    phase: int | None = knob(
+        None,
+        "train modules one after the other, this many steps each; empty trains all at once",
+        none="all in parallel",
+        ge=1,
+    )
+    ahead: int = knob(2, "mini-batches a module may run ahead of the next one", ge=1, le=10_000)
 
 
 def check(workers, batch, workload, s):

@@ -33,12 +33,19 @@ from kernels.arrays import joined, shares
 
 class Settings(Knobs):
     learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
-    update: Rule = knob("sgd", "optimizer of every rank, for its units")
+    update: Rule = knob("sgd", "optimiser of every rank, for its units")
     momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
     layout: Literal["data", "model", "hybrid"] = knob(
-        "hybrid", "a group for each rank, one for all, or a number of groups"
+        "hybrid", "how ranks are grouped: data (one each), model (one for all) or hybrid"
     )
-    groups: int = knob(2, "G, groups of the hybrid layout", when={"layout": ("hybrid",)}, ge=1, le=4096, unit="groups")
+    groups: int = knob(
+        2,
+        "G, groups of ranks; each group shares one model, on its own data",
+        when={"layout": ("hybrid",)},
+        ge=1,
+        le=4096,
+        unit="groups",
+    )
 
 
 def data_shards(workers, s):

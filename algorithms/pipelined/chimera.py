@@ -38,9 +38,11 @@ from knobs import Refusal, multiples
 
 
 class Settings(FlushSettings):
-    pipes: int = knob(1, "pipelines each way", ge=1, le=256)
-    doubling: bool = knob(False, "a forward takes two micro-batches, which come back one after the other")
-    recompute: Literal["none", "early", "late"] = knob("none", "store inputs only, and repeat the forward")
+    pipes: int = knob(1, "pipelines in each direction", ge=1, le=256)
+    doubling: bool = knob(False, "let one forward pass take two micro-batches, which come back one after the other")
+    recompute: Literal["none", "early", "late"] = knob(
+        "none", "recompute activations before the backward pass: none, early or late"
+    )
 
 
 def schedule(rank: int, ranks: int, chunks: int, pipes: int = 1, doubling: bool = False) -> list[Op]:

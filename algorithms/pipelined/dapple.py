@@ -35,9 +35,13 @@ from algorithms.parts.pipeline.settings import FlushSettings
 
 
 class Settings(FlushSettings):
-    policy: Literal["PA", "PB"] = knob("PA", "micro-batches in flight: few, or enough to hide latency")
+    policy: Literal["PA", "PB"] = knob(
+        "PA", "how many micro-batches are in flight: PA (few) or PB (enough to hide latency)"
+    )
     copies: int = knob(1, "pipelines that split the mini-batch among themselves", ge=1, le=1024)
-    recompute: Literal["none", "early", "late"] = knob("none", "store inputs only, and repeat the forward")
+    recompute: Literal["none", "early", "late"] = knob(
+        "none", "recompute activations before the backward pass: none, early or late"
+    )
 
 
 def schedule(rank: int, ranks: int, chunks: int, policy: Literal["PA", "PB"] = "PA", cap: float = inf) -> Iterator[Op]:

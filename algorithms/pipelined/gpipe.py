@@ -31,11 +31,13 @@ from algorithms.parts.pipeline.settings import FlushSettings
 
 
 class Settings(FlushSettings):
-    chunks: int = knob(4, "micro-batches in a mini-batch", ge=1, le=1024)
-    recompute: Literal["none", "early", "late"] = knob("none", "store inputs only, and repeat the forward")
+    chunks: int = knob(4, "micro-batches per mini-batch", ge=1, le=1024)
+    recompute: Literal["none", "early", "late"] = knob(
+        "none", "recompute activations before the backward pass: none, early or late"
+    )
     except_last: bool = knob(
         False,
-        "but not of the last micro-batch, which comes back at once, as in torchgpipe",
+        "do not recompute the last micro-batch, whose backward pass comes at once",
         unless={"recompute": ("none",)},
     )
 

@@ -31,7 +31,7 @@ from algorithms.parts.pipeline.stream_executor import stream
 
 class Settings(Knobs):
     learning_rate: float = knob(0.05, "step size", gt=0, le=1000)
-    cuts: Counts = knob("", "layers in each stage (balanced by work if empty)", example="3,3,2")
+    cuts: Counts = knob("", "layers per stage; empty balances them by work", example="3,3,2")
 
 
 def schedule(rank: int, ranks: int, chunks: float) -> Iterator[Op]:

@@ -42,9 +42,11 @@ from knobs import Counts, Refusal, join_numbers, multiples
 
 
 class Settings(StreamSettings):
-    weights: Literal["stash", "vertical", "none"] = knob("stash", "which version the passes read", postpones=True)
-    replicas: Counts = knob("", "ranks of each stage (one each if empty)", example="2,1")
-    scale_rate: bool = knob(False, "the step size of a stage grows with its replicas, over those of the first")
+    weights: Literal["stash", "vertical", "none"] = knob(
+        "stash", "weight version the passes read: stash, vertical or none", postpones=True
+    )
+    replicas: Counts = knob("", "ranks per stage; empty is one each", example="2,1")
+    scale_rate: bool = knob(False, "scale a stage's learning rate with its replicas, relative to the first stage")
 
 
 def schedule(rank: int, ranks: int, chunks: float) -> Iterator[Op]:

@@ -31,7 +31,7 @@ from knobs import Refusal, multiples
 
 
 class Settings(StreamSettings):
-    chunks: int = knob(8, "micro-batches in an update", ge=1, le=1024)
+    chunks: int = knob(8, "micro-batches per update", ge=1, le=1024)
 
 
 def schedule(rank: int, ranks: int, chunks: float, per_update: int | None = None) -> Iterator[Op]:

@@ -34,12 +34,18 @@ from algorithms.parts.pipeline.stream_executor import StreamExecutor, stream
 
 class Settings(StreamSettings):
     learning_rate: float = knob(0.05, "step size", gt=0, le=1000)
-    rescale: int = knob(100, "T1: updates until all stages have the whole rate; 0 for no T1", ge=0, le=10_000_000)
-    correct: bool = knob(True, "T2: go back on weights close to those that went forward")
-    decay: float = knob(
-        0.135, "T2: D, what is left of a change after a delay's time", when={"correct": (True,)}, gt=0, lt=1
+    rescale: int = knob(
+        100, "T1: updates until every stage has the full learning rate; 0 is at once", ge=0, le=10_000_000
     )
-    warm_up: float = knob(0.0, "T3: epochs without delay to begin with", ge=0, le=1000, unit="epochs")
+    correct: bool = knob(True, "T2: correct the weights of the backward pass towards those of the forward pass")
+    decay: float = knob(
+        0.135,
+        "D of T2, fraction of a weight change still in the running mean after one pipeline delay",
+        when={"correct": (True,)},
+        gt=0,
+        lt=1,
+    )
+    warm_up: float = knob(0.0, "T3: initial epochs trained without delay", ge=0, le=1000, unit="epochs")
 
 
 def schedule(rank: int, ranks: int, chunks: float) -> Iterator[Op]:

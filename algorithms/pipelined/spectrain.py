@@ -35,9 +35,11 @@ from algorithms.parts.pipeline.stream_executor import stream
 
 class Settings(StreamSettings):
     learning_rate: float = knob(0.01, "step size", gt=0, le=1000)
-    momentum: float = knob(0.9, "share of the last step that goes on (heavy ball)", ge=0, lt=1)
-    form: Literal["end", "own"] = knob("end", "predict for when the mini-batch is done, or for its own backward")
-    fading: bool = knob(False, "expect the velocity to decay")
+    momentum: float = knob(0.9, "fraction of the last step carried into the next (heavy ball)", ge=0, lt=1)
+    form: Literal["end", "own"] = knob(
+        "end", "predict the weights for the end of the mini-batch, or for its own backward pass"
+    )
+    fading: bool = knob(False, "predict weights as if the velocity decayed")
 
 
 def schedule(rank: int, ranks: int, chunks: float) -> Iterator[Op]:

@@ -36,11 +36,11 @@ from algorithms.parts.pipeline.stream_executor import stream
 
 class Settings(StreamSettings):
     learning_rate: float = knob(0.003, "step size", gt=0, le=1000)
-    update: Literal["adam", "momentum"] = knob("adam", "the rule that makes steps and predicts them")
+    update: Literal["adam", "momentum"] = knob("adam", "optimiser that makes the steps and predicts them")
     momentum: float = knob(
-        0.9, "share of the last step that goes on (heavy ball)", when={"update": ("momentum",)}, ge=0, lt=1
+        0.9, "fraction of the last step carried into the next (heavy ball)", when={"update": ("momentum",)}, ge=0, lt=1
     )
-    chunks: int = knob(4, "micro-batches in an update", ge=1, le=1024)
+    chunks: int = knob(4, "micro-batches per update", ge=1, le=1024)
 
 
 def schedule(rank: int, ranks: int, chunks: float, per_update: int = 1) -> Iterator[Op]:

@@ -44,11 +44,11 @@ KEPT = 32 / (34 + 5 * 8)  # of a micro-batch's activations, what I leaves behind
 
 
 class Settings(FlushSettings):
-    limit: int = knob(2, "memory of a stage, in what the first stage of 1F1B holds", ge=1, le=64)
-    time_f: float = knob(1.0, "time of F, in any unit", gt=0, le=1e6)
-    time_i: float = knob(1.0, "time of I, in the same", gt=0, le=1e6)
-    time_w: float = knob(1.0, "time of W", ge=0, le=1e6)
-    time_link: float = knob(0.0, "time of a message between stages", ge=0, le=1e6)
+    limit: int = knob(2, "memory of a stage, as a multiple of what the first stage of 1F1B holds", ge=1, le=64)
+    time_f: float = knob(1.0, "time of a forward pass, in any unit", gt=0, le=1e6)
+    time_i: float = knob(1.0, "time of the backward pass for inputs, in the unit of time_f", gt=0, le=1e6)
+    time_w: float = knob(1.0, "time of the backward pass for weights, in the unit of time_f", ge=0, le=1e6)
+    time_link: float = knob(0.0, "time of a message between stages, in the unit of time_f", ge=0, le=1e6)
 
 
 def schedule(

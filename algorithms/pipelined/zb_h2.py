@@ -32,9 +32,9 @@ from knobs import Refusal
 
 
 class Settings(FlushSettings):
-    max_norm: float = knob(0.0, "largest norm of the whole gradient; 0 for any", ge=0, le=1e6)
+    max_norm: float = knob(0.0, "maximum norm of the whole gradient; 0 is no limit", ge=0, le=1e6)
     validation: Literal["before", "after"] = knob(
-        "after", "the norm is known before the update, or it is taken back", unless={"max_norm": (0,)}
+        "after", "when the gradient's norm is checked: before or after the update", unless={"max_norm": (0,)}
     )
 
 

@@ -15,8 +15,10 @@ from algorithms.algorithm import Knobs, knob, sequential
 
 
 class Settings(Knobs):
-    learning_rate: float = knob(0.05, "size of the first step of every weight", gt=0, le=1000)
-    eps: float = knob(1e-8, "added to the root; with 0 a weight without gradients does not move", ge=0, le=1000)
+    learning_rate: float = knob(0.05, "size of each weight's first step", gt=0, le=1000)
+    eps: float = knob(
+        1e-8, "small constant added to the root; with 0, a weight without gradients does not move", ge=0, le=1000
+    )
 
 
 def worker(comm, task, s=Settings()):

@@ -15,10 +15,10 @@ from algorithms.algorithm import Knobs, knob, sequential
 
 
 class Settings(Knobs):
-    learning_rate: float = knob(0.002, "about how far every weight moves in a step", gt=0, le=1000)
-    beta1: float = knob(0.9, "b1, decay of the mean gradient", ge=0, lt=1)
-    beta2: float = knob(0.999, "b2, decay of the mean square", ge=0, lt=1)
-    eps: float = knob(1e-8, "keeps the division finite", ge=0, le=1000)
+    learning_rate: float = knob(0.002, "roughly how far each weight moves in a step", gt=0, le=1000)
+    beta1: float = knob(0.9, "b1, decay rate of Adam's mean gradient", ge=0, lt=1)
+    beta2: float = knob(0.999, "b2, decay rate of Adam's mean squared gradient", ge=0, lt=1)
+    eps: float = knob(1e-8, "small constant that keeps the division finite", ge=0, le=1000)
 
 
 def worker(comm, task, s=Settings()):

@@ -22,7 +22,7 @@ class Settings(Knobs):
     learning_rate: float = knob(0.05, "step size", gt=0, le=1000)
     momentum: float = knob(0.9, "mu, decay of the velocity", ge=0, lt=1)
     form: Literal["pytorch", "sutskever"] = knob(
-        "pytorch", "the point that is stored: the look-ahead point, or the one behind it"
+        "pytorch", "which point is stored: the look-ahead point, or the one behind it"
     )
 
 

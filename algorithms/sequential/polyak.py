@@ -18,14 +18,19 @@ from algorithms.algorithm import Equivalence, Knobs, knob, sequential
 
 class Settings(Knobs):
     learning_rate: float = knob(0.2, "initial step size", gt=0, le=1000)
-    decay: float = knob(0.0, "q: the rate falls as t^-q; theory asks for more than 1/2", ge=0, lt=1)
-    average: Literal["uniform", "exponential"] = knob("uniform", "equal weights, or exponentially decaying ones")
+    decay: float = knob(
+        0.0,
+        "q, exponent of the learning rate's decay 1 / t^q; theory asks for more than 1/2, and 0 keeps it constant",
+        ge=0,
+        lt=1,
+    )
+    average: Literal["uniform", "exponential"] = knob(
+        "uniform", "how models are averaged over time: uniform or exponential"
+    )
     weight: float = knob(
-        0.01, "a, the newest model's weight in an exponential average", when={"average": ("exponential",)}, gt=0, le=1
+        0.01, "a, weight of the newest model in the exponential average", when={"average": ("exponential",)}, gt=0, le=1
     )
-    after: int = knob(
-        100, "steps before averaging begins, so that the descent is not averaged", ge=0, le=10_000_000, unit="steps"
-    )
+    after: int = knob(100, "steps before averaging begins", ge=0, le=10_000_000, unit="steps")
 
     def share(self, step):
         """Return a, the weight of this step's model in the average."""

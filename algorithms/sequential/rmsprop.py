@@ -15,10 +15,10 @@ from algorithms.algorithm import Knobs, knob, sequential
 
 
 class Settings(Knobs):
-    learning_rate: float = knob(0.002, "about how far every weight moves in a step", gt=0, le=1000)
-    forget: float = knob(0.99, "a, decay of the mean square", ge=0, lt=1)
-    eps: float = knob(1e-8, "keeps the division finite", ge=0, le=1000)
-    eps_inside: bool = knob(False, "eps inside the root, as in TensorFlow")
+    learning_rate: float = knob(0.002, "roughly how far each weight moves in a step", gt=0, le=1000)
+    forget: float = knob(0.99, "a, decay rate of the mean squared gradient", ge=0, lt=1)
+    eps: float = knob(1e-8, "small constant that keeps the division finite", ge=0, le=1000)
+    eps_inside: bool = knob(False, "add eps inside the square root, as TensorFlow does")
 
     def places(self):
         """Return eps for outside and for inside the root."""

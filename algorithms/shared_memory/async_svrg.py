@@ -24,12 +24,12 @@ GUARDS = {"consistent": "locked", "inconsistent": "writes", "unlock": "none"}
 
 
 class Settings(Knobs):
-    learning_rate: float = knob(0.01, "step size of every sample, constant", gt=0, le=1000)
+    learning_rate: float = knob(0.01, "step size per sample, constant", gt=0, le=1000)
     reading: Literal["consistent", "inconsistent", "unlock"] = knob(
-        "unlock", "locks for reads and steps, for steps only, or none"
+        "unlock", "what locks guard: consistent (reads and steps), inconsistent (steps) or unlock"
     )
     passes: int = knob(2, "passes over the data between two anchors", ge=1, le=100, unit="epochs")
-    average: bool = knob(False, "the next anchor is the mean of the u read at every mini-batch, not the last u")
+    average: bool = knob(False, "make the next anchor the mean of the vectors that were read, not the last one")
 
 
 def check(workers, batch, workload, s):

@@ -20,10 +20,12 @@ from algorithms.shared_memory.hogwild import finished
 
 
 class Settings(Knobs):
-    learning_rate: float = knob(0.01, "step size of every sample", gt=0, le=1000)
-    per_write: int = knob(8, "b, samples per write; 0: the whole mini-batch", ge=0, le=65536, unit="samples")
-    back_off: float = knob(1.0, "factor of the rate after each epoch", gt=0, le=1)
-    atomic: bool = knob(False, "atomic additions: none is lost")
+    learning_rate: float = knob(0.01, "step size per sample", gt=0, le=1000)
+    per_write: int = knob(
+        8, "b, samples a thread sums before each write; 0 is the whole mini-batch", ge=0, le=65536, unit="samples"
+    )
+    back_off: float = knob(1.0, "factor that multiplies the learning rate after each epoch", gt=0, le=1)
+    atomic: bool = knob(False, "make additions to the shared vector atomic, so that none is lost")
 
 
 def worker(comm, task, s=Settings()):

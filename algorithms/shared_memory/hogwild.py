@@ -18,12 +18,12 @@ from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, nothing_se
 
 
 class Settings(Knobs):
-    learning_rate: float = knob(0.01, "step size of every sample", gt=0, le=1000)
-    back_off: float = knob(1.0, "factor of the rate after each epoch; the paper's is about 0.9", gt=0, le=1)
-    atomic: bool = knob(False, "atomic additions: none is lost")
-    locked: bool = knob(
-        False, "one lock for all of w, held for every read and for every write: what Hogwild does without"
+    learning_rate: float = knob(0.01, "step size per sample", gt=0, le=1000)
+    back_off: float = knob(
+        1.0, "factor that multiplies the learning rate after each epoch; about 0.9 in the paper", gt=0, le=1
     )
+    atomic: bool = knob(False, "make additions to the shared vector atomic, so that none is lost")
+    locked: bool = knob(False, "lock the whole shared vector for every read and every write")
 
 
 def check(workers, batch, workload, s):

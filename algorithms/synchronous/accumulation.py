@@ -21,8 +21,15 @@ from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 
 class Settings(Knobs):
     learning_rate: float = knob(0.3, "step size", gt=0, le=1000)
-    accumulate: int = knob(2, "A, mini-batches per update", ge=1, le=10_000, unit="steps", postpones=True)
-    update: Rule = knob("sgd", "optimizer for the mean gradient, on every worker")
+    accumulate: int = knob(
+        2,
+        "A, mini-batches whose gradients each worker accumulates per update",
+        ge=1,
+        le=10_000,
+        unit="steps",
+        postpones=True,
+    )
+    update: Rule = knob("sgd", "optimiser of every worker, applied to the mean gradient")
     momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
 
 

@@ -28,12 +28,18 @@ from knobs import Rising
 
 
 class Settings(Knobs):
-    learning_rate: float = knob(0.05, "initial rate of the schedules decay, grow and hybrid", gt=0, le=1000)
-    momentum: float = knob(0.9, "initial mu; with larger_momentum closer to 1", ge=0, lt=1)
-    schedule: Growth = knob("grow", "how the noise is reduced")
-    factor: int = knob(5, "reduction of the noise at each milestone", ge=2, le=100)
+    learning_rate: float = knob(0.05, "initial learning rate of the schedules decay, grow and hybrid", gt=0, le=1000)
+    momentum: float = knob(0.9, "initial mu; larger_momentum raises it towards 1", ge=0, lt=1)
+    schedule: Growth = knob("grow", "how noise is reduced: decay, grow, hybrid, larger_rate or larger_momentum")
+    factor: int = knob(5, "factor by which each milestone reduces the noise", ge=2, le=100)
     milestones: Rising = knob("60,120,160", "epochs at which the noise falls", example="30,60,80", unit="epochs")
-    largest: int | None = knob(None, "most mini-batches of a worker in an update", none="no limit", ge=1, le=1_000_000)
+    largest: int | None = knob(
+        None,
+        "maximum number of mini-batches a worker accumulates per update; no limit by default",
+        none="no limit",
+        ge=1,
+        le=1_000_000,
+    )
 
     def plan(self, step, per_epoch):
         """Return (rate, mini-batches, momentum) of an update that begins with this step."""

@@ -30,9 +30,9 @@ from algorithms.rates import known
 
 class Settings(Knobs):
     learning_rate: float = knob(0.1, "step size", gt=0, le=1000)
-    delay: int = knob(1, "k, delay of every gradient", ge=0, le=64, unit="steps", postpones=True)
-    layerwise: bool = knob(True, "layers are reduced as their gradients come; otherwise the whole model at once")
-    update: Rule = knob("sgd", "optimizer for the mean gradient, on every worker")
+    delay: int = knob(1, "k, steps by which every gradient is applied late", ge=0, le=64, unit="steps", postpones=True)
+    layerwise: bool = knob(True, "reduce each layer as soon as its gradient is ready, not the whole model at once")
+    update: Rule = knob("sgd", "optimiser of every worker, applied to the mean gradient")
     momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
 
 

@@ -21,15 +21,17 @@ from knobs import Rising
 
 
 class Settings(Knobs):
-    learning_rate: float = knob(0.02, "base rate, right for the base batch", gt=0, le=1000)
-    base_batch: int = knob(32, "samples per step, of all workers, that the base rate is for", ge=1, unit="samples")
-    momentum: float = knob(0.9, "mu, decay of the velocity", ge=0, lt=1)
-    warm_up: WarmUp = knob("gradual", "how the rate rises from base to k times base")
-    warm_up_epochs: float = knob(
-        5.0, "passes over the data until the full rate", unless={"warm_up": ("none",)}, ge=0, le=1000, unit="epochs"
+    learning_rate: float = knob(0.02, "base learning rate, meant for the base batch", gt=0, le=1000)
+    base_batch: int = knob(
+        32, "samples per step, over all workers, that the base learning rate is meant for", ge=1, unit="samples"
     )
-    milestones: Rising = knob("30,60,80", "epochs at which the rate falls", example="30,60,80", unit="epochs")
-    decay: float = knob(0.1, "factor of the rate at each milestone", gt=0, le=1)
+    momentum: float = knob(0.9, "mu, decay of the velocity", ge=0, lt=1)
+    warm_up: WarmUp = knob("gradual", "how the learning rate rises to its full value: gradual, constant or none")
+    warm_up_epochs: float = knob(
+        5.0, "epochs until the full learning rate", unless={"warm_up": ("none",)}, ge=0, le=1000, unit="epochs"
+    )
+    milestones: Rising = knob("30,60,80", "epochs at which the learning rate falls", example="30,60,80", unit="epochs")
+    decay: float = knob(0.1, "factor that multiplies the learning rate at each milestone", gt=0, le=1)
 
     def rate(self, step, per_epoch, batch):
         """Return the learning rate of this step, at `batch` samples per step of all workers."""

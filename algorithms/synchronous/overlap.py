@@ -25,9 +25,9 @@ from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 class Settings(Knobs):
     learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
     bucket_bytes: int = knob(
-        32_768, "least size of a bucket of gradients; 0 for layer by layer", ge=0, le=1 << 30, unit="bytes"
+        32_768, "minimum number of bytes reduced together; 0 reduces layer by layer", ge=0, le=1 << 30, unit="bytes"
     )
-    update: Rule = knob("sgd", "optimizer for the mean gradient, on every worker")
+    update: Rule = knob("sgd", "optimiser of every worker, applied to the mean gradient")
     momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
 
 

@@ -26,9 +26,13 @@ from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 
 class Settings(Knobs):
     learning_rate: float = knob(0.2, "step size", gt=0, le=1000)
-    order: Literal["priority", "fifo"] = knob("priority", "what is sent first: early layers, or what came first")
-    slice: int = knob(32_768, "numbers in the largest slice; others may overtake after it", ge=1, unit="numbers")
-    update: Rule = knob("sgd", "optimizer for the mean gradient, on every worker")
+    order: Literal["priority", "fifo"] = knob(
+        "priority", "what is sent first: priority (early layers) or fifo (whatever is ready first)"
+    )
+    slice: int = knob(
+        32_768, "maximum number of elements per slice; urgent slices may overtake after it", ge=1, unit="numbers"
+    )
+    update: Rule = knob("sgd", "optimiser of every worker, applied to the mean gradient")
     momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
 
 

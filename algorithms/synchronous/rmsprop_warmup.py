@@ -21,14 +21,22 @@ FORGET, EPS = 0.99, 1e-8
 
 
 class Settings(Knobs):
-    learning_rate: float = knob(0.02, "base rate of momentum SGD, right for the base batch", gt=0, le=1000)
-    base_batch: int = knob(32, "samples per step, of all workers, that the base rate is for", ge=1, unit="samples")
-    rms_rate: float = knob(0.0003, "rate of RMSprop, about a tenth of how far weights move in a step", ge=0, le=1000)
+    learning_rate: float = knob(0.02, "base learning rate of momentum SGD, meant for the base batch", gt=0, le=1000)
+    base_batch: int = knob(
+        32, "samples per step, over all workers, that the base learning rate is meant for", ge=1, unit="samples"
+    )
+    rms_rate: float = knob(0.0003, "learning rate of RMSprop, which dominates the first steps", ge=0, le=1000)
     momentum: float = knob(0.9, "mu, decay of the velocity", ge=0, lt=1)
-    centre: float = knob(2.0, "epoch at which half the step is SGD", ge=0, le=1000, unit="epochs")
-    period: float = knob(1.0, "duration of the transition; 0: at once", ge=0, le=1000, unit="epochs")
+    centre: float = knob(2.0, "epoch at which a step is half SGD and half RMSprop", ge=0, le=1000, unit="epochs")
+    period: float = knob(
+        1.0, "epochs of the transition from RMSprop to SGD; 0 is at once", ge=0, le=1000, unit="epochs"
+    )
     slow_start: float = knob(
-        0.0, "length of the schedule in stages, 90 in the paper; 0: none", ge=0, le=10_000, unit="epochs"
+        0.0,
+        "epochs of a schedule that starts at half the rate and falls three times, 90 in the paper; 0 is off",
+        ge=0,
+        le=10_000,
+        unit="epochs",
     )
 
     def rate(self, epoch, batch):

@@ -57,7 +57,7 @@ class Control:
     name: str
     kind: str
     help: str
-    """What it is, in a line, as the command line prints it."""
+    """What it is, in one line, as the command line prints it."""
     unit: str
     none: str
     """What None means, as the reader sees it: "no limit"."""
@@ -71,8 +71,8 @@ class Control:
 
     @property
     def about(self) -> str:
-        """What it does, and what happens when it is turned up."""
-        return helps.text(self.owner, self.name) or f"{self.help[:1].upper()}{self.help[1:]}."
+        """What it is, and what happens when it is turned up."""
+        return helps.text(self.owner, self.name)
 
     @property
     def label(self) -> str:

@@ -59,45 +59,58 @@ OTHER_BUDGETS = ("epochs", "seconds", "target_loss")
 class Experiment(Knobs):
     """What to train, how, where, for how long. All fields but those of NESTED are plain values."""
 
-    algorithm: str = knob("sync_sgd", "the training algorithm, by name")
+    algorithm: str = knob("sync_sgd", "training algorithm: how the workers train together")
     settings: dict[str, Any] = knob({}, "the algorithm's own settings")
-    compression: str = knob("none", "how gradients are encoded on their way, by name")
+    compression: str = knob("none", "how gradients are compressed before sending; none sends them as they are")
     coding: dict[str, Any] = knob({}, "the compression's own settings")
-    workload: str = knob("digits", "the data set and its model, by name")
+    workload: str = knob("digits", "data set and model to train")
     data: dict[str, Any] = knob({}, "the workload's own settings")
     batch: int = knob(
         32,
-        "samples per worker and step; the rest of an epoch that fills no step of all workers is dropped",
+        "samples per worker in each step; the rest of an epoch that fills no whole step is dropped",
         ge=1,
         le=65536,
         unit="samples",
     )
 
-    cluster: Literal["simulated", "processes", "threads", "gpus"] = knob("simulated", "where it runs")
-    workers: int = knob(4, "ranks that train; servers come on top", ge=1, le=MAX_WORKERS)
+    cluster: Literal["simulated", "processes", "threads", "gpus"] = knob(
+        "simulated", "where the ranks run: simulated, processes, threads or gpus"
+    )
+    workers: int = knob(4, "ranks that train; servers are extra", ge=1, le=MAX_WORKERS)
     network: str = knob(
         "10GbE",
-        "the network between nodes, by preset; here; or latency:bandwidth:overhead; real ranks emulate it; own: "
-        "what they have; docs/simulated_network.md says what it leaves out",
+        "network between nodes: a preset, or latency:bandwidth:overhead; here: as measured on "
+        "this machine; own: real ranks emulate none",
     )
     latency: float | None = knob(
-        None, "one-way latency instead of the preset's", none="preset", ge=0, le=10, unit="s", postpones=True
+        None,
+        "one-way network latency in seconds, overriding the preset",
+        none="preset",
+        ge=0,
+        le=10,
+        unit="s",
+        postpones=True,
     )
     bandwidth: float | None = knob(
-        None, "bandwidth instead of the preset's", none="preset", gt=0, le=1e13, unit="bytes/s"
+        None,
+        "bytes per second through a node's network port, overriding the preset",
+        none="preset",
+        gt=0,
+        le=1e13,
+        unit="bytes/s",
     )
     device: str = knob(
         "laptop",
-        "what a rank computes on, by preset; here; or FLOP/s:bytes/s:overhead; real ranks emulate a slower "
-        "one than this machine; own: what they have",
+        "hardware each rank computes on: a preset, or FLOP/s:bytes/s:overhead; here: as measured "
+        "on this machine; own: real ranks emulate none",
     )
     rank_memory: float | None = knob(
-        None, "memory of a rank; what needs more is refused", none="no limit", gt=0, le=1e15, unit="bytes"
+        None, "memory per rank in bytes; a run that needs more is refused", none="no limit", gt=0, le=1e15, unit="bytes"
     )
-    per_node: int = knob(1, "ranks that share a node and its network interfaces", ge=1, le=64)
+    per_node: int = knob(1, "ranks per node; they share its network interfaces", ge=1, le=64)
     nics: int | None = knob(
         None,
-        "network interfaces of a node instead of the preset's; a rank uses the one next to it",
+        "network interfaces per node, overriding the preset; each rank uses the one nearest to it",
         none="preset",
         ge=1,
         le=64,
@@ -106,40 +119,44 @@ class Experiment(Knobs):
         "fast", "stream", "ring", "recursive_doubling", "halving_doubling", "tree", "double_tree", "hierarchical"
     ] = knob(
         "fast",
-        "how an all-reduce moves its messages; fast: simulated ranks take as long as with a ring, real ones do what "
-        "their machine does best; stream: a ring, but simulated ranks finish one sum before they begin the next, as on "
-        "one stream of a GPU",
+        "all-reduce algorithm; fast: a ring, or on real ranks the quickest available; stream: a "
+        "ring, but one all-reduce at a time, as on one CUDA stream",
     )
-    jitter: str = knob("none", "how compute times vary from step to step, by preset")
+    jitter: str = knob("none", "random variation of compute times from step to step, by preset")
     slow: SlowRanks = knob(
         "",
-        "ranks slower than the others, as rank:factor (below 1 is faster, for real ranks only with an emulated device)",
+        "slow ranks as rank:factor; below 1 is faster, which real ranks can do only on an emulated device",
         example="2:3,5:1.5",
     )
     pause: PausedRanks = knob("", "ranks that stop for a while, as rank:from-to in seconds", example="1:0.5-0.8")
     crash: LostRanks = knob(
-        "", "ranks that are lost, as rank:second, or as rank:from-to if they come back", example="3:0.4,2:0.1-0.2"
+        "", "ranks that crash, as rank:second, or as rank:from-to to restart", example="3:0.4,2:0.1-0.2"
     )
 
     steps: int | None = knob(
-        200, "stop after so many mini-batches per worker", none="no limit", ge=1, le=10_000_000, unit="steps"
+        200, "stop after this many mini-batches per worker", none="no limit", ge=1, le=10_000_000, unit="steps"
     )
     epochs: float | None = knob(
-        None, "stop after so many passes over the data", none="no limit", gt=0, le=10_000, unit="epochs"
+        None,
+        "stop after this many passes over the training data, by all workers together",
+        none="no limit",
+        gt=0,
+        le=10_000,
+        unit="epochs",
     )
     seconds: float | None = knob(
-        None, "stop at this time of the run's own clock", none="no limit", gt=0, le=LONGEST, unit="s"
+        None, "stop at this time, in seconds on the run's own clock", none="no limit", gt=0, le=LONGEST, unit="s"
     )
     target_loss: float | None = knob(
-        None, "stop when 20 mini-batch losses in the mean are below", none="no limit", gt=0, le=1e6
+        None, "stop when the mean of the last 20 mini-batch losses is this low", none="no limit", gt=0, le=1e6
     )
 
-    evaluations: int = knob(40, "times the model is tried on held-out data", ge=1, le=10_000)
-    precision: Literal["float32", "float64"] = knob("float32", "numbers of the model")
-    sync_batch_norm: bool = knob(
-        False, "batch norms take mean and variance over the samples of all workers in a step, not of each alone"
+    evaluations: int = knob(40, "times the model is evaluated, spread over the run", ge=1, le=10_000)
+    precision: Literal["float32", "float64"] = knob(
+        "float32", "floating-point precision: float32 (7 digits) or float64 (16 digits)"
     )
-    seed: int = knob(0, "seed of everything random", ge=0, le=MOST_SEED)
+    sync_batch_norm: bool = knob(False, "compute batch-norm statistics over the samples of all workers in a step")
+    seed: int = knob(0, "seed for everything random: initial weights, shuffling and jitter", ge=0, le=MOST_SEED)
 
     @model_validator(mode="before")
     @classmethod

@@ -26,18 +26,18 @@ class FlushSettings(Knobs):
     """Knobs of pipelines that update once per mini-batch, by any update rule."""
 
     learning_rate: float = knob(0.1, "step size", gt=0, le=1000)
-    update: Rule = knob("sgd", "rule that applies the gradient of a mini-batch")
+    update: Rule = knob("sgd", "optimiser that applies the gradient of a mini-batch")
     momentum: float = knob(0.9, "mu, decay of the velocity", when=HEAVY, ge=0, lt=1)
-    chunks: int = knob(8, "micro-batches in a mini-batch", ge=1, le=1024)
-    cuts: Counts = knob("", "layers in each stage (balanced by work if empty)", example="3,3,2")
+    chunks: int = knob(8, "micro-batches per mini-batch", ge=1, le=1024)
+    cuts: Counts = knob("", "layers per stage; empty balances them by work", example="3,3,2")
 
 
 class StreamSettings(Knobs):
     """Knobs of pipelines without a flush."""
 
     learning_rate: float = knob(0.1, "step size", gt=0, le=1000)
-    momentum: float = knob(0.0, "share of the last step that goes on (heavy ball)", ge=0, lt=1)
-    cuts: Counts = knob("", "layers in each stage (balanced by work if empty)", example="3,3,2")
+    momentum: float = knob(0.0, "fraction of the last step carried into the next (heavy ball)", ge=0, lt=1)
+    cuts: Counts = knob("", "layers per stage; empty balances them by work", example="3,3,2")
 
 
 def optimizer_weights(s: FlushSettings, stage, w) -> LatestWeights:

@@ -130,19 +130,27 @@ def test_every_setting_of_the_experiment_has_its_place_on_the_page():
     assert placed == set(Experiment.model_fields)
 
 
-def test_every_control_says_what_it_does_and_more_than_its_name():
+def test_every_control_says_what_it_is_and_what_it_does():
     short = []
     for kind in OWNERS:
         for name in {*kind.model_fields} - {*NESTED} - {*local(kind)}:
-            said = helps.text(kind, name)
-            if len(said.split()) < 8 or not said.endswith("."):
-                short.append((kind.__module__, name, said))
+            effect = helps.effect(kind, name)
+            if len(effect.split()) < 4 or not effect.endswith("."):
+                short.append((kind.__module__, name, effect))
     assert not short
 
 
-def test_every_help_is_of_a_control_that_there_is():
-    shown = {helps.text(kind, name) for kind in OWNERS for name in kind.model_fields}
-    assert {text for texts in helps.texts().values() for text in texts.values()} <= shown
+def test_every_effect_belongs_to_a_setting():
+    shown = {helps.effect(kind, name) for kind in OWNERS for name in kind.model_fields}
+    assert {text for texts in helps.effects().values() for text in texts.values()} <= shown
+
+
+def test_the_command_line_prints_the_first_sentence_of_the_help():
+    for kind in OWNERS:
+        for name in {*kind.model_fields} - {*NESTED}:
+            line = kind.model_fields[name].description
+            assert helps.text(kind, name).lower().startswith(f"{line}.".lower()), (kind.__module__, name)
+            assert not helps.effect(kind, name).lower().startswith(line.lower())
 
 
 def test_nothing_else_of_a_session_has_the_name_of_a_setting():
