@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from knobs import Knobs, knob
 
-__all__ = ["Algorithm", "Equivalence", "Knobs", "Shape", "knob", "sequential"]
+__all__ = ["Algorithm", "Equivalence", "Knobs", "Shape", "Split", "knob", "sequential"]
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,24 @@ class Shape:
     boundaries: tuple[int, ...] = ()  # elements per sample that cross from stage s to s + 1
     per_epoch: int = 1  # mini-batches of a worker in one pass over the data
     outputs: int = 1  # elements per sample that the model computes
+
+
+class Split(NamedTuple):
+    """Over how many workers something is divided, on average: 1 if each has all of it, infinity if nobody has it."""
+
+    parameters: float  # of one version
+    gradients: float
+    state: float  # of the optimizer
+
+
+def all_on_each(workers: int, s: Any) -> Split:
+    """Return that every worker has a whole model, its gradient and the optimizer's state."""
+    return Split(1, 1, 1)
+
+
+def one_model(workers: int, s: Any) -> Split:
+    """Return that all workers together have one model."""
+    return Split(workers, workers, workers)
 
 
 def one_per_worker(workers: int, s: Any) -> int:
@@ -114,6 +132,9 @@ class Algorithm:
     """`servers(s)`: the number of ranks, the first ones, that hold parameters and do not train."""
     data_shards: Callable[[int, Any], int] = one_per_worker
     """`data_shards(workers, s)`: the number of shards of the data; neighbouring ranks share one if there are fewer."""
+    split: Callable[[int, Any], Split] = all_on_each
+    """`split(workers, s)`: over how many workers the model is divided between two steps; what is whole for a moment only
+    does not count."""
     per_update: Callable[[Any], int] = one_batch
     """`per_update(s)`: the mini-batches of a worker whose gradients make one update; an epoch has a whole number of
     updates."""

@@ -17,6 +17,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import algorithms
+
 
 class Recipe(NamedTuple):
     """Bytes per parameter."""
@@ -36,11 +38,12 @@ RECIPES: dict[str, Recipe] = {
 
 
 STAGES = {0: "replicated", 1: "ZeRO-1", 2: "ZeRO-2", 3: "ZeRO-3"}
+METHODS = ("sync_sgd", "zero1", "zero2", "zero3")  # by stage: what each divides, it declares
 
 
 def nbytes(parameters: float, ranks: int, stage: int, recipe: Recipe) -> float:
     """Return the bytes of model states on each rank. Raise ValueError if there is no such stage."""
     if stage not in STAGES:
         raise ValueError(f"ZeRO has stages 0 to 3, not {stage}.")
-    sharded = [stage >= 3, stage >= 2, stage >= 1]  # weights, gradients, state
-    return sum(parameters * size / (ranks if split else 1) for size, split in zip(recipe, sharded, strict=True))
+    split = algorithms.find(METHODS[stage]).split(ranks, None)
+    return sum(parameters * size / parts for size, parts in zip(recipe, split, strict=True))

@@ -23,7 +23,7 @@ from collections import deque
 from typing import Literal
 
 import kernels
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, shared_by_all
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, one_model, shared_by_all
 from algorithms.parts.module_chain import ModuleChain
 from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 
@@ -79,6 +79,7 @@ ALGORITHM = Algorithm(
     worker,
     Settings,
     data_shards=shared_by_all,
+    split=one_model,
     check=check,
     elements_sent=elements_sent,
     deterministic=True,  # stale, but always by the same updates: the network changes when, and not what

@@ -21,7 +21,7 @@ Source: Huo, Gu & Huang, NeurIPS 2018, arXiv:1807.04511; slowbull/FeaturesReplay
 
 from collections import deque
 
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, shared_by_all
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, one_model, shared_by_all
 from algorithms.parts.module_chain import ModuleChain
 from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 
@@ -79,6 +79,7 @@ ALGORITHM = Algorithm(
     worker,
     Settings,
     data_shards=shared_by_all,
+    split=one_model,
     check=check,
     elements_sent=elements_sent,
     counts_staleness=True,

@@ -18,7 +18,7 @@ layer. Staleness: none.
 Source: Lillicrap et al., Nature Communications 7:13276, 2016, arXiv:1411.0247; Nokland, NIPS 2016, arXiv:1609.01596.
 """
 
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, shared_by_all
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, one_model, shared_by_all
 from algorithms.parts.module_chain import ModuleChain
 from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 
@@ -76,6 +76,7 @@ ALGORITHM = Algorithm(
     Settings,
     notes=notes,
     data_shards=shared_by_all,
+    split=one_model,
     check=check,
     elements_sent=elements_sent,
     counts_staleness=True,

@@ -18,7 +18,7 @@ batch (a + 1) per step; a forward and a backward of the classifier. Staleness: n
 Source: Belilovsky, Eickenberg & Oyallon, ICML 2019, arXiv:1812.11446, and ICML 2020, arXiv:1901.08164 (DGL).
 """
 
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, shared_by_all
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, one_model, shared_by_all
 from algorithms.parts.module_chain import ModuleChain
 from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 
@@ -92,6 +92,7 @@ ALGORITHM = Algorithm(
     worker,
     Settings,
     data_shards=shared_by_all,
+    split=one_model,
     check=check,
     elements_sent=elements_sent,
     counts_staleness=True,

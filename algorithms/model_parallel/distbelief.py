@@ -18,7 +18,7 @@ from typing import Literal
 import numpy as np
 
 import kernels
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, shared_by_all
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, one_model, shared_by_all
 from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 from kernels.arrays import shares
 from knobs import Refusal
@@ -122,6 +122,7 @@ ALGORITHM = Algorithm(
     worker,
     Settings,
     data_shards=shared_by_all,
+    split=one_model,
     check=check,
     elements_sent=elements_sent,
     equivalences=(

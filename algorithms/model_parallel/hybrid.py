@@ -24,7 +24,7 @@ from typing import Literal
 import numpy as np
 
 import kernels
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, one_model
 from algorithms.model_parallel.tensor import Replicated, backward, forward
 from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 from algorithms.parts.rank_groups import divisors, one_of
@@ -133,6 +133,7 @@ ALGORITHM = Algorithm(
     Settings,
     notes=notes,
     data_shards=data_shards,
+    split=lambda workers, s: one_model(workers / data_shards(workers, s), s),
     check=check,
     elements_sent=elements_sent,
     equivalences=(

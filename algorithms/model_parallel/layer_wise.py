@@ -13,7 +13,7 @@ one rank; the gain is memory: each holds its own layers, and their activations. 
 Source: folklore; the baseline of Huang et al., NeurIPS 2019 (Figure 2b), and of Harlap et al., arXiv:1806.03377.
 """
 
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, shared_by_all
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, one_model, shared_by_all
 from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 
 
@@ -58,6 +58,7 @@ ALGORITHM = Algorithm(
     worker,
     Settings,
     data_shards=shared_by_all,
+    split=one_model,
     check=check,
     elements_sent=elements_sent,
     model_defaults={"model": "residual", "depth": 6, "width": 64, "activation": "tanh"},  # eight layers to cut

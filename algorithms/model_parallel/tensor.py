@@ -22,7 +22,7 @@ Source: Shoeybi et al., arXiv:1909.08053; Korthikanti et al., arXiv:2205.05198 (
 import math
 
 import kernels
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, shared_by_all
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, one_model, shared_by_all
 from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 from algorithms.parts.vocabulary_loss import cross_entropy
 from kernels.arrays import joined, shares
@@ -144,6 +144,7 @@ ALGORITHM = Algorithm(
     worker,
     Settings,
     data_shards=shared_by_all,
+    split=one_model,
     check=check,
     elements_sent=elements_sent,
     equivalences=(

@@ -16,7 +16,7 @@ Source: Narayanan et al., SC 2021, arXiv:2104.04473 (PTD-P).
 """
 
 import kernels
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, one_model
 from algorithms.model_parallel.tensor import Replicated, backward, forward
 from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 from algorithms.parts.rank_groups import one_of
@@ -100,6 +100,7 @@ ALGORITHM = Algorithm(
     worker,
     Settings,
     data_shards=data_shards,
+    split=lambda workers, s: one_model(workers / data_shards(workers, s), s),
     check=check,
     elements_sent=elements_sent,
     model_defaults={"model": "mlp", "hidden": "64,64,64"},  # two pairs of layers to cut

@@ -12,10 +12,11 @@ Staleness: about N-1 writes, each of b samples.
 Source: Sallinen, Satish, Smelyanskiy, Sury & Re, IPDPS 2016.
 """
 
+import math
 from functools import partial
 
 import kernels
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, nothing_sent
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, Split, knob, nothing_sent
 from algorithms.shared_memory.hogwild import finished
 
 
@@ -57,6 +58,7 @@ ALGORITHM = Algorithm(
     worker,
     Settings,
     elements_sent=nothing_sent,
+    split=lambda workers, s: Split(workers, 1, math.inf),  # one w, and an acc for each thread
     deterministic=False,
     counts_staleness=True,
     equivalences=(

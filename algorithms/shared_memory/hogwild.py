@@ -13,8 +13,10 @@ Staleness: the steps that others write between a read and its write, about N-1; 
 Source: Niu, Recht, Re & Wright, NIPS 2011.
 """
 
+import math
+
 import kernels
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, nothing_sent
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, Split, knob, nothing_sent
 
 
 class Settings(Knobs):
@@ -80,6 +82,7 @@ ALGORITHM = Algorithm(
     check=check,
     notes=notes,
     elements_sent=nothing_sent,
+    split=lambda workers, s: Split(workers, math.inf, math.inf),  # threads write straight into one vector
     deterministic=False,
     counts_staleness=True,
     equivalences=(Equivalence("one thread that takes single samples is SGD", to="sgd", batch=1),),

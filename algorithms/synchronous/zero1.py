@@ -14,7 +14,7 @@ elements with Adam, and of its work. All workers wait for the slowest. Staleness
 Source: Rajbhandari, Rasley, Ruwase & He, SC 2020; Sridharan et al., arXiv:1801.08030 (MLSL).
 """
 
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, Split, knob
 from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 from kernels.arrays import shares
 
@@ -49,6 +49,7 @@ ALGORITHM = Algorithm(
     worker,
     Settings,
     elements_sent=elements_sent,
+    split=lambda workers, s: Split(1, 1, workers),
     computes_together=True,
     equivalences=(
         Equivalence("one worker is SGD", to="sgd", settings={"update": "sgd"}),

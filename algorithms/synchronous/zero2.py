@@ -16,7 +16,7 @@ Source: Rajbhandari, Rasley, Ruwase & He, SC 2020.
 
 from functools import cache
 
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, Split, knob
 from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 from kernels.arrays import shares
 
@@ -65,6 +65,7 @@ ALGORITHM = Algorithm(
     worker,
     Settings,
     elements_sent=elements_sent,
+    split=lambda workers, s: Split(1, workers, workers),
     computes_together=True,
     equivalences=(
         Equivalence("one worker is SGD", to="sgd", settings={"update": "sgd"}),

@@ -18,7 +18,7 @@ Source: Rajbhandari, Rasley, Ruwase & He, SC 2020; Zhao et al., VLDB 2023 (FSDP)
 import numpy as np
 
 import kernels
-from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
+from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, one_model
 from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 from kernels.arrays import joined, shares
 
@@ -77,6 +77,7 @@ ALGORITHM = Algorithm(
     worker,
     Settings,
     elements_sent=elements_sent,
+    split=one_model,
     computes_together=True,
     equivalences=(
         Equivalence("one worker is SGD", to="sgd", settings={"update": "sgd"}),

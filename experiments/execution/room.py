@@ -27,14 +27,13 @@ def check(experiment: Experiment, workload: Workload) -> None:
 
 
 def needed(experiment: Experiment, workload: Workload) -> int:
-    """Return the bytes that a run takes at least: a model for each worker that has all of it, and FIXED more.
+    """Return the bytes that a run takes at least: the models that its workers have together, and FIXED more.
 
     Those are the first and the last model, a gradient, and what is evaluated; one worker takes ten models in all, and
     four workers of synchronous SGD thirteen. Batches, activations and optimizers are not counted.
     """
-    sharded = experiment.method.shares_samples or experiment.algorithm.startswith("zero")
-    whole = 1 if sharded else experiment.workers
-    return (FIXED + whole) * workload.parameters * np.dtype(experiment.precision).itemsize
+    whole = experiment.workers / experiment.method.split(experiment.workers, experiment.knobs).parameters
+    return int((FIXED + whole) * workload.parameters * np.dtype(experiment.precision).itemsize)
 
 
 def available() -> float:

@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any
 
 import kernels
-from algorithms.algorithm import Algorithm, shared_by_all
+from algorithms.algorithm import Algorithm, one_model, shared_by_all
 from algorithms.parts.pipeline import settings
 from algorithms.parts.pipeline.ops import Op
 from algorithms.parts.pipeline.plan import Flush, Stream
@@ -40,8 +40,14 @@ def pipeline(
     def worker(comm, task, s):
         return executor(comm, task, plan(comm.size, s), s, policy).run()
 
+    def split(workers, s):
+        cut = plan(workers, s)
+        copies = sum(len(cut.stages_of(rank)) for rank in range(workers)) / cut.stages  # 2 in two directions
+        return one_model(workers / copies, s)
+
     derived = {
         "worker": worker,
+        "split": split,
         "data_shards": shared_by_all,
         "stages": lambda workers, s: plan(workers, s).stages,
         "check": lambda workers, batch, workload, s: settings.check(batch, workload, plan(workers, s), s.cuts),
