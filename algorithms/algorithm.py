@@ -133,8 +133,8 @@ class Algorithm:
     data_shards: Callable[[int, Any], int] = one_per_worker
     """`data_shards(workers, s)`: the number of shards of the data; neighbouring ranks share one if there are fewer."""
     split: Callable[[int, Any], Split] = all_on_each
-    """`split(workers, s)`: over how many workers the model is divided between two steps; what is whole for a moment only
-    does not count."""
+    """`split(workers, s)`: over how many workers the model is divided from one step to the next. What is whole for a
+    moment only does not count."""
     per_update: Callable[[Any], int] = one_batch
     """`per_update(s)`: the mini-batches of a worker whose gradients make one update; an epoch has a whole number of
     updates."""
