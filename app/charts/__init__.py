@@ -12,7 +12,7 @@ Curves of runs and bars of ranks are described in experiments/plots/, since repo
 """
 
 from app.charts.frame import CONFIG
-from app.charts.progress import efficiency, speed_up, staleness
+from app.charts.progress import efficiency, scalings, speed_up, staleness, step_time
 from app.charts.ranks import LINKS, WIDEST, by_rank, ranked, topology, traffic
 from app.charts.roofline import roofline
 from app.charts.sweep import Combinations, heat, outcome, overlaid
@@ -46,9 +46,11 @@ __all__ = [
     "ranked",
     "reach",
     "roofline",
+    "scalings",
     "shares",
     "speed_up",
     "staleness",
+    "step_time",
     "topology",
     "traffic",
     "unit",

@@ -1,4 +1,4 @@
-"""How runs compare: speed-up, efficiency, staleness."""
+"""How runs compare: time per step, speed-up, efficiency, staleness."""
 
 from __future__ import annotations
 
@@ -6,47 +6,77 @@ import numpy as np
 import plotly.graph_objects as go
 
 from app.charts.frame import frame
+from experiments.runs.scaling import Scaling, scaling
 from experiments.viewer import curves, palette
 from experiments.viewer.pictures import HEIGHT, Shown
 from experiments.wording import units
 
 
+def scalings(shown: list[Shown], loss: float | None) -> dict[str, list[Scaling]]:
+    """Return the scaling of runs with more and more workers by what a speed-up can be of, in words.
+
+    In the time to a held-out `loss`, too, unless one of them had it from the start.
+    """
+    runs, target = [one.runs for one in shown], shown[0].run.experiment.target_loss
+    by = "samples per second" if target is None else f"time to a loss of {target:g}"
+    found = {by: scaling(runs, ["workers"])}
+    if loss is not None and all(curves.reached(run, loss) for some in runs for run in some):
+        found[f"time to a held-out loss of {units.loss(loss)}"] = scaling(
+            runs, ["workers"], lambda run: 1 / curves.reached(run, loss)
+        )
+    return found
+
+
+def step_time(shown: list[Shown], workers: tuple[int, ...], loss: float | None) -> go.Figure:
+    """Draw the seconds of a step: in weak scaling, best if they stay; in strong scaling, best if they fall."""
+    (found, *_) = scalings(shown, None).values()
+    figure = go.Figure()
+    _line(figure, workers, "time per step", [one.step_seconds for one in found], palette.RUNS[0], "%{y:.3s}s a step")
+    _finish(figure, "s per step")
+    return figure.update_yaxes(rangemode="tozero", exponentformat="SI")
+
+
 def speed_up(shown: list[Shown], workers: tuple[int, ...], loss: float | None) -> go.Figure:
-    """Draw how many times as fast as the first runs are: in samples/s, and in the time to a held-out `loss`."""
-    figure = _against_ideal(shown, workers, loss, lambda times, count: times, "times as fast", ideal=True)
+    """Draw how many times as fast as the fewest workers they are: in samples/s, and in the time to a held-out `loss`.
+
+    With a target loss, in the time to it instead of samples/s.
+    """
+    figure = go.Figure()
+    figure.add_scatter(
+        x=[str(n) for n in workers], y=(np.array(workers) / min(workers)).astype(np.float32), mode="lines",
+        name="ideal", hoverinfo="skip", line={"color": palette.MUTED, "width": 1.5, "dash": "dot"},
+    )  # fmt: skip
+    for (name, found), look in zip(scalings(shown, loss).items(), palette.RUNS, strict=False):
+        _line(figure, workers, name, [one.speed_up for one in found], look, "%{y:.3g} times as fast")
+    _finish(figure, "times as fast")
     return figure.update_yaxes(type="log", dtick=np.log10(2), exponentformat="none")
 
 
 def efficiency(shown: list[Shown], workers: tuple[int, ...], loss: float | None) -> go.Figure:
     """Draw the speed-up as a share of the ideal one, in percent."""
-    figure = _against_ideal(shown, workers, loss, lambda times, count: 100 * times / count, "% of the ideal")
+    figure = go.Figure()
+    for (name, found), look in zip(scalings(shown, loss).items(), palette.RUNS, strict=False):
+        shares = [one.efficiency and 100 * one.efficiency for one in found]
+        _line(figure, workers, name, shares, look, "%{y:.3g} % of the ideal")
+    _finish(figure, "% of the ideal")
     return figure.update_yaxes(rangemode="tozero")
 
 
-def _against_ideal(shown, workers, loss, measure, title: str, ideal: bool = False) -> go.Figure:
-    figure = go.Figure()
-    count = np.array(workers) / workers[0]
-    if ideal:
-        figure.add_scatter(
-            x=[str(n) for n in workers], y=count.astype(np.float32), mode="lines", name="ideal", hoverinfo="skip",
-            line={"color": palette.MUTED, "width": 1.5, "dash": "dot"},
-        )  # fmt: skip
-    rates = np.array([s.run.summary["samples_per_second"] or np.nan for s in shown])
-    lines = {"samples per second": rates / rates[0]}
-    if loss is not None:
-        times = np.array([curves.reached(s.run, loss) for s in shown])
-        if times.all():  # 0: a run was there from the start
-            lines[f"time to a held-out loss of {units.loss(loss)}"] = times[0] / times
-    for (name, faster), look in zip(lines.items(), palette.RUNS, strict=False):
-        figure.add_scatter(
-            x=[str(n) for n in workers], y=measure(faster, count).astype(np.float32), mode="lines+markers", name=name,
-            line={"color": look.colour, "width": 2.2, "dash": look.dash}, marker={"symbol": look.symbol, "size": 8},
-            hovertemplate="%{y:.3g} " + title + "<extra>" + name + "</extra>",
-        )  # fmt: skip
+def _line(figure: go.Figure, workers: tuple[int, ...], name: str, values: list[float | None], look, hover: str) -> None:
+    """Add a line over the numbers of workers, with gaps where a value is not known."""
+    figure.add_scatter(
+        x=[str(n) for n in workers], y=np.array(values, np.float32), mode="lines+markers", name=name,
+        line={"color": look.colour, "width": 2.2, "dash": look.dash}, marker={"symbol": look.symbol, "size": 8},
+        hovertemplate=f"{hover}<extra>{name}</extra>",
+    )  # fmt: skip
+
+
+def _finish(figure: go.Figure, title: str) -> None:
+    """Give the figure its frame and the titles of its axes."""
     frame(figure, "workers")
     figure.update_layout(height=HEIGHT, hovermode="x unified")
     figure.update_xaxes(type="category", rangemode="normal")
-    return figure.update_yaxes(title_text=title)
+    figure.update_yaxes(title_text=title)
 
 
 def staleness(shown: list[Shown]) -> go.Figure:

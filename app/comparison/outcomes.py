@@ -16,37 +16,51 @@ from app.settings.controls import Control, spoken
 from experiments.jobs.job import JobState
 from experiments.runs.figures import FIGURES, suited
 from experiments.runs.record import Run
+from experiments.runs.scaling import global_batch
 from experiments.specification.experiment import Experiment
-from experiments.viewer import curves
 from experiments.wording import units
 
 MAPPED = ("held_out_loss", "accuracy", "samples_per_second", "seconds", "bytes")
 
 
 def compared(one: Control, shown: list[Shown], stops: list, alike: bool) -> None:
-    """Draw what came of a sweep: of workers speed-up and efficiency, else samples per second and the loss, or time."""
-    left, right = st.columns(2, gap="medium")
+    """Draw what came of a sweep: of workers how they scale, else samples per second and the loss, or time."""
     if one.name == "workers":
-        loss = _common(shown)
-        told = _scaling(shown, stops, loss)
-        with left:
-            weak = "" if shown[0].run.experiment.method.shares_samples else " Each worker has its batch: weak scaling."
-            heading(
-                "Speed-up",
-                f"How many times as fast as the run with the fewest workers; the dotted line is ideal.{weak}",
-            )
-            chart(charts.speed_up, shown, told, tuple(stops), loss)
-        with right:
-            heading("Efficiency", "Speed-up as a share of the ideal one.")
-            chart(charts.efficiency, shown, told, tuple(stops), loss)
-        st.caption(told)
+        _scaled(shown, stops)
         return
+    left, right = st.columns(2, gap="medium")
     second = ("seconds", "Time to the end, s") if alike else ("held_out_loss", "Held-out loss at the end")
     names = tuple(one.words(value) for value in stops)
     for side, (figure, word) in ((left, ("samples_per_second", "Samples per second")), (right, second)):
         with side:
             heading(word)
             chart(charts.outcome, shown, word, names, figure, "", spoken(one.name), key=f"outcome-{figure}")
+
+
+def _scaled(shown: list[Shown], stops: list[int]) -> None:
+    """Draw time per step, speed-up and efficiency of more and more workers."""
+    loss = _common(shown)
+    told = _scaling(shown, stops, loss)
+    pictures = (
+        (charts.step_time, "Time per step", f"Until the next step of a worker begins.{_kind(shown)}"),
+        (charts.speed_up, "Speed-up", "How many times as fast as the run with the fewest workers; dotted: ideal."),
+        (charts.efficiency, "Efficiency", "Speed-up as a share of the ideal one."),
+    )
+    for column, (draw, title, words) in zip(st.columns(3, gap="medium"), pictures, strict=True):
+        with column:
+            heading(title, words)
+            chart(draw, shown, told, tuple(stops), loss)
+    st.caption(told)
+
+
+def _kind(shown: list[Shown]) -> str:
+    """Return in a sentence which kind of scaling these runs are; "" where workers do not divide the samples."""
+    experiments = [one.run.experiment for one in shown]
+    if experiments[0].method.shares_samples or len({e.workers for e in experiments}) == 1:
+        return ""
+    if len({global_batch(e) for e in experiments}) == 1:
+        return " All divide the same global batch: strong scaling."
+    return " Each worker has its batch: weak scaling."
 
 
 def mapped(
@@ -97,18 +111,21 @@ def _common(shown: list[Shown]) -> float | None:
 
 def _scaling(shown: list[Shown], stops: list[int], loss: float | None) -> str:
     """Return the speed-up in words."""
-    first, last = shown[0].run.summary, shown[-1].run.summary
-    faster = (last["samples_per_second"] or 0.0) / (first["samples_per_second"] or 1.0)
-    told = f"{stops[-1]} workers do {units.number(faster)} times as many samples per second as {stops[0]}"
-    ideal = stops[-1] / stops[0]
-    told += f", {units.percent(faster / ideal)} of the ideal {units.number(ideal)}"
-    if loss is None:
-        return f"{told}."
-    times = [curves.reached(one.run, loss) for one in (shown[0], shown[-1])]
-    if not all(times):  # the start was not improved on
+    (by, found), *reached = charts.scalings(shown, loss).items()
+    faster, share = found[-1].speed_up, found[-1].efficiency
+    if not faster:
+        return f"The {by} of {stops[-1]} workers cannot be compared with that of {stops[0]}."
+    what = (
+        "do {} times as many samples per second as"
+        if by.startswith("samples")
+        else "reach the loss {} times as fast as"
+    )
+    told = f"{stops[-1]} workers {what.format(units.number(faster))} {stops[0]}"
+    told += f", {units.percent(share)} of the ideal {units.number(stops[-1] / stops[0])}"
+    if not reached:
         return f"{told}."
     lowest = f"to a held-out loss of {units.loss(loss)}, the lowest that all reach at some time,"
-    return f"{told}; {lowest} {sooner(times[0] / times[1])}."
+    return f"{told}; {lowest} {sooner(reached[0][1][-1].speed_up)}."
 
 
 def sooner(times: float) -> str:

@@ -19,6 +19,7 @@ from app.settings.controls import Control, control, owners, spoken
 from experiments.jobs.job import JobState
 from experiments.jobs.spec import JobSpec
 from experiments.runs.record import Run
+from experiments.runs.scaling import divided, global_batch
 from experiments.specification.experiment import Experiment
 from experiments.study import rates
 
@@ -29,6 +30,10 @@ MAPPED = 5  # values of each of two settings
 BEST = (
     "Search for the learning rate at which each of these runs ends lowest, so that none is better or worse than "
     "another only by its rate. A search is about fifteen runs; those of the table of defaults are known."
+)
+DIVIDED = (
+    "Divide the global batch of the run on the page among the workers, so that more workers take a smaller batch each: "
+    "strong scaling. When off, each worker keeps its batch: weak scaling."
 )
 STOP, STOPS = "~", 16  # between the stops that a link asks for, and how many it may
 
@@ -54,10 +59,10 @@ def values(one: Control, now: Any) -> list:
     return sorted({stop for stop in stops if low <= stop <= high})
 
 
-def worker_stops(e: Experiment) -> tuple[list[int], str]:
+def worker_stops(e: Experiment, strong: bool = False) -> tuple[list[int], str]:
     """Return numbers of workers, doubling from 1 as far as the experiment can run; and what bounds them, in words."""
     stops = sorted({e.workers, *(2**n for n in range(MOST.bit_length()) if 2**n <= MOST)})
-    refused = {n: _refusal(e, n) for n in stops}
+    refused = {n: _refusal(e, n, strong) for n in stops}
     able = [n for n in stops if not refused[n]]
     beyond = [n for n in stops if refused[n] and n > max(able, default=0)]
     if beyond:
@@ -65,11 +70,9 @@ def worker_stops(e: Experiment) -> tuple[list[int], str]:
     return able, f"To {max(able, default=0)} workers: a run with more takes this page too long."
 
 
-def _refusal(e: Experiment, workers: int) -> str:
-    try:
-        return feasible.refusal(e.change(workers=workers))
-    except ValueError as error:
-        return str(error)
+def _refusal(e: Experiment, workers: int, strong: bool) -> str:
+    changed = _changed(e, {"workers": workers}, strong)
+    return changed if isinstance(changed, str) else feasible.refusal(changed)
 
 
 def linked(e: Experiment) -> tuple[str, list]:
@@ -103,26 +106,27 @@ def show(run: Run) -> None:
         return
     wanted, given = linked(e)
     names = list(dict.fromkeys([*axes(e), *filter(None, [wanted])]))
-    axis, other, best = _choose(names)
+    axis, other, best, strong = _choose(names, divisible=not (e.method.shares_samples or e.method.whole_batch))
     if axis is None:
         st.caption("Choose what to turn: about six runs are made, those that were made before are just shown.")
         return
     named = partial(_control, e)
-    stops, bound = (given, "") if axis == wanted else _stops(e, axis)
+    stops, bound = (given, "") if axis == wanted else _stops(e, axis, strong)
     if other:
         both = stops[:MAPPED], _stops(e, other)[0][:MAPPED]
         combined = [_changed(e, {axis: across, other: down}) for down in both[1] for across in both[0]]
         outcomes.mapped((named(axis), named(other)), both, _made(combined, best), _open)
         return
-    states = _made([_changed(e, {axis: value}) for value in stops], best)
+    states = _made([_changed(e, {axis: value}, strong) for value in stops], best)
     one = named(axis)
     if bound:
         st.caption(sentence(bound))
     _strip(one, [(value, state) for value, state in zip(stops, states, strict=True) if not state.active], best)
 
 
-def _choose(names: list[str]) -> tuple[str | None, str | None, bool]:
-    """Draw what to turn; return one setting or None, another one to turn with it or None, and whether at best rates."""
+def _choose(names: list[str], divisible: bool) -> tuple[str | None, str | None, bool, bool]:
+    """Draw what to turn; return one setting or None, another one to turn with it or None, whether at best rates, and
+    whether workers divide one global batch, which they may if it is `divisible`."""
 
     def spelled(name: str) -> str:
         return spoken(name).replace("_", " ")
@@ -133,7 +137,7 @@ def _choose(names: list[str]) -> tuple[str | None, str | None, bool]:
             "Turn", names, key="sweep", label_visibility="collapsed", format_func=spelled, persist_state="session"
         )
         if axis is None:
-            return None, None, False
+            return None, None, False, False
         others = [name for name in names if name != axis]
         address.keep("sweep2", others, None, spelled)
         other = st.selectbox(
@@ -141,13 +145,15 @@ def _choose(names: list[str]) -> tuple[str | None, str | None, bool]:
             label_visibility="collapsed", index=None,
         )  # fmt: skip
         best = address.toggle("Each at its best rate", "best", help=BEST)
-    return axis, other, best
+        able = divisible and axis == "workers" and other is None
+        strong = able and address.toggle("Same global batch", "strong", help=DIVIDED)
+    return axis, other, best, strong
 
 
-def _stops(e: Experiment, axis: str) -> tuple[list, str]:
+def _stops(e: Experiment, axis: str, strong: bool = False) -> tuple[list, str]:
     """Return the values of a sweep, and what bounds them."""
     if axis == "workers":
-        return worker_stops(e)
+        return worker_stops(e, strong)
     return values(_control(e, axis), _value(e, axis)), ""
 
 
@@ -155,10 +161,11 @@ def _control(e: Experiment, name: str) -> Control:
     return control(owners(e.algorithm, e.compression, e.workload)[name], name)
 
 
-def _changed(e: Experiment, settings: dict[str, Any]) -> Experiment | str:
-    """Return the experiment with these settings, or why there is none."""
+def _changed(e: Experiment, settings: dict[str, Any], strong: bool = False) -> Experiment | str:
+    """Return the experiment with these settings, in strong scaling with its global batch; or why there is none."""
     try:
-        return e.change(**settings)
+        changed = e.change(**settings)
+        return changed.change(batch=divided(changed, global_batch(e))) if strong else changed
     except ValueError as error:
         return str(error)
 

@@ -7,7 +7,7 @@ the run with the fewest workers; the efficiency is the speed-up over the ratio o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -25,25 +25,42 @@ class Scaling(NamedTuple):
     efficiency: float | None  # of one
 
 
-def scaling(together: Sequence[Sequence[Run]], axes: Sequence[str]) -> list[Scaling] | None:
+def samples_or_target(run: Run) -> float | None:
+    """Return what a speed-up is the ratio of: samples per second, or of a run to a target loss one over its time."""
+    target = run.experiment.target_loss
+    if target is None:
+        return run.summary["samples_per_second"]
+    return 1 / run.summary["seconds"] if _reached(run, target) and run.summary["seconds"] else None
+
+
+def scaling(
+    together: Sequence[Sequence[Run]],
+    axes: Sequence[str],
+    rate: Callable[[Run], float | None] = samples_or_target,
+) -> list[Scaling] | None:
     """Return the figures of each group of runs that differ only in their seed; None unless `axes` has the workers.
 
     `axes` are the settings that were varied. Runs are compared with that of the fewest workers among those that have
-    the same values of the others.
+    the same values of the others. The speed-up is a ratio of `rate(run)`, the mean over seeds.
     """
     if "workers" not in axes:
         return None
     others = [name for name in axes if name not in ("workers", "seed")]
     keys = [tuple(some[0].experiment.in_force().get(name) for name in others) for some in together]
     workers = [some[0].experiment.workers for some in together]
-    rates = [_mean([_rate(run) for run in some]) for some in together]
+    rates = [_mean([rate(run) for run in some]) for some in together]
     found = []
-    for place, (key, count, rate) in enumerate(zip(keys, workers, rates, strict=True)):
+    for place, (key, count, reached) in enumerate(zip(keys, workers, rates, strict=True)):
         fewest = min((n for n in range(len(keys)) if keys[n] == key), key=lambda n: workers[n])
-        faster = rate / rates[fewest] if rate and rates[fewest] else None
+        faster = reached / rates[fewest] if reached and rates[fewest] else None
         steps = _mean([run.summary["seconds"] / (run.summary["steps"] or np.nan) for run in together[place]])
         found.append(Scaling(steps, faster, faster and faster * workers[fewest] / count))
     return found
+
+
+def global_batch(experiment: Experiment) -> int:
+    """Return the samples of a step of all workers."""
+    return experiment.batch * experiment.method.data_shards(experiment.workers, experiment.knobs)
 
 
 def divided(experiment: Experiment, samples: int) -> int:
@@ -57,14 +74,6 @@ def divided(experiment: Experiment, samples: int) -> int:
         f"{shares} workers cannot divide a global batch of {samples} evenly; use {', '.join(fit[:-1])} or {fit[-1]} "
         f"workers, or a global batch of {' or '.join(map(str, near))}."
     )
-
-
-def _rate(run: Run) -> float | None:
-    """Return what a speed-up is the ratio of: samples per second, or of a run to a target loss one over its time."""
-    target = run.experiment.target_loss
-    if target is None:
-        return run.summary["samples_per_second"]
-    return 1 / run.summary["seconds"] if _reached(run, target) and run.summary["seconds"] else None
 
 
 def _reached(run: Run, target: float) -> bool:

@@ -38,7 +38,22 @@ MOST_SEED = 2**31 - 1
 MAX_QUERY = 8000  # characters; longer queries are refused unread
 LARGE = 1e6  # from which numbers are spelled with an exponent, where that has all their digits
 PAGE = (
-    *("tour", "run", "axis", "log", "pin", "source", "seeds", "sweep", "sweep2", "best", "stops", "race", "goal"),
+    *(
+        "tour",
+        "run",
+        "axis",
+        "log",
+        "pin",
+        "source",
+        "seeds",
+        "sweep",
+        "sweep2",
+        "best",
+        "stops",
+        "strong",
+        "race",
+        "goal",
+    ),
     *("colour", "size", "view", "why", "zoom", "critical", "welcome", "from", "at_once"),
     *("embed", "embed_options", "keep"),
 )

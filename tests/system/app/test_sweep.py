@@ -13,6 +13,7 @@ from app.comparison import sweep
 from app.settings.controls import control
 from experiments.jobs.job import JobState
 from experiments.jobs.spec import JobSpec
+from experiments.runs.scaling import scaling
 from experiments.specification.experiment import Experiment, default_rate
 from experiments.study import rates
 from experiments.viewer import curves
@@ -40,6 +41,13 @@ def test_workers_double_as_far_as_the_experiment_can_run_and_the_bound_is_said()
     assert stops == [1, 2, 3, 4, 8, 16, 32, 64] and why.startswith("To 64 workers: a run with more takes")
     stops, why = sweep.worker_stops(Experiment(algorithm="gpipe", workers=4))
     assert stops[-1] < 64 and "stages" in why
+
+
+def test_a_global_batch_is_divided_among_the_workers_as_far_as_it_can_be():
+    stops, why = sweep.worker_stops(Experiment(workers=4, batch=32), strong=True)
+    assert stops == [1, 2, 4, 8, 16, 32, 64] and why.startswith("To 64 workers")
+    stops, why = sweep.worker_stops(Experiment(workers=3, batch=8), strong=True)
+    assert stops == [1, 2, 3, 4, 8] and "16 workers cannot divide a global batch of 24" in why
 
 
 def test_runs_with_the_same_model_are_told_by_their_weights(made):
@@ -96,6 +104,20 @@ def test_speed_up_and_efficiency_are_those_of_samples_per_second(scaled):
     assert list(share.y) == [100, 75, 62.5]
 
 
+def test_the_time_of_a_step_is_that_of_the_command_s_table(scaled):
+    (line,) = charts.step_time(scaled, (1, 2, 4), None).data
+    (found,) = charts.scalings(scaled, None).values()
+    seconds = [one.run.summary["seconds"] / one.run.summary["steps"] for one in scaled]
+    np.testing.assert_allclose(line.y, seconds, rtol=1e-6)
+    assert [one.step_seconds for one in found] == seconds
+
+
+def test_with_a_target_loss_the_speed_up_is_of_the_time_to_it_as_on_the_command_line(made):
+    shown = [Shown(f"workers {n}", made(Experiment(workers=n, target_loss=9.0)), 0) for n in (1, 2)]
+    (by, found), *_ = charts.scalings(shown, None).items()
+    assert by == "time to a loss of 9" and found == scaling([one.runs for one in shown], ["workers"])
+
+
 def test_the_time_to_a_loss_is_a_speed_up_of_its_own(scaled):
     loss = 0.5
     times = [curves.reached(one.run, loss) for one in scaled]
@@ -124,7 +146,7 @@ def test_a_sweep_over_workers_draws_a_picture_each_the_speed_up_and_the_table(pa
         stored(Experiment(workers=workers))
     opened = page("sweep=workers")
     assert not opened.exception
-    assert sum(key.startswith("panel-") for key in canvases(opened)) == 6 and len(opened.get("plotly_chart")) == 2
+    assert sum(key.startswith("panel-") for key in canvases(opened)) == 6 and len(opened.get("plotly_chart")) == 3
     assert "overlaid" in canvases(opened)
     words = [element.value for element in opened.caption if "times as many samples per second as 1" in element.value]
     assert words and "of the ideal 32" in words[0]
@@ -210,6 +232,24 @@ def test_two_settings_are_a_map_of_their_combinations(page, stored, monkeypatch)
     older = page("sweep=workers&sweep2=batch+size")  # which had what is on the screen
     assert urlencode(older.query_params, doseq=True).startswith("sweep=workers&sweep2=batch")
     assert set(wanted) == {(n, batch) for n in (1, 2, 4, 8, 16) for batch in (8, 16, 32, 64, 128)}
+
+
+def test_workers_may_divide_one_global_batch_and_the_page_says_which_scaling_it_is(page, stored, monkeypatch):
+    wanted = []
+
+    def ask(work, place):
+        wanted.append((work.workers, work.batch))
+        return JobState("finished", folder=stored(work))
+
+    stored(Experiment(workers=4, batch=8, steps=2, evaluations=1))
+    monkeypatch.setattr(sweep.background, "ask", ask)
+    for link, batch, kind in (("", lambda n: 8, "weak"), ("&strong=true", lambda n: 32 // n, "strong")):
+        wanted.clear()
+        opened = page(f"workers=4&batch=8&steps=2&evaluations=1&sweep=workers{link}")
+        assert not opened.exception
+        assert {*wanted} == {(n, batch(n)) for n in (1, 2, 4, 8, 16, 32, 64) if kind == "weak" or n <= 32}
+        assert any(f"{kind} scaling" in (element.help or "") for element in opened.markdown)
+    assert not any("Same global batch" in toggle.label for toggle in page("sweep=batch").toggle)
 
 
 def test_runs_at_their_best_rates_are_made_once_these_are_known(page, stored, monkeypatch, tmp_path):

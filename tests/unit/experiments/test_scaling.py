@@ -38,6 +38,12 @@ def test_with_a_target_loss_the_speed_up_is_of_the_time_and_needs_the_loss(small
     assert scaling([[there[0]], [far]], ["workers"])[1].speed_up is None
 
 
+def test_a_speed_up_may_be_of_any_rate(small_run):
+    together = [made(small_run, 10.0, workers=n) for n in (1, 2)]
+    found = scaling(together, ["workers"], lambda run: 3.0 if run.experiment.workers == 2 else 2.0)
+    assert [one.speed_up for one in found] == [1, 1.5] and found[1].efficiency == 0.75
+
+
 def test_without_workers_among_what_is_varied_there_is_no_speed_up(small_run):
     assert scaling([made(small_run, 10.0), made(small_run, 20.0)], ["network"]) is None
 
