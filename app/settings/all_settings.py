@@ -8,7 +8,7 @@ import streamlit as st
 
 from app.browser.text import escaped, explained
 from app.settings import chosen, controls, fitting, widgets
-from experiments.execution.conditions import REFUSED
+from experiments.execution.admission import REFUSED
 from experiments.specification.catalogue import ALGORITHMS, COMPRESSIONS, FAMILIES
 from experiments.specification.experiment import Experiment, coding_settings, settings_of
 

@@ -9,7 +9,7 @@ import streamlit as st
 from app.charts import rank_names
 from app.session import session
 from app.settings import chosen, trouble
-from experiments.execution.conditions import REFUSED, RESTARTING
+from experiments.execution.admission import REFUSED, RESTARTING
 from experiments.specification.experiment import Experiment
 from experiments.wording import units
 

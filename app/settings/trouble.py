@@ -6,7 +6,7 @@ import streamlit as st
 
 from app.session import session
 from app.settings import chosen
-from experiments.execution.conditions import REFUSED
+from experiments.execution.admission import REFUSED
 from experiments.specification.catalogue import ALGORITHMS
 
 CALM = "calm"

@@ -23,12 +23,14 @@ from cluster.comm import Cancelled, RankLost, describe_loss
 from cluster.event_log import EventLog, Outcome
 from cluster.real import gpus, signals
 from cluster.real.checkpoint import SharedCheckpoint
-from experiments.execution import batch_norm, conditions, room
+from experiments.execution import admission, batch_norm, room
+from experiments.execution.notes import notes_on
 from experiments.runs import divergence, ending, evaluations
 from experiments.runs.evaluations import Axes, Model
 from experiments.runs.progress import Progress, ProgressObserver
 from experiments.runs.record import Run
 from experiments.runs.summary import environment, summarise
+from experiments.specification.conditions import Conditions
 from experiments.specification.experiment import Experiment, default_rate
 from experiments.wording import units
 from kernels import compiling, metered, to_device
@@ -59,10 +61,9 @@ def run(
     one sentence, if the experiment cannot run like this.
     """
     began = _clock()
-    workload = _admitted(experiment)
-    per_epoch = _batches(experiment, workload).per_epoch
-    observer = ProgressObserver(experiment, workload, per_epoch, on_progress) if on_progress else None
-    return gather(experiment, _on_cluster(experiment, observer, stop, worker_override, timeout), began)
+    asked = Conditions.of(experiment)
+    observer = _observer(experiment, _admitted(experiment, asked), on_progress)
+    return gather(experiment, _on_cluster(experiment, asked, observer, stop, worker_override, timeout), began)
 
 
 def replay(
@@ -78,10 +79,9 @@ def replay(
     if experiment.cluster != "simulated":
         raise ValueError(f"a run on {experiment.cluster} cannot be replayed; choose the simulated cluster.")
     began = _clock()
-    workload = _admitted(experiment)
-    per_epoch = _batches(experiment, workload).per_epoch
-    observer = ProgressObserver(experiment, workload, per_epoch, on_progress) if on_progress else None
-    return _gathered(experiment, _on_cluster(experiment, observer, None, worker_override, TIMEOUT), began)
+    asked = Conditions.of(experiment)
+    observer = _observer(experiment, _admitted(experiment, asked), on_progress)
+    return _gathered(experiment, _on_cluster(experiment, asked, observer, None, worker_override, TIMEOUT), began)
 
 
 def join(experiment: Experiment, timeout: float = TIMEOUT) -> Run | None:
@@ -93,10 +93,10 @@ def join(experiment: Experiment, timeout: float = TIMEOUT) -> Run | None:
     from cluster.real import torchrun
 
     began = _clock()
-    check(experiment, here=False)
+    asked = Conditions.of(experiment)
+    check(experiment, here=False, asked=asked)
     options = {"backend": BACKENDS[experiment.cluster], "collective": experiment.collective, "timeout": timeout}
-    options |= conditions.emulated(experiment)
-    outcome = torchrun.run(partial(train, experiment), **options, warm_up=partial(warm_up, experiment))
+    outcome = torchrun.run(partial(train, experiment), **options, **vars(asked), warm_up=partial(warm_up, experiment))
     return None if outcome is None else gather(experiment, outcome, began)
 
 
@@ -105,16 +105,25 @@ def _clock() -> float:
     return time.perf_counter() - compiling.seconds()
 
 
-def _admitted(experiment: Experiment):
+def _admitted(experiment: Experiment, asked: Conditions):
     """Return the workload of an experiment that can run here. Until it is built, nobody looks whether to stop."""
     with signals.at_once():
-        workload = check(experiment)
+        workload = check(experiment, asked=asked)
     room.check(experiment, workload)
     return workload
 
 
-def check(experiment: Experiment, here: bool = True):
-    """Return the workload, built. ValueError in one sentence if the experiment cannot run, `here` on this machine."""
+def _observer(experiment: Experiment, workload, on_progress: Callable[[Progress], None] | None):
+    """Return what the cluster reports to, None if nobody wants to hear of progress."""
+    per_epoch = _batches(experiment, workload).per_epoch
+    return ProgressObserver(experiment, workload, per_epoch, on_progress) if on_progress else None
+
+
+def check(experiment: Experiment, here: bool = True, asked: Conditions | None = None):
+    """Return the workload, built. ValueError in one sentence if the experiment cannot run, `here` on this machine.
+
+    `asked` are its conditions, where the caller has read them already.
+    """
     workload = workload_of(experiment)
     if here and experiment.cluster != "simulated":
         most = max(16, 8 * (os.cpu_count() or 1))
@@ -130,7 +139,7 @@ def check(experiment: Experiment, here: bool = True):
             "GPUs: the simulated cluster with device H100."
         )
     experiment.method.check(experiment.workers, experiment.batch, workload, experiment.knobs)
-    conditions.check(experiment, workload, here)
+    admission.check(experiment, asked or Conditions.of(experiment), workload, here)
     batch_norm.check(experiment, workload)
     _batches(experiment, workload)
     return workload
@@ -180,7 +189,7 @@ def warm_up(experiment: Experiment, place: str = "cpu") -> None:
     workload, ranks = workload_of(experiment), experiment.ranks
     with metered(None), np.errstate(all="ignore"):
         w = to_device(workload.start(experiment.seed), place)
-        batch = tuple(to_device(x, place) for x in conditions.trial_batch(experiment, workload))
+        batch = tuple(to_device(x, place) for x in admission.trial_batch(experiment, workload))
         workload.gradient(w, batch)  # which loads its kernels
         began = time.perf_counter()
         workload.gradient(w, batch)
@@ -248,7 +257,7 @@ def _gathered(experiment: Experiment, outcome: Outcome, began: float) -> tuple[R
         *workload.notes,
         *outcome.notes,
         *ending.trained_on(run),
-        *conditions.notes(experiment, outcome.event_logs),
+        *notes_on(experiment, outcome.event_logs),
     )
     run.summary = summarise(run, _clock() - began, _batches(experiment, workload).per_epoch)
     return run, sorted(models, key=lambda model: model.seconds)
@@ -271,27 +280,29 @@ def _models(experiment: Experiment, workload, outcome: Outcome, axes: Axes, end:
 
 
 def _on_cluster(
-    experiment: Experiment, observer: ProgressObserver | None, stop: Any, worker_override: Any, timeout: float
+    experiment: Experiment,
+    asked: Conditions,
+    observer: ProgressObserver | None,
+    stop: Any,
+    worker_override: Any,
+    timeout: float,
 ) -> Outcome:
     program, warm = partial(train, experiment), partial(warm_up, experiment)
     if experiment.cluster == "simulated":
         from cluster import simulated
 
-        planned, workload = conditions.faults(experiment), workload_of(experiment)
-        saved = Checkpoints(workload.start(experiment.seed), planned.back.values()) if planned.back else None
+        back = asked.faults.back
+        saved = Checkpoints(workload_of(experiment).start(experiment.seed), back.values()) if back else None
         return simulated.run(
             partial(program, worker_override=worker_override, checkpoints=saved),
             experiment.ranks,
-            network=conditions.network(experiment),
-            device=conditions.device(experiment),
-            faults=planned,
+            **vars(asked),
             collective=experiment.collective,
             on_progress=observer,
             stop=stop,
         )
     options = {"collective": experiment.collective, "on_progress": observer, "stop": stop, "warm_up": warm}
-    options |= {"timeout": timeout, "on_phase": observer and observer.prepare}
-    options |= conditions.emulated(experiment)
+    options |= {"timeout": timeout, "on_phase": observer and observer.prepare, **vars(asked)}
     if experiment.cluster == "threads":
         from cluster.real import threads
 
@@ -299,7 +310,7 @@ def _on_cluster(
     from cluster.real import processes
 
     options["backend"] = BACKENDS[experiment.cluster]
-    if not options["faults"].back:
+    if not asked.faults.back:
         return processes.run(program, experiment.ranks, **options)
     with closing(SharedCheckpoint(workload_of(experiment).start(experiment.seed))) as newest:
 

@@ -28,8 +28,8 @@ DECISIVE = (
     "cluster/**/*.py",
     "algorithms/**/*.py",
     "tracing.py",
-    *(f"experiments/{name}.py" for name in ("execution/conditions", "execution/run")),
-    *(f"experiments/specification/{name}.py" for name in ("experiment", "faults")),
+    *(f"experiments/{name}.py" for name in ("execution/notes", "execution/run")),
+    *(f"experiments/specification/{name}.py" for name in ("conditions", "experiment", "faults")),
     *(f"experiments/runs/{name}.py" for name in ("evaluations", "record", "run_files", "summary")),
 )
 """The files that decide what a run gives."""

@@ -10,7 +10,7 @@ import pytest
 import algorithms
 from algorithms import rates
 from algorithms.parts import topology
-from experiments.execution import conditions
+from experiments.execution import notes
 from experiments.execution.run import run
 from experiments.specification.experiment import Experiment
 
@@ -178,7 +178,7 @@ def test_a_network_that_carried_no_byte_is_said_to_have_carried_none(cluster, kn
     (told,) = [note for note in shared.notes if CARRIED_NOTHING in note]
     assert re.match(r"The \d+ messages of this run have no bytes", told) and shared.summary["bytes"] == 0
     alone = run(experiment("sgd", cluster=cluster, **knob))
-    assert [note for note in alone.notes if CARRIED_NOTHING in note] == [conditions._SILENT]
+    assert [note for note in alone.notes if CARRIED_NOTHING in note] == [notes._SILENT]
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_a_network_that_nobody_chose_or_that_carried_something_is_not_noted(name
 def test_an_all_reduce_that_was_chosen_and_never_done_is_said_to_have_changed_nothing(cluster):
     few = {"cluster": cluster, "workers": 2, "hidden": "8", "steps": 4, "collective": "tree"}
     for name in ("easgd", "zero1"):
-        assert conditions._NO_ALL_REDUCE in run(experiment(name, **few)).notes
-        assert conditions._NO_ALL_REDUCE not in run(experiment(name, **few | {"collective": "fast"})).notes
+        assert notes._NO_ALL_REDUCE in run(experiment(name, **few)).notes
+        assert notes._NO_ALL_REDUCE not in run(experiment(name, **few | {"collective": "fast"})).notes
     for name in ("sync_sgd", "overlap"):
-        assert conditions._NO_ALL_REDUCE not in run(experiment(name, **few)).notes
+        assert notes._NO_ALL_REDUCE not in run(experiment(name, **few)).notes

@@ -13,11 +13,11 @@ import pytest
 import algorithms
 import kernels
 from cluster.network import NETWORKS, Link
-from experiments.execution.conditions import device, faults, network
 from experiments.execution.run import check, join, run, warm_up
 from experiments.runs.difference import difference
 from experiments.runs.evaluations import evaluate
 from experiments.runs.summary import digest, summarise
+from experiments.specification.conditions import Conditions
 from experiments.specification.experiment import Experiment
 from kernels import metered
 from tracing import KINDS
@@ -258,16 +258,17 @@ def test_an_algorithm_may_refuse_with_a_reason(monkeypatch):
 
 def test_overrides_change_the_preset_and_nothing_else():
     preset = NETWORKS["10GbE"]
-    assert network(small()) == preset
-    changed = network(small(latency=0.5, bandwidth=1e6, per_node=2))
+    assert Conditions.of(small()).network == preset
+    changed = Conditions.of(small(latency=0.5, bandwidth=1e6, per_node=2)).network
     assert (changed.between.alpha, changed.between.bandwidth, changed.per_node) == (0.5, 1e6, 2)
     assert changed.within == preset.within and changed.between.overhead == preset.between.overhead
-    assert network(small(per_node=4, nics=2)).nics == 2 and network(small(network="NDR")).nics == 8
-    assert network(small(latency=0)).between == replace(preset.between, latency=0, overhead=0)
+    assert Conditions.of(small(per_node=4, nics=2)).network.nics == 2
+    assert Conditions.of(small(network="NDR")).network.nics == 8
+    assert Conditions.of(small(latency=0)).network.between == replace(preset.between, latency=0, overhead=0)
 
 
 def test_disturbances_are_read_and_seeded():
-    d = faults(small(slow="1:3", pause="0:1-2", crash="1:4", jitter="hpc", seed=9))
+    d = Conditions.of(small(slow="1:3", pause="0:1-2", crash="1:4", jitter="hpc", seed=9)).faults
     assert (d.slow, d.pause, d.crash, d.seed) == ({1: 3.0}, {0: ((1.0, 2.0),)}, {1: 4.0}, 9) and d.jitter
 
 
@@ -349,14 +350,14 @@ def test_a_simulated_cluster_has_no_network_and_no_device_of_its_own(name):
 
 def test_a_real_cluster_has_its_own_network_and_device_unless_one_is_given():
     bare = small(cluster="processes")
-    assert network(bare) is None and device(bare) is None
+    assert Conditions.of(bare).network is None and Conditions.of(bare).device is None
     assert not {"network", "device"} & bare.changed().keys()
     given = small(cluster="processes", network="10GbE")
-    assert network(given) == network(small()) and given.changed()["network"] == "10GbE"
+    assert Conditions.of(given).network == Conditions.of(small()).network and given.changed()["network"] == "10GbE"
     assert Experiment.from_query(given.query()) == given and Experiment.from_query(bare.query()) == bare
     assert bare.change(cluster="simulated").network == "10GbE"
     assert small(network="1GbE").change(cluster="processes").network == "1GbE"
-    assert network(small(cluster="processes", latency=0.1)).between == Link(0.1, math.inf)
+    assert Conditions.of(small(cluster="processes", latency=0.1)).network.between == Link(0.1, math.inf)
 
 
 def test_environment_names_what_is_loaded_only(monkeypatch):

@@ -3,8 +3,8 @@
 import pytest
 
 from cluster.event_log import EventLog
-from experiments.execution import conditions
-from experiments.execution.run import run
+from experiments.execution.notes import notes_on
+from experiments.execution.run import check, run
 from experiments.specification.experiment import Experiment
 
 
@@ -16,7 +16,7 @@ def said(experiment, **counts):
         log.messages.append((1, 0, 8, 0.0, 0.1, False))
     for name, value in counts.items():
         setattr(logs[1], name, value)
-    return conditions.notes(experiment, logs)
+    return notes_on(experiment, logs)
 
 
 EMULATED = Experiment.of({"cluster": "processes", "network": "1GbE", "device": "laptop"})
@@ -52,11 +52,12 @@ def test_a_rank_that_comes_back_after_the_end_of_the_run_is_said_to_have_come_to
     asked = Experiment.of({"algorithm": "easgd", "workers": 2, "seconds": 0.01, "crash": "1:0.002-0.02"})
     (note,) = [note for note in run(asked).notes if "come back" in note]
     assert note.startswith("Rank 1 was to come back at 0.02 s, came back at 0.02 s, and took no step any more")
-    assert not [note for note in run(asked.change(crash="1:0.002-0.004")).notes if "come back" in note]
+    for other in ("1:0.002-0.004", "1:0.002"):  # back in time; lost for good
+        assert not [note for note in run(asked.change(crash=other)).notes if "come back" in note]
 
 
 def test_more_nics_than_ranks_of_a_node_are_refused_and_those_of_a_preset_are_not():
     experiment = Experiment.of({"network": "NDR", "per_node": 2})
-    conditions.check(experiment, None, here=True)
+    check(experiment)
     with pytest.raises(ValueError, match="3 are given for 2 ranks per node"):
-        conditions.check(experiment.change(nics=3), None, here=True)
+        check(experiment.change(nics=3))

@@ -1,0 +1,125 @@
+"""Notes on a finished run: what it was asked and did not do, or could not do in full."""
+
+from __future__ import annotations
+
+import math
+
+from cluster.event_log import EventLog
+from experiments.specification.experiment import LINKS, OWN, Experiment
+from tracing import IDLE
+
+HONEST = 0.05  # share of a run by which real ranks may be late, or without a core, before a note says so
+
+
+def notes_on(experiment: Experiment, event_logs: list[EventLog]) -> list[str]:
+    """Return sentences on faults that came too late, what was chosen and changed nothing, and what was not obeyed."""
+    return [
+        *_too_late(experiment, event_logs),
+        *_back_too_late(experiment, event_logs),
+        *_carried_nothing(experiment, event_logs),
+        *_unused(experiment, event_logs),
+        *_unobeyed(experiment, event_logs),
+        *_unordered(experiment),
+    ]
+
+
+def _too_late(experiment: Experiment, event_logs: list[EventLog]) -> list[str]:
+    """Return a sentence for each loss and each pause of a rank that was done before it."""
+    lines = []
+    for log in event_logs:
+        lost, pauses = experiment.crash.by_rank.get(log.rank), experiment.pause.by_rank.get(log.rank, ())
+        if not lost and not pauses:
+            continue
+        end = max((span[2] for span in log.spans), default=0.0)
+        if lost and lost[0] >= end and not any(kind == IDLE and label == "lost" for kind, *_, label in log.spans):
+            lines.append(_TOO_LATE.format(rank=log.rank, what="be lost", at=lost[0], end=end))
+        lines += [
+            _TOO_LATE.format(rank=log.rank, what="pause", at=start, end=end) for start, _ in pauses if start >= end
+        ]
+    return lines
+
+
+def _back_too_late(experiment: Experiment, event_logs: list[EventLog]) -> list[str]:
+    """Return a sentence for each rank that came back and took no step any more."""
+    lines = []
+    for rank, (_, back) in experiment.crash.by_rank.items():
+        if back == math.inf:
+            continue  # it was lost for good
+        log = event_logs[rank]
+        returns = [end for kind, _, end, _, label in log.spans if kind == IDLE and label == "lost"]
+        if returns and not any(seconds > returns[-1] for _, _, seconds, _ in log.losses):
+            lines.append(_BACK_TOO_LATE.format(rank=rank, back=back, came=returns[-1]))
+    return lines
+
+
+def _unordered(experiment: Experiment) -> list[str]:
+    """Return a sentence if real ranks were asked to send by priority, a hint that they do not follow."""
+    asked = experiment.algorithm == "priority" and experiment.settings["order"] == "priority"
+    return [_UNORDERED] if asked and experiment.cluster != "simulated" else []
+
+
+def _carried_nothing(experiment: Experiment, event_logs: list[EventLog]) -> list[str]:
+    """Return a sentence if a network was chosen and no message had a byte, as where ranks share the model's memory."""
+    if not experiment.changed().keys() & LINKS or any(
+        nbytes for log in event_logs for _, _, nbytes, *_ in log.messages
+    ):
+        return []
+    messages = sum(len(log.messages) for log in event_logs)
+    return [_BARRIERS.format(messages) if messages else _SILENT]
+
+
+def _unused(experiment: Experiment, event_logs: list[EventLog]) -> list[str]:
+    """Return a warning if an all-reduce was chosen for a method that does none."""
+    chosen, lines = experiment.changed(), []
+    if "collective" in chosen and not any(label == "all-reduce" for log in event_logs for *_, label in log.spans):
+        lines.append(_NO_ALL_REDUCE)
+    return lines
+
+
+def _unobeyed(experiment: Experiment, event_logs: list[EventLog]) -> list[str]:
+    """Return a sentence if a real cluster could not obey in full."""
+    end = max((log.mark for log in event_logs), default=0.0)
+    if experiment.cluster == "simulated" or not end:
+        return []
+    lines = []
+    if experiment.device != OWN:  # a rank that had to wait for a core has caught up unless it was late
+        late = max(log.late for log in event_logs)
+        lines += [_LATE.format(late, end)] if late > HONEST * end else []
+    else:
+        waited = sum(log.starved for log in event_logs) / (len(event_logs) * end)
+        lines += [_CROWDED.format(100 * waited)] if waited > HONEST else []
+    overdue = max(log.overdue for log in event_logs)
+    return [*lines, _OVERDUE.format(overdue, end)] if overdue > HONEST * end else lines
+
+
+_TOO_LATE = (
+    "Rank {rank} was to {what} at {at:.4g} s, and was done at {end:.4g} s; let the run last longer, or name an earlier "
+    "time."
+)
+_BACK_TOO_LATE = (
+    "Rank {rank} was to come back at {back:.4g} s, came back at {came:.4g} s, and took no step any more: the run was "
+    "over; let it last longer, or name an earlier time."
+)
+_BARRIERS = (
+    "The {} messages of this run have no bytes: by them ranks wait for each other, and they send nothing else. So they "
+    "paid the network's latency, and its bandwidth changed nothing."
+)
+_SILENT = "Nothing was sent, so the network that was chosen changed nothing."
+_NO_ALL_REDUCE = "No all-reduce was done, so the way to do one that was chosen changed nothing."
+_LATE = (
+    "A rank fell behind the device that it emulates by {:.3g} s of {:.3g} s: this machine is too slow or too busy for "
+    "it; use a slower device, fewer ranks, or the simulated cluster."
+)
+_CROWDED = (
+    "For {:.0f} % of the run's time a rank wanted a core and had none: more ranks computed at once than this machine "
+    "has cores for, beside what else it does, so they are slower than as many machines would be; use fewer ranks, or "
+    "let them emulate a slower device."
+)
+_OVERDUE = (
+    "The messages of a rank arrived {:.3g} s later, in sum, than over the network that it emulates, in a run of {:.3g} "
+    "s: this machine is too slow or too busy for it; use a slower network, fewer ranks, or the simulated cluster."
+)
+_UNORDERED = (
+    "Real ranks send in the order in which they are asked to, so order priority changed nothing here; the simulated "
+    "cluster follows it."
+)
