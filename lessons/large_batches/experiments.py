@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from experiments.runs.scaling import scaling
 from lessons.figure import Look, column, figure, value
 
 EPOCHS = 18  # of a growing batch
@@ -38,6 +39,101 @@ def left_behind(run):
             if end <= len(losses):
                 rows.append({"batch": str(batch), "steps": end, "loss": float(losses[begin:end].mean())})
     return rows
+
+
+@figure(
+    "How much faster are 16 workers than one, if the batch grows, and if it does not?",
+    source="Goyal et al., 2017, section 2.1",
+    claims={
+        "strong scaling is fastest with 8 workers, and over a tenth slower with 16": lambda rows: (
+            max(column(rows, "speed_up", scaling="strong")) == value(rows, "speed_up", scaling="strong", workers=8)
+            and value(rows, "speed_up", scaling="strong", workers=16)
+            < 0.9 * value(rows, "speed_up", scaling="strong", workers=8)
+        ),
+        "weak scaling gains with each of them, and with 16 is over five times as fast as strong scaling": lambda rows: (
+            (np.diff(column(rows, "speed_up", scaling="weak")) > 0).all()
+            and value(rows, "speed_up", scaling="weak", workers=16)
+            > 5 * value(rows, "speed_up", scaling="strong", workers=16)
+        ),
+        "strong scaling leaves the held-out loss where it was, within 1 %": lambda rows: (
+            _apart(column(rows, "loss", scaling="strong")) < 1.01
+        ),
+        "after as many epochs weak scaling to 16 workers leaves it over five times as high": lambda rows: (
+            value(rows, "loss", scaling="weak", workers=16) > 5 * value(rows, "loss", scaling="weak", workers=1)
+        ),
+    },
+    look=Look("workers", ("speed_up",), "scaling", log="xy", title="speed-up: samples per second, times one worker's"),
+)
+def two_ways_to_scale(run):
+    """Digits, eight epochs at one rate, workers on EDR InfiniBand. Strong: they divide 64 images. Weak: 64 images each.
+
+    In the rows also: milliseconds of a step, and the held-out loss at the end.
+    """
+    workers, rows = (1, 2, 4, 8, 16), []
+    for name in ("strong", "weak"):
+        done = [
+            run(
+                algorithm="sync_sgd", workers=n, batch=64 // n if name == "strong" else 64, learning_rate=0.1, epochs=8,
+                network="EDR", device="laptop", evaluations=2,
+            )
+            for n in workers
+        ]  # fmt: skip
+        for n, one, figures in zip(workers, done, scaling([[one] for one in done], ["workers"]), strict=True):
+            step, faster, efficiency = figures
+            loss = one.summary["held_out_loss"]
+            rows.append(
+                {"scaling": name, "workers": n, "speed_up": faster, "ms": 1000 * step, "efficiency": efficiency}
+                | {"loss": loss}
+            )
+    return rows
+
+
+@figure(
+    "Are 32 images the same batch, however many workers share them?",
+    source="Ioffe & Szegedy, 2015",
+    claims={
+        "with one image each, batch norms lead over a quarter of the path away from one worker's model": lambda rows: (
+            value(rows, "distance", over="own", images=1) > 25
+        ),
+        "that is more than twice as far as with sixteen images each": lambda rows: (
+            value(rows, "distance", over="own", images=1) > 2 * value(rows, "distance", over="own", images=16)
+        ),
+        "synchronised, they lead less than a thousandth of a percent away, whatever each worker has": lambda rows: (
+            max(column(rows, "distance", over="all")) < 1e-3
+        ),
+        "synchronising takes 32 workers over twice the time of a step": lambda rows: (
+            value(rows, "ms", over="all", images=1) > 2 * value(rows, "ms", over="own", images=1)
+        ),
+    },
+    look=Look("images", ("distance",), "over", log="x", title="distance from one worker's model, percent of its path"),
+)
+def parts_of_a_batch(run):
+    """Digits, two batch norms, ten steps of 32 images that 2 to 32 workers share: `images` for each.
+
+    A batch norm normalises over a worker's own images, or over those of all. In the rows also: milliseconds of a step,
+    on 10 GbE.
+    """
+    values = {"algorithm": "sync_sgd", "model": "cnn_bn", "channels": 4, "steps": 10, "learning_rate": 0.1}
+    start = run(**values, workers=1, batch=32, evaluations=1, worker_override=_start).parameters
+    path = run(**values, workers=1, batch=32, evaluations=1).parameters - start
+    rows = []
+    for over in ("own", "all"):
+        for images in (16, 8, 4, 2, 1):
+            done = run(
+                **values, workers=32 // images, batch=images, evaluations=1, network="10GbE", device="laptop",
+                sync_batch_norm=over == "all",
+            )  # fmt: skip
+            apart = np.linalg.norm(done.parameters - start - path) / np.linalg.norm(path)
+            ms = 1000 * done.trace.seconds() / values["steps"]
+            rows.append({"over": over, "images": images, "distance": 100 * float(apart), "ms": ms})
+    return rows
+
+
+def _start(comm, task, s):
+    """Ship the initial model."""
+    w = task.start()
+    task.report(w)
+    return w
 
 
 @figure(
