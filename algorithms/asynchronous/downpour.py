@@ -1,8 +1,8 @@
-"""Downpour SGD: replicas push gradients to a sharded server and fetch parameters from it, each at its own pace.
+"""Downpour SGD: replicas push gradients to a server or several and fetch parameters from them, each at its own pace.
 
-Ranks 0 to S-1 are servers, each with a shard of the parameters; the others are replicas. Every n_fetch steps a
-replica fetches w, every n_push steps it pushes the sum a of its gradients since the last push; between fetches it
-takes local steps. A server applies every push to its current w at once:
+Ranks 0 to S-1 are servers, by default one, each with a shard of the parameters; the others are replicas. Every n_fetch
+steps a replica fetches w, every n_push steps it pushes the sum a of its gradients since the last push; between fetches
+it takes local steps. A server applies every push to its current w at once:
 
     replica   a <- a + g(w)      w <- w - lr g(w)
     server    sgd      w <- w - lr a

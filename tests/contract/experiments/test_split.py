@@ -21,9 +21,8 @@ def test_workers_hold_the_models_that_their_algorithm_declares(name, settings):
     declared = e.method.split(MANY, e.knobs)
     peaks = run(e).peaks()[e.servers :, HELD.index("parameters")]
     models = peaks.sum() / workload_of(e).parameters / np.dtype(e.precision).itemsize
-    if (
-        algorithms.family(name) == "shared_memory" and declared.parameters > 1
-    ):  # threads share one vector, which is none of a rank's own
+    threads = algorithms.family(name) == "shared_memory"
+    if threads and declared.parameters > 1:  # they share one vector, which is none of a rank's own
         assert models == 0 and declared.parameters == MANY
     elif declared.parameters == 1:
         assert models == pytest.approx(MANY)
