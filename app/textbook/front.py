@@ -63,7 +63,7 @@ def first_page() -> None:
     st.markdown(
         "How deep networks are trained on many machines, in questions that are answered by measuring. Every number "
         f"comes from a run that you can repeat here. Each of the {len(chapters)} chapters asks, has you predict, "
-        "measures and explains."
+        f"measures and explains. {_beginnings(chapters)}"
     )
     with st.container(key="contents"):
         for one in chapters:
@@ -77,6 +77,17 @@ def first_page() -> None:
     st.markdown("## Notation")
     st.markdown("A letter has one meaning in all chapters, but where a row says otherwise.")
     st.markdown(notation.table())
+
+
+def _beginnings(chapters: list[Chapter]) -> str:
+    """Return with which chapters one may begin, and with which one if all of this is new."""
+    free = [one for one in chapters if not one.prerequisites]
+    *others, last = [str(one.number) for one in free]
+    easiest = min(free, key=lambda one: one.difficulty)
+    return (
+        f"Chapters {', '.join(others)} and {last} need no other chapter first; if all of this is new to you, begin "
+        f"with chapter {easiest.number}, {escaped(easiest.title())}."
+    )
 
 
 def _after(chapter: Chapter) -> str:

@@ -19,6 +19,7 @@ from typing import Any
 from experiments.runs.figures import FIGURES
 from experiments.specification.experiment import spelled
 from experiments.viewer.look import Rows, Spread
+from experiments.wording import units
 from lessons import golden, markup
 from lessons.chapters import Chapter, run_figure
 from lessons.figure import value
@@ -175,8 +176,10 @@ def _cell(name: str, mean: float | None, limits: dict[str, Any]) -> str:
     low, high = limits.get(name, (mean, mean))
     if name == "learns":
         return ("yes" if mean else "no") if low == high else "some seeds"
-    scale = UNITS.get(FIGURES[name].unit if name in FIGURES else "", ("", 1.0))[1]
-    said = [_short(one * scale) for one in (mean, low, high)]
+    unit = FIGURES[name].unit if name in FIGURES else ""
+    scale = UNITS.get(unit, ("", 1.0))[1]
+    write = units.samples_per_second if unit == "samples/s" else _short
+    said = [write(one * scale) for one in (mean, low, high)]
     return said[0] if said[1] == said[2] else f"{said[0]} ({said[1]} to {said[2]})"
 
 

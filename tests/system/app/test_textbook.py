@@ -209,6 +209,10 @@ def test_the_first_page_lists_all_chapters_in_order_and_the_notation(book):
         assert front.facts(one) in words(page)
     assert f"Each of the {len(lessons.CHAPTERS)} chapters asks" in words(page)
     assert "more to go deeper, easy" in words(page)
+    free = [one for one in map(lessons.chapter, lessons.CHAPTERS) if not one.prerequisites]
+    first = next(one for one in free if one.difficulty == min(other.difficulty for other in free))
+    assert f"begin with chapter {first.number}, {escaped(first.title())}" in words(page)
+    assert all(str(one.number) in words(page).partition(" need no other chapter")[0] for one in free)
     assert notation.table() in words(page)
     page.button("open-staleness").click().run()
     assert not page.exception and page.session_state.chapter == "staleness"

@@ -3,6 +3,7 @@
 import base64
 import io
 import json
+import re
 import stat
 import zipfile
 from pathlib import PurePosixPath
@@ -12,7 +13,7 @@ import pytest
 import lessons
 from lessons import instructor
 from lessons.grading.grader import GradingReport, Mark
-from lessons.instructor import course, formats, hand_ins, hub
+from lessons.instructor import course, formats, hand_ins, hub, sheet
 from lessons.instructor.gift import gift
 
 REPORT = GradingReport("stragglers", 60, (Mark("right", 3, 3, "40 updates"), Mark("quick", 2, 0, "1.7 times")), 5, 1.5)
@@ -184,3 +185,10 @@ def test_the_hub_leads_to_every_lab_and_every_command_it_names_exists():
             options = {name for option in main.commands[command].params for name in option.opts}
             assert {word for word in words if word.startswith("--")} <= options
     assert {"Rubric", "Decision log", "Frequent questions", "Hosting a class"} <= set(sections)
+
+
+def test_a_lab_sheet_gives_a_rate_in_as_many_digits_as_the_workbench():
+    expected = sheet.sheet(lessons.chapter("stragglers"))
+    (rates,) = re.findall(r"samples per second: jitter.+?\n\n", expected, re.DOTALL)
+    numbers = [int(one.replace(",", "")) for one in re.findall(r"\d{1,3}(?:,\d{3})+", rates)]
+    assert numbers and all(float(f"{number:.3g}") == number for number in numbers)
