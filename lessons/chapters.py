@@ -25,7 +25,6 @@ from lessons.front_matter import FrontMatter
 from lessons.golden import Golden
 
 WORDS_A_MINUTE = 200
-LANGUAGES = {"en": "English", "ko": "한국어"}
 
 
 class Chapter:
@@ -39,34 +38,27 @@ class Chapter:
         """Whether there is a text; other chapters have figures only."""
         return (self.folder / "text.md").is_file()
 
-    @property
-    def languages(self) -> list[str]:
-        """Languages in which there is a text."""
-        return [one for one in LANGUAGES if self._path("text", one).is_file()]
-
-    def title(self, language: str = "en") -> str:
+    def title(self) -> str:
         """Return the title; without a text, that of chapter.toml, else the name in words."""
         if not self.written:
             return self.front.title or self.name.replace("_", " ").capitalize()
-        return self.text(language).lstrip().splitlines()[0].lstrip("# ")
+        return self.text().lstrip().splitlines()[0].lstrip("# ")
 
-    def text(self, language: str = "en") -> str:
-        """Return the text in this language, else in English, else ""."""
-        return self._read("text", language)
+    def text(self) -> str:
+        """Return the text, or "" if there is none."""
+        return self._read("text.md")
 
-    def lab(self, language: str = "en") -> str:
-        """Return the lab sheet in this language, else in English, else ""."""
-        return self._read("lab", language)
+    def lab(self) -> str:
+        """Return the lab sheet, or "" if there is none."""
+        return self._read("lab.md")
 
-    def blocks(
-        self, language: str = "en", address: markup.Address | None = None, draft: bool = False
-    ) -> list[markup.Block]:
-        """Return the blocks of the text, numbers inserted. ValueError, in one sentence, if a mark is invalid.
+    def blocks(self, address: markup.Address | None = None, draft: bool = False) -> list[markup.Block]:
+        """Return the blocks of the text, with numbers inserted. Raise ValueError if a mark is invalid.
 
         With an `address` (lessons.references), references are links, and terms of the glossary are explained by HTML's
         <abbr>. In a draft, numbers of figures that are not recorded are "?".
         """
-        return markup.blocks(self.text(language), self.name, self.golden, address, draft)
+        return markup.blocks(self.text(), self.name, self.golden, address, draft)
 
     @cached_property
     def front(self) -> FrontMatter:
@@ -141,14 +133,13 @@ class Chapter:
         """Full names of the figures that its texts show or quote numbers from; without a text, of all it declares."""
         if not self.written:
             return list(self.declared)
-        texts = (read(language) for language in self.languages for read in (self.text, self.lab))
+        texts = (self.text(), self.lab())
         return list(dict.fromkeys(name for text in texts for name in markup.figure_names(text, self.name)))
 
     @property
     def timelines(self) -> list[markup.Timeline]:
         """Timelines of runs in its texts and lab sheets."""
-        texts = [read(language) for language in self.languages for read in (self.text, self.lab)]
-        found = [block for text in texts for block in markup.movements(text, self.name)]
+        found = [block for text in (self.text(), self.lab()) for block in markup.movements(text, self.name)]
         return [block for block in found if isinstance(block, markup.Timeline)]
 
     @cached_property
@@ -219,14 +210,9 @@ class Chapter:
         items = (item.name for item in self.items if item.name not in self.golden.answers)
         return [*(name for name in self.figures if name not in self.golden.figures), *items]
 
-    def _path(self, kind: str, language: str) -> Path:
-        return self.folder / (f"{kind}.md" if language == "en" else f"{kind}.{language}.md")
-
-    def _read(self, kind: str, language: str) -> str:
-        for one in (language, "en"):
-            if self._path(kind, one).is_file():
-                return self._path(kind, one).read_text("utf-8")
-        return ""
+    def _read(self, name: str) -> str:
+        path = self.folder / name
+        return path.read_text("utf-8") if path.is_file() else ""
 
 
 def _minutes(text: str) -> int:

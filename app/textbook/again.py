@@ -12,7 +12,7 @@ from lessons import progress, returning
 from lessons.chapters import Chapter
 
 
-def show(chapter: Chapter, language: str) -> None:
+def show(chapter: Chapter) -> None:
     """Show what comes back, one by one, and below it the way to a test."""
     st.markdown("# Again")
     if not exam.under_way():

@@ -15,7 +15,7 @@ from lessons.chapters import Chapter
 LEVELS = {1: "easy", 2: "harder", 3: "hard"}
 
 
-def show(chapter: Chapter, language: str) -> None:
+def show(chapter: Chapter) -> None:
     """Show the choice of bugs, what the chosen one does, the questions, and the score."""
     names = [one.name for one in sorted(mutants(), key=lambda one: lessons.chapter(one.chapter).number)]
     st.markdown("# Find the bug")

@@ -17,10 +17,10 @@ HOW = {"file": "Upload a file", "here": "Write it here"}
 LONGEST = 1_000_000  # characters of a solution that is written on the page, as an uploaded file has at most 1 MB
 
 
-def show(chapter: Chapter, language: str) -> None:
+def show(chapter: Chapter) -> None:
     """Show the task and what is asked, the files to begin with, and the report of the solution that was handed in."""
     sheet, state, key = Sheet(chapter), st.session_state, f"solution-{chapter.name}"
-    st.markdown(f"# {chapter.title(language)}: exercise")
+    st.markdown(f"# {chapter.title()}: exercise")
     st.markdown(f"**{sheet.title}**")
     st.markdown(sheet.task)
     _asked(sheet)

@@ -14,9 +14,9 @@ CONTENTS = "contents"
 """What the address calls the first page."""
 
 
-def name(chapter: Chapter, language: str = "en") -> str:
+def name(chapter: Chapter) -> str:
     """Return number and title of a chapter, as text without marks."""
-    return f"{chapter.number}. {escaped(chapter.title(language))}"
+    return f"{chapter.number}. {escaped(chapter.title())}"
 
 
 def facts(chapter: Chapter) -> str:

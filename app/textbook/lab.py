@@ -13,7 +13,7 @@ from lessons.chapters import Chapter
 from lessons.instructor import sheet
 
 
-def show(chapter: Chapter, language: str) -> None:
+def show(chapter: Chapter) -> None:
     """Show the sheet, or the handout to readers who are no instructors."""
     full = instructor.shown() and not st.toggle("As students see it", key="as-students", persist_state="session")
     if full and not sheet.expected(chapter).figures:
@@ -22,13 +22,13 @@ def show(chapter: Chapter, language: str) -> None:
             f"This is the handout: the expected results, `lessons/{chapter.name}/lab.json`, are not on this server.",
             icon=":material/visibility_off:",
         )
-    text = sheet.sheet(chapter, language) if full else sheet.handout(chapter, language)
+    text = sheet.sheet(chapter) if full else sheet.handout(chapter)
     seen = Counter()
     for block in markup.blocks(text, chapter.name, chapter.golden):
         reading.block(chapter, block, "lab", seen)
     address = (st.context.url or sheet.HERE).partition("?")[0].rpartition("/")[0] + "/"
     st.download_button(
-        "Handout to print", lambda: sheet.page(chapter, language, address), f"{chapter.name}_handout.html", "text/html",
+        "Handout to print", lambda: sheet.page(chapter, address), f"{chapter.name}_handout.html", "text/html",
         key=f"handout-{chapter.name}", on_click="ignore", icon=":material/print:",
     )  # fmt: skip
     if setting.locked() and not instructor.shown():  # a reload begins a session without the password

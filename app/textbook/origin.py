@@ -14,7 +14,7 @@ import lessons
 from app.browser.text import escaped
 
 NAME = "from"
-ADDRESS = ("chapter", "language", "part", "everything")
+ADDRESS = ("chapter", "part", "everything")
 """Parameters of the textbook's address."""
 
 

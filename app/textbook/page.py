@@ -10,7 +10,6 @@ import lessons
 from app.browser import chrome
 from app.textbook import again, bugs, exercise, front, lab, memory, quiz, reading, work
 from app.textbook.question import SEEDS
-from lessons.chapters import LANGUAGES
 
 PARTS = {
     "text": "Text",
@@ -27,9 +26,7 @@ def page() -> None:
     """Show chapters on the left; on the right the first page of the book, or a chapter, a part at a time."""
     st.session_state.setdefault("dice", secrets.randbelow(SEEDS))
     chapters = {name: lessons.chapter(name) for name in lessons.CHAPTERS}
-    _read_address(
-        chapter=[front.CONTENTS, *chapters], language=list(LANGUAGES), part=list(PARTS), everything=[False, True]
-    )
+    _read_address(chapter=[front.CONTENTS, *chapters], part=list(PARTS), everything=[False, True])
     with st.sidebar:
         name = st.radio(
             "Chapter", [front.CONTENTS, *chapters], key="chapter", **reading.KEPT,
@@ -42,19 +39,12 @@ def page() -> None:
                 label = f"Go on where you were: {front.name(chapters[last])}"
                 st.button(label, key="go-on", type="primary", on_click=memory.go_on)
             return front.first_page()
-    with st.sidebar:
-        chapter, language = chapters[name], st.session_state.language
-        if len(chapter.languages) > 1:
-            language = st.segmented_control(
-                "Language", list(LANGUAGES), key="language", required=True, format_func=LANGUAGES.get, **reading.KEPT
-            )
-        if chapter.written and language not in chapter.languages:
-            st.caption(f"This chapter is not written in {LANGUAGES[language]} yet; here is the English one.")
+    chapter = chapters[name]
     parts = {
         "text": (True, reading.show),
         "quiz": (chapter.items, quiz.show),
         "exercise": (chapter.exercise, exercise.show),
-        "lab": (chapter.lab(language), lab.show),
+        "lab": (chapter.lab(), lab.show),
         "again": (True, again.show),
         "bugs": (True, bugs.show),
         "work": (True, work.show),
@@ -70,7 +60,7 @@ def page() -> None:
             )  # fmt: skip
         part = st.session_state.part
         memory.keep(name if part == "text" else "", f"{name}/{part}")
-        parts[part][1](chapter, language)
+        parts[part][1](chapter)
 
 
 def _read_address(**options: list) -> None:

@@ -8,9 +8,9 @@ from app.textbook import question
 from lessons.chapters import Chapter
 
 
-def show(chapter: Chapter, language: str) -> None:
+def show(chapter: Chapter) -> None:
     """Show all questions."""
-    st.markdown(f"# {chapter.title(language)}: quiz")
+    st.markdown(f"# {chapter.title()}: quiz")
     if chapter.items:
         st.caption("The predictions of the text come again, then the other questions. Each draws its numbers anew.")
     for item in chapter.quiz:

@@ -15,7 +15,7 @@ from lessons.chapters import Chapter
 KEPT = {"persist_state": "session"}
 
 
-def show(chapter: Chapter, language: str) -> None:
+def show(chapter: Chapter) -> None:
     """Show the text, part by part. It continues after a prediction, or when the reader skips that."""
     if not chapter.written:
         return _figures(chapter)
@@ -26,7 +26,7 @@ def show(chapter: Chapter, language: str) -> None:
         contents = st.empty()
     passed_heads, seen = 0, Counter()
     try:
-        first, *parts = chapter.blocks(language, front.address, draft=True)
+        first, *parts = chapter.blocks(front.address, draft=True)
     except ValueError as error:
         st.error(sentence(str(error)), icon=":material/edit_note:")
         return
@@ -52,7 +52,7 @@ def show(chapter: Chapter, language: str) -> None:
     else:
         _more(chapter)
         front.ways_on(chapter)
-    contents.markdown(_contents(_heads(chapter.text(language)), passed_heads))
+    contents.markdown(_contents(_heads(chapter.text()), passed_heads))
 
 
 def _figures(chapter: Chapter) -> None:

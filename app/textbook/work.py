@@ -13,7 +13,7 @@ from lessons import progress, returning
 from lessons.chapters import Chapter
 
 
-def show(chapter: Chapter, language: str) -> None:
+def show(chapter: Chapter) -> None:
     """Show the table of chapters, and the ways to take work along, bring it back, hand it in, and forget it."""
     st.markdown("# My work")
     with st.container(key="work-table"):

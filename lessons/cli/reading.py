@@ -41,19 +41,13 @@ def listing(figures: bool) -> None:
 @click.command(help="Print a chapter; or run one figure. Of a figure, as show collectives order_of_sums: rows, claims.")
 @click.argument("name")
 @click.argument("figure", required=False)
-@click.option(
-    "--language",
-    type=click.Choice(list(chapters.LANGUAGES)),
-    default="en",
-    help="of the text, where there is a translation",
-)
 @click.option("--draft", is_flag=True, help="for authors: also what is not recorded yet, numbers as ?")
-def show(name: str, figure: str | None, language: str, draft: bool) -> None:
+def show(name: str, figure: str | None, draft: bool) -> None:
     with usage_errors():
         if figure:
             name = f"{lessons.chapter(name).name}.{figure}"
         if name in lessons.CHAPTERS:
-            _show_chapter(lessons.chapter(name), language, draft)
+            _show_chapter(lessons.chapter(name), draft)
             return
         found = _find(name)
     with console.status("") as status:
@@ -71,7 +65,7 @@ def _find(name: str):
         raise
 
 
-def _show_chapter(one: chapters.Chapter, language: str, draft: bool) -> None:
+def _show_chapter(one: chapters.Chapter, draft: bool) -> None:
     """Print what a chapter asks of a reader, and its text; without one, its figures."""
     known = f" You should know: {', '.join(one.background)}." if one.background else ""
     before = f" Read before: {', '.join(one.prerequisites)}." if one.prerequisites else ""
@@ -80,7 +74,7 @@ def _show_chapter(one: chapters.Chapter, language: str, draft: bool) -> None:
         _list_figures(one)
         console.print("\nThis chapter has no text yet; show with the name of a figure runs it.", style="dim")
         return
-    for block in one.blocks(language, draft=draft):
+    for block in one.blocks(draft=draft):
         console.print(_terminal(one, block))
         if isinstance(block, markup.Predict):
             click.pause("What do you expect? Any key reads on.")  # asks nobody where there is no terminal

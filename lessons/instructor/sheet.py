@@ -38,28 +38,28 @@ SEEDS = (
 LABELS = {"learns": "does it learn?", "steps": "steps of a worker"}
 
 
-def sheet(chapter: Chapter, language: str = "en", base: str = APP) -> str:
+def sheet(chapter: Chapter, base: str = APP) -> str:
     """Return the lab sheet in Markdown with expected results, for instructors; "" if the chapter has none.
 
     `base` is the address of the workbench. ValueError, in one sentence, if a mark is invalid.
     """
-    text = PRIVATE.sub(r"\1", chapter.lab(language))
+    text = PRIVATE.sub(r"\1", chapter.lab())
     first = next((mark.start() for mark in MARK.finditer(text) if mark[1] == "table"), len(text))
     return _filled(f"{text[:first]}{SEEDS}\n\n{text[first:]}", chapter, base, expected(chapter))
 
 
-def handout(chapter: Chapter, language: str = "en", base: str = APP) -> str:
+def handout(chapter: Chapter, base: str = APP) -> str:
     """Return the sheet without what is the instructor's: no hints, no results, empty tables to fill in."""
-    return _filled(PRIVATE.sub("", chapter.lab(language)), chapter, base, None)
+    return _filled(PRIVATE.sub("", chapter.lab()), chapter, base, None)
 
 
-def page(chapter: Chapter, language: str = "en", base: str = HERE) -> str:
+def page(chapter: Chapter, base: str = HERE) -> str:
     """Return the handout as a page of HTML that prints well and needs nothing else."""
     from markdown_it import MarkdownIt
 
-    text = FILL_IN.format(base=base) + handout(chapter, language, base)
+    text = FILL_IN.format(base=base) + handout(chapter, base)
     body = MarkdownIt("commonmark", {"html": False}).enable("table").render(text)
-    return PAGE.format(title=html.escape(chapter.title(language)), body=body)
+    return PAGE.format(title=html.escape(chapter.title()), body=body)
 
 
 def expected(chapter: Chapter) -> golden.Golden:

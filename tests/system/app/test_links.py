@@ -56,7 +56,7 @@ PAGES = {
     "network": (network, 15, ("network_ranks", "network_bytes", "network_preset", "network_per_node", "network_nics",
                               "memory_ranks")),
     "own": (own, 15, ("run", "table", "axis", "log", "tab", "source")),
-    "textbook": (textbook, 10, ("chapter", "language", "part", "everything", "workers")),
+    "textbook": (textbook, 10, ("chapter", "part", "everything", "workers")),
 }  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from app.textbook.page import PARTS
 from experiments.jobs.job import JobState
 from experiments.specification.experiment import Experiment
 from lessons import golden, job_specs, markup, notation
-from lessons.chapters import LANGUAGES, Chapter
+from lessons.chapters import Chapter
 from lessons.figure import figure
 from lessons.grading.sheet import Sheet
 from tests.patience import PATIENCE
@@ -107,7 +107,7 @@ def test_a_chapter_shows_all_of_its_text_figures_and_sources(book, name):
     assert charts(page) == sum(isinstance(block, markup.LiveFigure) for block in blocks)
     assert [block.source for block in blocks if isinstance(block, markup.Code)] == [code.value for code in page.code]
     said = words(page).replace("\n", " ")
-    linked = markup.unfolded(lessons.chapter(name).blocks("en", front.address))
+    linked = markup.unfolded(lessons.chapter(name).blocks(front.address))
     texts = [block.markdown for block in linked if isinstance(block, markup.Text)]
     first, *others = (" ".join(text.split("\n")) for text in texts)
     assert all(text in said for text in others) and first.partition("  ")[2] in said
@@ -169,34 +169,8 @@ def test_a_number_is_judged_and_asked_again_with_others(book):
     )
 
 
-def test_a_chapter_that_is_not_translated_is_shown_in_english_and_says_so(book):
-    page = book(chapter="stragglers", language="ko", everything="true")
-    assert "not written in 한국어 yet" in words(page) and "Synchronous SGD and stragglers" in words(page)
-
-
-def test_a_language_can_be_chosen_where_a_chapter_has_another_and_nowhere_else(book, monkeypatch, tmp_path):
-    translation = tmp_path / "text.ko.md"
-    translation.write_text("# 낙오자\n\n한 노드가 느리다.\n", "utf-8")
-    place = Chapter._path
-
-    def placed(chapter, kind, language):
-        korean = (chapter.name, kind, language) == ("stragglers", "text", "ko")
-        return translation if korean else place(chapter, kind, language)
-
-    monkeypatch.setattr(Chapter, "_path", placed)
-    page = book(chapter="stragglers")
-    assert page.button_group("language").options == list(LANGUAGES.values())
-    page.button_group("language").set_value("ko").run()
-    assert not page.exception and "한 노드가 느리다" in words(page)
-    page.radio("chapter").set_value("averaging").run()
-    assert not [group for group in page.button_group if group.key == "language"]
-    assert "not written in 한국어 yet" in words(page)
-    page.radio("chapter").set_value("stragglers").run()
-    assert page.button_group("language").value == "ko" and "한 노드가 느리다" in words(page)
-
-
 def test_a_link_to_nothing_opens_the_first_page(book):
-    page = book(chapter="../../etc", part="nothing", language="xx")
+    page = book(chapter="../../etc", part="nothing")
     assert not page.exception and page.session_state.chapter == "contents"
     assert dict(page.query_params) == {}, "as it is called from outside: else Back would never lead out of the book"
 
@@ -290,7 +264,7 @@ def test_what_is_folded_is_closed_at_first_and_has_its_blocks_in_it(book, monkey
         "# Title\n\nwords\n\n{{ fold Why so }}\n\ninside\n\n{{ more_machines }}\n\n"
         "{{ schedule zb_h1 ranks=4 chunks=8 }}\n\n{{ end fold }}\n\nand on"
     )
-    monkeypatch.setattr(Chapter, "text", lambda self, language="en": text)
+    monkeypatch.setattr(Chapter, "text", lambda self: text)
     page = book(chapter="stragglers")
     (fold,) = (one for one in page.expander if one.label == "Deeper: Why so")
     assert not page.exception and not fold.proto.expanded
@@ -311,7 +285,7 @@ def test_a_text_is_read_before_anything_is_recorded(book, monkeypatch):
 
 def test_movement_in_a_text_is_shown(book, monkeypatch):
     text = "# Title\n\nwords\n\n{{ schedule zb_h1 ranks=4 chunks=8 }}\n\n{{ timeline algorithm=easgd workers=3 }}\n"
-    monkeypatch.setattr(Chapter, "text", lambda self, language="en": text)
+    monkeypatch.setattr(Chapter, "text", lambda self: text)
     page = book(chapter="pipelines")
     said = words(page).replace("\\", "")
     assert not page.exception and "ZB-H1: 8 micro-batches on 4 ranks" in said and "EASGD on 3 workers" in said
@@ -326,7 +300,7 @@ def test_what_a_text_shows_twice_is_there_twice(book, monkeypatch, recorded):
         "{{ schedule zb_h1 ranks=4 chunks=8 }}\n\n{{ timeline algorithm=easgd workers=3 }}\n\n"
     )
     folded = "".join(f"{{{{ fold {why} }}}}\n\n{one}{{{{ end fold }}}}\n\n" for why in ("Why so", "And why not"))
-    monkeypatch.setattr(Chapter, "text", lambda self, language="en": "# Title\n\nwords\n\n" + one + folded + one)
+    monkeypatch.setattr(Chapter, "text", lambda self: "# Title\n\nwords\n\n" + one + folded + one)
     page = book(chapter="stragglers")
     assert not page.exception and not page.error
     said = words(page).replace("\\", "")
@@ -335,8 +309,8 @@ def test_what_a_text_shows_twice_is_there_twice(book, monkeypatch, recorded):
 
 
 def test_the_address_says_what_is_chosen(book):
-    page = book(chapter="stragglers", part="quiz", language="ko")
-    assert dict(page.query_params) == {"chapter": "stragglers", "part": "quiz", "language": "ko"}
+    page = book(chapter="stragglers", part="quiz")
+    assert dict(page.query_params) == {"chapter": "stragglers", "part": "quiz"}
 
 
 @pytest.mark.slow

@@ -42,7 +42,7 @@ def test_it_is_read_recorded_asked_and_graded(begun):
     assert done.exit_code == 0 and "The larger rate ends at 0." in done.output, done.output
     for held in (
         form.test_it_has_a_text_a_quiz_an_exercise_a_check_and_a_lab_sheet,
-        form.test_its_marks_are_understood_in_every_language,
+        form.test_its_marks_are_understood,
         form.test_the_golden_file_has_what_is_shown_declared_and_asked_and_nothing_else,
         form.test_its_golden_figures_ask_claim_and_look_as_the_figures_do,
         form.test_every_measured_number_in_its_text_comes_from_a_row,

@@ -40,12 +40,11 @@ def test_it_has_a_text_a_quiz_an_exercise_a_check_and_a_lab_sheet(chapter):
 
 
 @each
-def test_its_marks_are_understood_in_every_language(chapter):
-    for language in chapter.languages:
-        blocks = [*markup.unfolded(chapter.blocks(language))]
-        assert any(isinstance(block, markup.LiveFigure) for block in blocks)
-        assert not any("{{ " in block.markdown for block in blocks if isinstance(block, markup.Text))
-        assert markup.blocks(sheet.handout(chapter, language), chapter.name, chapter.golden)
+def test_its_marks_are_understood(chapter):
+    blocks = [*markup.unfolded(chapter.blocks())]
+    assert any(isinstance(block, markup.LiveFigure) for block in blocks)
+    assert not any("{{ " in block.markdown for block in blocks if isinstance(block, markup.Text))
+    assert markup.blocks(sheet.handout(chapter), chapter.name, chapter.golden)
 
 
 @each_of_all
@@ -81,12 +80,11 @@ def test_every_claim_holds_if_seeds_lie_a_quarter_farther_apart(chapter):
 @each
 def test_every_measured_number_in_its_text_comes_from_a_row(chapter):
     """A decimal point outside of marks, formulas, code, tables' heads and sources reveals a typed number."""
-    for language in chapter.languages:
-        text, *sources = re.split(r"(?m)^## (?:Sources|출처)", chapter.text(language))
-        assert sources
-        for pattern in (r"(?s)```.*?```", r"(?s)\$\$.*?\$\$", r"\$[^$]*\$", r"\{\{ .*? \}\}", r"`[^`]*`"):
-            text = re.sub(pattern, "", text)
-        assert re.findall(r".{0,30}\d\.\d.{0,10}", text) == []
+    text, *sources = re.split(r"(?m)^## Sources", chapter.text())
+    assert sources
+    for pattern in (r"(?s)```.*?```", r"(?s)\$\$.*?\$\$", r"\$[^$]*\$", r"\{\{ .*? \}\}", r"`[^`]*`"):
+        text = re.sub(pattern, "", text)
+    assert re.findall(r".{0,30}\d\.\d.{0,10}", text) == []
 
 
 @each
@@ -134,16 +132,14 @@ def test_its_quiz_is_answered_as_it_was_under_one_of_the_seeds(chapter):
             assert len(by_seed) > 1 or not run.used, "it depends on the seed, and was recorded under one alone"
 
 
-def test_a_missing_translation_falls_back_to_english(tmp_path):
+def test_a_chapter_without_a_text_has_a_title(tmp_path):
     folder = tmp_path / "tiny"
     folder.mkdir()
     chapter = Chapter(folder)
-    assert (chapter.written, chapter.title(), chapter.text("ko")) == (False, "Tiny", "")
+    assert (chapter.written, chapter.title(), chapter.text()) == (False, "Tiny", "")
     (folder / "text.md").write_text("# One\n\nwords\n")
-    assert (chapter.title("ko"), chapter.languages) == ("One", ["en"])
-    (folder / "text.ko.md").write_text("# 하나\n\n말\n", "utf-8")
     (folder / "lab.md").write_text("# Lab\n")
-    assert (chapter.title("ko"), chapter.lab("ko"), chapter.languages) == ("하나", "# Lab\n", ["en", "ko"])
+    assert (chapter.title(), chapter.lab()) == ("One", "# Lab\n")
 
 
 def test_an_unknown_chapter_is_refused_with_a_hint():

@@ -143,7 +143,7 @@ def test_the_worked_example_of_the_project_gives_what_it_says():
 
 def test_a_handout_that_quotes_a_result_is_refused(monkeypatch):
     chapter = lessons.chapter("averaging")
-    monkeypatch.setattr(chapter, "lab", lambda language: 'It is {{ noted("unlike.loss", period=1) | f(".2f") }}.\n')
+    monkeypatch.setattr(chapter, "lab", lambda: 'It is {{ noted("unlike.loss", period=1) | f(".2f") }}.\n')
     with pytest.raises(ValueError, match="gives a result away"):
         sheet.handout(chapter)
     assert sheet.sheet(chapter).startswith("It is 0.")
@@ -151,7 +151,7 @@ def test_a_handout_that_quotes_a_result_is_refused(monkeypatch):
 
 def test_an_unknown_assignment_is_refused_with_those_that_exist(monkeypatch):
     chapter = lessons.chapter("averaging")
-    monkeypatch.setattr(chapter, "lab", lambda language: "{{ table nowhere }}\n")
+    monkeypatch.setattr(chapter, "lab", lambda: "{{ table nowhere }}\n")
     with pytest.raises(ValueError, match="there is no assignment 'nowhere'; there are meet_seldom"):
         sheet.handout(chapter)
 

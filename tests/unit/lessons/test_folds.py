@@ -93,12 +93,11 @@ def test_a_fold_that_cannot_be_is_refused_in_a_sentence(text, words):
 @pytest.mark.parametrize("chapter", lessons.written(), ids=lambda one: one.name)
 def test_what_a_prediction_is_about_is_not_folded(chapter):
     """The figure that follows a prediction shows the answer: one who leaves the folds out must see it."""
-    for language in chapter.languages:
-        blocks = chapter.blocks(language)
-        for place, block in enumerate(blocks):
-            if isinstance(block, markup.Predict):
-                others = (one for one in blocks[place + 1 :] if not isinstance(one, markup.Text | markup.Predict))
-                assert not isinstance(next(others, None), markup.Fold), block.item
+    blocks = chapter.blocks()
+    for place, block in enumerate(blocks):
+        if isinstance(block, markup.Predict):
+            others = (one for one in blocks[place + 1 :] if not isinstance(one, markup.Text | markup.Predict))
+            assert not isinstance(next(others, None), markup.Fold), block.item
 
 
 def test_a_fold_has_an_anchor_of_its_chapter():

@@ -33,7 +33,7 @@ def test_a_text_in_several_blocks_is_one_text():
 def test_titles_of_cited_works_are_left_alone():
     assert marked("A stage.\n\n## Sources\n\n- A. Author, *Momentum in a bubble*") == ["stage"]
     for chapter in lessons.written():
-        pages = [b.markdown for b in chapter.blocks("en", lambda *place: "there") if hasattr(b, "markdown")]
+        pages = [b.markdown for b in chapter.blocks(lambda *place: "there") if hasattr(b, "markdown")]
         whole = "\n\n".join(pages)
         assert "## Sources" in whole and not TAG.search(whole.partition("\n## Sources")[2])
 
@@ -70,7 +70,7 @@ def test_every_term_that_is_explained_is_used_in_a_text():
 @each
 def test_a_page_has_explained_terms_and_no_other_tags_and_a_terminal_has_none(name):
     chapter = lessons.chapter(name)
-    blocks = markup.unfolded(chapter.blocks("en", lambda *place: "there"))
+    blocks = markup.unfolded(chapter.blocks(lambda *place: "there"))
     pages = [b.markdown for b in blocks if hasattr(b, "markdown")]
     assert sum(len(TAG.findall(text)) for text in pages) >= 5
     for text in (*pages, lab.sheet(chapter)):
