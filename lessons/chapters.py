@@ -2,7 +2,7 @@
 
 chapter.toml     what it asks of a reader, and its objectives (lessons.front_matter)
 text.md          the text; its first line is the title (lessons.markup: live numbers, figures and code in it)
-text.ko.md       its Korean translation, where there is one
+
 experiments.py   the figures (lessons.figure)
 golden.json      recorded results of figures and quiz items (lessons.golden)
 quiz.toml        the questions (lessons.quiz); answers.py computes the answers

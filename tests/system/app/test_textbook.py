@@ -256,7 +256,7 @@ def test_figures_that_a_text_does_not_show_are_reached_at_its_end(book, name):
     opened.run()
     recorded = [one for one in more if one in chapter.golden.figures]
     assert not opened.exception and charts(opened) == before + len(recorded)
-    assert all(f"lessons show {one}" in words(opened) for one in more if one not in recorded)
+    assert all(f"book show {one}" in words(opened) for one in more if one not in recorded)
 
 
 def test_what_is_folded_is_closed_at_first_and_has_its_blocks_in_it(book, monkeypatch):
