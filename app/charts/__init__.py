@@ -8,7 +8,7 @@ Axes are in units that people read; the arrays stay in SI.
     ranks.py      who sent what to whom         roofline.py   how fast kernels are
     sweep.py      what a setting does
 
-Curves of runs and bars of ranks are described in experiments/plots/, since reports have them too.
+Curves of runs and bars of ranks are described in experiments/viewer/, since reports have them too.
 """
 
 from app.charts.frame import CONFIG

@@ -6,10 +6,10 @@ import numpy as np
 import streamlit as st
 
 from app import charts
-from app.browser import address, components
+from app.browser import components
 from app.browser.text import escaped, sentence
-from app.charts import Shown, schedule_links
-from app.comparison import compare, ghost
+from app.charts import Shown, axis, schedule_links
+from app.charts.words import figure_of, legend
 from app.session import session, sharing
 from app.settings import faults
 from experiments.runs.figures import FIGURES, LAST, measured_meaning, measured_name, messages
@@ -25,32 +25,25 @@ from experiments.wording.units import DIVERGED
 from tracing import HELD
 
 TABS = ("Where the time goes", "Who sends to whom", "Staleness", "Memory", "Rank by rank")
-ALONG = {"step": "step", "samples": "samples", "seconds": "time", "bytes": "sent"}  # the unit is at the axis
 HEAD = 38  # px of the headings of both charts, so that they stand in one line
 
 
 def loss_and_accuracy(shown: list[Shown], more=lambda: None) -> None:
     """Draw the curves of all runs on the page, with the switch of their axis, and what `more` draws beside it."""
     if len([one for one in shown if not one.ghost]) > 1:
-        compare.legend(shown)
+        legend(shown)
     having = judged(shown)
     with st.container(key="curves"):
         left, right = st.columns([3, 2], gap="medium") if having else (st.container(), None)
     with left:
-        axis, log = against("Loss", more)
-        zoom = zoomed(axis)
-        lines(charts.loss, shown, _heard(shown, "held_out_loss"), axis, log, zoom=zoom)
+        along, log = against("Loss", more)
+        zoom = axis.zoomed(along)
+        lines(charts.loss, shown, _heard(shown, "held_out_loss"), along, log, zoom=zoom)
     if right:
         with right:
             with st.container(height=HEAD, border=False):
                 heading("Held-out accuracy, %")
-            lines(charts.accuracy, having, _heard(having, "accuracy"), axis, zoom=zoom)
-
-
-def zoomed(axis: str) -> tuple[float, float] | None:
-    """Return the part of this axis that curves open with, if the link that the session began with says so."""
-    asked = st.session_state.setdefault("link_axis", axis)
-    return sharing.view(st.session_state.get("asked")).zoom if asked == axis else None
+            lines(charts.accuracy, having, _heard(having, "accuracy"), along, zoom=zoom)
 
 
 def judged(shown: list[Shown]) -> list[Shown]:
@@ -86,47 +79,11 @@ def lanes(folder: str, play: bool = False) -> None:
 
 def against(title: str, more=lambda: None) -> tuple[str, bool]:
     """Draw a heading with the switch of the axis beside it; return (axis, whether the loss is on a log scale)."""
-    state = st.session_state
     with st.container(horizontal=True, vertical_alignment="center", gap="medium", key="against"):
         heading(title)
-        address.keep("axis", curves.AXES, "step")
-        turn = _turn()
-        key = f"axis-{turn}"
-        state.setdefault(key, state.axis)
-        st.segmented_control(
-            "Curves against", curves.AXES, key=key, required=True, label_visibility="collapsed",
-            format_func=ALONG.get, on_change=_choose_axis, args=(turn, key),
-        )  # fmt: skip
-        address.toggle("Log", "log", help="The loss on a logarithmic scale.")
+        chosen = axis.choose()
         more()
-    return state.axis, state.log
-
-
-def _turn() -> int:
-    """Return the number of the switch of the axis: another one whenever the page has chosen the axis, not the reader.
-
-    The browser asks for each frame of a run under way, and says then where its switches stand. It may not have heard
-    of the new axis yet, and would bring the old one back: so what it says of a switch that is gone does nothing.
-    """
-    state = st.session_state
-    turn, axis = state.get("axis_turn", (0, state.axis))
-    state.axis_turn = turn + (axis != state.axis), state.axis
-    return state.axis_turn[0]
-
-
-def _choose_axis(turn: int, key: str) -> None:
-    state = st.session_state
-    if turn == state.axis_turn[0]:
-        state.axis = state[key]
-        state.axis_turn = turn, state.axis  # the same switch, which keeps the focus
-        ghost.axis_chosen()
-
-
-def chosen_axis() -> tuple[str, bool]:
-    """Return the same where no switch may have been drawn yet, as on a page that opens with a race."""
-    address.keep("axis", curves.AXES, "step")
-    address.hold("log", False, address.switch)
-    return st.session_state.axis, st.session_state.log
+    return chosen
 
 
 def details(one: Shown, shown: list[Shown], before: Shown | None = None) -> None:
@@ -282,7 +239,7 @@ def _built(name: str, what: list, how: tuple, _draw):
 def _heard(shown: list[Shown], name: str) -> str:
     """Return the finding of a chart in sentences, for readers who do not see it."""
     told = [
-        f"The {FIGURES[name].label} of {one.name} ends at {compare.told(one, name)}."
+        f"The {FIGURES[name].label} of {one.name} ends at {figure_of(one, name)}."
         for one in shown
         if one.run.summary.get(name) is not None or (one.run.status == DIVERGED and name in LAST)
     ]

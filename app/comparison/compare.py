@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from html import escape
 
 import streamlit as st
 
 from app.charts import Shown
+from app.charts.words import figure_of, line
 from app.comparison import seeds
 from app.session import pins, session
 from app.settings.controls import control, owners, spoken
-from experiments.exports.report import mark
 from experiments.jobs.upload import uploaded
-from experiments.runs.figures import FIGURES, LAST, figure_text, run_figure_text, settled
+from experiments.runs.figures import FIGURES
 from experiments.runs.record import Run
-from experiments.runs.seeds import seed_figure
 from experiments.specification.catalogue import ALGORITHMS, WORKLOADS
 from experiments.specification.experiment import Experiment
-from experiments.viewer import palette
 from experiments.wording import naming, units
-from experiments.wording.units import DIVERGED
 
 COMPARED = (
     *("held_out_loss", "accuracy", "r2", "samples", "updates", "seconds", "bytes", "flops"),
@@ -119,18 +116,6 @@ def counted(name: str, value: float) -> str:
     return f"{many} {name if value != 1 else name.removesuffix('s')}"
 
 
-def legend(shown: list[Shown]) -> None:
-    """Draw which line is which run, once for all charts."""
-    st.html(legend_of(shown, _mark))
-
-
-def legend_of(shown: list[Shown], line: Callable[[Shown], str]) -> str:
-    """Return which line is which run, in HTML; line(run) is what stands before its name."""
-    entries = "".join(f"<span>{line(one)} {escape(one.name)}</span>" for one in shown)
-    band = "; mean over seeds, in a band of ± one standard deviation" if any(one.others for one in shown) else ""
-    return f'<div class="legend">{entries}<em>line: training, points: held-out{band}</em></div>'
-
-
 def table(shown: list[Shown]) -> None:
     """Draw what differs between the runs on the page, and their figures; over seeds mean and standard deviation.
 
@@ -149,8 +134,8 @@ def table(shown: list[Shown]) -> None:
         for name in settings
     ]
     there = [name for name in COMPARED if any(run.summary.get(name) is not None for one in shown for run in one.runs)]
-    rows += [(FIGURES[name].label, [told(one, name) for one in shown]) for name in there]
-    head = "".join(f'<th scope="col">{_mark(one)} {escape(one.name)}</th>' for one in shown)
+    rows += [(FIGURES[name].label, [figure_of(one, name) for one in shown]) for name in there]
+    head = "".join(f'<th scope="col">{line(one)} {escape(one.name)}</th>' for one in shown)
     body = "".join(
         f'<tr><th scope="row">{escape(label)}</th>' + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"
         for label, cells in rows
@@ -165,26 +150,6 @@ def table(shown: list[Shown]) -> None:
         st.caption(f"Behind a ±: {'; '.join(behind)}.")
 
 
-def told(one: Shown, name: str) -> str:
-    """Return a figure of a run; over seeds its mean and standard deviation, and of how many runs if not of all."""
-    if not one.others:
-        return run_figure_text(one.run, name)
-    s = seed_figure(settled(run.status, run.summary, name) for run in one.runs)
-    gone = sum(run.status == DIVERGED for run in one.runs) if name in LAST else 0
-    if gone == len(one.runs):
-        return DIVERGED
-    of = [f"{s.n} of {len(s.values)}"] * (0 < s.n < len(s.values)) + [f"{gone} {DIVERGED}"] * bool(gone)
-    return figure_text(name, s.mean, s.std) + (f" ({'; '.join(of)})" if of else "")
-
-
-def ending(one: Shown) -> str:
-    """Return how a run ended, in a sentence, for readers who do not see its picture."""
-    loss = one.run.summary.get("held_out_loss")
-    if one.run.status == DIVERGED:
-        return f"{one.name}: {DIVERGED}."
-    return f"{one.name}: " + ("no held-out loss." if loss is None else f"held-out loss {units.loss(loss)} at the end.")
-
-
 def unpin(shown: list[Shown]) -> None:
     """Draw a button per pinned run that removes it."""
     with st.container(horizontal=True, gap="small"):
@@ -197,12 +162,6 @@ def unpin(shown: list[Shown]) -> None:
                 f"Unpin: {label}", key=f"unpin-{name}", on_click=pins.remove, args=(name,),
                 type="tertiary", icon=":material/close:",
             )  # fmt: skip
-
-
-def _mark(one: Shown) -> str:
-    """Return the line of a run with its points, as they look in the charts."""
-    colour, _, symbol = one.line
-    return f'{mark(one)}<b style="color: {colour}">{palette.MARKS[symbol]}</b>'
 
 
 def _flat(experiment: Experiment, any_seed: bool = False) -> dict:

@@ -12,7 +12,7 @@ import numpy as np
 import streamlit as st
 
 from app.browser.text import escaped
-from app.charts import Shown
+from app.charts import Shown, axis
 from app.comparison import compare
 from app.session import session
 from experiments.runs.agreement import agreement
@@ -61,7 +61,7 @@ def line(before: Shown | None, now: Experiment, run: Run | None = None) -> None:
     changes = compare.changes(before.run.experiment, now)
     changed = f"**{escaped(compare.listed(changes))}**" if changes else "**Once more**"
     came = f": {escaped(difference(before.run, run, before.name))}." if run else ", drawn over the run before, in grey."
-    if run and st.session_state.get("axis_for") == _pair(before, run):
+    if run and axis.is_settled_for(_pair(before, run)):
         came += " Against the step both curves are one, so they are drawn against time."
     elif run:
         came += _covered(before.run, run)
@@ -87,21 +87,10 @@ def beside(pinned: Shown, now: Shown) -> None:
 def settle_axis(before: Shown | None, run: Run) -> None:
     """Draw the curves against time if only the clock changed, and against the step again when that is over.
 
-    A reader who has chosen the axis himself is not overruled.
+    A reader's own choice of the axis stays.
     """
-    state = st.session_state
-    if state.get("axis_chosen"):
-        state.axis_for = None
-    elif before and only_the_clock(before.run, run):
-        if state.get("axis", "step") == "step":
-            state.axis, state.axis_for = "seconds", _pair(before, run)
-    elif state.get("axis_for"):
-        state.axis, state.axis_for = "step", None
-
-
-def axis_chosen() -> None:
-    """Remember that the reader has chosen the axis."""
-    st.session_state.axis_chosen = True
+    apart = before and not axis.is_the_readers() and only_the_clock(before.run, run)
+    axis.settle(_pair(before, run) if apart else None)
 
 
 def _pair(before: Shown, run: Run) -> tuple[str, str]:
@@ -200,7 +189,7 @@ def only_the_clock(before: Run, now: Run) -> bool:
 def _covered(before: Run, now: Run) -> str:
     """Return in a sentence that one curve hides the other, "" if both are seen."""
     same = before.summary.get("digest") == now.summary.get("digest")  # which has been said
-    if same or st.session_state.get("axis", "step") != "step" or not learned_alike(before, now):
+    if same or axis.now() != "step" or not learned_alike(before, now):
         return ""
     way = "; choose *time* to see both" * only_the_clock(before, now)
     return f" Against the step one curve lies on the other{way}."

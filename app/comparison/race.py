@@ -8,9 +8,10 @@ import streamlit as st
 
 from app import charts
 from app.browser import address, components
-from app.charts import Shown
-from app.charts.pictures import HEAD, heading, judged, lines, zoomed
-from app.comparison import compare, ghost
+from app.charts import Shown, axis
+from app.charts.pictures import HEAD, heading, judged, lines
+from app.charts.words import legend
+from app.comparison import ghost
 from app.session import pins, sharing
 from experiments.viewer import race
 
@@ -49,14 +50,14 @@ def offer(before: Shown | None, pair: list[Shown]) -> None:
 def show(pair: list[Shown]) -> None:
     """Draw the race of two runs: losses with the finish across them, accuracies, and both timelines."""
     target = _head(pair)
-    compare.legend(pair)
+    legend(pair)
     having = judged(pair)
     with st.container(key="curves"):
         left, right = st.columns([3, 2], gap="medium") if having else (st.container(), None)
     with left:
         with st.container(height=HEAD, border=False):
             heading("Loss against time", "On a logarithmic scale, so that the finish is seen. Points: held-out loss.")
-        zoom = zoomed("seconds")
+        zoom = axis.zoomed("seconds")
         lines(race.picture, pair, race.verdict(pair, target), target, key="loss", zoom=zoom)
     if right:
         with right:

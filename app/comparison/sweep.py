@@ -11,7 +11,9 @@ from app import charts
 from app.browser import address
 from app.browser.text import escaped, sentence
 from app.charts import Shown
-from app.charts.pictures import chosen_axis, heading, lines
+from app.charts.axis import chosen as chosen_axis
+from app.charts.pictures import heading, lines
+from app.charts.words import ending
 from app.comparison import compare, outcomes
 from app.session import background, session
 from app.settings import chosen, feasible
@@ -209,18 +211,18 @@ def _strip(one: Control, made: list[tuple[Any, JobState]], best: bool) -> None:
         stops.append(value)
     if not shown:
         return
-    axis, log = chosen_axis()
+    along, log = chosen_axis()
     if alike := len(shown) > 1 and same_model(shown):
-        axis = "seconds" if axis == "step" else axis
+        along = "seconds" if along == "step" else along
         st.caption(
             f":material/equal: All of them end with the same model, to the bit: {spoken(one.name)} changes when, and "
             "not what. So their losses are drawn against the time."
         )
-    most, top = charts.reach(shown, axis)
+    most, top = charts.reach(shown, along)
     left, right = st.columns([2, 3], gap="medium")
     with left:
-        ends = " ".join(f"{each.name}: {compare.ending(each)}" for each in shown)
-        lines(charts.overlaid, shown, ends, axis, log, most, top, key="overlaid")
+        ends = " ".join(f"{each.name}: {ending(each)}" for each in shown)
+        lines(charts.overlaid, shown, ends, along, log, most, top, key="overlaid")
     with right:
         grid = st.grid(min_column_width=165, gap="small", key="strip")
         for number, each in enumerate(shown):
@@ -229,7 +231,7 @@ def _strip(one: Control, made: list[tuple[Any, JobState]], best: bool) -> None:
                     each.name, key=f"open-{number}", type="tertiary", help="Open this run", on_click=_open,
                     args=(each.run.experiment,),
                 )  # fmt: skip
-                lines(charts.panel, [each], compare.ending(each), axis, log, most, top, key=f"panel-{number}")
+                lines(charts.panel, [each], ending(each), along, log, most, top, key=f"panel-{number}")
     if len(shown) > 1:
         outcomes.compared(one, shown, stops, alike)
     compare.table(shown)

@@ -11,6 +11,7 @@ from html import escape
 from urllib.parse import urlencode
 
 from app.browser.text import sentence
+from app.charts.words import legend_of
 from app.comparison import compare, ghost
 from app.session import pins, session, sharing
 from experiments.exports.page import page, place
@@ -77,7 +78,7 @@ def _runs(kind: str, pairs: list[tuple[str, str]]) -> tuple[str, str, dict]:
         parts.append(f"<div><h2>Held-out accuracy, %</h2>{place('accuracy')}</div>")
     parts = [f'<div class="two">{"".join(parts)}</div>'] if parts else []
     if len(shown) > 1:
-        parts.insert(0, compare.legend_of(shown, mark))
+        parts.insert(0, legend_of(shown, mark))
     if kind != "curves":
         clock = {"together": "race", "until": max(one.run.trace.seconds() for one in shown)} if len(shown) > 1 else {}
         for n, one in enumerate(shown):

@@ -6,12 +6,12 @@ import math
 
 import streamlit as st
 
-from app.charts import rank_names
 from app.session import session
 from app.settings import chosen, trouble
 from experiments.execution.admission import REFUSED, RESTARTING
 from experiments.specification.experiment import Experiment
 from experiments.wording import units
+from experiments.wording.rank_names import rank_names
 
 FACTORS = (1, 1.5, 2, 3, 5, 10, 20, 50, 100)
 NAMED = 8  # ranks that are offered by name; more are numbers

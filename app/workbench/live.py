@@ -8,7 +8,8 @@ import streamlit as st
 from app import charts
 from app.browser import components
 from app.charts import Shown, pictures
-from app.comparison import compare, ghost
+from app.charts.words import legend
+from app.comparison import ghost
 from app.session import pins, session
 from app.workbench import result
 from experiments.jobs.job import JobState
@@ -87,7 +88,7 @@ def _draw(now: JobState, others: list[Shown]) -> None:
     pinned = [one for one in others if not one.ghost]
     line = palette.RUNS[pins.next_colour()]
     if pinned:
-        compare.legend(others)
+        legend(others)
     with st.container(key="curves"):
         left, right = st.columns([3, 2], gap="medium")
     with left:

@@ -13,6 +13,7 @@ from app.browser import address
 from app.browser.text import escaped, sentence
 from app.charts import Shown, pictures
 from app.charts.pictures import heading
+from app.charts.words import figure_of
 from app.comparison import compare, ghost, predicted_vs_measured, race, seeds, sweep
 from app.guide import ask, predict
 from app.session import pins, session
@@ -278,7 +279,7 @@ def figures(one: Shown) -> None:
             help += seed + "".join(f" {kind.capitalize()}: {share}." for kind, share in _spent(run).items())
         cell = grid.container(gap="xxsmall")
         cell.metric(
-            _label(name, run.experiment), compare.told(one, name), less, delta_color="off", delta_arrow="off", help=help
+            _label(name, run.experiment), figure_of(one, name), less, delta_color="off", delta_arrow="off", help=help
         )
         if name == "share_compute" and value is not None:
             cell.html(shares(run))

@@ -50,6 +50,16 @@ FLOORS = {
         ("exports",),
         ("cli",),
     ),
+    "app": (
+        ("browser",),
+        ("session",),
+        ("settings",),
+        ("charts",),
+        ("comparison", "kernel_pages", "schedules"),
+        ("embed", "guide"),
+        ("workbench",),
+        ("textbook",),
+    ),
 }
 """The floors of a large room, from the ground up. A module may import what stands below it, and its own part."""
 each_room = pytest.mark.parametrize("name", MAY_IMPORT)

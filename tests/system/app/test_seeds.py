@@ -2,6 +2,7 @@
 
 import pytest
 
+from app.charts.words import figure_of
 from app.comparison import compare, seeds
 from app.session import session
 from experiments.specification.experiment import Experiment
@@ -29,11 +30,9 @@ def test_a_run_is_drawn_with_five_seeds_when_that_is_asked_for(page, five, canva
         assert canvases(opened)[chart][0]["lines"][0]["band"]
     runs = [session.load(str(folder)) for folder in five]
     (shown,) = compare.named([(folder.name, run) for folder, run in zip(five, runs, strict=True)])
-    assert compare.told(shown, "samples_per_second") in told(opened) and "±" in compare.told(
-        shown, "samples_per_second"
-    )
+    assert figure_of(shown, "samples_per_second") in told(opened) and "±" in figure_of(shown, "samples_per_second")
     figures = {metric.label: metric.value for metric in opened.metric}
-    assert figures["Samples per second"] == compare.told(shown, "samples_per_second")
+    assert figures["Samples per second"] == figure_of(shown, "samples_per_second")
     assert "± standard deviation over 5 seeds; timeline of seed 0" in told(opened)
     assert any("of several seeds, the standard deviation" in caption.value for caption in opened.caption)
 

@@ -122,7 +122,7 @@ def test_curves_are_drawn_against_time_while_only_the_clock_differs(state):
 
 
 def test_a_reader_who_has_chosen_the_axis_is_not_overruled(state):
-    ghost.axis_chosen()
+    state.axis_chosen = True
     ghost.settle_axis(shown(ran()), ran(slow="1:200"))
     assert state.axis == "step"
     state.axis = "seconds"

@@ -6,7 +6,7 @@ import pytest
 
 from app.charts import Shown
 from app.charts.sweep import outcome
-from app.comparison import compare
+from app.charts.words import figure_of
 from app.guide import predict
 from experiments.cli import show
 from experiments.cli.comparison import side_by_side
@@ -52,8 +52,8 @@ def test_what_diverged_is_in_no_mean_over_seeds_but_counted(gone, made, tmp_path
     told = side_by_side([gone, *others], [tmp_path / str(n) for n in range(3)], True, False)
     assert "e+21" not in told and "0.25 (2)" in told and "1 diverged, 2 finished" in told
     one = Shown("SGD", others[0], 0, others=[gone, others[1]])
-    assert compare.told(one, "held_out_loss") == "0.250 (2 of 3; 1 diverged)"
-    assert compare.told(Shown("SGD", gone, 0, others=[gone]), "held_out_loss") == "diverged"
+    assert figure_of(one, "held_out_loss") == "0.250 (2 of 3; 1 diverged)"
+    assert figure_of(Shown("SGD", gone, 0, others=[gone]), "held_out_loss") == "diverged"
 
 
 def test_a_picture_of_what_came_out_has_a_word_in_place_of_a_bar(gone, made):

@@ -1,0 +1,91 @@
+"""The axis of the curves: chosen by the reader, or by the page where two runs differ only in time."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import streamlit as st
+
+from app.browser import address
+from app.session import sharing
+from experiments.viewer import curves
+
+ALONG = {"step": "step", "samples": "samples", "seconds": "time", "bytes": "sent"}  # the unit is at the axis
+
+
+def choose() -> tuple[str, bool]:
+    """Draw the switches of the axis; return (axis, whether the loss is on a logarithmic scale)."""
+    state = st.session_state
+    address.keep("axis", curves.AXES, "step")
+    turn = _turn()
+    key = f"axis-{turn}"
+    state.setdefault(key, state.axis)
+    st.segmented_control(
+        "Curves against", curves.AXES, key=key, required=True, label_visibility="collapsed",
+        format_func=ALONG.get, on_change=_take, args=(turn, key),
+    )  # fmt: skip
+    address.toggle("Log", "log", help="The loss on a logarithmic scale.")
+    return state.axis, state.log
+
+
+def chosen() -> tuple[str, bool]:
+    """Return the same where no switch may have been drawn yet, as on a page that opens with a race."""
+    address.keep("axis", curves.AXES, "step")
+    address.hold("log", False, address.switch)
+    return st.session_state.axis, st.session_state.log
+
+
+def now() -> str:
+    """Return the axis of the page, also before its switches are drawn."""
+    return st.session_state.get("axis", "step")
+
+
+def is_the_readers() -> bool:
+    """True once the reader has chosen the axis, which the page then leaves alone."""
+    return bool(st.session_state.get("axis_chosen"))
+
+
+def settle(pair: Hashable | None) -> None:
+    """Draw curves against time for this `pair` of runs; without one, against the step again if time was our choice.
+
+    A reader's own choice is not overruled.
+    """
+    state = st.session_state
+    if is_the_readers():
+        state.axis_for = None
+    elif pair is not None:
+        if now() == "step":
+            state.axis, state.axis_for = "seconds", pair
+    elif state.get("axis_for"):
+        state.axis, state.axis_for = "step", None
+
+
+def is_settled_for(pair: Hashable) -> bool:
+    """True if curves are drawn against time because of this pair of runs."""
+    return st.session_state.get("axis_for") == pair
+
+
+def zoomed(axis: str) -> tuple[float, float] | None:
+    """Return the part of this axis that curves open with, if the link that the session began with says so."""
+    asked = st.session_state.setdefault("link_axis", axis)
+    return sharing.view(st.session_state.get("asked")).zoom if asked == axis else None
+
+
+def _turn() -> int:
+    """Return the number of the switch of the axis: another one whenever the page has chosen the axis, not the reader.
+
+    The browser asks for each frame of a run under way, and says then where its switches stand. It may not have heard
+    of the new axis yet, and would bring the old one back: so what it says of a switch that is gone does nothing.
+    """
+    state = st.session_state
+    turn, axis = state.get("axis_turn", (0, state.axis))
+    state.axis_turn = turn + (axis != state.axis), state.axis
+    return state.axis_turn[0]
+
+
+def _take(turn: int, key: str) -> None:
+    state = st.session_state
+    if turn == state.axis_turn[0]:
+        state.axis = state[key]
+        state.axis_turn = turn, state.axis  # the same switch, which keeps the focus
+        state.axis_chosen = True

@@ -1,0 +1,54 @@
+"""Runs on the page in words: which line is which run, and their figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from html import escape
+
+import streamlit as st
+
+from app.charts import Shown
+from experiments.exports.report import mark
+from experiments.runs.figures import LAST, figure_text, run_figure_text, settled
+from experiments.runs.seeds import seed_figure
+from experiments.viewer import palette
+from experiments.wording import units
+from experiments.wording.units import DIVERGED
+
+
+def legend(shown: list[Shown]) -> None:
+    """Draw which line is which run, once for all charts."""
+    st.html(legend_of(shown, line))
+
+
+def legend_of(shown: list[Shown], line: Callable[[Shown], str]) -> str:
+    """Return which line is which run, in HTML; line(run) is what stands before its name."""
+    entries = "".join(f"<span>{line(one)} {escape(one.name)}</span>" for one in shown)
+    band = "; mean over seeds, in a band of ± one standard deviation" if any(one.others for one in shown) else ""
+    return f'<div class="legend">{entries}<em>line: training, points: held-out{band}</em></div>'
+
+
+def line(one: Shown) -> str:
+    """Return the line of a run with its points, as they look in the charts, in HTML."""
+    colour, _, symbol = one.line
+    return f'{mark(one)}<b style="color: {colour}">{palette.MARKS[symbol]}</b>'
+
+
+def figure_of(one: Shown, name: str) -> str:
+    """Return a figure of a run; over seeds its mean and standard deviation, and of how many runs if not of all."""
+    if not one.others:
+        return run_figure_text(one.run, name)
+    s = seed_figure(settled(run.status, run.summary, name) for run in one.runs)
+    gone = sum(run.status == DIVERGED for run in one.runs) if name in LAST else 0
+    if gone == len(one.runs):
+        return DIVERGED
+    of = [f"{s.n} of {len(s.values)}"] * (0 < s.n < len(s.values)) + [f"{gone} {DIVERGED}"] * bool(gone)
+    return figure_text(name, s.mean, s.std) + (f" ({'; '.join(of)})" if of else "")
+
+
+def ending(one: Shown) -> str:
+    """Return how a run ended, in a sentence, for readers who do not see its picture."""
+    loss = one.run.summary.get("held_out_loss")
+    if one.run.status == DIVERGED:
+        return f"{one.name}: {DIVERGED}."
+    return f"{one.name}: " + ("no held-out loss." if loss is None else f"held-out loss {units.loss(loss)} at the end.")
