@@ -55,7 +55,7 @@ def main(words: list[str]) -> int:
 
     os.chdir(ROOT)
     if task == "run":
-        return serve.workbench(str(PYTHON), "app/main.py", rest, "python3 start.py")
+        return serve.workbench(str(PYTHON), "app/main.py", rest)
     say("running the tests")
     return serve.become([str(PYTHON), "-m", "pytest", "-n", workers, "--dist", "loadfile", *pytest_arguments(rest)])
 

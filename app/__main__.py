@@ -20,7 +20,7 @@ def main(words: Sequence[str] | None = None) -> int:
             if find_spec("streamlit") is None:
                 raise ModuleNotFoundError(name="streamlit")
         main_file = Path(__file__).with_name("main.py")
-        return serve.workbench(sys.executable, str(main_file), words, "lockstep", PYTHONSAFEPATH="1")
+        return serve.workbench(sys.executable, str(main_file), words, PYTHONSAFEPATH="1")
     from experiments.__main__ import interruptible
 
     interruptible()

@@ -2,7 +2,6 @@
 
 import asyncio
 import gc
-import socket
 import sys
 import threading
 import time
@@ -17,6 +16,7 @@ if str(HERE.parent) not in sys.path:  # Streamlit puts app/ there, and not the r
 import streamlit as st  # noqa: E402
 from starlette.middleware import Middleware  # noqa: E402
 
+from app.browser import server  # noqa: E402
 from app.browser.assets import AssetsMiddleware  # noqa: E402
 from app.browser.opening import OpeningMiddleware  # noqa: E402
 from app.embed.embedding import EmbedMiddleware  # noqa: E402
@@ -59,32 +59,15 @@ def welcome() -> None:
         webbrowser.open(f"http://localhost:{st.get_option('server.port')}/{st.get_option('server.baseUrlPath')}")
 
 
-def answer_at_once(loop: asyncio.AbstractEventLoop) -> None:
-    """Send what is written without waiting until what was sent before is acknowledged, which takes up to 40 ms.
-
-    asyncio asks this for every socket that was made for TCP by name. Streamlit's, which listens, was not; those of
-    connections are as that is.
-    """
-    listen = loop.create_server
-
-    async def create_server(*words, sock=None, **named):
-        if sock and sock.family in (socket.AF_INET, socket.AF_INET6):
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return await listen(*words, sock=sock, **named)
-
-    loop.create_server = create_server
-
-
 @asynccontextmanager
 async def lifespan(_):
     """Prepare while the first browser still fetches Streamlit's own files."""
-    answer_at_once(asyncio.get_running_loop())
+    server.answer_at_once(asyncio.get_running_loop())
     threading.Thread(target=prepare, daemon=True).start()
     asyncio.get_running_loop().call_soon(threading.Thread(target=welcome, daemon=True).start)  # some browsers block
     yield
 
 
-# With its first element Streamlit asks for the source file of every module, to see whether it is run from a prompt.
-st.delta_generator._use_warning_has_been_displayed = True
+server.skip_the_prompt_check()
 MIDDLEWARE = AssetsMiddleware, EmbedMiddleware, OpeningMiddleware
 app = st.App(HERE / "pages.py", lifespan=lifespan, middleware=[Middleware(one) for one in MIDDLEWARE])

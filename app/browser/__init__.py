@@ -1,1 +1,14 @@
-"""The browser and Streamlit: what the workbench adds to a page, and all that leans on Streamlit's inner life."""
+"""The browser and Streamlit: what the workbench adds to a page, and all that leans on Streamlit's inner life.
+
+Whatever Streamlit may change without saying so - private modules, test ids, classes of its elements, names of its
+scripts, its cookie, the way it listens - is mentioned in this room only. Each file says what it relies on and what is
+lost without it; after an update of Streamlit, read the heads of these files and run `pytest tests/system/app`.
+
+    opening assets server           what comes first, and how soon; opening.js answer.js help.js printing.js
+    kinds looks                     elements and looks; style.css
+    chrome storage presentation     scripts that report to the session, see scripts.py; view.js coach.js
+    cookies                         who a reader is
+    address                         choices that stand in the page's address
+    components frames text          canvases, tables and messages on a page
+    serve                           the workbench as a process
+"""

@@ -1,5 +1,7 @@
 // An answer in the next frame: what is pressed goes to the server and back, which takes longer than a reader waits
 // without a sign. A line at the top of the page says that it was heard, until the page has been drawn again.
+// Relies on the class and test id of Streamlit's app, and on the state of its script that it shows to tests. Without them
+// no line appears.
 const PRESSED = ".stApp :is(button, a[href], label, [role=option]), [data-st-overlay-root] :is(button, [role=option])";
 const UNHEARD = 400; // ms after which nothing was asked of the server
 const LONGEST = 10_000; // ms; a script that goes on says itself how far it is

@@ -3,6 +3,9 @@
 Streamlit reads each file in several turns of a pool of threads while other threads import what the page needs, and a
 browser learns only from the page's elements which scripts draw them. This middleware answers from memory, and the
 page's first HTML names the scripts of our parts, so that they come while the server is still at work on the page.
+
+Relies on the folder `static/` of the package, on its index.html, and on the names of scripts in it. Without them the
+first page is later; a name in PARTS that is gone asks for nothing.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 // What Streamlit's page lacks. It pushes an entry into the browser's history for every setting that is changed; here an
 // entry is that of a run: what is changed after it makes one more, which follows all changes until the next run.
 // Parameters that are `apart` say how the page shows a run; they change its entry and make none.
+// Relies on the test id of the button that shuts the side bar, and on Streamlit pushing those entries. Without them a
+// phone's drawer stays open over a run, and the browser's way back leads through every setting.
 const NARROW = "(max-width: 767px)"; // where Streamlit's side bar is a drawer over the page
 const STARTS = ".st-key-run button, .st-key-reset button, .st-key-mend button";
 const CARD = '[class*="st-key-card-"] button';

@@ -1,20 +1,20 @@
 """What Streamlit's page lacks: one entry in the browser's history per run, a drawer that makes way on a phone.
 
-And the answer to a question of the menu in sight.
+And the answer to a question of the menu in sight. Relies on the run's context, which knows whether the page is drawn
+because of the browser's history, and on the class of an entry in the navigation. Without the first, going back changes
+the address and not the page.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import streamlit as st
+from streamlit.navigation.page import StreamlitPage
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from app.browser.scripts import script
 from experiments.specification.experiment import PAGE
 
-_mount = st.components.v2.component(
-    "lockstep_chrome", js=Path(__file__).with_suffix(".js").read_text("utf-8"), html="<i hidden></i>"
-)
+Entry = StreamlitPage  # of the navigation
+_mount = script("chrome")
 
 
 def show(run: str = "", answer: int = 0) -> None:

@@ -1,5 +1,6 @@
 // The little question marks beside controls: what one says is read out with its name. Streamlit says it of what is
 // around the button, and a screen reader reads the button alone.
+// Relies on the test id of what a help mark hangs on. Without it a screen reader says "Help" and not what the help is.
 document.addEventListener("focusin", ({ target }) => {
   const around = target.matches?.("button") && target.closest('[data-testid="stTooltipHoverTarget"]');
   if (!around) return;

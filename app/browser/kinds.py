@@ -3,6 +3,9 @@
 The browser loads the script of a kind when it first draws one, and React keeps a place for it until then. While such
 places are there it waits for half a second before it puts anything in one (`FALLBACK_THROTTLE_MS`), the buttons that
 came first too. So all kinds are drawn while the server is still at work on the page.
+
+Relies on Streamlit drawing with React, and loading the script of a kind with its first element. Without that these are
+ten hidden elements for nothing.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
 // The curtain before the page: Streamlit draws a page piece by piece, and each piece pushes those below it. What is not
 // seen does not jump, so the page is shown when it is whole: its script has ended, every part has come, nothing moves.
+// Relies on the test ids of Streamlit's app, of elements and of those still to come, and on the state of its script that
+// it shows to tests. Without them the curtain opens after LONGEST at the latest, over a page that is still moving.
 const PATIENCE = 10_000; // ms after the first part came; a run that goes on longer is watched at its work
 const LONGEST = 20_000;  // ms, of a page on a busy machine that has nothing yet to be watched
 const STILL = 4;         // frames in which nothing moved

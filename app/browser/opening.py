@@ -5,6 +5,8 @@ It also asks for the scripts of the page's parts, see assets.py.
 Streamlit can bring a style sheet only with the elements of a page, after some of them have been seen without it. This
 middleware writes all of it to the end of the HTML that Streamlit serves: before any script of it has run, and behind
 its head, where Streamlit's own rules come in later and would win over equal ones.
+
+Relies on the page being one HTML file with a `</body>`. Without it a page has neither our style nor the curtain.
 """
 
 from __future__ import annotations

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import streamlit as st
-
+from app.browser.scripts import script
 from experiments.exports.page import PRESENTING
 
 KEY = "presentation"
-_mount = st.components.v2.component(
-    "lockstep_presentation", js=f"{PRESENTING}\nexport default presenting;\n", html="<i hidden></i>"
-)
+_mount = script("presentation", f"{PRESENTING}\n")
 
 
 def listen() -> None:

@@ -8,22 +8,14 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
-
-from app.browser import port
 
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
-def workbench(python: str, main: str, words: Sequence[str], program: str, **environment: str) -> int:
-    """Become Streamlit with the file `main`; `words` are its options. Return 2 if its port is taken, and by whom."""
-    trouble, ends = port.trouble(words, program)
-    if trouble:
-        print(f"lockstep: {trouble}", file=sys.stderr, flush=True)
-    if ends:
-        return 2
-    print("lockstep: opening the workbench; Ctrl-C ends it", flush=True)
+def workbench(python: str, main: str, words: Sequence[str], **environment: str) -> int:
+    """Become Streamlit with the file `main`; `words` are its options. It ends if a port that was asked for is taken."""
+    print("lockstep: opening the workbench; Ctrl-C ends it, --server.port takes another port", flush=True)
     return become([python, "-m", "streamlit", "run", main, *words], **environment)
 
 

@@ -1,4 +1,6 @@
 // Keeps the session's document in the browser's storage and tells the session what it lacks; follows the reader's place.
+// Relies on the test id of what scrolls in Streamlit's page, and on `inert` in a fold that is shut. Without them a chapter
+// opens where the one before was left, and a link into a fold leads to an empty one.
 const HEADINGS = ".st-key-reader :is(h1, h2, h3)[id]";
 const TOP = 140; // px below which a heading has not been reached yet
 const PATIENCE = 20_000; // ms in which the text up to the reader's place may appear

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import streamlit as st
 
+from app.browser.scripts import script
 from lessons import progress
 
-_HERE = Path(__file__).with_suffix(".js")
-_mount = st.components.v2.component(
-    "lockstep_storage", js=progress.SCRIPT.read_text("utf-8") + _HERE.read_text("utf-8"), html="<i hidden></i>"
-)
+_mount = script("storage", progress.SCRIPT.read_text("utf-8"))
 KEY = "browser-storage"
 
 

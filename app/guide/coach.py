@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import NamedTuple
 
 import streamlit as st
 
+from app.browser.scripts import script
+
 KEY = "coach"
-_mount = st.components.v2.component(
-    "lockstep_coach", js=Path(__file__).with_suffix(".js").read_text("utf-8"), html="<i hidden></i>"
-)
+_mount = script("coach")
 
 
 class CoachStep(NamedTuple):

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import itertools
 import math
 import re
 import secrets
 import time
-from collections.abc import Mapping
 
 import pyarrow.parquet  # noqa: F401  (the store reads with it; better now than at the first result)
 import streamlit as st
 
+from app.browser.cookies import reader
 from experiments.jobs import turns
 from experiments.jobs.job import JobState
 from experiments.jobs.pool import Pool
@@ -26,7 +24,6 @@ from experiments.wording import naming, units
 ROOT = store.home().resolve()
 PATIENCE = 0.35  # s in which a run may end, or begin its curve, before a page shows that it is under way
 POLITE = 10.0  # s that a page waits for a stopped run to store its results; after that it counts as still running
-COOKIE = "_streamlit_xsrf"
 REPLAY = "learning"  # the place of a replay, which makes way for a run
 SHORT = 300_000  # samples to train on, up to which a run begins without being asked: seconds of the default's
 NAME = re.compile(r"[0-9a-f]{16}-\w{1,16}(-\d{1,6})?")  # of a run's folder
@@ -45,30 +42,6 @@ def owner() -> str:
     name = st.session_state.owner
     _presence(name)
     return name
-
-
-def reader(cookies: Mapping[str, str], address: str | None) -> str:
-    """Return what all tabs of a browser have in common: "browser@address".
-
-    All browsers at one address that keep no cookies are one reader. The address is None on this machine itself; behind
-    a proxy it is what the proxy says, if the server trusts it (FORWARDED_ALLOW_IPS).
-    """
-    place = hashlib.sha256(f"{address}".encode()).hexdigest()[:16] if address else ""
-    return f"{browser(cookies)}@{place}"
-
-
-def browser(cookies: Mapping[str, str]) -> str:
-    """Return what all tabs of a browser have in common; "" where the browser keeps no cookies.
-
-    It is the token that Streamlit gives a browser against forged requests, in the form of Tornado: a mask, new for
-    every answer, and the token masked by it.
-    """
-    try:
-        mask, masked = (bytes.fromhex(part) for part in cookies.get(COOKIE, "").split("|")[1:3])
-    except ValueError:
-        return ""
-    token = bytes(one ^ other for one, other in zip(masked, itertools.cycle(mask), strict=False))
-    return hashlib.sha256(token).hexdigest()[:16] if token else ""
 
 
 @st.cache_resource(scope="session", show_spinner=False, on_release=lambda name: pool().release(name))

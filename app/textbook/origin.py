@@ -8,9 +8,9 @@ from __future__ import annotations
 from urllib.parse import parse_qsl, quote, urlencode
 
 import streamlit as st
-from streamlit.navigation.page import StreamlitPage
 
 import lessons
+from app.browser import chrome
 from app.browser.text import escaped
 
 NAME = "from"
@@ -29,7 +29,7 @@ def link(address: str, anchor: str) -> str:
     return "&".join([address, *(f"{name}={quote(value)}" for name, value in here(anchor).items())])
 
 
-def back(textbook: StreamlitPage) -> None:
+def back(textbook: chrome.Entry) -> None:
     """Show the button that leads back to the book, if the address says that the reader came from there."""
     query, _, anchor = st.query_params.get(NAME, "").partition("#")
     there = {name: value for name, value in parse_qsl(query) if name in ADDRESS}

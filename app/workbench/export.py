@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import streamlit as st
 
+from app.browser.scripts import script
 from app.comparison import compare
 from app.session import session, sharing
 from app.settings.fitting import LOCAL
@@ -21,9 +21,7 @@ from experiments.specification import catalogue
 from experiments.specification.experiment import Experiment
 from experiments.viewer.saved import stem
 
-_view = st.components.v2.component(
-    "lockstep_view", js=Path(__file__).with_suffix(".js").read_text("utf-8"), html="<i hidden></i>"
-)
+_view = script("view")
 
 
 def share(e: Experiment, name: str) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import streamlit as st
 
 from app import charts
-from app.browser import components
+from app.browser import components, looks
 from app.charts import Shown, pictures
 from app.charts.words import legend
 from app.comparison import ghost
@@ -20,7 +20,6 @@ from experiments.viewer.pictures import Series
 from experiments.wording import units
 
 EVERY = 0.5  # s between two frames
-DIMMED = "<style>.st-key-figures, .st-key-lanes, .st-key-rest { opacity: 0.45; filter: grayscale(1); }</style>"
 
 
 def show(led: bool = False) -> None:
@@ -31,7 +30,7 @@ def show(led: bool = False) -> None:
     folder, asked = st.session_state.get("shown"), st.session_state.asked
     if folder:
         result.show(folder, None, LiveRun(ghost.behind(folder, asked, pins.names())), led)
-        st.html(DIMMED)
+        looks.fade("figures", "lanes", "rest", opacity=0.45, grey=True)
     else:
         result.awaited(asked, LiveRun(None))
 

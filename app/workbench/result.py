@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import streamlit as st
 
-from app.browser import address
+from app.browser import address, looks
 from app.browser.text import escaped, sentence
 from app.charts import Shown, pictures
 from app.charts.pictures import heading
@@ -31,12 +31,6 @@ NOTES = 4  # remarks of a run before the others are folded away
 ABOVE = ("held_out_loss", "accuracy", "seconds", "samples_per_second", "share_compute", "bytes", "staleness_mean")
 """The figures that stand above the charts."""
 SPREAD = '<p class="spread">{}</p>'
-SMALLER = """<style>.stApp .st-key-figures [data-testid="stMetricValue"] {
-font-size: 1.05rem; line-height: 1.3; height: 2.2rem; letter-spacing: -0.01em }
-.stApp .st-key-figures [data-testid="stMetricValue"] :is(div, p) { white-space: normal }</style>"""
-"""Figures with a ±, and some with of how many, in as much room. As a rule with :has() it had the whole page styled anew
-at every change in it."""
-OLD = "<style>.st-key-figures { opacity: 0.5 }</style>"  # figures of other settings than those that are chosen
 LANES = (
     "Who did what when: one lane per rank, one bar per span. Arrows are messages. Click a rank's name to slow it down, "
     "let it pause, or lose it."
@@ -72,7 +66,7 @@ def show(
             under_way.line()
         else:
             if changed:
-                st.html(OLD)
+                looks.fade("figures", opacity=0.5)  # they are of other settings than those that are chosen
                 if not feasible.refusal(wanted):
                     predict.offer(wanted)
             predict.compared(run)
@@ -290,7 +284,7 @@ def _spread(one: Shown) -> None:
     words = f"± standard deviation over {len(one.runs)} seeds; timeline of seed {one.run.experiment.seed}"
     st.html(SPREAD.format(words if one.others else ""))
     if one.others:
-        st.html(SMALLER)
+        looks.shrink_figures()
 
 
 def _grid(figures: int):

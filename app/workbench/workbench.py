@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import streamlit as st
-from streamlit.navigation.page import StreamlitPage
 
-from app.browser import chrome
+from app.browser import chrome, looks
 from app.browser.text import sentence
 from app.guide import ask, coach, welcome
 from app.session import session, sharing
@@ -21,7 +20,7 @@ WHY = {
 }
 
 
-def entry() -> StreamlitPage:
+def entry() -> chrome.Entry:
     """Return the entry of this page in the navigation."""
     return st.Page(page, title="Workbench", url_path="workbench", default=True)
 
@@ -64,7 +63,7 @@ def _show() -> None:
         st.warning(state.complaint, icon=":material/link_off:")
     if refusal:
         st.warning(f"**This cannot run.** {sentence(refusal)}{_way_out()}", icon=":material/block:")
-        st.html("<style>.st-key-result { opacity: 0.45 }</style>")
+        looks.fade("result", opacity=0.45)
     left = None if now else session.unstored()
     if state.get("trouble") and not refusal and not now:
         ending = live.ending(left) or "This did not run."

@@ -1,6 +1,5 @@
-"""Starting and ending: what is tested, a signal ends the server, a port in use is explained. Nothing is installed."""
+"""Starting and ending: what is tested, a signal ends the server, a port in use ends the start. Nothing is installed."""
 
-import errno
 import hashlib
 import os
 import signal
@@ -16,7 +15,6 @@ import pytest
 
 import installation
 import start
-from app.browser import port
 from tests.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,7 +36,6 @@ import os, sys, start
 from app.browser import serve
 sys.exit(serve.follow([str(start.PYTHON), "-m", "streamlit"], os.environ))
 """
-linux = pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="only Linux says who holds a port")
 
 
 @pytest.fixture
@@ -48,7 +45,7 @@ def house(tmp_path):
         "start.py",
         "requirements.txt",
         "app/__init__.py",
-        *(f"app/browser/{name}.py" for name in ("__init__", "port", "serve")),
+        *(f"app/browser/{name}.py" for name in ("__init__", "serve")),
     ):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes((ROOT / name).read_bytes())
@@ -193,60 +190,11 @@ def test_ending_the_start_while_it_compiles_ends_both_compilers(house):
             os.kill(pid, signal.SIGKILL)
 
 
-@linux
-def test_who_holds_the_port_is_said_with_what_to_do_and_nothing_is_started(house, held):
-    done = subprocess.run(
-        [sys.executable, "start.py", f"--server.port={held}"], cwd=house, capture_output=True, text=True
-    )
-    assert done.returncode == 2 and not (house / "started").exists()
-    assert f"port {held} is held by process {os.getpid()} (" in done.stderr
-    assert f"end it (kill {os.getpid()}), or take another: python3 start.py --server.port " in done.stderr
-    other = int(done.stderr.split()[-1])
-    assert other != held and not port.problem("127.0.0.1", other)
-
-
-def test_where_the_system_does_not_say_who_holds_a_port_it_is_another_program(held, monkeypatch):
-    monkeypatch.setattr(port, "_listening", lambda number: [])
-    trouble, ends = port.trouble(["--server.port", str(held)])
-    assert ends and trouble.startswith(f"port {held} is held by another program; end it, or take another: ")
-
-
-def test_a_port_that_nobody_asked_for_is_no_reason_to_give_up(held, monkeypatch):
-    monkeypatch.delenv("STREAMLIT_SERVER_PORT", raising=False)
-    monkeypatch.setattr(port, "DEFAULT", held)
-    trouble, ends = port.trouble([])
-    assert not ends and trouble.endswith("the workbench uses the next free one.")
-
-
-def test_a_port_that_the_system_keeps_for_itself_is_said_to_be_one(monkeypatch):
-    monkeypatch.setattr(port, "problem", lambda address, number: errno.EACCES)
-    assert port.trouble(["--server.port", "80"]) == (
-        "port 80 is reserved for the system; try --server.port 8501.",
-        True,
-    )
-
-
-def test_of_a_free_port_and_of_what_is_no_port_nothing_is_said():
-    for number in (free_port(), "many", 70000):
-        assert port.trouble(["--server.port", str(number)]) == ("", False)
-
-
-def test_the_last_word_on_the_port_counts_then_the_environment_then_a_file(tmp_path, monkeypatch):
-    monkeypatch.setattr(port, "ROOT", tmp_path)
-    (tmp_path / ".streamlit").mkdir()
-    (tmp_path / ".streamlit" / "config.toml").write_text("[server]\nport = 3\n")
-    environment = {"STREAMLIT_SERVER_PORT": "2"}
-    assert port.setting("port", ["--server.port", "9", "--server.port=1", "--server.headless"], environment) == "1"
-    assert port.setting("port", ["--server.headless", "true"], environment) == "2"
-    assert port.setting("port", [], {}) == "3"
-    (tmp_path / ".streamlit" / "config.toml").write_text("no [toml")
-    monkeypatch.setattr(Path, "home", lambda: tmp_path)
-    assert port.setting("port", [], {}) is None
-
-
-def test_the_address_of_the_workbench_is_the_one_that_is_tried(held):
-    assert port.setting("address", [], {}) == "127.0.0.1"
-    assert port.problem("127.0.0.1", held) == errno.EADDRINUSE
+def test_a_port_in_use_ends_the_start_and_the_way_out_is_said(held):
+    command = [sys.executable, "-m", "app", f"--server.port={held}", "--server.headless=true"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8")
+    assert done.returncode == 1
+    assert f"{held} is not available" in done.stderr and "--server.port takes another port" in done.stdout
 
 
 @pytest.mark.parametrize("words", ["experiments list", "algorithms sgd", "lessons list", "app list", "app"])

@@ -186,6 +186,22 @@ def test_streamlit_stays_in_the_app_and_plotly_in_the_app_and_the_exports(name):
             assert name == "app" or path.relative_to(ROOT).as_posix() in PLOTTING, path
 
 
+INNER = re.compile(
+    r"data-testid|\.st[A-Z]|\[data-(st|baseweb)|_streamlit_|(from|import) streamlit\.|\bst\.\w+\._[a-z]"
+    r"|st\.delta_generator|create_server|script_run_ctx|static/js"
+)
+"""What Streamlit may change without saying so."""
+
+
+def test_what_leans_on_streamlits_inner_life_stands_in_one_room_and_says_what_is_lost_without_it():
+    for path in (path for path in (ROOT / "app").rglob("*") if path.suffix in (".py", ".js", ".css")):
+        text = path.read_text("utf-8")
+        if found := INNER.search(text):
+            where = path.relative_to(ROOT).as_posix()
+            assert where.startswith("app/browser/"), f"{where} has {found[0]}"
+            assert "Relies on" in text and "Without" in text, where
+
+
 def test_the_files_of_the_families_are_the_catalogue():
     from algorithms import CATALOGUE
     from algorithms.compression import COMPRESSIONS

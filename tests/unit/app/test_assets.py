@@ -61,7 +61,7 @@ def test_the_first_html_asks_once_for_every_script_of_the_first_page_that_stream
 
 
 def test_a_connection_sends_at_once_what_is_written():
-    from app.main import answer_at_once
+    from app.browser.server import answer_at_once
 
     async def accepted(listening: socket.socket) -> int:
         loop = asyncio.get_running_loop()

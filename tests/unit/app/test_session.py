@@ -5,7 +5,7 @@ import os
 from streamlit.web.server.starlette.starlette_app_utils import generate_xsrf_token_string
 from streamlit.web.server.starlette.starlette_server_config import XSRF_COOKIE_NAME
 
-from app.session.session import browser, reader
+from app.browser.cookies import browser, reader
 from experiments.jobs import turns
 
 

@@ -1,4 +1,6 @@
 // The coach: a bubble beside the part of the page that it is about. It lies above the page and moves nothing in it.
+// Relies on the class of Streamlit's side bar and on the test ids of its app and sliders. Without them the bubble may lie
+// over what a reader is to use.
 const SEEN = "lockstep-coach"; // in the browser's storage, once it was shown
 const PATIENCE = 30_000;       // ms in which the first part may appear
 const ACTS = ["pointerdown", "keydown"];

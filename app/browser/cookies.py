@@ -1,0 +1,36 @@
+"""Who a reader is: which tabs belong to one browser.
+
+Relies on the cookie `_streamlit_xsrf`, by which Streamlit knows a browser's requests from forged ones, and on its form.
+Without it every tab is a reader of its own, so that one with ten tabs gets ten turns in the queue.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Mapping
+
+COOKIE = "_streamlit_xsrf"
+
+
+def reader(cookies: Mapping[str, str], address: str | None) -> str:
+    """Return what all tabs of a browser have in common: "browser@address".
+
+    All browsers at one address that keep no cookies are one reader. The address is None on this machine itself; behind
+    a proxy it is what the proxy says, if the server trusts it (FORWARDED_ALLOW_IPS).
+    """
+    place = hashlib.sha256(f"{address}".encode()).hexdigest()[:16] if address else ""
+    return f"{browser(cookies)}@{place}"
+
+
+def browser(cookies: Mapping[str, str]) -> str:
+    """Return what all tabs of a browser have in common; "" where the browser keeps no cookies.
+
+    The cookie has the form of Tornado's: a mask, new for every answer, and the browser's token masked by it.
+    """
+    try:
+        mask, masked = (bytes.fromhex(part) for part in cookies.get(COOKIE, "").split("|")[1:3])
+    except ValueError:
+        return ""
+    token = bytes(one ^ other for one, other in zip(masked, itertools.cycle(mask), strict=False))
+    return hashlib.sha256(token).hexdigest()[:16] if token else ""
