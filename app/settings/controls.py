@@ -1,18 +1,21 @@
 """Controls: what the widgets of an experiment are, derived from the fields of Experiment and of all Settings it has.
 
 A field's type and bounds choose the widget, its unit the way values are written, its description the help. Nothing
-here knows an algorithm by name. app.widgets puts them on the page, app.chosen keeps their values.
+here knows an algorithm by name. widgets.py puts them on the page, chosen.py keeps their values.
 """
 
 from __future__ import annotations
 
-import math
 import types
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
+
+from pydantic.fields import FieldInfo
 
 from app.settings import helps
+from app.settings.stops import NEAR_ONE, real_stops, whole_stops
 from experiments.specification import catalogue
 from experiments.specification.experiment import NESTED, OWN, Experiment, settings_of
 from experiments.specification.faults import FaultSetting
@@ -38,11 +41,9 @@ MORE = ("per_node", "nics", "rank_memory", "bandwidth", "collective", "slow", "p
 BUDGET = ("steps", "seed")
 MORE_BUDGET = ("epochs", "seconds", "target_loss", "evaluations", "precision", "sync_batch_norm")
 
-FARTHEST = 64  # times the default is as far as a slider goes; links and the command line go to the bound
-_BINARY = [2**n for n in range(13)] + [3 * 2**n for n in range(12)]
-_DECIMAL = [m * 10**n for n in range(7) for m in (1, 2, 5)]
-_NEAR_ONE = (0.0, 0.5, 0.9, 0.95, 0.99, 0.995, 0.999, 0.9999)  # where a share that must stay below 1 stops
-_SMALLEST = {"s": 1e-6, "bytes/s": 1e6, "bytes": 1e3, "epochs": 0.1}  # the first stop of a scale, by unit
+FEW = 3  # words that are offered side by side; more are a list
+SHORT = 40  # whole numbers up to which a slider has them all
+BOUNDS = ("ge", "gt", "le", "lt")
 
 
 @dataclass(frozen=True)
@@ -108,70 +109,96 @@ def control(owner: type[Knobs], name: str) -> Control:
     """Return the widget for field `name` of `owner`."""
     field = owner.model_fields[name]
     extra = field.json_schema_extra or {}
-    bounds = {
-        key: getattr(rule, key) for rule in field.metadata for key in ("ge", "gt", "le", "lt") if hasattr(rule, key)
-    }
-    united = get_origin(field.annotation) in (Union, types.UnionType)
-    kinds = list(get_args(field.annotation)) if united else [field.annotation]
-    optional = type(None) in kinds
-    kinds = [kind for kind in kinds if kind is not type(None)]
-    common = {
-        "owner": owner,
-        "name": name,
-        "help": field.description or "",
-        "unit": extra.get("unit", ""),
-        "none": extra.get("none", ""),
-        "example": extra.get("example", ""),
-        "postpones": bool(extra.get("postpones")),
-        "default": field.default,
-        "low": bounds.get("ge", bounds.get("gt")),
-        "high": bounds.get("le", bounds.get("lt")),
-    }
+    allowed = Allowed.by(field)
     if owner is Experiment and name in catalogue.CHOICES:
-        return Control(kind="list", options=catalogue.CHOICES[name], **common)
-    if get_origin(kinds[0]) is Literal:
-        options = tuple(option for kind in kinds for option in get_args(kind))
-        return Control(kind="choice" if len(options) <= 3 else "list", options=options, **common)
-    if kinds[0] is bool:
-        return Control(kind="switch", **common)
-    if get_origin(kinds[0]) is tuple or issubclass(kinds[0], str | FaultSetting):
-        return Control(kind="text", **common)
-    whole, low, high = int in kinds and float not in kinds, common["low"], common["high"]
-    short = None not in (low, high) and not optional
-    if short and whole and high - low <= 40:
-        return Control(kind="slider", whole=True, **common)
-    if short and not whole and high == 1 and "lt" in bounds and field.default > 0.99:
-        return Control(kind="scale", options=tuple(sorted({*_NEAR_ONE, field.default})), **common)
-    if short and not whole and low >= 0 and high <= 1 and "gt" not in bounds:
-        return Control(kind="slider", **common | {"high": high - 0.01 * ("lt" in bounds)})
-    if whole and low == 0 and not optional:
-        return Control(kind="number", whole=True, **common)
-    stops = tuple(x for x in _stops(whole, "ge" in bounds, **common) if "lt" not in bounds or x < high)
-    return Control(kind="scale", whole=whole, options=(None, *stops) if optional else stops, **common)
-
-
-def _stops(
-    whole: bool, closed: bool, default: Any, unit: str, low: float | None, high: float | None, **_: Any
-) -> tuple:
-    """Return where a scale stops: 1, 2, 5, 10 ... or powers of two, around the default and within the bounds."""
-    low, high = -math.inf if low is None else low, math.inf if high is None else high
-    if whole:
-        series = sorted(_BINARY) if default in _BINARY else _DECIMAL
-        stops = [n for n in series if low <= n <= min(high, FARTHEST * (default or 10_000))]
+        widget = {"kind": "list", "options": catalogue.CHOICES[name]}
     else:
-        least = default / 1000 if default else _SMALLEST.get(unit, 1e-3)
-        most = min(high, default * 1000 if default else least * 1e7)
-        powers = range(math.floor(math.log10(least)), math.ceil(math.log10(most)) + 1)
-        stops = [float(f"{m}e{power}") for power in powers for m in (1, 2, 5)]
-        stops = [x for x in stops if low < x and least * 0.999 <= x <= most]
-        if low == 0 and closed:
-            stops.insert(0, 0.0)
-    return tuple(sorted({*stops} if default is None else {*stops, default}))
+        widget = WIDGETS[allowed.type](allowed)
+    facts = {"help": field.description or "", "postpones": bool(extra.get("postpones"))}
+    facts |= {"none": extra.get("none", ""), "example": extra.get("example", "")}
+    facts |= {"unit": allowed.unit, "default": allowed.default, "low": allowed.low, "high": allowed.high}
+    return Control(owner, name, **facts | widget)
+
+
+class Allowed(NamedTuple):
+    """What a field may be: of one of these types (None if `optional`), from `low` to `high`."""
+
+    types: tuple
+    optional: bool
+    default: Any
+    unit: str
+    low: float | None
+    high: float | None
+    above: bool  # `low` itself is not allowed
+    below: bool  # nor is `high`
+
+    @classmethod
+    def by(cls, field: FieldInfo) -> Allowed:
+        rules = {key: getattr(rule, key) for rule in field.metadata for key in BOUNDS if hasattr(rule, key)}
+        united = get_origin(field.annotation) in (Union, types.UnionType)
+        kinds = get_args(field.annotation) if united else (field.annotation,)
+        low, high = rules.get("ge", rules.get("gt")), rules.get("le", rules.get("lt"))
+        named = tuple(kind for kind in kinds if kind is not type(None))
+        unit = (field.json_schema_extra or {}).get("unit", "")
+        return cls(named, named != kinds, field.default, unit, low, high, "gt" in rules, "lt" in rules)
+
+    @property
+    def type(self) -> Any:
+        """The type of WIDGETS that these are of; whole numbers and others are numbers."""
+        first = float if float in self.types else get_origin(self.types[0]) or self.types[0]
+        return next(kind for kind in (first, *getattr(first, "__mro__", ())) if kind in WIDGETS)
+
+    @property
+    def is_short(self) -> bool:
+        """True if there are two ends, and a value between them is always given."""
+        return None not in (self.low, self.high) and not self.optional
+
+
+def _words(allowed: Allowed) -> dict[str, Any]:
+    options = tuple(option for kind in allowed.types for option in get_args(kind))
+    return {"kind": "choice" if len(options) <= FEW else "list", "options": options}
+
+
+def _whole(allowed: Allowed) -> dict[str, Any]:
+    if allowed.is_short and allowed.high - allowed.low <= SHORT:
+        return {"kind": "slider", "whole": True}
+    if allowed.low == 0 and not allowed.optional:
+        return {"kind": "number", "whole": True}
+    return _scale(allowed, whole_stops(allowed.default, allowed.low, allowed.high)) | {"whole": True}
+
+
+def _real(allowed: Allowed) -> dict[str, Any]:
+    if allowed.is_short and allowed.high == 1 and allowed.below and allowed.default > 0.99:
+        return {"kind": "scale", "options": tuple(sorted({*NEAR_ONE, allowed.default}))}
+    if allowed.is_short and allowed.low >= 0 and allowed.high <= 1 and not allowed.above:
+        return {"kind": "slider", "high": allowed.high - 0.01 * allowed.below}
+    zero = allowed.low is not None and not allowed.above
+    return _scale(allowed, real_stops(allowed.default, allowed.unit, allowed.low, allowed.high, zero))
+
+
+def _scale(allowed: Allowed, stops: tuple) -> dict[str, Any]:
+    within = tuple(x for x in stops if not allowed.below or x < allowed.high)
+    return {"kind": "scale", "options": (None, *within) if allowed.optional else within}
+
+
+WIDGETS: dict[Any, Callable[[Allowed], dict[str, Any]]] = {
+    Literal: _words,
+    bool: lambda _: {"kind": "switch"},
+    str: lambda _: {"kind": "text"},
+    tuple: lambda _: {"kind": "text"},
+    FaultSetting: lambda _: {"kind": "text"},
+    int: _whole,
+    float: _real,
+}
+"""By type of a field: its widget, as arguments of Control."""
 
 
 def reaching(one: Control, value: float) -> Control:
     """Return the scale of `one` with more stops if need be: it reaches from a tenth of `value` to ten times as much."""
-    stops = _stops(one.whole, False, value, one.unit, one.low, one.high)
+    if one.whole:
+        stops = whole_stops(value, one.low, one.high)
+    else:
+        stops = real_stops(value, one.unit, one.low, one.high)
     return replace(one, options=tuple(sorted({*one.options, *(x for x in stops if value <= 10.01 * x <= 101 * value)})))
 
 
