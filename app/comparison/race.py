@@ -11,7 +11,6 @@ from app.browser import address, components
 from app.charts import Shown, axis
 from app.charts.pictures import HEAD, heading, judged, lines
 from app.charts.words import legend
-from app.comparison import ghost
 from app.session import pins, sharing
 from experiments.viewer import race
 
@@ -23,12 +22,9 @@ def on() -> bool:
     return st.query_params.get("race") == "1"
 
 
-def rivals(shown: list[Shown], name: str) -> list[Shown]:
-    """Return the run called `name` and the one it races, of those on the page; [] if it is alone."""
-    own = next(one for one in shown if one.folder == name)
-    task = own.run.experiment
-    others = [one for one in shown if one is not own and ghost.comparable(one.run.experiment, task)]
-    return [others[-1], own] if others and _finish([others[-1], own]) is not None else []
+def rivals(reference: Shown | None, own: Shown) -> list[Shown]:
+    """Return both, if there is a loss that both arrive at; [] otherwise."""
+    return [reference, own] if reference and _finish([reference, own]) is not None else []
 
 
 def offer(before: Shown | None, pair: list[Shown]) -> None:

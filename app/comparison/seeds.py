@@ -42,18 +42,3 @@ def others(these: list[tuple[str, Run]]) -> list[tuple[str, Run]]:
             st.caption(f":material/block: seed {one.seed}: {sentence(state.message)}")
     done = [str(state.folder) for state in states if state.folder]
     return [(Path(folder).name, session.load(folder)) for folder in done]
-
-
-def groups(these: list[tuple[str, Run]], leader: str) -> list[list[tuple[str, Run]]]:
-    """Return the runs that differ only in their seed together, the one called `leader` first in its group.
-
-    Uploads stand alone, and so do runs of one seed on a real cluster, which are no sample of seeds.
-    """
-    together = []
-    for places in differ_in_seed([run.experiment for _, run in these]):
-        some = sorted((these[place] for place in places), key=lambda one: one[0] != leader)
-        seeds = {
-            run.experiment.seed for name, run in some if run.experiment.cluster == "simulated" and not uploaded(name)
-        }
-        together += [some] if len(seeds) == len(some) else [[one] for one in some]
-    return together

@@ -14,7 +14,7 @@ from app.charts import Shown
 from app.charts.axis import chosen as chosen_axis
 from app.charts.pictures import heading, lines
 from app.charts.words import ending
-from app.comparison import compare, outcomes
+from app.comparison import changes, outcomes, table
 from app.session import background, session
 from app.settings import chosen, feasible
 from app.settings.controls import Control, control, owners, spoken
@@ -234,13 +234,13 @@ def _strip(one: Control, made: list[tuple[Any, JobState]], best: bool) -> None:
                 lines(charts.panel, [each], ending(each), along, log, most, top, key=f"panel-{number}")
     if len(shown) > 1:
         outcomes.compared(one, shown, stops, alike)
-    compare.table(shown)
+    table.show(shown)
 
 
 def _called(one: Control, value: Any) -> str:
     """Return a setting with its value in words: "8 workers", "batch size 64"."""
-    if one.name in compare.COUNTED and isinstance(value, int | float):
-        return compare.counted(one.name, value)
+    if one.name in changes.COUNTED and isinstance(value, int | float):
+        return changes.count(one.name, value)
     return f"{spoken(one.name)} {one.words(value)}"
 
 

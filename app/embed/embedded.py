@@ -12,7 +12,8 @@ from urllib.parse import urlencode
 
 from app.browser.text import sentence
 from app.charts.words import legend_of
-from app.comparison import compare, ghost
+from app.comparison import reference
+from app.comparison.difference import comparable
 from app.session import pins, session, sharing
 from experiments.exports.page import page, place
 from experiments.exports.report import mark
@@ -57,7 +58,7 @@ def _runs(kind: str, pairs: list[tuple[str, str]]) -> tuple[str, str, dict]:
     experiments = [first, *(one for one in others[: pins.MOST] if kind != "timeline")]
     folders = [_made(one) for one in experiments]
     runs = [(folder.rpartition("/")[2], session.load(folder)) for folder in folders]
-    shown = compare.named(runs, colours={name: n for n, (name, _) in enumerate(runs)})
+    shown = reference.named(runs, colours={name: n for n, (name, _) in enumerate(runs)})
     axis = next((value for name, value in pairs if name == "axis" and value in curves.AXES), "")
     log = ("log", "true") in pairs
     frames, parts, view = {}, [], sharing.read(dict(pairs))
@@ -66,7 +67,7 @@ def _runs(kind: str, pairs: list[tuple[str, str]]) -> tuple[str, str, dict]:
     if kind != "timeline":
         axis = axis or ("seconds" if kind == "race" else "step")
         drawn, told = pictures.loss(shown, axis, log), "Loss."
-        if goal is not None and ghost.comparable(*(one.run.experiment for one in pair)):
+        if goal is not None and comparable(*(one.run.experiment for one in pair)):
             told = race.verdict(pair, goal)
             drawn = race.picture(pair, goal) if axis == "seconds" else drawn  # the finish lies across them
             parts.append(f"<p>{escape(told)}</p>")

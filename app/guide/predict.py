@@ -8,7 +8,7 @@ from collections import Counter
 import streamlit as st
 
 from app.browser.text import escaped
-from app.comparison import compare
+from app.comparison import changes, reference
 from app.session import pins, poll, session
 from experiments.runs.figures import LAST, figure_text
 from experiments.runs.record import Run
@@ -26,12 +26,12 @@ SAME = 0.05  # of the other run's figure, within which both are called the same
 
 def offer(wanted: Experiment) -> None:
     """Ask what the run of the controls will be like, compared with the pinned run or the one on the page."""
-    found = _reference()
-    if found is None or not (changes := compare.changes(found[1].experiment, wanted)):
+    found = reference.of_the_next()
+    if found is None or not (changed := changes.between(found[1].experiment, wanted)):
         return
     which = "the pinned run" if pins.names() else "the run that is shown"
     with st.container(gap="xsmall", key="predict"):
-        st.caption(f"Predict before you run, if you like. Against {which}, {escaped(', '.join(changes[:3]))}, will be:")
+        st.caption(f"Predict before you run, if you like. Against {which}, {escaped(', '.join(changed[:3]))}, will be:")
         with st.container(horizontal=True, gap="medium"):
             for name, (question, answers) in QUESTIONS.items():
                 st.segmented_control(question, answers, key=f"predict-{name}", width="content")
@@ -39,7 +39,7 @@ def offer(wanted: Experiment) -> None:
 
 def seal(experiment: Experiment) -> None:
     """Bind the answers to the run of `experiment`, which begins."""
-    state, found = st.session_state, _reference()
+    state, found = st.session_state, reference.of_the_next()
     said = {name: answer for name in QUESTIONS if (answer := state.get(f"predict-{name}"))}
     state.sealed = (experiment.key(), found[0], said) if found and said else None
     for name, answer in said.items() if found else ():
@@ -93,15 +93,3 @@ def among(answers: tuple[str, ...], counts: Counter) -> str:
 def _question(name: str, experiment: Experiment, before: Run) -> tuple[str, ...]:
     """Return the poll's question: the same for every reader who compares this experiment with that run."""
     return name, experiment.key(), before.experiment.key()
-
-
-def _reference() -> tuple[str, Run] | None:
-    """Return (folder, run) that the next run is compared with: the first pinned one, or the one on the page."""
-    for name in pins.names():
-        if run := session.find(name):
-            return str(session.ROOT / name), run
-    try:
-        folder = st.session_state.get("shown", "")
-        return folder, session.load(folder)
-    except ValueError:
-        return None

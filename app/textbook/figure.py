@@ -10,7 +10,7 @@ import streamlit as st
 from app.browser import components
 from app.browser.frames import frame
 from app.browser.text import escaped
-from app.comparison import compare
+from app.comparison import changes
 from app.session import background
 from app.textbook import origin
 from app.workbench import workbench
@@ -107,7 +107,7 @@ def _labels(queries: tuple[str, ...]) -> dict[str, str]:
     for query in queries:
         e = Experiment.from_query(query)
         values = {**e.model_dump(mode="json"), **e.data, **e.coding, **e.settings}
-        words = [compare.said(e, n, values[n]) for n in differing if n in values and n != "algorithm"]
+        words = [changes.setting(e, n, values[n]) for n in differing if n in values and n != "algorithm"]
         labels[query] = ", ".join([naming.method(e), *words])
     alike, seen = Counter(labels.values()), Counter()
     for query, label in labels.items():

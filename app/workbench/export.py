@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import streamlit as st
 
 from app.browser.scripts import script
-from app.comparison import compare
+from app.comparison import reference
 from app.session import session, sharing
 from app.settings.fitting import LOCAL
 from experiments.exports import export
@@ -51,8 +51,8 @@ def share(e: Experiment, name: str) -> None:
 
 def downloads(run: Run, name: str) -> None:
     """Offer the files of the run called `name`, and a report with the pinned ones; each is made when asked for."""
-    pinned, _ = compare.pinned()
-    shown = compare.named(pinned if name in dict(pinned) else [*pinned, (name, run)], name)  # colours as on the page
+    pinned, _ = reference.pinned()
+    shown = reference.named(pinned if name in dict(pinned) else [*pinned, (name, run)], name)  # colours as on the page
     shown.sort(key=lambda one: one.run is not run)
     address, file = sharing.here(), stem(run.experiment)
     files = (

@@ -9,7 +9,7 @@ from app import charts
 from app.browser import components, looks
 from app.charts import Shown, pictures
 from app.charts.words import legend
-from app.comparison import ghost
+from app.comparison import in_words, reference
 from app.session import pins, session
 from app.workbench import result
 from experiments.jobs.job import JobState
@@ -29,7 +29,7 @@ def show(led: bool = False) -> None:
     """
     folder, asked = st.session_state.get("shown"), st.session_state.asked
     if folder:
-        result.show(folder, None, LiveRun(ghost.behind(folder, asked, pins.names())), led)
+        result.show(folder, None, LiveRun(reference.before(asked, pins.names())), led)
         looks.fade("figures", "lanes", "rest", opacity=0.45, grey=True)
     else:
         result.awaited(asked, LiveRun(None))
@@ -60,7 +60,7 @@ class LiveRun:
 
     def line(self) -> None:
         """Say what was changed since the run before."""
-        ghost.line(self.before, st.session_state.asked)
+        in_words.since(self.before, st.session_state.asked)
 
     def curves(self, others: list[Shown]) -> None:
         """Draw the curves as they grow, with those of other runs on the page."""

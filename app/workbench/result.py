@@ -14,7 +14,7 @@ from app.browser.text import escaped, sentence
 from app.charts import Shown, pictures
 from app.charts.pictures import heading
 from app.charts.words import figure_of
-from app.comparison import compare, ghost, predicted_vs_measured, race, seeds, sweep
+from app.comparison import changes, in_words, predicted_vs_measured, race, reference, seeds, sweep, table
 from app.guide import ask, predict
 from app.session import pins, session
 from app.settings import chosen, feasible
@@ -51,16 +51,16 @@ def show(
         st.error(sentence(str(error)), icon=":material/folder_off:")
         return
     name = Path(folder).name
-    beside, missing = compare.pinned()
-    before = ghost.behind(session.before(), run.experiment, [name, *dict(beside)])
+    beside, missing = reference.pinned()
+    before = reference.before(run.experiment, [name, *dict(beside)])
     beside += [] if name in dict(beside) else [(name, run)]
-    changed = compare.changes(run.experiment, wanted) if wanted else []
+    changed = changes.between(run.experiment, wanted) if wanted else []
     with st.container(key="head"):
         if under_way:
             under_way.head()
         else:
             _title(run, folder, name, changed)
-            ghost.settle_axis(before, run)
+            in_words.settle_axis(before, run)
     with st.container():  # one element however much is in it: what follows keeps its place, and the reader his zoom
         if under_way:
             under_way.line()
@@ -72,21 +72,22 @@ def show(
             predict.compared(run)
             if not told:
                 ask.told(run)
-            ghost.line(before, run.experiment, run)
+            in_words.since(before, run.experiment, run)
             remarks(run, missing)
         words = st.container()
     row = st.container()
     with st.container(key="spread"):
-        shown = compare.named([*beside, *seeds.others(beside)], name)
+        shown = reference.named([*beside, *seeds.others(beside)], name)
         _spread(next(one for one in shown if one.folder == name))
     with row:
         figures(next(one for one in shown if one.folder == name))
     each = [replace(one, name=f"{one.name}, seed {one.run.experiment.seed}") if one.others else one for one in shown]
-    pair = race.rivals(shown, name)
+    own = next(one for one in shown if one.folder == name)
+    pair = race.rivals(reference.of(own, shown), own)
     racing = bool(pair) and race.on() and not under_way
     if pair and not racing and not under_way:
         with words:
-            ghost.beside(*pair)
+            in_words.beside(*pair)
     charts_side = st.container()
     if st.session_state.get("source"):
         charts_side, code_side = st.columns([3, 2], gap="medium")
@@ -118,8 +119,8 @@ def show(
                 predicted_vs_measured.show(run, folder, of)
             if len(shown) > 1 or shown[0].others:
                 heading("Comparison")
-                compare.table(shown)
-                compare.unpin(shown)
+                table.show(shown)
+                table.unpin(shown)
             if of:
                 heading("Rank by rank and link by link", of=of)
             st.fragment(pictures.details)(own, each, before)
@@ -158,7 +159,7 @@ def _title(run: Run, folder: str, name: str, changed: list[str]) -> None:
         with st.container(width="stretch", gap="xxsmall", key="title"):
             st.markdown(f"# {title(run.experiment)}", anchors=False)
             if changed:
-                st.markdown(f":orange-badge[Not run yet: {escaped(compare.listed(changed))}]")
+                st.markdown(f":orange-badge[Not run yet: {escaped(changes.listed(changed))}]")
                 st.caption(f"Still shown: {headline(run.experiment, place_too=False)}")
             else:
                 st.caption(headline(run.experiment, run.gpus))
@@ -242,7 +243,7 @@ def _diverged(run: Run) -> None:
         if undo := divergence.cause(run.experiment).undo:
             ((name, value),) = undo.items()
             st.button(
-                f"Run with {compare.said(run.experiment.change(**{name: value}), name, value)}", key="undo",
+                f"Run with {changes.setting(run.experiment.change(**{name: value}), name, value)}", key="undo",
                 icon=":material/undo:", on_click=_undo, args=(run.experiment, name, value),
                 help="Takes this one setting back to its default, and runs again.",
             )  # fmt: skip

@@ -8,7 +8,7 @@ import streamlit as st
 
 from app.browser import address
 from app.browser.text import escaped, explained, sentence
-from app.comparison import compare
+from app.comparison import changes
 from app.guide import ask, predict
 from app.session import session
 from app.settings import all_settings, best_rate, chosen, faults, feasible, fitting, helps, trouble
@@ -69,7 +69,7 @@ def choose() -> tuple[Experiment | None, str]:
         with fault_place:
             faults.choose(experiment)
     elif experiment and (more := beyond(experiment)):
-        said = [compare.said(experiment, name, experiment.flat()[name]) for name in more[:SAID]]
+        said = [changes.setting(experiment, name, experiment.flat()[name]) for name in more[:SAID]]
         left = f" and {len(more) - SAID} more" if len(more) > SAID else ""
         st.caption(f"Changed in All settings: {escaped(', '.join(said))}{left}.")
     return experiment, refusal

@@ -3,7 +3,7 @@
 import pytest
 
 from app.charts.words import figure_of
-from app.comparison import compare, seeds
+from app.comparison import reference
 from app.session import session
 from experiments.specification.experiment import Experiment
 from experiments.viewer import race
@@ -29,7 +29,7 @@ def test_a_run_is_drawn_with_five_seeds_when_that_is_asked_for(page, five, canva
     for chart in ("loss", "accuracy"):
         assert canvases(opened)[chart][0]["lines"][0]["band"]
     runs = [session.load(str(folder)) for folder in five]
-    (shown,) = compare.named([(folder.name, run) for folder, run in zip(five, runs, strict=True)])
+    (shown,) = reference.named([(folder.name, run) for folder, run in zip(five, runs, strict=True)])
     assert figure_of(shown, "samples_per_second") in told(opened) and "±" in figure_of(shown, "samples_per_second")
     figures = {metric.label: metric.value for metric in opened.metric}
     assert figures["Samples per second"] == figure_of(shown, "samples_per_second")
@@ -50,7 +50,7 @@ def test_a_race_of_five_seeds_is_judged_by_all_of_them_and_says_whose_timelines_
     others = [stored(Experiment(seed=seed, workers=2)) for seed in range(5)]
     opened = page(f"seeds=true&race=1&pin={others[0].name}")
     assert not opened.exception
-    pair = compare.named([(one.name, session.load(str(one))) for one in [*others, *five]])
+    pair = reference.named([(one.name, session.load(str(one))) for one in [*others, *five]])
     finish = race.finish([run for one in pair for run in one.runs])
     told_of = canvases(opened)["loss"][0]["finish"]
     assert told_of["target"] == finish and told_of["verdict"] == race.verdict(pair, finish)
@@ -75,9 +75,9 @@ def test_only_repeatable_runs_of_different_seeds_belong_together(made):
         [("0123456789abcdef-upload01234567", made(Experiment())), ("b", made(Experiment(seed=1)))],
         [("a", made(Experiment())), ("b", made(Experiment()))],
     ):
-        assert [len(some) for some in seeds.groups(these, "")] == [1, 1]
+        assert [len(some) for some in reference.groups(these, "")] == [1, 1]
     mine = [("a", made(Experiment())), ("b", made(Experiment(workers=2))), ("c", made(Experiment(seed=1)))]
-    assert [[name for name, _ in some] for some in seeds.groups(mine, "c")] == [["c", "a"], ["b"]]
+    assert [[name for name, _ in some] for some in reference.groups(mine, "c")] == [["c", "a"], ["b"]]
 
 
 def test_a_real_cluster_is_not_asked_for_more_seeds(page, stored):

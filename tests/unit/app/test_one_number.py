@@ -5,7 +5,7 @@ import re
 import pytest
 
 from app.charts import pictures
-from app.comparison import ghost
+from app.comparison import difference
 from app.workbench import result
 from experiments.cli import show
 from experiments.execution.run import run
@@ -134,7 +134,7 @@ def sentences(query: str) -> list[str]:
     ]
     said += [pictures._traffic(done)] if len(done.trace.messages["bytes"]) and done.trace.traffic().any() else []
     said += [pictures._fullest(done)] if done.held().any() else []
-    return [re.sub(r"\s*\n\s+", "\n ", one) for one in (*said, ghost.difference(usual, done))]
+    return [re.sub(r"\s*\n\s+", "\n ", one) for one in (*said, difference.between(usual, done))]
 
 
 def value(written: str) -> float:

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from app.charts import Shown
-from app.comparison import compare, ghost
+from app.comparison import changes, difference, in_words, reference
 from experiments.execution.run import run
 from experiments.specification.experiment import Experiment
 from experiments.wording import units
@@ -21,20 +21,20 @@ def ran(**values):
 
 def test_a_straggler_changes_the_clock_and_not_one_bit_of_the_model():
     before, now = ran(), ran(slow="1:200")
-    assert ghost.difference(before, now).endswith("times as long on the clock. The same model to the bit")
-    assert ghost.difference(now, before).endswith("times as fast on the clock. The same model to the bit")
-    assert ghost.only_the_clock(before, now)
+    assert difference.between(before, now).endswith("times as long on the clock. The same model to the bit")
+    assert difference.between(now, before).endswith("times as fast on the clock. The same model to the bit")
+    assert difference.only_the_clock(before, now)
 
 
 def test_a_batch_that_is_shared_out_gives_the_same_model_to_rounding():
     one, four = ran(workload="digits", workers=1, batch=32), ran(workload="digits", workers=4, batch=8)
-    assert "The same model to rounding" in ghost.difference(one, four)
+    assert "The same model to rounding" in difference.between(one, four)
 
 
 def test_a_run_that_ends_by_a_loss_is_not_called_faster():
     before = ran()
     lost = ran(crash=f"1:{before.summary['seconds'] / 2:.6g}")
-    told = ghost.difference(before, lost)
+    told = difference.between(before, lost)
     assert 0 < lost.summary["steps"] < 20
     assert f", after {lost.summary['steps']} steps, instead of" in told and ", after 20 steps" in told
     assert told.startswith("ends at ") and " instead of " in told
@@ -43,9 +43,9 @@ def test_a_run_that_ends_by_a_loss_is_not_called_faster():
 
 def test_another_rate_is_said_by_its_loss_and_not_by_the_clock():
     before, now = ran(), ran(learning_rate=0.001)
-    told = ghost.difference(before, now)
+    told = difference.between(before, now)
     assert told.startswith("as long on the clock. Held-out loss ") and "instead of" in told
-    assert not ghost.only_the_clock(before, now)
+    assert not difference.only_the_clock(before, now)
 
 
 def digits(seed=0, accuracy=0.95):
@@ -60,43 +60,45 @@ def test_of_accuracies_within_their_standard_errors_that_is_said_and_a_loss_is_n
         for value in (0.96, 0.99)
     )
     loss = f"Held-out loss 9.00 instead of {digits().summary['held_out_loss']:#.3g}"
-    assert ghost.difference(digits(), near).endswith(f"{loss}. The accuracies are equal within their standard errors")
-    assert ghost.difference(digits(), far).endswith(loss)
+    assert difference.between(digits(), near).endswith(f"{loss}. The accuracies are equal within their standard errors")
+    assert difference.between(digits(), far).endswith(loss)
 
 
 def test_over_seeds_every_seed_is_compared_with_its_own_and_lower_losses_are_counted():
     worse = [ran(seed=seed, learning_rate=0.001 if seed else 0.05, slow="1:200") for seed in range(3)]
     better = [ran(seed=seed, learning_rate=0.02) for seed in range(3)]
-    told = ghost.over_seeds(list(zip(worse, better, strict=True)))
+    told = difference.over_seeds(list(zip(worse, better, strict=True)))
     lower = sum(b.summary["held_out_loss"] < w.summary["held_out_loss"] for w, b in zip(worse, better, strict=True))
     assert told.startswith("over 3 seeds ") and "times as fast on the clock. Held-out loss " in told
     assert told.endswith(f", lower in {lower} of them") and "±" in told
 
 
 def test_more_steps_take_longer_for_more_samples():
-    assert "2 times as long on the clock for 2 times as many samples" in ghost.difference(ran(), ran(steps=40))
-    assert "2 times as fast on the clock for 50 % of the samples" in ghost.difference(ran(steps=40), ran())
+    assert "2 times as long on the clock for 2 times as many samples" in difference.between(ran(), ran(steps=40))
+    assert "2 times as fast on the clock for 50 % of the samples" in difference.between(ran(steps=40), ran())
 
 
 def test_less_traffic_is_said():
-    assert " % of the traffic" in ghost.difference(ran(), ran(compression="top_k"))
+    assert " % of the traffic" in difference.between(ran(), ran(compression="top_k"))
 
 
 def test_of_a_divergence_no_loss_is_said():
     fine, gone = ran(), ran(learning_rate=1000.0, steps=200)
     assert gone.status == "diverged"
-    assert ghost.difference(fine, gone) == "diverges, and the run before did not"
-    assert ghost.difference(gone, fine, "the pinned one") == "does not diverge, and the pinned one did"
-    assert ghost.difference(gone, gone.__class__(**{**vars(gone), "summary": {}})) == "diverges, as the run before did"
+    assert difference.between(fine, gone) == "diverges, and the run before did not"
+    assert difference.between(gone, fine, "the pinned one") == "does not diverge, and the pinned one did"
+    assert (
+        difference.between(gone, gone.__class__(**{**vars(gone), "summary": {}})) == "diverges, as the run before did"
+    )
 
 
 def test_losses_on_other_data_are_not_compared():
-    assert "losses cannot be compared" in ghost.difference(ran(), ran(workload="spirals"))
+    assert "losses cannot be compared" in difference.between(ran(), ran(workload="spirals"))
 
 
 def test_the_same_run_again_is_the_same_clock_and_all():
     again = run(ran().experiment)
-    assert ghost.difference(ran(), again) == "the same run to the bit, clock and all"
+    assert difference.between(ran(), again) == "the same run to the bit, clock and all"
 
 
 @pytest.fixture
@@ -106,7 +108,7 @@ def state(monkeypatch):
             return getattr(self, name, default)
 
     state = State(axis="step")
-    monkeypatch.setattr(ghost.st, "session_state", state)
+    monkeypatch.setattr(in_words.st, "session_state", state)
     return state
 
 
@@ -115,32 +117,32 @@ def shown(run):
 
 
 def test_curves_are_drawn_against_time_while_only_the_clock_differs(state):
-    ghost.settle_axis(shown(ran()), ran(slow="1:200"))
+    in_words.settle_axis(shown(ran()), ran(slow="1:200"))
     assert state.axis == "seconds"
-    ghost.settle_axis(shown(ran(slow="1:200")), ran(learning_rate=0.001))
+    in_words.settle_axis(shown(ran(slow="1:200")), ran(learning_rate=0.001))
     assert state.axis == "step"
 
 
 def test_a_reader_who_has_chosen_the_axis_is_not_overruled(state):
     state.axis_chosen = True
-    ghost.settle_axis(shown(ran()), ran(slow="1:200"))
+    in_words.settle_axis(shown(ran()), ran(slow="1:200"))
     assert state.axis == "step"
     state.axis = "seconds"
-    ghost.settle_axis(shown(ran()), ran(learning_rate=0.001))
+    in_words.settle_axis(shown(ran()), ran(learning_rate=0.001))
     assert state.axis == "seconds"
 
 
 def test_a_fault_that_is_gone_is_said_before_the_colon_as_what_the_run_is_without():
     was, now = Experiment.of({"crash": "2:0.04"}), Experiment.of({"slow": "3:4"})
-    assert compare.changes(was, now) == ["worker 3 four times slower", "without the loss of worker 2"]
-    assert compare.changes(now, Experiment()) == ["worker 3 as fast as usual"]
+    assert changes.between(was, now) == ["worker 3 four times slower", "without the loss of worker 2"]
+    assert changes.between(now, Experiment()) == ["worker 3 as fast as usual"]
 
 
 def test_what_is_said_of_another_algorithm_includes_the_settings_that_it_does_not_begin_with():
     was, now = Experiment(), Experiment.of({"algorithm": "easgd"})
-    assert compare.changes(was, now) == ["Synchronous SGD → EASGD"]
+    assert changes.between(was, now) == ["Synchronous SGD → EASGD"]
     fast = now.change(learning_rate=200, workers=8)
-    assert set(compare.changes(was, fast)) == {"Synchronous SGD → EASGD", "learning rate 200", "8 workers"}
+    assert set(changes.between(was, fast)) == {"Synchronous SGD → EASGD", "learning rate 200", "8 workers"}
 
 
 def pipeline(name, **values):
@@ -149,14 +151,14 @@ def pipeline(name, **values):
 
 def test_settings_that_two_algorithms_share_are_said_where_they_begin_otherwise():
     gpipe, zero_bubble = Experiment(algorithm="gpipe"), Experiment(algorithm="zb_h1")
-    assert compare.changes(gpipe, zero_bubble) == ["GPipe → ZB-H1", "chunks 4 → 8"]
-    assert "model mlp → residual" in compare.changes(Experiment(), gpipe)
-    assert compare.changes(Experiment(), Experiment(algorithm="sgd")) == ["Synchronous SGD → SGD", "workers 4 → 1"]
+    assert changes.between(gpipe, zero_bubble) == ["GPipe → ZB-H1", "chunks 4 → 8"]
+    assert "model mlp → residual" in changes.between(Experiment(), gpipe)
+    assert changes.between(Experiment(), Experiment(algorithm="sgd")) == ["Synchronous SGD → SGD", "workers 4 → 1"]
 
 
 def test_a_pipeline_that_loses_to_another_says_on_what_it_spends_the_time():
     before, now = pipeline("gpipe"), pipeline("zb_h1")
-    told, back = ghost.difference(before, now), ghost.difference(now, before)
+    told, back = difference.between(before, now), difference.between(now, before)
     computes = [units.seconds(one.trace.busy()[:, COMPUTE].mean()) for one in (now, before)]
     passes = [int((one.trace.spans["kind"] == COMPUTE).sum()) for one in (now, before)]
     assert f"computes {computes[0]} instead of {computes[1]}" in told
@@ -165,15 +167,15 @@ def test_a_pipeline_that_loses_to_another_says_on_what_it_spends_the_time():
 
 
 def test_names_of_runs_tell_a_setting_in_which_two_algorithms_differ():
-    first, second = compare.named([("a", pipeline("gpipe")), ("b", pipeline("zb_h1"))], colours={"a": 0, "b": 1})
+    first, second = reference.named([("a", pipeline("gpipe")), ("b", pipeline("zb_h1"))], colours={"a": 0, "b": 1})
     assert (first.name, second.name) == ("GPipe, chunks 4", "ZB-H1, chunks 8")
 
 
 def test_where_one_curve_hides_the_other_that_is_said_and_time_is_offered_if_it_parts_them(state):
     gpipe, other = pipeline("gpipe"), pipeline("zb_h1")
-    assert not ghost.same_model(gpipe, other), "equal to rounding only"
-    assert ghost.learned_alike(gpipe, other) and "choose *time*" in ghost._covered(gpipe, other)
-    assert not ghost._covered(gpipe, gpipe), "the same run, clock and all, as has been said"
+    assert not difference.same_model(gpipe, other), "equal to rounding only"
+    assert difference.learned_alike(gpipe, other) and "choose *time*" in in_words._covered(gpipe, other)
+    assert not in_words._covered(gpipe, gpipe), "the same run, clock and all, as has been said"
     state.axis = "seconds"
-    assert not ghost._covered(gpipe, other)
-    assert not ghost.learned_alike(ran(), ran(learning_rate=0.001))
+    assert not in_words._covered(gpipe, other)
+    assert not difference.learned_alike(ran(), ran(learning_rate=0.001))

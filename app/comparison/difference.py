@@ -1,31 +1,21 @@
-"""The run before: it stays behind the run that took its place, and one line says what the change did.
-
-So does a line of the run that is pinned, beside the one on the page.
-"""
+"""What one run did otherwise than another, judged by what both recorded."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
-import streamlit as st
 
-from app.browser.text import escaped
-from app.charts import Shown, axis
-from app.comparison import compare
-from app.session import session
 from experiments.runs.agreement import agreement
 from experiments.runs.figures import figure_text
 from experiments.runs.record import Run
-from experiments.runs.seeds import paired, seed_figure
+from experiments.runs.seeds import seed_figure
 from experiments.specification.experiment import Experiment
 from experiments.viewer import curves
 from experiments.wording import units
 from tracing import COMPUTE, KINDS
 
-NAME = "the run before"
-
+BEFORE = "the run before"
 ALIKE = 0.005  # share by which two figures may differ and still be called the same
 SEEN = 0.01  # share of the highest loss by which two curves may differ and still look like one
 WORTH_NAMING = 0.1  # share of the time that a slower pipeline takes more, from which a kind of span is named for it
@@ -40,64 +30,7 @@ VERBS = {
 WORTH = 1.2  # times more or less from which traffic is worth saying
 
 
-def behind(folder: str | None, now: Experiment, others: list[str]) -> Shown | None:
-    """Return the run in `folder` as a ghost behind a run of `now`; None where its curves would say nothing.
-
-    That is a run that is among the `others` on the page (names of folders), or was trained for another task.
-    """
-    if folder is None or Path(folder).name in others:
-        return None
-    try:
-        run = session.load(folder)
-    except ValueError:  # deleted meanwhile
-        return None
-    return Shown(NAME, run, 0, folder, ghost=True) if comparable(run.experiment, now) else None
-
-
-def line(before: Shown | None, now: Experiment, run: Run | None = None) -> None:
-    """Say what was changed since the run before and, once `run` is there, what came of it; offer to forget it."""
-    if before is None:
-        return
-    changes = compare.changes(before.run.experiment, now)
-    changed = f"**{escaped(compare.listed(changes))}**" if changes else "**Once more**"
-    came = f": {escaped(difference(before.run, run, before.name))}." if run else ", drawn over the run before, in grey."
-    if run and axis.is_settled_for(_pair(before, run)):
-        came += " Against the step both curves are one, so they are drawn against time."
-    elif run:
-        came += _covered(before.run, run)
-    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="before"):
-        st.markdown(f":material/history: {changed}{came}", width="stretch")
-        st.button(
-            "Forget", icon=":material/close:", key="forget-before", type="tertiary", on_click=session.forget_before,
-            help="Remove the previous run from the page.",
-        )  # fmt: skip
-
-
-def beside(pinned: Shown, now: Shown) -> None:
-    """Say in a line what the run on the page does otherwise than the one that is pinned; over seeds, in their mean."""
-    heats = paired(pinned.runs, now.runs)
-    said = over_seeds(heats) if len(heats) > 1 else difference(pinned.run, now.run, "the pinned one")
-    if len(heats) == 1 and (pinned.others or now.others):  # the table has means over more seeds than this sentence
-        said = f"with seed {now.run.experiment.seed} alone {said}"
-    st.markdown(
-        f":material/keep: Beside **{escaped(pinned.name)}**, pinned: {escaped(said)}.{_covered(pinned.run, now.run)}"
-    )
-
-
-def settle_axis(before: Shown | None, run: Run) -> None:
-    """Draw the curves against time if only the clock changed, and against the step again when that is over.
-
-    A reader's own choice of the axis stays.
-    """
-    apart = before and not axis.is_the_readers() and only_the_clock(before.run, run)
-    axis.settle(_pair(before, run) if apart else None)
-
-
-def _pair(before: Shown, run: Run) -> tuple[str, str]:
-    return before.run.summary["digest"], run.summary["digest"]
-
-
-def difference(before: Run, now: Run, other: str = NAME) -> str:
+def between(before: Run, now: Run, other: str = BEFORE) -> str:
     """Return what `now` did otherwise than `before`, which is called `other`: sentences, the last without a full stop.
 
     Both are judged by what was recorded: time on their own clocks, weights by their bits, held-out loss, bytes.
@@ -131,7 +64,7 @@ def _sentences(parts: Sequence[str]) -> str:
 
 
 def over_seeds(heats: Sequence[tuple[Run, Run]]) -> str:
-    """Return what the second run of each pair did otherwise than the first, which has its seed, as `difference` does.
+    """Return what the second run of each pair did otherwise than the first, which has its seed, as `between` does.
 
     It is in the mean, and in how many seeds: "over 5 seeds 1.5 to 1.8 times as fast on the clock. Held-out loss ...".
     """
@@ -184,15 +117,6 @@ def learned_alike(before: Run, now: Run) -> bool:
 def only_the_clock(before: Run, now: Run) -> bool:
     """Return whether both learned alike but at different times: plotted against the step, their curves coincide."""
     return learned_alike(before, now) and abs(_ratio(before.summary["seconds"], now.summary["seconds"]) - 1) > ALIKE
-
-
-def _covered(before: Run, now: Run) -> str:
-    """Return in a sentence that one curve hides the other, "" if both are seen."""
-    same = before.summary.get("digest") == now.summary.get("digest")  # which has been said
-    if same or axis.now() != "step" or not learned_alike(before, now):
-        return ""
-    way = "; choose *time* to see both" * only_the_clock(before, now)
-    return f" Against the step one curve lies on the other{way}."
 
 
 def _clock(was: dict, has: dict) -> str:

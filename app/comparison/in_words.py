@@ -1,0 +1,68 @@
+"""A comparison in a line: what the run on the page did otherwise than the one before, and than the pinned one."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app.browser.text import escaped
+from app.charts import Shown, axis
+from app.comparison import changes, difference
+from app.comparison.difference import learned_alike, only_the_clock
+from app.session import session
+from experiments.runs.record import Run
+from experiments.runs.seeds import paired
+from experiments.specification.experiment import Experiment
+
+
+def settle_axis(before: Shown | None, run: Run) -> None:
+    """Draw the curves against time if only the clock changed, and against the step again when that is over.
+
+    A reader's own choice of the axis stays.
+    """
+    apart = before and not axis.is_the_readers() and only_the_clock(before.run, run)
+    axis.settle(_pair(before, run) if apart else None)
+
+
+def since(before: Shown | None, now: Experiment, run: Run | None = None) -> None:
+    """Say what was changed since the run before and, once `run` is there, what came of it; offer to forget it."""
+    if before is None:
+        return
+    these = changes.between(before.run.experiment, now)
+    changed = f"**{escaped(changes.listed(these))}**" if these else "**Once more**"
+    came = ", drawn over the run before, in grey."
+    if run:
+        came = f": {escaped(difference.between(before.run, run, before.name))}."
+    if run and axis.is_settled_for(_pair(before, run)):
+        came += " Against the step both curves are one, so they are drawn against time."
+    elif run:
+        came += _covered(before.run, run)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="before"):
+        st.markdown(f":material/history: {changed}{came}", width="stretch")
+        st.button(
+            "Forget", icon=":material/close:", key="forget-before", type="tertiary", on_click=session.forget_before,
+            help="Remove the previous run from the page.",
+        )  # fmt: skip
+
+
+def beside(pinned: Shown, now: Shown) -> None:
+    """Say in a line what the run on the page does otherwise than the pinned one; over seeds, on average."""
+    heats = paired(pinned.runs, now.runs)
+    said = difference.over_seeds(heats) if len(heats) > 1 else difference.between(pinned.run, now.run, "the pinned one")
+    if len(heats) == 1 and (pinned.others or now.others):  # the table has means over more seeds than this sentence
+        said = f"with seed {now.run.experiment.seed} alone {said}"
+    st.markdown(
+        f":material/keep: Beside **{escaped(pinned.name)}**, pinned: {escaped(said)}.{_covered(pinned.run, now.run)}"
+    )
+
+
+def _covered(before: Run, now: Run) -> str:
+    """Return in a sentence that one curve hides the other, "" if both are seen."""
+    same = before.summary.get("digest") == now.summary.get("digest")  # which has been said
+    if same or axis.now() != "step" or not learned_alike(before, now):
+        return ""
+    way = "; choose *time* to see both" * only_the_clock(before, now)
+    return f" Against the step one curve lies on the other{way}."
+
+
+def _pair(before: Shown, run: Run) -> tuple[str, str]:
+    return before.run.summary["digest"], run.summary["digest"]

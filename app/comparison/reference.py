@@ -1,0 +1,109 @@
+"""The runs on the page, and its references: those that the run on the page is compared with.
+
+A reference is the run before, a ghost behind the curves, or a pinned run. Only this module decides which it is. Each
+view of a comparison takes the run on the page and its reference, or all that are shown, and knows no other view: curves
+(charts/pictures.py), in_words.py, race.py, table.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+
+import streamlit as st
+
+from app.charts import Shown
+from app.comparison import changes
+from app.comparison.difference import BEFORE, comparable
+from app.session import pins, session
+from experiments.jobs.upload import uploaded
+from experiments.runs.record import Run
+from experiments.runs.seeds import differ_in_seed
+from experiments.specification.experiment import Experiment
+from experiments.wording import naming
+
+IN_TITLE = ("algorithm", "compression")  # what the name of a method says
+ABSENT = (None, "", "none")  # values that need no words beside another run that has one
+
+
+def pinned() -> tuple[list[tuple[str, Run]], list[str]]:
+    """Return (name and run of each pinned one, names of those that are not here any more)."""
+    found, missing = [], []
+    for name in pins.names():
+        run = session.find(name)
+        if run:
+            found.append((name, run))
+        else:
+            missing.append(name)
+    return found, missing
+
+
+def named(these: list[tuple[str, Run]], leader: str = "", colours: Mapping[str, int] | None = None) -> list[Shown]:
+    """Return the runs with a colour each, by default that of this session, and a name that shows in what they differ.
+
+    Those that differ only in their seed are one, represented by the run called `leader` where it is among them.
+    """
+    together = groups(these, leader)
+    if colours is None:
+        colours = pins.colours([some[0][0] for some in together])
+    flats = [changes.flat(some[0][1].experiment, len(some) > 1) for some in together]
+    differing = changes.differing(flats)
+    shown = []
+    for ((name, run), *others), flat in zip(together, flats, strict=True):
+        alike = changes.differing([other for other in flats if other["algorithm"] == flat["algorithm"]])
+        tells = [n for n in differing if n in flat and (n in alike or n != "learning_rate")]
+        parts = [
+            changes.setting(run.experiment, n, flat[n]) for n in tells if n not in IN_TITLE and flat[n] not in ABSENT
+        ]
+        origin = ["uploaded"] if uploaded(name) else [f"{len(others) + 1} seeds"] if others else []
+        words = ", ".join([naming.method(run.experiment), *parts[:3], *origin])
+        shown.append(Shown(words, run, colours[name], name, tuple(other for _, other in others)))
+    return shown
+
+
+def groups(these: list[tuple[str, Run]], leader: str) -> list[list[tuple[str, Run]]]:
+    """Return the runs that differ only in their seed together, the one called `leader` first in its group.
+
+    Uploads stand alone, and so do runs of one seed on a real cluster, which are no sample of seeds.
+    """
+    together = []
+    for places in differ_in_seed([run.experiment for _, run in these]):
+        some = sorted((these[place] for place in places), key=lambda one: one[0] != leader)
+        seeds = {
+            run.experiment.seed for name, run in some if run.experiment.cluster == "simulated" and not uploaded(name)
+        }
+        together += [some] if len(seeds) == len(some) else [[one] for one in some]
+    return together
+
+
+def before(now: Experiment, others: Collection[str]) -> Shown | None:
+    """Return the run whose place on the page a run of `now` takes, as a ghost; None where its curves would say nothing.
+
+    That is a run that is among the `others` on the page (names of folders), or was trained for another task.
+    """
+    folder = session.before()
+    if folder is None or Path(folder).name in others:
+        return None
+    try:
+        run = session.load(folder)
+    except ValueError:  # deleted meanwhile
+        return None
+    return Shown(BEFORE, run, 0, folder, ghost=True) if comparable(run.experiment, now) else None
+
+
+def of(own: Shown, shown: Sequence[Shown]) -> Shown | None:
+    """Return the pinned run that `own` is compared with: the last of those shown that trained for the same task."""
+    task = own.run.experiment
+    return next((one for one in reversed(shown) if one is not own and comparable(one.run.experiment, task)), None)
+
+
+def of_the_next() -> tuple[str, Run] | None:
+    """Return (folder, run) that the next run is compared with: the first pinned one, or the one on the page."""
+    for name in pins.names():
+        if run := session.find(name):
+            return str(session.ROOT / name), run
+    try:
+        folder = st.session_state.get("shown", "")
+        return folder, session.load(folder)
+    except ValueError:
+        return None

@@ -1,0 +1,69 @@
+"""A comparison as a table: a column per run."""
+
+from __future__ import annotations
+
+from html import escape
+
+import streamlit as st
+
+from app.charts import Shown
+from app.charts.words import figure_of, line
+from app.comparison import changes
+from app.session import pins, session
+from app.settings.controls import spoken
+from experiments.runs.figures import FIGURES
+
+COMPARED = (
+    *("held_out_loss", "accuracy", "r2", "samples", "updates", "seconds", "bytes", "flops"),
+    *("samples_per_second", "share_compute", "share_wait", "staleness_mean"),
+)
+"""The figures in the table."""
+COLUMNS = 6  # settings in the table; more would not fit
+
+
+def show(shown: list[Shown]) -> None:
+    """Draw what differs between the runs on the page, and their figures; over seeds mean and standard deviation.
+
+    A column per run: there are few of them and many figures, so that nothing is cut off at the right.
+    """
+    flats = [changes.flat(one.run.experiment, bool(one.others)) for one in shown]
+    settings = changes.differing(flats)[:COLUMNS]
+    rows = [
+        (
+            spoken(name),
+            [
+                changes.value_of(one.run.experiment, name, flat[name]) if name in flat else "–"
+                for one, flat in zip(shown, flats, strict=True)
+            ],
+        )
+        for name in settings
+    ]
+    there = [name for name in COMPARED if any(run.summary.get(name) is not None for one in shown for run in one.runs)]
+    rows += [(FIGURES[name].label, [figure_of(one, name) for one in shown]) for name in there]
+    head = "".join(f'<th scope="col">{line(one)} {escape(one.name)}</th>' for one in shown)
+    body = "".join(
+        f'<tr><th scope="row">{escape(label)}</th>' + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"
+        for label, cells in rows
+    )
+    table = f"<table><thead><tr><td></td>{head}</tr></thead><tbody>{body}</tbody></table>"
+    st.html(f'<div class="figures compared">{table}</div>')
+    behind = ["of one run, an accuracy's standard error, from the number of held-out samples"] * any(
+        one.run.summary.get("accuracy_error") and not one.others for one in shown
+    )
+    behind += ["of several seeds, the standard deviation over them"] * any(one.others for one in shown)
+    if behind:
+        st.caption(f"Behind a ±: {'; '.join(behind)}.")
+
+
+def unpin(shown: list[Shown]) -> None:
+    """Draw a button per pinned run that removes it."""
+    with st.container(horizontal=True, gap="small"):
+        for name in pins.names():
+            run = session.find(name)
+            of = next((one for one in shown if any(run is each for each in one.runs)), None)
+            label = of.name if of else name
+            label += f", seed {run.experiment.seed}" if of and of.others else ""
+            st.button(
+                f"Unpin: {label}", key=f"unpin-{name}", on_click=pins.remove, args=(name,),
+                type="tertiary", icon=":material/close:",
+            )  # fmt: skip
