@@ -12,7 +12,7 @@ from app.browser.text import escaped, sentence
 from app.charts import Shown, lane_names, pictures
 from app.charts.pictures import heading
 from app.session import background, session
-from app.workbench import result, workbench
+from app.workbench import figures, head, remarks, workbench
 from experiments.jobs import upload
 from experiments.runs import tables
 from experiments.runs.record import Run
@@ -84,14 +84,14 @@ def _run(name: str) -> None:
         return
     st.divider()
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.markdown(f"# {result.title(run.experiment)}", anchors=False)
+        st.markdown(f"# {head.title(run.experiment)}", anchors=False)
         st.badge("uploaded", icon=":material/upload_file:", color="orange")
         if st.button("Compare in the workbench", key="compare", icon=":material/stacked_line_chart:"):
             st.switch_page(workbench.entry(), query_params={"pin": name})
-    st.caption(result.headline(run.experiment, run.gpus))
-    result.remarks(run, [])
+    st.caption(head.headline(run.experiment, run.gpus))
+    remarks.show(run, [])
     shown = [Shown(f"{naming.method(run.experiment)}, uploaded", run, 0, name)]
-    result.figures(*shown)
+    figures.show(*shown)
     st.fragment(pictures.loss_and_accuracy)(shown)
     if run.quantities:
         heading("What the method measured", "What this algorithm, and no other, records of itself in each step.")

@@ -11,7 +11,7 @@ from app.charts import Shown, pictures
 from app.charts.words import legend
 from app.comparison import in_words, reference
 from app.session import pins, session
-from app.workbench import result
+from app.workbench import head, result
 from experiments.jobs.job import JobState
 from experiments.viewer import palette
 from experiments.viewer.canvases import curve
@@ -38,8 +38,8 @@ def show(led: bool = False) -> None:
 def show_unstored(now: JobState) -> None:
     """Show the curves of a run that ended without being stored, up to where it ended."""
     asked = st.session_state.asked
-    st.markdown(f"# {result.title(asked)}", anchors=False)
-    st.caption(result.headline(asked))
+    st.markdown(f"# {head.title(asked)}", anchors=False)
+    st.caption(head.headline(asked))
     _draw(now, [])
 
 
@@ -72,7 +72,7 @@ def _head() -> None:
     if now is None:
         st.rerun()
     with st.container(gap="xxsmall"):
-        st.markdown(f"# {result.title(st.session_state.asked)}", anchors=False)
+        st.markdown(f"# {head.title(st.session_state.asked)}", anchors=False)
         st.progress(min(max(now.fraction, 0.0), 1.0), text=_words(now))
 
 

@@ -9,7 +9,7 @@ from app.browser.text import sentence
 from app.guide import ask, coach, welcome
 from app.session import session, sharing
 from app.settings import chosen, faults, feasible
-from app.workbench import live, result, sidebar
+from app.workbench import head, live, result, sidebar
 from experiments.specification.experiment import Experiment
 
 WHY = {
@@ -88,8 +88,8 @@ def _show() -> None:
         with st.container(key="result"):
             live.show_unstored(left)
     elif experiment and not refusal and not state.get("trouble"):
-        st.markdown(f"# {result.title(experiment)}", anchors=False)
-        st.caption(result.headline(experiment))
+        st.markdown(f"# {head.title(experiment)}", anchors=False)
+        st.caption(head.headline(experiment))
         st.info(f"{WHY[experiment.cluster]} Press **Run**.", icon=":material/play_arrow:")
 
 

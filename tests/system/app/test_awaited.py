@@ -14,10 +14,10 @@ def awaited_and_finished(experiment, done):
     import streamlit as st
 
     from app.charts import Shown
-    from app.workbench import result
+    from app.workbench import figures, result
 
     if st.session_state.get("finished"):
-        result.figures(Shown("", done, 0))
+        figures.show(Shown("", done, 0))
     else:
         result.awaited(experiment, SimpleNamespace(head=lambda: None, line=lambda: None, curves=lambda others: None))
 

@@ -6,7 +6,7 @@ import pytest
 
 from app.charts import pictures
 from app.comparison import difference
-from app.workbench import result
+from app.workbench import head
 from experiments.cli import show
 from experiments.execution.run import run
 from experiments.runs.ending import planned_loss
@@ -126,7 +126,7 @@ def sentences(query: str) -> list[str]:
     notes = [naming.readable(e, note) for note in done.notes]
     said = [
         show.text(done),
-        result.headline(e),
+        head.headline(e),
         timeline.describe(done),
         waits.totals(done),
         planned_loss(done),

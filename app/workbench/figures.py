@@ -1,0 +1,89 @@
+"""The figures of a run above its charts; over several seeds their means and standard deviations."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app.browser import looks
+from app.charts import Shown
+from app.charts.words import figure_of
+from experiments.runs.figures import FIGURES, suited
+from experiments.runs.record import Run
+from experiments.specification.experiment import Experiment
+from experiments.viewer import palette
+from experiments.wording import units
+
+ABOVE = ("held_out_loss", "accuracy", "seconds", "samples_per_second", "share_compute", "bytes", "staleness_mean")
+SPREAD = '<p class="spread">{}</p>'
+
+
+def await_them(experiment: Experiment) -> None:
+    """Draw the places of the figures of a run that is under way, which its figures take one by one."""
+    names = [
+        name for name in suited(ABOVE, experiment) if name != "staleness_mean" or experiment.method.counts_staleness
+    ]
+    with st.container():
+        grid = _grid(len(names))
+    for name in names:
+        grid.container(gap="xxsmall").metric(_label(name, experiment), "–", help=FIGURES[name][2])
+    with st.container(key="spread"):
+        st.html(SPREAD.format(""))
+
+
+def show(one: Shown) -> None:
+    """Draw the figures of a run; over several seeds their means and standard deviations, and say that they are."""
+    run = one.run
+    names = suited(ABOVE, run.experiment)
+    told = [name for name in names if name != "staleness_mean" or run.summary.get(name) is not None]
+    grid = _grid(len(told))
+    for name in told:  # a method without a shared model has none that could be old
+        value, help = run.summary.get(name), FIGURES[name][2]
+        if name == "accuracy" and run.summary.get("accuracy_error") and not one.others:
+            help += f" Behind the ±: its standard error, from {run.held_out_samples:,} held-out samples."
+        less = None
+        if name == "bytes" and (ratio := run.summary.get("compression_ratio")):
+            less = f"{units.number(100 / ratio)} % of whole gradients"
+            help = f"Payload only. Whole gradients would be {units.size(ratio * value)}."
+        if name == "share_compute" and value is not None:
+            seed = f" Of seed {run.experiment.seed}:" * bool(one.others)
+            help += seed + "".join(f" {kind.capitalize()}: {share}." for kind, share in _spent(run).items())
+        cell = grid.container(gap="xxsmall")
+        cell.metric(
+            _label(name, run.experiment), figure_of(one, name), less, delta_color="off", delta_arrow="off", help=help
+        )
+        if name == "share_compute" and value is not None:
+            cell.html(shares(run))
+
+
+def spread(one: Shown) -> None:
+    """Say over which seeds the figures above are; a line that is there without any, so that nothing moves."""
+    words = f"± standard deviation over {len(one.runs)} seeds; timeline of seed {one.run.experiment.seed}"
+    st.html(SPREAD.format(words if one.others else ""))
+    if one.others:
+        looks.shrink_figures()
+
+
+def _grid(figures: int):
+    """Return the grid of so many figures: in one line, or in two of which the second has several."""
+    return st.grid(min_column_width=140 if figures < 7 else 190, gap="small", key="figures")
+
+
+def _label(name: str, experiment: Experiment) -> str:
+    virtual = name == "seconds" and experiment.cluster == "simulated"
+    label = "virtual time" if virtual else FIGURES[name].label
+    return label[:1].upper() + label[1:]
+
+
+def _spent(run: Run) -> dict[str, str]:
+    """Return what share of the workers' time each kind of span took, in words."""
+    return {kind: units.percent(run.summary.get(f"share_{kind}") or 0.0) for kind in palette.DOING}
+
+
+def shares(run: Run) -> str:
+    """Return a bar of the workers' time, in the colours of the timeline."""
+    told = ", ".join(f"{kind} {share}" for kind, share in _spent(run).items())
+    parts = "".join(
+        f'<i style="width: {100 * (run.summary.get(f"share_{kind}") or 0.0):.2f}%; background: {look.colour}"></i>'
+        for kind, look in palette.DOING.items()
+    )
+    return f'<div class="shares" role="img" aria-label="The workers\' time: {told}" title="{told}">{parts}</div>'

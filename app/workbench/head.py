@@ -1,0 +1,69 @@
+"""The head of a result: what the run is called, and what can be done with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import streamlit as st
+
+from app.browser import address
+from app.browser.text import escaped
+from app.comparison import changes, seeds
+from app.session import pins
+from app.workbench import export
+from experiments.runs.record import Run
+from experiments.specification.experiment import Experiment
+from experiments.wording import naming, units
+from experiments.wording.place import place
+
+
+def show(run: Run, folder: str, changed: list[str]) -> None:
+    """Draw what the run in `folder` is called, what is `changed` since, and the buttons of its page."""
+    name = Path(folder).name
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        with st.container(width="stretch", gap="xxsmall", key="title"):
+            st.markdown(f"# {title(run.experiment)}", anchors=False)
+            if changed:
+                st.markdown(f":orange-badge[Not run yet: {escaped(changes.listed(changed))}]")
+                st.caption(f"Still shown: {headline(run.experiment, place_too=False)}")
+            else:
+                st.caption(headline(run.experiment, run.gpus))
+        with st.container(horizontal=True, width="content", vertical_alignment="center", gap="xsmall", key="toolbar"):
+            _pin(name, folder)
+            seeds.choose(run)
+            address.toggle("Source", "source", help="The algorithm's own file beside the charts.")
+            with st.container(width="content"):
+                st.fragment(export.share)(run.experiment, name)
+            with st.popover("Download", icon=":material/download:"):
+                export.downloads(run, name)
+
+
+def _pin(name: str, folder: str) -> None:
+    pinned = pins.names()
+    if name in pinned:
+        st.button(
+            "Pinned", key="pin-it", icon=":material/keep_off:", help="Unpin it: the next run takes its place.",
+            on_click=pins.remove, args=(name,),
+        )  # fmt: skip
+        return
+    full = len(pinned) >= pins.MOST
+    help = f"{pins.MOST} runs are pinned; unpin one first." if full else "It stays, and the next runs are compared."
+    st.button("Pin", key="pin-it", icon=":material/keep:", help=help, disabled=full, on_click=pins.add, args=(folder,))
+
+
+def title(e: Experiment) -> str:
+    """Return what a run is called, and small the names of its files: "EASGD on handwritten digits", easgd, digits."""
+    return f"{escaped(naming.title(e))} :small[:gray[{escaped(naming.files(e))}]]"
+
+
+def headline(e: Experiment, gpus: int | None = None, place_too: bool = True) -> str:
+    """Return what is run, in a line, and where; of a run, with the GPUs that it had."""
+    ranks = units.counted(e.workers, "worker")
+    if e.servers:
+        ranks += f" and {units.counted(e.servers, 'server')}"
+    budget = [units.counted(e.steps, "step")] if e.steps else []
+    budget += [f"{e.epochs:g} epoch{'s' * (e.epochs != 1)}"] if e.epochs else []
+    budget += [units.seconds(e.seconds)] if e.seconds else []
+    budget += [f"until a loss of {e.target_loss:g}"] if e.target_loss else []
+    where = [place(e, gpus)] if place_too else []
+    return " · ".join([ranks, f"batch {e.batch}", " or ".join(budget), *where, f"seed {e.seed}"])

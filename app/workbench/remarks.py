@@ -1,0 +1,69 @@
+"""What a reader must know of a run before reading its charts: how it ended, and what its notes say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from app.browser.text import sentence
+from app.comparison import changes
+from app.session import session
+from app.settings import chosen
+from experiments.runs import divergence, ending
+from experiments.runs.record import Run
+from experiments.specification.experiment import Experiment
+from experiments.wording import naming, units
+
+NOTES = 4  # remarks of a run before the others are folded away
+
+
+def show(run: Run, missing: list[str]) -> None:
+    """Show what the reader must know before reading the charts."""
+    why = _told(run, run.error)
+    if run.status == "diverged":
+        _diverged(run)
+    elif run.status == "failed" and (planned := ending.planned_loss(run)):
+        st.info(f"{planned} What was recorded until then is shown.", icon=":material/power_off:")
+    elif run.status == "failed":
+        st.error(f"**Failed.** {why} What was recorded until then is shown.", icon=":material/error:")
+    elif run.status == "cancelled":
+        step = units.count(run.summary["steps"])
+        told = f"**Stopped at step {step}.** {why} What was recorded until then is shown."
+        st.warning(told, icon=":material/stop_circle:")
+    if more := st.session_state.get("remark", "").removeprefix(run.error).strip():
+        st.warning(sentence(more), icon=":material/folder_off:")
+    for name in missing:
+        st.warning(f"The pinned run {name} is not on this machine any more.", icon=":material/folder_off:")
+    for note in run.notes[:NOTES]:
+        st.caption(f":material/info: {_told(run, note)}")
+    if len(run.notes) > NOTES:
+        with st.expander(f"{len(run.notes) - NOTES} more remarks"):
+            for note in run.notes[NOTES:50]:
+                st.caption(_told(run, note))
+
+
+def _told(run: Run, text: str) -> str:
+    """Return a message of a run as a sentence, its ranks by the names that they have in every picture."""
+    return sentence(naming.readable(run.experiment, text))
+
+
+def _diverged(run: Run) -> None:
+    """Say what was changed and why that diverges, with a button that takes it back."""
+    why = _told(run, run.error)
+    with st.container(gap="xsmall", key="diverged"):
+        told = f"**Diverged.** {why} A red line in the timeline marks the moment; what came after it is shown, too."
+        st.error(told, icon=":material/trending_up:")
+        if undo := divergence.cause(run.experiment).undo:
+            ((name, value),) = undo.items()
+            st.button(
+                f"Run with {changes.setting(run.experiment.change(**{name: value}), name, value)}", key="undo",
+                icon=":material/undo:", on_click=_undo, args=(run.experiment, name, value),
+                help="Takes this one setting back to its default, and runs again.",
+            )  # fmt: skip
+
+
+def _undo(experiment: Experiment, name: str, value: Any) -> None:
+    without = experiment.change(**{name: value})
+    chosen.put(without)
+    session.start(without)
