@@ -18,19 +18,16 @@ from app.charts.roofline import roofline
 from app.charts.sweep import Combinations, heat, outcome, overlaid
 from experiments.viewer.bars import memory, shares
 from experiments.viewer.lanes import RANKS, lane_names
-from experiments.viewer.pictures import HEIGHT, Shown, accuracy, along, growing, loss, measured, panel, reach, unit
-from experiments.wording.rank_names import rank_names
+from experiments.viewer.pictures import Shown, accuracy, growing, loss, measured, panel, reach, unit
 
 __all__ = [
     "CONFIG",
     "Combinations",
-    "HEIGHT",
     "LINKS",
     "RANKS",
     "Shown",
     "WIDEST",
     "accuracy",
-    "along",
     "by_rank",
     "efficiency",
     "growing",
@@ -42,7 +39,6 @@ __all__ = [
     "outcome",
     "overlaid",
     "panel",
-    "rank_names",
     "ranked",
     "reach",
     "roofline",

@@ -55,6 +55,8 @@ FLOORS = {
         ("session",),
         ("settings",),
         ("charts",),
+        ("comparison.changes", "comparison.difference", "comparison.outcomes", "comparison.race", "comparison.seeds"),
+        ("comparison.reference", "comparison.in_words", "comparison.table"),  # no view of a comparison knows another
         ("comparison", "kernel_pages", "schedules"),
         ("embed", "guide"),
         ("workbench",),
