@@ -1,9 +1,8 @@
 """The tour on a page of its own, without a server: when it comes, and when it stays away."""
 
-from pathlib import Path
-
 import pytest
 
+from app.browser import scripts
 from app.guide import coach
 from tests.chromium import NEEDED
 
@@ -22,7 +21,7 @@ pytestmark = NEEDED
 def mounted(page, asked: int = 0) -> None:
     """Have the tour on the page, or have it drawn again."""
     if not page.evaluate("'coached' in window"):
-        source = Path(coach.__file__).with_suffix(".js").read_text("utf-8")
+        source = (scripts.HERE / "coach.js").read_text("utf-8")
         source = source.replace("export default function", "coached = function")
         page.add_script_tag(content=f"var coached; {source}")
     steps = [step._asdict() for step in coach.STEPS]

@@ -4,7 +4,6 @@ import io
 import time
 import tomllib
 import zipfile
-from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -15,6 +14,7 @@ from experiments.jobs import upload
 from experiments.runs import run_files
 from experiments.specification.experiment import Experiment
 from tests.patience import PATIENCE
+from tests.sources import ROOT
 from workloads import csv_idx
 
 CSV = b"size,age,kind\n" + b"".join(b"%d,%d,%s\n" % (n, n % 7, (b"cat", b"dog")[n % 2]) for n in range(40))
@@ -210,7 +210,7 @@ def test_only_where_networks_are_on_the_page_says_that_a_file_of_theirs_is_execu
 
 
 def test_the_server_takes_what_is_read_and_no_more():
-    config = tomllib.loads((Path(session.__file__).parent / ".streamlit" / "config.toml").read_text())
+    config = tomllib.loads((ROOT / "app" / ".streamlit" / "config.toml").read_text())
     assert config["server"]["maxUploadSize"] * 1_000_000 == upload.MOST_BYTES == csv_idx.MOST_BYTES
 
 
