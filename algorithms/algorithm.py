@@ -1,8 +1,9 @@
-"""The declaration of an algorithm: one frozen value at the end of its module says what it is beside its code.
+"""The declaration of an algorithm: one frozen value at the end of its module, which describes the code above it.
 
     ALGORITHM = Algorithm(worker, Settings, servers=servers, elements_sent=elements_sent, equivalences=(...))
 
-Command line, workbench, simulator and tests read nothing else of a module. A misspelt fact is a TypeError.
+The command line, the workbench, the simulator and the tests read nothing else of a module. A misspelt field is a
+TypeError.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ __all__ = ["Algorithm", "Equivalence", "Knobs", "Shape", "Split", "knob", "seque
 
 @dataclass(frozen=True)
 class Equivalence:
-    """`claim`, a sentence: with these settings and workers the algorithm ends with the same weights as algorithm `to`.
+    """A claim that, with these settings and workers, the algorithm ends with the same weights as algorithm `to`.
 
-    Both sides have the same learning rate. Equal numbers of workers are compared one by one, otherwise each worker of
-    this side with the single one of the other; the stages of a pipeline hold one model together.
-    exactness: BIT (identical floats), RND (equal but for rounding: only the order of summation differs).
-    """
+    `claim` is the sentence. Both sides use the same learning rate. Equal numbers of workers are compared one by one,
+    otherwise each worker of this side with the single one of the other; the stages of a pipeline hold one model
+    together. `exactness` is BIT (identical floats) or RND (equal up to rounding, because only the order of summation
+    differs)."""
 
     claim: str
     to: str
@@ -51,7 +52,7 @@ class Shape:
 
 
 class Split(NamedTuple):
-    """Over how many workers something is divided, on average: 1 if each has all of it, infinity if nobody has it."""
+    """The number of workers each part is divided over, on average: 1 if each holds all of it, infinity if none does."""
 
     parameters: float  # of one version
     gradients: float
@@ -59,158 +60,158 @@ class Split(NamedTuple):
 
 
 def all_on_each(workers: int, s: Any) -> Split:
-    """Return that every worker has a whole model, its gradient and the optimizer's state."""
+    """Every worker has the whole model, its gradient and the optimiser's state."""
     return Split(1, 1, 1)
 
 
 def one_model(workers: int, s: Any) -> Split:
-    """Return that all workers together have one model."""
+    """All workers together hold one model."""
     return Split(workers, workers, workers)
 
 
 def one_per_worker(workers: int, s: Any) -> int:
-    """Return `workers`: every worker has its own data, or its own stage."""
+    """One per worker: its own shard of the data, or its own stage."""
     return workers
 
 
 def shared_by_all(workers: int, s: Any) -> int:
-    """Return 1: all workers take the same samples."""
+    """One: all workers use the same samples."""
     return 1
 
 
 def one_batch(s: Any) -> int:
-    """Return 1: each mini-batch makes one update."""
+    """One mini-batch per update."""
     return 1
 
 
 def no_servers(s: Any) -> int:
-    """Have no server: all ranks train."""
+    """No server; every rank trains."""
     return 0
 
 
 def one_server(s: Any) -> int:
-    """Have one server, rank 0."""
+    """One server, rank 0."""
     return 1
 
 
 def always(s: Any) -> bool:
-    """Hold with all settings."""
+    """True for any settings."""
     return True
 
 
 def nothing_sent(shape: Shape, s: Any) -> float:
-    """Send nothing, whatever the sizes."""
+    """No element is sent."""
     return 0
 
 
 def unpredictable(shape: Shape, s: Any) -> None:
-    """Leave the number open: it is known only after a run."""
+    """None: the number is known only after a run."""
 
 
 def accept(workers: int, batch: int, workload: Any, s: Any) -> None:
-    """Accept every combination."""
+    """Accept any combination."""
 
 
 def nothing_to_note(e: Any) -> Iterable[str]:
-    """Leave every experiment without a note."""
+    """No note for any experiment."""
     return ()
 
 
 def nothing_foretold(e: Any) -> Iterable[tuple[str, str]]:
-    """Blame no setting: there is no closed form that says when it diverges."""
+    """No setting: there is no closed form for when it diverges."""
     return ()
 
 
 @dataclass(frozen=True)
 class Algorithm:
-    """What an algorithm module declares. `s` is an instance of its `Settings`; the last fields are facts for tests."""
+    """What an algorithm module declares. `s` is an instance of its `Settings`; the last fields are for tests."""
 
     worker: Callable[[Any, Any, Any], Any]
-    """`worker(comm, task, s)` is the program of every rank; it returns the weights that the rank holds at the end."""
+    """`worker(comm, task, s)` is the program of every rank; it returns the rank's final weights."""
     Settings: type[Knobs]
     servers: Callable[[Any], int] = no_servers
-    """`servers(s)`: the number of ranks, the first ones, that hold parameters and do not train."""
+    """`servers(s)`: the number of ranks (the first ones) that hold parameters and do not train."""
     data_shards: Callable[[int, Any], int] = one_per_worker
-    """`data_shards(workers, s)`: the number of shards of the data; neighbouring ranks share one if there are fewer."""
+    """`data_shards(workers, s)`: the number of data shards; if there are fewer than ranks, neighbours share one."""
     split: Callable[[int, Any], Split] = all_on_each
-    """`split(workers, s)`: over how many workers the model is divided from one step to the next. What is whole for a
-    moment only does not count."""
+    """`split(workers, s)`: over how many workers the model is divided between steps. A part that is gathered briefly
+    within a step does not count."""
     per_update: Callable[[Any], int] = one_batch
-    """`per_update(s)`: the mini-batches of a worker whose gradients make one update; an epoch has a whole number of
-    updates."""
+    """`per_update(s)`: the number of a worker's mini-batches per update; an epoch has a whole number of updates."""
     stages: Callable[[int, Any], int] = one_per_worker
-    """`stages(workers, s)`: the number of stages that a pipeline cuts the model into."""
+    """`stages(workers, s)`: the number of stages a pipeline cuts the model into."""
     check: Callable[[int, int, Any, Any], None] = accept
-    """`check(workers, batch, workload, s)` raises ValueError, one sentence, if the algorithm cannot run like this."""
+    """`check(workers, batch, workload, s)` raises ValueError if the algorithm cannot run with these."""
     notes: Callable[[Any], Iterable[str]] = nothing_to_note
-    """`notes(e)`: sentences for the reader who runs `e`, by its `workers`, `workload`, `data`, `knobs` and faults:
-    that with these it is another algorithm, or cannot do what it is for, and what to try instead."""
+    """`notes(e)`: sentences for the reader who runs `e`, depending on its `workers`, `workload`, `data`, `knobs` and
+    faults: that it is equivalent to another algorithm or cannot serve its purpose here, and what to try instead."""
     unstable: Callable[[Any], Iterable[tuple[str, str]]] = nothing_foretold
-    """`unstable(e)`: (setting, why) of each setting with which experiment `e` diverges by a closed form."""
+    """`unstable(e)`: (setting, reason) for each setting that makes experiment `e` diverge according to a closed
+    form."""
     elements_sent: Callable[[Shape, Any], float | None] = unpredictable
-    """`elements_sent(shape, s)`: elements that all ranks together send in a run, collectives by the ring; exact for a
-    budget in steps; None where it depends on timing or on the model's layers."""
+    """`elements_sent(shape, s)`: the number of elements all ranks send in a run, with ring collectives. Exact for a
+    budget in steps; None if it depends on timing or on the model's layers."""
     deterministic: bool | Literal["but for rounding"] | Callable[[Any], bool] = True
-    """Whether timing changes when, but not what: the same weights on any network. May depend on the settings, or hold
-    but for rounding, where sums are formed in the order of arrival."""
+    """True if timing changes when things happen but not the result: the same weights on any network. May depend on the
+    settings, or hold up to rounding, if sums are formed in order of arrival."""
     restartable: Callable[[Any], bool] | None = None
-    """`restartable(s)`: whether a lost worker may restart from the newest reported model alone."""
+    """`restartable(s)`: True if a lost worker may restart from the newest reported model alone."""
     survives_loss: bool = False
-    """Whether a deterministic algorithm continues without a lost worker."""
+    """True if a deterministic algorithm continues without a lost worker."""
     compresses: Literal["", "mean", "push"] = ""
     """Which gradients may be compressed: those averaged by `comm.all_reduce(g, op="mean")`, or those that workers push
     to a server as vectors."""
     computes_together: bool = False
-    """Whether all ranks compute the gradients of a step together, each from as many samples and at the same weights as
-    the others, so that batch norms may take their statistics over all of these samples."""
+    """True if all ranks compute the gradients of a step at the same time, from equally many samples and at the same
+    weights, so that batch norms can take their statistics over all of these samples."""
     whole_batch: bool = False
-    """Whether a step takes all samples, and is an epoch; the batch setting is ignored."""
+    """True if a step uses all samples, so that it is an epoch; the batch setting is ignored."""
     model_defaults: Mapping[str, Any] = field(default_factory=dict)
-    """Default settings of the workload, such as a model that is deep enough to cut."""
+    """Default settings of the workload, such as a model deep enough to cut."""
     defaults: Mapping[str, Any] = field(default_factory=dict)
-    """Defaults of the experiment's own fields, where this algorithm has others: one worker, fewer steps."""
+    """This algorithm's own defaults for fields of the experiment: one worker, fewer steps."""
     plan: Callable[[int, Any], Any] | None = None
-    """`plan(workers, s)`: of a pipeline, the schedule that its ranks carry out."""
+    """`plan(workers, s)`: the schedule that the ranks of a pipeline execute."""
     schedules: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
-    """Of a pipeline, its schedules to be studied without training, by name: `schedule(rank, ranks, chunks, **options)`
-    is the ops of a rank."""
+    """A pipeline's schedules by name, to be studied without training: `schedule(rank, ranks, chunks, **options)`
+    returns the ops of a rank."""
     equivalences: tuple[Equivalence, ...] = ()
-    """Limit cases in which it is another algorithm."""
+    """Limit cases in which it equals another algorithm."""
     example_workers: int = 3
-    """Workers of an example with the default settings."""
+    """Number of workers in an example with the default settings."""
     stable_rate: float = 0.1
     """A learning rate at which it converges on a smooth problem."""
     diverging_rate: float | None = 900.0
-    """A learning rate at which it diverges, after more than one loss; None where every rate is safe."""
+    """A learning rate at which it diverges, after more than one loss; None if every rate is safe."""
     steps_to_learn: int = 200
-    """Steps in which it learns digits and spirals at its defaults."""
+    """Number of steps in which it learns digits and spirals at its defaults."""
     counts_staleness: bool = False
-    """Whether it reports of its updates how old the parameters were of which they were computed (`task.applied`)."""
+    """True if it reports the staleness of each update (`task.applied`)."""
     drops_steps: bool = False
-    """Whether a slow worker skips steps that the others make."""
+    """True if a slow worker skips steps that the others take."""
 
     def is_deterministic(self, s: Any) -> bool:
-        """Return whether the same weights come out, bit for bit, on any network with these settings."""
+        """Return True if these settings give the same weights, bit for bit, on any network."""
         return (self.deterministic(s) if callable(self.deterministic) else self.deterministic) is True
 
     def may_restart(self, s: Any) -> bool:
-        """Return whether a lost worker may restart with these settings."""
+        """Return True if a lost worker may restart with these settings."""
         return self.restartable is not None and self.restartable(s)
 
     @property
     def shares_samples(self) -> bool:
-        """Whether ranks process a sample together, stage by stage or within each layer, instead of one each."""
+        """True if ranks process each sample together, stage by stage or within each layer."""
         return self.data_shards is not one_per_worker
 
 
 def sequential(worker: Callable[[Any, Any, Any], Any], Settings: type[Knobs], **facts: Any) -> Algorithm:
-    """Declare a method that trains on one worker, by default and at most; `facts` are further fields of `Algorithm`."""
+    """Declare a method that trains on exactly one worker; `facts` are further fields of `Algorithm`."""
 
     def check(workers: int, batch: int, workload: Any, s: Any) -> None:
         if workers > 1:
             raise ValueError(
-                f"a sequential method trains on one worker, and {workers} are given; use 1, or sync_sgd, in which "
-                "several train together."
+                f"a sequential method trains on one worker, but {workers} were given; use 1, or sync_sgd, "
+                "which trains on several."
             )
 
     alone = {"check": check, "elements_sent": nothing_sent, "defaults": {"workers": 1}, "example_workers": 1}

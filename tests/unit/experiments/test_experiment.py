@@ -190,7 +190,7 @@ def test_an_algorithm_may_begin_with_other_workers_and_steps_than_everybody():
 
 @pytest.mark.parametrize("name", [name for name in algorithms.names() if algorithms.family(name) == "sequential"])
 def test_a_sequential_method_refuses_more_than_one_worker(name):
-    with pytest.raises(ValueError, match=r"trains on one worker, and 3 are given; use 1, or sync_sgd"):
+    with pytest.raises(ValueError, match=r"one worker, but 3 were given; use 1, or sync_sgd"):
         algorithms.find(name).check(3, 32, None, None)
     algorithms.find(name).check(Experiment(algorithm=name).workers, 32, None, None)
 
