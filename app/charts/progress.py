@@ -32,8 +32,8 @@ def step_time(shown: list[Shown], workers: tuple[int, ...], loss: float | None) 
     (found, *_) = scalings(shown, None).values()
     figure = go.Figure()
     _line(figure, workers, "time per step", [one.step_seconds for one in found], palette.RUNS[0], "%{y:.3s}s a step")
-    _finish(figure, "s per step")
-    return figure.update_yaxes(rangemode="tozero", exponentformat="SI")
+    _finish(figure, "per step")
+    return figure.update_yaxes(rangemode="tozero", exponentformat="SI", ticksuffix="s")
 
 
 def speed_up(shown: list[Shown], workers: tuple[int, ...], loss: float | None) -> go.Figure:
