@@ -830,7 +830,7 @@ def lost_worker(run):
                     "loss then": float(tried["loss"][then]),
                     "loss in the end": float(tried["loss"][-1]),
                     "status": done.status,
-                    "lost": any("rank 2 was lost" in note for note in done.notes),
+                    "lost": 2 in done.trace.lost(),
                 }
             )
     return rows
