@@ -107,7 +107,7 @@ def test_by_default_one_in_25_is_a_backup(workers, waited_for):
 
 @pytest.mark.parametrize("backups", [4, 5, 100])
 def test_more_backups_than_can_be_are_refused_in_one_sentence(backups):
-    with pytest.raises(ValueError, match=f"^{backups} backups among 4 workers leave no worker to wait for; use fewer "):
+    with pytest.raises(ValueError, match=f"^{backups} backups .*4 workers.* fewer "):
         check(Experiment.of({"algorithm": "backup", "workers": 4, "backups": backups}))
     check(Experiment.of({"algorithm": "backup", "workers": 4, "backups": 3}))
 
@@ -155,7 +155,7 @@ def test_one_more_ends_the_run_with_its_rank_and_step_and_everything_recorded():
                 faults=Faults(crash={2: 0.004, 3: 0.008}))  # fmt: skip
     assert isinstance(run.outcome.error, RankLost) and run.outcome.error.rank == 3
     assert run.outcome.error.step == len(run.outcome.event_logs[3].losses) > 10  # the one it was in
-    assert "rank 3 was lost at 0.008 s (step" in str(run.outcome.error)
+    assert "rank 3 was lost at 0.008 s" in str(run.outcome.error)
     assert 20 < len(served(run)) < 400
 
 

@@ -26,7 +26,7 @@ def test_twice_the_copies_halve_the_time_of_a_step_but_for_the_bubble():
 
 
 def test_copies_that_divide_neither_workers_nor_micro_batches_are_refused():
-    with pytest.raises(ValueError, match="3 copies do not divide 4 workers; use as many as divide both, or 1"):
+    with pytest.raises(ValueError, match=r"3 copies .*4 workers.* 1"):
         dapple.ALGORITHM.check(4, 12, CHAIN, dapple.Settings(chunks=12, copies=3))
-    with pytest.raises(ValueError, match="2 copies do not divide 5 micro-batches"):
+    with pytest.raises(ValueError, match=r"2 copies .*5 micro-batches"):
         dapple.ALGORITHM.check(4, 10, CHAIN, dapple.Settings(chunks=5, copies=2))

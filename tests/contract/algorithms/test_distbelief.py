@@ -46,10 +46,10 @@ def test_an_output_crosses_once_to_each_machine_and_what_is_known_of_it_comes_ba
 
 
 def test_more_machines_than_nodes_in_a_layer_are_refused():
-    with pytest.raises(ValueError, match="11 machines are too many for a layer of 10 units; use at most 10"):
+    with pytest.raises(ValueError, match=r"11 machines .*10 units.*at most 10"):
         run(Experiment.of({"algorithm": "distbelief", "workers": 11}))
 
 
 def test_a_transformer_is_sent_to_tensor_parallelism():
-    with pytest.raises(ValueError, match="layer 0, of kind Embedding, cannot be split unit by unit"):
+    with pytest.raises(ValueError, match=r"layer 0.*Embedding.*unit"):
         run(Experiment.of({"algorithm": "distbelief", "workload": "text"}))

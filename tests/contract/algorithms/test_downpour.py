@@ -167,5 +167,5 @@ def test_a_warm_start_makes_a_rate_safe_that_diverges_without():
 
 
 def test_more_shards_than_parameters_are_refused():
-    with pytest.raises(ValueError, match="20 shards are more than the 10 parameters; use at most that many"):
+    with pytest.raises(ValueError, match=r"20 shards .*10 parameters"):
         check(Experiment.of({"algorithm": "downpour", "workload": "quadratic", "shards": 20}))

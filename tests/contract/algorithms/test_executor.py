@@ -214,7 +214,7 @@ def test_stages_may_be_cut_by_hand(name):
 def test_cuts_for_another_number_of_stages_are_refused():
     chain = ScalarChain(w=np.linspace(0.7, 1, 8))
     s = gpipe.Settings(cuts="4,4")
-    with pytest.raises(ValueError, match="cuts names 2 stages and there are 3; name the layers of each"):
+    with pytest.raises(ValueError, match=r"cuts .*2 stages.* 3"):
         gpipe.ALGORITHM.check(3, 8, chain, s)
     with pytest.raises(ValueError, match="3,3,2"):
         gpipe.Settings(cuts="4,x")

@@ -82,5 +82,5 @@ def test_a_lost_worker_is_left_out_by_its_partners():
 
 
 def test_a_hypercube_has_a_power_of_two_of_corners():
-    with pytest.raises(ValueError, match="6 workers do not form a hypercube; use 1, 2, 4, 8"):
+    with pytest.raises(ValueError, match=r"6 workers .*hypercube.* 1, 2, 4, 8"):
         check(Experiment.of({"algorithm": "gossipgrad", "workers": 6, "partners": "hypercube"}))

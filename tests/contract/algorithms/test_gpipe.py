@@ -62,9 +62,9 @@ def test_every_stage_updates_once_per_mini_batch_and_from_fresh_weights():
 def test_micro_batches_that_do_not_divide_the_batch_are_refused_with_those_that_do():
     s = gpipe.Settings(chunks=3)
     gpipe.ALGORITHM.check(2, 12, CHAIN, s)
-    with pytest.raises(ValueError, match=r"^3 micro-batches do not divide a batch of 32; use 1, 2, 4, 8, 16 or 32.$"):
+    with pytest.raises(ValueError, match=r"^3 micro-batches .*batch of 32.* 1, 2, 4, 8, 16 or 32.$"):
         gpipe.ALGORITHM.check(2, 32, CHAIN, s)
-    with pytest.raises(ValueError, match=r"^3 micro-batches do not divide a batch of 1; use 1.$"):
+    with pytest.raises(ValueError, match=r"^3 micro-batches .*batch of 1\D.* 1.$"):
         gpipe.ALGORITHM.check(2, 1, CHAIN, s)
 
 
@@ -82,5 +82,5 @@ def test_a_real_network_is_cut_without_changing_what_it_learns():
 
 
 def test_more_stages_than_layers_are_refused_with_what_is_possible():
-    with pytest.raises(ValueError, match="6 stages are too many for 5 layers; use at most 5"):
+    with pytest.raises(ValueError, match=r"6 stages .*5 layers.*at most 5"):
         gpipe.ALGORITHM.check(6, 8, CHAIN, gpipe.Settings())

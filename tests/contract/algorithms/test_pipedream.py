@@ -183,7 +183,7 @@ def test_a_replicated_stream_takes_as_long_as_the_list_simulator_says():
 def test_replicas_that_do_not_add_up_to_the_workers_are_refused():
     s = pipedream.Settings(replicas="2,1")
     pipedream.ALGORITHM.check(3, 4, REPLICATED, s)
-    with pytest.raises(ValueError, match=r"replicas 2,1 are 3 ranks and there are 4 workers; let them add up to 4."):
+    with pytest.raises(ValueError, match=r"replicas 2,1 .*3 ranks.*4 workers"):
         pipedream.ALGORITHM.check(4, 4, REPLICATED, s)
     vertical = pipedream.Settings(replicas="2,1", weights="vertical")
     with pytest.raises(ValueError, match="use stash or none"):

@@ -33,5 +33,5 @@ def test_it_is_sgd_with_a_delay_of_one_bit_for_bit_where_nothing_has_to_be_added
 
 
 def test_fewer_micro_batches_than_two_versions_bear_are_refused():
-    with pytest.raises(ValueError, match="2 micro-batches per update need a third version on 4 ranks; use 3 or more"):
+    with pytest.raises(ValueError, match=r"2 micro-batches .*4 ranks.* 3 or more"):
         pipedream_2bw.ALGORITHM.check(4, 8, CHAIN, pipedream_2bw.Settings(chunks=2))

@@ -3,6 +3,7 @@ import pytest
 
 from experiments.execution.run import run
 from experiments.specification.experiment import Experiment
+from tests.quotes import quote
 from tests.training import train
 from tests.unit.workloads.test_tensor_shard import dense, text
 from tracing import COMPUTE, HELD
@@ -67,15 +68,15 @@ def test_a_rank_holds_its_piece_of_its_stage():
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        ({"workers": 6}, "tensor 2 times stages 2 does not divide 6 workers; use a multiple of 4 workers."),
-        ({"workers": 1}, "tensor 2 times stages 2 does not divide 1 worker; use a multiple of 4 workers."),
-        ({"workers": 6, "stages": 3}, "3 stages are too many for 2 blocks; use at most 2."),
-        ({"workers": 6, "tensor": 3}, "3 ranks do not divide the 64 units of layer 0; use 1, 2, 4, 8, 16, 32 or 64."),
-        ({"batch": 6}, "4 micro-batches do not divide a batch of 6; use 1, 2, 3 or 6."),
-        ({"workload": "quadratic"}, "quadratic has no layers to be cut"),
+        ({"workers": 6}, "tensor 2 … stages 2 … 6 workers … multiple of 4"),
+        ({"workers": 1}, "tensor 2 … stages 2 … 1 worker … multiple of 4"),
+        ({"workers": 6, "stages": 3}, "3 stages … 2 blocks … at most 2."),
+        ({"workers": 6, "tensor": 3}, "3 ranks … 64 units of layer 0 … 1, 2, 4, 8, 16, 32 or 64."),
+        ({"batch": 6}, "4 micro-batches … batch of 6 … 1, 2, 3 or 6."),
+        ({"workload": "quadratic"}, "quadratic … no layers"),
     ],
     ids=str,
 )
 def test_layouts_that_cannot_be_are_refused_with_those_that_can(given, sentence):
-    with pytest.raises(ValueError, match=sentence):
+    with pytest.raises(ValueError, match=quote(sentence)):
         run(Experiment.of({"algorithm": "three_d"} | given))

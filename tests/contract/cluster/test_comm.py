@@ -3,6 +3,7 @@
 Programs are functions of this module because real ranks are other processes and have to find them.
 """
 
+import re
 from functools import partial
 
 import numpy as np
@@ -12,6 +13,7 @@ import kernels
 from cluster import simulated
 from cluster.comm import Deadlock, RankFailed, RankLost, shares
 from cluster.shared_memory import GUARDS
+from tests.quotes import quote
 from tracing import COMMUNICATE, KINDS, UPDATE, WAIT
 
 LARGE = 2_000_000  # numbers: more than a socket holds
@@ -641,21 +643,22 @@ def wait_for_anybody(comm):
 
 def test_a_deadlock_says_who_waits_for_whom(fail):
     error = fail(wait_for_each_other, 2).error
-    assert isinstance(error, Deadlock) and "nothing is on its way" in str(error)  # found at once, not by a timeout
-    for rank in (0, 1):
-        assert f"rank {rank} has waited for a message from rank {1 - rank} (tag 6) since " in str(error)
+    assert isinstance(error, Deadlock) and "timeout" not in str(error)  # found at once
+    assert {(wait.rank, wait.source, wait.tag) for wait in error.waits} == {(0, 1, 6), (1, 0, 6)}
+    assert all(str(wait) in str(error) for wait in error.waits)
 
 
 def test_waiting_for_a_rank_that_has_finished_is_a_deadlock(fail):
     error = fail(wait_for_one_that_has_finished, 2).error
-    assert isinstance(error, Deadlock) and "rank 0 has waited for a message from rank 1 (tag 0) since " in str(error)
+    assert isinstance(error, Deadlock)
+    assert [(wait.rank, wait.source, wait.tag) for wait in error.waits] == [(0, 1, 0)]
 
 
 def test_waiting_for_anybody_while_nobody_sends_is_a_deadlock(fail):
     error = fail(wait_for_anybody, 3).error
     assert isinstance(error, Deadlock)
-    assert "rank 1 has waited for a message from any rank (tag 2) since " in str(error)
-    assert "rank 2 has waited in barrier for rank " in str(error)
+    assert {(wait.rank, wait.source, wait.tag) for wait in error.waits} >= {(0, "any rank", 2), (1, "any rank", 2)}
+    assert [wait.collective for wait in error.waits if wait.rank == 2] == ["barrier"]
 
 
 def leave_some_unread(comm):
@@ -667,10 +670,11 @@ def leave_some_unread(comm):
 
 def test_messages_nobody_read_are_named_and_are_no_error(run):
     notes = run(leave_some_unread, 2).notes
-    assert notes == (
-        "rank 1 never read 2 messages from rank 0, tag 0",
-        "rank 1 never read 1 message from rank 0, tag 4",
-    )
+    assert len(notes) == 2
+    for note, words in zip(
+        notes, ("rank 1 … 2 messages … rank 0 … tag 0", "rank 1 … 1 message … rank 0 … tag 4"), strict=True
+    ):
+        assert re.search(quote(words), note)
 
 
 def raise_in_step_seven(comm):
@@ -686,7 +690,7 @@ def test_an_exception_is_named_with_its_rank_and_step_and_nothing_recorded_is_lo
     outcome = fail(raise_in_step_seven, 3)
     assert isinstance(outcome.error, RankFailed) and not isinstance(outcome.error, RankLost)
     assert (outcome.error.rank, outcome.error.step) == (1, 7)
-    assert str(outcome.error) == "rank 1 failed at step 7: LookupError: the batch is gone"
+    assert re.search(quote("rank 1 … step 7 … LookupError: the batch is gone"), str(outcome.error))
     assert isinstance(outcome.error.__cause__, LookupError)
     assert outcome.results == [None] * 3
     assert [event_log.losses[0][3] for event_log in outcome.event_logs] == [0.5] * 3
@@ -697,7 +701,7 @@ def send_too_far(comm):
 
 
 def test_a_rank_that_does_not_exist_is_refused_in_one_sentence(fail):
-    assert str(fail(send_too_far, 2).error).endswith("ValueError: there is no rank 5; ranks are 0 to 1.")
+    assert re.search(quote("no rank 5 … 0 to 1"), str(fail(send_too_far, 2).error))
 
 
 def send_a_list(comm):
@@ -706,7 +710,7 @@ def send_a_list(comm):
 
 def test_what_is_no_message_is_refused_in_one_sentence(fail):
     error = fail(send_a_list, 2).error
-    assert str(error).endswith("a message is None, a number, an array or a tuple of these, not a list.")
+    assert re.search(quote("message … not a list"), str(error))
 
 
 def reduce_a_column(comm):
@@ -714,7 +718,7 @@ def reduce_a_column(comm):
 
 
 def test_all_reduce_refuses_an_array_it_cannot_change_in_place(fail):
-    assert "give it a contiguous array" in str(fail(reduce_a_column, 2).error)
+    assert "contiguous" in str(fail(reduce_a_column, 2).error)
 
 
 def reduce_integers(comm, method, op):
@@ -727,10 +731,10 @@ def reduce_integers(comm, method, op):
 @pytest.mark.parametrize("method", ["all_reduce", "reduce_scatter"])
 def test_integers_are_summed_and_their_mean_is_refused(run, method):
     for refused, total in run(partial(reduce_integers, method=method, op="mean"), 2).results:
-        assert refused == "int64 cannot hold a mean; reduce floats, or to a sum."
+        assert re.search(quote("int64 … mean … floats … sum"), refused)
         assert total == [1, 3, 5]
     for refused, _ in run(partial(reduce_integers, method=method, op="largest"), 2).results:
-        assert refused == "ranks reduce to a sum or a mean, not to 'largest'."
+        assert re.search(quote("sum … mean … 'largest'"), refused)
 
 
 def a_little_of_everything(comm):

@@ -56,21 +56,21 @@ RECORDS = np.zeros(2, "i4,f4")
 WORDS = np.array(["one", "two"])
 OBJECTS = np.array([1, None], object)
 REFUSED = {  # what is asked -> the sentence with which it is refused
-    "send a list": (lambda comm: comm.send([1], 0), "a message is None"),
-    "send a list in a tuple": (lambda comm: comm.send((1, (2, [3])), 0), "a message is None"),
-    "send text": (lambda comm: comm.isend("text", 0), "a message is None"),
-    "send objects": (lambda comm: comm.send((OBJECTS, 1), 0), "send arrays of numbers"),
-    "send an array of objects": (lambda comm: comm.send(OBJECTS, 0), "send arrays of numbers"),
-    "send records": (lambda comm: comm.send((RECORDS, 1), 0), "send arrays of numbers"),
-    "send words": (lambda comm: comm.send((WORDS,), 0), "send arrays of numbers"),
-    "send too far": (lambda comm: comm.send(1, comm.size), "there is no rank"),
-    "isend too far": (lambda comm: comm.isend(1, comm.size), "there is no rank"),
-    "send below": (lambda comm: comm.send(1, -1), "there is no rank -1"),
-    "recv too far": (lambda comm: comm.recv(comm.size), "there is no rank"),
-    "recv below": (lambda comm: comm.recv(-1), "there is no rank -1"),
-    "irecv too far": (lambda comm: comm.irecv(comm.size), "there is no rank"),
+    "send a list": (lambda comm: comm.send([1], 0), "a message is"),
+    "send a list in a tuple": (lambda comm: comm.send((1, (2, [3])), 0), "a message is"),
+    "send text": (lambda comm: comm.isend("text", 0), "a message is"),
+    "send objects": (lambda comm: comm.send((OBJECTS, 1), 0), "arrays of numbers"),
+    "send an array of objects": (lambda comm: comm.send(OBJECTS, 0), "arrays of numbers"),
+    "send records": (lambda comm: comm.send((RECORDS, 1), 0), "arrays of numbers"),
+    "send words": (lambda comm: comm.send((WORDS,), 0), "arrays of numbers"),
+    "send too far": (lambda comm: comm.send(1, comm.size), "no rank"),
+    "isend too far": (lambda comm: comm.isend(1, comm.size), "no rank"),
+    "send below": (lambda comm: comm.send(1, -1), "no rank -1"),
+    "recv too far": (lambda comm: comm.recv(comm.size), "no rank"),
+    "recv below": (lambda comm: comm.recv(-1), "no rank -1"),
+    "irecv too far": (lambda comm: comm.irecv(comm.size), "no rank"),
     **{
-        f"{way} with tag {tag!r}": (lambda comm, ask=ask, tag=tag: ask(comm, tag), "a tag is a whole number from 0 to ")
+        f"{way} with tag {tag!r}": (lambda comm, ask=ask, tag=tag: ask(comm, tag), "tag")
         for tag in (-1, 2**31, 10**30, 1.0, "one", None, [1])
         for way, ask in {
             "send": lambda comm, tag: comm.send(1, 0, tag),
@@ -81,29 +81,29 @@ REFUSED = {  # what is asked -> the sentence with which it is refused
             "poll": lambda comm, tag: comm.poll(tag),
         }.items()
     },
-    "gather a list": (lambda comm: comm.all_gather([1]), "a message is None"),
-    "gather objects": (lambda comm: comm.all_gather(OBJECTS), "send arrays of numbers"),
-    "broadcast a list": (lambda comm: comm.broadcast([1], comm.rank), "a message is None"),
-    "broadcast too far": (lambda comm: comm.broadcast(1, comm.size), "there is no rank"),
-    "broadcast below": (lambda comm: comm.broadcast(1, -1), "there is no rank -1"),
-    "split by a list": (lambda comm: comm.split([1]), "a message is None"),
-    "share with another guard": (lambda comm: comm.shared(np.zeros(2), "iron"), "there is no guard 'iron'"),
+    "gather a list": (lambda comm: comm.all_gather([1]), "a message is"),
+    "gather objects": (lambda comm: comm.all_gather(OBJECTS), "arrays of numbers"),
+    "broadcast a list": (lambda comm: comm.broadcast([1], comm.rank), "a message is"),
+    "broadcast too far": (lambda comm: comm.broadcast(1, comm.size), "no rank"),
+    "broadcast below": (lambda comm: comm.broadcast(1, -1), "no rank -1"),
+    "split by a list": (lambda comm: comm.split([1]), "a message is"),
+    "share with another guard": (lambda comm: comm.shared(np.zeros(2), "iron"), "'iron'"),
     "add to integers atomically": (lambda comm: comm.shared(np.zeros(2, int), "atomic"), "no atomic addition"),
     "scatter a matrix": (lambda comm: comm.reduce_scatter(np.ones((4, 2))), "cuts a vector"),
-    "scatter a list": (lambda comm: comm.reduce_scatter([1.0]), "ranks reduce an array, not a list"),
-    "scatter a mean of integers": (lambda comm: comm.reduce_scatter(np.ones(4, int), "mean"), "cannot hold a mean"),
+    "scatter a list": (lambda comm: comm.reduce_scatter([1.0]), "not a list"),
+    "scatter a mean of integers": (lambda comm: comm.reduce_scatter(np.ones(4, int), "mean"), "mean"),
 }
 for _length in (SHORT, LARGE):
     for _async_op in (False, True):
         for _what, _sentence, _x, _op in (
-            ("a column", "give it a contiguous array", lambda n: np.ones((n, 2))[:, 0], "sum"),
-            ("what is read-only", "this array is read-only", read_only, "sum"),
-            ("integers to a mean", "int64 cannot hold a mean", lambda n: np.ones(n, int), "mean"),
+            ("a column", "contiguous", lambda n: np.ones((n, 2))[:, 0], "sum"),
+            ("what is read-only", "read-only", read_only, "sum"),
+            ("integers to a mean", "int64", lambda n: np.ones(n, int), "mean"),
             ("to the largest", "not to 'largest'", np.ones, "largest"),
-            ("objects", "ranks cannot reduce object", lambda n: np.full(n, None), "sum"),
-            ("half floats", "ranks cannot reduce float16", lambda n: np.ones(n, np.float16), "sum"),
-            ("a list", "ranks reduce an array, not a list", lambda n: [1.0] * n, "sum"),
-            ("a number", "ranks reduce an array, not a float64", np.float64, "sum"),
+            ("objects", "object", lambda n: np.full(n, None), "sum"),
+            ("half floats", "float16", lambda n: np.ones(n, np.float16), "sum"),
+            ("a list", "not a list", lambda n: [1.0] * n, "sum"),
+            ("a number", "not a float64", np.float64, "sum"),
         ):
 
             def _ask(comm, x=_x, length=_length, op=_op, async_op=_async_op):

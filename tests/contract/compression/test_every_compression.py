@@ -395,14 +395,14 @@ def test_its_settings_explain_themselves_and_clash_with_nobodys(name):
 
 
 def test_an_unknown_compression_is_refused_with_a_hint():
-    with pytest.raises(ValueError, match=r"there is no compression 'topk'; did you mean top_k\?"):
+    with pytest.raises(ValueError, match=r"'topk'.* top_k"):
         compressions.find("topk")
 
 
 @pytest.mark.parametrize("density", [0, -0.1, 1.01, float("nan")])
 @pytest.mark.parametrize("name", [n for n in COMPRESSIONS if "density" in find(n).Settings.model_fields])
 def test_a_density_that_is_no_share_is_refused(name, density):
-    with pytest.raises(ValueError, match=r"density is .*; allowed is above 0 to 1"):
+    with pytest.raises(ValueError, match=r"density .*above 0 to 1"):
         Experiment.of({"compression": name, "density": density})
 
 
@@ -427,5 +427,5 @@ def test_a_setting_that_means_nothing_is_refused_in_one_sentence(name, setting, 
 
 
 def test_a_method_that_averages_no_gradients_cannot_be_compressed():
-    with pytest.raises(ValueError, match="easgd has no way to compress what it sends; use none, or sync_sgd"):
+    with pytest.raises(ValueError, match=r"easgd .*none, or sync_sgd"):
         Experiment.of({"algorithm": "easgd", "compression": "top_k"})

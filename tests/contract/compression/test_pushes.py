@@ -42,7 +42,7 @@ def test_what_is_left_out_is_late_and_not_lost():
 
 
 def test_a_mean_of_all_ranks_cannot_be_pushed():
-    with pytest.raises(ValueError, match="random_k wants all ranks to send at once, and asgd has them push one by one"):
+    with pytest.raises(ValueError, match=r"random_k .*all ranks.*asgd"):
         small(compression="random_k")
 
 

@@ -1,8 +1,11 @@
 """Networks of one's own: off unless asked for, and never another file than the one that was added."""
 
+import re
+
 import numpy as np
 import pytest
 
+from tests.quotes import quote
 from tests.training import train
 from workloads import own_module
 from workloads.own_module import EXAMPLE, Settings, build, save
@@ -85,7 +88,7 @@ def test_without_the_setting_nothing_is_kept_and_nothing_is_run(tmp_path, monkey
     monkeypatch.delenv("LOCKSTEP_MODULES", raising=False)
     assert own_module.folder() is None
     for use in (lambda: save(NET, "net.py"), lambda: build(Settings(net="net_01234567"))):
-        with pytest.raises(ValueError, match=r"it is off, since it runs files; .*\$LOCKSTEP_MODULES"):
+        with pytest.raises(ValueError, match=r"off.*files.*\$LOCKSTEP_MODULES"):
             use()
 
 
@@ -118,7 +121,7 @@ def test_networks_that_people_bring_train(kind, folder):
 def test_a_file_that_was_changed_since_is_not_run(folder):
     name = save(NET, "net.py")
     (folder / f"{name}.py").write_bytes(b"open('never', 'w')")
-    with pytest.raises(ValueError, match="was changed since it was added"):
+    with pytest.raises(ValueError, match="changed"):
         build(Settings(net=name))
 
 
@@ -132,14 +135,14 @@ def test_another_name_is_no_path(folder, name):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (b"if 0:\n net = loss = train = test = 1", "it does not define net, loss, train, test"),
+        (b"if 0:\n net = loss = train = test = 1", "not define net, loss, train, test"),
         (NET + b"1 / 0", "ZeroDivisionError: division by zero"),
         (NET + b"import nothing_of_this_name", "ModuleNotFoundError"),
         (NET.replace(b"nn.Sequential(nn.Linear(5, 8), nn.GELU(), nn.Linear(8, 2))", b"nn.GELU()"), "parameters"),
-        (NET.replace(b"(x[:48], y[:48])", b"3"), "train is of type int; it should be a pair (x, target)"),
-        (NET + b"test = torch.utils.data.TensorDataset(x, y)", "test is of type TensorDataset; it should be a pair"),
-        (NET + b"test = {'x': x, 'y': y}", "test is of type dict; it should be a pair"),
-        (NET + b"train = x, y[:9]", "an x of shape (60, 5) and type float32 and a target of shape (9,)"),
+        (NET.replace(b"(x[:48], y[:48])", b"3"), "train … int … pair (x, target)"),
+        (NET + b"test = torch.utils.data.TensorDataset(x, y)", "test … TensorDataset … pair"),
+        (NET + b"test = {'x': x, 'y': y}", "test … dict … pair"),
+        (NET + b"train = x, y[:9]", "shape (60, 5) … float32 … shape (9,)"),
         (NET + b"test = x[:0], y[:0]", "at least one"),
         (NET + b"train = [['a', 'b'], [0, 1]]", "it should have numbers"),
         (NET + b"net = nn.Linear(4, 2)", "RuntimeError: mat1 and mat2 shapes cannot be multiplied"),
@@ -147,14 +150,14 @@ def test_another_name_is_no_path(folder, name):
         (NET + b"loss = nn.CrossEntropyLoss(reduction='none')", "RuntimeError"),
         (NET + b"net = nn.Sequential(net, nn.utils.parametrizations.spectral_norm(nn.Linear(2, 2)))", "buffer 1.param"),
         (NET + b"test = x, y + 2", "IndexError: Target"),
-        (NET + b"import sys; sys.exit(3)", "it ends the program (exit 3)"),
-        (NET + b"import argparse; argparse.ArgumentParser().parse_args(['3'])", "it ends the program (exit 2)"),
+        (NET + b"import sys; sys.exit(3)", "exit 3"),
+        (NET + b"import argparse; argparse.ArgumentParser().parse_args(['3'])", "exit 2"),
     ],
 )
 def test_what_is_wrong_with_a_file_is_said_in_one_sentence(folder, text, words):
     with pytest.raises(ValueError, match=r"^own_module: [^\n]+$") as refused:
         build(Settings(net=save(text, "net.py")))
-    assert words in str(refused.value)
+    assert re.search(quote(words), str(refused.value))
 
 
 def test_a_network_is_tried_without_a_trace_of_it(folder):
@@ -182,7 +185,7 @@ def test_what_a_file_draws_is_the_same_on_every_rank_and_in_every_replay(folder)
 def test_a_file_that_does_not_define_a_network_is_not_kept_and_not_run(folder):
     with pytest.raises(
         ValueError,
-        match=r"^net.py does not define loss, test; it should define net, loss, train, test: a torch module, ",
+        match=r"^net.py .*not define loss, test; .*net, loss, train, test: a torch module, ",
     ):
         save(b"net = train = open('never', 'w')", "net.py")
     assert list(folder.glob("*.py")) == []

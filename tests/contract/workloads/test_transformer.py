@@ -286,5 +286,5 @@ def test_a_transformer_runs_on_torch_tensors_as_it_does_on_numpy_arrays(dtype, m
 
 @pytest.mark.parametrize("width, heads, fit", [(32, 5, "30 or 35"), (3, 4, "4 or 8"), (7, 2, "6 or 8")])
 def test_heads_that_do_not_divide_the_width_are_refused_with_widths_that_fit(width, heads, fit):
-    with pytest.raises(ValueError, match=rf"^{heads} heads do not divide a width of {width}; use a width of {fit}"):
+    with pytest.raises(ValueError, match=rf"^{heads} heads .*width of {width}; use a width of {fit}"):
         transformer.layers(TOKENS, TIME, width, heads, 1)

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -26,6 +27,7 @@ from cluster.real.rank import state
 from cluster.waits import Wait
 from kernels import compiling
 from tests.patience import PATIENCE, wait_until
+from tests.quotes import quote
 from tests.training import wait_until_told
 from tracing import WAIT
 from workloads.recorder import Diverged
@@ -338,7 +340,7 @@ def return_what_cannot_be_read(comm):
 def test_a_result_that_cannot_be_read_is_the_failure_of_the_rank_that_gave_it(cluster):
     outcome = cluster(return_what_cannot_be_read, 2)
     assert isinstance(outcome.error, RankFailed) and outcome.error.rank == 1
-    assert str(outcome.error) == "rank 1 failed: its result cannot be read: LookupError: not here"
+    assert re.search(quote("rank 1 … result … LookupError: not here"), str(outcome.error))
     assert isinstance(outcome.error.__cause__, LookupError) and outcome.results == [1, None]
 
 
@@ -363,9 +365,8 @@ def reduce_alone(comm):
 def test_waiting_longer_than_the_timeout_is_a_deadlock_that_says_who_waits():
     outcome = processes.run(sleep_while_others_wait, 3, backend="sockets", timeout=IN_VAIN)
     assert isinstance(outcome.error, Deadlock)
-    assert "rank 1 has waited for a message from any rank (tag 3) since " in str(outcome.error)
-    assert "rank 2 has waited for a message from rank 1 (tag 0) since " in str(outcome.error)
-    assert "longer than the timeout of 4 s" in str(outcome.error)
+    assert {(wait.rank, wait.source, wait.tag) for wait in outcome.error.waits} >= {(1, "any rank", 3), (2, 1, 0)}
+    assert "timeout of 4 s" in str(outcome.error)
     assert not alive(numbers(outcome))
 
 
@@ -373,7 +374,8 @@ def test_waiting_longer_than_the_timeout_is_a_deadlock_that_says_who_waits():
 def test_an_all_reduce_that_others_do_not_join_is_a_deadlock(backend):
     outcome = processes.run(reduce_alone, 2, backend=backend, timeout=IN_VAIN)
     assert isinstance(outcome.error, Deadlock), outcome.error
-    assert "rank 0 has waited in all-reduce for " in str(outcome.error) and "the timeout of 4 s" in str(outcome.error)
+    assert outcome.error.waits[0][:1] == (0,) and outcome.error.waits[0].collective == "all-reduce"
+    assert "timeout of 4 s" in str(outcome.error)
     assert not alive(numbers(outcome))
 
 
@@ -524,7 +526,7 @@ def test_a_rank_that_cannot_be_started_is_named_and_the_others_are_ended(monkeyp
     monkeypatch.setattr(processes, "_start", fail)
     outcome = processes.run(go_on_for_ever, 2, backend="sockets")
     assert isinstance(outcome.error, RankLost) and outcome.error.rank == 1
-    assert "could not be started, the fork server is gone" in str(outcome.error)
+    assert "fork server" in str(outcome.error)
     assert not alive([started[0][0].pid])
 
 
@@ -746,9 +748,9 @@ def test_torch_tensors_are_reduced_and_sent_as_arrays_are():
 
 
 def test_what_cannot_run_is_refused_in_one_sentence():
-    with pytest.raises(ValueError, match="0 ranks cannot run; allowed is 1 or more"):
+    with pytest.raises(ValueError, match=quote("0 ranks … 1 or more")):
         processes.run(where_am_i, 0)
-    with pytest.raises(ValueError, match="there is no backend 'mpi'; allowed are gloo, sockets, nccl"):
+    with pytest.raises(ValueError, match=quote("'mpi' … gloo, sockets, nccl")):
         processes.run(where_am_i, 1, backend="mpi")
     with pytest.raises(ValueError, match="define it at the top level of a module"):
         processes.run(lambda comm: 1, 1)

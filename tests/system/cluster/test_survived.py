@@ -56,7 +56,7 @@ def wait_in_vain(comm, length):
         return round_of_everything(comm)
     handle, work = comm.irecv(0, tag=6), group.all_reduce(np.ones(length), async_op=True)
     for wait in (handle.wait, work.wait, work.wait, partial(group.all_reduce, np.ones(SHORT)), group.barrier):
-        with pytest.raises(Deadlock, match="longer than the timeout"):
+        with pytest.raises(Deadlock, match="timeout"):
             wait()
     comm.send(None, 0, tag=5)
     assert (handle.wait(), handle.wait(), comm.recv(0, tag=6)) == (7, 7, 8)

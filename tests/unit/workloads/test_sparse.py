@@ -91,10 +91,10 @@ def test_a_step_says_what_it_touches(per_step):
 
 
 def test_what_cannot_be_is_refused_in_one_sentence():
-    with pytest.raises(ValueError, match=r"looked for among at most 2000 features, not 5000; use judged"):
+    with pytest.raises(ValueError, match=r"at most 2000 features.* 5000.* judged"):
         problem(judged="gap", features=5000)
     with pytest.raises(ValueError, match="use at most 20000 rows"):
         problem(rows=10**6, nonzeros=10_000)
     for stages in (2, (1, 1)):
-        with pytest.raises(ValueError, match=r"^sparse has no layers to cut in stages; use digits"):
+        with pytest.raises(ValueError, match=r"^sparse .*no layers.*digits"):
             problem().split(stages)

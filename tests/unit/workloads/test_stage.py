@@ -48,7 +48,7 @@ def test_replicas_share_a_batch_out_among_themselves():
 
 def test_micro_batches_that_do_not_divide_a_batch_are_refused():
     (first, *_), _ = stages()
-    with pytest.raises(ValueError, match=r"^3 micro-batches do not divide a batch of 8\.$"):
+    with pytest.raises(ValueError, match=r"^3 micro-batches .*batch of 8\.$"):
         first.chunk(0, 0, 3)
 
 
@@ -56,7 +56,7 @@ def test_a_batch_that_is_over_cannot_be_asked_again():
     (first, *_), _ = stages()
     first.chunk(0)
     first.chunk(1)
-    with pytest.raises(ValueError, match="batch 0 was requested after batch 1"):
+    with pytest.raises(ValueError, match=r"batch 0 .*after batch 1"):
         first.chunk(0)
 
 

@@ -47,7 +47,7 @@ def test_a_table_that_is_not_there_is_one_sentence(name):
 
 def test_a_name_is_no_path(folder):
     (folder / f"{save(pets())}.npz").rename(folder.parent / "outside.npz")
-    with pytest.raises(ValueError, match=r"there is no table '\.\./outside' here"):
+    with pytest.raises(ValueError, match=r"no table '\.\./outside' here"):
         load("../outside")
 
 

@@ -6,6 +6,7 @@ import pytest
 import kernels
 import workloads
 from cluster import simulated
+from tests.quotes import quote
 from workloads import transformer
 from workloads.budget import Budget
 from workloads.layers import Convolution, Dense
@@ -88,27 +89,27 @@ def test_outputs_need_not_be_divided_by_the_ranks():
 @pytest.mark.parametrize(
     ("workload", "ranks", "sentence"),
     [
-        (dense(5, 12, 6, 8, 3), 3, "3 ranks do not divide the 8 units of layer 2; use 1, 2 or 4."),
-        (dense(5, 3), 4, "4 ranks are too many for 3 outputs; use 1, 2 or 3."),
-        (dense(5, 7, 3), 2, "2 ranks do not divide the 7 units of layer 0; use 1 or 7."),
-        (text(width=12, heads=3), 2, "2 ranks do not divide the 3 heads of layer 1; use 1 or 3."),
-        (text(width=8, heads=8, tokens=5), 8, "8 ranks are too many for 5 outputs; use 1, 2 or 4."),
+        (dense(5, 12, 6, 8, 3), 3, "3 ranks … 8 units of layer 2 … 1, 2 or 4."),
+        (dense(5, 3), 4, "4 ranks … 3 outputs … 1, 2 or 3."),
+        (dense(5, 7, 3), 2, "2 ranks … 7 units of layer 0 … 1 or 7."),
+        (text(width=12, heads=3), 2, "2 ranks … 3 heads of layer 1 … 1 or 3."),
+        (text(width=8, heads=8, tokens=5), 8, "8 ranks … 5 outputs … 1, 2 or 4."),
         (
             dense(5, 4, 6, 2, loss=kernels.squared_error),
             2,
-            "3 dense layers leave the last one .* one layer more or less",
+            "3 dense layers … one layer more or less",
         ),
     ],
     ids=spelled,
 )
 def test_ranks_that_cannot_share_a_model_are_told_how_many_can(workload, ranks, sentence):
-    with pytest.raises(ValueError, match=sentence):
+    with pytest.raises(ValueError, match=quote(sentence)):
         workload.blocks(0, ranks)
 
 
 def test_a_layer_that_is_not_cut_is_named():
     net = supervised([Convolution((1, 4, 4), 2), Dense((2, 2, 2), 3, "none")], kernels.softmax_cross_entropy)
-    with pytest.raises(ValueError, match="use the model mlp, or the workload text"):
+    with pytest.raises(ValueError, match=quote("model mlp … workload text")):
         net.blocks(0, 2)
 
 
