@@ -25,7 +25,7 @@ from cluster.real import gpus
 from cluster.real.comm import RealComm
 from cluster.real.failure import Failure
 from cluster.real.orphan import end_when_closed
-from cluster.real.rank import crash_at, enter, leave, meter, state
+from cluster.real.rank import crash_at, enter, leave, meter, status
 from cluster.real.restart import enter_again
 from cluster.real.signals import TERMINAL_CLOSED
 from kernels import compiling, metered, to_numpy
@@ -112,7 +112,7 @@ class Reporter:
         if self._comm is None:
             return
         with self._turn:
-            now = state(self._comm, self.finished)
+            now = status(self._comm, self.finished)
             at = time.monotonic()
             seconds = at - self._comm.event_log.zero
             self._pipe.send(("news", (self._comm.event_log.take(), at, seconds, now)))

@@ -25,7 +25,7 @@ from cluster.real.event_log_stream import StreamedEventLog
 from cluster.real.links import Links
 from cluster.real.listener import Listener
 from cluster.real.meeting import local_store
-from cluster.real.rank_state import RankState, unread, wait_of
+from cluster.real.rank_state import RankState, RankStatus, unread, wait_of
 from cluster.real.restart import Door, RealRestartableComm, RestartableLinks
 
 START = 60.0  # s in which the ranks must connect to each other
@@ -155,23 +155,19 @@ def meter(comm: RealComm) -> StreamedEventLog | EmulatedCompute:
     return comm._state.compute or comm.event_log
 
 
-def state(comm: RealComm, finished: bool) -> tuple:
-    """Return (stuck, since, frames sent, frames received, its Wait if it has one) as of now.
-
-    A rank is stuck if only a message of another rank can wake it: if all ranks are, and as many frames were received as
-    were sent, the run is deadlocked.
-    """
+def status(comm: RealComm, finished: bool) -> RankStatus:
+    """Return what this rank is doing now."""
     shared = comm._state
     with shared.links.news:
         counts = shared.links.sent, shared.links.received
         waiting = shared.waiting
         if finished:
-            return True, math.inf, *counts, None
+            return RankStatus(True, math.inf, *counts)
         if waiting is None:
-            return False, 0.0, *counts, None
+            return RankStatus(False, 0.0, *counts)
         slot = waiting[1]
         stuck = slot is not None and shared.links.posted(slot) and not shared.background
-    return stuck, waiting[0], *counts, wait_of(shared.rank, waiting)
+    return RankStatus(stuck, waiting[0], *counts, wait_of(shared.rank, waiting))
 
 
 def loopback() -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass, field
@@ -46,6 +47,26 @@ class RankState:
     def emulates(self) -> bool:
         """Whether what this rank sends has a time or a way that is emulated."""
         return self.network is not None or self.compute is not None
+
+
+@dataclass(frozen=True)
+class RankStatus:
+    """What a rank is doing, as it reports it to the parent.
+
+    It is stuck if only a message of another rank can wake it. If all ranks are stuck, and as many frames were received
+    as were sent, the run is deadlocked.
+    """
+
+    stuck: bool
+    since: float  # when it began to wait; 0 while it is at work, inf once it has finished
+    sent: int  # frames
+    received: int
+    wait: Wait | None = None
+
+    @property
+    def finished(self) -> bool:
+        """True if it has given its result."""
+        return self.since == math.inf
 
 
 def wait_of(rank: int, waiting: tuple) -> Wait:

@@ -14,13 +14,14 @@ import signal
 import time
 from collections.abc import Callable
 from multiprocessing import connection
-from typing import Any
+from typing import Any, NamedTuple
 
 from cluster.comm import Cancelled
 from cluster.event_log import Outcome
 from cluster.real.event_log_stream import MergedEventLogs
 from cluster.real.failure import Failure, deadlock, lost, not_started, unreadable
 from cluster.real.gpus import Allotment
+from cluster.real.rank_state import RankStatus
 from cluster.real.returns import Returns
 from cluster.real.signals import interrupting, noted
 from kernels import compiling
@@ -30,6 +31,14 @@ PERIOD = 0.2  # s between two calls of on_progress
 MOMENT = 0.1  # s to wait for further failures, the first of which is the cause
 GRACE = 1.0  # s that a failure caused by another rank waits for that rank's own report
 LAST_WORDS = 0.5  # s that ranks have for their last report when the run ends
+
+
+class StatusReport(NamedTuple):
+    """What a rank is doing, and when it said so for the first and for the last time, on the machine's clock."""
+
+    first: float
+    last: float
+    status: RankStatus
 
 
 class Supervisor:
@@ -58,7 +67,7 @@ class Supervisor:
         self.processes: list = []
         self.pipes: dict[connection.Connection, int] = {}
         self.offers: dict[int, Any] = {}
-        self.states: dict[int, tuple] = {}  # rank -> (first, last time it was reported, state): see rank.state
+        self.reports: dict[int, StatusReport] = {}  # the last one of each rank
         self.seconds = 0.0  # of the run's clock
         self.zero = 0.0  # its start on the machine's monotonic clock
         self.closed: set[int] = set()
@@ -106,7 +115,7 @@ class Supervisor:
     def _blocked(self) -> list[int]:
         """Return the ranks that waited for another when the run ended."""
         gone = self.lost | self.returns.away
-        waited = [rank for rank, (_, _, state) in sorted(self.states.items()) if state[-1] and rank not in gone]
+        waited = [rank for rank, one in sorted(self.reports.items()) if one.status.wait and rank not in gone]
         return [rank for rank in waited if self.merged.event_logs[rank].mark < self.seconds]
 
     def _watch(self, start: Callable[[int], tuple[Any, connection.Connection]], interrupted: Callable) -> bool:
@@ -151,7 +160,7 @@ class Supervisor:
     def _offer(self, rank: int, x: Any) -> None:
         self.offers[rank] = x
         if rank in self.returns.away:
-            del self.states[rank]  # of its predecessor
+            del self.reports[rank]  # of its predecessor
             found = self.returns.come(rank, self.offers, self.closed)
             with contextlib.suppress(OSError):  # it has just been lost, too
                 next(pipe for pipe, other in self.pipes.items() if other == rank).send(found)
@@ -161,11 +170,11 @@ class Supervisor:
                     pipe.send([self.offers[other] for other in range(self.size)])
 
     def _news(self, rank: int, news: tuple) -> None:
-        notes, at, seconds, state = news
+        notes, at, seconds, status = news
         self.merged.add(rank, notes)
         self.seconds, self.zero = max(self.seconds, seconds), at - seconds
-        since, _, before = self.states.get(rank, (at, at, state))
-        self.states[rank] = (since if state == before else at, at, state)
+        before = self.reports.get(rank)
+        self.reports[rank] = StatusReport(before.first if before and before.status == status else at, at, status)
 
     def _allotment(self, rank: int, allotment: Allotment) -> None:
         self.gpus = allotment.gpus
@@ -194,7 +203,7 @@ class Supervisor:
     def _failed(self, rank: int, failure: Failure) -> None:
         self.closed.add(rank)
         if failure.severity == 1:
-            others = [state[-1] for r, (_, _, state) in sorted(self.states.items()) if r != rank and state[-1]]
+            others = [one.status.wait for r, one in sorted(self.reports.items()) if r != rank and one.status.wait]
             text = "; ".join([failure.text, *map(str, others)])
             failure = failure._replace(text=text, waits=(*failure.waits, *others))
         self._fail(failure)
@@ -210,10 +219,10 @@ class Supervisor:
             why = f"it was killed by {signal.Signals(-code).name}"
         else:
             why = f"its process ended with exit code {code}"
-            if code == 1 and rank not in self.states:  # Python ends so after a traceback, as of a script without it
+            if code == 1 and rank not in self.reports:  # Python ends so after a traceback, as of a script without it
                 why += '; a script starts runs under `if __name__ == "__main__":`'
         failure = lost(rank, self.seconds, self.merged.event_logs[rank].step, why)
-        if self.fragile or self.failures or rank not in self.states or rank in self.returns.away:
+        if self.fragile or self.failures or rank not in self.reports or rank in self.returns.away:
             self._fail(failure)
         elif rank in self.returns.awaited:
             try:
@@ -247,18 +256,19 @@ class Supervisor:
                 if ready == self.size
                 else f"{self.compiling or 'warming up, '}{ready} of {self.size} ready"
             )
-        if len(self.states) < self.size:
+        if len(self.reports) < self.size:
             return  # not all ranks have started
         if self.on_progress:
             self.merged.match()
             self.on_progress(self.merged.event_logs, self.seconds)
-        finished = {rank for rank, (_, _, state) in self.states.items() if state[1] == math.inf}
+        finished = {rank for rank, one in self.reports.items() if one.status.finished}
         if len(self.lost) < self.size and not self.failures and not self.returns.expected(finished):
-            alive = [state for rank, state in self.states.items() if rank not in self.lost]
-            since, until, states = zip(*alive, strict=True)
-            stuck, _, sent, received, waits = zip(*states, strict=True)
-            if all(stuck) and any(waits) and max(self.noticed, *since) < min(until) and sum(sent) == sum(received):
-                self._fail(deadlock([*filter(None, waits)], self.returns.notes.values()))
+            alive = [one for rank, one in self.reports.items() if rank not in self.lost]
+            waits = [one.status.wait for one in alive if one.status.wait]
+            steady = max(self.noticed, *(one.first for one in alive)) < min(one.last for one in alive)
+            arrived = sum(one.status.sent - one.status.received for one in alive) == 0
+            if all(one.status.stuck for one in alive) and waits and steady and arrived:
+                self._fail(deadlock(waits, self.returns.notes.values()))
 
     def _end(self) -> None:
         """Collect the last reports of the ranks, then kill and join all of them, even if that is interrupted."""

@@ -23,7 +23,8 @@ import kernels
 from cluster.comm import Cancelled, Deadlock, RankFailed, RankLost
 from cluster.real import processes, supervisor, threads
 from cluster.real.gpus import allot
-from cluster.real.rank import state
+from cluster.real.rank import status
+from cluster.real.rank_state import RankStatus
 from cluster.waits import Wait
 from kernels import compiling
 from tests.patience import PATIENCE, wait_until
@@ -189,8 +190,7 @@ def catch_a_loss(comm):
         kill_myself()
     with pytest.raises(RankLost):
         comm.recv(1)
-    stuck, *_ = state(comm, finished=False)
-    return stuck
+    return status(comm, finished=False).stuck
 
 
 def test_a_rank_that_catches_a_loss_and_goes_on_is_not_taken_for_one_that_waits():
@@ -391,13 +391,15 @@ def go_on_for_ever(comm):
 
 
 def test_a_rank_that_has_yet_to_notice_that_another_is_lost_is_in_no_deadlock():
-    now, waits = time.monotonic(), (True, 0.0, 3, 3, Wait(0, "any rank", 0.0))
+    now, waits = time.monotonic(), RankStatus(True, 0.0, 3, 3, Wait(0, "any rank", 0.0))
     gone = SimpleNamespace(join=lambda seconds: None, exitcode=-9)
     parent = supervisor.Supervisor(2, None, None)
-    parent.processes, parent.states = [None, gone], dict.fromkeys((0, 1), (now - 5, now, waits))
+    parent.processes = [None, gone]
+    parent.reports = dict.fromkeys((0, 1), supervisor.StatusReport(now - 5, now, waits))
     parent._lost(1)
     for reported, deadlocked in ((now, False), (now + 0.1, False), (now + 3600, True)):
-        parent.states[0], parent.told = (now - 5, reported, waits), -supervisor.PERIOD
+        parent.reports[0] = supervisor.StatusReport(now - 5, reported, waits)
+        parent.told = -supervisor.PERIOD
         parent._look()
         assert bool(parent.failures) is deadlocked
 

@@ -21,9 +21,10 @@ from cluster.network import Link, Network
 from cluster.real import processes, threads
 from cluster.real.failure import lost
 from cluster.real.links import OPEN, Links
+from cluster.real.rank_state import RankStatus
 from cluster.real.restart import RestartableLinks
 from cluster.real.returns import Returns
-from cluster.real.supervisor import Supervisor
+from cluster.real.supervisor import StatusReport, Supervisor
 from tests.training import wait_until_told
 from tracing import HELD, IDLE
 
@@ -416,7 +417,8 @@ def test_a_rank_that_is_killed_as_it_asks_where_the_others_are_raises_nothing_in
     parent = Supervisor(2, None, None, returns=returns)
     pipe, gone = Pipe()
     gone.close()
-    parent.pipes, parent.states, parent.offers = {pipe: 1}, {1: (0.0, 0.0, ())}, {0: ("door",)}
+    before = StatusReport(0.0, 0.0, RankStatus(False, 0.0, 0, 0))
+    parent.pipes, parent.reports, parent.offers = {pipe: 1}, {1: before}, {0: ("door",)}
     parent._offer(1, ("door",))
     assert not returns.away and not parent.failures  # its closed pipe is noticed next
 
