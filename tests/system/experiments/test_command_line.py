@@ -28,6 +28,7 @@ from experiments.runs import sealed, store
 from experiments.runs.difference import difference
 from experiments.specification.experiment import Experiment
 from experiments.wording.units import plus_minus
+from tests.quotes import quote
 
 ROOT = Path(__file__).resolve().parents[3]
 SMALL = ["--workers", "2", "--steps", "6", "--evaluations", "2"]
@@ -504,48 +505,48 @@ def test_export_writes_the_file(main, tmp_path):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["run", "sync_sgd", "--momentum", "0.9"], "momentum has no effect here"),
-        (["sweep", "sync_sgd", "--momentum", "0.9", "--workers", "1,2"], "momentum has no effect here"),
-        (["profile", "digits", "--hidden", "128,128"], "hidden has no effect here: it is read with model mlp"),
+        (["run", "sync_sgd", "--momentum", "0.9"], "momentum has no effect"),
+        (["sweep", "sync_sgd", "--momentum", "0.9", "--workers", "1,2"], "momentum has no effect"),
+        (["profile", "digits", "--hidden", "128,128"], "hidden has no effect … model mlp"),
         (["run", "easgdd"], "did you mean easgd?"),
-        (["run", "DGC"], "dgc is a compression, which goes with an algorithm: sync_sgd --compression dgc."),
-        (["run", "--pull", "0.3"], "--pull is a setting of easgd; sync_sgd has none."),
+        (["run", "DGC"], "dgc … compression … sync_sgd --compression dgc"),
+        (["run", "--pull", "0.3"], "--pull … easgd … sync_sgd"),
         (["run", "--noise-scale", "0.3"], "No such option '--noise-scale'"),
-        (["run", "--density", "0.1"], "--density is a setting of top_k, random_k, dgc (--compression); sync_sgd"),
+        (["run", "--density", "0.1"], "--density … top_k, random_k, dgc … --compression … sync_sgd"),
         (["run", "easgd", "--perod", "3"], "--period"),
-        (["run", "easgd", "--workers", "0"], "allowed is 1 to 4096"),
-        (["run", "easgd", "--workers", "many"], "workers is 'many'"),
+        (["run", "easgd", "--workers", "0"], "1 to 4096"),
+        (["run", "easgd", "--workers", "many"], "workers … 'many'"),
         (["run", "easgd", "--workers"], "requires an argument"),
         (["run", "easgd", "--network", "10 GbE"], "10GbE"),
-        (["sweep", "easgd", "--workers", "1..8"], "write each value, with commas: --workers 1,2,4,8"),
-        (["sweep", "easgd", "--workers", "1,", "2"], "1, 2 has a blank in it"),
+        (["sweep", "easgd", "--workers", "1..8"], "--workers 1,2,4,8"),
+        (["sweep", "easgd", "--workers", "1,", "2"], "1, 2 … blank"),
         (["sweep", "sync_sgd", "--workers", "1,3", "--global-batch", "64"], "a global batch of 63 or 66"),
         (["sweep", "sync_sgd", "--batch", "8", "--global-batch", "64"], "both --batch and --global-batch"),
         (["run", "easgd", "--workload", "digit"], "did you mean digits?"),
         (["run", "easgd", "extra"], "unexpected extra argument"),
-        (["run", "easgd", "--batch", "5000"], "larger than the shard"),
+        (["run", "easgd", "--batch", "5000"], "shard"),
         (["run", "gpipe", "--workers", "64"], "64 stages"),
-        (["run", "--from", "nowhere"], "there is no run 'nowhere'"),
+        (["run", "--from", "nowhere"], "no run 'nowhere'"),
         (["run", "--from", "http://x/?workers=1000000000"], "workers"),
         (["run", "--from", "http://x/?workers=%"], "workers"),
         (["run", "--runs", "/dev/null/x", *SMALL], "choose another folder"),
-        (["sweep", "easgd", "--workers", "1,2,x"], "workers is 'x'"),
+        (["sweep", "easgd", "--workers", "1,2,x"], "workers … 'x'"),
         (["sweep", "easgd", "--seed", ",".join(map(str, range(2000)))], "at most 1000"),
         (["sweep", "easgd", "--seeds", "3", "--seed", "1"], "both --seed and --seeds"),
         (["sweep", "easgd", "--seeds", "0"], "--seeds"),
-        (["compare", "nothing"], "there is no run 'nothing'"),
-        (["compare"], "which run? Give the name of one of"),
-        (["replay"], "which run? Give the name of one of"),
-        (["export", "--to", "csv"], "which run? Give the name of one of"),
-        (["replay", "nothing"], "there is no run"),
-        (["export", "nothing", "--to", "csv"], "there is no run"),
+        (["compare", "nothing"], "no run 'nothing'"),
+        (["compare"], "which run?"),
+        (["replay"], "which run?"),
+        (["export", "--to", "csv"], "which run?"),
+        (["replay", "nothing"], "no run"),
+        (["export", "nothing", "--to", "csv"], "no run"),
         (["nonsense"], "No such command"),
         (["run", "--workers", "2", "--steps", ""], "no budget"),
     ],
 )
 def test_a_mistake_gives_one_sentence_and_exit_code_2(main, words, sentence, tmp_path):
     code, out, err = main(*words)
-    assert code == 2 and out == "" and sentence in err
+    assert code == 2 and out == "" and re.search(quote(sentence), err)
     assert err.count("\n") == 1 and "Traceback" not in err
     assert not store.recent(tmp_path / "runs")
 

@@ -306,18 +306,18 @@ def test_a_budget_in_seconds_of_the_runs_clock_is_kept():
 @pytest.mark.parametrize(
     "settings, said",
     [
-        ({"cluster": "threads", "crash": "0:1"}, "crash: a thread cannot be lost"),
-        ({"cluster": "threads", "collective": "stream"}, "collective: stream is how the simulated"),
-        ({"cluster": "gpus", "latency": 0.1}, "latency: GPUs talk by NCCL"),
-        ({"cluster": "gpus", "network": "1GbE"}, "network: GPUs talk by NCCL"),
-        ({"cluster": "gpus", "device": "laptop"}, "device: GPUs talk by NCCL"),
-        ({"cluster": "gpus", "per_node": 2}, "per_node: GPUs talk by NCCL"),
-        ({"cluster": "gpus", "per_node": 2, "nics": 2}, "per_node: GPUs talk by NCCL"),
-        ({"cluster": "processes", "per_node": 2, "nics": 4}, "4 are given for 2 ranks per node"),
-        ({"cluster": "processes", "slow": "1:0.5"}, "a real rank cannot compute faster"),
-        ({"cluster": "processes", "device": "H100"}, r"device: H100 would compute a gradient in [\d.]+ (ns|µs|ms), "),
-        ({"cluster": "processes", "bandwidth": 100.0}, "s from rank to rank at 100 bytes/s"),
-        ({"cluster": "processes", "crash": "9:1"}, "crash: there is no rank 9"),
+        ({"cluster": "threads", "crash": "0:1"}, "crash: .*thread"),
+        ({"cluster": "threads", "collective": "stream"}, "collective: stream .*simulated"),
+        ({"cluster": "gpus", "latency": 0.1}, "latency: .*NCCL"),
+        ({"cluster": "gpus", "network": "1GbE"}, "network: .*NCCL"),
+        ({"cluster": "gpus", "device": "laptop"}, "device: .*NCCL"),
+        ({"cluster": "gpus", "per_node": 2}, "per_node: .*NCCL"),
+        ({"cluster": "gpus", "per_node": 2, "nics": 2}, "per_node: .*NCCL"),
+        ({"cluster": "processes", "per_node": 2, "nics": 4}, "4 .*2 ranks per node"),
+        ({"cluster": "processes", "slow": "1:0.5"}, "slow: .*real rank .*faster"),
+        ({"cluster": "processes", "device": "H100"}, r"device: H100 .* gradient .*[\d.]+ (ns|µs|ms)"),
+        ({"cluster": "processes", "bandwidth": 100.0}, "100 bytes/s"),
+        ({"cluster": "processes", "crash": "9:1"}, "crash: .*no rank 9"),
     ],
 )
 def test_a_real_cluster_refuses_what_it_cannot_obey_before_it_starts(settings, said, monkeypatch):
@@ -337,14 +337,14 @@ def test_a_whole_batch_method_runs_on_real_ranks_though_the_data_are_fewer_than_
 
 
 def test_the_rank_that_keeps_the_record_under_another_launcher_is_not_killed():
-    with pytest.raises(ValueError, match="crash: rank 0 keeps the record"):
+    with pytest.raises(ValueError, match=r"crash: .*rank 0 .*record"):
         check(small("downpour", workers=2, cluster="processes", crash="0:1"), here=False)
     check(small("downpour", workers=2, cluster="processes", crash="1:1"), here=False)
 
 
 @pytest.mark.parametrize("name", ["network", "device"])
 def test_a_simulated_cluster_has_no_network_and_no_device_of_its_own(name):
-    with pytest.raises(ValueError, match=f"{name}: a simulated cluster has none of its own"):
+    with pytest.raises(ValueError, match=f"{name}: .*simulated cluster"):
         small(**{name: "own"})
 
 

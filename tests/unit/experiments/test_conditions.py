@@ -1,11 +1,14 @@
 """What real ranks could not obey, in sentences."""
 
+import re
+
 import pytest
 
 from cluster.event_log import EventLog
 from experiments.execution.notes import notes_on
 from experiments.execution.run import check, run
 from experiments.specification.experiment import Experiment
+from tests.quotes import quote
 
 
 def said(experiment, **counts):
@@ -27,31 +30,31 @@ def test_messages_that_are_later_than_on_the_emulated_network_are_told(device):
     experiment = EMULATED.change(device=device)
     assert said(experiment, overdue=0.04) == []
     (note,) = said(experiment, overdue=0.3)
-    assert note.startswith("The messages of a rank arrived 0.3 s later, in sum, than over the network that it emulates")
+    assert re.search(quote("messages … 0.3 s later … network"), note)
 
 
 def test_a_rank_that_falls_behind_its_device_is_told_of_beside_its_messages():
     device, network = said(EMULATED, late=0.2, overdue=0.3)
-    assert device.startswith("A rank fell behind the device that it emulates by 0.2 s of 1 s") and "messages" in network
+    assert re.search(quote("rank … device … 0.2 s of 1 s"), device) and "messages" in network
     assert said(EMULATED, late=0.01) == []
 
 
 def test_a_share_of_the_time_is_written_as_everywhere():
     (note,) = said(EMULATED.change(device="own"), starved=1.02)
-    assert note.startswith("For 51 % of the run's time a rank wanted a core")
+    assert re.search(quote("51 % … core"), note)
 
 
 def test_real_ranks_that_ignore_the_order_of_sending_say_so():
     asked = Experiment.of({"algorithm": "priority", "cluster": "processes"})
     (note,) = said(asked)
-    assert note.startswith("Real ranks send in the order in which they are asked to, so order priority changed nothing")
+    assert re.search(quote("Real ranks … order priority … nothing"), note)
     assert said(asked.change(order="fifo")) == said(asked.change(cluster="simulated")) == []
 
 
 def test_a_rank_that_comes_back_after_the_end_of_the_run_is_said_to_have_come_too_late():
     asked = Experiment.of({"algorithm": "easgd", "workers": 2, "seconds": 0.01, "crash": "1:0.002-0.02"})
     (note,) = [note for note in run(asked).notes if "come back" in note]
-    assert note.startswith("Rank 1 was to come back at 0.02 s, came back at 0.02 s, and took no step any more")
+    assert re.search(quote("Rank 1 … 0.02 s … 0.02 s … no step"), note)
     for other in ("1:0.002-0.004", "1:0.002"):  # back in time; lost for good
         assert not [note for note in run(asked.change(crash=other)).notes if "come back" in note]
 
@@ -59,5 +62,5 @@ def test_a_rank_that_comes_back_after_the_end_of_the_run_is_said_to_have_come_to
 def test_more_nics_than_ranks_of_a_node_are_refused_and_those_of_a_preset_are_not():
     experiment = Experiment.of({"network": "NDR", "per_node": 2})
     check(experiment)
-    with pytest.raises(ValueError, match="3 are given for 2 ranks per node"):
+    with pytest.raises(ValueError, match=quote("3 … 2 ranks per node")):
         check(experiment.change(nics=3))

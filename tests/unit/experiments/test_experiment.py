@@ -1,6 +1,7 @@
 """An experiment's three spellings, and what it refuses."""
 
 import json
+import re
 import shlex
 from itertools import product
 
@@ -13,6 +14,7 @@ from experiments.cli.main import cli
 from experiments.cli.options import values
 from experiments.cli.running import base_experiment
 from experiments.specification.experiment import MAX_QUERY, PAGE, Experiment, coding_settings
+from tests.quotes import quote
 
 
 def from_command(command):
@@ -110,7 +112,7 @@ def test_bad_json_gives_one_sentence(text):
 def test_files_of_the_machine_are_named_on_its_command_line_and_never_by_a_link(workload, name):
     owner_s = Experiment.of({"workload": workload, name: "/etc/passwd"})
     assert from_command(owner_s.command()) == Experiment.from_json(owner_s.json()) == owner_s
-    with pytest.raises(ValueError, match=f"the link gives a {name}, and no link may") as caught:
+    with pytest.raises(ValueError, match=f"link.*{name}") as caught:
         Experiment.from_query(owner_s.query())
     assert is_one_friendly_sentence(caught.value)
     assert Experiment.from_query(f"workload={workload}&{name}=") == Experiment(workload=workload)
@@ -123,35 +125,35 @@ def test_a_misspelt_name_is_answered_with_the_right_one():
         ({"algorithm": "fsdp"}, "did you mean zero3?"),
         ({"algorithm": "Priority scheduling"}, "did you mean priority?"),
         ({"algorithm": "decoupled backpropagation"}, "did you mean ddg?"),
-        ({"algorithm": "dgc"}, "dgc is a compression, which goes with an algorithm: sync_sgd --compression dgc."),
+        ({"algorithm": "dgc"}, "dgc … compression … sync_sgd --compression dgc"),
         ({"workload": "digit"}, "did you mean digits?"),
-        ({"network": "100 GbE"}, "did you mean 100GbE? Or write your own as latency:bandwidth:overhead"),
-        ({"device": "RTX4090"}, "Or write your own as FLOP/s:bytes/s:overhead"),
+        ({"network": "100 GbE"}, "100GbE? … latency:bandwidth:overhead"),
+        ({"device": "RTX4090"}, "FLOP/s:bytes/s:overhead"),
         ({"algorithm": "easgd", "perod": 3}, "did you mean period?"),
     ):
-        with pytest.raises(ValueError, match=hint.replace("?", r"\?")):
+        with pytest.raises(ValueError, match=quote(hint)):
             Experiment.of(values_given)
 
 
 def test_a_refused_value_is_told_with_the_default_in_force_and_not_with_the_declared_one():
     for query, told in (
-        ("algorithm=easgd&learning_rate=5000", "allowed is above 0 to 1000 (default 0.5)."),
-        ("algorithm=sgd&workers=0", "allowed is 1 to 4096 (default 1)."),
+        ("algorithm=easgd&learning_rate=5000", "above 0 to 1000 … default 0.5"),
+        ("algorithm=sgd&workers=0", "1 to 4096 … default 1"),
     ):
         with pytest.raises(ValueError) as refusal:
             Experiment.from_query(query)
-        assert str(refusal.value).endswith(told), "its help and its diverged runs say the same"
+        assert re.search(quote(told), str(refusal.value)), "its help and its diverged runs say the same"
 
 
 def test_a_refusal_says_once_whose_setting_it_is():
     for query, begins in (
-        ("algorithm=easgd&momentum=1", "easgd: momentum is '1'"),
-        ("workers=0", "workers is '0'"),
+        ("algorithm=easgd&momentum=1", "easgd: momentum … '1'"),
+        ("workers=0", "workers … '0'"),
         ("slow=1", "slow: '1' "),
     ):
-        with pytest.raises(ValueError, match=f"^{begins}"):
+        with pytest.raises(ValueError, match=f"^{quote(begins)}"):
             Experiment.from_query(query)
-    with pytest.raises(ValueError, match=r"^easgd: momentum is"):
+    with pytest.raises(ValueError, match=r"^easgd: momentum "):
         Experiment.from_json(json.dumps({"algorithm": "easgd", "settings": {"momentum": 1}}))
 
 
@@ -190,7 +192,7 @@ def test_an_algorithm_may_begin_with_other_workers_and_steps_than_everybody():
 
 @pytest.mark.parametrize("name", [name for name in algorithms.names() if algorithms.family(name) == "sequential"])
 def test_a_sequential_method_refuses_more_than_one_worker(name):
-    with pytest.raises(ValueError, match=r"one worker, but 3 were given; use 1, or sync_sgd"):
+    with pytest.raises(ValueError, match=r"one worker.* 3 .*use 1, or sync_sgd"):
         algorithms.find(name).check(3, 32, None, None)
     algorithms.find(name).check(Experiment(algorithm=name).workers, 32, None, None)
 
@@ -205,12 +207,12 @@ def test_a_compression_has_its_settings_beside_the_algorithms():
 
 
 def test_a_setting_of_a_compression_is_unknown_without_it():
-    with pytest.raises(ValueError, match="sync_sgd on digits has no setting 'density'"):
+    with pytest.raises(ValueError, match=quote("sync_sgd … digits … 'density'")):
         Experiment.of({"density": 0.05})
 
 
 def test_an_unknown_setting_is_not_answered_with_the_list_of_all():
-    with pytest.raises(ValueError, match=r"there are learning_rate, .* and \d+ more") as caught:
+    with pytest.raises(ValueError, match=r"learning_rate, .* and \d+ more") as caught:
         Experiment.of({"zzzz": 1})
     assert str(caught.value).count(",") < 10
 

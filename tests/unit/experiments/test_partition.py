@@ -5,6 +5,7 @@ import re
 import pytest
 
 from experiments.study.partitions import FORM_OF, communication, plan
+from tests.quotes import quote
 from tests.unit.theory.test_partition_pipedream import cases, published
 from theory.profile import load, save
 
@@ -72,18 +73,18 @@ def test_prices_on_a_device_are_the_same_every_time(main):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["quadratic"], "quadratic has no layers to cut in stages; use digits, spirals"),
-        (["digit"], "there is no workload 'digit'; did you mean digits?"),
-        (["--batch", "5000"], "batch 5,000 is larger than the shard"),
-        (["--batch", "0"], "batch is '0'; allowed is 1 to 65536"),
-        (["--device", "abacus"], "there is no device preset 'abacus'"),
-        (["--depth", "0"], "depth is '0'; allowed is 1 to 256 blocks"),
+        (["quadratic"], "quadratic … no layers … digits, spirals"),
+        (["digit"], "'digit' … digits?"),
+        (["--batch", "5000"], "batch 5,000 … shard"),
+        (["--batch", "0"], "batch … '0' … 1 to 65536"),
+        (["--device", "abacus"], "'abacus'"),
+        (["--depth", "0"], "depth … '0' … 1 to 256 blocks"),
         (["--period", "3"], "No such option '--period'"),
     ],
 )
 def test_what_cannot_be_profiled_is_refused_in_one_line(main, words, sentence):
     code, out, err = main("profile", *words)
-    assert (code, out) == (2, "") and sentence in err and err.count("\n") == 1
+    assert (code, out) == (2, "") and re.search(quote(sentence), err) and err.count("\n") == 1
 
 
 def test_help_of_profile_shows_the_model_s_settings(main):
@@ -228,55 +229,55 @@ def test_options_of_the_program_reach_it(cut):
     [
         (
             ["--workers", "5", "--straight"],
-            "5 workers without replicas need as many layers, but there are 4; use at most 4",
+            "5 workers … 4 … at most 4",
         ),
-        (["--workers", "5", "--method", "min_max"], "4 layers cannot be cut into 5 parts; use 1 to 4."),
-        (["--workers", "0"], "0 workers cannot train; use at least 1."),
-        (["--workers", "two"], "workers is 'two'; write whole numbers with commas"),
+        (["--workers", "5", "--method", "min_max"], "4 layers … 5 parts … 1 to 4."),
+        (["--workers", "0"], "0 workers … at least 1."),
+        (["--workers", "two"], "workers … 'two' … whole numbers"),
         (["--workers", "2,2"], "give one of each per level"),
-        (["--workers", "2,2", "--bandwidth", "1,1", "--method", "variance"], "give one number of workers, or use sosp"),
+        (["--workers", "2,2", "--bandwidth", "1,1", "--method", "variance"], "one number of workers … sosp"),
         (["--workers", "2,2", "--bandwidth", "1,1", "--memory", "9"], "a memory limit works with one level of workers"),
-        (["--bandwidth", "0"], "bandwidth is '0'; give bytes per second, for example 1e9, or ideal, 1GbE, 10GbE"),
-        (["--bandwidth", "fast"], "bandwidth is 'fast'; give bytes per second"),
-        (["--memory", "10"], "no plan for 4 workers fits into 10 bytes each; the smallest plan needs"),
+        (["--bandwidth", "0"], "bandwidth … '0' … bytes per second … 1e9 … ideal, 1GbE, 10GbE"),
+        (["--bandwidth", "fast"], "bandwidth … 'fast' … bytes per second"),
+        (["--memory", "10"], "4 workers … 10 bytes … smallest"),
         (
             ["--memory", "10", "--method", "dapple"],
-            "no plan for 4 workers fits into 10 bytes each; the smallest plan needs",
+            "4 workers … 10 bytes … smallest",
         ),
-        (["--fewer", "--method", "dapple"], "--fewer goes with pipedream, pipedream_code, sosp, ring, not with dapple"),
-        (["--memory", "-1"], "'--memory': -1.0 is not in the range"),
-        (["--method", "guess"], "there is no method 'guess'; there are pipedream, pipedream_code, sosp, ring, dapple"),
+        (["--fewer", "--method", "dapple"], "--fewer … pipedream, pipedream_code, sosp, ring … dapple"),
+        (["--memory", "-1"], "--memory … -1.0"),
+        (["--method", "guess"], "'guess' … pipedream, pipedream_code, sosp, ring, dapple"),
         (
             ["--method", "min_max", "--straight"],
-            "--straight goes with pipedream, pipedream_code, sosp, ring, dapple, not",
+            "--straight … pipedream, pipedream_code, sosp, ring, dapple",
         ),
-        (["--copies", "2"], "--copies goes with torchgpipe_size, not with pipedream; leave it out."),
-        (["--compression", "2"], "--compression goes with pipedream_code, not with pipedream"),
-        (["--method", "variance", "--table"], "variance fills no table; pipedream, pipedream_code, sosp, ring do."),
-        (["--cuts", "2,3"], "cuts 2,3 do not cover 4 layers; give each stage 1 or more, 4 in total."),
-        (["--cuts", "4,0"], "cuts 4,0 do not cover 4 layers"),
-        (["--cuts", "a"], "cuts is 'a'; write whole numbers with commas"),
-        (["--cuts", "2,2", "--workers", "3"], "cuts 2,2 are 2 stages, for as many workers; leave --workers 3 out."),
+        (["--copies", "2"], "--copies … torchgpipe_size … pipedream"),
+        (["--compression", "2"], "--compression … pipedream_code … pipedream"),
+        (["--method", "variance", "--table"], "variance … pipedream, pipedream_code, sosp, ring"),
+        (["--cuts", "2,3"], "cuts 2,3 … 4 layers … 4 in total"),
+        (["--cuts", "4,0"], "cuts 4,0 … 4 layers"),
+        (["--cuts", "a"], "cuts … 'a' … whole numbers"),
+        (["--cuts", "2,2", "--workers", "3"], "cuts 2,2 … 2 stages … --workers 3"),
     ],
 )
 def test_what_cannot_be_cut_is_refused_in_one_line(cut, words, sentence):
     code, out, err = cut(*words)
-    assert (code, out) == (2, "") and sentence in err and err.count("\n") == 1
+    assert (code, out) == (2, "") and re.search(quote(sentence), err) and err.count("\n") == 1
 
 
 @pytest.mark.parametrize(
     ("table", "sentence"),
     [
-        (VGG.replace("conv2,2", "conv2,"), "p.csv: forward of layer conv2 is missing; every layer needs forward"),
-        (VGG.replace("conv2,2", "conv2,-2"), "p.csv: forward of layer conv2 is -2.0; it must be a number, and not neg"),
-        (VGG.replace("weights", "mass"), "p.csv: the profile has no column 'weights'; it needs layer, forward"),
-        ("layer,forward,backward,activations,weights\na,0,0,1,1\n", "p.csv: no layer takes any time"),
-        ("", "p.csv: the profile has no column 'layer'"),
+        (VGG.replace("conv2,2", "conv2,"), "p.csv: forward … conv2 … missing"),
+        (VGG.replace("conv2,2", "conv2,-2"), "p.csv: forward … conv2 … -2.0 … number"),
+        (VGG.replace("weights", "mass"), "p.csv: … no column 'weights' … layer, forward"),
+        ("layer,forward,backward,activations,weights\na,0,0,1,1\n", "p.csv: … time"),
+        ("", "p.csv: … no column 'layer'"),
     ],
 )
 def test_a_table_that_is_wrong_is_refused_with_its_name(cut, table, sentence):
     code, out, err = cut(table=table)
-    assert (code, out) == (2, "") and sentence in err and err.count("\n") == 1
+    assert (code, out) == (2, "") and re.search(quote(sentence), err) and err.count("\n") == 1
 
 
 def test_pipedream_s_own_profile_is_cut_as_the_same_table_is(cut):

@@ -4,6 +4,7 @@ import pytest
 
 from experiments.study import partitions
 from experiments.study.schedules import Plan, study
+from tests.quotes import quote
 
 HEAD = "layer,forward,backward,activations,weights\n"
 UNEVEN = HEAD + "a,1,2,0,0\nb,1,2,0,0\nc,2,4,0,0\nd,4,8,0,0"
@@ -47,19 +48,19 @@ def test_a_profile_is_read_back_from_its_text():
         ("", "no column 'layer'"),
         ("a,b\n1,2", "no column 'layer'"),
         (HEAD + "a,x,1,0,0", "forward of layer a is 'x'"),
-        (HEAD + "a,0,0,0,0\nb,0,0,0,0", "no layer takes any time"),
-        (HEAD + "a,0,1,0,0\nb,0,1,0,0", "no forward takes any time"),
-        (HEAD + "a,1,1,0,0", "1 layers cannot be cut into 2"),
-        (HEAD + "a,1,1,0,0\n" * 201, "201 layers are too many here"),
+        (HEAD + "a,0,0,0,0\nb,0,0,0,0", "no layer … time"),
+        (HEAD + "a,0,1,0,0\nb,0,1,0,0", "no forward … time"),
+        (HEAD + "a,1,1,0,0", "1 layers … 2"),
+        (HEAD + "a,1,1,0,0\n" * 201, "201 layers"),
     ],
 )
 def test_what_cannot_be_cut_is_refused_in_a_sentence(text, words):
-    with pytest.raises(ValueError, match=words) as refused:
+    with pytest.raises(ValueError, match=quote(words)) as refused:
         cut(text)
     assert "\n" not in str(refused.value)
 
 
 def test_costs_of_too_many_stages_are_refused():
     layers = "".join(f"{n},1,1,0,0\n" for n in range(180))
-    with pytest.raises(ValueError, match="180 stages are too long to be written down; use fewer ranks"):
+    with pytest.raises(ValueError, match=quote("180 stages … fewer ranks")):
         cut(HEAD + layers, ranks=180, chunks=1)

@@ -142,9 +142,9 @@ def test_find_takes_a_path_a_name_or_its_beginning(small_run, stale_run, tmp_pat
     )
     assert set(store.recent(tmp_path)) == {a, b}
     for text in ("nothing", "../..", "x" * 5000, "\0"):
-        with pytest.raises(ValueError, match="there is no run"):
+        with pytest.raises(ValueError, match="no run"):
             store.find(text, tmp_path)
-    with pytest.raises(ValueError, match=f"which run.* the latest are .*{a.name}"):
+    with pytest.raises(ValueError, match=f"which run.*{a.name}"):
         store.find("", tmp_path)
     assert store.recent(tmp_path / "nowhere") == []
 
@@ -154,7 +154,7 @@ def test_find_refuses_a_beginning_that_several_experiments_share_and_takes_the_l
         (tmp_path / name).mkdir()
         (tmp_path / name / "run.json").touch()
         os.utime(tmp_path / name, (number, number))
-    with pytest.raises(ValueError, match=r"3 runs in .* begin with '5', the latest 5b2-c0de-2, .*; give more of"):
+    with pytest.raises(ValueError, match=r"3 runs .*'5'.* 5b2-c0de-2"):
         store.find("5", tmp_path)
     assert store.find("5b", tmp_path).name == "5b2-c0de-2"
 

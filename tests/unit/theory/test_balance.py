@@ -98,5 +98,5 @@ def test_as_many_parts_as_layers_are_one_each_and_more_are_refused(way):
     assert way([3, 1, 2], 1) == [3]
     assert way([4, 4, 4, 4], 2) == [2, 2]
     for parts in (0, 4):
-        with pytest.raises(ValueError, match=f"3 layers cannot be cut into {parts} parts; use 1 to 3"):
+        with pytest.raises(ValueError, match=f"3 layers .* {parts} parts; use 1 to 3"):
             way([3, 1, 2], parts)

@@ -8,6 +8,7 @@ import pytest
 
 from algorithms.parts.pipeline.ops import check
 from algorithms.pipelined.pipedream import replicated
+from tests.quotes import quote
 from theory import schedules
 from theory.partition_pipedream import FORMS, PlannedStage, link, partition
 from theory.profile import Profile
@@ -98,7 +99,7 @@ def test_no_plan_that_fits_is_better(form):
             assert partition(p, [(workers, bandwidth)], form, memory=limit).period == pytest.approx(min(fitting))
         else:
             least = min(map(held, plans))
-            with pytest.raises(ValueError, match=f"fits into 6 bytes each; the smallest plan needs {least:g}"):
+            with pytest.raises(ValueError, match=quote(f"6 bytes … smallest … {least:g}")):
                 partition(p, [(workers, bandwidth)], form, memory=limit)
             partition(p, [(workers, bandwidth)], form, memory=least)
 
@@ -266,32 +267,32 @@ def test_replicas_that_take_turns_are_as_quick_as_the_plan_says(replicas, work):
 
 
 def test_mini_batches_that_cannot_be_dealt_to_the_replicas_are_refused():
-    with pytest.raises(ValueError, match="7 mini-batches cannot be dealt to 2 replicas; use a multiple of 2"):
+    with pytest.raises(ValueError, match=quote("7 mini-batches … 2 replicas … multiple of 2")):
         list(replicated(0, (2, 1), 7))
 
 
 @pytest.mark.parametrize(
     ("levels", "options", "sentence"),
     [
-        ([(3, 1)], {"memory": 5}, "no plan for 3 workers fits into 5 bytes each; the smallest plan needs 9.1"),
+        ([(3, 1)], {"memory": 5}, "3 workers … 5 bytes … 9.1"),
         (
             [(3, 1)],
             {"straight": True},
-            "3 workers without replicas need as many layers, but there are 2; use at most 2",
+            "3 workers … 2 … at most 2",
         ),
         (
             [(2, 1), (2, 1)],
             {"straight": True, "form": "sosp"},
-            "4 workers without replicas need as many layers, but there are 2",
+            "4 workers … 2",
         ),
-        ([(3, 1)], {"form": "2020"}, "there is no form '2020'; use one of 2018, sosp, ring, code"),
-        ([(0, 1)], {}, "0 workers cannot train; use at least 1"),
-        ([(2, 0)], {}, "bandwidth: 0 bytes per second would carry nothing; use more than 0"),
+        ([(3, 1)], {"form": "2020"}, "'2020' … 2018, sosp, ring, code"),
+        ([(0, 1)], {}, "0 workers … at least 1"),
+        ([(2, 0)], {}, "bandwidth: 0 bytes … more than 0"),
         ([], {}, "a plan needs workers"),
-        ([(2, 1), (2, 1)], {"memory": 5}, "a memory limit works with one level of workers"),
-        ([(2, 1)], {"compression": 2}, "compression: 2 cannot be used with the form"),
+        ([(2, 1), (2, 1)], {"memory": 5}, "memory limit … one level"),
+        ([(2, 1)], {"compression": 2}, "compression: 2 … form"),
     ],
 )
 def test_plans_that_cannot_be_are_refused_with_what_is_allowed(levels, options, sentence):
-    with pytest.raises(ValueError, match=sentence):
+    with pytest.raises(ValueError, match=quote(sentence)):
         partition(VGG, levels, **options)

@@ -25,17 +25,17 @@ def test_layers_come_in_the_order_of_the_edges_in_seconds_and_without_the_input(
 @pytest.mark.parametrize(
     ("lines", "sentence"),
     [
-        ([*nodes("a", "b", "c"), *edges((0, 1), (0, 2))], r"^node0 \(a\) leads to node1 and node2; only a chain"),
-        ([*nodes("a", "b", "c"), *edges((0, 2), (1, 2))], r"^node2 \(c\) follows node0 and node1; only a chain"),
-        ([*nodes("a", "b", "c"), *edges((1, 2))], "both node0 and node1 begin it"),
+        ([*nodes("a", "b", "c"), *edges((0, 1), (0, 2))], r"^node0 \(a\) .*node1 and node2.*chain"),
+        ([*nodes("a", "b", "c"), *edges((0, 2), (1, 2))], r"^node2 \(c\) .*node0 and node1.*chain"),
+        ([*nodes("a", "b", "c"), *edges((1, 2))], "node0 and node1 begin"),
         ([*nodes("a", "b"), *edges((0, 1), (1, 0))], "it is a cycle"),
-        ([*nodes("a", "b", "c"), *edges((1, 2), (2, 1))], r"^node1 \(b\) is not connected to node0"),
-        ([*nodes("a", "b"), *edges((0, 7))], "at node7, which no line describes"),
-        ([*nodes("a"), "node1 -- b"], "'node1 -- b' is neither a node nor an edge"),
-        (["node0 -- a -- forward_compute_time=1.0"], "node0 has no backward_compute_time"),
-        (nodes("a", size="4 kB"), "activation_size of node0 is not a number: '4 kB'"),
+        ([*nodes("a", "b", "c"), *edges((1, 2), (2, 1))], r"^node1 \(b\) .*node0"),
+        ([*nodes("a", "b"), *edges((0, 7))], "node7"),
+        ([*nodes("a"), "node1 -- b"], "'node1 -- b' .*node.*edge"),
+        (["node0 -- a -- forward_compute_time=1.0"], "node0 .*backward_compute_time"),
+        (nodes("a", size="4 kB"), "activation_size .*node0 .*'4 kB'"),
         (nodes("a", size="-4"), "activations of layer a is -4.0"),
-        (nodes("Input"), "the graph has no layers"),
+        (nodes("Input"), "no layers"),
     ],
 )
 def test_what_is_no_chain_of_layers_is_refused_by_name(lines, sentence):

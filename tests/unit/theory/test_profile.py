@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.quotes import quote
 from theory.profile import Profile, load, ranges, read
 
 TABLE = """layer,forward,backward,activations,weights
@@ -29,25 +30,25 @@ def test_columns_may_stand_in_any_order_and_have_company(tmp_path):
     [
         (
             TABLE.replace("weights", "parameters"),
-            "no column 'weights'; it needs layer, forward, backward, activations, weights",
+            "no column 'weights' … layer, forward, backward, activations, weights",
         ),
-        (TABLE.replace("0.25,", ","), "forward of layer dense is missing; every layer needs forward"),
-        (TABLE.replace(",4000", ""), "weights of layer dense is missing"),
-        (TABLE.replace("0.25", "-0.25"), "forward of layer dense is -0.25; it must be a number, and not negative"),
-        (TABLE.replace("0.25", "nan"), "forward of layer dense is nan"),
-        (TABLE.replace("4000", "inf"), "weights of layer dense is inf"),
-        (TABLE.replace("1000", "1 kB"), "activations of layer conv is '1 kB'; it must be a number"),
-        (TABLE.splitlines()[0], "the profile has no layers, so it cannot be cut"),
+        (TABLE.replace("0.25,", ","), "forward … dense … missing"),
+        (TABLE.replace(",4000", ""), "weights … dense … missing"),
+        (TABLE.replace("0.25", "-0.25"), "forward … dense … -0.25 … negative"),
+        (TABLE.replace("0.25", "nan"), "forward … dense … nan"),
+        (TABLE.replace("4000", "inf"), "weights … dense … inf"),
+        (TABLE.replace("1000", "1 kB"), "activations … conv … '1 kB' … number"),
+        (TABLE.splitlines()[0], "no layers"),
         ("", "no column 'layer'"),
     ],
 )
 def test_a_table_that_is_wrong_is_refused_with_layer_and_column(table, sentence):
-    with pytest.raises(ValueError, match=sentence):
+    with pytest.raises(ValueError, match=quote(sentence)):
         read(table.splitlines())
 
 
 def test_columns_of_different_lengths_are_refused():
-    with pytest.raises(ValueError, match="the profile has 2 layers but 1 entries of backward"):
+    with pytest.raises(ValueError, match=quote("2 layers … 1 entries of backward")):
         Profile((1, 2), (1,), (1, 2), (1, 2))
 
 

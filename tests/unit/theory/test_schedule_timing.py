@@ -136,15 +136,15 @@ def test_a_schedule_that_waits_in_a_circle_names_the_circle(lists, circle):
 
 
 def test_an_update_of_two_ranks_before_any_gradient_is_refused():
-    with pytest.raises(ValueError, match="0U0 comes before any gradient of stage 0"):
+    with pytest.raises(ValueError, match=r"0U0 .*before .*stage 0"):
         simulate([parse("0F0 0B0 0U0"), parse("0F1 0U0 0B1")], UNIT)
 
 
 def test_a_cost_that_is_missing_is_asked_for_by_name():
-    with pytest.raises(ValueError, match=r"B has no cost; give costs\['B'\]"):
+    with pytest.raises(ValueError, match=r"B .*cost.*costs\['B'\]"):
         simulate([parse("0F0 0B0")], {"F": 1})
 
 
 def test_numbers_that_leave_gaps_as_wide_as_the_schedule_are_refused():
-    with pytest.raises(ValueError, match="2 ops cannot have a micro-batch 1000000000000; number them from 0"):
+    with pytest.raises(ValueError, match=r"2 ops .*1000000000000.* from 0"):
         simulate([parse("0F1000000000000 0B1000000000000")], UNIT)
