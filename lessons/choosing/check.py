@@ -28,7 +28,6 @@ OUTPUTS = 4 * 128 * 10  # bytes
 SEED = 0  # of the training
 COMPUTING = {"64": 3.389e-4, "256": 1.3507e-3}  # s of a step of one machine at 1e9 FLOP/s
 MORE = 2
-OTHERWISE = "judged only when what it names is near the oracle on one kind of cluster"
 AMPLE = 1e12  # bytes: no limit
 
 
@@ -123,18 +122,26 @@ def trained(name: str, hidden: str, speed: float, latency: float = 0.0, bandwidt
 def check(solution, seed):
     """Yield (mark, whether it is earned, what was observed)."""
     named, fits, frugal, *near = POINTS
-    cases, chosen = shuffled(random.Random(seed)), []
+    cases = shuffled(random.Random(seed))
     with solution.attempt() as attempt:
-        for case in cases:
-            name = attempt.call("choose", *case.given())
-            if not isinstance(name, str) or name not in MENU:
-                raise SolutionError(f"choose returned {str(name)[:60]!r}; it must be one of {', '.join(MENU)}.")
-            if name not in case.offered:
-                raise SolutionError(f"choose returned {name!r}, which is not among model['steps'] there.")
-            chosen.append(name)
+        chosen = [_choice(attempt, case) for case in cases]
+        favourites = [_choice(attempt, case, memory=AMPLE, budget=AMPLE) for case in cases]
+        too_large = [_too_large(attempt, *one) for one in zip(cases, favourites, strict=True)]
+        halved = [_too_much(attempt, *one) for one in zip(cases, favourites, strict=True)]
     yield named, True, ", ".join(sorted(set(chosen)))
     runs = [case.trained(name) for case, name in zip(cases, chosen, strict=True)]
-    fast = False  # on one kind of cluster at least: one name for all of them may meet the limits, and chooses nothing
+    too_large += [
+        f"{name} needs {one.memory:,} bytes, and a worker has {case.memory:,.0f}"
+        for case, name, one in zip(cases, chosen, runs, strict=True)
+        if one.memory > case.memory
+    ]
+    over = "; ".join(dict.fromkeys(filter(None, too_large)))
+    yield fits, not over, over or "on every cluster"
+    too_much = [_exceeded(name, one.sent, case.budget) for case, name, one in zip(cases, chosen, runs, strict=True)]
+    over = "; ".join(dict.fromkeys(filter(None, halved + too_much)))
+    if all(one is None for one in halved):
+        over = over or "judged only when something that it names sends anything"
+    yield frugal, not over, over or "on every cluster"
     for mark, kinds in zip(near, (("fast", "budget"), ("slow",), ("long", "memory")), strict=True):
         mine = [
             (name, _against_the_oracle(case, name, one))
@@ -143,21 +150,42 @@ def check(solution, seed):
         ]
         told = "; ".join(f"{name}: {share:.2f}" if share else f"{name}: not allowed there" for name, share in mine)
         asked = f"of the oracle's speed; at least {TARGETS['speed']} is asked"
-        earned = min(share for _, share in mine) >= TARGETS["speed"]
-        fast |= earned
-        yield mark, earned, f"{told} {asked}"
-    too_large = [
-        f"{name} needs {one.memory:,} bytes, and a worker has {case.memory:,.0f}"
-        for case, name, one in zip(cases, chosen, runs, strict=True)
-        if one.memory > case.memory
-    ]
-    too_much = [
-        f"{name} sends {one.sent / 1e6:.1f} MB until the loss, and {case.budget / 1e6:.1f} are allowed"
-        for case, name, one in zip(cases, chosen, runs, strict=True)
-        if one.sent > case.budget
-    ]
-    for mark, over in ((fits, too_large), (frugal, too_much)):
-        yield mark, fast and not over, "; ".join(over) or ("on every cluster" if fast else OTHERWISE)
+        yield mark, min(share for _, share in mine) >= TARGETS["speed"], f"{told} {asked}"
+
+
+def _choice(attempt, case: HiddenCase, needs: dict | None = None, **limits: float) -> str:
+    """Return what the solution names in this case, with other `limits`, and other `needs` of memory, if given."""
+    model, cluster = case.given()
+    name = attempt.call("choose", model | {"memory": model["memory"] | (needs or {})}, cluster | limits)
+    if not isinstance(name, str) or name not in MENU:
+        raise SolutionError(f"choose returned {str(name)[:60]!r}; it must be one of {', '.join(MENU)}.")
+    if name not in case.offered:
+        raise SolutionError(f"choose returned {name!r}, which is not among model['steps'] there.")
+    return name
+
+
+def _too_large(attempt, case: HiddenCase, favourite: str) -> str:
+    """Return that it names what it names without limits even where that alone does not fit; "" if it does not.
+
+    So the mark for memory is not earned by a name that fits wherever it is asked for, as "tensor" does.
+    """
+    most = max(case.given()[0]["memory"].values())
+    name = _choice(attempt, case, {favourite: 2 * most}, memory=1.5 * most, budget=AMPLE)
+    return f"{name} needs {2 * most:,} bytes, and a worker has {1.5 * most:,.0f}" if name == favourite else ""
+
+
+def _too_much(attempt, case: HiddenCase, favourite: str) -> str | None:
+    """Return that it exceeds half of the bytes of what it names without limits; "" if not, None if that sends none."""
+    budget = case.trained(favourite).sent / 2
+    if not budget:
+        return None
+    name = _choice(attempt, case, memory=AMPLE, budget=budget)
+    return _exceeded(name, case.trained(name).sent, budget)
+
+
+def _exceeded(name: str, sent: float, budget: float) -> str:
+    allowed = f"sends {sent / 1e6:.1f} MB until the loss, and {budget / 1e6:.1f} are allowed"
+    return f"{name} {allowed}" if sent > budget else ""
 
 
 def _against_the_oracle(case: HiddenCase, name: str, one: Trained) -> float:

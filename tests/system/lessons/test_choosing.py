@@ -59,12 +59,29 @@ def test_whoever_maximises_samples_per_second_is_told_the_share_of_the_oracles_s
     assert "local SGD, 16 needs" in told[MEMORY]
 
 
+WHOLE = ["one machine", "ring", "doubling", "server", "local SGD, 4", "local SGD, 16"]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["one machine", "ring", "doubling", "server", "local SGD, 4", "local SGD, 16"])
+@pytest.mark.parametrize("name", WHOLE)
 def test_one_name_for_every_cluster_earns_nothing_for_the_limits_that_it_meets_as_it_happens(name):
     earned, told, _ = marks(f"def choose(model, cluster):\n    return {name!r}\n")
     assert earned == [True, False, False, False, False, False]
     assert name != "one machine" or "judged only when" in told[BUDGET]
+
+
+@pytest.mark.slow
+def test_tensor_wherever_it_is_offered_earns_nothing_for_the_memory_that_it_does_not_look_at():
+    earned, told, _ = marks("def choose(model, cluster):\n    return ['ring', 'tensor']['tensor' in model['steps']]\n")
+    assert earned == [True, False, False, False, False, True]
+    assert re.search(r"tensor needs [\d,]+ bytes, and a worker has", told[MEMORY])
+
+
+@pytest.mark.slow
+def test_whoever_looks_at_the_limits_alone_earns_their_marks():
+    line = next(line for line in source().splitlines() if line.startswith("    return min(allowed"))
+    earned, _, _ = marks(source().replace(line, "    return allowed[-1]"))
+    assert earned[:FAST] == [True, True, True] and not all(earned)
 
 
 @pytest.mark.slow
