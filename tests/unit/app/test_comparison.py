@@ -179,3 +179,19 @@ def test_where_one_curve_hides_the_other_that_is_said_and_time_is_offered_if_it_
     state.axis = "seconds"
     assert not in_words._covered(gpipe, other)
     assert not difference.learned_alike(ran(), ran(learning_rate=0.001))
+
+
+def test_the_reference_of_a_run_is_the_last_pinned_one_that_trained_for_the_same_task():
+    own, first, last = (Shown(name, ran(seed=n), n, name) for n, name in enumerate(("own", "first", "last")))
+    elsewhere = Shown("elsewhere", ran(workload="spirals"), 3, "elsewhere")
+    assert reference.of(own, [first, last, elsewhere, own]) is last
+    assert reference.of(own, [elsewhere, own]) is None
+
+
+def test_the_run_before_is_a_ghost_unless_it_is_on_the_page_or_of_another_task(monkeypatch):
+    run = ran()
+    monkeypatch.setattr(reference.session, "before", lambda: "/runs/a")
+    monkeypatch.setattr(reference.session, "load", lambda folder: run)
+    assert reference.before(run.experiment, []).ghost
+    assert reference.before(run.experiment, ["a"]) is None
+    assert reference.before(Experiment.of({"workload": "spirals"}), []) is None
