@@ -14,20 +14,16 @@ from app.charts import Shown
 from app.charts.axis import chosen as chosen_axis
 from app.charts.pictures import heading, lines
 from app.charts.words import ending
-from app.comparison import changes, outcomes, table
+from app.comparison import changes, outcomes, table, variation
 from app.session import background, session
-from app.settings import chosen, feasible
-from app.settings.controls import Control, control, owners, spoken
+from app.settings import chosen
+from app.settings.controls import Control, spoken
 from experiments.jobs.job import JobState
 from experiments.jobs.spec import JobSpec
 from experiments.runs.record import Run
-from experiments.runs.scaling import divided, global_batch
 from experiments.specification.experiment import Experiment
 from experiments.study import rates
 
-COMMON = ("workers", "batch", "latency")
-DELAYS = (0.0, 1e-5, 1e-4, 1e-3, 1e-2)  # s, for a latency that was left to the preset
-MOST = 64  # workers of a sweep, unless the run on the page has more: a run with more takes a minute here
 MAPPED = 5  # values of each of two settings
 BEST = (
     "Search for the learning rate at which each of these runs ends lowest, so that none is better or worse than "
@@ -37,62 +33,6 @@ DIVIDED = (
     "Divide the global batch of the run on the page among the workers, so that more workers take a smaller batch each: "
     "strong scaling. When off, each worker keeps its batch: weak scaling."
 )
-STOP, STOPS = "~", 16  # between the stops that a link asks for, and how many it may
-
-
-def axes(e: Experiment) -> list[str]:
-    """Return what can be swept: workers, batch size, latency, and the algorithm's own delays."""
-    own = e.method.Settings
-    return [*COMMON, *(name for name in own.model_fields if control(own, name).postpones)]
-
-
-def values(one: Control, now: Any) -> list:
-    """Return the values of a sweep of anything but workers: around `now`, two steps to each side."""
-    if one.kind in ("choice", "list"):
-        return list(one.options)
-    if one.kind == "switch":
-        return [False, True]
-    if not one.whole:
-        stops = [now * factor for factor in (0.01, 0.1, 1, 10, 100)] if now else DELAYS
-    else:
-        start = now or 1
-        stops = [0] * (now == 0) + [max(1, round(start * 2.0**n)) for n in (-2, -1, 0, 1, 2)]
-    low, high = one.low if one.low is not None else 0, one.high if one.high is not None else float("inf")
-    return sorted({stop for stop in stops if low <= stop <= high})
-
-
-def worker_stops(e: Experiment, strong: bool = False) -> tuple[list[int], str]:
-    """Return numbers of workers, doubling from 1 as far as the experiment can run; and what bounds them, in words."""
-    stops = sorted({e.workers, *(2**n for n in range(MOST.bit_length()) if 2**n <= MOST)})
-    refused = {n: _refusal(e, n, strong) for n in stops}
-    able = [n for n in stops if not refused[n]]
-    beyond = [n for n in stops if refused[n] and n > max(able, default=0)]
-    if beyond:
-        return able, f"With {beyond[0]} workers it cannot run: {refused[beyond[0]]}"
-    return able, f"To {max(able, default=0)} workers: a run with more takes this page too long."
-
-
-def _refusal(e: Experiment, workers: int, strong: bool) -> str:
-    changed = _changed(e, {"workers": workers}, strong)
-    return changed if isinstance(changed, str) else feasible.refusal(changed)
-
-
-def linked(e: Experiment) -> tuple[str, list]:
-    """Return what the page's link asks to turn, `stops=workers~1~8~64`, and its values; ("", []) if nothing."""
-    axis, *words = st.query_params.get("stops", "").split(STOP)
-    if axis not in owners(e.algorithm, e.compression, e.workload):
-        return "", []
-    stops = []
-    for word in words[:STOPS]:
-        try:
-            stops.append(_value(e.change(**{axis: word}), axis))
-        except ValueError:
-            stops.append(word)  # the run says what is wrong with it
-    return axis, stops
-
-
-def _value(e: Experiment, axis: str) -> Any:
-    return {**e.model_dump(mode="json"), **e.data, **e.coding, **e.settings}[axis]
 
 
 def show(run: Run) -> None:
@@ -106,20 +46,20 @@ def show(run: Run) -> None:
     if e.cluster != "simulated":
         st.info("Sweeps are made on the simulated cluster: run this there first.", icon=":material/tune:")
         return
-    wanted, given = linked(e)
-    names = list(dict.fromkeys([*axes(e), *filter(None, [wanted])]))
+    wanted, given = variation.linked(e)
+    names = list(dict.fromkeys([*variation.axes(e), *filter(None, [wanted])]))
     axis, other, best, strong = _choose(names, divisible=not (e.method.shares_samples or e.method.whole_batch))
     if axis is None:
         st.caption("Choose what to turn: about six runs are made, those that were made before are just shown.")
         return
-    named = partial(_control, e)
-    stops, bound = (given, "") if axis == wanted else _stops(e, axis, strong)
+    named = partial(variation.control_of, e)
+    stops, bound = (given, "") if axis == wanted else variation.of(e, axis, strong)
     if other:
-        both = stops[:MAPPED], _stops(e, other)[0][:MAPPED]
-        combined = [_changed(e, {axis: across, other: down}) for down in both[1] for across in both[0]]
+        both = stops[:MAPPED], variation.of(e, other)[0][:MAPPED]
+        combined = [variation.changed(e, {axis: across, other: down}) for down in both[1] for across in both[0]]
         outcomes.mapped((named(axis), named(other)), both, _made(combined, best), _open)
         return
-    states = _made([_changed(e, {axis: value}, strong) for value in stops], best)
+    states = _made([variation.changed(e, {axis: value}, strong) for value in stops], best)
     one = named(axis)
     if bound:
         st.caption(sentence(bound))
@@ -150,26 +90,6 @@ def _choose(names: list[str], divisible: bool) -> tuple[str | None, str | None, 
         able = divisible and axis == "workers" and other is None
         strong = able and address.toggle("Same global batch", "strong", help=DIVIDED)
     return axis, other, best, strong
-
-
-def _stops(e: Experiment, axis: str, strong: bool = False) -> tuple[list, str]:
-    """Return the values of a sweep, and what bounds them."""
-    if axis == "workers":
-        return worker_stops(e, strong)
-    return values(_control(e, axis), _value(e, axis)), ""
-
-
-def _control(e: Experiment, name: str) -> Control:
-    return control(owners(e.algorithm, e.compression, e.workload)[name], name)
-
-
-def _changed(e: Experiment, settings: dict[str, Any], strong: bool = False) -> Experiment | str:
-    """Return the experiment with these settings, in strong scaling with its global batch; or why there is none."""
-    try:
-        changed = e.change(**settings)
-        return changed.change(batch=divided(changed, global_batch(e))) if strong else changed
-    except ValueError as error:
-        return str(error)
 
 
 def _made(wanted: list[Experiment | str], best: bool) -> list[JobState]:

@@ -55,7 +55,7 @@ FLOORS = {
         ("session",),
         ("settings",),
         ("charts",),
-        ("comparison.changes", "comparison.difference", "comparison.outcomes", "comparison.race", "comparison.seeds"),
+        ("comparison.changes", "comparison.difference", "comparison.race", "comparison.seeds", "comparison.variation"),
         ("comparison.reference", "comparison.in_words", "comparison.table"),  # no view of a comparison knows another
         ("comparison", "kernel_pages", "schedules"),
         ("embed", "guide"),

@@ -9,7 +9,7 @@ import pytest
 
 from app import charts
 from app.charts import Shown
-from app.comparison import sweep
+from app.comparison import sweep, variation
 from app.settings.controls import control
 from experiments.jobs.job import JobState
 from experiments.jobs.spec import JobSpec
@@ -30,23 +30,23 @@ from experiments.wording import units
     ],
 )
 def test_a_sweep_stops_around_the_value_of_the_run_and_within_bounds(name, now, stops):
-    assert sweep.values(control(Experiment, name), now) == pytest.approx(stops)
+    assert variation.values(control(Experiment, name), now) == pytest.approx(stops)
 
 
 def test_workers_double_as_far_as_the_experiment_can_run_and_the_bound_is_said():
-    stops, why = sweep.worker_stops(Experiment(workers=4))
+    stops, why = variation.worker_stops(Experiment(workers=4))
     assert stops == [1, 2, 4, 8, 16, 32]
     assert why.startswith("With 64 workers it cannot run: batch 32 is larger than the shard")
-    stops, why = sweep.worker_stops(Experiment(workers=3, batch=8))
+    stops, why = variation.worker_stops(Experiment(workers=3, batch=8))
     assert stops == [1, 2, 3, 4, 8, 16, 32, 64] and why.startswith("To 64 workers: a run with more takes")
-    stops, why = sweep.worker_stops(Experiment(algorithm="gpipe", workers=4))
+    stops, why = variation.worker_stops(Experiment(algorithm="gpipe", workers=4))
     assert stops[-1] < 64 and "stages" in why
 
 
 def test_a_global_batch_is_divided_among_the_workers_as_far_as_it_can_be():
-    stops, why = sweep.worker_stops(Experiment(workers=4, batch=32), strong=True)
+    stops, why = variation.worker_stops(Experiment(workers=4, batch=32), strong=True)
     assert stops == [1, 2, 4, 8, 16, 32, 64] and why.startswith("To 64 workers")
-    stops, why = sweep.worker_stops(Experiment(workers=3, batch=8), strong=True)
+    stops, why = variation.worker_stops(Experiment(workers=3, batch=8), strong=True)
     assert stops == [1, 2, 3, 4, 8] and "16 workers cannot divide a global batch of 24" in why
 
 
@@ -75,7 +75,7 @@ def test_a_map_of_two_settings_has_a_number_or_a_word_in_every_cell(made):
 
 
 def test_the_delays_of_an_algorithm_can_be_turned_too():
-    assert sweep.axes(Experiment(algorithm="downpour")) == [
+    assert variation.axes(Experiment(algorithm="downpour")) == [
         "workers",
         "batch",
         "latency",
@@ -84,8 +84,8 @@ def test_the_delays_of_an_algorithm_can_be_turned_too():
         "overlap",
     ]
     settings = Experiment(algorithm="downpour").method.Settings
-    assert sweep.values(control(settings, "overlap"), True) == [False, True]
-    assert sweep.values(control(Experiment(algorithm="delayed").method.Settings, "delay"), 0) == [0, 1, 2, 4]
+    assert variation.values(control(settings, "overlap"), True) == [False, True]
+    assert variation.values(control(Experiment(algorithm="delayed").method.Settings, "delay"), 0) == [0, 1, 2, 4]
 
 
 @pytest.fixture

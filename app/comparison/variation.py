@@ -1,0 +1,93 @@
+"""What a sweep varies: the settings that it can turn, their values, and the experiments that result."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from app.settings import feasible
+from app.settings.controls import Control, control, owners
+from experiments.runs.scaling import divided, global_batch
+from experiments.specification.experiment import Experiment
+
+COMMON = ("workers", "batch", "latency")
+DELAYS = (0.0, 1e-5, 1e-4, 1e-3, 1e-2)  # s, for a latency that was left to the preset
+MOST = 64  # workers of a sweep, unless the run on the page has more: a run with more takes a minute here
+STOP, STOPS = "~", 16  # between the stops that a link asks for, and how many it may
+
+
+def axes(e: Experiment) -> list[str]:
+    """Return what can be swept: workers, batch size, latency, and the algorithm's own delays."""
+    own = e.method.Settings
+    return [*COMMON, *(name for name in own.model_fields if control(own, name).postpones)]
+
+
+def of(e: Experiment, axis: str, strong: bool = False) -> tuple[list, str]:
+    """Return the values of a sweep, and what bounds them."""
+    if axis == "workers":
+        return worker_stops(e, strong)
+    return values(control_of(e, axis), _value(e, axis)), ""
+
+
+def worker_stops(e: Experiment, strong: bool = False) -> tuple[list[int], str]:
+    """Return numbers of workers, doubling from 1 as far as the experiment can run; and what bounds them, in words."""
+    stops = sorted({e.workers, *(2**n for n in range(MOST.bit_length()) if 2**n <= MOST)})
+    refused = {n: _refusal(e, n, strong) for n in stops}
+    able = [n for n in stops if not refused[n]]
+    beyond = [n for n in stops if refused[n] and n > max(able, default=0)]
+    if beyond:
+        return able, f"With {beyond[0]} workers it cannot run: {refused[beyond[0]]}"
+    return able, f"To {max(able, default=0)} workers: a run with more takes this page too long."
+
+
+def values(one: Control, now: Any) -> list:
+    """Return the values of a sweep of anything but workers: around `now`, two steps to each side."""
+    if one.kind in ("choice", "list"):
+        return list(one.options)
+    if one.kind == "switch":
+        return [False, True]
+    if not one.whole:
+        stops = [now * factor for factor in (0.01, 0.1, 1, 10, 100)] if now else DELAYS
+    else:
+        start = now or 1
+        stops = [0] * (now == 0) + [max(1, round(start * 2.0**n)) for n in (-2, -1, 0, 1, 2)]
+    low, high = one.low if one.low is not None else 0, one.high if one.high is not None else float("inf")
+    return sorted({stop for stop in stops if low <= stop <= high})
+
+
+def linked(e: Experiment) -> tuple[str, list]:
+    """Return what the page's link asks to turn, `stops=workers~1~8~64`, and its values; ("", []) if nothing."""
+    axis, *words = st.query_params.get("stops", "").split(STOP)
+    if axis not in owners(e.algorithm, e.compression, e.workload):
+        return "", []
+    stops = []
+    for word in words[:STOPS]:
+        try:
+            stops.append(_value(e.change(**{axis: word}), axis))
+        except ValueError:
+            stops.append(word)  # the run says what is wrong with it
+    return axis, stops
+
+
+def control_of(e: Experiment, name: str) -> Control:
+    """Return the widget of a setting of this experiment."""
+    return control(owners(e.algorithm, e.compression, e.workload)[name], name)
+
+
+def changed(e: Experiment, settings: dict[str, Any], strong: bool = False) -> Experiment | str:
+    """Return the experiment with these settings, in strong scaling with its global batch; or why there is none."""
+    try:
+        other = e.change(**settings)
+        return other.change(batch=divided(other, global_batch(e))) if strong else other
+    except ValueError as error:
+        return str(error)
+
+
+def _refusal(e: Experiment, workers: int, strong: bool) -> str:
+    made = changed(e, {"workers": workers}, strong)
+    return made if isinstance(made, str) else feasible.refusal(made)
+
+
+def _value(e: Experiment, axis: str) -> Any:
+    return {**e.model_dump(mode="json"), **e.data, **e.coding, **e.settings}[axis]
