@@ -57,7 +57,7 @@ def test_of_none_there_is_no_smallest_and_of_too_many_there_is_none():
     cut, ties = kernels.kth_largest(np.ones(3), 0)
     assert math.isnan(cut) and ties == 0
     assert kernels.select(np.empty(0), np.empty(0, np.int32), np.ones(3), cut, ties) == 0
-    with pytest.raises(ValueError, match="3 numbers have no 4-th largest; k is 1 to 3"):
+    with pytest.raises(ValueError, match=r"3 numbers .*4.* 1 to 3"):
         kernels.kth_largest(np.ones(3), 4)
 
 

@@ -78,7 +78,7 @@ def test_none_is_refused_as_by_a_gpu():
         if bias is None:
             out[0] = 1
 
-    with pytest.raises(TypeError, match="maybe is launched with None, which no GPU takes: give it arrays and numbers"):
+    with pytest.raises(TypeError, match=r"maybe .*None.*arrays and numbers"):
         launched(maybe, np.zeros(1), None)
 
 
@@ -289,10 +289,10 @@ def test_without_numba_cuda_training_and_all_kernels_run_and_a_launch_on_a_gpu_s
 def test_a_numpy_that_numba_cuda_does_not_know_is_named_with_what_to_install(monkeypatch):
     monkeypatch.setattr(gpu, "numba_cuda", lambda: SimpleNamespace(__file__="numba_cuda/numba/cuda/__init__.py"))
     monkeypatch.setattr(gpu, "np", SimpleNamespace(__version__="2.5.2"))
-    with pytest.raises(ImportError, match=r"numba-cuda needs NumPy before 2.5, and this is 2.5.2. Try `pip install"):
+    with pytest.raises(ImportError, match=r"numba-cuda .*NumPy .*2.5, .*2.5.2.*`pip install"):
         gpu._compiler.__wrapped__()
 
 
 def test_the_name_cuda_of_a_kernel_file_means_nothing_outside_of_a_kernel():
-    with pytest.raises(AttributeError, match=r"cuda.grid exists only inside a kernel"):
+    with pytest.raises(AttributeError, match=r"cuda.grid .*kernel"):
         cuda.grid(1)

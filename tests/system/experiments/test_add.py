@@ -17,6 +17,7 @@ from experiments.jobs import upload
 from experiments.runs import run_files, store, tables
 from experiments.specification.experiment import Experiment
 from tests import fabricated
+from tests.quotes import quote
 from workloads import own_module
 
 EXPERIMENT = Experiment(algorithm="easgd", workers=3, seed=4)
@@ -60,7 +61,7 @@ def add(tmp_path, capsys):
 
 def command(out):
     """The arguments of the command that is printed."""
-    return shlex.split(out.partition("\ntrain ")[2].partition("\n   ")[0])[3:]
+    return shlex.split(out.partition("\ntrain ")[2].partition("\n   ")[0])[1:]
 
 
 def csv(header, row, rows=60):
@@ -87,14 +88,14 @@ BROUGHT = {
     "index": (csv(",x,kind", lambda n: (n, n % 7, "ab"[n % 2])), ()),
 }  # fmt: skip
 SAID = {
-    "adult": ("60 rows", "column 2 became 2 columns", "predicts column 5, the last column, one of 2 classes"),
-    "titanic": ("60 rows", "40 missing cells of Age filled", "PassengerId was left out", "Port became 2 columns"),
-    "housing": ("predicts value, the last column, by regression: it has 60 different values", "--label names another"),
-    "abalone": ("60 rows", "column 1 became 3 columns", "by regression: it has 29 different values"),
-    "percent": ("rate was read without %", "without commas between thousands", "predicts class, by its name"),
-    "sentinels": ("-9999 in 7 rows, far from the rest", "predicts class"),
-    "blanks": ("60 rows", "predicts column 5, the last column, one of 4 classes"),
-    "index": ("only counts the rows", "learned from 1 column of numbers"),
+    "adult": ("60 rows", "column 2 … 2 columns", "column 5 … last column … 2 classes"),
+    "titanic": ("60 rows", "40 missing cells of Age", "PassengerId was left out", "Port … 2 columns"),
+    "housing": ("value … last column … regression … 60 different values", "--label"),
+    "abalone": ("60 rows", "column 1 … 3 columns", "regression … 29 different values"),
+    "percent": ("rate … %", "commas … thousands", "predicts class … name"),
+    "sentinels": ("-9999 … 7 rows", "predicts class"),
+    "blanks": ("60 rows", "column 5 … last column … 4 classes"),
+    "index": ("only counts the rows", "1 column of numbers"),
 }
 
 
@@ -104,7 +105,7 @@ def test_a_table_that_people_bring_trains_by_the_command_that_is_printed(name, a
     code, out, err = add(f"{name}.csv", content, *options)
     assert code == 0, err
     for words in SAID[name]:
-        assert words in out
+        assert re.search(quote(words), out), words
     assert main([*command(out), "--steps", "2", "--evaluations", "1", "--runs", str(tmp_path / "runs")]) == 0
 
 
@@ -140,32 +141,33 @@ def test_no_command_is_printed_for_a_network_that_does_not_train(add, change):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (csv("name,class", lambda n: (f"n{n}", n % 2)), "no column to predict class from"),
-        (csv("name,a,class", lambda n: (f"n{n}" * 9, "", n % 2), 150), "name was left out, it has more than 100"),
-        (csv("a,b,class", lambda n: ("nan", "1e400", n % 2)), "none of its cells is a number up to 1e+100"),
-        (csv("a,class", lambda n: (n, 7)), "class is the same in every row"),
-        (csv("a,b", lambda n: (n % 2, n), 9), "a table needs at least 10"),
+        (csv("name,class", lambda n: (f"n{n}", n % 2)), "no column … class"),
+        (csv("name,a,class", lambda n: (f"n{n}" * 9, "", n % 2), 150), "name … left out … more than 100"),
+        (csv("a,b,class", lambda n: ("nan", "1e400", n % 2)), "number … 1e+100"),
+        (csv("a,class", lambda n: (n, 7)), "class … same"),
+        (csv("a,b", lambda n: (n % 2, n), 9), "at least 10"),
     ],
 )
 def test_no_command_is_printed_for_a_table_that_does_not_train_and_the_reason_is(add, text, words):
     code, out, err = add("x.csv", text)
-    assert code == 2 and not out and words in err
+    assert code == 2 and not out and re.search(quote(words), err)
 
 
 def test_a_table_without_a_label_of_its_own_is_asked_for_one(add):
     code, _, err = add("x.csv", csv("a,b", lambda n: (n, n % 2)), "--label", "colour")
-    assert code == 2 and "there is no column 'colour'; there are a, b" in err
+    assert code == 2 and re.search(quote("no column 'colour' … a, b"), err)
 
 
 def test_what_is_predicted_is_always_said_and_a_named_label_is_taken(add):
     rows = csv("quality,colour,taste", lambda n: (3 + n % 6, "rw"[n % 2], n % 4))
     for options, words in (
-        ((), "predicts taste, the last column, one of 4 classes; --label names another column, and --regression true"),
-        (("--label", "quality"), "predicts quality, one of 6 classes"),
-        (("--label", "colour"), "predicts colour, one of 2 classes; --label names another column.\n"),
+        ((), "taste … last column … 4 classes … --label … --regression true"),
+        (("--label", "quality"), "quality … 6 classes"),
+        (("--label", "colour"), "colour … 2 classes … --label"),
     ):
         code, out, _ = add("x.csv", rows, *options)
-        assert code == 0 and words in out
+        assert code == 0 and re.search(quote(words), out)
+        assert ("--regression" in out) == (words != "colour … 2 classes … --label")
 
 
 def test_missing_numbers_are_asked_for_and_repaired_as_the_reader_says(add):
@@ -188,17 +190,17 @@ def test_a_device_or_a_file_that_cannot_be_read_is_named(path, capsys):
 
 def test_a_file_that_is_not_there_or_is_too_large_is_named(add, tmp_path, monkeypatch, capsys):
     assert main(["add", str(tmp_path / "gone.csv")]) == 2
-    assert "gone.csv cannot be read: No such file" in capsys.readouterr().err
+    assert "No such file" in capsys.readouterr().err
     monkeypatch.setattr(upload, "MOST_UNPACKED", 10)
     code, _, err = add("large.csv", "a,b\n1,2\n3,4\n")
-    assert code == 2 and "large.csv has more than 10 bytes" in err
+    assert code == 2 and re.search(quote("large.csv … 10 bytes"), err)
 
 
 def test_a_small_table_trains_by_the_command_that_is_printed(add, tmp_path, capsys):
     rows = [f"{n % 7},{n % 5},{'pq'[n % 2]},{'abc'[n % 3]}" for n in range(150)]  # as many as Iris has
     code, out, _ = add("Iris.csv", "x,y,colour,kind\n" + "\n".join(rows))
-    assert code == 0 and "learned from 4 columns of numbers; colour became 2 columns.\n" in out
-    assert "--batch" in command(out) and "with a batch of 16, since 120 rows are trained on" in out
+    assert code == 0 and re.search(quote("4 columns of numbers … colour … 2 columns"), out)
+    assert "--batch" in command(out) and re.search(quote("batch of 16 … 120 rows"), out)
     assert main([*command(out), "--steps", "4", "--evaluations", "1", "--runs", str(tmp_path / "runs")]) == 0
     assert "Synchronous SGD on iris" in capsys.readouterr().out
 
@@ -217,12 +219,12 @@ def test_a_regression_is_reported_by_r2_and_compared_by_it(add, tmp_path, capsys
 
 def test_options_of_one_kind_of_file_are_refused_for_others(add, tmp_path):
     for name, content, option, words in (
-        ("net.py", "net = 1", ("--label", "kind"), "--label is for tables, and {} is a network; leave it out."),
-        ("run.zip", b"PK\x03\x04", ("--missing", "mean"), "--missing is for tables, and {} is a run; leave it out."),
-        ("x.csv", "a,b\n1,0\n", ("--runs", "runs"), "--runs is for runs, and {} is a table; leave it out."),
+        ("net.py", "net = 1", ("--label", "kind"), "--label … tables … {} … network"),
+        ("run.zip", b"PK\x03\x04", ("--missing", "mean"), "--missing … tables … {} … run"),
+        ("x.csv", "a,b\n1,0\n", ("--runs", "runs"), "--runs … runs … {} … table"),
     ):
         code, _, err = add(name, content, *option)
-        assert code == 2 and words.format(tmp_path / name) in err
+        assert code == 2 and re.search(quote(words.format(tmp_path / name)), err)
     assert not (tmp_path / "nets").exists()
 
 
@@ -231,17 +233,17 @@ def test_files_of_other_formats_are_named_and_are_no_run(add):
     np.savez(packed, x=np.ones(3), y=np.ones(3))
     for name, content, words in (
         ("x.xlsx", zipped({"[Content_Types].xml": b"", "xl/workbook.xml": bytes(range(256))}), "CSV UTF-8"),
-        ("xy.npz", packed.getvalue(), "xy.npz is a NumPy archive (x, y); save it as one CSV"),
-        ("t.zip", zipped({"train.csv": b"1,2"}), "t.zip is a zip with train.csv in it; unpack it, and add train.csv"),
-        ("x.csv.gz", gzip.compress(b"a,b"), "is packed; unpack it first"),
+        ("xy.npz", packed.getvalue(), "xy.npz … NumPy … (x, y) … CSV"),
+        ("t.zip", zipped({"train.csv": b"1,2"}), "t.zip … zip with train.csv … add train.csv"),
+        ("x.csv.gz", gzip.compress(b"a,b"), "x.csv.gz … unpack it"),
     ):
         code, _, err = add(name, content)
-        assert code == 2 and words in err
+        assert code == 2 and re.search(quote(words), err)
 
 
 def test_two_tables_are_refused(tmp_path):
     text = csv("a,b", lambda n: (n, n % 2)).encode()
-    with pytest.raises(ValueError, match=r"^2 files came; a table is one CSV file, or two IDX files: add one table.$"):
+    with pytest.raises(ValueError, match=quote("2 files … one CSV file … two IDX files")):
         tables.take([("train.csv", text), ("test.csv", text)])
 
 
@@ -262,7 +264,7 @@ def test_a_command_needs_no_variable_to_train_a_network_and_leaves_none_behind(a
     assert [path.suffix for path in (tmp_path / "runs" / "modules").iterdir()] == [".py"]
     assert main([*command(out), "--steps", "2", "--workers", "2"]) == 0
     assert own_module.SETTING not in os.environ and own_module.folder() is None
-    with pytest.raises(ValueError, match="it is off, since it runs files"):  # as a page would ask for it
+    with pytest.raises(ValueError, match=r"off.*files"):  # as a page would ask for it
         own_module.build(own_module.Settings(net=command(out)[-1]))
 
 

@@ -250,7 +250,7 @@ def test_other_real_clusters_say_that_they_cannot(cluster, monkeypatch):
 
 
 def test_ranks_of_another_launcher_say_that_they_cannot():
-    with pytest.raises(ValueError, match="crash: a rank can come back on processes of this machine"):
+    with pytest.raises(ValueError, match=r"crash: .*processes of this machine"):
         check(Experiment.of({**AWAY, "cluster": "processes"}), here=False)
 
 

@@ -129,7 +129,7 @@ def test_a_run_stopped_before_its_first_step_is_not_stored(tmp_path, monkeypatch
 
 @pytest.mark.parametrize("values", [{"workload": "text", "file": "/etc/passwd"}, {"workload": "mnist", "folder": "/"}])
 def test_an_experiment_that_names_files_of_the_machine_is_not_done_for_a_reader(pool, values):
-    with pytest.raises(ValueError, match="readers may not name files of this machine"):
+    with pytest.raises(ValueError, match=r"readers .*files"):
         pool.submit("ada", Experiment.of(values))
 
 
@@ -216,7 +216,7 @@ def test_an_endless_loop_ends_at_the_limit_of_processor_time(pool, monkeypatch):
 def test_a_job_whose_processes_need_more_memory_together_than_one_may_is_ended(pool):
     state = end(pool, pool.submit("ada", trick("shares_out_memory")))
     assert state.status == "failed"
-    assert state.message == "it needs more than 0.4 GB of memory; use a smaller model or fewer workers."
+    assert "0.4 GB of memory" in state.message
     assert not children(pool)
 
 
@@ -258,7 +258,7 @@ def test_a_job_that_does_not_listen_is_killed(pool, monkeypatch):
     until(pool, job, lambda state: state.fraction)
     pool.cancel(job)
     state = end(pool, job)
-    assert state.status == "cancelled" and "could not be stored in time" in state.message
+    assert state.status == "cancelled" and "not be stored" in state.message
 
 
 @naughty
@@ -282,12 +282,12 @@ def test_tabs_of_one_reader_neither_hold_up_nor_turn_away_another(pool):
         tabs = [pool.submit(f"ada:{n}", trick("waits", n)) for n in range(1, 6)]
     for job in tabs[:2]:
         until(pool, job, lambda state: state.status == "running")
-    with pytest.raises(ValueError, match="3 runs are waiting and no more can, 3 of them yours"):
+    with pytest.raises(ValueError, match=r"3 runs .*waiting.* 3 "):
         pool.submit("ada:6", trick("waits", 6))
     bob = pool.submit("bob:1", trick("waits", 7))
     assert [pool.state(job).place for job in (bob, *tabs[2:4])] == [1, 2, 3]
     lost = pool.state(tabs[4])
-    assert lost.status == "cancelled" and "the queue was full and others had less in it" in lost.message
+    assert lost.status == "cancelled" and "queue was full" in lost.message
     pool.cancel(tabs[0])
     until(pool, bob, lambda state: state.status == "running")
 
