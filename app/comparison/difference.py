@@ -90,9 +90,10 @@ def comparable(before: Experiment, now: Experiment) -> bool:
     return (before.workload, before.files) == (now.workload, now.files)
 
 
-def same_model(before: Run, now: Run) -> bool:
-    """Return whether both ended with the same parameters, bit for bit."""
-    return before.summary.get("weights") is not None and before.summary["weights"] == now.summary.get("weights")
+def same_model(*runs: Run) -> bool:
+    """Return whether all ended with the same parameters, bit for bit."""
+    weights = {run.summary.get("weights") for run in runs}
+    return len(weights) == 1 and None not in weights
 
 
 def same_to_rounding(before: Run, now: Run) -> bool:

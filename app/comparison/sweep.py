@@ -15,6 +15,7 @@ from app.charts.axis import chosen as chosen_axis
 from app.charts.pictures import heading, lines
 from app.charts.words import ending
 from app.comparison import changes, outcomes, table, variation
+from app.comparison.difference import same_model
 from app.session import background, session
 from app.settings import chosen
 from app.settings.controls import Control, spoken
@@ -132,7 +133,7 @@ def _strip(one: Control, made: list[tuple[Any, JobState]], best: bool) -> None:
     if not shown:
         return
     along, log = chosen_axis()
-    if alike := len(shown) > 1 and same_model(shown):
+    if alike := len(shown) > 1 and same_model(*(one.run for one in shown)):
         along = "seconds" if along == "step" else along
         st.caption(
             f":material/equal: All of them end with the same model, to the bit: {spoken(one.name)} changes when, and "
@@ -168,9 +169,3 @@ def _open(experiment: Experiment) -> None:
     """Put this run on the page."""
     chosen.put(experiment)
     session.start(experiment)
-
-
-def same_model(shown: list[Shown]) -> bool:
-    """Return whether all runs end with the same model, bit for bit."""
-    weights = {one.run.summary.get("weights") for one in shown}
-    return len(weights) == 1 and None not in weights

@@ -13,7 +13,6 @@ from urllib.parse import urlencode
 from app.browser.text import sentence
 from app.charts.words import legend_of
 from app.comparison import reference
-from app.comparison.difference import comparable
 from app.session import pins, session, sharing
 from experiments.exports.page import page, place
 from experiments.exports.report import mark
@@ -62,12 +61,13 @@ def _runs(kind: str, pairs: list[tuple[str, str]]) -> tuple[str, str, dict]:
     axis = next((value for name, value in pairs if name == "axis" and value in curves.AXES), "")
     log = ("log", "true") in pairs
     frames, parts, view = {}, [], sharing.read(dict(pairs))
-    pair = [shown[-1], shown[0]] if kind == "race" and len(shown) == 2 else []
+    pinned = reference.of(shown[0], shown) if kind == "race" and len(shown) == 2 else None
+    pair = [pinned, shown[0]] if pinned else []
     goal = race.finish([one.run for one in pair])
     if kind != "timeline":
         axis = axis or ("seconds" if kind == "race" else "step")
         drawn, told = pictures.loss(shown, axis, log), "Loss."
-        if goal is not None and comparable(*(one.run.experiment for one in pair)):
+        if goal is not None:
             told = race.verdict(pair, goal)
             drawn = race.picture(pair, goal) if axis == "seconds" else drawn  # the finish lies across them
             parts.append(f"<p>{escape(told)}</p>")

@@ -9,7 +9,7 @@ import pytest
 
 from app import charts
 from app.charts import Shown
-from app.comparison import sweep, variation
+from app.comparison import difference, sweep, variation
 from app.settings.controls import control
 from experiments.jobs.job import JobState
 from experiments.jobs.spec import JobSpec
@@ -54,10 +54,9 @@ def test_runs_with_the_same_model_are_told_by_their_weights(made):
     one, same, other = (made(Experiment(seed=seed)) for seed in (0, 1, 2))
     for run, weights in ((one, "a"), (same, "a"), (other, "b")):
         run.summary["weights"] = weights
-    shown = [Shown("", run, 0) for run in (one, same, other)]
-    assert sweep.same_model(shown[:2]) and not sweep.same_model(shown)
+    assert difference.same_model(one, same) and not difference.same_model(one, same, other)
     same.summary["weights"] = one.summary["weights"] = None
-    assert not sweep.same_model(shown[:2])
+    assert not difference.same_model(one, same)
 
 
 def test_a_map_of_two_settings_has_a_number_or_a_word_in_every_cell(made):
