@@ -101,12 +101,14 @@ def _draw(now: JobState, others: list[Shown]) -> None:
 
 
 def _words(now: JobState) -> str:
+    phase = f"{now.phase[:1].upper()}{now.phase[1:]}." if now.phase else ""
     if now.status == "queued":
         ahead = now.place - 1
-        return f"Waiting: {ahead} run{'s' * (ahead != 1)} ahead of this one." if ahead else "Waiting: this one is next."
+        place = f"{units.counted(ahead, 'run')} ahead of this one." if ahead else "this one is next."
+        return f"Waiting: {place} {phase}".rstrip()
     asked = st.session_state.asked
-    if now.phase and asked.cluster == "simulated":
-        return f"{now.phase[:1].upper()}{now.phase[1:]}."
+    if phase and asked.cluster == "simulated":
+        return phase
     if now.phase:
         one, several = ("thread", "threads") if asked.cluster == "threads" else ("process", "processes")
         return f"Starting {asked.ranks} {one if asked.ranks == 1 else several}: {now.phase}."

@@ -36,6 +36,7 @@ from experiments.jobs.spec import JobSpec
 from experiments.runs import cached, store
 from experiments.runs.summary import source_version
 from experiments.specification.experiment import Experiment
+from kernels import compiling
 
 COMMAND = (sys.executable, "-u", "-m", "experiments.jobs.worker")
 KEPT = 1000  # jobs whose end is remembered
@@ -151,7 +152,9 @@ class Pool:
             if known is None:
                 raise ValueError(f"there is no job {job[:40]!r}; it was never asked for, or long ago.")
             if known in self._queue:
-                return replace(known.state, place=self._turns.order(self._queue, self._running).index(known) + 1)
+                place = self._turns.order(self._queue, self._running).index(known) + 1
+                phases = {job.state.phase for job in self._running} & {compiling.WORDS}
+                return replace(known.state, place=place, phase="".join(phases))
             return known.state
 
     def cancel(self, job: str, owner: str | None = None) -> bool:

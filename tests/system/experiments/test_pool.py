@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,6 +21,7 @@ from experiments.jobs.job import Job
 from experiments.jobs.pool import Pool
 from experiments.runs import cached, sealed, store
 from experiments.specification.experiment import Experiment
+from kernels import compiling
 from tests.patience import PATIENCE, wait_until
 
 NAUGHTY = (sys.executable, "-u", str(Path(__file__).with_name("naughty.py")))
@@ -82,6 +84,16 @@ def test_what_was_done_once_is_found_and_not_done_again(pool, tmp_path):
     state = other.state(other.submit("cy", small()))
     other.close()
     assert (state.status, state.folder) == ("finished", folder)
+
+
+def test_a_waiting_job_knows_that_the_one_before_it_waits_for_the_compiler(tmp_path):
+    pool = Pool(tmp_path, 1, command=NAUGHTY)
+    before, waiting = (pool.submit(owner, trick(name)) for owner, name in (("ada", "waits"), ("bob", "forever")))
+    running = until(pool, before, lambda state: state.status == "running")
+    assert not pool.state(waiting).phase
+    pool._jobs[before].state = replace(running, phase=compiling.WORDS)
+    assert (pool.state(waiting).status, pool.state(waiting).phase) == ("queued", compiling.WORDS)
+    pool.close()
 
 
 def test_under_a_bound_what_a_reader_had_computed_may_go_until_somebody_keeps_it(pool, monkeypatch):
