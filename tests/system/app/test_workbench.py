@@ -28,6 +28,7 @@ from kernels import compiling
 from knobs import local
 from tests import fabricated
 from tests.patience import PATIENCE
+from tests.quotes import quote
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -301,21 +302,21 @@ def test_a_real_cluster_begins_with_its_own_network_and_emulates_what_is_chosen(
 @pytest.mark.parametrize(
     ("query", "words"),
     [
-        ("algorithm=<script>alert(1)</script>", "There is no algorithm"),
-        ("workers=999999999", "allowed is 1 to 4096"),
-        ("workers=", "Workers is"),
-        ("workers=four", "Workers is 'four'"),
-        ("learning_rate=nan", "learning\\_rate is"),
-        ("nonsense=1", "has no setting 'nonsense'"),
-        ("algorithm=easgd&n_push=3", "has no setting 'n\\_push'"),
+        ("algorithm=<script>alert(1)</script>", "algorithm"),
+        ("workers=999999999", "1 to 4096"),
+        ("workers=", "Workers … 1 to 4096"),
+        ("workers=four", "Workers … 'four'"),
+        ("learning_rate=nan", "learning\\_rate … nan"),
+        ("nonsense=1", "'nonsense'"),
+        ("algorithm=easgd&n_push=3", "'n\\_push'"),
         ("compression=topk", "did you mean top\\_k?"),
-        ("density=0.1", "has no setting 'density'"),
-        ("compression=top_k&density=2", "density is '2'; allowed is above 0 to 1"),
-        ("algorithm=easgd&compression=top_k", "easgd has no way to compress what it sends"),
-        ("slow=9:3", "there is no rank 9"),
+        ("density=0.1", "'density'"),
+        ("compression=top_k&density=2", "density … '2' … above 0 to 1"),
+        ("algorithm=easgd&compression=top_k", "easgd … compress"),
+        ("slow=9:3", "no rank 9"),
         ("network=carrier pigeon", "carrier pigeon"),
-        ("workload=text&file=/etc/passwd", "The link gives a file, and no link may name files of the machine"),
-        ("workload=mnist&folder=/etc", "The link gives a folder, and no link may name files of the machine"),
+        ("workload=text&file=/etc/passwd", "link … file"),
+        ("workload=mnist&folder=/etc", "link … folder"),
         ("workers=8&" + "x" * 9000 + "=1", "characters"),
     ],
 )
@@ -323,7 +324,7 @@ def test_a_link_that_cannot_be_read_says_so_in_one_sentence(page, stored, query,
     stored(Experiment())
     opened = page(query)
     assert not opened.exception
-    assert words in said(opened)
+    assert re.search(quote(words), said(opened))
     assert address(opened) == Experiment()
     assert opened.metric
 
@@ -340,7 +341,7 @@ def test_a_setting_that_does_not_fit_is_refused_in_a_sentence_and_nothing_runs(p
     stored(Experiment())
     opened = page()
     opened.text_input("slow").set_value("9:3").run()
-    assert "there is no rank 9; ranks are 0 to 3" in said(opened)
+    assert re.search(quote("no rank 9 … 0 to 3"), said(opened))
     assert opened.button("run").disabled
     assert not opened.exception
 
@@ -784,22 +785,22 @@ def test_a_short_simulated_run_begins_as_soon_as_a_setting_changes(page, pool):
 @pytest.mark.parametrize(
     ("change", "others", "why"),
     [
-        ({"workers": 2, "steps": 10_000}, False, "640,000 samples: up to 300,000 begin at once"),
-        ({"steps": None, "epochs": 1.0}, False, "How long this run takes is not known before"),
-        ({"cluster": "processes"}, False, "Real processes start only with"),
-        ({"cluster": "gpus"}, False, "Real GPUs start only with"),
-        ({"workers": 2}, True, "Others wait for this machine"),
+        ({"workers": 2, "steps": 10_000}, False, "640,000 samples … 300,000"),
+        ({"steps": None, "epochs": 1.0}, False, "How long … not known"),
+        ({"cluster": "processes"}, False, "Real processes"),
+        ({"cluster": "gpus"}, False, "Real GPUs"),
+        ({"workers": 2}, True, "Others wait"),
     ],
 )
 def test_what_does_not_begin_at_once_says_why_until_it_runs(page, pool, monkeypatch, change, others, why):
     monkeypatch.setattr(sidebar.feasible, "refusal", lambda _: "")
     pool(RUNNING).others = others
     opened = changed(page("seed=1010", at_once=True), **change)
-    assert not begun(opened) and any(why in one.value for one in opened.markdown)
+    assert not begun(opened) and any(re.search(quote(why), one.value) for one in opened.markdown)
     session.pool().others = False
     assert not begun(changed(opened))  # nor when the others have gone
     opened.button("run").click().run()
-    assert begun(opened) and not any(why in one.value for one in opened.markdown)
+    assert begun(opened) and not any(re.search(quote(why), one.value) for one in opened.markdown)
 
 
 def test_a_run_that_was_stopped_does_not_begin_again_until_something_changes(page, pool):
