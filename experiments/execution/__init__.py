@@ -1,1 +1,1 @@
-"""Execution: an experiment is checked, runs on its cluster, and becomes a Run."""
+"""Check an experiment, run it on its cluster and turn it into a Run."""

@@ -1,4 +1,4 @@
-"""Admission: a cluster obeys what an experiment asks of it, or refuses in a sentence before the first rank starts."""
+"""Admission: a cluster obeys every setting of an experiment, or refuses before the first rank starts."""
 
 from __future__ import annotations
 
@@ -17,14 +17,16 @@ from experiments.wording import units
 from kernels import metered
 
 REFUSED = {
-    "threads": {"crash": "a thread cannot be lost without the others of its process; use processes, or let it pause."},
+    "threads": {
+        "crash": "a thread cannot crash without the other threads of its process; use processes, or pause it instead."
+    },
     "gpus": dict.fromkeys(
         (*LINKS, "device"),
-        "GPUs talk by NCCL and compute as fast as they do, so it cannot be emulated there; use processes or the "
-        "simulated cluster, or leave it out.",
+        "GPUs communicate over NCCL and compute at their own speed, so it cannot be emulated there; remove it, or use "
+        "processes or the simulated cluster.",
     ),
 }
-"""Settings that a cluster cannot obey, and refuses: why not, and what to try."""
+"""Settings that a cluster refuses, with the reason and what to try."""
 
 RESTARTING = ("simulated", "processes")  # clusters on which a lost rank can come back
 
@@ -32,7 +34,7 @@ WAIT = 60.0  # s that a real rank waits for a message before it gives up
 
 
 def check(experiment: Experiment, asked: Conditions, workload: Any, here: bool) -> None:
-    """Raise ValueError, in one sentence, if the cluster cannot obey what is asked; with `here` it is this machine's."""
+    """Raise ValueError if the cluster cannot obey a setting; with `here`, also if this machine cannot."""
     _check_restarts(experiment, asked)
     if experiment.cluster == "simulated":
         return
@@ -48,33 +50,34 @@ def _check_cluster(experiment: Experiment, asked: Conditions, here: bool) -> Non
     fast = [f"{rank}:{factor:g}" for rank, factor in asked.faults.slow.items() if factor < 1]
     if fast and not asked.device:
         raise ValueError(
-            f"slow: a real rank cannot compute faster than it does, and {fast[0]} asks for that; use factors of 1 or "
-            "more, or a device slower than this machine."
+            f"slow: {fast[0]} asks a real rank to compute faster than this machine can; use factors of 1 or more, or "
+            "emulate a slower device."
         )
     if asked.network and asked.network.sum:
         raise ValueError(
-            f"network: {experiment.network} says how this machine's own processors carry and sum, which real ranks "
-            "cannot emulate beside their own; leave the network out, or simulate."
+            f"network: {experiment.network} includes the CPU time this machine spends on moving and summing bytes, "
+            "which real ranks spend anyway; remove the network, or use the simulated cluster."
         )
     if experiment.collective == "stream" and cluster != "simulated":
         raise ValueError(
-            "collective: stream is how the simulated cluster imitates one stream of a GPU; real ranks cannot. "
-            "Use fast, or simulate."
+            "collective: stream imitates a single CUDA stream, which only the simulated cluster can do; use fast, or "
+            "the simulated cluster."
         )
     if not here and 0 in asked.faults.crash:
         raise ValueError(
-            "crash: rank 0 keeps the record of ranks that another launcher has started; lose another one, or let it "
-            "pause."
+            "crash: rank 0 records the run, so it cannot be lost under another launcher; choose another rank, or pause "
+            "it instead."
         )
     if asked.faults.back and not (cluster in RESTARTING and here):
         raise ValueError(
-            "crash: a rank can come back on processes of this machine or on the simulated cluster, not on "
-            f"{cluster if here else 'ranks that another launcher has started'}; lose it for good, or let it pause."
+            "crash: ranks can restart only on processes of this machine or on the simulated cluster, not on "
+            f"{cluster if here else 'ranks of another launcher'}; give no restart time, or pause the rank instead."
         )
     if cluster == "gpus" and algorithms.family(experiment.algorithm) == "shared_memory":
         raise ValueError(
-            f"cluster: {experiment.algorithm} steps through memory that its ranks share, and GPUs share none; use "
-            "threads, processes or the simulated cluster."
+            f"cluster: {experiment.algorithm} needs memory shared by all its ranks, which GPUs do not have; use "
+            "threads, "
+            "processes or the simulated cluster."
         )
     for name, why in REFUSED.get(cluster, {}).items():
         if name in experiment.changed():
@@ -82,25 +85,28 @@ def _check_cluster(experiment: Experiment, asked: Conditions, here: bool) -> Non
 
 
 def _check_restarts(experiment: Experiment, asked: Conditions) -> None:
-    """Raise ValueError if a rank would restart, having lost everything, where the others cannot go on with it."""
+    """Raise ValueError if a rank would restart with nothing and the others could not continue with it."""
     name = experiment.algorithm
     for rank in sorted(asked.faults.back):
         if not experiment.restartable:
             able = [other for other in algorithms.names() if algorithms.find(other).restartable]
             where = f"{name} with these settings" if name in able else name
             raise ValueError(
-                f"crash: rank {rank} would come back with nothing, and in {where} others wait for what it was to send; "
-                f"let it pause, lose it for good, or use {', '.join(other for other in able if other != name)}."
+                f"crash: after a restart rank {rank} would have lost its state, and other ranks of {where} would wait "
+                "for "
+                "messages it never sends; pause it instead, give no restart time, or use "
+                f"{', '.join(other for other in able if other != name)}."
             )
         if rank < experiment.servers:
             raise ValueError(
-                f"crash: rank {rank} is a server and would come back without the model that it keeps for the others; "
-                f"let it pause, or take a worker: ranks {experiment.servers} to {experiment.ranks - 1}."
+                f"crash: rank {rank} is a server, and a restart would lose the model it holds for the workers; pause "
+                "it "
+                f"instead, or crash a worker (ranks {experiment.servers} to {experiment.ranks - 1})."
             )
 
 
 def _check_device(experiment: Experiment, workload: Any, chosen: Device) -> None:
-    """Raise ValueError if this machine computes a gradient slower than the device that it is to emulate."""
+    """Raise ValueError if this machine computes a gradient more slowly than the device it should emulate."""
     bill = Bill(chosen)
     w, batch = workload.start(experiment.seed), trial_batch(experiment, workload)
     took = math.inf
@@ -115,24 +121,25 @@ def _check_device(experiment: Experiment, workload: Any, chosen: Device) -> None
     wanted = bill()
     if took > wanted:
         raise ValueError(
-            f"device: {experiment.device} would compute a gradient in {units.seconds(wanted)}, and this machine "
-            f"takes {units.seconds(took)}; real ranks can only emulate a slower device: choose one, or simulate."
+            f"device: this machine is too slow to emulate {experiment.device}: a gradient takes {units.seconds(took)} "
+            f"here and {units.seconds(wanted)} there; choose a slower device, or use the simulated cluster."
         )
 
 
 def trial_batch(experiment: Experiment, workload: Any) -> tuple:
-    """Return a batch to try a gradient on: as large as the setting, which a whole-batch method ignores, or all."""
+    """Return a batch to try a gradient on: of the batch setting's size, or all samples for a whole-batch method."""
     return workload.batch(np.arange(min(experiment.batch, workload.samples)))
 
 
 def _check_length(experiment: Experiment, workload: Any, links: Network) -> None:
-    """Raise ValueError if a message of the model would take longer than a rank waits for it."""
+    """Raise ValueError if sending the model would take longer than a rank waits for a message."""
     size = workload.parameters * np.dtype(experiment.precision).itemsize
     slowest = max((links.between, links.within), key=lambda link: link.latency + size / link.bandwidth)
     seconds = slowest.latency + size / slowest.bandwidth
     if seconds > WAIT:
         raise ValueError(
-            f"bandwidth: the model of {size:,} bytes would take {seconds:,.0f} s from rank to rank at "
-            f"{slowest.bandwidth:.3g} bytes/s, and a real rank waits at most {WAIT:g} s; use more bandwidth, a smaller "
-            "model, or the simulated cluster, whose time costs nothing."
+            f"bandwidth: at {slowest.bandwidth:.3g} bytes/s, sending the model ({size:,} bytes) takes {seconds:,.0f} "
+            "s, "
+            f"but a real rank waits at most {WAIT:g} s; use more bandwidth, a smaller model, or the simulated cluster, "
+            "where waiting is free."
         )

@@ -1,4 +1,4 @@
-"""Whether the batch norms of an experiment can take their statistics over all workers, as `sync_batch_norm` asks."""
+"""Check whether batch norms can take their statistics over all workers, as `sync_batch_norm` asks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from workloads.workload import Workload
 
 
 def check(experiment: Experiment, workload: Workload) -> None:
-    """Raise ValueError, in one sentence, if batch norms are to be synchronised and cannot be."""
+    """Raise ValueError if batch norms should be synchronised but cannot be."""
     if not experiment.sync_batch_norm:
         return
     if not experiment.method.computes_together:

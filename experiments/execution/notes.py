@@ -1,4 +1,4 @@
-"""Notes on a finished run: what it was asked and did not do, or could not do in full."""
+"""Notes on a finished run: settings that had no effect, or could not be obeyed in full."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ HONEST = 0.05  # share of a run by which real ranks may be late, or without a co
 
 
 def notes_on(experiment: Experiment, event_logs: list[EventLog]) -> list[str]:
-    """Return sentences on faults that came too late, what was chosen and changed nothing, and what was not obeyed."""
+    """Return notes on faults that came too late, settings that had no effect, and settings that were not obeyed."""
     return [
         *_too_late(experiment, event_logs),
         *_back_too_late(experiment, event_logs),
@@ -24,7 +24,7 @@ def notes_on(experiment: Experiment, event_logs: list[EventLog]) -> list[str]:
 
 
 def _too_late(experiment: Experiment, event_logs: list[EventLog]) -> list[str]:
-    """Return a sentence for each loss and each pause of a rank that was done before it."""
+    """Return a note for each crash or pause of a rank that had already finished."""
     lines = []
     for log in event_logs:
         lost, pauses = experiment.crash.by_rank.get(log.rank), experiment.pause.by_rank.get(log.rank, ())
@@ -40,7 +40,7 @@ def _too_late(experiment: Experiment, event_logs: list[EventLog]) -> list[str]:
 
 
 def _back_too_late(experiment: Experiment, event_logs: list[EventLog]) -> list[str]:
-    """Return a sentence for each rank that came back and took no step any more."""
+    """Return a note for each rank that restarted too late to take another step."""
     lines = []
     for rank, (_, back) in experiment.crash.by_rank.items():
         if back == math.inf:
@@ -53,13 +53,13 @@ def _back_too_late(experiment: Experiment, event_logs: list[EventLog]) -> list[s
 
 
 def _unordered(experiment: Experiment) -> list[str]:
-    """Return a sentence if real ranks were asked to send by priority, a hint that they do not follow."""
+    """Return a note if real ranks were asked to send by priority, which they ignore."""
     asked = experiment.algorithm == "priority" and experiment.settings["order"] == "priority"
     return [_UNORDERED] if asked and experiment.cluster != "simulated" else []
 
 
 def _carried_nothing(experiment: Experiment, event_logs: list[EventLog]) -> list[str]:
-    """Return a sentence if a network was chosen and no message had a byte, as where ranks share the model's memory."""
+    """Return a note if a network was chosen but no message had a payload, as when ranks share the model's memory."""
     if not experiment.changed().keys() & LINKS or any(
         nbytes for log in event_logs for _, _, nbytes, *_ in log.messages
     ):
@@ -69,7 +69,7 @@ def _carried_nothing(experiment: Experiment, event_logs: list[EventLog]) -> list
 
 
 def _unused(experiment: Experiment, event_logs: list[EventLog]) -> list[str]:
-    """Return a warning if an all-reduce was chosen for a method that does none."""
+    """Return a note if an all-reduce was chosen for a method that uses none."""
     chosen, lines = experiment.changed(), []
     if "collective" in chosen and not any(label == "all-reduce" for log in event_logs for *_, label in log.spans):
         lines.append(_NO_ALL_REDUCE)
@@ -77,7 +77,7 @@ def _unused(experiment: Experiment, event_logs: list[EventLog]) -> list[str]:
 
 
 def _unobeyed(experiment: Experiment, event_logs: list[EventLog]) -> list[str]:
-    """Return a sentence if a real cluster could not obey in full."""
+    """Return a note if a real cluster could not obey a setting in full."""
     end = max((log.mark for log in event_logs), default=0.0)
     if experiment.cluster == "simulated" or not end:
         return []
@@ -93,33 +93,35 @@ def _unobeyed(experiment: Experiment, event_logs: list[EventLog]) -> list[str]:
 
 
 _TOO_LATE = (
-    "Rank {rank} was to {what} at {at:.4g} s, and was done at {end:.4g} s; let the run last longer, or name an earlier "
-    "time."
+    "Rank {rank} had finished at {end:.4g} s, before it should {what} at {at:.4g} s; make the run longer, or choose an "
+    "earlier time."
 )
 _BACK_TOO_LATE = (
-    "Rank {rank} was to come back at {back:.4g} s, came back at {came:.4g} s, and took no step any more: the run was "
-    "over; let it last longer, or name an earlier time."
+    "Rank {rank} should restart at {back:.4g} s, restarted at {came:.4g} s, and took no further step because the run "
+    "was "
+    "over; make the run longer, or choose an earlier time."
 )
 _BARRIERS = (
-    "The {} messages of this run have no bytes: by them ranks wait for each other, and they send nothing else. So they "
-    "paid the network's latency, and its bandwidth changed nothing."
+    "The {} messages of this run have no payload: ranks only use them to wait for each other. They paid the network's "
+    "latency, but its bandwidth had no effect."
 )
-_SILENT = "Nothing was sent, so the network that was chosen changed nothing."
-_NO_ALL_REDUCE = "No all-reduce was done, so the way to do one that was chosen changed nothing."
+_SILENT = "Nothing was sent, so the chosen network had no effect."
+_NO_ALL_REDUCE = "This method uses no all-reduce, so the chosen collective had no effect."
 _LATE = (
-    "A rank fell behind the device that it emulates by {:.3g} s of {:.3g} s: this machine is too slow or too busy for "
-    "it; use a slower device, fewer ranks, or the simulated cluster."
+    "A rank fell {:.3g} s behind the device it emulates, in a run of {:.3g} s: this machine is too slow or too busy; "
+    "use "
+    "a slower device, fewer ranks, or the simulated cluster."
 )
 _CROWDED = (
-    "For {:.0f} % of the run's time a rank wanted a core and had none: more ranks computed at once than this machine "
-    "has cores for, beside what else it does, so they are slower than as many machines would be; use fewer ranks, or "
-    "let them emulate a slower device."
+    "Ranks waited for a CPU core during {:.0f} % of the run, because more of them computed at once than this machine "
+    "has "
+    "free cores. They are slower than that many machines would be; use fewer ranks, or emulate a slower device."
 )
 _OVERDUE = (
-    "The messages of a rank arrived {:.3g} s later, in sum, than over the network that it emulates, in a run of {:.3g} "
-    "s: this machine is too slow or too busy for it; use a slower network, fewer ranks, or the simulated cluster."
+    "The messages of a rank arrived {:.3g} s too late in total for the network it emulates, in a run of {:.3g} s: this "
+    "machine is too slow or too busy; use a slower network, fewer ranks, or the simulated cluster."
 )
 _UNORDERED = (
-    "Real ranks send in the order in which they are asked to, so order priority changed nothing here; the simulated "
-    "cluster follows it."
+    "Real ranks send in the order they are asked to, so order priority had no effect here; the simulated cluster obeys "
+    "it."
 )

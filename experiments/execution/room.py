@@ -1,4 +1,4 @@
-"""Room: how much memory a run takes at least, and how much this machine has for it."""
+"""Memory: the least a run needs, and what this machine has free."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FIXED = 4  # models
 
 
 def check(experiment: Experiment, workload: Workload) -> None:
-    """Raise ValueError, in a sentence, if the models of a run of `experiment` cannot fit this process's memory."""
+    """Raise ValueError if the models of `experiment` cannot fit into this process's memory."""
     least, free = needed(experiment, workload), available()
     if least > free:
         raise ValueError(
@@ -27,7 +27,7 @@ def check(experiment: Experiment, workload: Workload) -> None:
 
 
 def needed(experiment: Experiment, workload: Workload) -> int:
-    """Return the bytes that a run takes at least: the models that its workers have together, and FIXED more.
+    """Return the least number of bytes a run needs: its workers' models plus FIXED.
 
     Those are the first and the last model, a gradient, and what is evaluated; one worker takes ten models in all, and
     four workers of synchronous SGD thirteen. Batches, activations and optimizers are not counted.
@@ -37,7 +37,7 @@ def needed(experiment: Experiment, workload: Workload) -> int:
 
 
 def available() -> float:
-    """Return how many bytes this process can still take, by its limit and what is free; inf where neither is known."""
+    """Return how many more bytes this process can use, by its limit and free memory; inf if neither is known."""
     free = float("inf")
     with contextlib.suppress(OSError, ValueError, IndexError):
         facts = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text("ascii").splitlines())

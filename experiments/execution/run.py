@@ -1,4 +1,4 @@
-"""run: an Experiment becomes a Run.
+"""Turn an Experiment into a Run.
 
 A mistake of the reader's is found before the first rank starts and raised as a ValueError of one sentence. What goes
 wrong later ends the run, and the Run has everything that was recorded until then.
@@ -101,12 +101,12 @@ def join(experiment: Experiment, timeout: float = TIMEOUT) -> Run | None:
 
 
 def _clock() -> float:
-    """Return the seconds that this process has worked: what it took to compile kernels, once, is no part of a run."""
+    """Return the seconds this process has worked, not counting the compilation of kernels."""
     return time.perf_counter() - compiling.seconds()
 
 
 def _admitted(experiment: Experiment, asked: Conditions):
-    """Return the workload of an experiment that can run here. Until it is built, nobody looks whether to stop."""
+    """Return the workload of an experiment that can run here. Stop requests are not checked until it is built."""
     with signals.at_once():
         workload = check(experiment, asked=asked)
     room.check(experiment, workload)
@@ -114,13 +114,13 @@ def _admitted(experiment: Experiment, asked: Conditions):
 
 
 def _observer(experiment: Experiment, workload, on_progress: Callable[[Progress], None] | None):
-    """Return what the cluster reports to, None if nobody wants to hear of progress."""
+    """Return the callback the cluster reports progress to, or None."""
     per_epoch = _batches(experiment, workload).per_epoch
     return ProgressObserver(experiment, workload, per_epoch, on_progress) if on_progress else None
 
 
 def check(experiment: Experiment, here: bool = True, asked: Conditions | None = None):
-    """Return the workload, built. ValueError in one sentence if the experiment cannot run, `here` on this machine.
+    """Return the workload, built. Raise ValueError if the experiment cannot run, with `here` on this machine.
 
     `asked` are its conditions, where the caller has read them already.
     """
@@ -179,7 +179,7 @@ def train(
 
 
 def warm_up(experiment: Experiment, place: str = "cpu") -> None:
-    """Load the algorithm, data and kernels for `place` on a real rank before its clock starts: that is no training.
+    """Load the algorithm, data and kernels for `place` on a real rank before its clock starts.
 
     Which kernels an algorithm calls is seen by a step of the whole experiment on the simulated cluster, unless that
     would take long.
@@ -210,7 +210,7 @@ def gather(experiment: Experiment, outcome: Outcome, began: float) -> Run:
 
 
 def _gathered(experiment: Experiment, outcome: Outcome, began: float) -> tuple[Run, list[Model]]:
-    """Return the same, and the models that were evaluated, in the order of the evaluations."""
+    """Return the Run, and the evaluated models in the order of the evaluations."""
     mistake = getattr(outcome.error, "__cause__", None)
     trained = any(event_log.losses for event_log in outcome.event_logs)
     if isinstance(mistake, OutOfMemory) or (isinstance(mistake, ValueError) and not trained):
@@ -264,7 +264,7 @@ def _gathered(experiment: Experiment, outcome: Outcome, began: float) -> tuple[R
 
 
 def _models(experiment: Experiment, workload, outcome: Outcome, axes: Axes, end: float) -> list[Model]:
-    """Return the models to evaluate: the start, reported ones evenly spread, and the one that is shipped at the end."""
+    """Return the models to evaluate: the first, reported ones evenly spread, and the final one."""
     event_logs, d = outcome.event_logs, workload.parameters
     chosen = evaluations.evenly(evaluations.complete(event_logs, over=True), experiment.evaluations)
     reported = [model for index in chosen if (model := evaluations.assemble(event_logs, index, d))]
@@ -370,17 +370,17 @@ def _status(outcome: Outcome, trace: Trace, experiment: Experiment) -> tuple[str
 
 
 def _untrained(models: list[Model], status: str) -> list[str]:
-    """Return a note if the model at the end is the one at the start, so that nothing was learned."""
+    """Return a note if the final model equals the initial one, so that nothing was learned."""
     if status != "finished" or not np.array_equal(models[0].w, models[-1].w):
         return []
     return [
-        "what is shipped is the model that training began with: no gradient has reached it; take more steps, or a "
-        "shorter period."
+        "the final model is the one training began with, because no gradient reached it; use more steps, or a shorter "
+        "period."
     ]
 
 
 def _unlearned(run: Run, guessing: float | None) -> list[str]:
-    """Return a note on a run that finished no better, within a percent, than guessing or than it started."""
+    """Return a note if a run finished no better, within one percent, than guessing or than its start."""
     losses = run.evaluations["loss"]
     if run.status != "finished" or len(losses) < 2:
         return []

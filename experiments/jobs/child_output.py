@@ -1,4 +1,4 @@
-"""The output of a child: what it writes into a pipe, as something that a selector waits for.
+"""A child's output pipe, in a form that a selector can wait for.
 
 On POSIX that is the pipe itself. A selector of Windows takes nothing but sockets: there a thread copies the pipe into
 one of its own.
@@ -18,7 +18,7 @@ SELECTABLE = os.name != "nt"
 
 
 class ChildOutput:
-    """The reader's end of a pipe."""
+    """The reading end of a pipe."""
 
     def __init__(self, pipe: BinaryIO):
         self._pipe, self._copy = pipe, None
@@ -30,18 +30,18 @@ class ChildOutput:
         Thread(target=_copied, args=(pipe, theirs), daemon=True).start()
 
     def fileno(self) -> int:
-        """Return what a selector waits for."""
+        """Return the object to register with a selector."""
         return (self._copy or self._pipe).fileno()
 
     def read(self) -> bytes | None:
-        """Return what has come, b"" at the end; None if nothing has."""
+        """Return the bytes that arrived, b"" at the end, or None if there are none yet."""
         try:
             return os.read(self._pipe.fileno(), CHUNK) if self._copy is None else self._copy.recv(CHUNK)
         except (BlockingIOError, TimeoutError):
             return None
 
     def ended(self) -> None:
-        """Have `read` wait for what is still on its way, since the process has ended."""
+        """Make `read` block for the rest of the output, after the process has ended."""
         if self._copy is not None:
             self._copy.settimeout(AFTERWARDS)
 
@@ -54,7 +54,7 @@ class ChildOutput:
 
 
 def _copied(pipe: BinaryIO, to: socket.socket) -> None:
-    """Send all that comes out of the pipe; a reader that has gone ends it."""
+    """Forward everything from the pipe, until the reader is gone."""
     with pipe, to, contextlib.suppress(OSError):
         while chunk := os.read(pipe.fileno(), CHUNK):
             to.sendall(chunk)

@@ -1,4 +1,4 @@
-"""A job of the pool: what is to be done, for whom, how far it is, and how it ended."""
+"""A job of the pool: its work, its owners, its progress and how it ended."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class JobState:
 
     @property
     def active(self) -> bool:
-        """Whether it is still to end."""
+        """True while the job has not ended."""
         return self.status in ("queued", "running")
 
 
@@ -64,16 +64,16 @@ class Job:
 
     @property
     def readers(self) -> frozenset[str]:
-        """Whose it is."""
+        """The owners of the job."""
         return frozenset(map(turns.reader, self.owners))
 
     @property
     def on_gpus(self) -> bool:
-        """Whether CUDA's own memory of the host is in it, which is gigabytes for each rank."""
+        """True if the job's memory includes CUDA's host memory, gigabytes per rank."""
         return isinstance(self.work, Experiment) and self.work.cluster == "gpus"
 
     def hear(self, line: dict[str, Any]) -> None:
-        """Take in one line of its output (see experiments.jobs.worker)."""
+        """Process one line of the job's output (see experiments.jobs.worker)."""
         if line["kind"] == "progress":
             self.state = replace(
                 self.state,
@@ -91,7 +91,7 @@ class Job:
             self.result = {"status": "failed", "error": str(line["error"]), "folder": ""}
 
     def end(self, code: int, limits: dict[str, int]) -> None:
-        """Take in that its process, held to `limits`, has ended with `code`."""
+        """Record that the process exited with `code` under `limits`."""
         if self.result is None and self.ending:
             status = "failed" if self.ended_by == "limit" else "cancelled"
             self.state = replace(self.state, status=status, message=f"{self.ending}.")
@@ -110,10 +110,10 @@ class Job:
 
 
 def _why(child: Child, code: int, limits: dict[str, int]) -> str:
-    """Return why a process ended with `code` and without a result, in a sentence."""
+    """Return a sentence on why a process ended with `code` and without a result."""
     ended = signal.Signals(-code).name if -code in set(signal.Signals) else ""
     if ended == "SIGXCPU":
-        return f"it used more than {limits['cpu']} s of processor time; use fewer steps or workers."
+        return f"it used more than {limits['cpu']} s of CPU time; use fewer steps or workers."
     if ended == "SIGKILL":
         return "it was killed from outside; most likely the machine ran out of memory."
     if ended == "SIGSEGV":

@@ -1,4 +1,4 @@
-"""The memory of a job with all that it started.
+"""The memory of a job, including every process it started.
 
 Linux alone bounds the addresses of one process, and a real cluster is many: so their sum is looked at again and again.
 A page that several processes share counts once, divided among them (PSS): ranks are forked, and have torch in common.
@@ -17,12 +17,12 @@ EVERY = 1.0  # s between two looks
 
 
 def excess(most: int) -> str:
-    """Say that a job needs more than `most` bytes."""
+    """Return the sentence that a job needs more than `most` bytes."""
     return f"it needs more than {most / 1e9:.1f} GB of memory; use a smaller model or fewer workers"
 
 
 def groups(leaders: Collection[int]) -> dict[int, list[int]]:
-    """Return the processes of the process groups of these leaders."""
+    """Return the processes in the process groups that these processes lead."""
     found: dict[int, list[int]] = {leader: [] for leader in leaders}
     for name in os.listdir(PROC):
         if name.isdigit():
@@ -34,7 +34,7 @@ def groups(leaders: Collection[int]) -> dict[int, list[int]]:
 
 
 def used(processes: Collection[int], enough: int) -> int:
-    """Return the bytes of memory that these processes use together; quickly, and rather too many, if below `enough`."""
+    """Return the bytes of memory these processes use together; if below `enough`, a quick overestimate."""
     resident = sum(_resident(pid) for pid in processes)  # shared pages once for each
     return resident if resident <= enough else sum(_proportional(pid) for pid in processes)
 

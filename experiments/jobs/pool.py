@@ -1,4 +1,4 @@
-"""The pool: experiments and other jobs of many readers, a few at a time, each in a process of its own.
+"""The pool runs experiments and other jobs of many readers, a few at a time, each in its own process.
 
     pool = Pool("runs")
     job = pool.submit(owner, experiment)      # at once; the same experiment asked twice is one job
@@ -45,7 +45,7 @@ UNSTORED = "what was recorded could not be stored in time"
 
 
 class Pool:
-    """`slots` jobs at a time (default: all cores but one), at most `queue` waiting, shared fairly among readers.
+    """Run `slots` jobs at a time (default: one fewer than cores), with at most `queue` waiting, fairly among readers.
 
     Each job has `wall` seconds, and on POSIX `cpu` seconds of processor time and `memory` bytes in a process; on Linux
     these are the bytes of all its processes together, but for ranks on GPUs. A run that reaches a limit of time stops
@@ -90,7 +90,7 @@ class Pool:
     # asked by any thread
 
     def submit(self, owner: str, work: Experiment | JobSpec) -> str:
-        """Submit `work` for `owner`, unless it is stored already; return the job's id, the work's key.
+        """Submit `work` for `owner`, unless its result is stored; return the job's id, which is the work's key.
 
         The owner's other job, if there is one, is given up. In a full queue, a job of the reader who has most in it
         makes way. ValueError in one sentence if that is this reader, or nobody has more than one; or if an experiment
@@ -125,7 +125,7 @@ class Pool:
         return name
 
     def reattach(self, owner: str, work: Experiment | JobSpec) -> str | None:
-        """Give `owner` the job of `work` that a released owner leaves behind, as a reload of a page does.
+        """Give `owner` the job of `work` that a released owner left behind, as when a page is reloaded.
 
         Return the job's id; None if there is no such job. Nothing is started. A job that has ended counts too, as long
         as the grace of the one who had it lasts.
@@ -141,12 +141,12 @@ class Pool:
             return job.name
 
     def crowded(self, owner: str) -> bool:
-        """Return whether a job of another reader than this owner's waits or runs."""
+        """Return True if a job of another reader is waiting or running."""
         with self._lock:
             return any(job.readers - {turns.reader(owner)} for job in [*self._queue, *self._running])
 
     def state(self, job: str) -> JobState:
-        """Return the state of `job`. ValueError if this pool has no such job."""
+        """Return the state of `job`. Raise ValueError if this pool has no such job."""
         with self._lock:
             known = self._jobs.get(job)
             if known is None:
@@ -158,7 +158,8 @@ class Pool:
             return known.state
 
     def cancel(self, job: str, owner: str | None = None) -> bool:
-        """Give `job` up for `owner`; without other owners, or without `owner`, it stops and keeps what it recorded.
+        """Release `job` for `owner`. Without other owners, or without `owner`, the job stops and keeps what it
+        recorded.
 
         Return whether it stops, or has ended; False if another owner still waits for it.
         """
@@ -183,7 +184,7 @@ class Pool:
             self._owners[owner] = time.monotonic() + self.lease
 
     def release(self, owner: str) -> None:
-        """Let the lease of `owner` and of all owner/... end after the grace, unless it is renewed before."""
+        """End the lease of `owner` and of every owner/... after the grace period, unless it is renewed."""
         with self._lock:
             for name in self._owners:
                 if name == owner or name.startswith(f"{owner}/"):
@@ -191,12 +192,12 @@ class Pool:
         self._wake()
 
     def prewarm(self) -> None:
-        """Keep a process ready for the next job, which then begins without importing anything."""
+        """Keep a process ready, so that the next job starts without importing anything."""
         self._spare.wanted = True
         self._wake()
 
     def close(self) -> None:
-        """Kill all jobs, wait until they are gone, and end."""
+        """Kill all jobs and wait until they are gone."""
         atexit.unregister(self.close)
         with self._lock:
             self._closing = True
@@ -259,7 +260,7 @@ class Pool:
         self._running.append(job)
 
     def _expire(self) -> None:
-        """Hold jobs to the wall limit, and give up those that have no owner any more."""
+        """Enforce the limit of wall-clock time, and drop jobs whose owners are all gone."""
         now = time.monotonic()
         for job in self._running:
             if job.child.flooded:
@@ -272,7 +273,7 @@ class Pool:
                 self._leave(job, owner, "its reader has left")
 
     def _weigh(self) -> None:
-        """Hold jobs to the memory limit with all that they started."""
+        """Enforce the memory limit on each job and its descendants."""
         began = time.monotonic()
         if not memory.WATCHED or began < self._look:
             return
@@ -285,7 +286,7 @@ class Pool:
         self._look = now + max(memory.EVERY, 4 * (now - began))  # to look closely at gigabytes takes a second
 
     def _patience(self) -> float:
-        """Return the seconds until something is due that is no event."""
+        """Return the seconds until the next deadline."""
         due = [job.deadline for job in self._running]
         if due or self._queue:
             due += self._owners.values()
@@ -302,7 +303,8 @@ class Pool:
     # with the lock held, by any thread
 
     def _make_room(self, reader: str) -> None:
-        """If the queue is full, drop a job of the reader with the most jobs in it. ValueError if there is none to drop.
+        """If the queue is full, drop a job of the reader who has the most in it. Raise ValueError if there is none to
+        drop.
 
         A job for which a slot is free does not fill the queue, though the pool's thread may not have started it yet.
         """

@@ -1,4 +1,4 @@
-"""Compile what the first run would have to wait for: `python -m experiments.jobs.precompile`.
+"""Compile what the first run would otherwise wait for: `python -m experiments.jobs.precompile`.
 
 Numba keeps compiled kernels on disk, so this is worth doing once after an installation.
 """
@@ -10,7 +10,7 @@ from experiments.specification.experiment import Experiment
 
 
 def main() -> None:
-    """Run two steps of every algorithm, of every compression, of every model, and of a ring."""
+    """Run two steps of every algorithm, compression and model, and of a ring."""
     for name in algorithms.names():
         run(Experiment.of({"algorithm": name, "steps": 2}))
     for name in COMPRESSIONS:

@@ -1,4 +1,4 @@
-"""A job's process, as its parent sees it.
+"""A job's process, seen from its parent.
 
 It is started in a process group of its own, so that all it starts can be ended with it; its pipes and its end are
 events of a selector. Used only by the thread that owns it, except for `ask`.
@@ -23,7 +23,7 @@ TAIL = 8_000  # bytes of stderr that are kept
 
 
 class Child:
-    """A process of `command`, which waits for the spec that `begin` sends. OSError if it cannot be started."""
+    """A process of `command` that waits for the spec `begin` sends. Raises OSError if it cannot be started."""
 
     def __init__(self, command: Sequence[str], selector: selectors.BaseSelector):
         path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
@@ -51,19 +51,20 @@ class Child:
                 selector.register(self.pidfd, selectors.EVENT_READ, lambda _: 0)
 
     def begin(self, spec: dict[str, Any], heard: Callable[[dict[str, Any]], None]) -> None:
-        """Send `spec` to its stdin; call `heard` with each line of JSON that it writes to stdout."""
+        """Send `spec` to the process, and call `heard` with each line of JSON it writes."""
         self.heard = heard
         with contextlib.suppress(OSError):  # it may be dead already
             self.process.stdin.write(json.dumps(spec).encode())
             self.process.stdin.close()
 
     def ask(self) -> None:
-        """Ask it to stop. On Windows, where no signal asks, it ends at once and keeps nothing."""
+        """Ask the process to stop. On Windows, which has no such signal, it ends at once and keeps nothing."""
         with contextlib.suppress(OSError):
             os.kill(self.process.pid, signal.SIGTERM)
 
     def kill(self) -> None:
-        """End it with all that it started. Where there are no process groups, its ranks notice its end themselves."""
+        """Kill the process and its descendants. Without process groups, its ranks notice by themselves that it is
+        gone."""
         with contextlib.suppress(OSError):
             if hasattr(os, "killpg"):
                 os.killpg(self.process.pid, signal.SIGKILL)
@@ -71,7 +72,7 @@ class Child:
                 self.process.kill()
 
     def ended(self) -> bool:
-        """Whether it has; it is not reaped yet, so that its number still means it and its group."""
+        """Return whether the process has exited. It is left unreaped, so that its PID and process group stay valid."""
         if not hasattr(os, "waitid"):
             return self.process.poll() is not None
         try:
@@ -80,7 +81,7 @@ class Child:
             return True
 
     def reap(self) -> int:
-        """Read the rest of its output, end what it left behind, and return its exit code."""
+        """Read the rest of the output, kill what the process left behind, and return its exit code."""
         self.kill()
         for output, read in self.outputs.items():
             output.ended()

@@ -1,4 +1,4 @@
-"""The spare process of the pool: it has imported everything, and waits for the next job."""
+"""The pool's spare process, which has imported everything and waits for the next job."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from experiments.runs.summary import source_version
 
 
 class Spare:
-    """At most one process of `command`, once it is `wanted`. Used only by the thread that owns the selector."""
+    """At most one process of `command`, started once it is `wanted`. Only the selector's thread may use it."""
 
     def __init__(self, command: Sequence[str], selector: selectors.BaseSelector):
         self.command, self.selector, self.wanted = tuple(command), selector, False
@@ -19,7 +19,7 @@ class Spare:
         self._version = ""  # of the source that it has loaded
 
     def prepare(self, free: bool) -> None:
-        """Start it if it is wanted, there is none, and there is a core `free` for its imports."""
+        """Start the spare process if it is wanted and missing, and a core is `free` for its imports."""
         if self._child and self._child.ended():
             self.wanted = False  # another would end like it; jobs are started when they come
             self.dismiss()
@@ -29,7 +29,8 @@ class Spare:
                 self._child = Child([*self.command, "early"], self.selector)
 
     def take(self, version: str) -> Child | None:
-        """Return it if it lives and has loaded this version of the source; else end it and return None."""
+        """Return the process if it is alive and has loaded this version of the source; otherwise end it and return
+        None."""
         if self._child and self._version == version and not self._child.ended():
             child, self._child = self._child, None
             return child
@@ -37,7 +38,7 @@ class Spare:
         return None
 
     def dismiss(self) -> None:
-        """End it, if there is one."""
+        """End the spare process, if there is one."""
         if self._child:
             self._child.reap()
             self._child = None

@@ -1,4 +1,4 @@
-"""A job spec: work other than a run that is done in a process of the pool, with a folder among the runs as its result.
+"""A job spec: work in a process of the pool that is not a run; its result is a folder among the runs.
 
     JobSpec("study", {"schedule": "1f1b", "ranks": 64})
 
@@ -37,38 +37,38 @@ KINDS = {
 
 @dataclass(frozen=True)
 class JobSpec:
-    """One of KINDS with its values, which JSON can spell."""
+    """One of KINDS with its values, which are plain JSON."""
 
     kind: str
     values: dict[str, Any]
 
     def key(self) -> str:
-        """Return kind and 16 hexadecimal digits: equal specs have equal keys."""
+        """Return the kind and 16 hexadecimal digits, which are equal for equal specs."""
         text = json.dumps(self.values, sort_keys=True)
         return f"{self.kind}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
     def place(self, root: str | Path, source: str = "") -> Path:
-        """Return where the result is kept, as made by this version of the source: by default that on disk."""
+        """Return where the result of `version` of the source is kept, by default of the one on disk."""
         path = ROOT / f"{KINDS[self.kind].replace('.', '/')}.py"
         version = hashlib.sha256((source or source_version()).encode() + path.read_bytes()).hexdigest()[:8]
         return Path(root) / f"{self.key()}-{version}"
 
     def stored(self, root: str | Path, source: str = "") -> Path | None:
-        """Return where the result of this version of the source lies already; None if it does not, or is damaged."""
+        """Return where the result of this version of the source is stored, or None if it is missing or damaged."""
         place = self.place(root, source)
         return place if place.is_dir() and not sealed.altered(place) else None
 
     def perform(self, root: str | Path, progress: Callable[[float], None] = lambda part: None) -> Path:
-        """Do the job here, and return where the result lies. ValueError, OSError in one sentence."""
+        """Do the job in this process and return where the result is. Raise ValueError or OSError if it fails."""
         return importlib.import_module(KINDS[self.kind]).perform(self.values, Path(root), progress)
 
     def keep(self, root: Path, write: Callable[[Path], None]) -> Path:
-        """Let write(folder) make the files of the result; whole or not at all."""
+        """Create the files of the result with write(folder), completely or not at all."""
         return keep(self.place(root), write)
 
 
 def keep(place: Path, write: Callable[[Path], None]) -> Path:
-    """Make the folder `place` by write(folder), whole or not at all, unless it is there and not damaged."""
+    """Create the folder `place` with write(folder), completely or not at all, unless it exists undamaged."""
     with sealed.under_way(place.parent) as part:
         write(part)
         sealed.seal(part)

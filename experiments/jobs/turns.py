@@ -1,4 +1,4 @@
-"""Turns: whose job is next, so that ten tabs of one reader do not put a class behind them.
+"""Decides whose job is next, so that ten tabs of one reader do not hold up a class.
 
     round 3   ada's first, bob's first, cy's first    those who run nothing, the short ones first
     round 4   ada's second, bob's second              then their next, and so on
@@ -23,7 +23,7 @@ from experiments.specification.experiment import Experiment
 
 
 class Waiting(Protocol):
-    """A job, as far as its turn is concerned. Several readers may wait for the same one."""
+    """A job, with what decides its turn. Several readers may wait for the same job."""
 
     readers: frozenset[str]
     length: float
@@ -43,21 +43,21 @@ def address(reader: str) -> str:
 
 
 def length(work: Experiment | JobSpec) -> float:
-    """Return how long a job is beside others, in samples to train on; infinite where that is not known before."""
+    """Return the length of a job, in samples to train on; infinite if unknown in advance."""
     if isinstance(work, JobSpec) or work.steps is None:
         return math.inf
     return float(work.steps * work.workers * work.batch)
 
 
 class Turns:
-    """The rounds so far. Not thread-safe: whoever owns it locks."""
+    """The rounds so far. Not thread-safe: the owner has to lock."""
 
     def __init__(self) -> None:
         self.round = 0
         self.served: dict[str, int] = {}  # the last round in which a reader had a turn, if it is not over
 
     def order(self, waiting: Sequence[J], running: Iterable[Waiting] = ()) -> list[J]:
-        """Return the jobs, given in the order they were asked for, in the order of their turns."""
+        """Return the jobs in the order of their turns; they are given in the order they were submitted."""
         before = Counter(name for job in running for name in job.readers)  # jobs that this reader has before it
         queued: Counter[str] = Counter()
         turns = {}
@@ -68,18 +68,18 @@ class Turns:
         return sorted(waiting, key=lambda job: turns[id(job)])
 
     def take(self, job: Waiting) -> None:
-        """Count the turn of a job that is started."""
+        """Count a turn for a job that is started."""
         self.round = max(self.round, min(self._next(name) for name in job.readers))
         self.served = {name: last for name, last in self.served.items() if last >= self.round}
         self.served.update(dict.fromkeys(job.readers, self.round))
 
     def _next(self, name: str) -> int:
-        """Return the round in which this reader's next turn is."""
+        """Return the round of this reader's next turn."""
         return max(self.round, self.served.get(name, -1) + 1)
 
 
 def displaced(waiting: Sequence[J], asking: str) -> J | None:
-    """Return the job that gives its place in a full queue to `asking`; None if that reader has a fair share of it.
+    """Return the job that gives up its place in a full queue to `asking`; None if that reader already has a fair share.
 
     It is the last one of the reader who has most, unless `asking` would then have as many. If everybody has one, and
     `asking` none, it is the last one of the address with most: one that appears as a hundred readers keeps nobody out.
@@ -94,6 +94,6 @@ def displaced(waiting: Sequence[J], asking: str) -> J | None:
 
 
 def _last_of_most(jobs: Sequence[J], names: Sequence[str], mine: int) -> J | None:
-    """Return the last job of the name that has most, if these are at least two more than `mine`."""
+    """Return the last job of whoever has the most, if that is at least two more than `mine`."""
     name, most = max(Counter(names).items(), key=lambda item: item[1], default=("", 0))
     return [job for job, its in zip(jobs, names, strict=True) if its == name][-1] if most > mine + 1 else None

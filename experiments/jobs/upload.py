@@ -1,4 +1,4 @@
-"""Uploads: runs, tables and networks of unknown origin, checked in a process of their own and written anew.
+"""Uploads: runs, tables and networks of unknown origin, checked in a separate process and written again.
 
     put, job_spec    in the web process: the bytes into files, unread, and the job for them
     perform          in the pool, under its limits: unpack, check, and write anew what was understood
@@ -47,14 +47,14 @@ _NAME = re.compile(r"[0-9a-f]{16}-upload[0-9a-f]{8}")
 
 FREE = {("losses", "loss"), ("evaluations", "loss"), ("evaluations", "accuracy"), ("evaluations", "spread"),
         ("measures", "value"), ("messages", "arrived"), ("messages", "tag")}  # fmt: skip
-"""Columns that may have any number, also none."""
+"""Columns that may hold any number, including NaN."""
 MOST = {"step": 1e9, "samples": 1e15, "bytes": 1e12, "staleness": 1e9}
 LATEST = 1e9  # s
-"""How large the others may be."""
+"""The largest value the other columns may hold."""
 
 
 def job_spec(kind: str, files: Sequence[tuple[str, bytes]]) -> JobSpec:
-    """Return the job that reads these files, (name, content) each, as a "run" or a "table"; `put` them first."""
+    """Return the job that reads these files, each (name, content), as a "run" or a "table"; `put` them first."""
     if not files or len(files) > MOST_FILES:
         raise ValueError(f"there are {len(files)} files; 1 to {MOST_FILES} are taken.")
     if (total := sum(len(content) for _, content in files)) > MOST_BYTES:
@@ -64,7 +64,7 @@ def job_spec(kind: str, files: Sequence[tuple[str, bytes]]) -> JobSpec:
 
 
 def put(root: str | Path, files: Sequence[tuple[str, bytes]]) -> None:
-    """Write the bytes of an upload, unread, where the job finds them. OSError if that is impossible."""
+    """Write the bytes of an upload, unread, where the job finds them. Raise OSError if that fails."""
     place = _waiting(Path(root))
     place.mkdir(parents=True, exist_ok=True)
     for old in place.iterdir():
@@ -83,7 +83,7 @@ def perform(values: dict[str, Any], root: Path, progress: Callable[[float], None
     try:
         files = [(name, path.read_bytes()) for name, path in waiting]
     except FileNotFoundError:
-        raise ValueError("the upload is not here any more; upload it once more.") from None
+        raise ValueError("the upload is gone; upload it again.") from None
     finally:
         for _, path in waiting:
             path.unlink(missing_ok=True)
@@ -91,7 +91,7 @@ def perform(values: dict[str, Any], root: Path, progress: Callable[[float], None
 
 
 def uploaded(name: str) -> bool:
-    """Whether a run's folder of this name was uploaded."""
+    """True if the run in this folder was uploaded."""
     return _NAME.fullmatch(name) is not None
 
 
@@ -99,7 +99,7 @@ def uploaded(name: str) -> bool:
 
 
 def take_run(files: Sequence[tuple[str, bytes]], root: Path) -> Path:
-    """Keep the run in these files, or in the one zip that they are; return its folder. ValueError if there is none."""
+    """Store the run in these files, or in one zip file, and return its folder. Raise ValueError if there is none."""
     if is_run(files) and len(files) == 1 and _last(files[0][0]) != "run.json":
         files = list(_unzipped(*files[0]))
     known = {_last(name): content for name, content in files}
@@ -120,14 +120,14 @@ def take_run(files: Sequence[tuple[str, bytes]], root: Path) -> Path:
 
 
 def is_run(files: Sequence[tuple[str, bytes]]) -> bool:
-    """Return whether these files, (name, content) each, may be a run: they include a run.json, or are one zip."""
+    """Return True if these files, each (name, content), may be a run: they include a run.json, or are one zip file."""
     zips = [(name, content) for name, content in files if content[:2] == b"PK" or name.lower().endswith(".zip")]
     unknown = len(files) == len(zips) == 1 and file_formats.zip_of(zips[0][1], zips[0][0]) is None
     return unknown or any(_last(name) == "run.json" for name, _ in files)
 
 
 def checked(run: Run) -> Run:
-    """Return the run, sorted and summed up anew. ValueError in one sentence if it cannot have happened."""
+    """Return the run with events sorted and totals recomputed. Raise ValueError if it is inconsistent."""
     trace = run.trace
     tables = {
         "losses": run.losses,
@@ -190,7 +190,7 @@ def _read(folder: Path) -> Run:
 
 
 def _unzipped(file: str, content: bytes) -> Iterator[tuple[str, bytes]]:
-    """Yield (name, content) of a run's files in a zip. Sizes are counted while unpacking, and not believed."""
+    """Yield (name, content) of a run's files in a zip file. Sizes are measured while unpacking, not trusted."""
     left = MOST_UNPACKED
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
@@ -218,12 +218,13 @@ EXAMPLE = own_module.EXAMPLE
 
 
 def modules_folder() -> Path | None:
-    """Return where networks of the reader's own are kept, None on a machine that takes none."""
+    """Return where readers' own networks are stored, or None on a machine that accepts none."""
     return own_module.folder()
 
 
 def save_module(content: bytes, file: str) -> str:
-    """Keep the Python file of a network, called `file`, and return the name it is trained by. ValueError if refused."""
+    """Store the Python file of a network, named `file`, and return the name to train it by. Raise ValueError if
+    refused."""
     return own_module.save(content, file)
 
 
@@ -232,7 +233,7 @@ def _waiting(root: Path) -> Path:
 
 
 def _last(name: str) -> str:
-    """Return a file's own name, without the folders before it."""
+    """Return a file's name without its folders."""
     return PureWindowsPath(name).name
 
 

@@ -1,4 +1,4 @@
-"""A job in a process of its own: one experiment, or another job. `python -m experiments.jobs.worker [early]`
+"""A job's own process, which runs one experiment or another job: `python -m experiments.jobs.worker [early]`.
 
 stdin    one JSON object: experiment or job_spec, root (folder of runs), parent (process id), cpu (s), memory (bytes),
          and for an experiment wall (s) and polite (s, for storing what it has when it reaches wall or cpu)
@@ -37,7 +37,7 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_
 
 
 def limit(spec: dict[str, Any]) -> None:
-    """Bind this process to its limits: before anything large is imported, and not between fork and exec."""
+    """Apply the limits to this process: before any large import, and not between fork and exec."""
     for name in THREADS:
         os.environ[name] = "1"
     if sys.platform == "linux":
@@ -60,7 +60,7 @@ def limit(spec: dict[str, Any]) -> None:
 
 
 class StatusWriter:
-    """Writes the lines. What else is printed in this process goes to stderr, so that it cannot disturb them."""
+    """Writes the lines. Anything else printed in this process goes to stderr, so that it cannot disturb them."""
 
     def __init__(self) -> None:
         self.out = os.fdopen(os.dup(1), "w", encoding="utf-8", newline="\n")
@@ -71,7 +71,7 @@ class StatusWriter:
         self.out.flush()
 
     def progress(self, progress: Any) -> None:
-        """Write a line of an experiments.runs.progress.Progress."""
+        """Write one line with an experiments.runs.progress.Progress."""
         self(
             "progress",
             fraction=progress.fraction,
@@ -83,12 +83,12 @@ class StatusWriter:
         )
 
     def part(self, fraction: float) -> None:
-        """Write a line of another job under way."""
+        """Write one line with another job's progress."""
         self("progress", fraction=fraction, seconds=0.0, curve={}, tried={})
 
 
 def telling(report: StatusWriter) -> contextlib.AbstractContextManager:
-    """Return a context in which the pool is told when this process waits for a compiler."""
+    """Return a context that tells the pool when this process waits for a compiler."""
     from kernels import compiling
 
     return compiling.telling(lambda: report("phase", phase=compiling.WORDS))
@@ -96,7 +96,7 @@ def telling(report: StatusWriter) -> contextlib.AbstractContextManager:
 
 @contextlib.contextmanager
 def within_bound(spec: dict[str, Any]) -> Iterator[None]:
-    """Mark what is stored in here as cached, if results are bounded. ValueError if there is no room for more.
+    """Mark what is stored within as cached, if results are bounded. Raise ValueError if there is no room left.
 
     What this machine's hardware was found to be stays: other results depend on it.
     """
@@ -111,7 +111,8 @@ def within_bound(spec: dict[str, Any]) -> Iterator[None]:
 
 
 def rehearse() -> None:
-    """Run and store two steps of the default experiment: what it imports and loads is there for what comes after."""
+    """Run and store two steps of the default experiment, so that its imports and kernels are loaded for the next
+    job."""
     from experiments.execution.run import run
     from experiments.runs import store
     from experiments.specification.experiment import Experiment
@@ -121,7 +122,7 @@ def rehearse() -> None:
 
 
 def watch(spec: dict[str, Any], stop: threading.Event) -> list[str]:
-    """Set `stop` when this process reaches a limit of time; the list that is returned then says which.
+    """Set `stop` when this process reaches a time limit; the returned list then says which one.
 
     What it recorded would be lost if the pool or the kernel ended it, which they do somewhat later.
     """
@@ -133,7 +134,7 @@ def watch(spec: dict[str, Any], stop: threading.Event) -> list[str]:
             if time.monotonic() >= end:
                 reached.append(f"{spec['wall']:g} s")
             elif spec["cpu"] and time.process_time() >= spec["cpu"]:
-                reached.append(f"{spec['cpu']} s of processor time")
+                reached.append(f"{spec['cpu']} s of CPU time")
             if reached:
                 stop.set()
 
@@ -142,7 +143,7 @@ def watch(spec: dict[str, Any], stop: threading.Event) -> list[str]:
 
 
 def perform(spec: dict[str, Any], report: StatusWriter) -> None:
-    """Run the experiment, or do the job of the spec; store the result and report where."""
+    """Run the experiment or do the job of the spec, store the result and report its place."""
     if "job_spec" in spec:
         from experiments.jobs.spec import JobSpec
 
@@ -170,7 +171,7 @@ def perform(spec: dict[str, Any], report: StatusWriter) -> None:
 
 
 def main() -> int:
-    """Read the spec, obey its limits, do it; 1 if nothing could be stored."""
+    """Read the spec, apply its limits and do the work; return 1 if nothing could be stored."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C in its terminal
     report = StatusWriter()
     try:
@@ -190,7 +191,7 @@ def main() -> int:
     except MemoryError:
         from experiments.jobs.memory import excess
 
-        report("error", error=f"{excess(spec['memory'])}." if spec.get("memory") else "the machine has no more memory.")
+        report("error", error=f"{excess(spec['memory'])}." if spec.get("memory") else "the machine ran out of memory.")
     except (ValueError, OSError) as error:
         report("error", error=str(error.strerror or error) if isinstance(error, OSError) else str(error))
     except Exception as error:

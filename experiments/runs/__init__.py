@@ -1,1 +1,1 @@
-"""What a run leaves behind: its record, the files it is kept in, and comparisons between records."""
+"""What a run leaves behind: its record, its files, and comparisons between records."""

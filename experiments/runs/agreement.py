@@ -1,4 +1,4 @@
-"""Agreement: whether two runs are the same training, to the bit or to rounding, and if not, where they part.
+"""Compare two runs: whether they are the same training, bit for bit or up to rounding, or where they part.
 
 The runs may be of different experiments, such as one worker with a batch of 64 and four with 16 each. A hash of the
 model tells only whether its bits are equal. So the training losses are compared, each over the same samples in both
@@ -45,12 +45,12 @@ class Agreement(NamedTuple):
 
     @property
     def same(self) -> bool:
-        """True if they are the same training, at least to rounding."""
+        """True if they are the same training, at least up to rounding."""
         return self.verdict in ("bits", "rounding")
 
 
 def agreement(a: Run, b: Run) -> Agreement | None:
-    """Return how far two runs agree; None if they cannot be compared: different data or models, or no losses."""
+    """Return how far two runs agree, or None if they cannot be compared: different data or models, or no losses."""
     one, other = a.experiment, b.experiment
     models = _models(a, b)
     if (one.workload, one.files) != (other.workload, other.files) or (models is None and _both_ended(a, b)):
@@ -78,7 +78,7 @@ def agreement(a: Run, b: Run) -> Agreement | None:
 
 
 def verdict(found: Agreement) -> str:
-    """Return what two runs have in common, in a sentence without a full stop."""
+    """Return what two runs have in common, as a sentence without a full stop."""
     apart = "" if found.models is None else f"the models differ by at most {found.models:.0e} of their largest weight"
     if found.verdict == "bits":
         return "the same model, bit for bit"

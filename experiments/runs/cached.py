@@ -1,4 +1,4 @@
-"""Cached results: what readers of a server had computed, within a bound in bytes; what somebody kept always stays.
+"""Cached results of a server's readers, within a bound in bytes; results that somebody kept always stay.
 
     runs/<name>/cached      nobody has kept this result; the file's date is that of its last use
 
@@ -25,7 +25,7 @@ LOOKED, FULL = ".looked", ".full"  # files whose dates say when that was, and th
 
 
 def bound() -> float:
-    """Return how many bytes results may take, infinity if nothing says so. ValueError if it is no number."""
+    """Return how many bytes results may take; infinity if unset. Raise ValueError if it is not a number."""
     text = os.environ.get(VARIABLE, "").strip()
     if text and not NUMBER.fullmatch(text):
         raise ValueError(f"{VARIABLE} is {text[:60]!r}; give a number of bytes, for example 20e9, or leave it unset.")
@@ -33,18 +33,18 @@ def bound() -> float:
 
 
 def keep(folder: Path) -> None:
-    """Have the result in `folder` stay, whatever room others need. OSError if that cannot be written."""
+    """Keep the result in `folder`, however much room others need. Raise OSError if that cannot be written."""
     (folder / sealed.CACHED).unlink(missing_ok=True)
 
 
 def use(folder: Path) -> None:
-    """Note that somebody uses the result in `folder`, so that others are removed before it."""
+    """Mark the result in `folder` as used, so that others are removed first."""
     with contextlib.suppress(OSError):  # it is kept, or of a folder that others own
         os.utime(folder / sealed.CACHED)
 
 
 def make_room(root: Path) -> None:
-    """Remove cached results below `root` until all results are within the bound; look at most every EVERY seconds.
+    """Remove cached results below `root` until all results fit the bound; check at most every EVERY seconds.
 
     ValueError, in a sentence, if those that have to stay exceed it.
     """
@@ -61,7 +61,7 @@ def make_room(root: Path) -> None:
         return
     (root / FULL).touch()
     raise ValueError(
-        f"runs that must stay take {left / 1e9:.3g} GB of the {most / 1e9:.3g} GB that {VARIABLE} allows; the owner of "
+        f"kept runs take {left / 1e9:.3g} GB of the {most / 1e9:.3g} GB that {VARIABLE} allows; the owner of "
         "this server can remove some of them, or raise it."
     )
 
@@ -80,7 +80,7 @@ def trim(root: Path, most: float) -> float:
 
 
 def _remove(folder: Path) -> bool:
-    """Remove a result unless it is kept at this moment; return whether it is gone."""
+    """Remove a result unless it is kept; return whether it is gone."""
     with contextlib.suppress(OSError):
         aside = Path(tempfile.mkdtemp(prefix=sealed.PART, dir=folder.parent)) / folder.name
         folder.rename(aside)

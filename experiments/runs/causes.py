@@ -1,4 +1,4 @@
-"""Causes: for whom or for what every rank waited, read from the spans and messages of a trace alone.
+"""Causes of waits: for whom or what each rank waited, derived only from a trace's spans and messages.
 
 What ended a wait is found by `experiments.runs.lanes`; from there `experiments.runs.pieces` walks it back and accounts
 for its length: work of a rank, the network, a queue at a port or a server, a rank that is paused or lost. Here the
@@ -21,7 +21,7 @@ Columns = dict[str, np.ndarray]
 
 @dataclass(frozen=True)
 class Causes:
-    """Why ranks waited. All columns but `totals` and `training` have a row for each span of the trace.
+    """Why ranks waited. All columns except `totals` and `training` have one row per span of the trace.
 
     message   the message that ended this wait, or that was received in this span, as a row of the messages; else -1
     by        the rank that ended the wait: it sent the message, or was the last to join; -1 if nobody did, or no wait
@@ -54,7 +54,7 @@ class Causes:
 
 
 def causes(trace: Trace) -> Causes:
-    """Return who and what every wait of `trace` was caused by."""
+    """Return who and what caused each wait of `trace`."""
     order = np.lexsort([trace.spans["start"], trace.spans["rank"]])
     lanes = Lanes(trace, order)
     pieces = walked(lanes)
@@ -73,7 +73,7 @@ def causes(trace: Trace) -> Causes:
 
 
 def _chosen(lanes: Lanes, pieces: Pieces) -> Columns:
-    """Return rank, reason, seconds, span, factor and without of what caused most of each wait."""
+    """Return rank, reason, seconds, span, factor and without of the main cause of each wait."""
     wait, rank, reason, seconds, span = pieces.columns()
     key, cause = np.unique((wait * lanes.ranks + rank) * len(REASONS) + reason, return_inverse=True)
     total = np.bincount(cause, seconds, len(key))
@@ -103,7 +103,7 @@ def _chosen(lanes: Lanes, pieces: Pieces) -> Columns:
 
 
 def _usual(lanes: Lanes) -> np.ndarray:
-    """Return how long work of each span's label usually takes, infinite for what is no work: the median of its ranks.
+    """Return how long work with each span's label usually takes: the median over ranks, infinite if it is not work.
 
     A rank has its own median of all spans of the label; of an even number the lower one counts.
     """
@@ -117,7 +117,7 @@ def _usual(lanes: Lanes) -> np.ndarray:
 
 
 def _shortest(lanes: Lanes, waits: np.ndarray) -> np.ndarray:
-    """Return the shortest of the waits that ended with each of these, by the same rank at the same time."""
+    """Return the shortest of the waits of the same rank that ended at the same time as each of these."""
     order = np.lexsort([lanes.by[waits], lanes.end[waits]])
     end, by, took = lanes.end[waits][order], lanes.by[waits][order], (lanes.end - lanes.start)[waits]
     group = np.empty(len(waits), int)
@@ -128,7 +128,7 @@ def _shortest(lanes: Lanes, waits: np.ndarray) -> np.ndarray:
 
 
 def _step_lengths(lanes: Lanes) -> np.ndarray:
-    """Return for each span how long its rank took for the step that it is in."""
+    """Return, for each span, how long its rank took for the step it belongs to."""
     key = lanes.rank.astype(np.int64) * (lanes.step.max(initial=0) + 2) + lanes.step + 1
     _, step = np.unique(key, return_inverse=True)
     first, end = np.full(len(key), np.inf), np.zeros(len(key))
@@ -146,7 +146,7 @@ def _medians(key: np.ndarray, value: np.ndarray) -> tuple[np.ndarray, np.ndarray
 
 
 def _critical(lanes: Lanes) -> np.ndarray:
-    """Return which spans follow one another without slack from the start of the run to its last span."""
+    """Return the spans of the critical path: a chain without slack from the start of the run to its last span."""
     critical = np.zeros(len(lanes.rank), bool)
     works = np.flatnonzero(lanes.kind != IDLE)
     if not len(works):

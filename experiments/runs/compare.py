@@ -1,4 +1,4 @@
-"""Comparisons of runs: what differs between them, and their figures."""
+"""Compare runs: the settings that differ, and their figures."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def compare(runs: Sequence[Run]) -> list[dict[str, Any]]:
 
 
 def over_seeds(runs: Sequence[Run]) -> list[dict[str, Any]]:
-    """Return one row for all runs that differ in nothing but their seed: settings, seeds, status, SeedFigures.
+    """Return one row per group of runs that differ only in their seed: settings, seeds, status, SeedFigures.
 
     ValueError if a seed is there twice on the simulated cluster, where that is one run and no sample of two.
     """
@@ -36,7 +36,7 @@ def over_seeds(runs: Sequence[Run]) -> list[dict[str, Any]]:
         seeds = [run.experiment.seed for run in some]
         twice = next((seed for seed in seeds if seeds.count(seed) > 1), None)
         if twice is not None and some[0].experiment.cluster == "simulated":
-            raise ValueError(f"seed {twice} of {some[0].experiment.algorithm} is there twice; leave one of them out.")
+            raise ValueError(f"seed {twice} of {some[0].experiment.algorithm} was given twice; remove one of them.")
     figures = [name for name in FIGURES if name != "accuracy_error"]
     return [
         {
@@ -51,7 +51,7 @@ def over_seeds(runs: Sequence[Run]) -> list[dict[str, Any]]:
 
 
 def differing(runs: Sequence[Run]) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    """Return of each run the settings in which the runs differ: those that all have, and those that some have.
+    """Return each run's settings that differ: those that all runs have, and those that only some have.
 
     None is the value of a setting that the run does not have, AUTO of one that its algorithm chooses by the others.
     """
@@ -64,12 +64,12 @@ def differing(runs: Sequence[Run]) -> list[tuple[dict[str, Any], dict[str, Any]]
 
 
 def _chosen(e: Experiment) -> dict[str, Any]:
-    """Return all settings that have an effect; those of its modules that are left to them are AUTO."""
+    """Return all settings that have an effect; those left at None are AUTO."""
     nested = {**e.settings, **e.coding, **e.data}
     return {name: AUTO if value is None and name in nested else value for name, value in e.in_force().items()}
 
 
 def _statuses(runs: Sequence[Run]) -> str:
-    """Return "finished", or of how many runs each is true: "4 finished, 1 diverged"."""
+    """Return the common status, or how many runs have each: "4 finished, 1 diverged"."""
     counts = Counter(run.status for run in runs)
     return next(iter(counts)) if len(counts) == 1 else ", ".join(f"{n} {status}" for status, n in counts.items())

@@ -1,4 +1,4 @@
-"""Differences between two runs of one experiment: to the bit, to rounding, and in what they were computed with."""
+"""Differences between two runs of one experiment: bit for bit, up to rounding, and in what computed them."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import numpy as np
 from experiments.runs.record import Run
 
 LEARNED = {"losses": ("loss",), "evaluations": ("loss", "accuracy", "spread"), "measures": ("value",)}
-"""Columns that come of arithmetic on the model; all others are counts, and times by price."""
+"""Columns computed from the model; all others are counts, or times by price."""
 
 NEVER_THE_SAME = {"wall_seconds"}
-"""Of a summary: what depends on the hour."""
+"""Entries of a summary that depend on when it ran."""
 
 ARITHMETIC = {
     "blas_numpy": "BLAS kernels",
@@ -25,11 +25,11 @@ ARITHMETIC = {
     "numba": "Numba",
     "torch": "torch",
 }
-"""What of the environment may change the last digits of a result, and what it is called."""
+"""Parts of the environment that may change the last digits of a result, with their names."""
 
 
 def difference(a: Run, b: Run, tolerance: float = 0.0) -> str:
-    """Return where two runs of one experiment first differ, in one sentence; "" if they are identical, bit for bit.
+    """Return a sentence on where two runs of one experiment first differ; "" if they are bitwise identical.
 
     With a `tolerance` numbers that were learned may differ by this share of the largest in their column; everything
     else has to be the same bits all the same, except the summary, which such numbers are in. Sentences are not
@@ -65,7 +65,8 @@ def difference(a: Run, b: Run, tolerance: float = 0.0) -> str:
 
 
 def largest(a: Run, b: Run) -> float:
-    """Return the largest difference of what two runs with equal tables learned, as a share of the column's largest."""
+    """Return the largest difference in what two runs with equal tables learned, as a fraction of the column's largest
+    value."""
     pairs = [(getattr(a, table)[column], getattr(b, table)[column]) for table in LEARNED for column in LEARNED[table]]
     if a.parameters is not None and b.parameters is not None:
         pairs.append((a.parameters, b.parameters))
@@ -73,12 +74,12 @@ def largest(a: Run, b: Run) -> float:
 
 
 def tolerance(run: Run) -> float:
-    """Return what two runs may differ by and still be equal to rounding: half the digits of their numbers."""
+    """Return the difference up to which two runs are equal up to rounding: half the digits of their numbers."""
     return float(np.sqrt(np.finfo(run.experiment.precision).eps))
 
 
 def other_arithmetic(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
-    """Return what two environments compute with differently: "other BLAS kernels: Haswell then, Nehalem here"."""
+    """Return how two environments compute differently: "other BLAS kernels: Haswell then, Nehalem here"."""
     told = []
     for name, called in ARITHMETIC.items():
         old, new = str(before.get(name) or ""), str(now.get(name) or "")
@@ -91,7 +92,7 @@ def other_arithmetic(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
 
 
 def alike_until(a: Run, b: Run) -> int:
-    """Return how many mini-batches of two runs, in order of time, have losses that are equal to rounding."""
+    """Return how many mini-batches of two runs, in order of time, have equal losses up to rounding."""
     n = min(len(a.losses["loss"]), len(b.losses["loss"]))
     unequal = _unequal(a.losses["loss"][:n], b.losses["loss"][:n], tolerance(a))
     return int(unequal[0]) if len(unequal) else n
@@ -112,7 +113,7 @@ def _tables(run: Run) -> dict[str, dict[str, np.ndarray]]:
 
 
 def _unequal(a: np.ndarray, b: np.ndarray, tolerance: float) -> np.ndarray:
-    """Return where the bits differ, and by more than the share `tolerance` of the largest number if it is given."""
+    """Return where two columns differ, by more than `tolerance` times the largest number if it is given."""
     size = a.dtype.itemsize
     bits = [np.ascontiguousarray(x).view(np.uint8).reshape(len(x), size) for x in (a, b)]
     differ = (bits[0] != bits[1]).any(axis=1)
@@ -120,7 +121,7 @@ def _unequal(a: np.ndarray, b: np.ndarray, tolerance: float) -> np.ndarray:
 
 
 def _apart(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return |a - b| over the largest finite number of both; NaN where only one is finite, 0 where neither is."""
+    """Return |a - b| divided by the largest finite number of both; NaN if only one is finite, 0 if neither is."""
     a, b = a.astype(float), b.astype(float)
     known = np.isfinite(a), np.isfinite(b)
     scale = max(np.abs(x[there]).max(initial=0.0) for x, there in zip((a, b), known, strict=True)) or 1.0

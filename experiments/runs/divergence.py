@@ -1,4 +1,4 @@
-"""Divergence: which setting a diverging run was changed in, and why that makes it diverge where a formula says so."""
+"""Divergence: which changed setting makes a run diverge, and why, if a formula says so."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FEW = 3  # most settings that are named
 
 
 class Cause(NamedTuple):
-    """A sentence that says why a run diverged, or what to try, and the settings to reset, each with its default."""
+    """A sentence on why a run diverged or what to try, and the settings to reset, each with its default."""
 
     sentence: str
     undo: dict[str, Any]
@@ -66,7 +66,7 @@ def _unstable_coding(e: Experiment) -> Iterable[tuple[str, str]]:
 
 
 def _may_matter(e: Experiment, name: str, default: Any) -> bool:
-    """Return whether this setting may make `e` diverge: it differs from its default, and does not name a data set."""
+    """Return True if this setting may make `e` diverge: it differs from its default and does not name a data set."""
     if _value(e, name) == default or (default == "" and name not in TIMING):
         return False
     if name == "workers" and e.workers < default:

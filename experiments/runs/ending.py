@@ -1,4 +1,4 @@
-"""Endings: which ranks a run lost for good, whether others continued, and if the loss ended the run, why."""
+"""How a run ended: which ranks it lost for good, whether others continued, and why a loss ended it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def workers(e: Experiment) -> set[int]:
 
 
 def trained_on(run: Run) -> list[str]:
-    """Return a note that the other workers continued without the lost ones, if any took a step since; else ""."""
+    """Return a note that the others continued without the lost workers, if any took a step afterwards; otherwise ""."""
     lost, losses = run.trace.lost(), run.losses
     if run.status != "finished" or not lost:
         return []
@@ -31,7 +31,7 @@ def trained_on(run: Run) -> list[str]:
 
 
 def planned_loss(run: Run) -> str:
-    """Return a sentence on why the run ended, if it was a loss of ranks that its experiment plans; else ""."""
+    """Return a sentence on why the run ended, if the cause was a crash that its experiment plans; otherwise ""."""
     e, plan = run.experiment, run.experiment.crash.by_rank
     lost = run.trace.lost()
     if run.status != "failed" or not run.fatal_loss or not {run.fatal_loss[0], *lost} <= lost.keys() & plan.keys():
@@ -50,7 +50,7 @@ def planned_loss(run: Run) -> str:
 
 
 def _when(times: dict[int, float], end: str) -> str:
-    """Return when the ranks were lost, or the last of them if they were not lost together; "" if at the run's end."""
+    """Return when the last of these ranks was lost; "" if that was the end of the run."""
     last = units.seconds(max(times.values()))
     together = len({*times.values()}) == 1
     return ("" if last == end else f" at {last}") if together else f", the last at {last}"
@@ -63,7 +63,7 @@ def _listed(words: Iterable[str]) -> str:
 
 
 def _waiting(e: Experiment, lost: set[int]) -> str:
-    """Return why the other ranks could not continue, by how ranks of this family depend on each other."""
+    """Return why the other ranks could not continue, given how the ranks of this family depend on each other."""
     it, its = ("it", "its") if len(lost) == 1 else ("them", "their")
     if any(rank < e.servers for rank in lost):
         return f"the workers wait for {it}"

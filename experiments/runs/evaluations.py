@@ -1,4 +1,4 @@
-"""Evaluations: how good the reported models are on held-out data, outside the clock of the run.
+"""Evaluate the reported models on held-out data, outside the run's clock.
 
 Ranks report the model they would ship, or their part of it. The reports with one index are one model: parts are joined,
 and several reports of one part (replicas, gossip) are averaged, with their spread, the mean square of their distance
@@ -20,7 +20,7 @@ COLUMNS = ("seconds", "step", "samples", "bytes", "loss", "accuracy", "spread")
 
 
 class Model(NamedTuple):
-    """A reported model: complete `seconds` after the start of the run; index 0 is the start itself."""
+    """A reported model, complete `seconds` after the start of the run; index 0 is the initial model."""
 
     index: int
     seconds: float
@@ -29,7 +29,7 @@ class Model(NamedTuple):
 
 
 def complete(event_logs: Sequence[EventLog], over: bool) -> list[int]:
-    """Return the indices at which every rank that reports, and had not ended before, has a report.
+    """Return the indices at which every rank that reports, and has not ended before, has a report.
 
     While the run is not `over` no rank is taken to have ended.
     """
@@ -43,7 +43,7 @@ def complete(event_logs: Sequence[EventLog], over: bool) -> list[int]:
 
 
 def evenly(indices: Sequence[int], count: int) -> list[int]:
-    """Return at most `count` of the sorted `indices`, as evenly spread as possible, the last one among them."""
+    """Return at most `count` of the sorted `indices`, as evenly spread as possible, including the last."""
     if len(indices) <= count:
         return list(indices)
     wanted = np.linspace(indices[-1] / count, indices[-1], count)
@@ -54,7 +54,7 @@ def evenly(indices: Sequence[int], count: int) -> list[int]:
 
 
 def assemble(event_logs: Sequence[EventLog], index: int, parameters: int) -> Model | None:
-    """Return the model of the reports with this index; None if they do not cover all of it."""
+    """Return the model of the reports with this index, or None if they do not cover all of it."""
     parts, seconds = [], 0.0
     for event_log in event_logs:
         for number, reported, start, stop, part in event_log.reports:
@@ -66,7 +66,7 @@ def assemble(event_logs: Sequence[EventLog], index: int, parameters: int) -> Mod
 
 
 def final(event_logs: Sequence[EventLog], results: Sequence, parameters: int) -> np.ndarray | None:
-    """Return the model at the end: what the reporting ranks returned, or reported last; None if none was reported.
+    """Return the final model: what the reporting ranks returned, or reported last; None if none was reported.
 
     A rank returns its parts one after the other, and after them what another rank reports for it, if anything. Ranks
     that returned nothing, because they were lost, are left out if the others have every part.
@@ -112,7 +112,7 @@ def _joined(parts: list[ModelPart], parameters: int) -> np.ndarray | None:
 
 
 def _spread(parts: list[ModelPart], w: np.ndarray) -> float:
-    """Return the mean over replicas of |x - w|^2; 0 if there is one of each part."""
+    """Return the mean of |x - w|^2 over replicas; 0 if there is one replica of each part."""
     replicas = len(parts) / len({part.key for part in parts})
     if replicas == 1:
         return 0.0
@@ -121,7 +121,7 @@ def _spread(parts: list[ModelPart], w: np.ndarray) -> float:
 
 
 class Axes:
-    """What a time of the run is in steps, samples and bytes."""
+    """Converts a time of the run to steps, samples and bytes."""
 
     def __init__(self, losses: dict[str, np.ndarray], messages: dict[str, np.ndarray]):
         """Take `losses` sorted by seconds, `messages` by sent."""
@@ -136,7 +136,7 @@ class Axes:
         self.bytes = np.concatenate([[0], np.cumsum(messages["bytes"])])
 
     def at(self, seconds: float) -> tuple[float, int, int]:
-        """Return (mini-batches of a rank that trains, in the mean; samples of all ranks; bytes sent) by then."""
+        """Return (mini-batches per training rank, on average; samples of all ranks; bytes sent) up to these times."""
         done = int(np.searchsorted(self.seconds, seconds, side="right"))
         sent = int(np.searchsorted(self.sent, seconds, side="right"))
         return done / self.ranks, int(self.samples[done]), int(self.bytes[sent])

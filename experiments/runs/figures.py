@@ -1,4 +1,4 @@
-"""The figures of a run: what those of its summary are called, in which unit they are, and what they mean."""
+"""The figures of a run's summary: their names, units and meanings."""
 
 from __future__ import annotations
 
@@ -30,29 +30,35 @@ FIGURES = {
         "Share of the variance of held-out numbers that a regression explains: 1 at best, 0 for predicting the mean.",
     ),
     "seconds": RunFigure("time", "s", "On the run's own clock, from the first step to the last message."),
-    "samples": RunFigure("samples", "count", "Whose gradients were computed; again in a line search counts again."),
-    "updates": RunFigure("updates", "count", "New versions of the model that would be shipped."),
-    "flops": RunFigure("computed by all ranks", "FLOP", "By the kernels; without what torch sums in an all-reduce."),
+    "samples": RunFigure(
+        "samples", "count", "Samples whose gradients were computed; repeats in a line search count again."
+    ),
+    "updates": RunFigure("updates", "count", "New versions of the final model."),
+    "flops": RunFigure(
+        "computed by all ranks", "FLOP", "In the kernels; sums that torch computes in an all-reduce are not counted."
+    ),
     "samples_per_second": RunFigure("samples per second", "samples/s", "Of all workers, on the run's own clock."),
     "bytes": RunFigure("sent by all ranks", "bytes", "Payload only."),
-    "memory": RunFigure("memory", "bytes", "What the fullest rank held at its fullest moment, messages not counted."),
-    "staleness_mean": RunFigure("staleness", "updates", "How old the parameters of an update were, in the mean."),
+    "memory": RunFigure("memory", "bytes", "Peak memory of the rank that held the most, without messages."),
+    "staleness_mean": RunFigure(
+        "staleness", "updates", "Average age of the parameters that an update was computed from."
+    ),
     "share_compute": RunFigure(
         "computing", "share", "Share of the workers' time in which they computed gradients: what a cluster is paid for."
     ),
-    "share_wait": RunFigure("workers waited", "share", "Share of the workers' time in which another was not ready."),
+    "share_wait": RunFigure("workers waited", "share", "Share of the workers' time spent waiting for others."),
     "wall_seconds": RunFigure("time to make", "s", "On the clock of the machine that ran it."),
 }
 """By name in the summary."""
 
 
 def suited(names: Sequence[str], experiment: Experiment) -> list[str]:
-    """Return these names of figures, with R² in place of accuracy if the experiment estimates numbers."""
+    """Return these figures' names, with R² instead of accuracy if the experiment is a regression."""
     return ["r2" if name == "accuracy" and experiment.data.get("regression") else name for name in names]
 
 
 class MeasuredQuantity(NamedTuple):
-    """A quantity that a method measures: its unit, and what it means, for labelling its curve and its last value."""
+    """A quantity that a method measures: its unit and meaning, to label its curve and last value."""
 
     unit: str
     meaning: str
@@ -87,7 +93,7 @@ QUANTITIES = {
     "local loss": MeasuredQuantity("loss", "loss of the modules' own classifiers, on average"),
     "synthesiser loss": MeasuredQuantity("loss", "half the squared distance of a predicted gradient from the true one"),
 }
-"""By name in a task's `measure`."""
+"""By the name passed to a task's `measure`."""
 
 
 def measured_name(quantity: str) -> str:
@@ -97,7 +103,7 @@ def measured_name(quantity: str) -> str:
 
 
 def measured_meaning(quantity: str) -> str:
-    """Return what a quantity means; "" if only an uploaded run has it."""
+    """Return the meaning of a quantity; "" if only an uploaded run has it."""
     return QUANTITIES[quantity].meaning if quantity in QUANTITIES else ""
 
 
@@ -105,7 +111,7 @@ LAST = ("loss", "held_out_loss")
 
 
 def messages(run: Run) -> int | None:
-    """Return how many messages a run sent; None if nothing counts them.
+    """Return the number of messages a run sent, or None if nothing counted them.
 
     Of a collective that the cluster does as it does best, the trace has no single messages.
     """
@@ -114,17 +120,17 @@ def messages(run: Run) -> int | None:
 
 
 def settled(status: str, summary: Mapping[str, Any], name: str) -> Any:
-    """Return a figure of a run that ended with this status; None for the last losses of one that diverged."""
+    """Return a figure of a run with this status; None for the last losses of a diverged run."""
     return None if status == DIVERGED and name in LAST else summary.get(name)
 
 
 def figure_text(name: str, value: float | None, error: float | None = None) -> str:
-    """Return a figure of a summary with its unit, and its error if it has one; a dash for what does not exist."""
+    """Return a figure of a summary with its unit and, if it has one, its error; a dash if it does not exist."""
     return "–" if value is None else SAY[FIGURES[name].unit](value, error)
 
 
 def run_figure_text(run: Run, name: str) -> str:
-    """Return a figure of a run: an accuracy with its standard error, the last loss of one that diverged in words."""
+    """Return a figure of a run as text: an accuracy with its standard error, a diverged run's last loss in words."""
     if run.status == DIVERGED and name in LAST:
         return DIVERGED
     return figure_text(name, run.summary.get(name), run.summary.get("accuracy_error") if name == "accuracy" else None)

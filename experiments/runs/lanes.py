@@ -1,4 +1,4 @@
-"""Lanes: the spans of a trace rank by rank, with what came before each, and what ended each wait.
+"""The spans of a trace, rank by rank, with what came before each and what ended each wait.
 
 A wait ends when a message is sent that the rank needs, or when the last rank joins a collective.
 """
@@ -30,13 +30,13 @@ class Messages:
         self.by_sender = np.lexsort([self.sent, self.src])
 
     def into(self, rank: np.ndarray, time: np.ndarray) -> np.ndarray:
-        """Return the message into each rank whose sending is nearest to `time`, -1 if there is none near."""
+        """Return the message into each rank that was sent nearest to `time`; -1 if none is near."""
         at = last(self.ranks, self.dst, self.sent, rank, time + NEAR)
         near = (at >= 0) & (np.abs(self.sent[at] - time) <= NEAR) if len(self.sent) else np.zeros(len(at), bool)
         return np.where(near, at, -1)
 
     def arriving(self, rank: np.ndarray, since: np.ndarray, until: np.ndarray) -> np.ndarray:
-        """Return the last message that arrived at each rank in (since, until], -1 if none did."""
+        """Return the last message that arrived at each rank in (since, until]; -1 if none did."""
         by = self.by_arrival
         at = last(self.ranks, self.dst[by], self.arrived[by], rank, until + NEAR)
         good = (at >= 0) & (self.arrived[by][at] > since) if len(by) else np.zeros(len(at), bool)
@@ -65,7 +65,7 @@ class Messages:
 
 
 class Lanes:
-    """The spans, rank by rank, with what came before each of them.
+    """The spans, rank by rank, with what came before each.
 
     begin     when what the span waits for or does begins: its start; of a received message its sending
     before    the span before, which ended there: of the same rank; of a message, what its sender was doing
@@ -102,11 +102,11 @@ class Lanes:
         self.queued, self.port = messages.queued()
 
     def at(self, rank: np.ndarray, time: np.ndarray) -> np.ndarray:
-        """Return the last span of each rank that began before `time`, -1 if there is none."""
+        """Return the last span of each rank that began before `time`; -1 if none did."""
         return last(self.ranks, self.rank, self.start, rank, time - NEAR)
 
     def _match_waits(self) -> None:
-        """Find what ended each wait, trying what tells most first."""
+        """Find what ended each wait, trying the most specific explanation first."""
         m, rank, end = self.messages, self.rank, self.end
         self._set(found := np.flatnonzero(self.waits), m.into(rank[found], end[found]))
         self._join(self._open())
@@ -122,14 +122,14 @@ class Lanes:
         return np.flatnonzero(self.waits & (self.by < 0))
 
     def _set(self, rows: np.ndarray, message: np.ndarray, arrival: bool = False) -> None:
-        """Let these waits have been ended by these messages, where they are not -1."""
+        """Record that these messages ended these waits, except where they are -1."""
         rows, message = rows[message >= 0], message[message >= 0]
         self.message[rows], self.by[rows] = message, self.messages.src[message]
         if arrival:  # until then it was on its way
             self.released[rows] = np.minimum(self.messages.sent[message], self.end[rows])
 
     def _join(self, rows: np.ndarray) -> None:
-        """Find the last rank to join a collective, whose message began when the others' waits ended."""
+        """Find the last rank to join a collective: its message began when the others' waits ended."""
         m = self.messages
         some = np.flatnonzero(m.collective)
         some = some[np.argsort(m.sent[some], kind="stable")]
@@ -165,7 +165,7 @@ class Lanes:
         self.by[self.forever], self.gone = self.rank[first], first
 
     def _coincide(self, rows: np.ndarray) -> None:
-        """Find a rank whose work ended when these waits ended: it was the last to come, and sent nothing."""
+        """Find a rank whose work ended when these waits ended: it came last, and sent nothing."""
         works = np.flatnonzero(~self.waits)
         works = works[np.argsort(self.end[works], kind="stable")]
         at = np.searchsorted(self.end[works], self.end[rows] + NEAR, "right") - 1
@@ -175,7 +175,7 @@ class Lanes:
 
 
 def last(ranks: int, owner: np.ndarray, value: np.ndarray, rank: np.ndarray, most: np.ndarray) -> np.ndarray:
-    """Return for each (rank, most) the last row of `owner` == rank whose value is at most that, -1 if there is none.
+    """Return, for each (rank, most), the last row of `owner` == rank whose value is at most that; -1 if none.
 
     Rows are ordered by owner, then by value.
     """

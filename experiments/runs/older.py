@@ -1,4 +1,4 @@
-"""Older runs: facts that run.json has fields for today, read from the sentences in which older versions stored them.
+"""Runs of older versions: read facts that now have fields in run.json from the sentences that used to hold them.
 
 The sentences below stand in files; those of today may be reworded without a change here.
 """
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from experiments.runs.run_files import RunHeader
 
 ADDED = {"fatal_loss", "gpus"}
-"""The fields of run.json that say it today."""
+"""The fields of run.json that hold this today."""
 
 
 def completed(record: RunHeader) -> RunHeader:
-    """Return the record with what it lacks, if it was written before it had these fields."""
+    """Return the record with the fields it lacks, if an older version wrote it."""
     if record.model_fields_set >= ADDED:
         return record
     found = re.match(r"rank (\d+) was lost at (\S+) s\b", record.error)

@@ -1,4 +1,4 @@
-"""Parting: where a predicted run and the measured one first differ, and by how much over the whole run.
+"""Compare a predicted with a measured run: where they first differ, and by how much overall.
 
 Both are divided by step and kind of span, in seconds of all ranks together. They part in the first step in which a kind
 takes more than a tenth longer, or less, than predicted, and in that step in the kind that differs by most seconds. What
@@ -19,7 +19,7 @@ HEARD = 0.01  # of the longer of the two steps: a difference below that is none
 
 
 class Total(NamedTuple):
-    """Seconds that all ranks spent on one kind of span. `ratio` is measured by predicted, NaN where 0 was predicted."""
+    """Seconds all ranks spent on one kind of span. `ratio` is measured / predicted, NaN if 0 was predicted."""
 
     kind: str
     predicted: float
@@ -31,7 +31,7 @@ class Total(NamedTuple):
 
 
 class Parting(NamedTuple):
-    """The step, from 0, and the kind in which the runs part, in s of all ranks.
+    """The step, from 0, and the kind of span at which the runs part, in s over all ranks.
 
     `steps` is in how many of the `compared` steps that kind differs as much.
     """
@@ -45,14 +45,14 @@ class Parting(NamedTuple):
 
 
 def totals(predicted: Trace, measured: Trace) -> list[Total]:
-    """Return the seconds of every kind of span that there is in either, over all ranks and the whole run."""
+    """Return the seconds of every kind of span that either run has, over all ranks and the whole run."""
     sides = predicted.busy().sum(axis=0), measured.busy().sum(axis=0)
     rows = (Total(kind, float(p), float(m)) for kind, p, m in zip(KINDS, *sides, strict=True))
     return [row for row in rows if row.predicted or row.measured]
 
 
 def parting(predicted: Trace, measured: Trace) -> Parting | None:
-    """Return where they first differ by more than APART; None if they do not in the steps that both took."""
+    """Return where they first differ by more than APART, or None if they do not in the steps both took."""
     steps = min(_steps(predicted), _steps(measured))
     p, m = _seconds(predicted, steps), _seconds(measured, steps)
     gap, longer = np.abs(m - p), np.maximum(p, m)

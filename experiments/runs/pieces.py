@@ -1,4 +1,4 @@
-"""Pieces: each wait walked back over what happened before, until its whole length is accounted for.
+"""Explain each wait piece by piece, walking back in time until its whole length is accounted for.
 
 It is walked span by span and from receiver to sender. Where the rank that is late was doing the same as the one that
 waits, only what it took longer counts, so that a rank is not blamed for having begun late.
@@ -20,7 +20,7 @@ HOPS = 2000  # that a wait is walked back, at most
 
 
 class Pieces:
-    """Parts of waits: of which wait, caused by which rank, how, for how long, and in which span."""
+    """Pieces of waits: which wait, caused by which rank, how, for how long, and in which span."""
 
     def __init__(self):
         self._parts: list[tuple] = []
@@ -48,7 +48,7 @@ class Pieces:
 
 
 def walked(lanes: Lanes) -> Pieces:
-    """Walk back from the end of every wait until all of its length is accounted for."""
+    """Walk back from the end of each wait until its whole length is accounted for."""
     pieces = Pieces()
     wait = np.flatnonzero(lanes.waits)
     by, left = lanes.by[wait], lanes.end[wait] - lanes.start[wait]
@@ -66,7 +66,7 @@ def walked(lanes: Lanes) -> Pieces:
 
 
 def _alongside(lanes: Lanes, pieces: Pieces, wait, span, time, left):
-    """Account for what the late rank took longer than the waiting one while both did the same, from the end back.
+    """Account for the time by which the late rank was slower while both did the same work, from the end backwards.
 
     Return where the walk goes on: (span, time, seconds left) of each wait.
     """
@@ -98,7 +98,7 @@ def _alongside(lanes: Lanes, pieces: Pieces, wait, span, time, left):
 
 
 def _alike(lanes: Lanes, one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Return where two spans are of one kind, label and step, and no waits."""
+    """Return True where two spans have the same kind, label and step, and are not waits."""
     same = (one >= 0) & (other >= 0) & ~lanes.waits[one] & (lanes.rank[one] != lanes.rank[other])
     for column in (lanes.kind, lanes.label, lanes.step):
         same &= column[one] == column[other]
@@ -106,7 +106,7 @@ def _alike(lanes: Lanes, one: np.ndarray, other: np.ndarray) -> np.ndarray:
 
 
 def _turn(lanes: Lanes, wait: np.ndarray) -> np.ndarray:
-    """Return until when the rank that ended each wait last sent something to others."""
+    """Return when the rank that ended each wait last finished sending to others."""
     m, turn = lanes.messages, np.full(len(wait), -np.inf)
     place = np.empty(len(m.sent), int)
     place[m.by_sender] = np.arange(len(place))
@@ -120,7 +120,7 @@ def _turn(lanes: Lanes, wait: np.ndarray) -> np.ndarray:
 
 
 def _back(lanes: Lanes, pieces: Pieces, *walk: np.ndarray) -> None:
-    """Account for what is left of each wait by what happened before: (wait, span, time, left), from `time` back."""
+    """Account for the rest of each wait by what happened before: (wait, span, time, left), from `time` backwards."""
     wait = walk[0]
     walk = (*walk, lanes.by[wait], _turn(lanes, wait))
     goes_on = walk[3] > 0

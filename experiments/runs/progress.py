@@ -1,4 +1,4 @@
-"""Progress of a run that is under way: how far it is, its curve, and its model evaluated so far."""
+"""Progress of a running experiment: how far it is, its curve, and the evaluations so far."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EVALUATING = 0.1  # share of the time that evaluating for the live curve may tak
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a run stands. Arrays are thinned; the finished Run has everything.
+    """The state of a run. Arrays are thinned; the finished Run has everything.
 
     curve   seconds, step, samples, loss: means over ranks and neighbouring steps
     tried   seconds, loss, accuracy: the reported model on held-out data so far
@@ -36,7 +36,7 @@ class Progress:
 
 
 class Curve:
-    """The training loss against the step, in bins that grow so that there are never more than twice POINTS."""
+    """The training loss by step, in bins that grow so that there are never more than twice POINTS."""
 
     def __init__(self) -> None:
         self.width = 1  # steps per bin
@@ -44,7 +44,7 @@ class Curve:
         self._read: dict[int, tuple[int, int]] = {}  # rank -> (rows, samples) taken so far
 
     def add(self, event_logs: Sequence[EventLog]) -> None:
-        """Take in what was recorded since the last time."""
+        """Process what was recorded since the last call."""
         new = []
         for event_log in event_logs:
             done, samples = self._read.get(event_log.rank, (0, 0))
@@ -70,7 +70,7 @@ class Curve:
         np.add.at(self.bins, steps // self.width, rows)
 
     def columns(self) -> dict[str, np.ndarray]:
-        """Return seconds, step, samples, loss of the bins that have rows."""
+        """Return seconds, step, samples and loss of the bins that have rows."""
         full = np.flatnonzero(self.bins[:, 0])
         count, seconds, loss, samples = self.bins[full].T if len(full) else np.zeros((4, 0))
         return {
@@ -82,7 +82,7 @@ class Curve:
 
 
 class ProgressObserver:
-    """Turn what a cluster reports (event_logs, seconds) into Progress, and now and then evaluate the latest model."""
+    """Turn a cluster's reports (event_logs, seconds) into Progress, evaluating the latest model now and then."""
 
     def __init__(self, experiment: Experiment, workload: Workload, per_epoch: int, tell: Callable[[Progress], None]):
         self.experiment, self.workload, self.tell = experiment, workload, tell
@@ -98,7 +98,7 @@ class ProgressObserver:
         self._tell(self._fraction(event_logs, seconds), seconds)
 
     def prepare(self, phase: str) -> None:
-        """Tell the phase of a real cluster whose clock has not started."""
+        """Report the phase of a real cluster whose clock has not started."""
         self._tell(0.0, 0.0, phase)
 
     def _tell(self, fraction: float, seconds: float, phase: str = "") -> None:

@@ -1,4 +1,4 @@
-"""Run: everything that was recorded of one experiment, in plain columns."""
+"""Run: everything recorded of one experiment, in plain columns."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Run:
 
     @cached_property
     def causes(self) -> Causes:
-        """Who and what every wait of the run was caused by."""
+        """Who and what caused each wait of the run."""
         return causes(self.trace)
 
     def standard_error(self, accuracy: Any) -> Any:
@@ -87,7 +87,7 @@ class Run:
         return np.sqrt(accuracy * (1 - accuracy) / (self.held_out_samples or np.nan))
 
     def r2(self, loss: float) -> float:
-        """Return the share of the variance of held-out numbers that a regression explains; NaN if it is none.
+        """Return the share of the held-out variance that a regression explains; NaN if it is not a regression.
 
         `loss` is half the mean squared error, so this is 1 - 2 loss / variance: 1 at best, 0 for predicting their mean.
         """
@@ -110,11 +110,11 @@ class Run:
         return np.array([now[now.sum(axis=1).argmax()] for now in self.holdings()])
 
     def peaks(self) -> np.ndarray:
-        """Return the same, each kind at its own highest."""
+        """Return bytes per rank and kind, each kind at its own peak."""
         return np.array([now.max(axis=0) for now in self.holdings()])
 
     def holdings(self) -> Iterator[np.ndarray]:
-        """Yield for each rank what it held of each kind, from row to row: (rows, len(HELD))."""
+        """Yield, for each rank, the bytes it held of each kind, row by row: (rows, len(HELD))."""
         order = np.argsort(self.memory["rank"], kind="stable")
         ends = np.bincount(self.memory["rank"], minlength=self.trace.ranks).cumsum()[:-1]
         for rows in np.split(order, ends):

@@ -1,4 +1,4 @@
-"""The files of a run folder: what is in them, and nothing that is not checked.
+"""The files of a run folder: reading and writing them, with every value checked.
 
     run.json                experiment, status, summary, environment, notes, labels of spans, names of quantities
     losses.parquet  evaluations.parquet  applied.parquet  measures.parquet  memory.parquet
@@ -80,7 +80,7 @@ class RunHeader(BaseModel):
 
 
 def write(run: Run, folder: Path) -> None:
-    """Write the files of `run` into `folder`. OSError if that is impossible."""
+    """Write the files of `run` into `folder`. Raise OSError if that fails."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -120,7 +120,7 @@ def write(run: Run, folder: Path) -> None:
 
 
 def header(path: Path) -> RunHeader:
-    """Read only run.json. ValueError, OSError."""
+    """Read only run.json. Raise ValueError or OSError if that fails."""
     file = path / "run.json"
     if file.stat().st_size > MAX_JSON:
         raise ValueError(f"run.json has {file.stat().st_size} bytes; at most {MAX_JSON} are read.")
@@ -128,7 +128,7 @@ def header(path: Path) -> RunHeader:
 
 
 def read(path: Path) -> Run:
-    """Read all files of a run folder; any error means that they are damaged."""
+    """Read all files of a run folder; any error means they are damaged."""
     record = older.completed(header(path))
     experiment = Experiment.from_json(json.dumps(record.experiment))
     tables = {table: _table(path, table) for table in TABLES}
@@ -209,7 +209,7 @@ def _parameters(file: Path) -> np.ndarray | None:
 
 
 def _numpy(column) -> np.ndarray:
-    """Return a NumPy array on the memory of an Arrow one without empty cells; its to_numpy would import pandas."""
+    """Return a NumPy view of an Arrow array without empty cells; Arrow's own to_numpy would import pandas."""
     import pyarrow as pa
 
     if pa.types.is_boolean(column.type):  # a bit each, for which DLPack has no word
@@ -218,7 +218,7 @@ def _numpy(column) -> np.ndarray:
 
 
 def _arrow(column: np.ndarray, dtype: str):
-    """Return an Arrow array on the memory of `column`; pa.array would import pandas, which takes a second."""
+    """Return an Arrow view of `column`; pa.array would import pandas, which takes a second."""
     import pyarrow as pa
 
     column = np.ascontiguousarray(column, dtype)

@@ -1,4 +1,4 @@
-"""Scaling: how much faster runs are with more workers, and what share of the workers' number that is.
+"""Scaling: speed-up and efficiency of runs with more workers.
 
 Weak scaling leaves each worker its batch, so that a step has more samples with more workers. Strong scaling divides one
 global batch among them. Either way the speed-up is the ratio of samples per second, or of times to a target loss, to
@@ -26,7 +26,7 @@ class Scaling(NamedTuple):
 
 
 def samples_or_target(run: Run) -> float | None:
-    """Return what a speed-up is the ratio of: samples per second, or of a run to a target loss one over its time."""
+    """Return the speed whose ratio is the speed-up: samples per second, or with a target loss, one over the time."""
     target = run.experiment.target_loss
     if target is None:
         return run.summary["samples_per_second"]
@@ -38,7 +38,7 @@ def scaling(
     axes: Sequence[str],
     rate: Callable[[Run], float | None] = samples_or_target,
 ) -> list[Scaling] | None:
-    """Return the figures of each group of runs that differ only in their seed; None unless `axes` has the workers.
+    """Return the figures of each group of runs that differ only in their seed; None unless `axes` has workers.
 
     `axes` are the settings that were varied. Runs are compared with that of the fewest workers among those that have
     the same values of the others. The speed-up is a ratio of `rate(run)`, the mean over seeds.
@@ -59,12 +59,12 @@ def scaling(
 
 
 def global_batch(experiment: Experiment) -> int:
-    """Return the samples of a step of all workers."""
+    """Return the number of samples in a step of all workers."""
     return experiment.batch * experiment.method.data_shards(experiment.workers, experiment.knobs)
 
 
 def divided(experiment: Experiment, samples: int) -> int:
-    """Return the batch of a worker if a step of all has so many `samples`; ValueError if they cannot be divided."""
+    """Return a worker's batch if a step of all has `samples`. Raise ValueError if they do not divide evenly."""
     shares = experiment.method.data_shards(experiment.workers, experiment.knobs)
     if samples % shares == 0:
         return samples // shares
@@ -77,7 +77,7 @@ def divided(experiment: Experiment, samples: int) -> int:
 
 
 def _reached(run: Run, target: float) -> bool:
-    """Return whether a rank's mean loss had come down to the target, which ends the run."""
+    """Return True if a rank's mean loss reached the target, which ends the run."""
     rank, loss = run.losses["rank"], run.losses["loss"]
     last = [loss[rank == one][-RECENT:] for one in np.unique(rank)]
     return any(len(some) == RECENT and some.mean() <= target for some in last)

@@ -1,4 +1,4 @@
-"""Sealed folders: results on disk, whole or not at all, that tell when a file in them was changed or cut short.
+"""Sealed folders: results that are on disk completely or not at all, and reveal changed or truncated files.
 
     with under_way(root) as part:       # hidden, and held by this process
         ...                             # files are written into it
@@ -32,7 +32,7 @@ _cached = False  # whether what this process seals is such a result
 
 @contextlib.contextmanager
 def as_cached() -> Iterator[None]:
-    """Mark what this process seals in here as results that nobody has kept."""
+    """Mark what this process seals within as results that nobody has kept."""
     global _cached
     _cached = True
     try:
@@ -43,7 +43,7 @@ def as_cached() -> Iterator[None]:
 
 @contextlib.contextmanager
 def under_way(root: Path) -> Iterator[Path]:
-    """Yield a new hidden folder below `root`, and remove it if it still has that name at the end.
+    """Yield a new hidden folder below `root`, and remove it at the end if it still has that name.
 
     What processes that have ended left here is removed as well. OSError if `root` cannot be written to.
     """
@@ -59,7 +59,7 @@ def under_way(root: Path) -> Iterator[Path]:
 
 
 def seal(part: Path) -> None:
-    """Write SHA256SUMS of the files in `part`, let everybody read the folder, and sync all to the disk. OSError."""
+    """Write SHA256SUMS of the files in `part`, make the folder world-readable, and sync it to disk. Raise OSError."""
     part.chmod(0o755)
     files = sorted(path for path in part.rglob("*") if path.is_file() and path != part / SUMS)
     lines = [f"{_synced(path)}  {path.relative_to(part).as_posix()}\n" for path in files]
@@ -71,13 +71,14 @@ def seal(part: Path) -> None:
 
 
 def settle(part: Path, place: Path) -> None:
-    """Give a sealed folder its name. OSError, with what `Path.rename` says, if something has it already."""
+    """Give a sealed folder its name. Raise OSError, from `Path.rename`, if the name is taken."""
     part.rename(place)
     _sync_folder(place.parent)
 
 
 def altered(folder: Path) -> list[str]:
-    """Return the files of `folder` that are not as they were sealed, or not there; SHA256SUMS if that is none."""
+    """Return the files of `folder` that are missing or differ from when they were sealed; SHA256SUMS if it is
+    missing."""
     try:
         lines = (folder / SUMS).read_text("utf-8").splitlines()
         sums = {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
@@ -87,7 +88,7 @@ def altered(folder: Path) -> list[str]:
 
 
 def put_aside(folder: Path) -> None:
-    """Take the name from a damaged result, which stays beside it under a hidden one. OSError if that is impossible."""
+    """Rename a damaged result to a hidden name next to it. Raise OSError if that fails."""
     folder.rename(Path(tempfile.mkdtemp(prefix=f".damaged-{folder.name}-", dir=folder.parent)) / folder.name)
 
 
@@ -100,7 +101,7 @@ def _digest(path: Path) -> str:
 
 
 def _synced(path: Path) -> str:
-    """Return the SHA-256 of a file, once it is on the disk."""
+    """Return the SHA-256 of a file after syncing it to disk."""
     with path.open("rb+") as file:
         os.fsync(file.fileno())
         return hashlib.file_digest(file, "sha256").hexdigest()
@@ -120,7 +121,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _begun(root: Path) -> tuple[Path, int | None]:
-    """Return a new hidden folder and what holds it."""
+    """Return a new hidden folder and its lock."""
     while True:
         part = Path(tempfile.mkdtemp(prefix=PART, dir=root))
         try:
@@ -133,7 +134,7 @@ def _begun(root: Path) -> tuple[Path, int | None]:
 
 
 def _lock(folder: Path, wait: bool) -> int | None:
-    """Return a descriptor that locks `folder`, None where there are no such locks. BlockingIOError if it is held."""
+    """Return a descriptor that locks `folder`, or None without such locks. Raise BlockingIOError if it is locked."""
     if fcntl is None:
         return None
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -146,7 +147,7 @@ def _lock(folder: Path, wait: bool) -> int | None:
 
 
 def _sweep(root: Path) -> None:
-    """Remove what was left half-written by processes that have ended."""
+    """Remove half-written folders of processes that have ended."""
     for part in root.glob(f"{PART}*"):
         with contextlib.suppress(OSError):  # it is held, or gone
             held = _lock(part, wait=False)

@@ -1,4 +1,4 @@
-"""Seeds: experiments that differ in nothing but their seed, and mean and spread of what came of them."""
+"""Experiments that differ only in their seed, and the mean and spread of their results."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from experiments.specification.experiment import Experiment
 
 
 class SeedFigure(NamedTuple):
-    """A figure over `n` runs: mean, standard deviation (n - 1 in its denominator), and the single values.
+    """A figure over `n` runs: mean, standard deviation (with n - 1 in its denominator), and the values.
 
     mean is None without any value, std without two; values has None for a run that lacks the figure.
     """
@@ -24,7 +24,7 @@ class SeedFigure(NamedTuple):
 
 
 def seed_figure(values: Iterable[float | None]) -> SeedFigure:
-    """Return mean and standard deviation of the values that exist."""
+    """Return the mean and standard deviation of the values that exist."""
     values = list(values)
     known = [value for value in values if value is not None]
     mean = float(np.mean(known)) if known else None
@@ -32,7 +32,7 @@ def seed_figure(values: Iterable[float | None]) -> SeedFigure:
 
 
 def differ_in_seed(experiments: Sequence[Experiment]) -> list[list[int]]:
-    """Return the places of experiments that are equal but for their seed, together, in the order they came."""
+    """Return groups of positions of experiments that are equal except for their seed, in their order."""
     together: dict[str, list[int]] = {}
     for place, one in enumerate(experiments):
         together.setdefault(one.model_copy(update={"seed": 0}).key(), []).append(place)
@@ -40,13 +40,13 @@ def differ_in_seed(experiments: Sequence[Experiment]) -> list[list[int]]:
 
 
 def with_seeds(experiment: Experiment, count: int) -> list[Experiment]:
-    """Return the experiment with `count` seeds, its own first, and then those of 0, 1, 2 ... that are not its own."""
+    """Return the experiment with `count` seeds: its own first, then 0, 1, 2 ... without its own."""
     others = [seed for seed in range(count) if seed != experiment.seed]
     return [experiment, *(experiment.change(seed=seed) for seed in others[: count - 1])]
 
 
 def paired(one: Sequence[Run], other: Sequence[Run]) -> list[tuple[Run, Run]]:
-    """Return the runs of both that can be judged against each other, those of one seed together; at least one pair.
+    """Return pairs of runs with the same seed from both; at least one pair.
 
     Where no seed is in both, these are the first of each.
     """

@@ -1,4 +1,4 @@
-"""Run folders: a finished record on disk, whole or not at all.
+"""Run folders: a finished record on disk, complete or not there at all.
 
     runs/<key>-<code>/      key: the experiment's, code: the version of the source that ran it
 
@@ -30,12 +30,12 @@ ELSEWHERE = "lockstep-runs-"  # begins the folders in the temporary one, of runs
 
 
 def name(one: Experiment, code: str) -> str:
-    """Return the folder's name of experiment `one` as run by this version of the source."""
+    """Return the folder name of experiment `one`, run by this version of the source."""
     return f"{one.key()}-{code}"
 
 
 def save(run: Run, root: str | Path) -> Path:
-    """Write `run` below `root` and return its folder; OSError in one sentence if that is impossible."""
+    """Write `run` below `root` and return its folder. Raise OSError if that fails."""
     root = Path(root)
     try:
         with sealed.under_way(root) as part:
@@ -47,7 +47,7 @@ def save(run: Run, root: str | Path) -> Path:
 
 
 def save_somewhere(run: Run, root: str | Path) -> tuple[Path, str]:
-    """Save below `root`, or else in a new temporary folder: (folder, sentence about that or "")."""
+    """Save below `root`, or otherwise in a new temporary folder; return (folder, a sentence about that or "")."""
     try:
         return save(run, root), ""
     except OSError as error:
@@ -56,7 +56,7 @@ def save_somewhere(run: Run, root: str | Path) -> tuple[Path, str]:
 
 
 def elsewhere() -> list[Path]:
-    """Return the run folders of this user that were kept in the temporary folder, the latest first."""
+    """Return this user's run folders in the temporary folder, the latest first."""
     found = []
     for root in Path(tempfile.gettempdir()).glob(f"{ELSEWHERE}*"):
         with contextlib.suppress(OSError):
@@ -66,7 +66,8 @@ def elsewhere() -> list[Path]:
 
 
 def move(folder: Path, root: str | Path) -> Path:
-    """Move a run from `elsewhere` below `root`; return its folder there. ValueError if it is damaged, OSError."""
+    """Move a run from `elsewhere` below `root`, and return its folder. Raise ValueError if it is damaged, or
+    OSError."""
     place = save(load(folder), root)
     shutil.rmtree(folder)
     with contextlib.suppress(OSError):  # another run may be in it
@@ -75,7 +76,7 @@ def move(folder: Path, root: str | Path) -> Path:
 
 
 def load(path: str | Path) -> Run:
-    """Read a run folder. ValueError in one sentence if it is not one, is damaged, or is of another version."""
+    """Read a run folder. Raise ValueError if it is not one, is damaged, or has another version."""
     path = Path(path)
     if not _is_run(path):
         raise ValueError(f"{path} is not a run folder: it has no run.json.")
@@ -92,7 +93,7 @@ def load(path: str | Path) -> Run:
 
 
 def experiment(path: str | Path) -> Experiment:
-    """Return only the experiment of a run folder. ValueError in one sentence if it cannot be read."""
+    """Return only the experiment of a run folder. Raise ValueError if it cannot be read."""
     try:
         return Experiment.from_json(json.dumps(run_files.header(Path(path)).experiment))
     except (ValueError, OSError) as error:
@@ -135,7 +136,7 @@ def recent(root: str | Path) -> list[Path]:
 
 
 def stored(one: Experiment, code: str, root: str | Path) -> Path | None:
-    """Return where this very run is stored, finished and whole; None if it is not, or its cluster is not repeatable."""
+    """Return where this run is stored, finished and complete; None if it is not, or its cluster is not repeatable."""
     if one.cluster != "simulated":
         return None
     for place in _places(Path(root), name(one, code)):
@@ -154,7 +155,7 @@ def _is_run(path: Path) -> bool:
 
 
 def _place(run: Run, part: Path, root: Path) -> Path:
-    """Rename the finished folder to the first free name, unless the same run is there already."""
+    """Rename the finished folder to the first free name, unless the same run is already there."""
     base = name(run.experiment, str(run.environment.get("code", "unknown")))
     for place in _places(root, base):
         simulated = run.experiment.cluster == "simulated"

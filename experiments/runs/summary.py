@@ -1,4 +1,4 @@
-"""The summary of a run: a few figures for people, a digest for machines, and what it ran on."""
+"""The summary of a run: a few figures for people, a digest for machines, and its environment."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ DECISIVE = (
     *(f"experiments/specification/{name}.py" for name in ("conditions", "experiment", "faults")),
     *(f"experiments/runs/{name}.py" for name in ("evaluations", "record", "run_files", "summary")),
 )
-"""The files that decide what a run gives."""
+"""The files that determine a run's results."""
 
 _RECENT = 20
 
 
 def summarise(run: Run, wall: float, per_epoch: int | None = None) -> dict[str, Any]:
-    """Return plain values: int, float, str, and None where a figure does not exist (no accuracy, no R², no staleness).
+    """Return plain values: int, float, str, or None for a figure that does not exist (accuracy, R², staleness).
 
     `wall` is how long the run took, s; `per_epoch` is a worker's steps per epoch, if known.
     """
@@ -82,7 +82,7 @@ def summarise(run: Run, wall: float, per_epoch: int | None = None) -> dict[str, 
 
 
 def digest(run: Run) -> str:
-    """Return 16 hexadecimal digits of a whole course: equal for two runs that are equal bit for bit, and as fast.
+    """Return 16 hexadecimal digits of the whole run: equal if two runs are bitwise identical and equally fast.
 
     It has losses and evaluations with their times on the run's clock, so a faster network changes it. What was learned,
     the model at the end alone, is `weights` of the summary.
@@ -92,7 +92,7 @@ def digest(run: Run) -> str:
 
 
 def digest_to_rounding(run: Run) -> str:
-    """Return the mean training loss of each quarter of the run, and the last held-out loss, with four digits.
+    """Return the mean training loss of each quarter of the run and the last held-out loss, to four digits.
 
     For eyes, since a hash of rounded numbers has edges: rounding moves a last digit by one, or more where training
     amplifies it.
@@ -103,7 +103,7 @@ def digest_to_rounding(run: Run) -> str:
 
 
 def environment() -> dict[str, Any]:
-    """Return what this process runs on, and computes with."""
+    """Return this process's environment: machine, versions, libraries."""
     versions = {name: _version(name) for name in ("numpy", "numba", "torch") if name in sys.modules}
     return {
         "python": platform.python_version(),
@@ -135,18 +135,18 @@ def blas() -> dict[str, str]:
 
 
 def vectors() -> str:
-    """Return the vector instructions beyond its baseline that NumPy found, the most capable last."""
+    """Return the vector instructions NumPy found beyond its baseline, the most capable last."""
     return " ".join(np.show_config(mode="dicts").get("SIMD Extensions", {}).get("found", ()))
 
 
 @cache
 def code_version() -> str:
-    """Return the version of the source that this process has loaded."""
+    """Return the version of the source this process has loaded."""
     return source_version()
 
 
 def source_version() -> str:
-    """Return 8 hexadecimal digits of the source on disk that decides what a run gives, as a new process loads it."""
+    """Return 8 hexadecimal digits of the source on disk that determines results, as a new process would load it."""
     state = hashlib.sha256()
     for name in sorted(name for pattern in DECISIVE for name in glob(pattern, root_dir=ROOT, recursive=True)):
         state.update(name.replace(os.sep, "/").encode() + b"\0" + (ROOT / name).read_bytes() + b"\0")
@@ -155,7 +155,7 @@ def source_version() -> str:
 
 @cache
 def commit() -> str:
-    """Return the git commit that is checked out, "" without one; read from the files, since git may not be there."""
+    """Return the git commit that is checked out, or ""; read from files, since git may be missing."""
     folder = ROOT / ".git"
     try:
         if folder.is_file():  # a worktree
@@ -178,7 +178,7 @@ def commit() -> str:
 
 
 def _uncompressed(run: Run, steps: int, per_epoch: int | None) -> float:
-    """Return the bytes that the same steps send without compression, by the declared price; 0 if not compressed.
+    """Return the bytes the same steps would send without compression, by the declared price; 0 if not compressed.
 
     Also 0 if the price depends on epochs and `per_epoch` is None: the shortest and the longest epochs differ in it.
     """
@@ -227,7 +227,7 @@ def _version(name: str) -> str:
 
 
 def cores() -> int:
-    """Return how many cores this process may use."""
+    """Return the number of cores this process may use."""
     import os
 
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

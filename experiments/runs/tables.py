@@ -1,4 +1,4 @@
-"""A reader's own tables: turn files into a stored table, and a table into a first run that is sure to train."""
+"""A reader's own tables: store the table in a file, and make a first run on it that is sure to train."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ def take(files: Sequence[tuple[str, bytes]]) -> Path:
     name, content = files[0]
     packed = content[:2] == b"\x1f\x8b"
     if packed and PACKED_TEXT.search(name):
-        raise ValueError(f"{name[-100:]} is packed; unpack it first: only IDX files may be compressed.")
+        raise ValueError(f"{name[-100:]} is compressed; unpack it first: only IDX files may be compressed.")
     if not packed and content[:2] != b"\0\0":
         for name, content in files:
             if content[:2] == b"PK" and not file_formats.zip_of(content, name):
                 raise ValueError(f"{name[-100:]} is not a table; open a run in the field “Open a run”.")
             file_formats.refuse(content, name)
         if len(files) > 1:
-            raise ValueError(f"{len(files)} files came; a table is one CSV file, or two IDX files: add one table.")
+            raise ValueError(f"{len(files)} files were given; a table is one CSV file or two IDX files. Add one table.")
         made = csv_idx.from_csv(*files[0][::-1])
     else:
         made = csv_idx.from_idx([content for _, content in files], " and ".join(name for name, _ in files))
@@ -100,7 +100,7 @@ def _spread(samples: table_samples.LearnedRows) -> tuple[tuple[str, float], ...]
 
 
 def _predicts(table: Table, label: str, because: str, samples: table_samples.LearnedRows) -> str:
-    """Return which column is predicted, as what, and why."""
+    """Return which column is predicted, as a class or a number, and why."""
     chosen = f", {because}" if because else ""
     if samples.classes:
         what = f"one of {len(samples.classes)} classes"

@@ -168,7 +168,7 @@ def test_a_run_has_the_notes_that_its_experiment_had():
     assert set(done.experiment.notes) <= set(done.notes)
 
 
-CARRIED_NOTHING = "changed nothing"
+CARRIED_NOTHING = "had no effect"
 
 
 @pytest.mark.parametrize("cluster", ["simulated", "threads"])

@@ -39,7 +39,7 @@ def test_what_somebody_kept_is_never_removed_and_if_it_is_too_much_nothing_more_
         result(tmp_path, name)
     result(tmp_path, "d", used=0)
     for _ in range(2):  # and again, though it was looked at just now
-        with pytest.raises(ValueError, match=r"must stay.*LOCKSTEP_RUNS_BYTES"):
+        with pytest.raises(ValueError, match=r"kept runs take.*LOCKSTEP_RUNS_BYTES"):
             cached.make_room(tmp_path)
     assert there(tmp_path) == {"a", "b", "c"}
     monkeypatch.setenv(cached.VARIABLE, "1e9")

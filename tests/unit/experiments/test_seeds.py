@@ -64,7 +64,7 @@ def test_a_run_that_diverged_is_counted_and_its_missing_figures_are_not(six):
 
 
 def test_the_same_seed_twice_is_no_sample_on_the_simulated_cluster(made):
-    with pytest.raises(ValueError, match="seed 4 of sync_sgd is there twice"):
+    with pytest.raises(ValueError, match="seed 4 of sync_sgd was given twice"):
         over_seeds([made(E(seed=4)), made(E(seed=4))])
     real = E(seed=4, cluster="processes")
     assert over_seeds([made(real), made(real)])[0]["seeds"] == [4, 4]
