@@ -13,6 +13,7 @@ from algorithms.parts import topology
 from experiments.execution import notes
 from experiments.execution.run import run
 from experiments.specification.experiment import Experiment
+from tests.quotes import quote
 
 SMALL = {"model": "residual", "depth": 6, "width": 8}
 
@@ -129,24 +130,21 @@ def test_random_feedback_through_convolutions_is_noted_and_a_smaller_step_that_t
     assert "learning rate of 0.02" in own and "Give it more steps" in slow
     assert run(e).summary["accuracy"] > 0.5
     diverged = run(e.change(learning_rate=0.2))
-    assert "no better than the 2.30 of guessing; try a smaller learning rate." in diverged.notes[0]
+    assert re.search(quote("2.30 of guessing … smaller learning rate"), diverged.notes[0])
 
 
 def test_a_correction_that_a_batch_would_falsify_is_refused():
-    with pytest.raises(ValueError, match=r"depends on its batch.*use another model, such as cnn"):
+    with pytest.raises(ValueError, match=r"batch.*another model.* cnn"):
         run(experiment("async_svrg", model="cnn_bn", channels=2))
 
 
 def test_a_run_that_ends_no_better_than_guessing_says_so_with_the_figures_and_what_to_try():
     stood_still = run(experiment("sgd", hidden="8").change(learning_rate=1e-6))
-    assert re.fullmatch(
-        r"The held-out loss ends at 2\.\d+, no better than the 2\.30 of guessing; try more steps, .*",
-        stood_still.notes[0],
-    )
+    assert re.search(r"loss .*2\.\d+.* 2\.30 of guessing.*more steps", stood_still.notes[0])
     assert run(experiment("sgd", hidden="8").change(steps=100, learning_rate=0.2)).notes == ()
     too_long = run(experiment("sgd", hidden="8").change(steps=100, learning_rate=5.0))
     assert too_long.status == "finished"
-    assert "of guessing; try a smaller learning rate." in too_long.notes[0]
+    assert re.search(quote("of guessing … smaller learning rate"), too_long.notes[0])
 
 
 def test_a_run_too_short_to_learn_is_advised_a_larger_step_only_below_the_rate_that_was_searched_for():
@@ -154,12 +152,12 @@ def test_a_run_too_short_to_learn_is_advised_a_larger_step_only_below_the_rate_t
     searched = rates.known("feedback_alignment", "digits", "cnn").rate
     told = [run(e.change(learning_rate=rate)).notes[0] for rate in (searched / 100, searched)]
     assert ["ten times larger" in note for note in told] == [True, False]
-    assert all("try more steps" in note for note in told)
+    assert all("more steps" in note for note in told)
 
 
 def test_without_classes_a_run_is_measured_by_where_it_started():
     grown = run(experiment("sgd", workload="quadratic", noise=1).change(learning_rate=2.1))
-    assert "that it started with; try a smaller learning rate." in grown.notes[0]
+    assert re.search(quote("started with … smaller learning rate"), grown.notes[0])
     assert run(experiment("sgd", workload="quadratic", noise=1).change(learning_rate=0.5)).notes == ()
 
 
@@ -176,7 +174,7 @@ CARRIED_NOTHING = "had no effect"
 def test_a_network_that_carried_no_byte_is_said_to_have_carried_none(cluster, knob):
     shared = run(experiment("hogwild", cluster=cluster, workers=2, **knob))
     (told,) = [note for note in shared.notes if CARRIED_NOTHING in note]
-    assert re.match(r"The \d+ messages of this run have no bytes", told) and shared.summary["bytes"] == 0
+    assert re.search(r"\d+ messages .*no bytes", told) and shared.summary["bytes"] == 0
     alone = run(experiment("sgd", cluster=cluster, **knob))
     assert [note for note in alone.notes if CARRIED_NOTHING in note] == [notes._SILENT]
 

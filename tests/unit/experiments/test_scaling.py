@@ -51,5 +51,5 @@ def test_without_workers_among_what_is_varied_there_is_no_speed_up(small_run):
 def test_a_global_batch_is_divided_among_the_workers_or_refused():
     experiments = grid(Experiment(), {"workers": [1, 2, 4]}, global_batch=64)
     assert [(e.workers, e.batch) for e in experiments] == [(1, 64), (2, 32), (4, 16)]
-    with pytest.raises(ValueError, match=r"3 workers cannot divide a global batch of 64 evenly; .* 63 or 66"):
+    with pytest.raises(ValueError, match=r"3 workers .*global batch of 64.* 63 or 66"):
         grid(Experiment(), {"workers": [1, 3]}, global_batch=64)

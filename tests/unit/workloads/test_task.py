@@ -11,6 +11,7 @@ import pytest
 import kernels
 from cluster.event_log import EventLog
 from knobs import make
+from tests.quotes import quote
 from tracing import HELD
 from workloads.budget import Budget
 from workloads.checkpoints import Checkpoints
@@ -172,13 +173,13 @@ def test_memory_that_a_rank_does_not_have_is_refused_with_what_it_is_needed_for(
     t.holds("buffers", 3990)
     with pytest.raises(
         ValueError,
-        match="rank 2 has 4,000 bytes of memory and needs 4,038: 24 for parameters, 24 for gradients, 3,990 for b",
+        match=quote("rank 2 … 4,000 … 4,038: 24 for parameters, 24 for gradients, 3,990 for b"),
     ):
         t.gradient(np.ones(3))
 
 
 def test_memory_is_held_for_what_there_are_words_for():
-    with pytest.raises(ValueError, match=r"a rank holds parameters, gradients, .* or buffers; not 'weights'"):
+    with pytest.raises(ValueError, match=r"parameters, gradients, .* or buffers.*'weights'"):
         task().holds("weights", 3)
 
 
