@@ -21,8 +21,8 @@ when a name is clicked, ask("seen", run) where pictures that do not exist yet co
 variables, which any page may set: `--st-text-color`, `--st-background-color`, `--st-secondary-background-color`,
 `--st-border-color`, `--st-primary-color`, `--st-font`.
 
-Streamlit's components mount a canvas in an element they have filled (app/components/). Any other page includes
-`script()` once, and calls
+Streamlit's components mount a canvas in an element they have filled (app/browser/components.py). Any other page
+includes `script()` once, and calls
 
     lockstep.curve(element, lockstep.bytes(base64))        lockstep.timeline(element, lockstep.bytes(base64))
 
