@@ -50,7 +50,7 @@ def test_run_prints_a_summary_stores_the_run_and_says_how_to_repeat_it(main, tmp
     assert f"open    http://localhost:8501/?run={folder.name}\n" in out
     again = next(line for line in out.splitlines() if line.startswith("again")).split(maxsplit=1)[1]
     first = store.load(folder)
-    assert main(*shlex.split(again)[3:], "--runs", "other")[0] == 0
+    assert main(*shlex.split(again)[1:], "--runs", "other")[0] == 0
     assert difference(first, store.load(store.recent(tmp_path / "other")[0])) == ""
 
 
