@@ -155,7 +155,7 @@ def test_two_workers_may_come_back_in_one_run():
 def test_every_other_method_says_before_it_begins_that_it_cannot(name):
     rank = min(1, Experiment.of({"algorithm": name}).ranks - 1)
     e = Experiment.of({"algorithm": name, "crash": f"{rank}:0.1-0.2"})
-    with pytest.raises(ValueError, match=f"rank {rank} would come back with nothing, and in {name} others") as told:
+    with pytest.raises(ValueError, match=f"rank {rank} would have lost its state, and other ranks of {name}") as told:
         check(e)
     assert "use easgd, asgd" in str(told.value) and "\n" not in str(told.value)
 

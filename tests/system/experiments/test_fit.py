@@ -84,7 +84,7 @@ def test_a_processor_that_carries_bytes_itself_does_not_compute_meanwhile():
 
 
 def test_real_ranks_refuse_the_network_of_their_own_machine():
-    with pytest.raises(ValueError, match=r"network: .*leave the network out"):
+    with pytest.raises(ValueError, match=r"network: .*remove the network"):
         check(Experiment.of({"network": NETWORK.spelled, "cluster": "processes", "workers": 2}))
 
 

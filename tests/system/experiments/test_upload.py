@@ -313,7 +313,7 @@ def test_the_pool_opens_an_upload_and_leaves_nothing_of_it_unread(files, tmp_pat
 
 def test_an_upload_that_is_gone_says_so(tmp_path):
     job_spec = upload.job_spec("run", [("a", b"b")])
-    with pytest.raises(ValueError, match=quote("upload … not here")):
+    with pytest.raises(ValueError, match=quote("upload is gone")):
         job_spec.perform(tmp_path)
 
 

@@ -47,16 +47,16 @@ def test_a_share_of_the_time_is_written_as_everywhere():
 def test_real_ranks_that_ignore_the_order_of_sending_say_so():
     asked = Experiment.of({"algorithm": "priority", "cluster": "processes"})
     (note,) = said(asked)
-    assert re.search(quote("Real ranks … order priority … nothing"), note)
+    assert re.search(quote("Real ranks … order priority … no effect"), note)
     assert said(asked.change(order="fifo")) == said(asked.change(cluster="simulated")) == []
 
 
 def test_a_rank_that_comes_back_after_the_end_of_the_run_is_said_to_have_come_too_late():
     asked = Experiment.of({"algorithm": "easgd", "workers": 2, "seconds": 0.01, "crash": "1:0.002-0.02"})
-    (note,) = [note for note in run(asked).notes if "come back" in note]
-    assert re.search(quote("Rank 1 … 0.02 s … 0.02 s … no step"), note)
+    (note,) = [note for note in run(asked).notes if "restart at" in note]
+    assert re.search(quote("Rank 1 … 0.02 s … 0.02 s … no further step"), note)
     for other in ("1:0.002-0.004", "1:0.002"):  # back in time; lost for good
-        assert not [note for note in run(asked.change(crash=other)).notes if "come back" in note]
+        assert not [note for note in run(asked.change(crash=other)).notes if "restart at" in note]
 
 
 def test_more_nics_than_ranks_of_a_node_are_refused_and_those_of_a_preset_are_not():
