@@ -23,7 +23,13 @@ if TYPE_CHECKING:
 @from_option
 @runs_option
 @json_option
-@click.option("--seeds", default=3, show_default=True, type=click.IntRange(1, 100), help="seeds of each rate")
+@click.option(
+    "--seeds",
+    default=3,
+    show_default=True,
+    type=click.IntRange(1, 100),
+    help="seeds of each rate; eight where fewer cannot tell two rates apart",
+)
 @click.option(
     "--table", is_flag=True, help="write algorithms/rates.toml anew: NAME's lines (several with commas), or all"
 )
@@ -38,7 +44,7 @@ def tune_command(
     pairs: str | None,
     **given: Any,
 ) -> int:
-    """Find the learning rate at which an experiment ends lowest: 1, 2 and 5 times powers of ten, three seeds each."""
+    """Find the learning rate at which an experiment ends lowest: 1, 2 and 5 times powers of ten, some seeds each."""
     if table:
         return write_table(name.split(",") if name else None, pairs.split(",") if pairs else None)
     from experiments.study.rates import Search, nearest, rung

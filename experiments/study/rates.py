@@ -2,7 +2,8 @@
 
 Rates are 1, 2 and 5 times powers of ten. The search climbs: from where it begins in large strides to the lowest
 held-out loss at the end of the run, the mean over seeds, and on in single ones until both neighbours are worse. A rate
-at which a run of any seed diverges is worse than every other.
+at which a run of any seed diverges is worse than every other. Where three seeds cannot tell the best rate from its
+neighbour, and the difference would matter, it climbs on with eight.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import fmean, stdev
 from typing import Any
 
 from algorithms.rates import known
@@ -21,6 +23,7 @@ from experiments.jobs.spec import JobSpec
 from experiments.specification.experiment import Experiment
 
 SEEDS = (0, 1, 2)
+SECOND_LOOK = tuple(range(8))  # seeds that decide where fewer cannot
 LOWEST, HIGHEST = -18, 9  # rungs: 1e-6 to 1000
 
 
@@ -81,9 +84,31 @@ class Search:
             number = best
 
     def best(self, start: int) -> int:
-        """Return the rung of the lowest loss, from rung `start`. The first seed leads near it, and all decide."""
+        """Return the rung of the lowest loss, from rung `start`. The first seed leads near it, and all decide.
+
+        Where these cannot, `seeds` become those of SECOND_LOOK, which do.
+        """
         near = self.climb(start, 3, self.seeds[:1])
-        return self.climb(self.climb(near, 1, self.seeds[:1]), 1)
+        found = self.climb(self.climb(near, 1, self.seeds[:1]), 1)
+        if len(self.seeds) < len(SECOND_LOOK) and not self.is_settled(found):
+            self.seeds = SECOND_LOOK
+            found = self.climb(found, 1)
+        return found
+
+    def is_settled(self, number: int) -> bool:
+        """True if more seeds would hardly change which of the rates beside each other is best.
+
+        The rate leads a neighbour by two standard errors of their paired difference, or this error is at most a
+        tenth of its loss, so that little is lost by the wrong choice. One seed has no error.
+        """
+        loss = self.loss(number)
+        for beside in (number - 1, number + 1):
+            if len(self.seeds) > 1 and beside in self.losses and math.isfinite(loss + self.loss(beside)):
+                leads = [self.losses[beside][seed] - self.losses[number][seed] for seed in self.seeds]
+                error = stdev(leads) / math.sqrt(len(leads))
+                if fmean(leads) < 2 * error and error > loss / 10:
+                    return False
+        return True
 
     def interior(self, number: int) -> bool:
         """Return whether the rates beside this one were tried and are worse."""
@@ -100,15 +125,16 @@ def end(experiment: Experiment) -> float:
 def at_best(experiment: Experiment, root: str | Path) -> tuple[Experiment, str]:
     """Return (the experiment at its best learning rate, where that comes from, in words).
 
-    From the table, if this is an experiment of the table; otherwise searched for on the simulated cluster with SEEDS,
-    and kept under `root`. ValueError if the rates of the ladder all diverge.
+    From the table, if this is an experiment of the table; otherwise searched for on the simulated cluster, and kept
+    under `root`. ValueError if the rates of the ladder all diverge.
     """
     found = tabled(experiment)
     if found:
         return experiment.change(learning_rate=found), "from the table of searches"
     spec = job_spec(experiment)
-    best = read(spec.stored(root) or spec.perform(root))
-    return experiment.change(learning_rate=best), f"searched for with seeds {SEEDS[0]} to {SEEDS[-1]}"
+    found = _result(spec.stored(root) or spec.perform(root))
+    seeds = len(found["losses"][str(found["best"])])
+    return experiment.change(learning_rate=found["best"]), f"searched for with seeds 0 to {seeds - 1}"
 
 
 def tabled(experiment: Experiment) -> float | None:
@@ -148,4 +174,8 @@ def perform(values: dict[str, Any], root: Path, progress: Callable[[float], None
 
 def read(folder: Path) -> float:
     """Return the best rate of the result in `folder`."""
-    return json.loads((folder / "rate.json").read_text("utf-8"))["best"]
+    return _result(folder)["best"]
+
+
+def _result(folder: Path) -> dict[str, Any]:
+    return json.loads((folder / "rate.json").read_text("utf-8"))

@@ -76,6 +76,36 @@ def test_a_rate_at_which_one_seed_diverges_is_worse_than_every_other(monkeypatch
     assert rung(search.best(rates.nearest(0.1))) == 0.2
 
 
+def decided(monkeypatch, losses, seeds=(0, 1, 2)):
+    """Return the rate found and the seeds that decided; `losses` by rate, one for each seed in turn, 9 elsewhere."""
+
+    def end(experiment):
+        known = losses.get(experiment.settings["learning_rate"], [9.0])
+        return known[experiment.seed % len(known)]
+
+    monkeypatch.setattr(rates, "end", end)
+    search = Search(Experiment(), seeds)
+    return rung(search.best(rates.nearest(0.2))), tuple(search.seeds)
+
+
+def test_where_three_seeds_cannot_tell_two_rates_apart_eight_decide(monkeypatch):
+    lower, higher = [0.29, 0.27, 0.23, 0.28, 0.5, 0.21, 0.2, 0.3], [0.35, 0.22, 0.33, 0.29, 0.22, 0.15, 0.2, 0.2]
+    assert decided(monkeypatch, {0.2: lower, 0.5: higher}) == (0.5, rates.SECOND_LOOK)
+
+
+def test_three_seeds_decide_where_a_rate_leads_by_far_or_another_would_be_as_good(monkeypatch):
+    far = {0.2: [0.2, 0.3, 0.4], 0.5: [0.5, 0.7, 0.6]}
+    near = {0.2: [0.30, 0.31, 0.32], 0.5: [0.33, 0.30, 0.32]}
+    lost = {0.2: [0.2, 0.3, 0.4], 0.1: [0.2, 0.3, math.inf]}
+    for losses in (far, near, lost):
+        assert decided(monkeypatch, losses) == (0.2, (0, 1, 2))
+
+
+def test_a_search_with_one_seed_or_with_eight_stays_with_these(monkeypatch):
+    for seeds in ((0,), tuple(range(9))):
+        assert decided(monkeypatch, {0.2: [0.2, 0.9], 0.5: [0.9, 0.2]}, seeds)[1] == seeds
+
+
 def test_the_default_is_the_part_of_the_best_that_fewer_and_more_workers_bear(ends):
     bears = {1: 0.7, 2: 0.9, 3: 0.9, 4: 1.2, 6: 0.4, 8: 0.4, 16: 0.2}
     ends(lambda e: 0.0 if e.settings["learning_rate"] <= bears[e.workers] else math.inf)
