@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import importlib
 import os
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 # One BLAS thread per rank, before NumPy loads: on our small matrices two are up to eight times slower than one.
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
@@ -92,6 +94,11 @@ FAMILIES: dict[str, tuple[str, ...]] = {
 }
 
 
+ALIKE = (
+    "numbers must be all float32 or all float64, and arrays contiguous and of as many axes as the kernel's file says."
+)
+
+
 class Kernel:
     """Dispatcher of one kernel: `cpu` for NumPy arrays, `gpu` for GPU tensors; the price is charged to the meter."""
 
@@ -99,10 +106,10 @@ class Kernel:
 
     def __init__(self, name: str, family: str):
         self.name, self.family = name, family
-        self._module = None
+        self._module: ModuleType | None = None
 
     @property
-    def module(self):
+    def module(self) -> Any:
         """The kernel's module: reference, cpu, gpu and price."""
         if self._module is None:
             self._load()
@@ -112,7 +119,12 @@ class Kernel:
         if self._module is None:
             self._load()
         first = args[0]
-        result = self._cpu(*args) if type(first) is np.ndarray else self._gpu(*args)
+        try:
+            result = self._cpu(*args) if type(first) is np.ndarray else self._gpu(*args)
+        except Exception as error:
+            if isinstance(error, ValueError) or type(error).__module__.startswith("numba."):  # which cannot compile it
+                raise ValueError(self._refusal(args, error)) from error
+            raise
         meter = METER.get()
         if meter is not None:
             flops, words = self._price(*args)
@@ -132,6 +144,11 @@ class Kernel:
             self._load()
         return self._price(*args)
 
+    def _refusal(self, args: tuple, error: Exception) -> str:
+        given = ", ".join(f"{tuple(x.shape)} {x.dtype}" for x in args if hasattr(x, "shape"))
+        why = str(error) if isinstance(error, ValueError) else ALIKE
+        return f"{self.name} cannot take arrays {given}: {why}"
+
     def _load(self) -> None:
         module = importlib.import_module(f"kernels.{self.family}.{self.name}")
         self._cpu, self._gpu = module.cpu, module.gpu
@@ -148,6 +165,11 @@ def _per_element(flops: float, words: float):
         return flops * elements, words * elements
 
     return price
+
+
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Kernel: ...
 
 
 for _family, _names in FAMILIES.items():

@@ -16,9 +16,10 @@ import hashlib
 import inspect
 from pathlib import Path
 
-from numba import literal_unroll, njit
+import numpy as np
+from numba import literal_unroll, njit, types
 from numba.core import event
-from numba.extending import is_jitted
+from numba.extending import is_jitted, overload
 
 from kernels import compiling
 
@@ -34,6 +35,9 @@ class _Compilations(event.Listener):
 
 
 event.register("numba:compile", _Compilations())
+
+STRIDED = "an array of this call is strided; give x.copy() in place of x, and read the result there."
+WHOLE = "the first array of this call holds whole numbers, which cannot take the result; give float32 or float64."
 
 formula = njit(inline="always", error_model="numpy")
 
@@ -70,12 +74,28 @@ def until_changed(compiled, function) -> None:
     kept._source_stamp = kept._source_stamp, _digest(function)
 
 
+def is_whole(array) -> bool:
+    """True if an array holds whole numbers, on a CPU or a GPU; it may be called in compiled functions."""
+    return array.dtype.kind in "iub" if isinstance(array, np.ndarray) else not array.dtype.is_floating_point
+
+
+@overload(is_whole, inline="always")
+def _is_whole(array):
+    whole = not isinstance(array.dtype, types.Float)
+    return lambda array: whole
+
+
 @njit(error_model="numpy")
 def length(array, *others):
-    """Return the number of elements of every vector of a call; ValueError if they differ, or are no vectors."""
+    """Return the number of elements of every vector of a call; ValueError if they differ, or are no vectors.
+
+    Nor may the first, the result, be of whole numbers where others are not.
+    """
     vectors = array.ndim == 1
     for other in literal_unroll(others):
         vectors = vectors and other.ndim == 1
+        if is_whole(array) and not is_whole(other):
+            raise ValueError(WHOLE)
         if other.size != array.size:
             raise ValueError("the arrays of this call have different lengths; they must be alike.")
     if not vectors:
@@ -87,7 +107,7 @@ def length(array, *others):
 def flat(array):
     """Return the elements of a contiguous array as a vector that shares them; ValueError if they are strided."""
     if not array.flags.c_contiguous:
-        raise ValueError("an array of this call is strided; give x.copy() in place of x, and read the result there.")
+        raise ValueError(STRIDED)
     return array.ravel()
 
 

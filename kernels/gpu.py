@@ -17,7 +17,7 @@ import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from types import FunctionType, SimpleNamespace
+from types import CellType, FunctionType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,7 @@ class Deferred:
     """A kernel, launched by `kernel[blocks, threads, stream](...)`, or a device function, for whoever runs it."""
 
     def __init__(self, function: Callable, device: bool):
-        functools.update_wrapper(self, function)
+        functools.update_wrapper(self, function)  # type: ignore[arg-type]  # typeshed wants it to be callable
         self.py_func, self.device = function, device
 
     def __getitem__(self, launch):
@@ -82,14 +82,15 @@ class Backend:
         return kernel
 
     def bound(self, function: Callable) -> Callable:
-        """Return a copy of a function whose globals are those of this backend."""
+        """Return a copy of a function whose globals, and what it closes over, are those of this backend."""
         names = dict(function.__globals__)
         names.update({name: self.meant(names[name]) for name in function.__code__.co_names if name in names})
-        copy = FunctionType(function.__code__, names, function.__name__, function.__defaults__, function.__closure__)
+        cells = tuple(CellType(self.meant(cell.cell_contents)) for cell in function.__closure__ or ())
+        copy = FunctionType(function.__code__, names, function.__name__, function.__defaults__, cells)
         return functools.update_wrapper(copy, function)
 
     def meant(self, value: Any) -> Any:
-        """Return what a global of a kernel means here."""
+        """Return what a name of a kernel means here."""
         if value is cuda:
             return self.cuda
         return self.ready(value) if isinstance(value, Deferred) else value

@@ -9,6 +9,7 @@ from functools import cache
 
 import numpy as np
 
+from kernels.compiled import STRIDED
 from kernels.gpu import numba_cuda
 
 THREADS = 256
@@ -25,9 +26,14 @@ def over(array, *others) -> tuple:
 
 def flattened(*arrays) -> list:
     """Return the elements of contiguous arrays as vectors that share them; ValueError if some are strided."""
+    return reshaped((-1,), *arrays)
+
+
+def reshaped(shape: tuple, *arrays) -> list:
+    """Return contiguous arrays in another shape, on the same memory; ValueError if some are strided."""
     if not all(x.flags.c_contiguous if isinstance(x, np.ndarray) else x.is_contiguous() for x in arrays):
-        raise ValueError("an array of this call is strided; give x.copy() in place of x, and read the result there.")
-    return [x.reshape(-1) for x in arrays]
+        raise ValueError(STRIDED)
+    return [x.reshape(shape) for x in arrays]
 
 
 def grid(elements: int) -> int:

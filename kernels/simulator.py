@@ -5,18 +5,20 @@ Blocks run one after the other, the threads of a block in lock step from barrier
     thread 0   ------|  ----|  --        a thread is a greenlet, which a barrier switches away from until all have come;
     thread 1   ----|    ------|  -       threads that meet no barrier share one, at the price of a call each
 
-Mistakes that a GPU often forgives are errors: `Race`, `DivergentBarrier`. The compiler's types are not seen here.
+Mistakes that a GPU often forgives are errors: `Race`, `DivergentBarrier`. What a GPU computes is none: the root of -1
+is NaN, 1 / 0 infinity, and a kernel's `math` is NumPy's here, as Python's raises. The compiler's types are not seen.
 """
 
 from __future__ import annotations
 
 import contextvars
 import linecache
+import math
 import sys
 from collections import defaultdict, namedtuple
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import CodeType, FrameType, SimpleNamespace
+from types import BuiltinFunctionType, CodeType, FrameType, SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +29,13 @@ from kernels.gpu import Backend, Deferred
 READ, WRITE, ADD, WAIT = "reads", "writes", "adds to", "waits"
 CLASHES = {READ: (WRITE, ADD), WRITE: (READ, WRITE, ADD), ADD: (READ, WRITE)}  # ADD is atomic
 Dim3 = namedtuple("Dim3", "x y z", defaults=(1, 1, 1))
+OTHERWISE = ("ceil", "floor", "isclose", "remainder", "trunc")  # which mean something else in NumPy
+NUMPYS = {
+    function: getattr(np, name)
+    for name, function in vars(math).items()
+    if callable(function) and hasattr(np, name) and name not in OTHERWISE
+}
+MATH = SimpleNamespace(**vars(math) | {function.__name__: numpys for function, numpys in NUMPYS.items()})
 
 
 class Race(RuntimeError):
@@ -72,12 +81,21 @@ class GpuArray:
 class Simulator(Backend):
     """`cuda` as simulated kernels see it: grid, syncthreads, shared.array, ...; runs one launch at a time."""
 
+    thread: int
+    threadIdx: Dim3
+    _arrived: list[tuple]  # threads at a barrier
+    _arrays: list[GpuArray]  # in shared memory
+
     def __init__(self):
         super().__init__(self)
         self.shared, self.atomic = SimpleNamespace(array=self._shared_array), SimpleNamespace(add=self._atomic_add)
 
     def meant(self, value: Any) -> Any:
-        """Return what a global of a kernel means here: a formula shared with the CPU is its Python."""
+        """Return what a name of a kernel means here: a formula shared with the CPU is its Python."""
+        if value is math:
+            return MATH
+        if isinstance(value, BuiltinFunctionType):
+            return NUMPYS.get(value, value)
         formula = not hasattr(value, "device") and getattr(value, "py_func", None)
         return self.bound(formula) if formula else super().meant(value)
 
@@ -107,6 +125,7 @@ class Simulator(Backend):
         self.kernel = f"{function.__module__}.{function.__name__}"
         if any(x is None for x in args):
             raise TypeError(f"{self.kernel} is launched with None, which no GPU takes: give it arrays and numbers.")
+        args = tuple(np.float64(x) if type(x) is float else x for x in args)  # whose division by 0 is none of Python's
         self.gridDim, self.blockDim = (Dim3(*n) if isinstance(n, tuple) else Dim3(n) for n in (blocks, threads))
         with np.errstate(all="ignore"):
             for block in enumerate(_places(self.gridDim)):
@@ -114,7 +133,7 @@ class Simulator(Backend):
 
     def _run_block(self, block: tuple[int, Dim3], function: Callable, args: Sequence) -> None:
         (self.block, self.blockIdx), threads, self.round = block, _places(self.blockDim), 0
-        self._home, self._arrived, self._arrays = getcurrent(), [], []  # threads at a barrier; arrays in shared memory
+        self._home, self._arrived, self._arrays = getcurrent(), [], []
         self._claimed, ahead = [0] * len(threads), enumerate(threads)  # how many of them each thread has asked for
 
         def go():
@@ -192,4 +211,4 @@ def _places(extent: Dim3) -> list[Dim3]:
 def stack(frame: FrameType) -> tuple[SourceLine, ...]:
     """Return the lines where a thread is, the kernel's first."""
     line, outer = SourceLine(frame.f_code, frame.f_lineno), frame.f_back
-    return (line,) if outer.f_globals is globals() else (*stack(outer), line)
+    return (line,) if outer is None or outer.f_globals is globals() else (*stack(outer), line)

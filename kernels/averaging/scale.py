@@ -8,6 +8,9 @@ Price: 1 FLOP and 2 words per number (read x, write x).
 from kernels.compiled import exact
 from kernels.gpu import cuda
 from kernels.launch import over
+from kernels.shapes import shapes
+
+check = shapes("x (d)")
 
 FLOPS, WORDS = 1, 2
 
@@ -18,6 +21,7 @@ def reference(x, factor):
 
 @exact
 def cpu(x, factor):
+    check(x)
     a = x.dtype.type(factor)
     for i in range(x.size):
         x[i] *= a
@@ -31,4 +35,5 @@ def _launch(x, factor):
 
 
 def gpu(x, factor):
+    check(x)
     _launch[over(x)](x, factor)

@@ -12,6 +12,9 @@ from kernels.compiled import exact, formula
 from kernels.compression.segments import over_segments, pieces
 from kernels.gpu import cuda
 from kernels.launch import THREADS
+from kernels.shapes import shapes
+
+check = shapes("out (d), packed (>= -(-d // 8)), low (r), high (r), edges (r + 1)")
 
 
 def price(out, packed, low, high, edges):
@@ -31,6 +34,7 @@ def element(byte, i, low, high):
 
 @exact
 def cpu(out, packed, low, high, edges):
+    check(out, packed, low, high, edges)
     for r in range(low.size):
         below, above, start = low[r], high[r], edges[r]
         segment = out[start : edges[r + 1]]
@@ -46,4 +50,5 @@ def _launch(out, packed, low, high, edges):
 
 
 def gpu(out, packed, low, high, edges):
+    check(out, packed, low, high, edges)
     _launch[over_segments(edges)](out, packed, low, high, edges)

@@ -15,6 +15,9 @@ from kernels.arrays import empty
 from kernels.compiled import exact
 from kernels.gpu import cuda
 from kernels.launch import THREADS, grid, stream_of
+from kernels.shapes import shapes
+
+check = shapes("g (d)")
 
 FLOPS, WORDS = 3, 3
 BLOCKS = 256  # at most, and as many sums
@@ -28,6 +31,7 @@ def reference(g, most):
 
 @exact
 def cpu(g, most):
+    check(g)
     total = 0.0
     for x in g:
         total += float(x) * float(x)
@@ -67,6 +71,7 @@ def _scale(g, sums, most):
 
 
 def gpu(g, most):
+    check(g)
     blocks = min(BLOCKS, grid(len(g)))
     sums = empty(blocks, g)
     _squares[blocks, THREADS, stream_of(g)](sums, g)

@@ -14,6 +14,9 @@ from kernels.compiled import exact, formula, length
 from kernels.compression.to_fixed import NO_NUMBER
 from kernels.gpu import cuda
 from kernels.launch import over
+from kernels.shapes import shapes
+
+check = shapes("out (d), codes (d), exponents (-(-d // block))", "block")
 
 
 def price(out, codes, exponents, block):
@@ -32,6 +35,7 @@ def unit(e, one, no_number):
 
 @exact
 def cpu(out, codes, exponents, block):
+    check(out, codes, exponents, block)
     number, d = out.dtype.type, length(out, codes)
     one, no_number = number(1), number(math.nan)
     for b in range(exponents.size):
@@ -49,4 +53,5 @@ def _launch(out, codes, exponents, block):
 
 
 def gpu(out, codes, exponents, block):
+    check(out, codes, exponents, block)
     _launch[over(out, codes)](out, codes, exponents, block)

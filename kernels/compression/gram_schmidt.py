@@ -18,6 +18,9 @@ from kernels.compiled import exact
 from kernels.compression.segments import block_sum
 from kernels.gpu import cuda
 from kernels.launch import THREADS, stream_of
+from kernels.shapes import shapes
+
+check = shapes("p (rows, columns)")
 
 
 def price(p, least):
@@ -38,6 +41,7 @@ def reference(p, least):
 
 @exact
 def cpu(p, least):
+    check(p)
     rows, columns = p.shape
     x = np.empty(rows)
     for j in range(columns):
@@ -85,4 +89,5 @@ def _launch(p, least):
 
 
 def gpu(p, least):
+    check(p)
     _launch[1, THREADS, stream_of(p)](p, least)

@@ -3,7 +3,8 @@
     cut <- the k-th of |v| from above        ties <- how many of those equal to it are among the k
 
 Exact, and without sorting: a pass over v makes a histogram of the leading digits (of 8 bits) of all magnitudes, which
-tells the digit of the k-th, and the next pass does the same with the next digit of those that share it.
+tells the digit of the k-th, and the next pass does the same with the next digit of those that share it. NaN is above
+everything: its bits are, as `kernels/compression/magnitude.py` says.
 
     k = 3    4711 4802 1174 4790 ..      first digit:  4: 3, 1: 1      the third is a 4...
                                          second:       8: 1, 7: 2      and then, 2 of those, a 47..
@@ -21,6 +22,9 @@ from kernels.compiled import exact
 from kernels.compression.magnitude import bits, mask
 from kernels.gpu import cuda
 from kernels.launch import THREADS, over
+from kernels.shapes import shapes
+
+check = shapes("v (d)")
 
 
 def price(v, k):
@@ -30,8 +34,8 @@ def price(v, k):
 def reference(v, k):
     if k == 0:
         return np.nan, 0
-    magnitudes = np.sort(np.abs(v))  # NaN last
-    return magnitudes[-k], k - int((magnitudes > magnitudes[-k]).sum())
+    magnitudes = np.sort(bits(v) & mask(v))
+    return magnitudes[-k].view(v.dtype), k - int((magnitudes > magnitudes[-k]).sum())
 
 
 @exact
@@ -70,6 +74,7 @@ def gpu(v, k):
 
 def _descend(v, k, counts, count):
     """Digit by digit to the k-th largest; `count(counts, numbers, ...)` fills counts."""
+    check(v)
     if not 0 <= k <= len(v):
         raise ValueError(f"{len(v)} numbers have no {k}-th largest; k is 1 to {len(v)}, or 0 for none.")
     if k == 0:

@@ -12,6 +12,9 @@ import numpy as np
 from kernels.compiled import exact, formula
 from kernels.gpu import cuda
 from kernels.launch import over
+from kernels.shapes import shapes
+
+check = shapes("packed (n), ballots (voters, n)")
 
 
 def price(packed, ballots, chair):
@@ -40,6 +43,7 @@ element_cpu, element_gpu = formula(element), cuda.jit(device=True)(element)
 
 @exact
 def cpu(packed, ballots, chair):
+    check(packed, ballots)
     for j in range(ballots.shape[1]):
         packed[j] = element_cpu(ballots, j, chair)
 
@@ -51,4 +55,5 @@ def _launch(packed, ballots, chair):
 
 
 def gpu(packed, ballots, chair):
+    check(packed, ballots)
     _launch[over(packed, ballots[0])](packed, ballots, chair)

@@ -9,6 +9,9 @@ import numpy as np
 
 from kernels.compiled import exact
 from kernels.layers.tiles import product
+from kernels.shapes import shapes
+
+check = shapes("c (m, n), a (m, k), b (k, n)")
 
 
 def price(c, a, b):
@@ -22,8 +25,10 @@ def reference(c, a, b):
 
 @exact
 def cpu(c, a, b):
+    check(c, a, b)
     np.dot(a, b, c)
 
 
 def gpu(c, a, b):
+    check(c, a, b)
     product(c, a, b)

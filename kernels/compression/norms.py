@@ -14,6 +14,9 @@ from kernels.compiled import exact
 from kernels.compression.segments import block_largest, block_sum, over_segments, pieces
 from kernels.gpu import cuda
 from kernels.launch import THREADS
+from kernels.shapes import shapes
+
+check = shapes("out (r), v (d), edges (r + 1)")
 
 
 def price(out, v, edges, order):
@@ -28,6 +31,7 @@ def reference(out, v, edges, order):
 
 @exact
 def cpu(out, v, edges, order):
+    check(out, v, edges)
     for r in range(out.size):
         segment = v[edges[r] : edges[r + 1]]
         total = 0.0
@@ -65,4 +69,5 @@ def _launch(out, v, edges, order):
 
 
 def gpu(out, v, edges, order):
+    check(out, v, edges)
     _launch[over_segments(edges)](out, v, edges, order)

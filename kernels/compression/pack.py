@@ -13,6 +13,9 @@ Price: 3 operations per code; both are moved once.
 from kernels.compiled import exact, formula
 from kernels.gpu import cuda
 from kernels.launch import THREADS, grid, stream_of
+from kernels.shapes import shapes
+
+check = shapes("packed (>= -(-n * width // 8)), codes (n)", "width")
 
 
 def size(codes: int, width: int) -> int:
@@ -63,8 +66,7 @@ field_cpu, field_gpu = formula(field), cuda.jit(device=True)(field)
 
 @exact
 def cpu(packed, codes, width):
-    if packed.size < -(-codes.size * width // 8):
-        raise ValueError("there is not room for so many codes of this width.")
+    check(packed, codes, width)
     whole = codes.size // 8 if width <= 8 else 0
     for group in range(whole):  # what `eight` does, without asking at every code whether a byte is full
         held = 0
@@ -83,4 +85,5 @@ def _launch(packed, codes, width):
 
 
 def gpu(packed, codes, width):
+    check(packed, codes, width)
     _launch[grid(len(codes)), THREADS, stream_of(codes)](packed, codes, width)

@@ -22,7 +22,7 @@ def reference(out, index, values):
 
 @exact
 def cpu(out, index, values):
-    for j in range(length(index, values)):
+    for j in range(length(values, index)):
         out[index[j]] += values[j]
 
 

@@ -17,6 +17,9 @@ from kernels.compiled import exact
 from kernels.compression.magnitude import bits, key, mask, scan, shared_out
 from kernels.gpu import cuda
 from kernels.launch import THREADS
+from kernels.shapes import shapes
+
+check = shapes("values (room), index (room), v (d)")
 
 
 def price(values, index, v, cut, ties):
@@ -24,7 +27,7 @@ def price(values, index, v, cut, ties):
 
 
 def reference(values, index, v, cut, ties):
-    size = np.abs(v)
+    size, cut = bits(v) & mask(v), key(cut, v)
     found = np.union1d(np.flatnonzero(size > cut), np.flatnonzero(size == cut)[:ties])
     room = found[: len(index)]
     index[: len(room)], values[: len(room)] = room, v[room]
@@ -45,6 +48,7 @@ def _select(values, index, v, numbers, sign_off, cut, ties):
 
 
 def cpu(values, index, v, cut, ties):
+    check(values, index, v)
     return _select(values, index, v, bits(v), mask(v), key(cut, v), ties)
 
 
@@ -86,6 +90,7 @@ def _write(values, index, counts, v, numbers, sign_off, cut, ties, share):
 
 
 def gpu(values, index, v, cut, ties):
+    check(values, index, v)
     (blocks, *where), share = shared_out(v)
     numbers, cut = bits(v), key(cut, v)
     counts = empty((blocks, 2), numbers)

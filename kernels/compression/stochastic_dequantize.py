@@ -14,6 +14,9 @@ from kernels.compression.pack import field_cpu, field_gpu
 from kernels.compression.segments import over_segments, pieces
 from kernels.gpu import cuda
 from kernels.launch import THREADS
+from kernels.shapes import shapes
+
+check = shapes("out (d), packed (>= -(-d * width // 8)), scales (r), edges (r + 1)", "width")
 
 
 def price(out, packed, scales, edges, levels, width):
@@ -30,6 +33,7 @@ def reference(out, packed, scales, edges, levels, width):
 
 @exact
 def cpu(out, packed, scales, edges, levels, width):
+    check(out, packed, scales, edges, width)
     number = out.dtype.type
     for r in range(scales.size):
         unit = scales[r] / number(levels)
@@ -47,4 +51,5 @@ def _launch(out, packed, scales, edges, levels, width):
 
 
 def gpu(out, packed, scales, edges, levels, width):
+    check(out, packed, scales, edges, width)
     _launch[over_segments(edges)](out, packed, scales, edges, levels, width)

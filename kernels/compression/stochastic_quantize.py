@@ -16,6 +16,9 @@ from kernels.compiled import exact, formula
 from kernels.compression.segments import over_segments, pieces
 from kernels.gpu import cuda
 from kernels.launch import THREADS
+from kernels.shapes import shapes
+
+check = shapes("codes (d), v (d), scales (r), edges (r + 1)")
 
 STEP, FIRST, SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 A, B, C, TOP = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(40)
@@ -55,6 +58,7 @@ def element(x, scale, levels, chance, zero):
 
 @exact
 def cpu(codes, v, scales, edges, levels, key):
+    check(codes, v, scales, edges)
     number, key = v.dtype.type, np.uint64(key)
     s, zero, unit = number(levels), number(0), number(2**-24)
     for r in range(scales.size):
@@ -75,4 +79,5 @@ def _launch(codes, v, scales, edges, levels, key):
 
 
 def gpu(codes, v, scales, edges, levels, key):
+    check(codes, v, scales, edges)
     _launch[over_segments(edges)](codes, v, scales, edges, levels, key)

@@ -3,7 +3,7 @@
     words <- i for v_i > tau, ~i for v_i < -tau, in order of i
 
 ~i, the complement of i, is negative: the first bit of the word is the sign, the other 31 are the position. The number
-of words is returned; -1 if a number of v is not finite, which no word can encode.
+of words is returned; -1 if a number of v is not finite, which no word can encode, and words are then of no use.
 
 Price: 2 operations per number, and it is read once; on a GPU twice, once to count.
 Source: Strom, Interspeech 2015.
@@ -17,6 +17,9 @@ from kernels.compiled import exact, formula
 from kernels.compression.magnitude import scan, shared_out
 from kernels.gpu import cuda
 from kernels.launch import THREADS
+from kernels.shapes import shapes
+
+check = shapes("words (>= d), v (d)")
 
 
 def price(words, v, tau):
@@ -43,6 +46,7 @@ def finite(x):
 
 @exact
 def cpu(words, v, tau):
+    check(words, v)
     tau, found = v.dtype.type(tau), 0
     for i in range(v.size):
         if beyond(v[i], tau):
@@ -83,6 +87,7 @@ def _write(words, counts, v, tau, share):
 
 
 def gpu(words, v, tau):
+    check(words, v)
     (blocks, *where), share = shared_out(v)
     counts = empty((blocks, 2), words)
     counts[:] = 0

@@ -17,6 +17,9 @@ import numpy as np
 from kernels.compiled import exact, formula
 from kernels.gpu import cuda
 from kernels.launch import over
+from kernels.shapes import shapes
+
+check = shapes("codes (d), exponents (-(-d // block)), v (d)", "block")
 
 NO_NUMBER = 127
 LEAST, MOST = -126, 122  # 127 * 2^122 is just beyond the largest float32
@@ -68,8 +71,7 @@ one_block_cpu, one_block_gpu = formula(one_block), cuda.jit(device=True)(one_blo
 
 @exact
 def cpu(codes, exponents, v, block):
-    if exponents.size * block < v.size or codes.size != v.size:
-        raise ValueError("there must be a code for every number and an exponent for every block.")
+    check(codes, exponents, v, block)
     for b in range(exponents.size):
         one_block_cpu(codes, exponents, v, block, b)
 
@@ -81,4 +83,5 @@ def _launch(codes, exponents, v, block):
 
 
 def gpu(codes, exponents, v, block):
+    check(codes, exponents, v, block)
     _launch[over(exponents)](codes, exponents, v, block)

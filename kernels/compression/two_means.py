@@ -14,6 +14,9 @@ from kernels.compiled import exact
 from kernels.compression.segments import block_sum, over_segments, pieces
 from kernels.gpu import cuda
 from kernels.launch import THREADS
+from kernels.shapes import shapes
+
+check = shapes("low (r), high (r), v (d), edges (r + 1)")
 
 
 def price(low, high, v, edges):
@@ -30,6 +33,7 @@ def reference(low, high, v, edges):
 
 @exact
 def cpu(low, high, v, edges):
+    check(low, high, v, edges)
     for r in range(low.size):
         segment = v[edges[r] : edges[r + 1]]
         below = above = 0.0
@@ -64,4 +68,5 @@ def _launch(low, high, v, edges):
 
 
 def gpu(low, high, v, edges):
+    check(low, high, v, edges)
     _launch[over_segments(edges)](low, high, v, edges)

@@ -3,8 +3,9 @@
     for each sample and head:    dv = p^T dy          ds = p (dy v^T - sum over each row of p dy v^T)
                                  dq = ds k / sqrt(d)          dk = ds^T q / sqrt(d)
 
-Shapes are those of attention_forward; p is that of the forward pass. All of it is B of a split backward pass: attention
-has no weights, and the layer before waits for every one of the three.
+Shapes are those of attention_forward; p is that of the forward pass. As there, a NaN changes nothing of a position that
+does not see it. All of it is B of a split backward pass: attention has no weights, and the layer before waits for every
+one of the three.
 Price: 8 n time^2 width FLOPs for the products, counted whole though half of p is 0, and 5 per number of p; every array
 once.
 """
@@ -17,6 +18,14 @@ from kernels.arrays import empty_like
 from kernels.compiled import exact, formula
 from kernels.gpu import cuda
 from kernels.launch import THREADS, grid, stream_of
+from kernels.layers.causal import earlier, earlier_cpu, later, later_cpu
+from kernels.shapes import shapes
+
+check = shapes(
+    "dq (n, time, width), dk (n, time, width), dv (n, time, width), dy (n, time, width), "
+    "p (n, heads, time, time), q (n, time, width // heads * heads), k (n, time, width), "
+    "v (n, time, width)"
+)
 
 
 def price(dq, dk, dv, dy, p, q, k, v):
@@ -27,9 +36,9 @@ def price(dq, dk, dv, dy, p, q, k, v):
 def reference(dq, dk, dv, dy, p, q, k, v):
     samples, heads, time, _ = p.shape
     dy, q, k, v = (x.reshape(samples, time, heads, x.shape[2] // heads).swapaxes(1, 2) for x in (dy, q, k, v))
-    dp = dy @ v.swapaxes(2, 3)
+    dp = np.where(np.tri(time, dtype=bool), dy @ v.swapaxes(2, 3), 0)
     ds = p * (dp - (p * dp).sum(3, keepdims=True)) / math.sqrt(q.shape[3])
-    for out, part in (dq, ds @ k), (dk, ds.swapaxes(2, 3) @ q), (dv, p.swapaxes(2, 3) @ dy):
+    for out, part in (dq, earlier(ds, k)), (dk, later(ds, q)), (dv, later(p, dy)):
         out[:] = part.swapaxes(1, 2).reshape(out.shape)
 
 
@@ -49,6 +58,7 @@ turn_cpu, turn_gpu = formula(turn), cuda.jit(device=True)(turn)
 
 @exact
 def cpu(dq, dk, dv, dy, p, q, k, v):
+    check(dq, dk, dv, dy, p, q, k, v)
     samples, heads, time, _ = p.shape
     d = q.shape[2] // heads
     scale = p.dtype.type(1 / math.sqrt(d))
@@ -60,9 +70,9 @@ def cpu(dq, dk, dv, dy, p, q, k, v):
             np.dot(slope, value.T, ds)
             for i in range(time):
                 turn_cpu(ds[i], p[n, h, i], i, scale)
-            dq[n, :, own] = np.dot(ds, np.ascontiguousarray(k[n, :, own]))
-            dk[n, :, own] = np.dot(ds.T, np.ascontiguousarray(q[n, :, own]))
-            dv[n, :, own] = np.dot(p[n, h].T, slope)
+            dq[n, :, own] = earlier_cpu(ds, np.ascontiguousarray(k[n, :, own]))
+            dk[n, :, own] = later_cpu(ds, np.ascontiguousarray(q[n, :, own]))
+            dv[n, :, own] = later_cpu(p[n, h], slope)
 
 
 @cuda.jit
@@ -99,6 +109,7 @@ def _columns(dk, dv, ds, dy, p, q):
 
 
 def gpu(dq, dk, dv, dy, p, q, k, v):
+    check(dq, dk, dv, dy, p, q, k, v)
     samples, heads, time, _ = p.shape
     ds, launch = empty_like(p), (grid(samples * heads * time), THREADS, stream_of(dy))
     _rows[launch](dq, ds, dy, p, k, v, 1 / math.sqrt(q.shape[2] // heads))

@@ -3,7 +3,8 @@
     for each sample and head:    p = softmax(q k^T / sqrt(d)) over positions that are not later          y = p v
 
 q, k, v, y (n, time, width); p (n, heads, time, time), 0 above the diagonal, is kept for backward. A head has
-d = width / heads columns of its own. On a CPU a head at a time is two BLAS products; on a GPU one thread does one row.
+d = width / heads columns of its own. A NaN is seen by the positions from its own on, and by no earlier one. On a CPU a
+head at a time is two BLAS products; on a GPU one thread does one row.
 Price: 4 n time^2 width FLOPs for the products, counted whole as in the literature, though half of p is masked, and 8
 per number of p; every array once.
 Source: Vaswani et al., Attention Is All You Need, NeurIPS 2017.
@@ -16,7 +17,14 @@ import numpy as np
 from kernels.compiled import exact, formula
 from kernels.gpu import cuda
 from kernels.launch import THREADS, grid, stream_of
+from kernels.layers.causal import earlier, earlier_cpu
 from kernels.layers.exponential import exp
+from kernels.shapes import shapes
+
+check = shapes(
+    "y (n, time, width), p (n, heads, time, time), q (n, time, width // heads * heads), "
+    "k (n, time, width), v (n, time, width)"
+)
 
 
 def price(y, p, q, k, v):
@@ -28,10 +36,11 @@ def reference(y, p, q, k, v):
     samples, heads, time, _ = p.shape
     q, k, v = (x.reshape(samples, time, heads, x.shape[2] // heads).swapaxes(1, 2) for x in (q, k, v))
     scores = q @ k.swapaxes(2, 3) / math.sqrt(q.shape[3])
-    scores = np.where(np.tri(time, dtype=bool), scores, -np.inf)
+    seen = np.tri(time, dtype=bool)
+    scores = np.where(seen, scores, -np.inf)
     grown = np.exp(scores - scores.max(3, keepdims=True))
-    p[:] = grown / grown.sum(3, keepdims=True)
-    y[:] = (p @ v).swapaxes(1, 2).reshape(y.shape)
+    p[:] = np.where(seen, grown / grown.sum(3, keepdims=True), 0)
+    y[:] = earlier(p, v).swapaxes(1, 2).reshape(y.shape)
 
 
 def look_with(exp):
@@ -61,6 +70,7 @@ look_cpu, look_gpu = formula(look_with(exp)), cuda.jit(device=True)(look_with(ma
 
 @exact
 def cpu(y, p, q, k, v):
+    check(y, p, q, k, v)
     samples, heads, time, _ = p.shape
     d = q.shape[2] // heads
     scale = p.dtype.type(1 / math.sqrt(d))
@@ -71,7 +81,7 @@ def cpu(y, p, q, k, v):
             np.dot(query, key.T, p[n, h])
             for i in range(time):
                 look_cpu(p[n, h, i], i, scale)
-            y[n, :, own] = np.dot(p[n, h], np.ascontiguousarray(v[n, :, own]))
+            y[n, :, own] = earlier_cpu(p[n, h], np.ascontiguousarray(v[n, :, own]))
 
 
 @cuda.jit
@@ -94,6 +104,7 @@ def _launch(y, p, q, k, v, scale):
 
 
 def gpu(y, p, q, k, v):
+    check(y, p, q, k, v)
     samples, heads, time, _ = p.shape
     scale = 1 / math.sqrt(q.shape[2] // heads)
     _launch[grid(samples * heads * time), THREADS, stream_of(y)](y, p, q, k, v, scale)

@@ -13,7 +13,10 @@ import numpy as np
 
 from kernels.compiled import exact, formula
 from kernels.gpu import cuda
-from kernels.launch import over
+from kernels.launch import over, reshaped
+from kernels.shapes import shapes
+
+check = shapes("y (n, c, size), x (n, c, size), mean (c), variance (c), gain (c), bias (c)")
 
 
 def price(y, x, mean, variance, gain, bias, eps, relu):
@@ -36,6 +39,7 @@ def element(x, mean, slope, bias):
 def cpu(y, x, mean, variance, gain, bias, eps, relu):
     samples, channels = x.shape[0], x.shape[1]
     x, y = x.reshape(samples, channels, -1), y.reshape(samples, channels, -1)
+    check(y, x, mean, variance, gain, bias)
     for c in range(channels):
         slope = x.dtype.type(gain[c] / math.sqrt(variance[c] + eps))
         for n in range(samples):
@@ -57,4 +61,7 @@ def _launch(y, x, mean, variance, gain, bias, eps, relu):
 
 def gpu(y, x, mean, variance, gain, bias, eps, relu):
     shape = *x.shape[:2], math.prod(x.shape[2:])
-    _launch[over(y)](y.reshape(shape), x.reshape(shape), mean, variance, gain, bias, eps, relu)
+    over(y, x)
+    y, x = reshaped(shape, y, x)
+    check(y, x, mean, variance, gain, bias)
+    _launch[over(y)](y, x, mean, variance, gain, bias, eps, relu)

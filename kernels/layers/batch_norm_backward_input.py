@@ -14,7 +14,12 @@ import numpy as np
 
 from kernels.compiled import exact, formula
 from kernels.gpu import cuda
-from kernels.launch import over
+from kernels.launch import over, reshaped
+from kernels.shapes import shapes
+
+check = shapes(
+    "dx (n, c, size), dy (n, c, size), x (n, c, size), mean (c), variance (c), gain (c), dgain (c), dbias (c)"
+)
 
 
 def price(dx, dy, x, mean, variance, gain, dgain, dbias, eps):
@@ -39,6 +44,7 @@ def cpu(dx, dy, x, mean, variance, gain, dgain, dbias, eps):
     samples, channels = x.shape[0], x.shape[1]
     shape = samples, channels, -1
     dx, dy, x = dx.reshape(shape), dy.reshape(shape), x.reshape(shape)
+    check(dx, dy, x, mean, variance, gain, dgain, dbias)
     numbers = x.dtype.type(samples * x.shape[2])
     for n in range(samples):
         for c in range(channels):
@@ -61,5 +67,7 @@ def _launch(dx, dy, x, mean, variance, gain, dgain, dbias, eps):
 
 def gpu(dx, dy, x, mean, variance, gain, dgain, dbias, eps):
     shape = *x.shape[:2], math.prod(x.shape[2:])
-    dx, dy, x = dx.reshape(shape), dy.reshape(shape), x.reshape(shape)
+    over(dx, dy, x)
+    dx, dy, x = reshaped(shape, dx, dy, x)
+    check(dx, dy, x, mean, variance, gain, dgain, dbias)
     _launch[over(dx)](dx, dy, x, mean, variance, gain, dgain, dbias, eps)

@@ -14,7 +14,10 @@ import numpy as np
 from kernels.compiled import exact
 from kernels.compression.segments import block_sum
 from kernels.gpu import cuda
-from kernels.launch import THREADS, blocks_over
+from kernels.launch import THREADS, blocks_over, over, reshaped
+from kernels.shapes import shapes
+
+check = shapes("dgain (c), dbias (c), dy (n, c, size), x (n, c, size), mean (c), variance (c)")
 
 
 def price(dgain, dbias, dy, x, mean, variance, eps):
@@ -32,6 +35,7 @@ def reference(dgain, dbias, dy, x, mean, variance, eps):
 def cpu(dgain, dbias, dy, x, mean, variance, eps):
     samples, channels = x.shape[0], x.shape[1]
     x, dy = x.reshape(samples, channels, -1), dy.reshape(samples, channels, -1)
+    check(dgain, dbias, dy, x, mean, variance)
     for c in range(channels):
         along = total = 0.0
         for n in range(samples):
@@ -60,4 +64,7 @@ def _launch(dgain, dbias, dy, x, mean, variance, eps):
 
 def gpu(dgain, dbias, dy, x, mean, variance, eps):
     shape = *x.shape[:2], math.prod(x.shape[2:])
-    _launch[blocks_over(shape[1], x)](dgain, dbias, dy.reshape(shape), x.reshape(shape), mean, variance, eps)
+    over(dy, x)
+    dy, x = reshaped(shape, dy, x)
+    check(dgain, dbias, dy, x, mean, variance)
+    _launch[blocks_over(shape[1], x)](dgain, dbias, dy, x, mean, variance, eps)

@@ -16,7 +16,10 @@ import numpy as np
 from kernels.compiled import exact
 from kernels.compression.segments import block_sum
 from kernels.gpu import cuda
-from kernels.launch import THREADS, blocks_over
+from kernels.launch import THREADS, blocks_over, over, reshaped
+from kernels.shapes import shapes
+
+check = shapes("y (n, c, size), mean (c), variance (c), x (n, c, size), gain (c), bias (c)")
 
 
 def price(y, mean, variance, x, gain, bias, eps, relu):
@@ -36,6 +39,7 @@ def reference(y, mean, variance, x, gain, bias, eps, relu):
 def cpu(y, mean, variance, x, gain, bias, eps, relu):
     samples, channels = x.shape[0], x.shape[1]
     x, y = x.reshape(samples, channels, -1), y.reshape(samples, channels, -1)
+    check(y, mean, variance, x, gain, bias)
     numbers = samples * x.shape[2]
     for c in range(channels):
         total = 0.0
@@ -80,4 +84,7 @@ def _launch(y, mean, variance, x, gain, bias, eps, relu):
 
 def gpu(y, mean, variance, x, gain, bias, eps, relu):
     shape = *x.shape[:2], math.prod(x.shape[2:])
-    _launch[blocks_over(shape[1], x)](y.reshape(shape), mean, variance, x.reshape(shape), gain, bias, eps, relu)
+    over(y, x)
+    y, x = reshaped(shape, y, x)
+    check(y, mean, variance, x, gain, bias)
+    _launch[blocks_over(shape[1], x)](y, mean, variance, x, gain, bias, eps, relu)

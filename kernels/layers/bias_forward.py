@@ -11,6 +11,9 @@ import numpy as np
 from kernels.compiled import exact, formula
 from kernels.gpu import cuda
 from kernels.launch import over
+from kernels.shapes import shapes
+
+check = shapes("y (n, o), z (n, o), b (o)")
 
 
 def price(y, z, b, relu):
@@ -31,6 +34,7 @@ def reference(y, z, b, relu):
 
 @exact
 def cpu(y, z, b, relu):
+    check(y, z, b)
     for i in range(y.shape[0]):
         for j in range(y.shape[1]):
             y[i, j] = element(z[i, j], b[j], relu)
@@ -44,4 +48,5 @@ def _launch(y, z, b, relu):
 
 
 def gpu(y, z, b, relu):
+    check(y, z, b)
     _launch[over(y, z)](y, z, b, relu)

@@ -8,6 +8,8 @@ from numba import types
 from numba.extending import overload
 from numba.np.linalg import ensure_blas, get_blas_kind
 
+from kernels.compiled import STRIDED
+
 
 def add_product(c, x, z):
     """c <- c + x^T z; c (i, o), x (n, i), z (n, o), contiguous, on a CPU."""
@@ -23,6 +25,8 @@ def _add_product(c, x, z):
     kind, plain, transposed = ord(get_blas_kind(c.dtype)), ord("n"), ord("t")
 
     def call(c, x, z):
+        if not (c.flags.c_contiguous and x.flags.c_contiguous and z.flags.c_contiguous):
+            raise ValueError(STRIDED)
         (n, i), o = x.shape, z.shape[1]
         one = np.ones(1, c.dtype)
         if n and c.size:  # BLAS counts along columns: to it, c is (o, i), z (o, n) and x (i, n)

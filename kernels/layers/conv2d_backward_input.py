@@ -2,7 +2,8 @@
 
     dx[n, c, i, j] = sum over o, u, v of w[o, c, u, v] dz[n, o, i - u + k/2, j - v + k/2]
 
-dz (n, o, h, w), w (o, c, k, k), dx (n, c, h, w). B of a split backward pass; see dense_backward_input.
+dz (n, o, h, w), w (o, c, k, k), dx (n, c, h, w); there is no dz outside.
+B of a split backward pass; see dense_backward_input.
 Price: 2 n o c k k h w FLOPs, and every array once.
 """
 
@@ -12,6 +13,9 @@ from kernels.compiled import exact
 from kernels.gpu import cuda
 from kernels.launch import over
 from kernels.layers.patches import fold
+from kernels.shapes import shapes
+
+check = shapes("dx (n, c, height, width), dz (n, o, height, width), w (o, c, k, k)")
 
 
 def price(dx, dz, w):
@@ -21,14 +25,16 @@ def price(dx, dz, w):
 
 
 def reference(dx, dz, w):
-    k = w.shape[2]
-    edge = (k // 2, k // 2)
-    windows = np.lib.stride_tricks.sliding_window_view(np.pad(dz, ((0, 0), (0, 0), edge, edge)), (k, k), (2, 3))
-    dx[:] = np.einsum("noijuv,ocuv->ncij", windows, w[:, :, ::-1, ::-1])
+    (height, width), k = dx.shape[2:], w.shape[2]
+    wide = np.zeros((*dx.shape[:2], height + k - 1, width + k - 1), dx.dtype)
+    for u, v in np.ndindex(k, k):
+        wide[:, :, u : u + height, v : v + width] += np.einsum("noij,oc->ncij", dz, w[:, :, u, v])
+    dx[:] = wide[:, :, k // 2 : k // 2 + height, k // 2 : k // 2 + width]
 
 
 @exact
 def cpu(dx, dz, w):
+    check(dx, dz, w)
     outputs, channels, k, _ = w.shape
     samples, _, height, width = dz.shape
     filters = w.reshape(outputs, channels * k * k)
@@ -56,4 +62,5 @@ def _launch(dx, dz, w):
 
 
 def gpu(dx, dz, w):
+    check(dx, dz, w)
     _launch[over(dx)](dx, dz, w)

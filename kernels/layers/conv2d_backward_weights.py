@@ -3,8 +3,8 @@
     dw[o, c, u, v] = sum over n, i, j of dz[n, o, i, j] x[n, c, i + u - k/2, j + v - k/2]
     db[o] = sum over n, i, j of dz[n, o, i, j]
 
-x (n, c, h, w), dz (n, o, h, w), dw (o, c, k, k), db (o,). W of a split backward pass; see dense_backward_weights.
-On a GPU a weight is one block's.
+x (n, c, h, w), dz (n, o, h, w), dw (o, c, k, k), db (o,); x is 0 outside.
+W of a split backward pass; see dense_backward_weights. On a GPU a weight is one block's.
 Price: 2 n o c k k h w FLOPs, and every array once.
 """
 
@@ -17,6 +17,9 @@ from kernels.compression.segments import block_sum
 from kernels.gpu import cuda
 from kernels.launch import THREADS, blocks_over
 from kernels.layers.patches import unfold
+from kernels.shapes import shapes
+
+check = shapes("dw (o, c, k, k), db (o), x (n, c, height, width), dz (n, o, height, width)")
 
 
 def price(dw, db, x, dz):
@@ -35,6 +38,7 @@ def reference(dw, db, x, dz):
 
 @exact
 def cpu(dw, db, x, dz):
+    check(dw, db, x, dz)
     outputs, channels, k, _ = dw.shape
     samples, _, height, width = x.shape
     filters = dw.reshape(outputs, channels * k * k)
@@ -51,7 +55,7 @@ def cpu(dw, db, x, dz):
 
 @cuda.jit
 def _launch(dw, db, x, dz):
-    scratch = cuda.shared.array(THREADS, dw.dtype)
+    scratch, zero = cuda.shared.array(THREADS, dw.dtype), dw.dtype.type(0)
     _, channels, k, _ = dw.shape
     samples, _, height, width = x.shape
     for at in range(cuda.blockIdx.x, dw.size, cuda.gridDim.x):
@@ -65,8 +69,8 @@ def _launch(dw, db, x, dz):
                 slope = dz[n, o, i, j]
                 column = j + v - k // 2
                 everything += slope
-                if 0 <= row < height and 0 <= column < width:
-                    total += slope * x[n, c, row, column]
+                inside = 0 <= row < height and 0 <= column < width
+                total += slope * (x[n, c, row, column] if inside else zero)
         total, everything = block_sum(scratch, total), block_sum(scratch, everything)
         if cuda.threadIdx.x == 0:
             dw[o, c, u, v] = total
@@ -75,4 +79,5 @@ def _launch(dw, db, x, dz):
 
 
 def gpu(dw, db, x, dz):
+    check(dw, db, x, dz)
     _launch[blocks_over(math.prod(dw.shape), dw)](dw, db, x, dz)

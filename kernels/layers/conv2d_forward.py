@@ -2,8 +2,9 @@
 
     y[n, o, i, j] = b[o] + sum over c, u, v of w[o, c, u, v] x[n, c, i + u - k/2, j + v - k/2]
 
-x (n, c, h, w), w (o, c, k, k) with k odd, b (o,), y (n, o, h, w): outputs as large as inputs, zeros outside.
-On a CPU an image at a time becomes patches and one BLAS product; on a GPU one thread sums one output.
+x (n, c, h, w), w (o, c, k, k) with k odd, b (o,), y (n, o, h, w): outputs as large as inputs, zeros outside, and
+0 times NaN is NaN. On a CPU an image at a time becomes patches and one BLAS product; on a GPU one thread sums one
+output.
 Price: 2 n o c k k h w FLOPs, and every array once.
 """
 
@@ -13,6 +14,9 @@ from kernels.compiled import exact
 from kernels.gpu import cuda
 from kernels.launch import over
 from kernels.layers.patches import unfold
+from kernels.shapes import shapes
+
+check = shapes("y (n, o, height, width), x (n, c, height, width), w (o, c, k, k), b (o)")
 
 
 def price(y, x, w, b, relu):
@@ -31,6 +35,7 @@ def reference(y, x, w, b, relu):
 
 @exact
 def cpu(y, x, w, b, relu):
+    check(y, x, w, b)
     samples, channels, height, width = x.shape
     k = w.shape[2]
     filters = w.reshape(w.shape[0], channels * k * k)
@@ -48,7 +53,7 @@ def cpu(y, x, w, b, relu):
 @cuda.jit
 def _launch(y, x, w, b, relu):
     _, outputs, height, width = y.shape
-    k = w.shape[2]
+    k, zero = w.shape[2], x.dtype.type(0)
     for at in range(cuda.grid(1), y.size, cuda.gridsize(1)):
         j, i = at % width, at // width % height
         o, n = at // (width * height) % outputs, at // (width * height * outputs)
@@ -57,10 +62,11 @@ def _launch(y, x, w, b, relu):
             for u in range(k):
                 for v in range(k):
                     row, column = i + u - k // 2, j + v - k // 2
-                    if 0 <= row < height and 0 <= column < width:
-                        z += w[o, c, u, v] * x[n, c, row, column]
+                    inside = 0 <= row < height and 0 <= column < width
+                    z += w[o, c, u, v] * (x[n, c, row, column] if inside else zero)
         y[n, o, i, j] = 0.0 if relu and z < 0 else z
 
 
 def gpu(y, x, w, b, relu):
+    check(y, x, w, b)
     _launch[over(y)](y, x, w, b, relu)

@@ -13,6 +13,9 @@ import numpy as np
 
 from kernels.compiled import exact
 from kernels.layers.tiles import product
+from kernels.shapes import shapes
+
+check = shapes("dx (n, i), dz (n, o), w (i, o)")
 
 
 def price(dx, dz, w):
@@ -26,8 +29,10 @@ def reference(dx, dz, w):
 
 @exact
 def cpu(dx, dz, w):
+    check(dx, dz, w)
     np.dot(dz, w.T, dx)
 
 
 def gpu(dx, dz, w):
+    check(dx, dz, w)
     product(dx, dz, w.T)

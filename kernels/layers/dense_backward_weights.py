@@ -15,6 +15,9 @@ from kernels.compiled import exact
 from kernels.layers.blas import add_product
 from kernels.layers.columns import sum_columns
 from kernels.layers.tiles import product
+from kernels.shapes import shapes
+
+check = shapes("dw (i, o), db (o), x (n, i), dz (n, o)")
 
 
 def price(dw, db, x, dz, add=False):
@@ -29,6 +32,7 @@ def reference(dw, db, x, dz, add=False):
 
 @exact
 def cpu(dw, db, x, dz, add=False):
+    check(dw, db, x, dz)
     if add:
         add_product(dw, x, dz)
     else:
@@ -42,5 +46,6 @@ def cpu(dw, db, x, dz, add=False):
 
 
 def gpu(dw, db, x, dz, add=False):
+    check(dw, db, x, dz)
     product(dw, x.T, dz, add=add)
     sum_columns(db, dz, add)

@@ -10,6 +10,9 @@ import numpy as np
 
 from kernels.compiled import exact
 from kernels.layers.tiles import product
+from kernels.shapes import shapes
+
+check = shapes("y (n, o), x (n, i), w (i, o), b (o)")
 
 
 def price(y, x, w, b, relu):
@@ -24,6 +27,7 @@ def reference(y, x, w, b, relu):
 
 @exact
 def cpu(y, x, w, b, relu):
+    check(y, x, w, b)
     np.dot(x, w, y)
     for i in range(y.shape[0]):
         for j in range(y.shape[1]):
@@ -32,4 +36,5 @@ def cpu(y, x, w, b, relu):
 
 
 def gpu(y, x, w, b, relu):
+    check(y, x, w, b)
     product(y, x, w, b, relu)

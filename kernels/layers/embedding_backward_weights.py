@@ -12,7 +12,11 @@ import numpy as np
 
 from kernels.compiled import exact
 from kernels.gpu import cuda
+from kernels.launch import flattened
 from kernels.layers.columns import COLUMNS, ROWS, column_sum, over_columns, sum_columns
+from kernels.shapes import shapes
+
+check = shapes("dtable (tokens, width), dplaces (time, width), x (n, time), dy (n, time, width)")
 
 
 def price(dtable, dplaces, x, dy):
@@ -28,6 +32,7 @@ def reference(dtable, dplaces, x, dy):
 
 @exact
 def cpu(dtable, dplaces, x, dy):
+    check(dtable, dplaces, x, dy)
     dtable[:] = 0
     dplaces[:] = 0
     for n in range(x.shape[0]):
@@ -54,6 +59,8 @@ def _table(dtable, x, dy):
 
 
 def gpu(dtable, dplaces, x, dy):
+    check(dtable, dplaces, x, dy)
     (n, time, width), tokens = dy.shape, dtable.shape[0]
+    (places,) = flattened(dplaces)
     _table[over_columns(dtable, tokens)](dtable, x.reshape(-1), dy.reshape(n * time, width))
-    sum_columns(dplaces.reshape(-1), dy.reshape(n, time * width))
+    sum_columns(places, dy.reshape(n, time * width))

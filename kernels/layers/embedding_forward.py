@@ -9,6 +9,9 @@ Price: 1 FLOP per number of y; y, the tokens and the rows of table are moved onc
 from kernels.compiled import exact
 from kernels.gpu import cuda
 from kernels.launch import over
+from kernels.shapes import shapes
+
+check = shapes("y (n, time, width), x (n, time), table (tokens, width), places (>= time, width)")
 
 
 def price(y, x, table, places):
@@ -22,6 +25,7 @@ def reference(y, x, table, places):
 
 @exact
 def cpu(y, x, table, places):
+    check(y, x, table, places)
     for n in range(x.shape[0]):
         for t in range(x.shape[1]):
             token = x[n, t]
@@ -38,4 +42,5 @@ def _launch(y, x, table, places):
 
 
 def gpu(y, x, table, places):
+    check(y, x, table, places)
     _launch[over(y)](y, x, table, places)

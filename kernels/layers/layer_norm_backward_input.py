@@ -10,6 +10,9 @@ Price: 9 FLOPs per number; dy and u read, dx written once.
 from kernels.compiled import exact, formula
 from kernels.gpu import cuda
 from kernels.launch import over
+from kernels.shapes import shapes
+
+check = shapes("dx (rows, width), dy (rows, width), u (rows, width), r (rows), gain (width)")
 
 
 def price(dx, dy, u, r, gain):
@@ -40,6 +43,7 @@ row_cpu, row_gpu = formula(row), cuda.jit(device=True)(row)
 
 @exact
 def cpu(dx, dy, u, r, gain):
+    check(dx, dy, u, r, gain)
     for i in range(dx.shape[0]):
         row_cpu(dx[i], dy[i], u[i], r[i], gain)
 
@@ -51,4 +55,5 @@ def _launch(dx, dy, u, r, gain):
 
 
 def gpu(dx, dy, u, r, gain):
+    check(dx, dy, u, r, gain)
     _launch[over(r)](dx, dy, u, r, gain)

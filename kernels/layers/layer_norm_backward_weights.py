@@ -9,6 +9,9 @@ Price: 3 FLOPs per number; dy and u read once.
 from kernels.compiled import exact
 from kernels.gpu import cuda
 from kernels.layers.columns import COLUMNS, ROWS, column_sum, over_columns
+from kernels.shapes import shapes
+
+check = shapes("dgain (width), dbias (width), dy (rows, width), u (rows, width)")
 
 
 def price(dgain, dbias, dy, u):
@@ -23,6 +26,7 @@ def reference(dgain, dbias, dy, u):
 
 @exact
 def cpu(dgain, dbias, dy, u):
+    check(dgain, dbias, dy, u)
     dgain[:] = 0
     dbias[:] = 0
     for i in range(dy.shape[0]):
@@ -46,4 +50,5 @@ def _launch(dgain, dbias, dy, u):
 
 
 def gpu(dgain, dbias, dy, u):
+    check(dgain, dbias, dy, u)
     _launch[over_columns(dy)](dgain, dbias, dy, u)

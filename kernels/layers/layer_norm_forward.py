@@ -15,6 +15,9 @@ import numpy as np
 from kernels.compiled import exact, formula
 from kernels.gpu import cuda
 from kernels.launch import over
+from kernels.shapes import shapes
+
+check = shapes("y (rows, width), u (rows, width), r (rows), x (rows, width), gain (width), bias (width)")
 
 
 def price(y, u, r, x, gain, bias, eps):
@@ -49,6 +52,7 @@ row_cpu, row_gpu = formula(row), cuda.jit(device=True)(row)
 
 @exact
 def cpu(y, u, r, x, gain, bias, eps):
+    check(y, u, r, x, gain, bias)
     for i in range(x.shape[0]):
         r[i] = row_cpu(y[i], u[i], x[i], gain, bias, x.dtype.type(eps))
 
@@ -60,4 +64,5 @@ def _launch(y, u, r, x, gain, bias, eps):
 
 
 def gpu(y, u, r, x, gain, bias, eps):
+    check(y, u, r, x, gain, bias)
     _launch[over(r)](y, u, r, x, gain, bias, eps)

@@ -2,7 +2,8 @@
 
     dx[maximum of each window] = dy[window],  0 elsewhere
 
-x, dx (n, c, h, w), y, dy (n, c, h // window, w // window). Of equal numbers the first, row by row, is the maximum.
+x, dx (n, c, h, w), y, dy (n, c, h // window, w // window). Of equal numbers the first, row by row, is the maximum, and
+of numbers with a NaN the first NaN, as in max_pool_forward.
 Price: 1 FLOP and two words per input, two words per output.
 """
 
@@ -11,6 +12,13 @@ import numpy as np
 from kernels.compiled import exact, formula
 from kernels.gpu import cuda
 from kernels.launch import over
+from kernels.shapes import shapes
+
+check = shapes(
+    "dx (n, c, height, width), dy (n, c, height // window, width // window), x (n, c, height, width), "
+    "y (n, c, height // window, width // window)",
+    "window",
+)
 
 
 def price(dx, dy, x, y, window):
@@ -30,12 +38,12 @@ def reference(dx, dy, x, y, window):
 
 
 def spread(dx, dy, x, y, n, c, i, j, window):
-    """Give dy of window (i, j) to the first number of x that equals y."""
+    """Give dy of window (i, j) to the first number of x that equals y, or is a NaN."""
     waiting = True
     for u in range(window):
         for v in range(window):
             a, b = i * window + u, j * window + v
-            if waiting and x[n, c, a, b] == y[n, c, i, j]:
+            if waiting and (x[n, c, a, b] == y[n, c, i, j] or x[n, c, a, b] != x[n, c, a, b]):
                 dx[n, c, a, b] = dy[n, c, i, j]
                 waiting = False
             else:
@@ -47,6 +55,7 @@ spread_cpu, spread_gpu = formula(spread), cuda.jit(device=True)(spread)
 
 @exact
 def cpu(dx, dy, x, y, window):
+    check(dx, dy, x, y, window)
     dx[:] = 0
     for n in range(y.shape[0]):
         for c in range(y.shape[1]):
@@ -74,5 +83,6 @@ def _clear_rest(dx, height, width):
 
 
 def gpu(dx, dy, x, y, window):
+    check(dx, dy, x, y, window)
     _clear_rest[over(dx)](dx, y.shape[2] * window, y.shape[3] * window)
     _launch[over(y)](dx, dy, x, y, window)

@@ -9,6 +9,9 @@ Price: 1 FLOP and one word per input, one word per output.
 from kernels.compiled import exact, formula
 from kernels.gpu import cuda
 from kernels.launch import over
+from kernels.shapes import shapes
+
+check = shapes("y (n, c, height // window, width // window), x (n, c, height, width)", "window")
 
 
 def price(y, x, window):
@@ -38,6 +41,7 @@ largest_cpu, largest_gpu = formula(largest), cuda.jit(device=True)(largest)
 
 @exact
 def cpu(y, x, window):
+    check(y, x, window)
     for n in range(y.shape[0]):
         for c in range(y.shape[1]):
             for i in range(y.shape[2]):
@@ -55,4 +59,5 @@ def _launch(y, x, window):
 
 
 def gpu(y, x, window):
+    check(y, x, window)
     _launch[over(y)](y, x, window)

@@ -12,6 +12,9 @@ from kernels.arrays import empty
 from kernels.compiled import exact, formula
 from kernels.gpu import cuda
 from kernels.launch import over
+from kernels.shapes import shapes
+
+check = shapes("g (d), w (d), points (n, d), curvature (d)")
 
 
 def price(g, w, points, curvature):
@@ -40,6 +43,7 @@ coordinate_cpu, coordinate_gpu = formula(coordinate), cuda.jit(device=True)(coor
 
 @exact
 def cpu(g, w, points, curvature):
+    check(g, w, points, curvature)
     loss = 0.0
     for i in range(w.size):
         loss += coordinate_cpu(g, w, points, curvature, i)
@@ -53,6 +57,7 @@ def _launch(losses, g, w, points, curvature):
 
 
 def gpu(g, w, points, curvature):
+    check(g, w, points, curvature)
     losses = empty(w.shape[0], g)
     _launch[over(losses)](losses, g, w, points, curvature)
     return float(losses.sum())

@@ -6,6 +6,8 @@ The output y of the forward pass is enough; the input need not be kept. At exact
 Price: 1 FLOP and 3 words per number: bound by memory everywhere.
 """
 
+import numpy as np
+
 from kernels.compiled import exact, flat, formula, length
 from kernels.gpu import cuda
 from kernels.launch import flattened, over
@@ -19,7 +21,7 @@ def element(dy, y):
 
 
 def reference(dz, dy, y):
-    dz[:] = dy * (y > 0)
+    dz[:] = np.where(y > 0, dy, 0)
 
 
 @exact

@@ -2,13 +2,16 @@
 
     largest[i] = max over j of z[i, j]          largest (n,), z (n, columns)
 
-NaN is ignored here; the exponentials that follow propagate it.
+NaN propagates.
 Price: 1 FLOP per number; z is read once.
 """
 
 from kernels.compiled import exact, formula
 from kernels.gpu import cuda
 from kernels.launch import over
+from kernels.shapes import shapes
+
+check = shapes("largest (n), z (n, columns)")
 
 
 def price(largest, z):
@@ -24,7 +27,7 @@ def row(z):
     """The largest of (columns,)."""
     largest = z[0]
     for j in range(1, z.size):
-        if z[j] > largest:
+        if z[j] > largest or z[j] != z[j]:
             largest = z[j]
     return largest
 
@@ -34,6 +37,7 @@ row_cpu, row_gpu = formula(row), cuda.jit(device=True)(row)
 
 @exact
 def cpu(largest, z):
+    check(largest, z)
     for i in range(z.shape[0]):
         largest[i] = row_cpu(z[i])
 
@@ -45,4 +49,5 @@ def _launch(largest, z):
 
 
 def gpu(largest, z):
+    check(largest, z)
     _launch[over(largest)](largest, z)

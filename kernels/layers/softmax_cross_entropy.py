@@ -15,6 +15,9 @@ from kernels.arrays import empty
 from kernels.compiled import exact, formula
 from kernels.gpu import cuda
 from kernels.launch import over
+from kernels.shapes import shapes
+
+check = shapes("dz (n, classes), z (n, classes), target (n)")
 
 FLOPS, WORDS = 8, 2
 
@@ -26,7 +29,7 @@ def reference(dz, z, target):
     dz[:] = np.exp(log_p)
     dz[rows, target] -= 1
     dz /= len(z)
-    return -float(log_p[rows, target].mean())
+    return -float(log_p[rows, target].sum() / len(z))
 
 
 def row(dz, z, target, samples):
@@ -51,6 +54,7 @@ row_cpu, row_gpu = formula(row), cuda.jit(device=True)(row)
 
 @exact
 def cpu(dz, z, target):
+    check(dz, z, target)
     n = z.shape[0]
     total = 0.0
     for i in range(n):
@@ -65,6 +69,9 @@ def _launch(losses, dz, z, target):
 
 
 def gpu(dz, z, target):
+    check(dz, z, target)
+    if not len(z):
+        return math.nan  # as the mean of no losses
     losses = empty(len(z), dz)
     _launch[over(losses)](losses, dz, z, target)
     return float(losses.sum()) / len(z)

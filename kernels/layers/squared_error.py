@@ -6,19 +6,24 @@ y, t, dy (n, outputs); dy is the gradient of the mean loss.
 Price: 4 FLOPs and 3 words per number.
 """
 
+import math
+
 import numpy as np
 
 from kernels.arrays import empty
 from kernels.compiled import exact, formula
 from kernels.gpu import cuda
 from kernels.launch import over
+from kernels.shapes import shapes
+
+check = shapes("dy (n, outputs), y (n, outputs), t (n, outputs)")
 
 FLOPS, WORDS = 4, 3
 
 
 def reference(dy, y, t):
     dy[:] = (y - t) / len(y)
-    return float(np.square(y - t).sum()) / (2 * len(y))
+    return float(np.square(y - t).sum() / (2 * len(y)))
 
 
 def row(dy, y, t, samples):
@@ -36,6 +41,7 @@ row_cpu, row_gpu = formula(row), cuda.jit(device=True)(row)
 
 @exact
 def cpu(dy, y, t):
+    check(dy, y, t)
     n = y.shape[0]
     total = 0.0
     for i in range(n):
@@ -50,6 +56,9 @@ def _launch(losses, dy, y, t):
 
 
 def gpu(dy, y, t):
+    check(dy, y, t)
+    if not len(y):
+        return math.nan  # as the mean of no losses
     losses = empty(len(y), dy)
     _launch[over(losses)](losses, dy, y, t)
     return float(losses.sum()) / len(y)

@@ -17,6 +17,9 @@ from kernels.arrays import empty
 from kernels.compiled import exact, formula
 from kernels.gpu import cuda
 from kernels.launch import over
+from kernels.shapes import shapes
+
+check = shapes("dz (n, classes), z (n, classes), largest (n), sums (2, n), target (n)")
 
 
 def price(dz, z, largest, sums, target, first):
@@ -27,7 +30,7 @@ def price(dz, z, largest, sums, target, first):
 def reference(dz, z, largest, sums, target, first):
     here = np.arange(first, first + z.shape[1]) == target[:, None]
     dz[:] = (np.exp(z - largest[:, None]) / sums[0][:, None] - here) / len(z)
-    return float((np.log(sums[0]) - sums[1]).mean())
+    return float((np.log(sums[0]) - sums[1]).sum() / len(z))
 
 
 def row(dz, z, largest, total, logit, place, samples):
@@ -44,6 +47,7 @@ row_cpu, row_gpu = formula(row), cuda.jit(device=True)(row)
 
 @exact
 def cpu(dz, z, largest, sums, target, first):
+    check(dz, z, largest, sums, target)
     n = z.shape[0]
     total = 0.0
     for i in range(n):
@@ -59,6 +63,7 @@ def _launch(losses, dz, z, largest, sums, target, first):
 
 
 def gpu(dz, z, largest, sums, target, first):
+    check(dz, z, largest, sums, target)
     if not len(z):
         return math.nan  # as the mean of no losses
     losses = empty(len(z), dz)

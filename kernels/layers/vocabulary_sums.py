@@ -16,6 +16,9 @@ import numpy as np
 from kernels.compiled import exact, formula
 from kernels.gpu import cuda
 from kernels.launch import over
+from kernels.shapes import shapes
+
+check = shapes("sums (2, n), z (n, classes), largest (n), target (n)")
 
 
 def price(sums, z, largest, target, first):
@@ -43,6 +46,7 @@ row_cpu, row_gpu = formula(row), cuda.jit(device=True)(row)
 
 @exact
 def cpu(sums, z, largest, target, first):
+    check(sums, z, largest, target)
     for i in range(z.shape[0]):
         sums[0, i], sums[1, i] = row_cpu(z[i], largest[i], target[i] - first)
 
@@ -54,4 +58,5 @@ def _launch(sums, z, largest, target, first):
 
 
 def gpu(sums, z, largest, target, first):
+    check(sums, z, largest, target)
     _launch[over(largest)](sums, z, largest, target, first)

@@ -18,7 +18,10 @@ from kernels.arrays import empty
 from kernels.compiled import exact
 from kernels.gpu import cuda
 from kernels.launch import over
+from kernels.shapes import shapes
 from kernels.sparse.rows import atomic_add, fault_cpu, gather, gather_gpu, gradients, margin_cpu, numbers, pull_cpu
+
+check = shapes("w (d), acc (d), target (n), indptr (n + 1), index (size), values (size), penalty (d)")
 
 
 def price(w, acc, rows, target, indptr, index, values, penalty, rate, examples, atomic):
@@ -37,6 +40,7 @@ def reference(w, acc, rows, target, indptr, index, values, penalty, rate, exampl
 
 @exact
 def cpu(w, acc, rows, target, indptr, index, values, penalty, rate, examples, atomic):
+    check(w, acc, target, indptr, index, values, penalty)
     rate = w.dtype.type(rate)
     total = 0.0
     if examples == 1:  # nothing to add up
@@ -87,7 +91,10 @@ def _launch(losses, w, acc, rows, target, indptr, index, values, penalty, rate, 
                 v = index[j]
                 g = acc[v]
                 if g != 0:
-                    cuda.atomic.add(acc, v, -g)
+                    if g - g == 0:
+                        cuda.atomic.add(acc, v, -g)
+                    else:  # what is added to a NaN or an infinity is lost anyway
+                        acc[v] = 0
                     if atomic:
                         cuda.atomic.add(w, v, -(rate * g))
                     else:
@@ -95,6 +102,7 @@ def _launch(losses, w, acc, rows, target, indptr, index, values, penalty, rate, 
 
 
 def gpu(w, acc, rows, target, indptr, index, values, penalty, rate, examples, atomic):
+    check(w, acc, target, indptr, index, values, penalty)
     losses = empty(-(-len(rows) // examples), w)
     _launch[over(losses)](losses, w, acc, rows, target, indptr, index, values, penalty, rate, examples, atomic)
     return float(losses.sum())

@@ -13,7 +13,10 @@ from kernels.arrays import empty
 from kernels.compiled import exact
 from kernels.gpu import cuda
 from kernels.launch import THREADS, grid, over, stream_of
+from kernels.shapes import shapes
 from kernels.sparse.rows import gather, gather_gpu, gradients, numbers
+
+check = shapes("g (d), w (d), target (n), indptr (n + 1), index (size), values (size), penalty (d)")
 
 
 def price(g, w, rows, target, indptr, index, values, penalty):
@@ -29,6 +32,7 @@ def reference(g, w, rows, target, indptr, index, values, penalty):
 
 @exact
 def cpu(g, w, rows, target, indptr, index, values, penalty):
+    check(g, w, target, indptr, index, values, penalty)
     g[:] = 0
     if rows.size == 0:
         return 0.0
@@ -55,6 +59,7 @@ def _mean(g, n):
 
 
 def gpu(g, w, rows, target, indptr, index, values, penalty):
+    check(g, w, target, indptr, index, values, penalty)
     g[:] = 0
     losses = empty(len(rows), g)
     _launch[grid(len(rows)), THREADS, stream_of(g)](losses, g, w, rows, target, indptr, index, values, penalty)

@@ -9,7 +9,10 @@ Price: 2 FLOPs and 3 words for each number of these rows.
 from kernels.compiled import exact, length
 from kernels.gpu import cuda
 from kernels.launch import over
-from kernels.sparse.rows import dense, margin_cpu, margin_gpu, numbers
+from kernels.shapes import shapes
+from kernels.sparse.rows import margin_cpu, margin_gpu, numbers, own
+
+check = shapes("out (k), w (d), rows (k), target (n), indptr (n + 1), index (size), values (size)")
 
 
 def price(out, w, rows, target, indptr, index, values):
@@ -18,11 +21,14 @@ def price(out, w, rows, target, indptr, index, values):
 
 
 def reference(out, w, rows, target, indptr, index, values):
-    out[:] = target[rows] * (dense(rows, indptr, index, values, len(w)) @ w)
+    for k, i in enumerate(rows):
+        v, x = own(i, indptr, index, values)
+        out[k] = target[i] * (x @ w[v])
 
 
 @exact
 def cpu(out, w, rows, target, indptr, index, values):
+    check(out, w, rows, target, indptr, index, values)
     for k in range(length(out, rows)):
         out[k] = margin_cpu(w, rows[k], target, indptr, index, values)
 
@@ -34,4 +40,5 @@ def _launch(out, w, rows, target, indptr, index, values):
 
 
 def gpu(out, w, rows, target, indptr, index, values):
+    check(out, w, rows, target, indptr, index, values)
     _launch[over(out, rows)](out, w, rows, target, indptr, index, values)

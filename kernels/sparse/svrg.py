@@ -16,6 +16,7 @@ from kernels.arrays import empty
 from kernels.compiled import exact
 from kernels.gpu import cuda
 from kernels.launch import THREADS, stream_of
+from kernels.shapes import shapes
 from kernels.sparse.rows import (
     atomic_add,
     fault_cpu,
@@ -26,6 +27,10 @@ from kernels.sparse.rows import (
     numbers,
     pull_cpu,
     pull_gpu,
+)
+
+check = shapes(
+    "u (d), acc (d), target (n), indptr (n + 1), index (size), values (size), penalty (d), anchor (d), slope (d)"
 )
 
 
@@ -46,6 +51,7 @@ def reference(u, acc, rows, target, indptr, index, values, penalty, anchor, slop
 
 @exact
 def cpu(u, acc, rows, target, indptr, index, values, penalty, anchor, slope, rate, atomic):
+    check(u, acc, target, indptr, index, values, penalty, anchor, slope)
     rate = u.dtype.type(rate)
     total = 0.0
     for i in rows:
@@ -93,6 +99,7 @@ def _launch(losses, u, acc, rows, target, indptr, index, values, penalty, anchor
 
 
 def gpu(u, acc, rows, target, indptr, index, values, penalty, anchor, slope, rate, atomic):
+    check(u, acc, target, indptr, index, values, penalty, anchor, slope)
     losses = empty(len(rows), u)
     _launch[1, THREADS, stream_of(u)](losses, u, acc, rows, target, indptr, index, values, penalty, anchor, slope, rate)
     return float(losses.sum())

@@ -59,7 +59,7 @@ def test_packing_takes_no_more_bytes_than_the_bits_need():
 
 
 def test_packing_into_too_little_room_is_refused():
-    with pytest.raises(ValueError, match="room"):
+    with pytest.raises(ValueError, match="packed"):
         kernels.pack(np.empty(1, np.uint8), np.zeros(9, np.uint8), 1)
 
 

@@ -174,6 +174,21 @@ def test_a_nan_wins_the_pooling():
         assert np.isnan(y[0, 0, 0, 0])
 
 
+def test_the_gradient_of_a_pooling_goes_to_the_nan_that_won_it():
+    x, dy, y, kernel = (
+        np.ones((1, 1, 2, 2)),
+        np.full((1, 1, 1, 1), 3.0),
+        np.empty((1, 1, 1, 1)),
+        kernels.max_pool_backward,
+    )
+    x[0, 0, 1] = np.nan
+    kernels.max_pool_forward(y, x, 2)
+    for implementation in (kernel.module.reference, kernel.module.cpu):
+        dx = np.empty_like(x)
+        implementation(dx, dy, x, y, 2)
+        np.testing.assert_array_equal(dx.ravel(), [0, 0, 3, 0])
+
+
 def test_both_halves_of_a_backward_pass_cost_a_forward_pass_each_in_products():
     x, w, b, y = np.empty((32, 64)), np.empty((64, 10)), np.empty(10), np.empty((32, 10))
     product = 2 * 32 * 64 * 10
@@ -211,11 +226,3 @@ def test_an_elementwise_layer_refuses_strided_and_unlike_arrays_and_changes_noth
             with pytest.raises(ValueError, match=why):
                 implementation(*given, *scalars)
             assert all((x == 1).all() for x in given)
-
-
-def test_a_vocabulary_cross_entropy_of_no_samples_is_no_number_on_every_device():
-    kernel, none = kernels.vocabulary_cross_entropy.module, np.empty((0, 3))
-    given = none.copy(), none, np.empty(0), np.empty((2, 0)), np.empty(0, np.int64), 0
-    with np.errstate(all="ignore"), pytest.warns(RuntimeWarning):
-        assert np.isnan(kernel.reference(*given))
-    assert np.isnan(kernel.cpu(*given)) and np.isnan(kernel.gpu(*given))

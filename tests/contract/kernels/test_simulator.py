@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -184,6 +185,19 @@ def test_a_barrier_in_a_device_function_is_another_one_where_it_is_called_elsewh
     with pytest.raises(DivergentBarrier, match=r"thread 0 waits at .* but thread 3 at the one in test_sim"):
         launched(two_calls, 3)
     launched(two_calls, 0)
+
+
+def test_a_kernel_computes_nan_and_infinities_where_python_would_raise():
+    root = math.sqrt
+
+    @cuda.jit
+    def odd(out, x, none):
+        out[0], out[1], out[2] = math.sqrt(x), root(x), math.log(none)
+        out[3], out[4] = x / none, math.exp(-1000 * x)
+
+    out = np.zeros(5)
+    launched(odd, out, -1.0, 0.0, threads=1)
+    np.testing.assert_array_equal(out, [np.nan, np.nan, -np.inf, -np.inf, np.inf])
 
 
 def test_an_error_in_a_kernel_says_which_thread_had_it():

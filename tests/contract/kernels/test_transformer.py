@@ -66,6 +66,20 @@ def test_a_nan_is_seen_by_all_that_look_at_it_and_by_nobody_before():
     assert np.isnan(y[0, 4:]).all() and np.isfinite(y[0, :4]).all()
 
 
+def test_a_nan_among_the_values_or_gradients_reaches_nobody_who_does_not_see_it():
+    q, k, v, dy = (normal(1, TIME, WIDTH) for _ in range(4))
+    _, p = attend(q, k, v, heads=1)
+    dq, dk, dv = (np.empty_like(q) for _ in range(3))
+    odd = v.copy()
+    odd[0, 4, 0] = np.nan
+    y, _ = attend(q, k, odd, heads=1)
+    assert np.isnan(y[0, 4:, 0]).all() and np.isfinite(y[0, :4]).all()
+    dy[0, 2, 0] = np.nan
+    kernels.attention_backward(dq, dk, dv, dy, p, q, k, v)
+    assert np.isfinite(dv[0, 3:]).all() and np.isnan(dv[0, :3, 0]).all()
+    assert np.isfinite(dq[0, [0, 1, *range(3, TIME)]]).all() and np.isfinite(dk[0, 3:]).all()
+
+
 def test_layer_norm_goes_forward_and_backward_as_in_torch():
     x, gain, bias = 3 * normal(8, WIDTH) + 5, normal(WIDTH), normal(WIDTH)
     expected, dy, (dx0, dgain0, dbias0) = torch_gradients(

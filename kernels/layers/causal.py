@@ -1,0 +1,55 @@
+"""Causal products: those with a matrix a (time, time) that is 0 above the diagonal, as no position sees later ones.
+
+    earlier    y[i] = sum over j <= i of a[i, j] x[j]          what position i takes from those that it sees
+    later      y[j] = sum over i >= j of a[i, j] x[i]          what position j gets back from those that see it
+
+x and y (time, d). BLAS multiplies the zeros, too, and is faster than a loop that leaves them out. But 0 times NaN is
+NaN: where x has a number that is not finite, the loop keeps it from those that do not see it.
+"""
+
+import numpy as np
+
+from kernels.compiled import exact
+
+
+def earlier(a, x):
+    """Return y of samples and heads, x (n, heads, time, d); plain NumPy."""
+    return np.concatenate([a[:, :, i : i + 1, : i + 1] @ x[:, :, : i + 1] for i in range(a.shape[2])], axis=2)
+
+
+def later(a, x):
+    """Return y of samples and heads, x (n, heads, time, d); plain NumPy."""
+    a = a.swapaxes(2, 3)
+    return np.concatenate([a[:, :, j : j + 1, j:] @ x[:, :, j:] for j in range(a.shape[2])], axis=2)
+
+
+@exact
+def _is_finite(x):
+    odd = False
+    for value in x.ravel():
+        odd |= value - value != 0
+    return not odd
+
+
+@exact
+def earlier_cpu(a, x):
+    if _is_finite(x):
+        return np.dot(a, x)
+    y = np.zeros_like(x)
+    for i in range(a.shape[0]):
+        for j in range(i + 1):
+            for column in range(x.shape[1]):
+                y[i, column] += a[i, j] * x[j, column]
+    return y
+
+
+@exact
+def later_cpu(a, x):
+    if _is_finite(x):
+        return np.dot(a.T, x)
+    y = np.zeros_like(x)
+    for i in range(a.shape[0]):
+        for j in range(i + 1):
+            for column in range(x.shape[1]):
+                y[j, column] += a[i, j] * x[i, column]
+    return y

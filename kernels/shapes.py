@@ -1,0 +1,44 @@
+"""Shapes: what the arrays of a kernel must have in common, declared once for its CPU and its GPU side.
+
+    check = shapes("y (n, o), x (n, i), w (i, o), b (o)")        check(y, x, w, b) raises ValueError unless they have it
+
+The first place of a letter says what it is, and every other one must agree. A place may also be computed from letters
+and from arguments that are no arrays, which follow the arrays: "y (n // window), x (n)" is check(y, x, window). With >=
+it may be longer. The first array, the result, must not hold whole numbers where others do not, unless it is a code.
+Compiled code does no bounds checks: without this a kernel reads and writes beyond the end of a shorter array.
+"""
+
+import re
+
+from numba.extending import register_jitable
+
+from kernels.compiled import WHOLE, is_whole
+
+CODES = ("codes", "packed", "words")  # results of whole numbers
+ARRAY = re.compile(r"(\w+) \(((?:[^()]|\([^()]*\))*)\)")
+
+
+def shapes(declared: str, *scalars: str):
+    """Return the check of these shapes, for Python and for compiled functions."""
+    arrays = {name: [place.strip() for place in places.split(",")] for name, places in ARRAY.findall(declared)}
+    error = f"raise ValueError({f'the arrays of this call must have the shapes {declared}.'!r})"
+    lines, letters = [f"def check({', '.join((*arrays, *scalars))}):"], set(scalars)
+    for name, places in arrays.items():
+        lines += [f"    if len({name}.shape) != {len(places)}:", f"        {error}"]
+    first, *others = arrays
+    if first not in CODES:
+        whole = " and ".join(f"is_whole({name})" for name in others) or "False"
+        lines += [f"    if is_whole({first}) and not ({whole}):", f"        raise ValueError({WHOLE!r})"]
+    for name, places in arrays.items():
+        for axis, place in enumerate(places):
+            if place.isidentifier() and place not in letters:
+                letters.add(place)
+                lines.append(f"    {place}_ = {name}.shape[{axis}]")
+    for name, places in arrays.items():
+        for axis, place in enumerate(places):
+            wanted = re.sub(r"[a-z]\w*", lambda word: word[0] if word[0] in scalars else f"{word[0]}_", place)
+            wrong = f"< {wanted.removeprefix('>=')}" if place.startswith(">=") else f"!= {wanted}"
+            lines += [f"    if {name}.shape[{axis}] {wrong}:", f"        {error}"]
+    names: dict = {"__name__": __name__, "is_whole": is_whole}
+    exec("\n".join(lines), names)
+    return register_jitable(names["check"])
