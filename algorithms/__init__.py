@@ -1,9 +1,11 @@
 """HOW: algorithms, one file each, in families. `catalogue.py` lists them, `algorithm.py` says what each declares."""
 
+from typing import Any
+
 __all__ = ["CATALOGUE", "FAMILIES", "family", "find", "idea", "module", "names"]
 
 
-def __getattr__(name: str) -> object:
+def __getattr__(name: str) -> Any:
     """Load the catalogue when it is first asked for: `python -m algorithms` has to handle Ctrl-C before."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

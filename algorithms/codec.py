@@ -52,7 +52,8 @@ def inside_the_codec(s: Any) -> bool:
 class Compression:
     """What a compression module declares. `s` is an instance of its `Settings`."""
 
-    Codec: type[Codec]
+    Codec: Callable[..., Any]
+    """Makes a `Codec`, with the methods that `combine` and `pushable` ask for."""
     Settings: type[Knobs]
     combine: Literal["all-gather", "codec"] = "all-gather"
     """How messages become a mean: every rank receives all of them and adds them up, or by the codec's own `mean`."""

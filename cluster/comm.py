@@ -50,9 +50,15 @@ class Comm(Protocol):
 
     rank: int  # of this process, 0 to size - 1
     size: int
-    nodes: Sequence[Hashable]  # by rank, the node it is on
     device: str  # where this rank's arrays are: "cpu" or "cuda:0"
-    event_log: EventLog  # what this rank records; for cluster and task, not for algorithms
+
+    @property
+    def nodes(self) -> Sequence[Hashable]:
+        """The node of each rank of the group."""
+
+    @property
+    def event_log(self) -> EventLog:
+        """What this rank records; for cluster and task, not for algorithms."""
 
     def send(self, x: Message, dst: int, tag: int = 0) -> None:
         """Send a copy of `x` to rank `dst` and continue."""

@@ -49,7 +49,7 @@ class EventLog:
         self.flops, self.updates, self.shared_updates = 0.0, 0, 0
         self.ran = self.starved = self.late = self.overdue = 0.0
         self.spans: list[tuple] = []
-        self.messages: list[tuple] = []
+        self.messages: Any = []
         self.losses: list[tuple] = []
         self.applied: list[tuple] = []
         self.measures: list[tuple] = []

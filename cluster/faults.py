@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -88,7 +89,7 @@ class Slowness:
     def __init__(self, faults: Faults, rank: int):
         self._slow = self._factor = faults.slow.get(rank, 1.0)
         self._jitter, self._drawn = faults.jitter, -1  # the step of the last draw
-        self._draws = np.random.default_rng([faults.seed, 0x517E, rank]) if faults.jitter else None
+        self._draws: Any = np.random.default_rng([faults.seed, 0x517E, rank]) if faults.jitter else None
 
     def at(self, step: int) -> float:
         """Return the factor of this step, which is not before that of the last call."""
@@ -105,7 +106,7 @@ _NUMBER = r"(\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)"
 
 def parse_slow(text: str, ranks: int) -> dict[int, float]:
     """Parse "2:3,5:1.5": rank 2 is three times slower. Raises ValueError, in one sentence."""
-    slow = {}
+    slow: dict[int, float] = {}
     for rank, (factor,) in _entries(text, ranks, _NUMBER, "slow", "rank:factor, for example 2:3,5:1.5"):
         if not 0.01 <= factor <= 1000:
             raise ValueError(f"slow: factor {factor:g} of rank {rank} is out of bounds; allowed is 0.01 to 1000.")
@@ -125,7 +126,7 @@ def parse_pause(text: str, ranks: int) -> dict[int, tuple[tuple[float, float], .
     for rank, (start, end) in _times(text, ranks, _NUMBER + "-" + _NUMBER, "pause", form):
         if end <= start:
             raise ValueError(f"pause: rank {rank} would continue at {end:g} s before it stops at {start:g} s.")
-        joined = []
+        joined: list[tuple[float, float]] = []
         for pause in sorted((*pauses.get(rank, ()), (start, end))):
             if joined and pause[0] < joined[-1][1]:
                 first, last = joined.pop()

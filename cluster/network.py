@@ -15,6 +15,7 @@ Source: Alexandrov, Ionescu, Schauser & Scheiman, SPAA 1995 (LogGP); Hoefler, Sc
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from knobs import match_name, numbers
 
@@ -94,6 +95,12 @@ class Network:
         return self.within if self.node(src) == self.node(dst) else self.between
 
 
+class Carrier(Protocol):
+    """What has the time at which it is free, as `Port.carry` needs it."""
+
+    free: float  # s
+
+
 class Port:
     """One direction of a network interface: it carries one message at a time, first in, first out.
 
@@ -108,7 +115,7 @@ class Port:
     def __init__(self):
         self.free = 0.0  # s, when the last byte of all messages so far has passed
 
-    def carry(self, ready: float, seconds: float) -> float:
+    def carry(self: Carrier, ready: float, seconds: float) -> float:
         """Carry a message that is `ready` at this time and takes `seconds`; return when it begins to pass."""
         begins = ready if ready > self.free else self.free
         self.free = begins + seconds

@@ -55,13 +55,16 @@ class Prices:
     @cached_property
     def columns(self) -> tuple[np.ndarray, np.ndarray]:
         """FLOPs and bytes of all rows, (rows,) each; asked for when all have been taken down."""
-        return tuple(np.array([row[column] for row in self.rows], float) for column in (1, 2))
+        flops, nbytes = (np.array([row[column] for row in self.rows], float) for column in (1, 2))
+        return flops, nbytes
 
     def charge_again(self) -> None:
         """Charge all rows to the meter of the calling context, in order."""
         meter = METER.get()
+        if meter is None:
+            return
         if hasattr(meter, "charge_all"):
             meter.charge_all(self)
-        elif meter is not None:
+        else:
             for row in self.rows:
                 meter.charge(*row)

@@ -67,7 +67,7 @@ class Watching(Simulator):
 
     def tell(self, frame: FrameType, does: str, memory: GpuArray | None = None, cell: int = 0) -> None:
         """Tell the watcher."""
-        turns = tuple(map(tuple, self._turns[self.block, self.thread]))
+        turns = tuple((depth, line, begun) for depth, line, begun in self._turns[self.block, self.thread])
         thread = self.kernel, self.launch, self.block, self.thread, self.round
         self.watch(Access(*thread, stack(frame), turns, frame.f_lasti, does, memory, cell))
 

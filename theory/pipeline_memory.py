@@ -13,9 +13,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import Any, TypeVar
 
 from algorithms.parts.pipeline.ops import Op
 from theory.op_graph import Graph
+
+Number = TypeVar("Number", int, float)
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,8 @@ def peak_bytes(lists: Sequence[Sequence[Op]], sizes: Sizes) -> list[float]:
 
 def traffic(lists: Sequence[Sequence[Op]], sizes: Sizes) -> Counter[tuple[int, int]]:
     """Return the bytes over each link (from, to): activations, their gradients, the ring that sums shared stages."""
-    graph, bytes_over = Graph(lists), Counter()
+    graph = Graph(lists)
+    bytes_over: Any = Counter()  # of floats, which its type does not foresee
     for rank, ops in enumerate(lists):
         for op in ops:
             for need in graph.needs(op) if op.kind in "FBI" else ():
@@ -73,5 +77,5 @@ def traffic(lists: Sequence[Sequence[Op]], sizes: Sizes) -> Counter[tuple[int, i
     return bytes_over
 
 
-def _peak(changes: Iterable[float]) -> float:
+def _peak(changes: Iterable[Number]) -> Number:
     return max(accumulate(changes), default=0)

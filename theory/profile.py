@@ -92,8 +92,8 @@ def read(lines: Iterable[str]) -> Profile:
         columns["layer"].append(row["layer"] or str(number))
         for name in NUMBERS:
             columns[name].append(_number(row[name], name, (row["layer"] or str(number))[:40]))
-    layers, *numbers = (tuple(column) for column in columns.values())
-    return Profile(*numbers, layers)
+    layers, forward, backward, activations, weights = (tuple(column) for column in columns.values())
+    return Profile(forward, backward, activations, weights, layers)
 
 
 def _number(text: str | None, name: str, layer: str) -> float:

@@ -147,7 +147,7 @@ def _plan(kinds: Sequence[set], costs: Mapping, tracks: Mapping) -> dict[tuple, 
     last = max((stage for mine in kinds for _, stage in mine), default=0)
     plan = {}
     for kind, stage in set().union(*kinds):
-        before = [_track(*need) for need in needs(Op(kind, stage, 0), last)]
+        before: list[tuple] = [_track(*need) for need in needs(Op(kind, stage, 0), last)]
         if kind == "U":
             holders = [rank for rank, mine in enumerate(kinds) if (kind, stage) in mine]
             before = [(kind, stage, rank) for rank in holders] if len(holders) > 1 else []

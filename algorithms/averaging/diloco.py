@@ -15,12 +15,14 @@ Staleness: none; models diverge for at most period - 1 steps.
 Source: Douillard et al., arXiv:2311.08105, Algorithm 1 (outer rate 0.7, mu 0.9, period 500).
 """
 
+from typing import Any
+
 import kernels
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
 from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 from algorithms.parts.periodic_averaging import elements_sent
 
-FOUR = {"exactness": "RND", "workers": 4, "to_workers": 4}
+FOUR: dict[str, Any] = {"exactness": "RND", "workers": 4, "to_workers": 4}
 
 
 class Settings(Knobs):

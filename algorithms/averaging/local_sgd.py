@@ -17,12 +17,13 @@ Source: Stich, ICLR 2019, arXiv:1805.09767; Lin, Stich, Patel & Jaggi, ICLR 2020
 """
 
 from math import ceil
+from typing import Any
 
 import kernels
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
 from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 
-FOUR = {"exactness": "RND", "workers": 4, "to_workers": 4}
+FOUR: dict[str, Any] = {"exactness": "RND", "workers": 4, "to_workers": 4}
 
 
 class Settings(Knobs):

@@ -13,11 +13,13 @@ Staleness: none; models diverge for at most period - 1 steps.
 Source: McDonald, Hall & Mann, NAACL 2010; Su & Chen, arXiv:1507.01239.
 """
 
+from typing import Any
+
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
 from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 from algorithms.parts.periodic_averaging import StatePolicy, elements_sent_with_state, sync_optimizer_state
 
-EVERY_STEP = {"exactness": "RND", "workers": 4, "to_workers": 4}
+EVERY_STEP: dict[str, Any] = {"exactness": "RND", "workers": 4, "to_workers": 4}
 
 
 class Settings(Knobs):

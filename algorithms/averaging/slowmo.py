@@ -13,12 +13,14 @@ averaged; three more vectors of memory. Staleness: none; models diverge for at m
 Source: Wang, Tantia, Ballas & Rabbat, ICLR 2020, arXiv:1910.00643, Algorithm 1, as in torchdistx.
 """
 
+from typing import Any
+
 import kernels
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
 from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 from algorithms.parts.periodic_averaging import StatePolicy, elements_sent_with_state, sync_optimizer_state
 
-FOUR = {"exactness": "RND", "workers": 4, "to_workers": 4}
+FOUR: dict[str, Any] = {"exactness": "RND", "workers": 4, "to_workers": 4}
 
 
 class Settings(Knobs):

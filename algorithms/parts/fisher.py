@@ -22,6 +22,8 @@ Price: 4 n D r FLOPs for the rows, 4 n D r + 4 D r^2 for an update; the decompos
 Source: Povey, Zhang & Khudanpur, arXiv:1410.7455; formulas as in Kaldi's natural-gradient-online.h.
 """
 
+from typing import Any
+
 import numpy as np
 
 import kernels
@@ -33,9 +35,13 @@ LEAST = 1e-10  # smallest rho
 class Fisher:
     """F with R (r, D), d (r,), rho. It starts as the multiple of I that has the trace of the first rows."""
 
+    d: np.ndarray
+    rho: float
+
     def __init__(self, directions: int, smoothing: float, forget: float, refresh: int):
         self.directions, self.alpha, self.forget, self.refresh = directions, smoothing, forget, refresh
-        self.R, self.seen = None, 0
+        self.R: Any = None
+        self.seen = 0
 
     def precondition(self, X):
         """Return X (n, D) times the inverse of G, with the norm of X: a new array. Then F may be updated with X."""

@@ -20,6 +20,7 @@ Staleness: none.
 Source: Huang et al., NeurIPS 2019, arXiv:1811.06965; order of the backward passes, and except_last, as in torchgpipe.
 """
 
+from collections.abc import Iterable
 from functools import partial
 from typing import Literal
 
@@ -47,7 +48,7 @@ def schedule(
 ) -> list[Op]:
     """Return the ops of one mini-batch; every stage has the same."""
     forward = [Op("F", rank, chunk) for chunk in range(chunks)]
-    backward = [Op("B", rank, chunk) for chunk in reversed(range(chunks))]
+    backward: Iterable[Op] = [Op("B", rank, chunk) for chunk in reversed(range(chunks))]
     if recompute:
         backward = rematerialise(backward, late, {chunks - 1} if except_last else ())
     return [*forward, *backward, Op("U", rank, 0)]

@@ -62,7 +62,7 @@ def replicated(rank: int, replicas: Sequence[int], chunks: float) -> Iterator[Op
     if chunks < inf and (uneven := [count for count in replicas if chunks % count]):
         raise Refusal(
             f"{chunks} mini-batches cannot be dealt to {uneven[0]} replicas; use a multiple of {uneven[0]}.",
-            multiples(uneven[0], chunks),
+            multiples(uneven[0], int(chunks)),
         )
     stage, before = 0, 0  # ranks of the stages before
     while rank >= before + replicas[stage]:

@@ -40,7 +40,7 @@ def schedule(rank: int, ranks: int, chunks: float, per_update: int | None = None
     if chunks < inf and chunks % per_update:
         raise Refusal(
             f"updates of {per_update} micro-batches do not divide {chunks}; use a multiple of {per_update}.",
-            multiples(per_update, chunks),
+            multiples(per_update, int(chunks)),
         )
     if per_update < ranks - 1:
         raise Refusal(

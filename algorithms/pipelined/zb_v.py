@@ -26,7 +26,8 @@ def schedule(rank: int, ranks: int, chunks: int) -> list[Op]:
     """Return the ops of one mini-batch on two stages per rank."""
     down, up = rank, 2 * ranks - 1 - rank
     total = max(2 * ranks - 1, chunks)  # micro-batches beyond `chunks` are left out at the end
-    ops, done = [], {}
+    ops: list[Op] = []
+    done: dict[tuple[str, int], int] = {}  # the newest chunk
 
     def do(kinds, stage):
         for kind in kinds:

@@ -50,7 +50,7 @@ ALL_REDUCE: dict[str, Callable] = {
 
 def idea(name: str) -> str:
     """Return how an all-reduce is done, in one line: what its function says."""
-    said = ALL_REDUCE[name].__doc__.partition("\n")[0].partition(": ")[2]
+    said = (ALL_REDUCE[name].__doc__ or "").partition("\n")[0].partition(": ")[2]
     return said[:1].upper() + said[1:]
 
 

@@ -20,7 +20,8 @@ class SharedCheckpoint:
     """
 
     def __init__(self, w: np.ndarray):
-        self._size, self._dtype, self.past = w.size, w.dtype, None
+        self._size, self._dtype = w.size, w.dtype
+        self.past: list[tuple] | None = None
         self._descriptor, self._path = memory.create(w.nbytes)
         self._w: np.ndarray | None = None
         self.write(0.0, slice(None), w)

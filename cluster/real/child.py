@@ -157,7 +157,9 @@ def end_with_parent() -> None:
 
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: the fork server
     # which ends when nobody holds this pipe any more; a rank that is stopped would hold it, and so itself, for ever
-    alive, forkserver._forkserver._forkserver_alive_fd = forkserver._forkserver._forkserver_alive_fd, None
+    server: Any = forkserver._forkserver
+    alive, server._forkserver_alive_fd = server._forkserver_alive_fd, None
     if alive is not None:
         os.close(alive)
-    end_when_closed(multiprocessing.parent_process().sentinel)
+    if parent := multiprocessing.parent_process():
+        end_when_closed(parent.sentinel)

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+import kernels
 from cluster import collectives
 from cluster.comm import (
     ClusterError,
@@ -38,7 +39,7 @@ from cluster.comm import (
 from cluster.real import memory
 from cluster.real.all_reduce import LARGE, ThreadedAllReduce, TorchAllReduce
 from cluster.real.emulated_network import sleep_until
-from cluster.real.links import PeersGone, Slot
+from cluster.real.links import Envelope, PeersGone, Slot, Ticket
 from cluster.real.rank_state import RankState, wait_of
 from cluster.real.shared_all_reduce import SharedAllReduce, Staging
 from cluster.shared_memory import Guard, guarded
@@ -77,7 +78,7 @@ class RealComm:
 
     def isend(self, x: Message, dst: int, tag: int = 0) -> RealSend:
         ticket, left = self._post(x, dst, tag)
-        return RealSend(self, self.members[dst], ticket, left)
+        return RealSend(self, ticket, left)
 
     def recv(self, src: int, tag: int = 0) -> Message:
         return self.irecv(src, tag).wait()
@@ -89,8 +90,8 @@ class RealComm:
     def recv_any(self, tag: int = 0) -> tuple[int, Message]:
         check_tag(tag)
         slot = self._state.links.slot(None, (self._group, tag))
-        x = self._taken(slot, None, tag)
-        return self.members.index(slot.envelope.src), x
+        message = self._taken(slot, None, tag)
+        return self.members.index(message.src), message.x
 
     def poll(self, tag: int = 0) -> list[int]:
         check_tag(tag)
@@ -106,8 +107,9 @@ class RealComm:
             raise self._failed[0]
         self._calls += 1
         if self._state.native and self.size > 1 and (x.nbytes >= LARGE or not isinstance(x, np.ndarray)):
+            work: SharedAllReduce | TorchAllReduce
             if self._staging and isinstance(x, np.ndarray):
-                work = SharedAllReduce(self, x, line, scale, background=async_op)
+                work = SharedAllReduce(self, self._staging, x, line, scale, background=async_op)
             else:
                 work = TorchAllReduce(self, x, line, scale)
             return work if async_op else work.wait(work.entered)
@@ -119,7 +121,7 @@ class RealComm:
     def reduce_scatter(self, x: np.ndarray, op: Op = "sum") -> np.ndarray:
         scale = scale_of(op, x, self.size)
         if not isinstance(vector(x), np.ndarray):  # twice the bytes of a reduce-scatter, but on the GPUs
-            return self.all_reduce(x.clone(), op)[shares(len(x), self.size)[self.rank]]
+            return self.all_reduce(kernels.copy(x), op)[shares(len(x), self.size)[self.rank]]
         return self._run_collective("reduce-scatter", collectives.reduce_scatter, x, scale)
 
     def all_gather(self, x: Message) -> list[Message]:
@@ -172,7 +174,7 @@ class RealComm:
             raise ValueError(f"there is no rank {rank}; ranks are 0 to {self.size - 1}.")
         return self.members[rank]
 
-    def _post(self, x: Message, dst: int, tag: int) -> tuple[int, float]:
+    def _post(self, x: Message, dst: int, tag: int) -> tuple[Ticket, float]:
         """Send; return the ticket for `flush`, and when an emulated port has let the message out, 0 without one."""
         check_tag(tag, self._collective)
         state, event_log, target = self._state, self.event_log, self._member(dst)
@@ -187,7 +189,7 @@ class RealComm:
             event_log.spans.append((COMMUNICATE, start, end, event_log.step, self._collective or "send"))
         return ticket, left
 
-    def _emulated_post(self, x: Message, target: int, tag: int, now: float) -> tuple[int, float]:
+    def _emulated_post(self, x: Message, target: int, tag: int, now: float) -> tuple[Ticket, float]:
         """Send as `_post` does, at the time and over the network that this rank emulates."""
         state, event_log, size = self._state, self.event_log, nbytes(x)
         sent, left, reaches, overhead = now, 0.0, math.nan, 0.0
@@ -204,7 +206,7 @@ class RealComm:
             sleep_until(sent + overhead + event_log.zero)
         return ticket, left
 
-    def _taken(self, slot: Slot, src: int | None, tag: int) -> Message:
+    def _taken(self, slot: Slot, src: int | None, tag: int) -> Envelope:
         """Wait for the message in `slot` and return it; `src` is a world rank, None for any."""
         state, event_log = self._state, self.event_log
         start = event_log.clock()
@@ -228,14 +230,17 @@ class RealComm:
                 raise Deadlock(f"{wait}, longer than the timeout of {state.timeout:g} s.", [wait])
             if self._waits is None:
                 state.waiting = None
-        ready = slot.envelope.sent
+        message = slot.envelope
+        assert message  # it was waited for
+        ready = message.sent
         if self._waits is None:
             if state.compute and self._logged:
-                state.compute.resume(slot.envelope.arrived - event_log.zero)
+                state.compute.resume(message.arrived - event_log.zero)
             event_log.blocked(start, ready, self._collective or "receive")
         else:
             self._waits.append((start, min(max(ready, start), event_log.clock())))
-        return slot.envelope.x
+        state.links.taken(slot)
+        return message
 
     def _lost(self, lost: list[int], consequence: Wait, unreadable: str = "") -> RankLost:
         what = f"sent something unreadable ({unreadable[:200]})" if unreadable else "was lost"
@@ -264,13 +269,13 @@ class RealComm:
 class RealSend:
     """A send that may not have left this rank yet."""
 
-    def __init__(self, comm: RealComm, dst: int, ticket: int, left: float):
-        self._comm, self._dst, self._ticket, self._left = comm, dst, ticket, left
+    def __init__(self, comm: RealComm, ticket: Ticket, left: float):
+        self._comm, self._ticket, self._left = comm, ticket, left
 
     def wait(self) -> None:
         event_log = self._comm.event_log
         start = event_log.clock()
-        self._comm._state.links.flush(self._dst, self._ticket)
+        self._comm._state.links.flush(self._ticket)
         sleep_until(self._left + event_log.zero)
         event_log.blocked(start, start, "send")
 
@@ -280,13 +285,14 @@ class RealReceive:
 
     def __init__(self, comm: RealComm, src: int, tag: int):
         self._comm, self._src, self._tag = comm, src, tag
-        self._done, self._x, self._slot = False, None, self._posted()
+        self._done, self._x = False, None
+        self._slot: Slot | None = self._posted()
 
     def wait(self) -> Message:
         if not self._done:
             self._slot = slot = self._slot or self._posted()
             try:
-                self._x, self._done = self._comm._taken(slot, self._src, self._tag), True
+                self._x, self._done = self._comm._taken(slot, self._src, self._tag).x, True
             except ClusterError:
                 self._slot = None
                 raise

@@ -122,7 +122,7 @@ class MergedEventLogs:
     def __init__(self, size: int):
         self.event_logs = [EventLog(rank, lambda: math.nan) for rank in range(size)]
         self._arrivals: list[tuple] = []
-        self._all_reduces: dict[tuple, dict[int, tuple]] = {}
+        self._all_reduces: dict[tuple, dict[int, list]] = {}
 
     def add(self, rank: int, news: dict[str, Any]) -> None:
         """Append what rank `rank` sent, as returned by `StreamedEventLog.take`."""

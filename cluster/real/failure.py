@@ -8,7 +8,7 @@ import pickle
 import time
 import traceback
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from cluster.comm import Cancelled, ClusterError, Deadlock, RankFailed, RankLost, describe_loss
 from cluster.waits import Wait, describe_deadlock
@@ -40,7 +40,7 @@ class Failure(NamedTuple):
             rank = getattr(error, "rank", rank)
         else:
             severity, text = 0, f"{type(error).__name__}: {error}"
-        facts = {"waits": getattr(error, "waits", ()), "seconds": getattr(error, "seconds", math.nan)}
+        facts: dict[str, Any] = {"waits": getattr(error, "waits", ()), "seconds": getattr(error, "seconds", math.nan)}
         return cls(severity, time.monotonic(), rank, text, step, cause, traceback.format_exc(), **facts)
 
     def error(self) -> ClusterError:

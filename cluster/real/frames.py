@@ -79,7 +79,7 @@ class FrameReader:
     def __init__(self, link: socket.socket):
         self._link, self._header = link, bytearray(_HEADER.size)
 
-    def next(self, device: str) -> tuple[Hashable, Any, float, int, float] | None:
+    def next(self, device: str) -> tuple[Any, Any, float, int, float] | None:
         """Return (channel, message, sent, row, reaches) of the next frame, None at the end of the stream.
 
         Raises EOFError if the connection closes without one, Unreadable for bytes that are no frame.
@@ -91,7 +91,7 @@ class FrameReader:
         except Exception as error:  # a pickle, types, shapes and sizes may be wrong in any way
             raise Unreadable(f"{type(error).__name__}: {error}") from None
 
-    def _next(self, device: str) -> tuple[Hashable, Any, float, int, float] | None:
+    def _next(self, device: str) -> tuple[Any, Any, float, int, float] | None:
         length, sent, row, reaches = _HEADER.unpack(receive(self._link, self._header))
         if not length:
             return None

@@ -75,5 +75,5 @@ def _rank(given: Mapping[str, str], rank: str, size: int, local: str, master: st
 
 def first_host(nodes: str) -> str:
     """Return the first host of a node list of SLURM: node01 of "node[01-03,7],other", which `scontrol` would expand."""
-    first = re.match(r"(?:[^,\[]|\[[^\]]*\])*", nodes)[0]
+    first = re.findall(r"^(?:[^,\[]|\[[^\]]*\])*", nodes)[0]
     return re.sub(r"\[([^\],-]*)[^\]]*\]", r"\1", first)

@@ -45,13 +45,18 @@ class Envelope(NamedTuple):
     x: Any
 
 
+Channel = tuple[Hashable, Any]  # (group, tag)
+Ticket = tuple[FrameWriter, int] | None  # of a message that was sent, to wait until it has left; None: it has
+
+
 class Slot:
     """A posted receive: the place for the next message of a channel from `src` (None: from any rank)."""
 
     __slots__ = ("channel", "envelope", "src")
 
-    def __init__(self, src: int | None, channel: Hashable):
-        self.src, self.channel, self.envelope = src, channel, None
+    def __init__(self, src: int | None, channel: Channel):
+        self.src, self.channel = src, channel
+        self.envelope: Envelope | None = None
 
 
 class PeersGone(Exception):
@@ -88,8 +93,8 @@ class Links:
         self._received = dict.fromkeys(sockets, 0)  # frames
         self._unreadable: dict[int, str] = {}  # lost peers that sent what is no frame, and why it is none
         self._reported: set[tuple] = set()  # (channel, lost rank) that recv_any has returned
-        self._boxes: dict[Hashable, list[Envelope]] = {}
-        self._slots: dict[Hashable, list[Slot]] = {}
+        self._boxes: dict[Channel, list[Envelope]] = {}
+        self._slots: dict[Channel, list[Slot]] = {}
         self._sockets = sockets
         self._out = {peer: FrameWriter(link) for peer, link in sockets.items()}
         for peer in sockets:
@@ -116,7 +121,7 @@ class Links:
         if network.shares_port:
             Thread(target=self._keep_up, daemon=True, name="port").start()
 
-    def send(self, dst: int, channel: Hashable, x: Any, sent: float, row: int = -1, reaches: float = math.nan) -> int:
+    def send(self, dst: int, channel: Channel, x: Any, sent: float, row: int = -1, reaches: float = math.nan) -> Ticket:
         """Send a copy of `x` without blocking and return a ticket for `flush`. Messages to a lost rank are dropped.
 
         Over an emulated network the first byte `reaches` the receiver's port at that time.
@@ -124,24 +129,29 @@ class Links:
         arrays: list = []
         packed = pack(x, arrays)
         if dst != self.rank:
-            return self._out[dst].send(channel, packed, arrays, sent, row, reaches)
+            writer = self._out[dst]
+            return writer, writer.send(channel, packed, arrays, sent, row, reaches)
         copies = iter([array.copy() for array in arrays])
         x = unpack(packed, lambda *_: next(copies), self.device)
         with self.news:
             self._deliver(channel, Envelope(dst, sent, time.monotonic(), x), row)
-        return 0
+        return None
 
-    def flush(self, dst: int, ticket: int) -> None:
+    def flush(self, ticket: Ticket) -> None:
         """Wait until the message with this ticket has left."""
-        if dst != self.rank:
-            self._out[dst].flush(ticket)
+        if ticket:
+            writer, number = ticket
+            writer.flush(number)
 
-    def slot(self, src: int | None, channel: Hashable) -> Slot:
+    def taken(self, slot: Slot) -> None:
+        """Note that the message in `slot` was received; `RestartableLinks` wants to know."""
+
+    def slot(self, src: int | None, channel: Channel) -> Slot:
         """Post a receive from `src` (None: from any rank); slots are filled in the order of posting."""
         slot = Slot(src, channel)
         with self.news:
             self._advance()
-            box = self._boxes.get(channel, ())
+            box = self._boxes.get(channel, [])
             for i, envelope in enumerate(box):
                 if src is None or envelope.src == src:
                     slot.envelope = box.pop(i)
@@ -185,13 +195,13 @@ class Links:
             if self.posted(slot):
                 self._slots[slot.channel].remove(slot)
 
-    def arrived(self, channel: Hashable, senders: Iterable[int]) -> list[int]:
+    def arrived(self, channel: Channel, senders: Iterable[int]) -> list[int]:
         """Return the senders of messages not yet received, earliest first, then lost ranks not yet reported."""
         with self.news:
             self._advance()
             return [envelope.src for envelope in self._boxes.get(channel, ())] + self._unreported(channel, senders)
 
-    def close(self) -> list[tuple[int, Hashable]]:
+    def close(self) -> list[tuple[int, Channel]]:
         """End all streams, wait until the others end theirs, return (src, channel) of each message never received."""
         for writer in list(self._out.values()):
             writer.end()
@@ -211,7 +221,7 @@ class Links:
         for writer in list(self._out.values()):
             writer.stop()
 
-    def _unreported(self, channel: Hashable, senders: Iterable[int]) -> list[int]:
+    def _unreported(self, channel: Channel, senders: Iterable[int]) -> list[int]:
         """Return the lost ranks among `senders` that recv_any has not returned on this channel."""
         return [peer for peer in senders if self.state[peer] == LOST and (channel, peer) not in self._reported]
 
@@ -247,12 +257,12 @@ class Links:
         """Return whether this receive still waits for its message."""
         return slot in self._slots.get(slot.channel, ())
 
-    def _deliver(self, channel: Hashable, envelope: Envelope, row: int, overdue: float = 0.0) -> None:
+    def _deliver(self, channel: Channel, envelope: Envelope, row: int, overdue: float = 0.0) -> None:
         if row >= 0:
             self._on_arrival(envelope.src, row, envelope.arrived, overdue)
         if envelope.src != self.rank:
             self._received[envelope.src] += 1
-        slots = self._slots.get(channel, ())
+        slots = self._slots.get(channel, [])
         for i, slot in enumerate(slots):
             if slot.src is None or slot.src == envelope.src:
                 slots.pop(i).envelope = envelope
@@ -296,12 +306,13 @@ class Links:
             late = time.monotonic() - began - nap
             self._lead = min(max(self._lead + math.copysign(STEP, late - self._lead), 0.0), MOST_LEAD)
 
-    def _enter(self, channel: Hashable, envelope: Envelope, row: int, reaches: float) -> None:
+    def _enter(self, channel: Channel, envelope: Envelope, row: int, reaches: float) -> None:
         """Let a message, whose first byte is here, pass this rank's port."""
+        assert self.network  # without one no event is due
         arrives = self.network.enter(envelope.src, nbytes(envelope.x), reaches)
         self._hold(arrives, partial(self._arrive, channel, envelope, row))
 
-    def _arrive(self, channel: Hashable, envelope: Envelope, row: int, arrives: float) -> None:
+    def _arrive(self, channel: Channel, envelope: Envelope, row: int, arrives: float) -> None:
         due = arrives + self._zero
         arrived = envelope.arrived if envelope.arrived > due + self._patience else due
         self._deliver(channel, envelope._replace(arrived=arrived), row, arrived - due)

@@ -7,6 +7,7 @@ import selectors
 import socket
 import struct
 import time
+from typing import cast
 
 from cluster.real.links import FOREVER
 from cluster.real.meeting import notice_silence
@@ -67,14 +68,14 @@ class Listener:
                     for key, _ in callers.select(left):
                         if key.fileobj is self._server:
                             callers.register(self._server.accept()[0], selectors.EVENT_READ, bytearray())
-                        elif (peer := self._greeted(key.fileobj, key.data)) is not None:
-                            callers.unregister(key.fileobj)
-                            found[peer] = key.fileobj
+                        elif (peer := self._greeted(caller := cast(socket.socket, key.fileobj), key.data)) is not None:
+                            callers.unregister(caller)
+                            found[peer] = caller
                             if peer == STRANGER:
                                 found.pop(peer).close()
             finally:
                 for key in callers.get_map().values():  # the server, and who has not said enough
-                    key.fileobj.close()
+                    cast(socket.socket, key.fileobj).close()
         return found
 
     def _greeted(self, caller: socket.socket, said: bytearray) -> int | None:

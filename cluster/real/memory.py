@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -23,9 +24,8 @@ from kernels import METER, metered
 try:
     import fcntl
 except ImportError:  # Windows
-    import msvcrt
-
-    fcntl = None
+    msvcrt: Any = import_module("msvcrt")  # of which type checkers elsewhere know nothing
+    fcntl = None  # type: ignore[assignment]  # which is asked below
 
 BEYOND = 1 << 40  # byte of a file that Windows locks for all of it: one that nobody reads
 TURN = 1e-4  # s between two tries there
@@ -65,7 +65,7 @@ class MappedVector:
             rows, parts = [target], [delta]
         else:
             rows = [self.vector[place : place + 1] for place in places(where, len(self.vector))]
-            parts = delta.reshape(-1, self.vector[:1].size)
+            parts = list(delta.reshape(-1, self.vector[:1].size))
         with metered(None):
             for row, part in zip(rows, parts, strict=True):
                 kernels.descend_atomic(row.reshape(-1), part.reshape(-1), -1.0)
@@ -74,15 +74,15 @@ class MappedVector:
         """Take the steps directly in the memory; with a lock one by one, each on a copy."""
         if self._copy is None:
             return walk(self.vector, self._guard == "atomic"), None
-        return sum(self._step(part) for part in walk.parts()), None
+        return sum(self._step(part, self._copy) for part in walk.parts()), None
 
-    def _step(self, part: SharedSteps) -> float:
+    def _step(self, part: SharedSteps, own: np.ndarray) -> float:
         where = part.where
         with self.lock() if self._guard == "locked" else nullcontext():
-            self._copy[where] = self.vector[where]
-        before = self._copy[where].copy()
-        loss = part(self._copy, False)
-        new = self._copy[where]
+            own[where] = self.vector[where]
+        before = own[where].copy()
+        loss = part(own, False)
+        new = own[where]
         with self.lock():
             now = self.vector[where]
             self.vector[where] = np.where(now == before, new, now + (new - before))

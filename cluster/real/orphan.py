@@ -10,6 +10,7 @@ import os
 import select
 import signal
 import sys
+from types import FrameType
 
 
 def end_when_closed(pipe: int) -> None:
@@ -25,7 +26,7 @@ def end_when_closed(pipe: int) -> None:
 
 def fork_servers_pipe() -> int | None:
     """Return the pipe that the parent of this fork server holds; None if this process is no fork server."""
-    frame = sys._getframe()
+    frame: FrameType | None = sys._getframe()
     while frame and (frame.f_globals.get("__name__"), frame.f_code.co_name) != ("multiprocessing.forkserver", "main"):
         frame = frame.f_back
     return frame.f_locals.get("alive_r") if frame else None

@@ -131,7 +131,7 @@ def prepare(program: Callable | None = None, backend: str = "gloo") -> None:
 
 def _start(rank: int, size: int, options: dict[str, Any], work: bytes) -> tuple[Any, Connection]:
     """Start a process as rank `rank`; return it and the pipe to it."""
-    context = multiprocessing.get_context(METHOD)
+    context: Any = multiprocessing.get_context(METHOD)  # its Process is that of the method
     ours, theirs = context.Pipe()
     process = context.Process(target=main, args=(rank, size, theirs, work, options), name=f"rank {rank}", daemon=True)
     with _environment(), _main_module(needed=b"__main__" in work):

@@ -10,7 +10,6 @@ import socket
 import time
 from collections.abc import Callable
 from datetime import timedelta
-from functools import partial
 from threading import Thread
 from typing import Any
 
@@ -26,7 +25,7 @@ from cluster.real.links import Links
 from cluster.real.listener import Listener
 from cluster.real.meeting import local_store
 from cluster.real.rank_state import RankState, RankStatus, unread, wait_of
-from cluster.real.restart import Door, RealRestartableComm, RestartableLinks
+from cluster.real.restart import Door, RestartableLinks
 
 START = 60.0  # s in which the ranks must connect to each other
 
@@ -74,8 +73,11 @@ def enter(
         torch.cuda.set_device(place)
     event_log = StreamedEventLog(rank)
     sockets = listener.connect(rank, list(addresses), START, timeout / 2)
-    kind_of_links = partial(RestartableLinks, awaited=faults.back) if restarts else partial(Links, device=place)
-    links = kind_of_links(rank, sockets, event_log.arrive)
+    links: Links
+    if restarts:
+        links = restartable = RestartableLinks(rank, sockets, event_log.arrive, faults.back)
+    else:
+        links = Links(rank, sockets, event_log.arrive, place)
 
     if torch_wanted:
         if store is None:
@@ -86,12 +88,12 @@ def enter(
     native = sums and collective == "fast" and network is None  # torch's messages would pass it by
     nodes = list(computers) if network is None else [network.node(other) for other in range(size)]
     shared = RankState(rank, size, links, event_log, timeout, place, native, collective, store, list(computers), nodes)
-    comm = (RealRestartableComm if restarts else RealComm)(shared, 0, list(range(size)))
+    comm = RealComm(shared, 0, list(range(size)))
     if nccl:
         dist.all_reduce(torch.zeros(1, device=place))  # NCCL connects at the first one: before the clock starts
     _start(comm, network, device, faults)
     if door:
-        door.open(links)
+        door.open(restartable)
     return comm, allotment
 
 
@@ -100,7 +102,7 @@ def _start(comm: RealComm, network: Network | None, device: Device | None, fault
     state = comm._state
     made = None if network is None else emulate(comm, network)
     _start_clock(comm)
-    if network is not None:
+    if made is not None:
         state.links.emulate(made, comm.event_log.zero, patience=CATCH_UP if device else 0.0)
         state.network = made
     state.compute = EmulatedCompute.wanted(comm.event_log, device, faults, comm.device != "cpu")

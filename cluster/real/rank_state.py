@@ -72,8 +72,7 @@ class RankStatus:
 def wait_of(rank: int, waiting: tuple) -> Wait:
     """Return what a rank waits for whose RankState.waiting this is."""
     since, slot, collective, src, tag = waiting
-    source = "the others" if slot is None else "any rank" if src is None else src
-    return Wait(rank, source, since, collective, tag)
+    return Wait(rank, "the others" if slot is None else "any rank" if src is None else src, since, collective, tag)
 
 
 def unread(rank: int, left: list[tuple]) -> list[str]:

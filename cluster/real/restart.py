@@ -24,7 +24,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cluster.comm import Message
 from cluster.devices import Device
 from cluster.faults import Faults
 from cluster.network import Network
@@ -34,7 +33,7 @@ from cluster.real.emulated_compute import EmulatedCompute
 from cluster.real.emulated_network import EmulatedNetwork, sleep_until
 from cluster.real.event_log_stream import StreamedEventLog
 from cluster.real.frames import FrameWriter, receive
-from cluster.real.links import LOST, OPEN, Links, Slot
+from cluster.real.links import LOST, OPEN, Channel, Links, Slot, Ticket
 from cluster.real.listener import Listener, ready
 from cluster.real.rank_state import RankState
 
@@ -83,25 +82,21 @@ class RestartableLinks(Links):
             self._ended[peer] = LOST
             self.state[peer] = OPEN if peer in self._awaited else LOST
 
-    def send(self, dst: int, channel: Hashable, x: Any, sent: float, row: int = -1, reaches: float = math.nan) -> Any:
+    def send(self, dst: int, channel: Channel, x: Any, sent: float, row: int = -1, reaches: float = math.nan) -> Ticket:
         """Send as `Links.send` does, unless `x` is a reply to an incarnation that is gone, or `dst` is down."""
         with self._turn:
             asked = self._asked.pop((channel[0], dst), dst in self._born)
             if self._ended.get(dst) == LOST or asked != (dst in self._born):
                 return None
-            ticket = super().send(dst, channel, x, sent, row, reaches)
-            return None if dst == self.rank else (self._out[dst], ticket)
-
-    def flush(self, dst: int, ticket: tuple[FrameWriter, int] | None) -> None:
-        if ticket:
-            ticket[0].flush(ticket[1])
+            return super().send(dst, channel, x, sent, row, reaches)
 
     def taken(self, slot: Slot) -> None:
         """Remember which incarnation of its sender waits for a reply to the message in `slot`."""
-        src, sent, *_ = slot.envelope
-        self._asked[slot.channel[0], src] = sent >= self._born.get(src, math.inf)
+        if envelope := slot.envelope:
+            came_back = self._born.get(envelope.src, math.inf)
+            self._asked[slot.channel[0], envelope.src] = envelope.sent >= came_back
 
-    def close(self) -> list[tuple[int, Hashable]]:
+    def close(self) -> list[tuple[int, Channel]]:
         """End all streams as `Links.close` does; ranks that are away come back and end theirs."""
         with self._turn:
             self._closing = True
@@ -129,15 +124,6 @@ class RestartableLinks(Links):
             self.news.notify_all()  # it will come back
         else:
             super()._end(peer)
-
-
-class RealRestartableComm(RealComm):
-    """A communicator that keeps apart the incarnations of a rank."""
-
-    def _taken(self, slot: Slot, src: int | None, tag: int) -> Message:
-        x = super()._taken(slot, src, tag)
-        self._state.links.taken(slot)
-        return x
 
 
 class Door(Listener):
@@ -197,7 +183,7 @@ def enter_again(
     others = set(range(size)) - {rank} - sockets.keys()
     links = RestartableLinks(rank, sockets, event_log.arrive, found.awaited, others - found.awaited)
     computers = [place] * size
-    nodes = computers if network is None else [network.node(other) for other in range(size)]
+    nodes: list[Hashable] = list(computers) if network is None else [network.node(other) for other in range(size)]
     state = RankState(rank, size, links, event_log, timeout, "cpu", False, collective, None, computers, nodes)
     if network is not None:
         nics = [network.nic(other) for other in range(size)]
@@ -206,7 +192,7 @@ def enter_again(
         links.emulate(state.network, past.zero)
     state.compute = EmulatedCompute.wanted(event_log, device, faults)
     door.open(links)
-    return RealRestartableComm(state, 0, list(range(size))), None
+    return RealComm(state, 0, list(range(size))), None
 
 
 def _call(address: tuple, rank: int, born: float) -> tuple[socket.socket, tuple[int, int]]:

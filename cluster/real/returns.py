@@ -36,6 +36,7 @@ class Returns:
         self.away[rank] = failure
         counts = {name: getattr(event_log, name) for name in event_log.COUNTS}
         past = Past(zero, self._back[rank], event_log.step, len(event_log.messages), counts)
+        assert self._start  # given with `back`
         return self._start(rank, event_log, past)
 
     def come(self, rank: int, offers: dict[int, tuple], closed: set[int]) -> Whereabouts:

@@ -47,14 +47,16 @@ class Staging:
 class SharedAllReduce:
     """An all-reduce in shared memory, in a background thread or, without `background`, in wait()."""
 
-    def __init__(self, comm: RealComm, x: np.ndarray, flat: np.ndarray, scale: float, background: bool):
+    def __init__(
+        self, comm: RealComm, staging: Staging, x: np.ndarray, flat: np.ndarray, scale: float, background: bool
+    ):
         self._comm, self._x, self._flat, self._scale, self._done = comm, x, flat, scale, False
-        self._staging, self._previous = comm._staging, comm._staging.last
+        self._staging, self._previous = staging, staging.last
         self._record = AllReduceRecord(comm, flat)
         self.entered = self._record.entered
         self._work = comm._state.threads.submit(self._run) if background else None
         if background:
-            self._staging.last = self._work
+            staging.last = self._work
 
     def wait(self, since: float | None = None) -> np.ndarray:
         if not self._done:
@@ -96,7 +98,8 @@ class SharedAllReduce:
 
 def _agree(comm: RealComm, x: np.ndarray, scale: float) -> None:
     """Meet, as in a barrier. Raises ValueError, on every rank, unless all of them want the same."""
-    wanted = alike = len(x), x.dtype.num, scale  # None once some are known to differ
+    wanted = len(x), x.dtype.num, scale
+    alike: tuple | None = wanted  # None once some are known to differ
     distance = 1
     while distance < comm.size:
         comm.send(alike, (comm.rank + distance) % comm.size, collectives.COLLECTIVE)

@@ -14,7 +14,7 @@ import signal
 import time
 from collections.abc import Callable
 from multiprocessing import connection
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from cluster.comm import Cancelled
 from cluster.event_log import Outcome
@@ -143,7 +143,7 @@ class Supervisor:
 
     def _hear(self, seconds: float) -> bool:
         """Handle the ranks' messages, waiting at most `seconds` for the first; return whether there was any."""
-        ready = connection.wait(list(self.pipes), seconds)
+        ready = cast(list[connection.Connection], connection.wait(list(self.pipes), seconds))
         for pipe in ready:
             rank = self.pipes[pipe]
             try:

@@ -79,7 +79,8 @@ class RankThread(Thread):
 
     def __init__(self, rank: int, size: int, pipe: Connection, program: Callable, options: dict[str, Any]):
         super().__init__(name=f"rank {rank}", daemon=True)
-        self._reporter, self._comm, self._disconnected = StoppableReporter(pipe, self), None, False
+        self._reporter, self._disconnected = StoppableReporter(pipe, self), False
+        self._comm: RealComm | None = None
         self._run_rank = partial(run_rank, rank, size, self._reporter, lambda: (program, None), options)
 
     def run(self) -> None:

@@ -97,8 +97,8 @@ def run(
     host = "127.0.0.1" if alone else own_address(here["MASTER_ADDR"], partial(exchange, what="master"))
     if not alone:
         _set_defaults(interface(host))
-    where = {"host": host, "local": local, "store": dist.PrefixStore("groups", store)}
-    options = {"network": network, "device": device, "faults": faults, "timeout": timeout}
+    where: dict[str, Any] = {"host": host, "local": local, "store": dist.PrefixStore("groups", store)}
+    options: dict[str, Any] = {"network": network, "device": device, "faults": faults, "timeout": timeout}
     comm, allotment = enter(rank, size, exchange, backend=backend, collective=known(collective), **options, **where)
     finished = threading.Event()
     report = partial(_send_outcome, comm, None, None) if rank else list  # rank 0's record ends with it
@@ -106,7 +106,11 @@ def run(
     with _Interrupts() as interrupts:
         result, failure = _work(program, comm, interrupts)
         finished.set()
-        outcome = _gather(comm, result, failure, interrupts) if rank == 0 else _send_outcome(comm, result, failure)
+        outcome = None
+        if rank == 0:
+            outcome = _gather(comm, result, failure, interrupts)
+        else:
+            _send_outcome(comm, result, failure)
         if outcome and allotment:
             outcome.gpus, outcome.notes = allotment.gpus, allotment.notes
         if outcome and outcome.error:
@@ -170,7 +174,7 @@ def _send_outcome(comm: RealComm, result: Any, failure: Failure | None) -> None:
         packed = pickle.dumps((notes, pickle.dumps(result), failure))
     except Exception as error:
         packed = pickle.dumps((notes, None, Failure.of(error, comm.rank, comm.event_log.step)))
-    links.flush(0, links.send(0, _LOGS, np.frombuffer(packed, np.uint8), time.monotonic()))
+    links.flush(links.send(0, _LOGS, np.frombuffer(packed, np.uint8), time.monotonic()))
     if failure:
         links.abort()
 
@@ -199,7 +203,7 @@ def _gather(comm: RealComm, result: Any, failure: Failure | None, interrupts: _I
             failures.append(lost(other, comm.event_log.clock(), -1, "its connection is closed"))
             came = False
         del slots[other]
-        if not came:
+        if not came or not slot.envelope:
             continue
         notes, result, failure = pickle.loads(slot.envelope.x)
         merged.add(other, notes)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from greenlet import greenlet
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cluster.simulated.mailbox import Delivery
@@ -22,7 +20,7 @@ class Actor:
         self.source: int | None = None  # while it waits for a message: from which rank of the group, None for any
         self.source_world: int | None = None  # the world rank of that one
         self.collective = ""  # the one in progress
-        self.greenlet: greenlet | None = None
+        self.greenlet: Any = None  # which runs it, once it is spawned
         self.waits: list[tuple[float, float]] = []  # in the background: from when to when for what was not sent yet, s
         self.inbox: Delivery | None = None  # the message for which it was woken
 

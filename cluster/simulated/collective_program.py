@@ -78,6 +78,9 @@ class Transcript:
         price = self._prices.setdefault((kernel, flops, moved), len(self._prices))
         self.operations.extend((CHARGE, price, 0))
 
+    def keep(self, kind: str, nbytes: int) -> None:
+        """Write nothing down: a collective keeps no memory."""
+
 
 def _numbered(transcripts: list[Transcript], prices: list[tuple]) -> Program:
     """Number the messages rank by rank; what a rank receives from another is what that sends it, in the same order."""

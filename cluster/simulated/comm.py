@@ -17,7 +17,7 @@ from cluster.comm import MOST_TAG, Message, Op, check_tag, flat, nbytes, scale_o
 from cluster.shared_memory import Guard, guarded
 from cluster.simulated import compiled_collectives
 from cluster.simulated.actor import Actor
-from cluster.simulated.fused_collectives import FusedAllReduce, rendezvous
+from cluster.simulated.fused_collectives import FusedAllReduce, Participant, rendezvous
 from cluster.simulated.handles import BackgroundAllReduce, InPlace, PendingSum, SimulatedReceive, SimulatedSend
 from cluster.simulated.mailbox import Delivery, delivery
 from cluster.simulated.memory import Memory, SimulatedVector
@@ -116,16 +116,14 @@ class SimulatedComm:
             if self._posted:
                 self._fill(channel, tag)
             message = channel.earliest()
-            # whether its last byte is on its way; a time that is no number is none to wait for
-            late = message is not None and message.arrived > max(actor.now, queue.now)
-            if message is not None and not late:
+            if message is not None and not message.arrived > max(actor.now, queue.now):  # a NaN is none to wait for
                 channel.messages.remove(message)
                 return message.route.src, self._received(message)
             for lost in self._unreported_losses(tag):
                 rank.reported_losses.add((self._group, tag, lost))
                 actor.wait_until(queue.now)
                 return lost, None
-            if late:
+            if message is not None:  # its last byte is on its way
                 queue.push(message.arrived, actor)
                 queue.wait(actor)
                 continue
@@ -150,16 +148,17 @@ class SimulatedComm:
         self._calls += 1
         self._overlaps = self._overlaps or async_op
         algorithm = self._sim.all_reduce(self._overlaps)
+        work: Participant | BackgroundAllReduce
         if algorithm is None:
             work = FusedAllReduce.join(self, line, scale, priority)
-        else:
-            work = self._in_background(algorithm, line, scale, priority) if async_op else None
-        if async_op:
-            return InPlace(work, x)
-        if work:
-            work.wait()
+        elif async_op:
+            work = self._in_background(algorithm, line, scale, priority)
         else:
             self._run_collective("all-reduce", algorithm, line, scale)
+            return x
+        if async_op:
+            return InPlace(work, x)
+        work.wait()
         return x
 
     def reduce_scatter(self, x: np.ndarray, op: Op = "sum") -> np.ndarray:
@@ -270,7 +269,7 @@ class SimulatedComm:
         comm = copy(self)
         comm._actor, comm._routes, comm._posted = actor, {}, {}
         if priority:
-            comm.send = partial(comm._send_by_priority, priority)
+            comm.send = partial(comm._send_by_priority, priority)  # type: ignore[method-assign]  # of this copy alone
         work = BackgroundAllReduce(self, actor)
         tag = COLLECTIVE - self._calls  # its own, since several may be in progress
 

@@ -38,7 +38,11 @@ def _nothing(x: None, total: None, piece: None) -> None:
     return None
 
 
-COMPILED = {collectives.ring: _sum, collectives.reduce_scatter: _piece, collectives.barrier: _nothing}
+COMPILED: dict[Callable, Callable[..., Any]] = {
+    collectives.ring: _sum,
+    collectives.reduce_scatter: _piece,
+    collectives.barrier: _nothing,
+}
 """What a rank makes of its vector and the sum of all, in the order of a ring, at the end of each of these."""
 
 
@@ -95,9 +99,10 @@ class CompiledCollective:
         self._inside: dict[int, Rank] = {}
         self._sim, self._group, self._members = comm._sim, comm._group, comm.members
         self._program = program = recorded(algorithm, size, length, dtype, self._scale != 1.0)
-        self._result, self._total = COMPILED[algorithm], None
-        self._pieces = [None] * size if length is None else shares(length, size)
-        self._vectors: list[np.ndarray | None] = [None] * size
+        self._result = COMPILED[algorithm]
+        self._total: np.ndarray | None = None
+        self._pieces: list[Any] = [None] * size if length is None else shares(length, size)
+        self._vectors: list[Any] = [None] * size
         self._meters: list[Meter | None] = [None] * size
         device = self._sim.device
         self._seconds = np.array([device.seconds(flops, nbytes) for _, flops, nbytes in program.prices])

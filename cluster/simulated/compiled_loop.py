@@ -27,8 +27,11 @@ class CompiledLoop:
         self.inside: dict[int, Rank] = {}  # by world rank
         self.ranks = np.zeros(size, RANK)
         self.ranks["awaited"] = -1
-        self._operations, self._programs = np.empty(0, OPERATION), {}  # where each program begins
-        self._routes, self._tables = np.empty(0, ROUTE), {}  # where the routes of each group and program begin
+        self._operations, self._routes = np.empty(0, OPERATION), np.empty(0, ROUTE)
+        self._programs: dict[Program, int] = {}  # where the operations of each begin
+        self._tables: dict[
+            tuple[tuple[int, ...], Program], int
+        ] = {}  # where the routes of each group and program begin
         self._prices = np.zeros((size, 0))  # s
         self.messages, self.rows, self._spans = np.empty(0, MESSAGE), np.empty(0, MESSAGE_CELLS), np.empty(0, SPAN)
         self._unused: dict[int, list[int]] = {}  # by length, pieces of these three tables that nobody uses any more
@@ -87,14 +90,14 @@ class CompiledLoop:
 
     def _advance(self, rank: int, most: int) -> int:
         queue = self._queue
-        rank, serial, self._depth, happened, time, *due = advance(
+        rank, serial, self._depth, happened, time, due, due_serial = advance(
             *(rank, queue.first(), queue.serial(), most, self.ranks, self._operations, self.messages, self.rows),
             *(self._routes, self._prices, self._ports.free, self._spans, self._heap, self._depth),
         )
         queue.skip(time if happened else queue.now, serial)
-        if self._depth and (key := tuple(due)) not in self._due:
-            self._due.add(key)
-            queue.stand_in(*key, self)
+        if self._depth and (due, due_serial) not in self._due:
+            self._due.add((due, due_serial))
+            queue.stand_in(due, due_serial, self)
         return rank
 
     def spans(self, rank: int) -> list[tuple[int, float, float]]:

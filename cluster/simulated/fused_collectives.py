@@ -94,7 +94,9 @@ class Participant:
             raise work.error
         if not work.done:
             actor.wait_until(queue.now)
-            self.comm._failed.append(self.lost().loss(f"rank {self.comm._rank.number} waits in all-reduce for it"))
+            lost = self.lost()
+            assert lost  # or who has woken it?
+            self.comm._failed.append(lost.loss(f"rank {self.comm._rank.number} waits in all-reduce for it"))
             raise self.comm._failed[-1]
         if self.end > actor.now:
             self.advance(actor, self.end)
@@ -134,7 +136,8 @@ class FusedAllReduce:
     def __init__(self, size: int, wanted: tuple):
         self.missing, self.wanted = size, wanted
         self.error: ValueError | None = None  # raised on all ranks: their vectors are not alike
-        self.participants: list[Participant | None] = [None] * size
+        self.by_rank: dict[int, Participant] = {}  # by rank
+        self.participants: list[Participant] = []  # in the order of ranks, when all have joined
         self.last, self.done = 0.0, False  # when all had joined, s
         self.lost = 0.0  # when a rank was lost without which there is no sum, s; 0 if none was
 
@@ -147,7 +150,7 @@ class FusedAllReduce:
         work = sim.pending.get(key)
         if work is None:
             work = sim.pending[key] = cls(comm.size, wanted)
-        participant = work.participants[comm.rank] = Participant(comm, work, x)
+        participant = work.by_rank[comm.rank] = Participant(comm, work, x)
         work.missing -= 1
         if wanted != work.wanted and not work.error:
             work.refuse(comm, wanted)
@@ -155,6 +158,7 @@ class FusedAllReduce:
             del sim.pending[key]
             if work.error:
                 return participant
+            work.participants = [work.by_rank[rank] for rank in range(comm.size)]
             if priority and comm.size > 1:
                 ports = [route.out for route in work.routes()]
                 sim.ports.priority_queue(*ports).put(comm._actor.now, priority, partial(work.reduce, scale))
@@ -166,8 +170,8 @@ class FusedAllReduce:
         """Let wait() raise on all ranks of the group: that of `comm` wants another sum than the first."""
         self.error = unlike(comm.rank, wanted, self.wanted)
         self.last = comm._actor.now
-        for participant in self.participants:
-            if participant and participant.waiter:
+        for _, participant in sorted(self.by_rank.items()):
+            if participant.waiter:
                 comm._sim.queue.push(self.last, participant.waiter)
 
     def routes(self) -> list[Route]:
@@ -202,7 +206,10 @@ class FusedAllReduce:
         for participant in participants:
             if participant.waiter:
                 participant.comm._sim.queue.push(participant.end, participant.waiter)
-        self.participants = []  # breaks a reference cycle, which would keep the vectors until the run ends
+        self.by_rank, self.participants = (
+            {},
+            [],
+        )  # breaks a reference cycle, which would keep the vectors until the run ends
 
     def _break_off(self, lost: float) -> None:
         """Let all ranks communicate until one of them is lost, and wait for it from then on."""
@@ -247,8 +254,8 @@ class FusedAllReduce:
         nbytes = np.array([(piece.stop - piece.start) * x.itemsize for piece in pieces], float)
         shorter = pieces[-1].stop - pieces[-1].start
         slowness = np.array([[p.comm._rank.slowness() if p.metered else 0.0] for p in participants])
-        adds = slowness * [seconds(kernels.add, shorter + longer) for longer in (0, 1)]
-        scales = slowness * [seconds(kernels.scale, shorter + longer, 1.0) for longer in (0, 1)] * scaled
+        adds = slowness * np.array([seconds(kernels.add, shorter + longer) for longer in (0, 1)])
+        scales = slowness * np.array([seconds(kernels.scale, shorter + longer, 1.0) for longer in (0, 1)]) * scaled
         out_free, in_free = free[routes["out"]], free[routes["into"]]
         link = np.stack([routes["latency"], routes["beta"], routes["overhead"]])
         joined = np.array([participant.joined for participant in participants])

@@ -51,7 +51,8 @@ class BackgroundAllReduce:
     """An all-reduce, message by message, by an actor in the background of its rank."""
 
     def __init__(self, comm: SimulatedComm, background: Actor):
-        self._comm, self._background, self._waiter, self._done = comm, background, None, False
+        self._comm, self._background, self._done = comm, background, False
+        self._waiter: Actor | None = None
         self.error: Exception | None = None  # raised by wait()
 
     def refuse(self, error: ValueError, at: float) -> None:

@@ -21,6 +21,12 @@ class Delivery:
     """A message on its way: the event at which its first byte reaches the receiver's port. Made by `delivery`."""
 
     __slots__ = ("arrived", "key", "nbytes", "payload", "route", "sent")
+    arrived: float  # s, when its last byte is there
+    key: tuple  # (group, tag)
+    nbytes: int
+    payload: Message
+    route: Route
+    sent: float  # s
 
     def happen(self, time: float) -> Actor | None:
         """Receive the message through the port; return the actor that waited for it, if one did."""

@@ -100,7 +100,8 @@ class SimulatedVector:
         with self._lock("locked"):
             self._sync()
             self._began = self._comm._actor.now
-            since, versions = memory.steps, []
+            since = memory.steps
+            versions: list[Any] = []
             for cell in cells:
                 self._sync()
                 versions.append(cell.read(self._copy, self._read))

@@ -26,6 +26,7 @@ class SharedPort(ctypes.Structure):
     """A port whose `free` is a place in an array, so that compiled loops use it as well."""
 
     _fields_ = (("free", ctypes.c_double),)
+    free: float  # s
     carry = Port.carry
     __hash__ = object.__hash__  # priority queues are kept by ports
 
@@ -53,7 +54,8 @@ class Ports:
         self.free = np.zeros(2 * (self._nics + size))  # s, of NICs out and in, of ranks out and in
         self._ports = list((SharedPort * len(self.free)).from_buffer(self.free))
         self._rings: dict[tuple[int, ...], np.ndarray] = {}
-        self._queue, self._queues = queue, {}
+        self._queue = queue
+        self._queues: dict[tuple[SharedPort, ...], PriorityQueue] = {}
 
     def _way(self, source: int, target: int) -> tuple[int, int, Link]:
         """Return the numbers of the two ports and the link between two world ranks."""

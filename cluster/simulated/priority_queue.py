@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from cluster.simulated.event_queue import EventQueue
 
 if TYPE_CHECKING:
-    from cluster.network import Port
+    from cluster.network import Carrier
 
 
 class PriorityQueue:
@@ -18,7 +18,7 @@ class PriorityQueue:
     Only messages with a priority wait here. All others take a port as soon as it is free, ahead of these.
     """
 
-    def __init__(self, queue: EventQueue, ports: tuple[Port, ...]):
+    def __init__(self, queue: EventQueue, ports: tuple[Carrier, ...]):
         self._events, self._ports = queue, ports
         self._waiting: list[tuple[int, int, Callable[[], None]]] = []
 

@@ -40,6 +40,11 @@ class Rank(Actor):
         *("previous", "born", "pauses", "interruptible", "crash_time", "restart_time"),
         *("lost_at", "lost_step", "reported_losses", "summing"),
     )
+    sim: Simulation
+    number: int
+    event_log: EventLog
+    mailbox: Mailbox
+    restart_time: float  # s
 
     def __init__(self, sim: Simulation, number: int, faults: Faults, previous: Rank | None = None):
         self.previous, self.born = previous, previous.restart_time if previous else 0.0
@@ -198,7 +203,7 @@ class Rank(Actor):
         found = [
             Wait(
                 self.number,
-                "any rank" if actor.source is None else actor.source_world,
+                "any rank" if actor.source_world is None else actor.source_world,
                 actor.blocked_since,
                 actor.collective,
                 tag,

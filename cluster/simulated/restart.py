@@ -22,7 +22,7 @@ class RestartableComm(SimulatedComm):
 
     def __init__(self, *args):
         super().__init__(*args)
-        self._requested: dict[int, Rank] = {}  # by rank, the incarnation that waits for a reply
+        self._requested: dict[int, Rank | None] = {}  # by rank, the incarnation that waits for a reply
 
     def send(self, x: Message, dst: int, tag: int = 0) -> None:
         route = self._route(dst)

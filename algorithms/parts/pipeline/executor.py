@@ -27,7 +27,7 @@ from knobs import Knobs
 
 
 def pipeline(
-    schedule: Callable, Settings: type[Knobs], policy: Callable = settings.optimizer_weights, **facts: Any
+    schedule: Callable, Settings: type[Knobs], policy: Callable | None = settings.optimizer_weights, **facts: Any
 ) -> Algorithm:
     """Declare the pipeline that carries out `schedule(rank, ranks, chunks)` for each mini-batch of `s.chunks`.
 

@@ -22,20 +22,25 @@ Source: Qi et al., ICLR 2024, arXiv:2401.10241, section 4, who undo the arithmet
 from __future__ import annotations
 
 from math import inf, sqrt
+from typing import Any, cast
 
 import kernels
 from algorithms.parts.optimizers import optimizer
 from algorithms.parts.pipeline.executor import Executor, tag
 from algorithms.parts.pipeline.ops import Op
+from algorithms.parts.pipeline.plan import Flush
 from algorithms.parts.pipeline.stage_state import LatestWeights, StageState
 
 
 class GlobalNormClipping(Executor):
     """All stages learn the norm before they update. One stage for each rank."""
 
+    plan: Flush
+
     def __init__(self, comm, task, plan, s):
         super().__init__(comm, task, plan, s, RollbackWeights)
         (self.state,) = self.stages.values()
+        self.policy = cast(RollbackWeights, self.state.policy)
         self.max_norm, self.up, self.down = s.max_norm, 2 * plan.stages, 2 * plan.stages + 1  # tags no activations have
 
     def _step(self, state: StageState, g) -> None:
@@ -74,7 +79,7 @@ class PostValidation(GlobalNormClipping):
     def __init__(self, comm, task, plan, s):
         super().__init__(comm, task, plan, s)
         self.ahead = plan.stages - 1 - self.state.stage.index  # forwards of the next mini-batch until |g| is here
-        self.g = None  # the gradient of an update that is not validated yet
+        self.g: Any = None  # the gradient of an update that is not validated yet
 
     def run(self):
         """Train until the budget is spent; return the weights of this rank's stage."""
@@ -94,8 +99,8 @@ class PostValidation(GlobalNormClipping):
         if state.stage.last:
             self.clipped = self._clip(g, squared_norm)
         else:
-            state.policy.snapshot(state.weights.w)
-            self.task.holds("buffers", (2 + len(state.policy.rule.state)) * g.nbytes)  # the snapshot, and g
+            self.policy.snapshot(state.weights.w)
+            self.task.holds("buffers", (2 + len(self.policy.rule.state)) * g.nbytes)  # the snapshot, and g
         super(GlobalNormClipping, self)._step(state, g)
         self.g, state.spare = g, None
 
@@ -108,8 +113,8 @@ class PostValidation(GlobalNormClipping):
         if not state.stage.last:
             self.clipped = self._clip(g, self._receive_norm())
             if self.clipped:
-                state.policy.roll_back(state.weights.w)
-                state.policy.update(state.weights.w, g)
+                self.policy.roll_back(state.weights.w)
+                self.policy.update(state.weights.w, g)
             self.task.holds("buffers", 0)
         super()._report(state, 1)
         if self.clipped and not last:

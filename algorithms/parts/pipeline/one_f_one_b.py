@@ -22,7 +22,7 @@ def one_f_one_b(stage: int, ahead: int, per_update: float, chunks: float = inf) 
 
     At the end, when no forward is left, the last `ahead` backwards follow one another.
     """
-    for chunk in range(min(ahead, chunks)):
+    for chunk in range(int(min(ahead, chunks))):
         yield Op("F", stage, chunk)
     for chunk in count():
         if chunk == chunks:
@@ -31,4 +31,4 @@ def one_f_one_b(stage: int, ahead: int, per_update: float, chunks: float = inf) 
             yield Op("F", stage, chunk + ahead)
         yield Op("B", stage, chunk)
         if (chunk + 1) % per_update == 0:
-            yield Op("U", stage, chunk // per_update)
+            yield Op("U", stage, int(chunk // per_update))

@@ -120,7 +120,7 @@ def check(lists: Sequence[Sequence[Op]]) -> None:
     Whether the lists of all ranks fit together without a deadlock is found by timing them.
     """
     place: dict[Op, tuple[int, int]] = {}
-    updates = defaultdict(set)
+    updates: dict[Op, set[int]] = defaultdict(set)  # the ranks that do each
     for rank, ops in enumerate(lists):
         for position, op in enumerate(ops):
             if op in place and (op.kind != "U" or rank in updates[op]):
@@ -135,7 +135,7 @@ def check(lists: Sequence[Sequence[Op]]) -> None:
                 f"{ops[-1]} at the end of rank {rank} is joined to nothing; write it without the +.", ops[-1], rank
             )
     chunks = sorted({op.chunk for op in place if op.kind == "F"})
-    holders = {stage: set() for stage in range(1 + max((op.stage for op in place), default=-1))}
+    holders: dict[int, set[int]] = {stage: set() for stage in range(1 + max((op.stage for op in place), default=-1))}
     for stage in holders:
         for chunk in chunks:
             order = _order(stage, chunk, place)

@@ -94,12 +94,12 @@ class Stream:
     after each turn they update together.
     """
 
-    def __init__(self, replicas: Sequence[int], ops_of: Callable[[int], Iterator[Op]], chunks: int = 1):
-        self.replicas, self.ops_of, self.chunks = tuple(replicas), ops_of, chunks
+    def __init__(self, replicas: Sequence[int], endless_ops_of: Callable[[int], Iterator[Op]], chunks: int = 1):
+        self.replicas, self.endless_ops_of, self.chunks = tuple(replicas), endless_ops_of, chunks
         self.stages, self.round = len(self.replicas), lcm(*self.replicas)
         self.first = [0, *accumulate(self.replicas)]  # rank of each stage
         self.shared = [stage for stage, ranks in enumerate(self.replicas) if ranks > 1]
-        ops_of(0)  # raises if there is no such schedule
+        endless_ops_of(0)  # raises if there is no such schedule
 
     @classmethod
     def of(cls, schedule: Callable, ranks: int, chunks: int = 1, **options) -> Stream:

@@ -75,6 +75,7 @@ class Weights:
     """The newest weights of a stage, (d_s,), and the versions before it that are kept."""
 
     def __init__(self, w, versions: int = 1):
+        self.several = versions > 1
         self.history = deque([(0, w)], maxlen=versions)  # (version, w), oldest first
 
     @property
@@ -99,7 +100,7 @@ class Weights:
     def step(self, policy: Policy, g) -> None:
         """Make the next version: in place, where no pass can read the last one any more."""
         version, w = self.newest
-        if policy.stash or self.history.maxlen > 1:
+        if policy.stash or self.several:
             w = kernels.copy(w)
         policy.update(w, g)
         self.history.append((version + 1, w))
@@ -131,10 +132,11 @@ class StageState:
         self.stage, self.policy = stage, policy(stage, w)
         self.weights = Weights(w, self.policy.versions)
         self.in_flight: dict[int, InFlight] = {}  # by micro-batch
-        self.g = self.spare = None  # sum of the gradients since the last update; a vector for the next sum
+        self.g: Any = None  # sum of the gradients since the last update
+        self.spare: Any = None  # a vector for the next sum
         self.gradients = 0  # of micro-batches in the sum
         self.delay = self.gap = 0  # the largest among them, in versions
-        self.group = None  # communicator of the ranks that hold this stage, if there are others
+        self.group: Any = None  # communicator of the ranks that hold this stage, if there are others
 
     @property
     def versions_held(self) -> int:

@@ -32,15 +32,18 @@ def stream(schedule: Callable, Settings: type[Knobs], policy: Callable | None = 
 class StreamExecutor(Executor):
     """Rank `comm.rank` of a stream; see `Executor`."""
 
+    plan: Stream
+
     def __init__(self, comm, task, plan: Stream, s, policy: Callable[..., Policy]):
         super().__init__(comm, task, plan, s, policy)
         self.limit = task.budget.limit(task.per_epoch)
-        self.agreed, self.end = -1, None  # the newest round agreed on; the number of mini-batches, once it is known
+        self.agreed = -1  # the newest round agreed on
+        self.end: int | None = None  # the number of mini-batches, once it is known
 
     def run(self):
         """Train until the budget is spent; return the weights of this rank's stage."""
         (state,) = self.stages.values()
-        for op in self.plan.ops_of(self.comm.rank):
+        for op in self.plan.endless_ops_of(self.comm.rank):
             if op.kind == "F":
                 if self.end is None and self._within_budget(op.chunk):
                     self._do([op])
@@ -76,9 +79,10 @@ class StreamExecutor(Executor):
 
     def _others_update(self, state: StageState) -> bool:
         """Return whether the other replicas wait for this one to update, though its last turn is empty."""
+        if self.end is None or state.in_flight or state.g is not None:
+            return False
         replicas = self.plan.replicas[state.stage.index]
-        over = self.end is not None and not state.in_flight and state.g is None
-        return over and state.group is not None and state.weights.version < -(-self.end // replicas)
+        return state.group is not None and state.weights.version < -(-self.end // replicas)
 
     def _after_loss(self) -> None:
         self.target_reached = self.target_reached or self.task.spent()

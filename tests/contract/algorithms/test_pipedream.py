@@ -69,12 +69,12 @@ def test_a_stage_holds_the_versions_of_its_policy(policy, most):
         s, held = pipedream.Settings(weights=policy, learning_rate=0.01), []
         pipe = StreamExecutor(comm, task, pipedream.plan(comm.size, s), s, pipedream.policy)
 
-        def watched(rank, ops=pipe.plan.ops_of):
+        def watched(rank, ops=pipe.plan.endless_ops_of):
             for op in ops(rank):
                 held.append(pipe.stages[rank].versions_held)
                 yield op
 
-        pipe.plan.ops_of = watched
+        pipe.plan.endless_ops_of = watched
         pipe.run()
         return max(held)
 

@@ -49,7 +49,7 @@ def test_a_sender_never_waits_for_a_receiver_that_does_not_read():
     x[:] = -1
     receiver = Links(1, {0: theirs}, lambda *_: None)
     assert all(np.array_equal(take(receiver, 0).x, np.arange(4_000_000)) for _ in range(3))
-    links.flush(1, tickets[-1])
+    links.flush(tickets[-1])
     hang_up(ours)
     hang_up(theirs)
 

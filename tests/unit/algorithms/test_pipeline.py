@@ -54,6 +54,6 @@ def test_a_misspelt_fact_is_a_type_error():
 def test_a_stream_is_endless_with_a_stage_for_each_rank():
     declared = stream(pipedream.schedule, pipedream.Settings, pipedream.policy)
     plan = declared.plan(3, pipedream.Settings())
-    ops = plan.ops_of(1)
+    ops = plan.endless_ops_of(1)
     assert max(next(ops).chunk for _ in range(1000)) > 300
     assert (plan.stages, plan.replicas) == (3, (1, 1, 1))

@@ -97,7 +97,7 @@ def test_if_the_last_micro_batch_is_stored_as_a_whole_the_step_is_shorter_by_a_f
 
 
 def test_pipedream_is_1f1b_without_end_and_an_update_after_every_backward():
-    endless = list(islice(pipedream.plan(4, pipedream.Settings()).ops_of(1), 23))
+    endless = list(islice(pipedream.plan(4, pipedream.Settings()).endless_ops_of(1), 23))
     assert spell(endless[:11]) == "1F0 1F1 1F2 1B0 1U0 1F3 1B1 1U1 1F4 1B2 1U2"
     finite = schedules.lists("pipedream", 4, 100)[1]
     assert endless == finite[:23]
