@@ -174,6 +174,24 @@ def test_on_a_phone_the_names_of_all_tabs_are_seen(page, address):
         assert box["x"] >= 0 and box["x"] + box["width"] <= 390, (name, box)
 
 
+def test_on_a_touch_screen_the_buttons_of_a_table_cover_no_text(page, address):
+    with page.context.browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True) as context:
+        touched = context.new_page()
+        touched.goto(f"{address}/survey")
+        expect(touched.get_by_test_id("stDataFrame").first).to_be_visible()
+        text = touched.get_by_text("Formulas are held to runs").bounding_box()
+        buttons = touched.get_by_test_id("stElementToolbar").first.bounding_box()
+        assert buttons["y"] >= text["y"] + text["height"] - 1
+
+
+def test_on_a_wide_screen_the_figures_of_a_run_take_the_whole_width(page, address):
+    page.set_viewport_size({"width": 1920, "height": 1080})
+    page.goto(f"{address}/?algorithm=sgd&workers=1&steps=20")  # which has few of them
+    whole(page)
+    row, last = (page.locator(f".st-key-figures{one}").last.bounding_box() for one in ("", " > div"))
+    assert last["x"] + last["width"] == pytest.approx(row["x"] + row["width"], abs=2)
+
+
 def test_on_a_phone_the_bar_at_the_top_covers_nothing_of_a_chapter(page, address):
     page.set_viewport_size({"width": 390, "height": 844})
     page.goto(f"{address}/textbook?chapter=overlap")
