@@ -21,7 +21,10 @@ from kernels.launch import over
 from kernels.shapes import shapes
 from kernels.sparse.rows import atomic_add, fault_cpu, gather, gather_gpu, gradients, margin_cpu, numbers, pull_cpu
 
-check = shapes("w (d), acc (d), target (n), indptr (n + 1), index (size), values (size), penalty (d)")
+check = shapes(
+    "w (d), acc (>= d * (examples > 1)), target (n), indptr (n + 1), index (size), values (size), penalty (d)",
+    "examples",
+)
 
 
 def price(w, acc, rows, target, indptr, index, values, penalty, rate, examples, atomic):
@@ -40,7 +43,7 @@ def reference(w, acc, rows, target, indptr, index, values, penalty, rate, exampl
 
 @exact
 def cpu(w, acc, rows, target, indptr, index, values, penalty, rate, examples, atomic):
-    check(w, acc, target, indptr, index, values, penalty)
+    check(w, acc, target, indptr, index, values, penalty, examples)
     rate = w.dtype.type(rate)
     total = 0.0
     if examples == 1:  # nothing to add up
@@ -102,7 +105,7 @@ def _launch(losses, w, acc, rows, target, indptr, index, values, penalty, rate, 
 
 
 def gpu(w, acc, rows, target, indptr, index, values, penalty, rate, examples, atomic):
-    check(w, acc, target, indptr, index, values, penalty)
+    check(w, acc, target, indptr, index, values, penalty, 2)  # threads share acc, also for single examples
     losses = empty(-(-len(rows) // examples), w)
     _launch[over(losses)](losses, w, acc, rows, target, indptr, index, values, penalty, rate, examples, atomic)
     return float(losses.sum())
