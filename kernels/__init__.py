@@ -122,8 +122,11 @@ class Kernel:
         try:
             result = self._cpu(*args) if type(first) is np.ndarray else self._gpu(*args)
         except Exception as error:
-            if isinstance(error, ValueError) or type(error).__module__.startswith("numba."):  # which cannot compile it
-                raise ValueError(self._refusal(args, error)) from error
+            numbas = isinstance(error, NotImplementedError | AssertionError) or type(error).__module__.startswith(
+                "numba."
+            )
+            if numbas or isinstance(error, ValueError):
+                raise ValueError(self._refusal(args, ALIKE if numbas else str(error))) from error
             raise
         meter = METER.get()
         if meter is not None:
@@ -144,9 +147,8 @@ class Kernel:
             self._load()
         return self._price(*args)
 
-    def _refusal(self, args: tuple, error: Exception) -> str:
+    def _refusal(self, args: tuple, why: str) -> str:
         given = ", ".join(f"{tuple(x.shape)} {x.dtype}" for x in args if hasattr(x, "shape"))
-        why = str(error) if isinstance(error, ValueError) else ALIKE
         return f"{self.name} cannot take arrays {given}: {why}"
 
     def _load(self) -> None:
