@@ -30,12 +30,12 @@ def test_messages_that_are_later_than_on_the_emulated_network_are_told(device):
     experiment = EMULATED.change(device=device)
     assert said(experiment, overdue=0.04) == []
     (note,) = said(experiment, overdue=0.3)
-    assert re.search(quote("messages … 0.3 s later … network"), note)
+    assert re.search(quote("messages … 0.3 s too late … network"), note)
 
 
 def test_a_rank_that_falls_behind_its_device_is_told_of_beside_its_messages():
     device, network = said(EMULATED, late=0.2, overdue=0.3)
-    assert re.search(quote("rank … device … 0.2 s of 1 s"), device) and "messages" in network
+    assert re.search(quote("rank … 0.2 s … device … 1 s"), device) and "messages" in network
     assert said(EMULATED, late=0.01) == []
 
 

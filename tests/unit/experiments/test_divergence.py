@@ -12,7 +12,7 @@ from tests.quotes import quote
 
 def test_a_spring_that_overshoots_is_what_is_blamed_and_not_the_rate():
     done = run(Experiment.of({"algorithm": "easgd", "pull": 2, "steps": 60, "evaluations": 1}))
-    assert done.status == "diverged" and "learning" not in done.error and done.error.count("diverged") == 1
+    assert done.status == "diverged" and "learning" not in done.error and "diverged" not in done.error
     assert (
         "pull is 2, and each visit takes a replica to the other side of the centre, 3 times as far away "
         "(1 − 2 pull = −3); use at most 1" in done.error

@@ -95,7 +95,7 @@ def test_runs_that_had_no_room_are_listed_and_moved(small_run, tmp_path, monkeyp
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     (tmp_path / "file").write_text("in the way")
     folder, sentence = store.save_somewhere(small_run, tmp_path / "file")
-    assert str(folder) in sentence and "experiments kept" in sentence and store.elsewhere() == [folder]
+    assert str(folder) in sentence and "lockstep kept" in sentence and store.elsewhere() == [folder]
     moved = store.move(folder, tmp_path / "runs")
     assert store.load(moved).summary == small_run.summary and not folder.parent.exists() and not store.elsewhere()
 
