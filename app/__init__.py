@@ -1,4 +1,4 @@
-"""The workbench: choose an algorithm, turn the knobs, run it, and see what it does.
+"""The workbench: choose an algorithm, change its settings, run it, and see what it does.
 
 `main.py` is the server, `pages.py` navigation, `cli.py` the commands of `lockstep`. A folder is a room, and
 each imports only what stands above it here:

@@ -1,4 +1,4 @@
-"""The program `lockstep`, and `python -m app`: the workbench, or with a word one of the commands, see `app.cli`."""
+"""The program `lockstep`, also `python -m app`: opens the workbench, or runs the given command (see `app.cli`)."""
 
 import sys
 from collections.abc import Sequence
@@ -11,7 +11,8 @@ HELP = ("-h", "--help", "--version")
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Open the workbench, or do what the first word says; return the exit code. Options alone are Streamlit's."""
+    """Open the workbench, or run the command that the first word names; return the exit code. Options without a command
+    go to Streamlit."""
     words = sys.argv[1:] if words is None else list(words)
     if not words or (words[0].startswith("-") and words[0] not in HELP):
         from app.browser import serve

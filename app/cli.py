@@ -1,4 +1,4 @@
-"""The commands of `lockstep`: those of `experiments.cli`, and doors to the textbook and to torchrun.
+"""The commands of `lockstep`: those of `experiments.cli`, the textbook's, and torchrun.
 
 lockstep                                        the workbench; options are Streamlit's
 lockstep run easgd --workers 8
@@ -29,7 +29,7 @@ START = (
 
 
 def door(name: str, help_text: str, enter: Callable[[list[str]], int]) -> click.Command:
-    """Return a command that passes all its words on, `--help` too."""
+    """Return a command that passes all its arguments on, including `--help`."""
     return click.Command(
         name,
         callback=lambda words: enter(list(words)),
@@ -53,7 +53,8 @@ def grade(words: list[str]) -> int:
 
 
 def torch(words: list[str]) -> int:
-    """Become torchrun; the first name of an algorithm parts its options from ours. ValueError without one."""
+    """Replace this process by torchrun; the first algorithm's name separates its options from ours. Raise ValueError
+    without one."""
     at = next((i for i, word in enumerate(words) if word in ALGORITHMS), None)
     if at is None:
         raise ValueError(
@@ -66,7 +67,7 @@ def torch(words: list[str]) -> int:
 
 
 def version() -> str:
-    """Return the version that is installed; "a clone" if none is."""
+    """Return the installed version, or "a clone" if none is installed."""
     try:
         return metadata.version("lockstep")
     except metadata.PackageNotFoundError:
@@ -88,4 +89,4 @@ def version() -> str:
 )
 @click.version_option(version(), prog_name="lockstep")
 def lockstep() -> None:
-    """Train one model on many machines, and see what happens. COMMAND --help says more of one."""
+    """Train one model on many machines, and see what happens. Use COMMAND --help for the details of a command."""

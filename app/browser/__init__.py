@@ -1,4 +1,4 @@
-"""The browser and Streamlit: what the workbench adds to a page, and all that leans on Streamlit's inner life.
+"""The browser and Streamlit: what the workbench adds to a page, and all code that depends on Streamlit's internals.
 
 Whatever Streamlit may change without saying so - private modules, test ids, classes of its elements, names of its
 scripts, its cookie, the way it listens - is mentioned in this room only. Each file says what it relies on and what is

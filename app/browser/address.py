@@ -1,4 +1,4 @@
-"""Address: a choice that stands in the page's address by its name, where Streamlit would write the words on the screen.
+"""Keep choices in the page's address under short names, where Streamlit would write the labels on the screen.
 
 A widget that is bound to the address (`bind="query-params"`) writes there what `format_func` makes of its value, and
 reads nothing else; `schedule_a=1f1b` would become `schedule_a=1F1B+·+1f1b`, and links that have the name would be lost.
@@ -14,7 +14,7 @@ import streamlit as st
 
 
 def keep(key: str, options: Iterable, default: Any, label: Callable[[Any], str] = str) -> None:
-    """Take over what the address says of a choice at first, and keep the address up to date from then on.
+    """Load a choice from the address at first, and keep the address up to date from then on.
 
     Called before the widget of that key, whose value is in the session by then. The default is not in the address.
     Older addresses have the `label` of an option.
@@ -28,7 +28,7 @@ def keep(key: str, options: Iterable, default: Any, label: Callable[[Any], str] 
 
 
 def hold(key: str, default: Any, read: Callable[[str], Any]) -> None:
-    """Do the same for what is typed or switched: `read` makes a value of a text, or raises ValueError.
+    """Bind a typed value or a switch to the page's address; `read` converts the text, or raises ValueError.
 
     The default stands for what cannot be read.
     """
@@ -42,18 +42,18 @@ def hold(key: str, default: Any, read: Callable[[str], Any]) -> None:
 
 
 def toggle(label: str, key: str, default: bool = False, **options: Any) -> bool:
-    """Draw a switch that the address holds, and return whether it is on."""
+    """Draw a switch whose state is kept in the address; return True if it is on."""
     hold(key, default, switch)
     return st.toggle(label, key=key, persist_state="session", **options)
 
 
 def switch(text: str) -> bool:
-    """Return whether a switch is on, as an address says it. ValueError for what is neither "true" nor "false"."""
+    """Parse the state of a switch from an address. Raise ValueError unless it is "true" or "false"."""
     return text.lower() == "true" if text.lower() in ("true", "false") else _refuse(text)
 
 
 def number(low: float, high: float) -> Callable[[str], float]:
-    """Return what reads a number as an address has it, of the type of `low`, and from there to `high`."""
+    """Return a parser of numbers in an address, for values of the type of `low`, between `low` and `high`."""
 
     def read(text: str) -> float:
         value = type(low)(text)
@@ -67,7 +67,7 @@ def _refuse(text: str) -> Any:
 
 
 def _say(key: str, default: Any) -> None:
-    """Let the address say the choice, or nothing of the default."""
+    """Write the choice to the address, or remove it if it is the default."""
     value = st.session_state[key]
     if value in (None, default):
         st.query_params.pop(key, None)

@@ -1,4 +1,4 @@
-"""Assets: Streamlit's own scripts, styles and fonts, which a first visit fetches by the hundred.
+"""Serve Streamlit's own scripts, styles and fonts, of which a first visit fetches hundreds.
 
 Streamlit reads each file in several turns of a pool of threads while other threads import what the page needs, and a
 browser learns only from the page's elements which scripts draw them. This middleware answers from memory, and the
@@ -30,7 +30,7 @@ IMPORTED = re.compile(r"""(?:from|import)\s*["'`]\./([\w.-]+\.js)["'`]""")
 
 
 class AssetsMiddleware:
-    """Answers a request for one of Streamlit's own files, and passes all others on."""
+    """Middleware that answers requests for Streamlit's own files, and passes all others on."""
 
     def __init__(self, app: ASGIApp):
         self.app = app
@@ -49,7 +49,7 @@ def _response(name: str) -> Response:
 
 
 def links() -> str:
-    """Return the HTML that asks for the scripts of PARTS and all that these import, but for what the page has."""
+    """Return HTML that preloads the scripts of PARTS and their imports, except those the page loads anyway."""
     asked = set(NAMED.findall((SERVED / "index.html").read_text("utf-8")))
     wanted = [path.name for part in PARTS for path in (SERVED / "static" / "js").glob(f"{part}.*.js")]
     lines = []

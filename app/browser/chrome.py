@@ -1,4 +1,4 @@
-"""What Streamlit's page lacks: one entry in the browser's history per run, a drawer that makes way on a phone.
+"""What Streamlit's page lacks: a browser-history entry per run, and a side bar that closes by itself on a phone.
 
 And the answer to a question of the menu in sight. Relies on the run's context, which knows whether the page is drawn
 because of the browser's history, and on the class of an entry in the navigation. Without the first, going back changes
@@ -18,7 +18,7 @@ _mount = script("chrome")
 
 
 def show(run: str = "", answer: int = 0) -> None:
-    """Have it on the page, at its end; `run` names the one that the address stands for, if it stands for one.
+    """Mount the script at the end of the page; `run` is the name of the run in the address, if any.
 
     The page is scrolled to the answer of a question once, whose number `answer` is.
     """
@@ -26,6 +26,6 @@ def show(run: str = "", answer: int = 0) -> None:
 
 
 def went_back() -> bool:
-    """Return whether the page is drawn because the reader went back or forward in the browser's history."""
+    """Return True if the page is drawn because the reader pressed the browser's Back or Forward."""
     context = get_script_run_ctx()
     return context is not None and context.is_history_navigation

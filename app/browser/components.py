@@ -1,4 +1,4 @@
-"""The canvases of experiments/viewer/canvases/ on a page: mounted by Streamlit, and what they report back.
+"""Mount the canvases of experiments/viewer/canvases/ on a Streamlit page, and read what they report back.
 
 A canvas reports by setting a value of its component's state: the window of a timeline whose single spans are wanted,
 the rank that was clicked. What comes from a browser is checked here.
@@ -60,12 +60,12 @@ export default function ({ data, parentElement, setTriggerValue }) {
 
 
 def heat_map(table: str, on_cell: Callable[[], None], key: str):
-    """Draw the table that charts.heat returned; on_cell() is called when a cell is clicked (see `cell`)."""
+    """Draw the table from charts.heat; on_cell() is called when a cell is clicked (see `cell`)."""
     return _map(data=table, key=key, on_cell_change=on_cell)
 
 
 def cell(state: Any) -> tuple[int, int] | None:
-    """Return the (column, row) of a map that the browser reports a click on, checked; None if there is none."""
+    """Return the validated (column, row) of a click on a map, or None."""
     said = state.get("cell") if isinstance(state, dict) else None
     if not isinstance(said, list | tuple) or len(said) != 2 or not all(type(one) is int for one in said):
         return None
@@ -73,22 +73,22 @@ def cell(state: Any) -> tuple[int, int] | None:
 
 
 def curve(frame: bytes, key: str):
-    """Draw what canvases.curve.frame returned."""
+    """Draw the curves from canvases.curve.frame."""
     return _curve(data=frame, key=key)
 
 
 def timeline(frame: bytes, key: str = "timeline"):
-    """Draw what canvases.timeline.frame or canvases.schedule.frame returned."""
+    """Draw the timeline from canvases.timeline.frame or canvases.schedule.frame."""
     return _timeline(data=frame, key=key, on_window_change=lambda: None, on_rank_change=lambda: None)
 
 
 def landscape(frame: bytes):
-    """Draw what canvases.landscape.frame or canvases.landscape.pending returned."""
+    """Draw the landscape from canvases.landscape.frame or canvases.landscape.pending."""
     return _landscape(data=frame, key="landscape", on_seen_change=lambda: None)
 
 
 def wanted(state: Any, name: str) -> Window | None:
-    """Return the window into the run `name` that the browser asked for, checked; None if there is none."""
+    """Return the validated time window that the browser requests for run `name`, or None."""
     asked = state.get("window") if isinstance(state, dict) else None
     if not isinstance(asked, dict) or asked.get("run") != name:
         return None
@@ -99,7 +99,7 @@ def wanted(state: Any, name: str) -> Window | None:
 
 
 def clicked(state: Any, run: Run, name: str) -> tuple[int, float] | None:
-    """Return (rank, time in s) if the browser reports a click on a rank of the run `name`, checked."""
+    """Return the validated (rank, time in s) of a click on a rank of run `name`, or None."""
     said = state.get("rank") if isinstance(state, dict) else None
     if not isinstance(said, dict) or said.get("run") != name:
         return None
@@ -110,7 +110,7 @@ def clicked(state: Any, run: Run, name: str) -> tuple[int, float] | None:
 
 
 def viewed(text: Any) -> View:
-    """Return what the browser reports in JSON that timeline and curves show, checked; what is none is left out."""
+    """Parse and validate the browser's JSON report of what timeline and curves show; drop the invalid parts."""
     try:
         said = json.loads(text)
     except (TypeError, ValueError, RecursionError):
@@ -120,7 +120,7 @@ def viewed(text: Any) -> View:
 
 
 def view(window: Any, wait: Any, zoom: Any, critical: bool = False) -> View:
-    """Return a view of these numbers; without what is not (from, to), (rank, moment, times walked back), (from, to)."""
+    """Return the view of these numbers: (from, to), (rank, moment, times walked back), (from, to). Drop other forms."""
 
     def numbers(values: Any, count: int) -> bool:
         known = isinstance(values, list | tuple) and len(values) == count
@@ -136,5 +136,5 @@ def view(window: Any, wait: Any, zoom: Any, critical: bool = False) -> View:
 
 
 def seen(state: Any, name: str) -> bool:
-    """Return whether the browser reports that the pictures of the run `name` came in sight."""
+    """Return True if the browser reports that the pictures of run `name` scrolled into view."""
     return isinstance(state, dict) and state.get("seen") == name

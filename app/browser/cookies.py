@@ -1,4 +1,4 @@
-"""Who a reader is: which tabs belong to one browser.
+"""Identify readers: which tabs belong to one browser.
 
 Relies on the cookie `_streamlit_xsrf`, by which Streamlit knows a browser's requests from forged ones, and on its form.
 Without it every tab is a reader of its own, so that one with ten tabs gets ten turns in the queue.
@@ -14,7 +14,7 @@ COOKIE = "_streamlit_xsrf"
 
 
 def reader(cookies: Mapping[str, str], address: str | None) -> str:
-    """Return what all tabs of a browser have in common: "browser@address".
+    """Return the id that all tabs of a browser share: "browser@address".
 
     All browsers at one address that keep no cookies are one reader. The address is None on this machine itself; behind
     a proxy it is what the proxy says, if the server trusts it (FORWARDED_ALLOW_IPS).
@@ -24,7 +24,7 @@ def reader(cookies: Mapping[str, str], address: str | None) -> str:
 
 
 def browser(cookies: Mapping[str, str]) -> str:
-    """Return what all tabs of a browser have in common; "" where the browser keeps no cookies.
+    """Return the cookie that all tabs of a browser share; "" if the browser keeps no cookies.
 
     The cookie has the form of Tornado's: a mask, new for every answer, and the browser's token masked by it.
     """

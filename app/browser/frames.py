@@ -1,4 +1,5 @@
-"""Tables as pandas has them. It is imported with the first: the page that has none is there a quarter second sooner."""
+"""Tables as pandas DataFrames. Pandas is imported with the first table: pages without one open a quarter second
+sooner."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def frame(table: Mapping[str, Sequence] | Sequence[Mapping]) -> pandas.DataFrame:
-    """Return a table, given by its columns or its rows, as a DataFrame."""
+    """Return a table, given as columns or as rows, as a DataFrame."""
     import pandas
 
     return pandas.DataFrame(table)

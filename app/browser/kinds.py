@@ -1,4 +1,4 @@
-"""Kinds of elements that a first page has, drawn at its very start and taken away at its end; nobody sees them.
+"""Draw one hidden element of each kind at start-up, so that the browser loads its code before it is needed.
 
 The browser loads the script of a kind when it first draws one, and React keeps a place for it until then. While such
 places are there it waits for half a second before it puts anything in one (`FALLBACK_THROTTLE_MS`), the buttons that
@@ -15,7 +15,8 @@ from streamlit.delta_generator import DeltaGenerator
 
 
 def show() -> DeltaGenerator:
-    """Draw one of each kind, once in a session; return their place, which is to be emptied when the page is drawn."""
+    """Draw one element of each kind, once per session; return their container, which the caller empties after drawing
+    the page."""
     place = st.empty()
     if "drawn_first" not in st.session_state:
         st.session_state.drawn_first = True

@@ -1,4 +1,4 @@
-"""Opening: the page's first HTML carries its style, a curtain that opens when the page is whole, and a quick answer.
+"""Extend the page's first HTML with its style, a curtain that opens once the page is complete, and a quick answer.
 
 It also asks for the scripts of the page's parts, see assets.py.
 
@@ -24,11 +24,11 @@ CURTAIN = """<div class="curtain" role="status" aria-label="Lockstep is opening"
 <p>Train one model on many machines, and see what happens</p><div>
 <i></i><i></i><i></i><i></i></div></div>"""
 OF_THE_FILE = (b"if-none-match", b"if-modified-since", b"range", b"accept-encoding")
-"""Headers of a request that would be answered for Streamlit's own file, which is not what is sent."""
+"""Request headers that refer to Streamlit's own file, which is not what we send."""
 
 
 class OpeningMiddleware:
-    """Adds to every HTML page, and passes on all else."""
+    """Middleware that extends every HTML page, and passes all else on unchanged."""
 
     def __init__(self, app: ASGIApp):
         self.app = app
@@ -66,7 +66,8 @@ def _is_page(start: Message) -> bool:
 
 
 def _for_the_page(scope: Scope) -> Scope:
-    """Return a browser's request for a page, as one for all of it in plain text; any other as it is."""
+    """Turn a browser's request for a page into one for the whole page, uncompressed; return other requests
+    unchanged."""
     headers = scope["headers"]
     if not any(name == b"accept" and b"text/html" in value for name, value in headers):
         return scope

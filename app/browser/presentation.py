@@ -1,4 +1,4 @@
-"""The size of a presentation: key P, or `size=large` in the address, makes the page large and hides the side bar."""
+"""Presentation mode: the key P, or `size=large` in the address, enlarges the page and hides the side bar."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ _mount = script("presentation", f"{PRESENTING}\n")
 
 
 def listen() -> None:
-    """Let the page hear the key."""
+    """Listen for the presentation key."""
     _mount(key=KEY)

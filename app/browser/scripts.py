@@ -1,4 +1,4 @@
-"""Scripts of the page: components that draw nothing, and that may report to the session.
+"""Scripts of the page: components that draw nothing but may report to the session.
 
 `st.components.v2` is public. What the scripts themselves look for on the page is not: see the head of each.
 """
@@ -14,6 +14,6 @@ HERE = Path(__file__).resolve().parent
 
 
 def script(name: str, before: str = "") -> Callable:
-    """Return what mounts `name`.js, with `before` ahead of it, on a page: mount(data=..., key=...)."""
+    """Return the function that mounts `name`.js, preceded by the code `before`, on a page: mount(data=..., key=...)."""
     js = before + (HERE / f"{name}.js").read_text("utf-8")
     return st.components.v2.component(f"lockstep_{name}", js=js, html="<i hidden></i>")

@@ -1,4 +1,4 @@
-"""The workbench as a process: Streamlit in the place of the program that starts it, so that signals reach the server.
+"""Start Streamlit in place of the current program, so that signals reach the server.
 
 start.py uses it before anything is installed, and `lockstep` once all is. Standard library only.
 """
@@ -14,13 +14,15 @@ ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_
 
 
 def workbench(python: str, main: str, words: Sequence[str], **environment: str) -> int:
-    """Become Streamlit with the file `main`; `words` are its options. It ends if a port that was asked for is taken."""
+    """Replace this process by Streamlit with the file `main` and the options `words`. Exit if the requested port is
+    taken."""
     print("lockstep: opening the workbench; Ctrl-C ends it, --server.port takes another port", flush=True)
     return become([python, "-m", "streamlit", "run", main, *words], **environment)
 
 
 def become(command: Sequence[str], **environment: str) -> int:
-    """Replace this process by the command, so that a signal to it ends the command; return its exit code on Windows."""
+    """Replace this process by the command, so that a signal ends the command; on Windows, run it and return its exit
+    code."""
     environment = {**os.environ, **ONE_THREAD, **environment}
     if os.name == "nt":
         return follow(command, environment)

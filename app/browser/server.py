@@ -1,4 +1,4 @@
-"""Streamlit's server, made quicker."""
+"""Changes that make Streamlit's server faster."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import streamlit as st
 
 
 def answer_at_once(loop: asyncio.AbstractEventLoop) -> None:
-    """Send what is written without waiting until what was sent before is acknowledged, which takes up to 40 ms.
+    """Send data at once instead of waiting up to 40 ms for earlier data to be acknowledged (TCP_NODELAY).
 
     Relies on Streamlit passing a socket of its own to `loop.create_server`. asyncio asks for TCP_NODELAY where it made
     the socket itself; those of connections are as the listening one is. Without it answers are late, and no more.
@@ -25,7 +25,7 @@ def answer_at_once(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def skip_the_prompt_check() -> None:
-    """Keep Streamlit from looking, with its first element, for the source of every module: whether a prompt runs it.
+    """Keep Streamlit's first element from searching every module's source to find out if it runs in a prompt.
 
     Relies on `st.delta_generator._use_warning_has_been_displayed`. Without it the first page is later.
     """

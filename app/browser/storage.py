@@ -1,4 +1,4 @@
-"""Browser storage: a reader's progress is kept in the browser, and what is kept there comes to the session."""
+"""Save a reader's progress in the browser's local storage, and load it into the session."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def storage(
     returning: dict | None,
     on_news: Callable[[], None],
 ):
-    """Keep `document`; while the text of `chapter` is on the page, also where the reader is.
+    """Save `document` in the browser's local storage and, while the text of `chapter` is shown, the reader's position.
 
     `opened` names what is read; when the reader goes on to something else, that begins at its top.
     `on_news` is called when the browser has something to tell: `told()` returns it. With `forget`, what is kept is
@@ -35,6 +35,7 @@ def storage(
 
 
 def told() -> dict:
-    """Return the news: kept (JSON of what the browser has), forgotten, or lasting=False where nothing is kept."""
+    """Return the browser's message: kept (the stored JSON), forgotten, or lasting=False if the browser stores
+    nothing."""
     news = (st.session_state.get(KEY) or {}).get("news")
     return news if isinstance(news, dict) else {}

@@ -1,4 +1,4 @@
-"""Text on our pages: error messages and remarks from elsewhere, shown verbatim, and our own with terms explained."""
+"""Text on our pages: messages from elsewhere, shown verbatim, and our own text with its terms explained."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ NAMES = {*ALGORITHMS, *COMPRESSIONS, *WORKLOADS}
 
 
 def sentence(text: str) -> str:
-    """Return a message as a sentence: full stop, a capital unless it begins with a name, no marks but `code`."""
+    """Format a message as a sentence: a capital unless it begins with a name, a full stop, and no Markdown except
+    `code`."""
     first = text.partition(" ")[0].rstrip(",:;")
     if first.replace("-", "").isalpha() and first not in NAMES:  # a file or a setting keeps its own spelling
         text = text[:1].upper() + text[1:]
@@ -21,14 +22,14 @@ def sentence(text: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """Return text with nothing in it that markdown would take for a mark."""
+    """Escape all Markdown syntax in `text`."""
     for mark in "\\`*_[]$:#<>~|":
         text = text.replace(mark, "\\" + mark)
     return text
 
 
 def flowing(text: str) -> str:
-    """Return the text of a file with its paragraphs each on one line, to be wrapped where it is shown.
+    """Return the text of a file with each paragraph on one line, so that it wraps where it is shown.
 
     What is indented keeps its lines, and what begins with a word and a colon, as "Source:", begins one.
     """
@@ -42,5 +43,5 @@ def flowing(text: str) -> str:
 
 
 def explained(text: str) -> str:
-    """Return our own markdown with terms of the glossary as <abbr>, for a place that allows HTML."""
+    """Return our own Markdown with the glossary's terms marked as <abbr>, for a place that allows HTML."""
     return Glossary().explain(text)

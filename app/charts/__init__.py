@@ -1,4 +1,4 @@
-"""Charts of what was recorded. No other package of the app uses the plotting library.
+"""Charts of recorded runs. No other package of the app uses the plotting library.
 
 What the first page shows is drawn by the browser itself, from plain data: curves on a canvas, bars as a table. The rest
 are Plotly figures, built from float32 arrays and without a theme: Streamlit puts its own, light or dark, under them.

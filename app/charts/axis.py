@@ -1,4 +1,4 @@
-"""The axis of the curves: chosen by the reader, or by the page where two runs differ only in time."""
+"""The axis of the curves: chosen by the reader, or by the page if two runs differ only in time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ALONG = {"step": "step", "samples": "samples", "seconds": "time", "bytes": "sent
 
 
 def choose() -> tuple[str, bool]:
-    """Draw the switches of the axis; return (axis, whether the loss is on a logarithmic scale)."""
+    """Draw the switches of the axis; return (axis, True if the loss is on a logarithmic scale)."""
     state = st.session_state
     address.keep("axis", curves.AXES, "step")
     turn = _turn()
@@ -29,24 +29,25 @@ def choose() -> tuple[str, bool]:
 
 
 def chosen() -> tuple[str, bool]:
-    """Return the same where no switch may have been drawn yet, as on a page that opens with a race."""
+    """Return (axis, True if the loss is logarithmic) even before the switches are drawn, as on a page that opens with a
+    race."""
     address.keep("axis", curves.AXES, "step")
     address.hold("log", False, address.switch)
     return st.session_state.axis, st.session_state.log
 
 
 def now() -> str:
-    """Return the axis of the page, also before its switches are drawn."""
+    """Return the axis of the page, even before its switches are drawn."""
     return st.session_state.get("axis", "step")
 
 
 def is_the_readers() -> bool:
-    """True once the reader has chosen the axis, which the page then leaves alone."""
+    """Return True once the reader has chosen the axis; the page then no longer changes it."""
     return bool(st.session_state.get("axis_chosen"))
 
 
 def settle(pair: Hashable | None) -> None:
-    """Draw curves against time for this `pair` of runs; without one, against the step again if time was our choice.
+    """Plot curves against time for this `pair` of runs; without a pair, return to steps if the page had chosen time.
 
     A reader's own choice is not overruled.
     """
@@ -61,18 +62,18 @@ def settle(pair: Hashable | None) -> None:
 
 
 def is_settled_for(pair: Hashable) -> bool:
-    """True if curves are drawn against time because of this pair of runs."""
+    """Return True if this pair of runs is why curves are plotted against time."""
     return st.session_state.get("axis_for") == pair
 
 
 def zoomed(axis: str) -> tuple[float, float] | None:
-    """Return the part of this axis that curves open with, if the link that the session began with says so."""
+    """Return the range of this axis that the session's first link asks for, or None."""
     asked = st.session_state.setdefault("link_axis", axis)
     return sharing.view(st.session_state.get("asked")).zoom if asked == axis else None
 
 
 def _turn() -> int:
-    """Return the number of the switch of the axis: another one whenever the page has chosen the axis, not the reader.
+    """Return the axis switch's serial number, which changes whenever the page, not the reader, chooses the axis.
 
     The browser asks for each frame of a run under way, and says then where its switches stand. It may not have heard
     of the new axis yet, and would bring the old one back: so what it says of a switch that is gone does nothing.

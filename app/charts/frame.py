@@ -1,4 +1,4 @@
-"""What all charts share: the frame around a figure."""
+"""The frame that all charts share."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ HEAD = 38  # px of the headings of both charts, so that they stand in one line
 
 
 def loss_and_accuracy(shown: list[Shown], more=lambda: None) -> None:
-    """Draw the curves of all runs on the page, with the switch of their axis, and what `more` draws beside it."""
+    """Draw the curves of all runs on the page, with the axis switch and, next to it, whatever `more` draws."""
     if len([one for one in shown if not one.ghost]) > 1:
         legend(shown)
     having = judged(shown)
@@ -52,7 +52,7 @@ def judged(shown: list[Shown]) -> list[Shown]:
 
 
 def measured(shown: list[Shown]) -> None:
-    """Draw what the methods of all runs measured, a small chart for each quantity."""
+    """Draw a small chart for each quantity that the runs' methods measured."""
     grid = st.grid(min_column_width=260, gap="small", key="measured")
     for quantity in dict.fromkeys(quantity for one in shown for quantity in one.run.quantities):
         having = [one for one in shown if quantity in one.run.quantities]
@@ -78,7 +78,7 @@ def lanes(folder: str, play: bool = False) -> None:
 
 
 def against(title: str, more=lambda: None) -> tuple[str, bool]:
-    """Draw a heading with the switch of the axis beside it; return (axis, whether the loss is on a log scale)."""
+    """Draw a heading with the axis switch next to it; return (axis, True if the loss is on a log scale)."""
     with st.container(horizontal=True, vertical_alignment="center", gap="medium", key="against"):
         heading(title)
         chosen = axis.choose()
@@ -87,7 +87,7 @@ def against(title: str, more=lambda: None) -> tuple[str, bool]:
 
 
 def details(one: Shown, shown: list[Shown], before: Shown | None = None) -> None:
-    """Show where the time and the bytes of run `one` went, and how stale the updates of all runs were."""
+    """Show where the time and the bytes of run `one` went, and the staleness of updates in all runs."""
     run = one.run
     time, traffic, stale, memory, ranks = st.tabs(
         TABS, key="tab", on_change="rerun"
@@ -131,7 +131,7 @@ def details(one: Shown, shown: list[Shown], before: Shown | None = None) -> None
 
 
 def _traffic(run: Run) -> str:
-    """Return who sends most to whom, in words."""
+    """Describe which link carries the most bytes."""
     table, names = run.trace.traffic(), charts.lane_names(run)
     count = messages(run)
     of = "" if count is None else f" in {units.counted(count, 'message')}"
@@ -150,13 +150,13 @@ def _traffic(run: Run) -> str:
 
 
 def most(values: np.ndarray) -> np.ndarray:
-    """Return the indices of the largest sizes: all that look equal when written."""
+    """Return the indices of the largest sizes, including those that look equal when printed."""
     written = [units.size(value) for value in values.tolist()]
     return np.flatnonzero([one == units.size(values.max()) for one in written])
 
 
 def _first(sizes: np.ndarray, names: list[str], verb: str) -> str:
-    """Return which rank sends or receives most, "worker 1 sends most, 20 MB", or how many tie for it."""
+    """Describe the rank that sends or receives most, "worker 1 sends most, 20 MB", or how many tie."""
     ties, size = most(sizes), units.size(sizes.max())
     if len(ties) == 1:
         return f"{names[ties[0]]} {verb}s most, {size}"
@@ -168,7 +168,7 @@ def _first(sizes: np.ndarray, names: list[str], verb: str) -> str:
 
 
 def _fullest(run: Run) -> str:
-    """Return which rank held most, and for what, in words."""
+    """Describe the rank that used most memory, and for what."""
     held, names = run.held(), charts.lane_names(run)
     ties = most(held.sum(axis=1))
     first = held[ties[0]]
@@ -182,7 +182,7 @@ def _fullest(run: Run) -> str:
 
 
 def _fresh(e: Experiment) -> str:
-    """Return why there is no staleness to draw."""
+    """Explain why there is no staleness to draw."""
     name = naming.method(e)
     if e.method.deterministic is True:
         why = f"{name} is synchronous: every update is computed from the newest parameters, so none is stale."
@@ -197,12 +197,12 @@ def _linked(algorithm: str) -> str:
 
 
 def heading(text: str, help: str | None = None, of: str = "") -> None:
-    """Draw the heading of a part of the page; `of` is the run that it is about, where there are several."""
+    """Draw the heading of a part of the page; `of` names its run if there are several."""
     st.markdown(f"## {text}: {escaped(of)}" if of else f"## {text}", help=help, anchors=False)
 
 
 def lines(draw, shown: list[Shown], told: str, *how, key: str = "", zoom: tuple[float, float] | None = None) -> None:
-    """Draw the curves draw(shown, *how) on a canvas, opened with `zoom`; `told` is their finding in words."""
+    """Draw the curves draw(shown, *how) on a canvas, opened at `zoom`; `told` describes them in words."""
     axes = " ".join(map(str, (*how, *(one.folder for one in shown))))
     called = {"accuracy": "accuracy, %", "measured": how[0], "picture": "loss"}  # the picture of a race
     what = called.get(draw.__name__, draw.__name__)
@@ -214,12 +214,12 @@ def lines(draw, shown: list[Shown], told: str, *how, key: str = "", zoom: tuple[
 
 
 def bars(draw, shown: list[Shown], told: str) -> None:
-    """Draw the bars draw(shown), a row for each rank."""
+    """Draw the bars draw(shown), with a row for each rank."""
     st.html(_built(draw.__name__, _named(shown), (), lambda: html(draw(shown), told)))
 
 
 def chart(draw, shown: list[Shown], alt: str, *how, key: str = "") -> None:
-    """Draw the figure draw(shown, *how), built once: Plotly takes 30 ms to build one, and no time to send it again."""
+    """Draw the figure draw(shown, *how), cached: Plotly takes 30 ms to build a figure, but no time to send it again."""
     figure = _built(draw.__name__, _named(shown), how, lambda: draw(shown, *how))
     st.plotly_chart(figure, key=key or draw.__name__, config=charts.CONFIG, alt=alt)
 
@@ -237,7 +237,7 @@ def _built(name: str, what: list, how: tuple, _draw):
 
 
 def _heard(shown: list[Shown], name: str) -> str:
-    """Return the finding of a chart in sentences, for readers who do not see it."""
+    """Describe a chart in sentences, for readers who cannot see it."""
     told = [
         f"The {FIGURES[name].label} of {one.name} ends at {figure_of(one, name)}."
         for one in shown

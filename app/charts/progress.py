@@ -1,4 +1,4 @@
-"""How runs compare: time per step, speed-up, efficiency, staleness."""
+"""Charts that compare runs: time per step, speed-up, efficiency, staleness."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from experiments.wording import units
 
 
 def scalings(shown: list[Shown], loss: float | None) -> dict[str, list[Scaling]]:
-    """Return the scaling of runs with more and more workers by what a speed-up can be of, in words.
+    """Return the scaling of runs with increasing numbers of workers, by what the speed-up measures, in words.
 
     In the time to a held-out `loss`, too, unless one of them had it from the start.
     """
@@ -28,7 +28,7 @@ def scalings(shown: list[Shown], loss: float | None) -> dict[str, list[Scaling]]
 
 
 def step_time(shown: list[Shown], workers: tuple[int, ...], loss: float | None) -> go.Figure:
-    """Draw the seconds of a step: in weak scaling, best if they stay; in strong scaling, best if they fall."""
+    """Draw the seconds per step: ideally constant in weak scaling, falling in strong scaling."""
     (found, *_) = scalings(shown, None).values()
     figure = go.Figure()
     _line(figure, workers, "time per step", [one.step_seconds for one in found], palette.RUNS[0], "%{y:.3s}s a step")
@@ -37,7 +37,7 @@ def step_time(shown: list[Shown], workers: tuple[int, ...], loss: float | None) 
 
 
 def speed_up(shown: list[Shown], workers: tuple[int, ...], loss: float | None) -> go.Figure:
-    """Draw how many times as fast as the fewest workers they are: in samples/s, and in the time to a held-out `loss`.
+    """Draw the speed-up over the fewest workers: in samples/s, and in the time to a held-out `loss`.
 
     With a target loss, in the time to it instead of samples/s.
     """
@@ -53,7 +53,7 @@ def speed_up(shown: list[Shown], workers: tuple[int, ...], loss: float | None) -
 
 
 def efficiency(shown: list[Shown], workers: tuple[int, ...], loss: float | None) -> go.Figure:
-    """Draw the speed-up as a share of the ideal one, in percent."""
+    """Draw the efficiency: speed-up as a percentage of the ideal one."""
     figure = go.Figure()
     for (name, found), look in zip(scalings(shown, loss).items(), palette.RUNS, strict=False):
         shares = [one.efficiency and 100 * one.efficiency for one in found]
@@ -63,7 +63,7 @@ def efficiency(shown: list[Shown], workers: tuple[int, ...], loss: float | None)
 
 
 def _line(figure: go.Figure, workers: tuple[int, ...], name: str, values: list[float | None], look, hover: str) -> None:
-    """Add a line over the numbers of workers, with gaps where a value is not known."""
+    """Add a line over the numbers of workers, with gaps where a value is unknown."""
     figure.add_scatter(
         x=[str(n) for n in workers], y=np.array(values, np.float32), mode="lines+markers", name=name,
         line={"color": look.colour, "width": 2.2, "dash": look.dash}, marker={"symbol": look.symbol, "size": 8},
@@ -72,7 +72,7 @@ def _line(figure: go.Figure, workers: tuple[int, ...], name: str, values: list[f
 
 
 def _finish(figure: go.Figure, title: str) -> None:
-    """Give the figure its frame and the titles of its axes."""
+    """Add the frame and the axis titles to the figure."""
     frame(figure, "workers")
     figure.update_layout(height=HEIGHT, hovermode="x unified")
     figure.update_xaxes(type="category", rangemode="normal")
@@ -80,7 +80,8 @@ def _finish(figure: go.Figure, title: str) -> None:
 
 
 def staleness(shown: list[Shown]) -> go.Figure:
-    """Draw how many updates old the parameters were that each applied update was computed from."""
+    """Draw the distribution of staleness: how many updates old the parameters were from which each update was
+    computed."""
     figure = go.Figure()
     for s in shown:
         values = s.run.applied["staleness"]

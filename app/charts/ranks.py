@@ -1,4 +1,4 @@
-"""Who sent what to whom, and what ranks measured one by one: the first run of those that are shown."""
+"""Traffic between ranks, and quantities measured per rank, of the first run shown."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WIDEST = 8  # px of a link
 
 
 def traffic(shown: list[Shown]) -> go.Figure:
-    """Draw the bytes from each rank (rows) to each rank (columns) of the first run."""
+    """Draw the bytes sent from each rank (rows) to each rank (columns) in the first run."""
     run = shown[0].run
     table, names = grouped(run.trace.traffic(), lane_names(run), both=True)
     words = [[units.size(cell) if cell else "" for cell in row] for row in table]
@@ -49,7 +49,7 @@ def traffic(shown: list[Shown]) -> go.Figure:
 
 
 def topology(shown: list[Shown]) -> go.Figure:
-    """Draw the first run's ranks on a circle, servers in its middle, with links as wide as their bytes."""
+    """Draw the first run's ranks on a circle with servers in the middle; the width of a link shows its bytes."""
     run = shown[0].run
     table, names = grouped(run.trace.traffic(), lane_names(run), both=True)
     both = np.triu(table + table.T, 1)
@@ -97,7 +97,7 @@ def topology(shown: list[Shown]) -> go.Figure:
 
 
 def _beside(x0: float, y0: float, x1: float, y1: float) -> str:
-    """Return the side of a link's middle on which its label does not overlap it."""
+    """Return the side of a link's midpoint on which its label does not overlap it."""
     along, up = x1 - x0, y1 - y0
     if min(abs(along), abs(up)) < 0.2 * max(abs(along), abs(up)):  # it stands, or lies
         return "middle right" if abs(along) < abs(up) else "top center"
@@ -105,7 +105,7 @@ def _beside(x0: float, y0: float, x1: float, y1: float) -> str:
 
 
 def _aside(where: str, label: str) -> str:
-    """Return a label, padded so that it keeps clear of the widest link."""
+    """Pad a label so that it stays clear of the widest link."""
     if where.startswith("middle"):
         return f"\u2002{label}"
     return f"{label}<br>\u2002" if where == "top center" else label
@@ -123,7 +123,7 @@ def _round_table(ranks: int, servers: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def by_rank(shown: list[Shown]) -> go.Figure:
-    """Draw what the ranks of the first run measured one by one, in the mean."""
+    """Draw the quantities that the first run measured per rank, on average."""
     run, names = shown[0].run, lane_names(shown[0].run)
     rows = ranked(run)
     across = min(3, len(rows))
@@ -145,7 +145,8 @@ def by_rank(shown: list[Shown]) -> go.Figure:
 
 
 def ranked(run: Run) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Return (ranks, mean, most) of what 2 to RANKS ranks have: staleness, versions, and quantities measured."""
+    """Return (ranks, mean, maximum) of each quantity recorded by 2 to RANKS ranks: staleness, versions, and
+    measurements."""
     tables = {"staleness": (run.applied["rank"], run.applied["staleness"]), "versions of the weights": _versions(run)}
     tables |= {name: (run.measured(name)["rank"], run.measured(name)["value"]) for name in run.quantities}
     found = {}
@@ -159,7 +160,7 @@ def ranked(run: Run) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
 
 
 def _versions(run: Run) -> tuple[np.ndarray, np.ndarray]:
-    """Return (rank, copies of its own weights held) at every change; nothing if every rank holds them once."""
+    """Return (rank, copies of its own weights) at every change; nothing if every rank holds one copy."""
     weights = (run.memory["kind"] == HELD.index("parameters")) & (run.memory["bytes"] > 0)
     rank, nbytes = run.memory["rank"][weights], run.memory["bytes"][weights]
     once = np.full(run.trace.ranks, np.iinfo(np.int64).max)

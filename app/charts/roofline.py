@@ -15,7 +15,7 @@ TIMED = {"Numba": "cpu", "torch": "torch", "NumPy": "numpy", "CUDA": "gpu"}  # w
 
 
 def roofline(report: Report, chosen: str) -> go.Figure:
-    """Draw what kernels reach (FLOP/s) at their operational intensity (FLOPs per byte), below the machine's roofs.
+    """Draw the speed of kernels (FLOP/s) at their operational intensity (FLOPs per byte), below the machine's roofs.
 
     The solid roof is that of the working set of the chosen kernel; dotted are those of the nearest cache, which no
     kernel exceeds, and of memory.
@@ -69,7 +69,7 @@ def _roofs(peaks: Peaks, row: Row | None) -> list[tuple[str, float, str]]:
 
 
 def _labelled(rows: list[Row], chosen: str) -> list[tuple[Row, str]]:
-    """Return the kernels whose names stand in the picture: the chosen one, and the extremes; each with where it is."""
+    """Return the kernels to label in the picture, with their positions: the chosen one and the extremes."""
     timed = [row for row in rows if row.cpu]
     ends = {
         "rightmost": max(timed, key=lambda row: row.intensity),

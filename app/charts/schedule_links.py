@@ -11,7 +11,7 @@ from experiments.study.schedules import Plan
 
 
 def training(plan: Plan) -> str:
-    """Return a link to a run that trains with the schedule of a plan, "" if no algorithm does."""
+    """Return a link to a run that trains with the schedule of a plan, or "" if no algorithm does."""
     algorithm = "" if plan.schedule == study.OWN else study.module(plan.schedule).__name__.rpartition(".")[2]
     if algorithm not in catalogue.ALGORITHMS:
         return ""
@@ -23,7 +23,7 @@ def training(plan: Plan) -> str:
 
 
 def schedule(experiment: Experiment) -> str:
-    """Return a link to the schedule that an experiment trains with, "" if none is studied."""
+    """Return a link to the schedule that an experiment trains with, or "" if the schedules page does not have it."""
     name = next((n for n in study.SCHEDULES if study.module(n).__name__.endswith(f".{experiment.algorithm}")), "")
     if not name:
         return ""

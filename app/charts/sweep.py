@@ -1,4 +1,4 @@
-"""What a setting does: the losses of a sweep in one picture, a figure as bars, and over two settings as a map."""
+"""Charts of a sweep: its losses in one picture, a figure as bars, and a figure over two settings as a map."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def overlaid(shown: list[Shown], axis: str, log: bool, most: float, top: float) 
 
 
 def outcome(shown: list[Shown], names: tuple[str, ...], figure: str, title: str, word: str) -> go.Figure:
-    """Draw a figure of the summary for each of several runs, as bars; a run that diverged has a word for its loss."""
+    """Draw a figure of the summary as a bar for each run; a diverged run has a word in place of its loss."""
     known = [settled(s.run.status, s.run.summary, figure) for s in shown]
     gone = [s.run.status == DIVERGED and figure in LAST for s in shown]
     values = np.array(
@@ -54,7 +54,7 @@ def outcome(shown: list[Shown], names: tuple[str, ...], figure: str, title: str,
 
 @dataclass(frozen=True)
 class Combinations:
-    """Runs over the values of two settings, in words: by (column, row) each run, or why there is none (yet)."""
+    """Runs over the values of two settings: by (column, row), each run or the reason there is none yet."""
 
     across: str
     down: str
@@ -63,7 +63,7 @@ class Combinations:
     runs: Mapping[tuple[int, int], Run | str]
 
     def values(self, figure: str) -> np.ndarray:
-        """Return a figure of the summary, (rows, columns), NaN where there is none."""
+        """Return a figure of the summary, shape (rows, columns), NaN where there is none."""
         table = np.full((len(self.rows), len(self.columns)), np.nan)
         for (column, row), run in self.runs.items():
             known = isinstance(run, Run) and run.status == "finished"
@@ -72,7 +72,7 @@ class Combinations:
         return table
 
     def words(self, figure: str) -> list[list[str]]:
-        """Return the same as texts with units; runs that did not finish say so."""
+        """Return a figure of the summary as texts with units; runs that did not finish say so."""
         return [
             [_cell(self.runs[column, row], figure) for column in range(len(self.columns))]
             for row in range(len(self.rows))
@@ -80,7 +80,7 @@ class Combinations:
 
 
 def heat(grid: Combinations, figure: str) -> str:
-    """Return a table in HTML with a figure of each run, whose colour is deeper where it is more.
+    """Return an HTML table with a figure of each run; larger values have a deeper colour.
 
     A cell with a run is a button, whose data-cell is its column and row: "1 0".
     """

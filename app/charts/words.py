@@ -1,4 +1,4 @@
-"""Runs on the page in words: which line is which run, and their figures."""
+"""Words for the runs on the page: the legend of the charts, and figures as text."""
 
 from __future__ import annotations
 
@@ -17,25 +17,26 @@ from experiments.wording.units import DIVERGED
 
 
 def legend(shown: list[Shown]) -> None:
-    """Draw which line is which run, once for all charts."""
+    """Draw one legend for all charts."""
     st.html(legend_of(shown, line))
 
 
 def legend_of(shown: list[Shown], line: Callable[[Shown], str]) -> str:
-    """Return which line is which run, in HTML; line(run) is what stands before its name."""
+    """Return the legend in HTML; line(run) is the HTML before a run's name."""
     entries = "".join(f"<span>{line(one)} {escape(one.name)}</span>" for one in shown)
     band = "; mean over seeds, in a band of ± one standard deviation" if any(one.others for one in shown) else ""
     return f'<div class="legend">{entries}<em>line: training, points: held-out{band}</em></div>'
 
 
 def line(one: Shown) -> str:
-    """Return the line of a run with its points, as they look in the charts, in HTML."""
+    """Return the HTML of a run's line and points as they look in the charts."""
     colour, _, symbol = one.line
     return f'{mark(one)}<b style="color: {colour}">{palette.MARKS[symbol]}</b>'
 
 
 def figure_of(one: Shown, name: str) -> str:
-    """Return a figure of a run; over seeds its mean and standard deviation, and of how many runs if not of all."""
+    """Return a figure of a run as text; over seeds, its mean and standard deviation, and the number of runs if not all
+    have it."""
     if not one.others:
         return run_figure_text(one.run, name)
     s = seed_figure(settled(run.status, run.summary, name) for run in one.runs)
@@ -47,7 +48,7 @@ def figure_of(one: Shown, name: str) -> str:
 
 
 def ending(one: Shown) -> str:
-    """Return how a run ended, in a sentence, for readers who do not see its picture."""
+    """Describe how a run ended, for readers who cannot see its picture."""
     loss = one.run.summary.get("held_out_loss")
     if one.run.status == DIVERGED:
         return f"{one.name}: {DIVERGED}."

@@ -1,4 +1,4 @@
-"""Settings in words, and what is different between two experiments."""
+"""Settings in words, and the differences between two experiments."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TOLD = 4  # changes that a line names
 
 
 def between(was: Experiment, now: Experiment) -> list[str]:
-    """Return what is different now, in words: "workers 4 → 8", "worker 3 four times slower"."""
+    """Describe the differences of two experiments: "workers 4 → 8", "worker 3 four times slower"."""
     before, after = flat(was), flat(now)
     switched = []
     if was.algorithm != now.algorithm:
@@ -30,7 +30,7 @@ def between(was: Experiment, now: Experiment) -> list[str]:
 
 
 def listed(these: list[str]) -> str:
-    """Return the changes in a line: as many as a reader takes in, and how many more there are."""
+    """Summarise the changes in a line: the first few, and how many more there are."""
     more = f" and {len(these) - TOLD} more" if len(these) > TOLD else ""
     return f"{', '.join(these[:TOLD])}{more}"
 
@@ -43,7 +43,7 @@ def _change(was: Experiment, now: Experiment, name: str) -> str:
 
 
 def setting(experiment: Experiment, name: str, value) -> str:
-    """Return a setting in a few words: "period 16", "8 workers", "worker 3 four times slower"."""
+    """Describe a setting in a few words: "period 16", "8 workers", "worker 3 four times slower"."""
     if name in naming.NONE:
         return naming.fault(experiment, name)
     if name in COUNTED and value is not None:
@@ -58,18 +58,18 @@ def count(name: str, value: float) -> str:
 
 
 def differing(flats: list[dict]) -> list[str]:
-    """Return the settings, other than the algorithm, in which those runs differ that have them."""
+    """Return the settings, except the algorithm, in which the runs that have them differ."""
     names = dict.fromkeys(name for flat in flats for name in flat if name != "algorithm")
     return [name for name in names if len({str(flat[name]) for flat in flats if name in flat}) > 1]
 
 
 def flat(experiment: Experiment, any_seed: bool = False) -> dict:
-    """Return the settings that are in force, by flat name; without the seed where it may be any."""
+    """Return the settings in force, by flat name; without the seed if any seed will do."""
     return {name: value for name, value in experiment.in_force().items() if not (any_seed and name == "seed")}
 
 
 def value_of(experiment: Experiment, name: str, value) -> str:
-    """Return the value of a setting as the reader sees it."""
+    """Return the value of a setting as the page shows it."""
     if name in naming.NONE:
         marks = [words for kind, words in naming.faults(experiment) if kind == name]
         return " and ".join(marks if len(marks) <= 2 else [f"{len(marks)} ranks"]) or "none"

@@ -1,4 +1,4 @@
-"""What one run did otherwise than another, judged by what both recorded."""
+"""How one run differs from another, judged by what both recorded."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ WORTH = 1.2  # times more or less from which traffic is worth saying
 
 
 def between(before: Run, now: Run, other: str = BEFORE) -> str:
-    """Return what `now` did otherwise than `before`, which is called `other`: sentences, the last without a full stop.
+    """Describe how `now` differs from `before`, named `other` in the text: sentences, the last without a full stop.
 
     Both are judged by what was recorded: time on their own clocks, weights by their bits, held-out loss, bytes.
     """
@@ -58,13 +58,14 @@ def between(before: Run, now: Run, other: str = BEFORE) -> str:
 
 
 def _sentences(parts: Sequence[str]) -> str:
-    """Return the parts that say something as sentences behind a colon: the first begins small."""
+    """Join the non-empty parts into sentences that follow a colon: the first begins in lower case."""
     first, *others = [*filter(None, parts)] or [""]
     return ". ".join([first, *(f"{one[:1].upper()}{one[1:]}" for one in others)])
 
 
 def over_seeds(heats: Sequence[tuple[Run, Run]]) -> str:
-    """Return what the second run of each pair did otherwise than the first, which has its seed, as `between` does.
+    """Describe how the second runs of these pairs differ from the first, as `between` does; the runs of a pair share a
+    seed.
 
     It is in the mean, and in how many seeds: "over 5 seeds 1.5 to 1.8 times as fast on the clock. Held-out loss ...".
     """
@@ -86,18 +87,18 @@ def over_seeds(heats: Sequence[tuple[Run, Run]]) -> str:
 
 
 def comparable(before: Experiment, now: Experiment) -> bool:
-    """Return whether both train for the same task, so that their losses mean the same."""
+    """Return True if both train on the same task, so that their losses are comparable."""
     return (before.workload, before.files) == (now.workload, now.files)
 
 
 def same_model(*runs: Run) -> bool:
-    """Return whether all ended with the same parameters, bit for bit."""
+    """Return True if all ended with the same parameters, bit for bit."""
     weights = {run.summary.get("weights") for run in runs}
     return len(weights) == 1 and None not in weights
 
 
 def same_to_rounding(before: Run, now: Run) -> bool:
-    """Return whether both are the same training, to rounding; not checked if their held-out losses look different."""
+    """Return True if both trained identically up to rounding; not checked if their held-out losses look different."""
     losses = [run.summary.get("held_out_loss") for run in (before, now)]
     if None in losses or units.loss(losses[0]) != units.loss(losses[1]):
         return False
@@ -106,7 +107,7 @@ def same_to_rounding(before: Run, now: Run) -> bool:
 
 
 def learned_alike(before: Run, now: Run) -> bool:
-    """Return whether their training losses, plotted against the step, look like a single curve."""
+    """Return True if their training losses, plotted against the step, look like a single curve."""
     if not comparable(before.experiment, now.experiment):
         return False
     (_, one), (_, other) = (curves.training(run, "step") for run in (before, now))
@@ -116,12 +117,12 @@ def learned_alike(before: Run, now: Run) -> bool:
 
 
 def only_the_clock(before: Run, now: Run) -> bool:
-    """Return whether both learned alike but at different times: plotted against the step, their curves coincide."""
+    """Return True if both learned alike but at different times: plotted against the step, their curves coincide."""
     return learned_alike(before, now) and abs(_ratio(before.summary["seconds"], now.summary["seconds"]) - 1) > ALIKE
 
 
 def _clock(was: dict, has: dict) -> str:
-    """Return how much longer or shorter the run took; per sample, if it had more or less of them to compute."""
+    """Describe how much longer or shorter the run took, per sample if the numbers of samples differ."""
     longer, samples = _ratio(was.get("seconds"), has.get("seconds")), _ratio(was.get("samples"), has.get("samples"))
     if not longer:
         return ""
@@ -135,7 +136,7 @@ def _clock(was: dict, has: dict) -> str:
 
 
 def _dearer(before: Run, now: Run) -> str:
-    """Return what the ranks of a pipeline spend more time on than those of the previous one; "" if it is no slower.
+    """Describe what the pipeline's ranks spend more time on than those of the previous run; "" if it is no slower.
 
     A schedule that fills the bubble may still lose: each of its passes pays the device's time per call, and each of its
     messages the network's latency.
@@ -161,7 +162,7 @@ def _dearer(before: Run, now: Run) -> str:
 
 
 def _end(was: dict, has: dict) -> str:
-    """Return when the run ended, and when the other did: one of them not as planned."""
+    """Describe when each run ended, given that one of them ended early."""
     now, then = (units.seconds(one["seconds"]) for one in (has, was))
     if has.get("steps") == was.get("steps"):
         return f"ends at {now} instead of {then}"
@@ -170,7 +171,7 @@ def _end(was: dict, has: dict) -> str:
 
 
 def _loss(was: dict, has: dict) -> str:
-    """Return how the held-out losses differ."""
+    """Describe how the held-out losses differ."""
     before, now = was.get("held_out_loss"), has.get("held_out_loss")
     if before is None or now is None:
         return "another model"
@@ -180,29 +181,29 @@ def _loss(was: dict, has: dict) -> str:
 
 
 def _overlap(was: dict, has: dict) -> bool:
-    """Return whether two accuracies lie no farther apart than their standard errors reach."""
+    """Return True if two accuracies differ by no more than their standard errors."""
     errors = [one.get("accuracy_error") for one in (was, has)]
     return None not in errors and abs(was["accuracy"] - has["accuracy"]) <= sum(errors)
 
 
 def _ending(before: Run, now: Run, other: str) -> str:
-    """Return which of both diverged."""
+    """Describe which of the two diverged."""
     if before.status == now.status:
         return f"diverges, as {other} did"
     return f"diverges, and {other} did not" if now.status == "diverged" else f"does not diverge, and {other} did"
 
 
 def _ratio(was: float | None, has: float | None) -> float:
-    """Return how many times as much there is now; 0 where there is nothing to compare."""
+    """Return the ratio of now to before; 0 if there is nothing to compare."""
     return has / was if was and has else 0.0
 
 
 def _times(ratio: float) -> str:
-    """Return the ratio as at least one: 0.5 and 2 are "2 times"."""
+    """Format the ratio, or its inverse, whichever is at least one: 0.5 and 2 are "2 times"."""
     large = max(ratio, 1 / ratio)
     return f"{units.number(large, 2 if large >= 1.1 else 3)} times"
 
 
 def _part(ratio: float) -> str:
-    """Return a ratio below one: 0.45 is "45 %"."""
+    """Format a ratio below one: 0.45 is "45 %"."""
     return f"{units.number(100 * ratio, 2)} %"

@@ -1,4 +1,4 @@
-"""A comparison in a line: what the run on the page did otherwise than the one before, and than the pinned one."""
+"""A comparison in a line: how the run on the page differs from the previous run, and from the pinned one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from experiments.specification.experiment import Experiment
 
 
 def settle_axis(before: Shown | None, run: Run) -> None:
-    """Draw the curves against time if only the clock changed, and against the step again when that is over.
+    """Plot the curves against time if only times changed, and against the step again afterwards.
 
     A reader's own choice of the axis stays.
     """
@@ -24,7 +24,7 @@ def settle_axis(before: Shown | None, run: Run) -> None:
 
 
 def since(before: Shown | None, now: Experiment, run: Run | None = None) -> None:
-    """Say what was changed since the run before and, once `run` is there, what came of it; offer to forget it."""
+    """Show what changed since the previous run and, once `run` has finished, with what effect; offer to hide it."""
     if before is None:
         return
     these = changes.between(before.run.experiment, now)
@@ -45,7 +45,7 @@ def since(before: Shown | None, now: Experiment, run: Run | None = None) -> None
 
 
 def beside(pinned: Shown, now: Shown) -> None:
-    """Say in a line what the run on the page does otherwise than the pinned one; over seeds, on average."""
+    """Show in a line how the run on the page differs from the pinned one; with several seeds, on average."""
     heats = paired(pinned.runs, now.runs)
     said = difference.over_seeds(heats) if len(heats) > 1 else difference.between(pinned.run, now.run, "the pinned one")
     if len(heats) == 1 and (pinned.others or now.others):  # the table has means over more seeds than this sentence
@@ -56,7 +56,7 @@ def beside(pinned: Shown, now: Shown) -> None:
 
 
 def _covered(before: Run, now: Run) -> str:
-    """Return in a sentence that one curve hides the other, "" if both are seen."""
+    """Return a sentence if one curve hides the other, "" if both are visible."""
     same = before.summary.get("digest") == now.summary.get("digest")  # which has been said
     if same or axis.now() != "step" or not learned_alike(before, now):
         return ""

@@ -1,4 +1,4 @@
-"""What came of a sweep: speed-up and efficiency, two figures as bars, or one over two settings as a map."""
+"""Results of a sweep: speed-up and efficiency, two figures as bars, or one figure over two settings as a map."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MAPPED = ("held_out_loss", "accuracy", "samples_per_second", "seconds", "bytes")
 
 
 def compared(one: Control, shown: list[Shown], stops: list, alike: bool) -> None:
-    """Draw what came of a sweep: of workers how they scale, else samples per second and the loss, or time."""
+    """Draw the results of a sweep: scaling if workers vary, else samples per second and the loss or time."""
     if one.name == "workers":
         _scaled(shown, stops)
         return
@@ -38,7 +38,7 @@ def compared(one: Control, shown: list[Shown], stops: list, alike: bool) -> None
 
 
 def _scaled(shown: list[Shown], stops: list[int]) -> None:
-    """Draw time per step, speed-up and efficiency of more and more workers."""
+    """Draw time per step, speed-up and efficiency over the number of workers."""
     loss = _common(shown)
     told = _scaling(shown, stops, loss)
     pictures = (
@@ -54,7 +54,7 @@ def _scaled(shown: list[Shown], stops: list[int]) -> None:
 
 
 def _kind(shown: list[Shown]) -> str:
-    """Return in a sentence which kind of scaling these runs are; "" where workers do not divide the samples."""
+    """Describe which kind of scaling these runs show; "" if workers do not divide the samples."""
     experiments = [one.run.experiment for one in shown]
     if experiments[0].method.shares_samples or len({e.workers for e in experiments}) == 1:
         return ""
@@ -69,7 +69,7 @@ def mapped(
     states: Sequence[JobState],
     opened: Callable[[Experiment], None],
 ) -> None:
-    """Draw a figure over the values of two settings, whose runs are in these states, row by row.
+    """Draw a figure over the values of two settings; `states` are those of their runs, row by row.
 
     opened(experiment) is called when the cell of a run is clicked.
     """
@@ -104,13 +104,13 @@ def _outcome(state: JobState) -> Run | str:
 
 
 def _common(shown: list[Shown]) -> float | None:
-    """Return the lowest held-out loss that all of them reached, whatever they end at."""
+    """Return the lowest held-out loss that every run reached at some time, even if it rose again."""
     best = [one.run.summary["best_held_out_loss"] for one in shown]
     return max(best) if None not in best else None
 
 
 def _scaling(shown: list[Shown], stops: list[int], loss: float | None) -> str:
-    """Return the speed-up in words."""
+    """Describe the speed-up."""
     (by, found), *reached = charts.scalings(shown, loss).items()
     faster, share = found[-1].speed_up, found[-1].efficiency
     if not faster:
@@ -129,7 +129,7 @@ def _scaling(shown: list[Shown], stops: list[int], loss: float | None) -> str:
 
 
 def sooner(times: float) -> str:
-    """Return in words how much sooner the last comes than the first: it takes the first `times` as long."""
+    """Describe how much sooner the last run arrives than the first, which takes `times` as long."""
     if times >= 1:
         return f"they come {units.number(times)} times as fast"
     return f"they take {units.number(1 / times)} times as long"

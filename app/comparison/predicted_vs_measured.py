@@ -1,4 +1,4 @@
-"""Predicted and measured: one experiment on the simulated cluster and on real processes, and where the two part."""
+"""Prediction and measurement: one experiment on the simulated cluster and on real processes, and where they differ."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ UNFITTED = (
 
 
 def counterpart(e: Experiment) -> Experiment | None:
-    """Return the prediction of a measured experiment, or the measurement of a predicted one, with the same settings.
+    """Return the simulated counterpart of a real experiment, or the real one of a simulated experiment.
 
     What is a real cluster's own is predicted with what was fitted to this machine. None if there is no counterpart:
     this machine was not fitted while it was quiet, real processes cannot obey, or there would be too many of them.
@@ -47,7 +47,7 @@ def counterpart(e: Experiment) -> Experiment | None:
 
 
 def show(run: Run, folder: str, of: str = "") -> None:
-    """Offer the counterpart of the run on the page; once it is there, show both timelines rank by rank.
+    """Offer to run the counterpart of the run on the page; once it has finished, show both timelines rank by rank.
 
     `of` is the run's name where there are several.
     """
@@ -87,7 +87,7 @@ def _wait(job: str) -> None:
 
 
 def _beside(run: Run, other: Run, name: str) -> None:
-    """Show the run on the page and the `other` side by side, with the other's notes."""
+    """Show the run on the page and the `other` next to each other, with the other's notes."""
     measured, predicted = (run, other) if run.experiment.cluster == "processes" else (other, run)
     took, foretold = measured.trace.seconds(), predicted.trace.seconds()
     told = (
@@ -114,7 +114,7 @@ def _beside(run: Run, other: Run, name: str) -> None:
 
 
 def parted(where: Parting | None) -> str:
-    """Return in a sentence where the prediction and the measurement first differ."""
+    """Describe where the prediction and the measurement first differ."""
     if where is None:
         return f"No kind of span differs by more than {100 * APART:g} % in any step."
     return (
@@ -125,7 +125,7 @@ def parted(where: Parting | None) -> str:
 
 
 def _totals(measured: Run, predicted: Run) -> None:
-    """Draw what each kind of span takes, of all ranks over the whole run."""
+    """Draw the time of each kind of span, summed over all ranks and the whole run."""
     kinds = totals(predicted.trace, measured.trace)
     least = [LEAST * sum(getattr(kind, word) for kind in kinds) for word in ("predicted", "measured")]
     rows = "".join(

@@ -1,4 +1,4 @@
-"""A race of two runs on the page: both curves and both timelines on one clock, and a finish that can be moved."""
+"""A race of two runs: both curves and both timelines on one clock, and a finish line that can be moved."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ KEY = "race-timeline"
 
 
 def on() -> bool:
-    """Return whether the page's address asks for a race."""
+    """Return True if the page's address asks for a race."""
     return st.query_params.get("race") == "1"
 
 
 def rivals(reference: Shown | None, own: Shown) -> list[Shown]:
-    """Return both, if there is a loss that both arrive at; [] otherwise."""
+    """Return both runs if there is a loss that both reach, else []."""
     return [reference, own] if reference and _finish([reference, own]) is not None else []
 
 
 def offer(before: Shown | None, pair: list[Shown]) -> None:
-    """Draw the button that begins a race with the run before, which it pins, or with the one that is pinned."""
+    """Draw the button that starts a race with the pinned run, or with the previous one, which it pins."""
     if not pair and before is None:
         return
     full = before is not None and not pair and len(pins.names()) >= pins.MOST
@@ -44,7 +44,7 @@ def offer(before: Shown | None, pair: list[Shown]) -> None:
 
 
 def show(pair: list[Shown]) -> None:
-    """Draw the race of two runs: losses with the finish across them, accuracies, and both timelines."""
+    """Draw the race of two runs: losses with the finish line, accuracies, and both timelines."""
     target = _head(pair)
     legend(pair)
     having = judged(pair)
@@ -69,12 +69,12 @@ def show(pair: list[Shown]) -> None:
 
 
 def _finish(pair: list[Shown]) -> float | None:
-    """Return the finish that lies where all runs of a race arrive."""
+    """Return the default finish: the highest final loss, which all runs of a race reach."""
     return race.finish([run for heat in race.heats(pair) for run in heat])
 
 
 def _head(pair: list[Shown]) -> float:
-    """Draw the heading with the finish beside it, which can be moved; return the finish."""
+    """Draw the heading with the adjustable finish line next to it; return the finish."""
     default = _finish(pair)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium", key="race-head"):
         heading("Race", "Who is first at this held-out loss? By default the highest final loss, which all runs reach.")

@@ -1,4 +1,4 @@
-"""The runs on the page, and its references: those that the run on the page is compared with.
+"""The runs on the page, and the references that they are compared with.
 
 A reference is the run before, a ghost behind the curves, or a pinned run. Only this module decides which it is. Each
 view of a comparison takes the run on the page and its reference, or all that are shown, and knows no other view: curves
@@ -27,7 +27,7 @@ ABSENT = (None, "", "none")  # values that need no words beside another run that
 
 
 def pinned() -> tuple[list[tuple[str, Run]], list[str]]:
-    """Return (name and run of each pinned one, names of those that are not here any more)."""
+    """Return (name and run of each pinned run, names of those that no longer exist)."""
     found, missing = [], []
     for name in pins.names():
         run = session.find(name)
@@ -39,7 +39,7 @@ def pinned() -> tuple[list[tuple[str, Run]], list[str]]:
 
 
 def named(these: list[tuple[str, Run]], leader: str = "", colours: Mapping[str, int] | None = None) -> list[Shown]:
-    """Return the runs with a colour each, by default that of this session, and a name that shows in what they differ.
+    """Return the runs, each with a colour (default: this session's) and a name that shows how it differs.
 
     Those that differ only in their seed are one, represented by the run called `leader` where it is among them.
     """
@@ -62,7 +62,7 @@ def named(these: list[tuple[str, Run]], leader: str = "", colours: Mapping[str, 
 
 
 def groups(these: list[tuple[str, Run]], leader: str) -> list[list[tuple[str, Run]]]:
-    """Return the runs that differ only in their seed together, the one called `leader` first in its group.
+    """Group the runs that differ only in their seed; the one called `leader` comes first in its group.
 
     Uploads stand alone, and so do runs of one seed on a real cluster, which are no sample of seeds.
     """
@@ -77,7 +77,7 @@ def groups(these: list[tuple[str, Run]], leader: str) -> list[list[tuple[str, Ru
 
 
 def before(now: Experiment, others: Collection[str]) -> Shown | None:
-    """Return the run whose place on the page a run of `now` takes, as a ghost; None where its curves would say nothing.
+    """Return the previous run to draw in grey behind a run of `now`; None if its curves would be uninformative.
 
     That is a run that is among the `others` on the page (names of folders), or was trained for another task.
     """
@@ -92,13 +92,13 @@ def before(now: Experiment, others: Collection[str]) -> Shown | None:
 
 
 def of(own: Shown, shown: Sequence[Shown]) -> Shown | None:
-    """Return the pinned run that `own` is compared with: the last of those shown that trained for the same task."""
+    """Return the pinned run that `own` is compared with: the last one shown that trained on the same task."""
     task = own.run.experiment
     return next((one for one in reversed(shown) if one is not own and comparable(one.run.experiment, task)), None)
 
 
 def of_the_next() -> tuple[str, Run] | None:
-    """Return (folder, run) that the next run is compared with: the first pinned one, or the one on the page."""
+    """Return (folder, run) of the reference for the next run: the first pinned run, or the one on the page."""
     for name in pins.names():
         if run := session.find(name):
             return str(session.ROOT / name), run

@@ -1,4 +1,4 @@
-"""More seeds: the runs on the page once more with other seeds, so that chance is seen beside what was changed."""
+"""Repeat the runs on the page with other seeds, to separate chance from the effect of a change."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def choose(run: Run) -> None:
 
 
 def others(these: list[tuple[str, Run]]) -> list[tuple[str, Run]]:
-    """Return (name, run) of the same experiments with other seeds, of those that are done; show how far the rest is."""
+    """Return (name, run) of the finished repetitions with other seeds; show the progress of the rest."""
     if not st.session_state.get("seeds"):
         return []
     there = [run.experiment for name, run in these if not uploaded(name) and run.experiment.cluster == "simulated"]

@@ -1,4 +1,4 @@
-"""The sweep: the run on the page with one setting varied, as small pictures side by side."""
+"""A sweep: the run on the page with one setting varied, as small pictures next to each other."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ DIVIDED = (
 
 
 def show(run: Run) -> None:
-    """Draw the choice of what is swept, and the runs."""
+    """Draw the choice of settings to sweep, and the runs."""
     heading(
         "Sweep",
         "The same run again and again with one setting turned, everything else as it is on the page; a learning rate "
@@ -68,8 +68,8 @@ def show(run: Run) -> None:
 
 
 def _choose(names: list[str], divisible: bool) -> tuple[str | None, str | None, bool, bool]:
-    """Draw what to turn; return one setting or None, another one to turn with it or None, whether at best rates, and
-    whether workers divide one global batch, which they may if it is `divisible`."""
+    """Draw the choice of settings to vary; return the first or None, the second or None, True for best learning rates,
+    and True if workers divide one global batch, which is offered if it is `divisible`."""
 
     def spelled(name: str) -> str:
         return spoken(name).replace("_", " ")
@@ -94,7 +94,7 @@ def _choose(names: list[str], divisible: bool) -> tuple[str | None, str | None, 
 
 
 def _made(wanted: list[Experiment | str], best: bool) -> list[JobState]:
-    """Return the states of these runs, each at its best rate if that is asked for; show how far they are."""
+    """Return the states of these runs, each at its best learning rate if requested; show their progress."""
     states, active = [], {}
     for number, one in enumerate(wanted):
         place, work = f"sweep-{number}", one
@@ -115,7 +115,8 @@ def _made(wanted: list[Experiment | str], best: bool) -> list[JobState]:
 
 
 def _strip(one: Control, made: list[tuple[Any, JobState]], best: bool) -> None:
-    """Draw the losses over each other and small, what the runs have in common below, and which could not run."""
+    """Draw the losses in one picture and as small multiples, then what the runs have in common, and which could not
+    run."""
     shown, stops = [], []
     found = {
         session.load(str(state.folder)).experiment.settings.get("learning_rate") for _, state in made if state.folder
@@ -159,13 +160,13 @@ def _strip(one: Control, made: list[tuple[Any, JobState]], best: bool) -> None:
 
 
 def _called(one: Control, value: Any) -> str:
-    """Return a setting with its value in words: "8 workers", "batch size 64"."""
+    """Describe a setting and its value: "8 workers", "batch size 64"."""
     if one.name in changes.COUNTED and isinstance(value, int | float):
         return changes.count(one.name, value)
     return f"{spoken(one.name)} {one.words(value)}"
 
 
 def _open(experiment: Experiment) -> None:
-    """Put this run on the page."""
+    """Show this run on the page."""
     chosen.put(experiment)
     session.start(experiment)

@@ -1,4 +1,4 @@
-"""A comparison as a table: a column per run."""
+"""A table that compares runs, with a column per run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COLUMNS = 6  # settings in the table; more would not fit
 
 
 def show(shown: list[Shown]) -> None:
-    """Draw what differs between the runs on the page, and their figures; over seeds mean and standard deviation.
+    """Draw the differing settings and the figures of the runs on the page; over seeds, mean and standard deviation.
 
     A column per run: there are few of them and many figures, so that nothing is cut off at the right.
     """
@@ -56,7 +56,7 @@ def show(shown: list[Shown]) -> None:
 
 
 def unpin(shown: list[Shown]) -> None:
-    """Draw a button per pinned run that removes it."""
+    """Draw a button for each pinned run that unpins it."""
     with st.container(horizontal=True, gap="small"):
         for name in pins.names():
             run = session.find(name)

@@ -1,4 +1,4 @@
-"""What a sweep varies: the settings that it can turn, their values, and the experiments that result."""
+"""What a sweep varies: the available settings, their values, and the resulting experiments."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ STOP, STOPS = "~", 16  # between the stops that a link asks for, and how many it
 
 
 def axes(e: Experiment) -> list[str]:
-    """Return what can be swept: workers, batch size, latency, and the algorithm's own delays."""
+    """Return the settings that can be swept: workers, batch size, latency, and the algorithm's own delays."""
     own = e.method.Settings
     return [*COMMON, *(name for name in own.model_fields if control(own, name).postpones)]
 
 
 def of(e: Experiment, axis: str, strong: bool = False) -> tuple[list, str]:
-    """Return the values of a sweep, and what bounds them."""
+    """Return the values of a sweep, and the reason that it ends where it does."""
     if axis == "workers":
         return worker_stops(e, strong)
     return values(control_of(e, axis), _value(e, axis)), ""
 
 
 def worker_stops(e: Experiment, strong: bool = False) -> tuple[list[int], str]:
-    """Return numbers of workers, doubling from 1 as far as the experiment can run; and what bounds them, in words."""
+    """Return numbers of workers, doubling from 1 as far as the experiment can run, and why they end there."""
     stops = sorted({e.workers, *(2**n for n in range(MOST.bit_length()) if 2**n <= MOST)})
     refused = {n: _refusal(e, n, strong) for n in stops}
     able = [n for n in stops if not refused[n]]
@@ -42,7 +42,7 @@ def worker_stops(e: Experiment, strong: bool = False) -> tuple[list[int], str]:
 
 
 def values(one: Control, now: Any) -> list:
-    """Return the values of a sweep of anything but workers: around `now`, two steps to each side."""
+    """Return the values for a sweep of a setting other than workers: two steps to each side of `now`."""
     if one.kind in ("choice", "list"):
         return list(one.options)
     if one.kind == "switch":
@@ -57,7 +57,8 @@ def values(one: Control, now: Any) -> list:
 
 
 def linked(e: Experiment) -> tuple[str, list]:
-    """Return what the page's link asks to turn, `stops=workers~1~8~64`, and its values; ("", []) if nothing."""
+    """Return the setting and the values that the page's link asks to sweep, `stops=workers~1~8~64`; ("", []) if
+    none."""
     axis, *words = st.query_params.get("stops", "").split(STOP)
     if axis not in owners(e.algorithm, e.compression, e.workload):
         return "", []
@@ -76,7 +77,8 @@ def control_of(e: Experiment, name: str) -> Control:
 
 
 def changed(e: Experiment, settings: dict[str, Any], strong: bool = False) -> Experiment | str:
-    """Return the experiment with these settings, in strong scaling with its global batch; or why there is none."""
+    """Return the experiment with these settings (with the same global batch in strong scaling), or why it is
+    impossible."""
     try:
         other = e.change(**settings)
         return other.change(batch=divided(other, global_batch(e))) if strong else other

@@ -1,1 +1,1 @@
-"""Pictures alone, for slides and other people's pages."""
+"""Single pictures, for slides and other web pages."""

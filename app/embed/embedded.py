@@ -1,4 +1,4 @@
-"""Embedded: a picture alone, of an experiment or a schedule that a query names, as a small page without a session.
+"""A single picture of the experiment or schedule that a query names, as a small page without a session.
 
 A run that is not stored is made by the pool first, and the page waits for it. A line below the picture links to the
 workbench with the same query.
@@ -31,11 +31,11 @@ PLAN = {
     "schedule_a": "schedule", "ranks": "ranks", "micro_batches": "chunks", "cost_f": "forward", "cost_i": "inputs",
     "cost_w": "weights", "link_takes": "latency", "other_costs": "costs", "own_schedule": "own",
 }  # fmt: skip
-"""By parameter of the schedules page: the field of a plan."""
+"""The field of a plan, by parameter of the schedules page."""
 
 
 def answer(kind: str, pairs: list[tuple[str, str]]) -> tuple[str, int]:
-    """Return the page that shows this picture of the query's experiment or schedule, and its status in HTTP."""
+    """Return the page that shows this picture of the query's experiment or schedule, and its HTTP status."""
     back = urlencode([pair for pair in pairs if pair[0] not in ("embed", "size")])
     try:
         if kind not in KINDS:
@@ -51,7 +51,7 @@ def answer(kind: str, pairs: list[tuple[str, str]]) -> tuple[str, int]:
 
 
 def _runs(kind: str, pairs: list[tuple[str, str]]) -> tuple[str, str, dict]:
-    """Return title, body and frames of a picture of runs: of the query's own and, in a race, of those it pins."""
+    """Return title, body and frames of a picture of the query's run and, in a race, of the runs it pins."""
     first = Experiment.from_query(urlencode(pairs))
     others = [Experiment.from_query(value) for name, value in pairs if name == "pin" and "=" in value]
     experiments = [first, *(one for one in others[: pins.MOST] if kind != "timeline")]
@@ -92,7 +92,8 @@ def _runs(kind: str, pairs: list[tuple[str, str]]) -> tuple[str, str, dict]:
 
 
 def _made(e: Experiment) -> str:
-    """Return the folder of this run, made if need be. TimeoutError while it is under way, ValueError if it fails."""
+    """Return the folder of this run, running it if needed. Raise TimeoutError while it is running, ValueError if it
+    fails."""
     if e.cluster != "simulated":
         raise ValueError("only runs of the simulated cluster are embedded; a link never starts processes or GPUs.")
     pool, deadline = session.pool(), time.monotonic() + PATIENCE
@@ -107,7 +108,7 @@ def _made(e: Experiment) -> str:
 
 
 def _schedule(given: dict[str, str]) -> tuple[str, str, dict]:
-    """Return title, body and frames of a schedule, asked for as the page of schedules has it in its address."""
+    """Return title, body and frames of the schedule that the query names, as in the schedules page's address."""
     values = {field: given[name] for name, field in PLAN.items() if name in given}
     name = values.setdefault("schedule", "1f1b")
     kinds = schedules.options(name) if name in schedules.NAMES else {}

@@ -1,4 +1,4 @@
-"""Embedding: an address with `embed=timeline` (curves, race, schedule) is answered with that picture and nothing else.
+"""Answer an address with `embed=timeline` (or curves, race, schedule) with that picture and nothing else.
 
 For slides and for frames in other people's pages. Streamlit has no part in it. This module is imported before the
 server listens; it imports what draws a picture when the first one is asked for.
@@ -16,7 +16,7 @@ STREAMLIT = ("", "true", "false")  # which it understands itself
 
 
 class EmbedMiddleware:
-    """Answers requests for a picture alone, and passes all others on."""
+    """Middleware that answers requests for a single picture, and passes all others on."""
 
     def __init__(self, app: ASGIApp):
         self.app = app
