@@ -26,11 +26,11 @@ CHAPTERS: tuple[str, ...] = (
     "decoupled",
     "choosing",
 )
-"""In teaching order. A chapter is registered by its name here, and nowhere else."""
+"""In teaching order. This tuple is the only place where a chapter is registered."""
 
 
 def chapter(name: str):
-    """Return the Chapter of this name. ValueError if there is none."""
+    """Return the Chapter of this name. Raise ValueError if there is none."""
     from lessons.chapters import Chapter
 
     if name not in CHAPTERS:
@@ -46,7 +46,7 @@ def written() -> list:
 
 
 def figures(chapter: str) -> dict:
-    """Return name -> lessons.figure.Figure of a chapter, in the order of its file."""
+    """Return a chapter's figures by name (name -> lessons.figure.Figure), in the order of its file."""
     from lessons.figure import Figure
 
     module = importlib.import_module(f"lessons.{chapter}.experiments")
@@ -54,25 +54,26 @@ def figures(chapter: str) -> dict:
 
 
 def find(name: str):
-    """Return the Figure named "warm_up" or "large_batches.warm_up". ValueError if there is none."""
+    """Return the Figure named "warm_up" or "large_batches.warm_up". Raise ValueError if there is none."""
     every = {figure: chapter for chapter in CHAPTERS for figure in figures(chapter)}
     short = name.rpartition(".")[2]
     if short not in every or name not in (short, f"{every[short]}.{short}"):
         close = difflib.get_close_matches(short, every, n=1)
-        many = f"there are {len(every)}; `list` names the chapters, and show CHAPTER its figures."
+        many = f"there are {len(every)}; `list` lists the chapters, show CHAPTER its figures."
         hint = f"did you mean {close[0]}?" if close else many
         raise ValueError(f"there is no figure {name[:60]!r}; {hint}")
     return figures(every[short])[short]
 
 
 def recorded_figure(name: str):
-    """Return the golden.RecordedFigure of this full name from the first chapter that has it; None if none does."""
+    """Return the golden.RecordedFigure of this full name from the first chapter that has it, or None."""
     golden = (chapter(one).golden.figures.get(name) for one in CHAPTERS)
     return next((figure for figure in golden if figure), None)
 
 
 def question(name: str) -> str:
-    """Return the question of the figure of this full name, without running anything. ValueError if there is none."""
+    """Return the question of the figure of this full name without running anything. Raise ValueError if there is
+    none."""
     declared = chapter(name.partition(".")[0]).declared
     if name not in declared:
         raise ValueError(f"there is no figure {name[:60]!r}; there are {', '.join(declared)}.")

@@ -1,4 +1,4 @@
-"""Chapter: a folder with these files.
+"""A chapter is a folder with these files.
 
 chapter.toml     what it asks of a reader, and its objectives (lessons.front_matter)
 text.md          the text; its first line is the title (lessons.markup: live numbers, figures and code in it)
@@ -28,28 +28,28 @@ WORDS_A_MINUTE = 200
 
 
 class Chapter:
-    """The chapter in `folder`, named like it. Files are read on demand; nothing is run."""
+    """The chapter in `folder`, with the folder's name. Files are read on demand; nothing is run."""
 
     def __init__(self, folder: Path):
         self.folder, self.name = folder, folder.name
 
     @property
     def written(self) -> bool:
-        """Whether there is a text; other chapters have figures only."""
+        """True if there is a text; other chapters have only figures."""
         return (self.folder / "text.md").is_file()
 
     def title(self) -> str:
-        """Return the title; without a text, that of chapter.toml, else the name in words."""
+        """The title of the text, else of chapter.toml, else the name in words."""
         if not self.written:
             return self.front.title or self.name.replace("_", " ").capitalize()
         return self.text().lstrip().splitlines()[0].lstrip("# ")
 
     def text(self) -> str:
-        """Return the text, or "" if there is none."""
+        """The text, or "" if there is none."""
         return self._read("text.md")
 
     def lab(self) -> str:
-        """Return the lab sheet, or "" if there is none."""
+        """The lab sheet, or "" if there is none."""
         return self._read("lab.md")
 
     def blocks(self, address: markup.Address | None = None, draft: bool = False) -> list[markup.Block]:
@@ -62,37 +62,37 @@ class Chapter:
 
     @cached_property
     def front(self) -> FrontMatter:
-        """Its front matter."""
+        """The chapter's front matter."""
         return front_matter.read(self.folder / "chapter.toml")
 
     @property
     def number(self) -> int:
-        """Its place in the book, from 1; 0 if it is not registered."""
+        """The chapter's number in the book, from 1; 0 if it is not registered."""
         return lessons.CHAPTERS.index(self.name) + 1 if self.name in lessons.CHAPTERS else 0
 
     @property
     def difficulty(self) -> int:
-        """1 (easy), 2 or 3 (demanding)."""
+        """The difficulty: 1 (easy), 2 or 3 (demanding)."""
         return self.front.difficulty
 
     @property
     def prerequisites(self) -> tuple[str, ...]:
-        """Chapters to read before, by name."""
+        """The names of the chapters to read first."""
         return self.front.prerequisites
 
     @property
     def background(self) -> tuple[str, ...]:
-        """What else a reader knows."""
+        """What else a reader should know."""
         return self.front.background
 
     @property
     def objectives(self) -> tuple[str, ...]:
-        """What a reader can do afterwards, each a sentence that begins with a verb."""
+        """The learning goals, each a sentence that begins with a verb."""
         return self.front.objectives
 
     @property
     def minutes(self) -> int:
-        """Minutes to read it, without what is folded.
+        """The minutes it takes to read the text without its folds.
 
         They are 200 words each, and one more for each figure, question, piece of code or movement.
         """
@@ -100,28 +100,29 @@ class Chapter:
 
     @property
     def minutes_folded(self) -> int:
-        """Minutes more to read what is folded, too; 0 if nothing is."""
+        """The additional minutes to read the folds; 0 if there are none."""
         folded = folds.folded(self.text())
         return max(1, _minutes(folded)) if folded else 0
 
     @property
     def length(self) -> str:
-        """How long it is: "22 minutes, 6 more to go deeper"."""
+        """The reading time in words: "22 minutes, 6 more to go deeper"."""
         return f"{self.minutes} minutes" + (f", {self.minutes_folded} more to go deeper" if self.minutes_folded else "")
 
     @cached_property
     def declared(self) -> dict[str, str]:
-        """Questions of the figures in its experiments.py by full name, read without running anything."""
+        """The questions of the figures in experiments.py by full name, read without running anything."""
         found = figure.declared(self.folder / "experiments.py")
         return {f"{self.name}.{name}": question for name, question in found.items()}
 
     @property
     def shown(self) -> list[str]:
-        """Full names of the figures on its page, in order: those in the text; without a text, all that it declares."""
+        """The full names of the figures on the chapter's page, in order: those in the text or, without a text, all
+        declared."""
         return markup.shown_figures(self.text(), self.name) if self.written else list(self.declared)
 
     def figure_number(self, name: str) -> str:
-        """Return the number of a figure on its page, such as "5.2"; "" if it is not there.
+        """Return the number of a figure, such as "5.2", or "" if it is not on the page.
 
         `name` is its full name, or the link of a schedule or timeline: these are figures too.
         """
@@ -130,7 +131,8 @@ class Chapter:
 
     @property
     def figures(self) -> list[str]:
-        """Full names of the figures that its texts show or quote numbers from; without a text, of all it declares."""
+        """The full names of the figures that the texts show or quote numbers from or, without a text, of all
+        declared."""
         if not self.written:
             return list(self.declared)
         texts = (self.text(), self.lab())
@@ -138,29 +140,29 @@ class Chapter:
 
     @property
     def timelines(self) -> list[markup.Timeline]:
-        """Timelines of runs in its texts and lab sheets."""
+        """The timelines of runs in the text and lab sheet."""
         found = [block for text in (self.text(), self.lab()) for block in markup.movements(text, self.name)]
         return [block for block in found if isinstance(block, markup.Timeline)]
 
     @cached_property
     def golden(self) -> Golden:
-        """Its golden file."""
+        """The chapter's golden file."""
         return golden.read(self.folder / "golden.json")
 
     @cached_property
     def items(self) -> tuple[quiz.Item, ...]:
-        """Questions of its quiz."""
+        """The questions of the chapter's quiz."""
         return quiz.read(self.folder / "quiz.toml")
 
     @property
     def quiz(self) -> tuple[quiz.Item, ...]:
-        """Questions in the order in which they are asked: the predictions of the text, then the others."""
+        """The questions in the order they are asked: predictions in the text, then the others."""
         predicted = markup.predictions(self.text()) if self.written else []
         order = {name: place for place, name in enumerate(predicted)}
         return tuple(sorted(self.items, key=lambda item: order.get(item.name, len(order))))
 
     def item(self, name: str) -> quiz.Item:
-        """Return the question of this name. ValueError if there is none."""
+        """Return the question of this name. Raise ValueError if there is none."""
         for item in self.items:
             if item.name == name:
                 return item
@@ -168,12 +170,12 @@ class Chapter:
 
     @property
     def exercise(self) -> str:
-        """Source of exercise.py; "" if there is none."""
+        """The source of exercise.py, or "" if there is none."""
         path = self.folder / "exercise.py"
         return path.read_text("utf-8") if path.is_file() else ""
 
     def recompute(self, log: Callable[[str], None] = lambda _: None, only: Collection[str] | None = None) -> Golden:
-        """Run figures and quiz items in this process; call `log` with the name of each.
+        """Run and record figures and quiz items in this process; call `log` with the name of each.
 
         Figures are those of the texts and those that are recorded beside them. With `only`, names of figures that it
         declares or shows (short or full) and of items, the others stay as they are recorded. ValueError if the chapter
@@ -206,7 +208,7 @@ class Chapter:
 
     @property
     def unrecorded(self) -> list[str]:
-        """Figures and quiz items that the golden file lacks."""
+        """The figures and quiz items missing from the golden file."""
         items = (item.name for item in self.items if item.name not in self.golden.answers)
         return [*(name for name in self.figures if name not in self.golden.figures), *items]
 
@@ -216,13 +218,13 @@ class Chapter:
 
 
 def _minutes(text: str) -> int:
-    """Return the minutes that it takes to read a text as far as its sources."""
+    """Return the minutes it takes to read a text up to its list of sources."""
     words = len(markup.MARK.sub("", text.partition("\n## Sources")[0]).split())
     return round(words / WORDS_A_MINUTE) + len(markup.ALONE_IN_TEXT.findall(text))
 
 
 def run_figure(name: str, figure, on_run: Callable[[int], None] = lambda _: None) -> golden.RecordedFigure:
-    """Run a figure's experiments in this process under all seeds and record them.
+    """Run a figure's experiments in this process with all seeds, and record the results.
 
     Calls `on_run` with the number of runs started so far.
     """

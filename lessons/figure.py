@@ -1,4 +1,4 @@
-"""Figure: an experiment of the textbook that can be run again, with claims about its outcome.
+"""A figure: an experiment of the textbook that can be run again, with claims about its outcome.
 
     @figure("Does a gradual warm-up beat a sudden start?", source="Goyal et al., 2017, section 2.2",
             claims={"the gradual warm-up ends lower than the constant one":
@@ -57,7 +57,7 @@ def figure(question: str, *, source: str, claims: Mapping[str, Callable[[Rows], 
 
 
 def declared(path: Path) -> dict[str, str]:
-    """Return name -> question of the figures in a file of experiments, in its order; {} if there is none.
+    """Return name -> question for the figures in a file of experiments, in file order; {} if there is no file.
 
     The file is read and not run: its imports take seconds.
     """
@@ -72,7 +72,8 @@ def declared(path: Path) -> dict[str, str]:
 
 
 def value(rows: Rows, quantity: str, **where: Any) -> Any:
-    """Return the value of `quantity` in the one row with all the values of `where`. ValueError unless it is one."""
+    """Return `quantity` of the one row that matches all values of `where`. Raise ValueError unless exactly one
+    matches."""
     found = [row[quantity] for row in rows if all(row[name] == wanted for name, wanted in where.items())]
     if len(found) != 1:
         raise ValueError(f"{len(found)} rows have {where}; expected one.")
@@ -80,7 +81,7 @@ def value(rows: Rows, quantity: str, **where: Any) -> Any:
 
 
 def column(rows: Rows, quantity: str, **where: Any) -> list:
-    """Return the values of `quantity` in the rows with all the values of `where`."""
+    """Return `quantity` of every row that matches all values of `where`."""
     return [row[quantity] for row in rows if all(row[name] == wanted for name, wanted in where.items())]
 
 
@@ -100,7 +101,7 @@ def columns_read(claim: Callable[[Rows], bool], rows: Rows) -> set[str]:
 
 
 def interior(losses: Mapping[float, float]) -> float:
-    """Return the rate of the lowest loss, by rate; ValueError if it is the smallest or the largest that was tried."""
+    """Return the rate with the lowest loss. Raise ValueError if it is the smallest or largest one tried."""
     best = min(losses, key=lambda rate: losses[rate] if isfinite(losses[rate]) else inf)
     if best in (min(losses), max(losses)):
         raise ValueError(f"of the rates {sorted(losses)} the best is {best}, at an end; try more of them on that side.")

@@ -1,4 +1,4 @@
-"""Folds: parts of a text that a first reader can do without, closed on a page until the reader opens them.
+"""Folds: parts of a text that a first-time reader can skip, closed on a page until the reader opens them.
 
     {{ fold Why Nesterov is less tolerant }}
     ... paragraphs, formulas, tables, figures, schedules, timelines and code ...
@@ -20,7 +20,7 @@ OUTSIDE = {"a heading": re.compile(r"^#+ "), "a prediction": re.compile(r"^\{\{ 
 
 
 def lines(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield (line, whether it belongs to a block of code)."""
+    """Yield (line, whether it is part of a code block)."""
     inside = False
     for line in text.splitlines():
         edge = bool(CODE_BLOCK.match(line))
@@ -29,7 +29,7 @@ def lines(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def pieces(text: str) -> list[tuple[str, str]]:
-    """Return the pieces of a text in order, each a (title, text): of a fold its title, else ""."""
+    """Return the pieces of a text in order, each (title, text); the title is "" outside folds."""
     found: list[tuple[str, list[str]]] = [("", [])]
     for line, code in lines(text):
         begins = None if code else BEGIN.match(line)
@@ -41,17 +41,17 @@ def pieces(text: str) -> list[tuple[str, str]]:
 
 
 def path(text: str) -> str:
-    """Return the text without what is folded."""
+    """Return the text without its folds."""
     return "\n".join(piece for title, piece in pieces(text) if not title)
 
 
 def folded(text: str) -> str:
-    """Return what is folded, without the rest of the text."""
+    """Return only the text inside folds."""
     return "\n".join(piece for title, piece in pieces(text) if title)
 
 
 def check(text: str, chapter: str) -> None:
-    """Raise a ValueError, in one sentence, if a fold is not whole, or holds what none may hold."""
+    """Raise ValueError if a fold is incomplete or contains something that is not allowed in folds."""
     titles: list[str] = []
     title = ""  # of the fold that is open
     for line in (line for line, code in lines(text) if not code):

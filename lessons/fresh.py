@@ -1,4 +1,4 @@
-"""Fresh seeds: try the claims of figures, and the answers of quizzes, under seeds that nobody has looked at.
+"""Fresh seeds: test the claims of figures, and the answers of quizzes, with seeds that were never used before.
 
 A threshold that was set after looking at ten seeds may still be too close: only other seeds can tell. The command
 `lockstep book run --fresh 5` draws five, and prints what breaks.
@@ -27,7 +27,7 @@ LOWEST, HIGHEST = 100, 10**6  # bounds of the seeds drawn; smaller ones were use
 
 @dataclass(frozen=True)
 class Break:
-    """A claim that does not hold under a seed. `rows` has the columns that it reads, if the figure could be run."""
+    """A claim that fails with one seed. `rows` has the columns that the claim reads, if the figure could be run."""
 
     seed: int
     claim: str
@@ -36,7 +36,7 @@ class Break:
 
 @dataclass(frozen=True)
 class Trial:
-    """A figure or a multiple-choice question, and its number of claims; answers count as claims.
+    """A figure or a multiple-choice question, and its number of claims; an answer counts as a claim.
 
     `breaks(seeds, on_run)` returns the claims that do not hold, and calls `on_run` before each run.
     """
@@ -53,7 +53,7 @@ def draw(count: int) -> range:
 
 
 def trials(name: str) -> list[Trial]:
-    """Return the trials of a chapter, or that of one figure or question, such as sgd.passes. ValueError if unknown."""
+    """Return the trials of a chapter, or of one figure or question, such as sgd.passes. Raise ValueError if unknown."""
     chapter = lessons.chapter(name.partition(".")[0])
     every = [*_of_figures(chapter), *_of_questions(chapter)]
     if name == chapter.name:
@@ -69,7 +69,8 @@ def _of_figures(chapter: Chapter) -> list[Trial]:
 
 
 def _of_questions(chapter: Chapter) -> list[Trial]:
-    """Return trials of multiple-choice questions. Numeric ones are means over seeds, with a tolerance, and left out."""
+    """Return the trials of multiple-choice questions. Numeric ones, which are means over seeds with a tolerance, are
+    skipped."""
     return [
         Trial(f"{chapter.name}.{item.name}", len(answers), partial(not_answered, item, chapter.name, answers))
         for item in chapter.items
@@ -109,7 +110,7 @@ def not_answered(
 
 
 class _Failure(str):
-    """Why an attempt failed, in words."""
+    """The reason why an attempt failed, in words."""
 
 
 def _under_each(make: Callable[[seeds.Seeded], Any], of: Sequence[int], on_run: Callable[[], Any]) -> dict[int, Any]:
@@ -121,7 +122,7 @@ def _under_each(make: Callable[[seeds.Seeded], Any], of: Sequence[int], on_run: 
 
 
 def _attempt(make: Callable[[], Any]) -> Any:
-    """Return the result of `make`, or a _Failure: one failing seed must not end an hour of others."""
+    """Return the result of `make`, or a _Failure, so that one failing seed does not end an hour of others."""
     try:
         return make()
     except Exception as error:

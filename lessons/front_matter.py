@@ -1,4 +1,4 @@
-"""Front matter of a chapter, chapter.toml: what it asks of a reader and what a reader can do afterwards.
+"""The front matter of a chapter, chapter.toml: what it requires of a reader and what a reader can do afterwards.
 
 title = "Gossip: only neighbours"            # only where there is no text.md, whose first line is the title
 difficulty = 2                               # 1 easy, 2 some mathematics, 3 demanding
@@ -25,7 +25,7 @@ DIFFICULTIES = {1: "easy", 2: "some mathematics", 3: "demanding"}
 
 @dataclass(frozen=True)
 class FrontMatter:
-    """What stands in chapter.toml. ValueError, in one sentence, if it is impossible."""
+    """The content of chapter.toml. Raises ValueError if a value is invalid."""
 
     title: str = ""
     difficulty: int = 1
@@ -44,7 +44,7 @@ class FrontMatter:
 
 
 def read(path: Path) -> FrontMatter:
-    """Return the front matter at `path`; that of defaults if there is none. ValueError, in one sentence, if invalid."""
+    """Return the front matter at `path`, or the defaults if there is no file. Raise ValueError if it is invalid."""
     if not path.is_file():
         return FrontMatter()
     values = tomllib.loads(path.read_text("utf-8"))

@@ -1,4 +1,4 @@
-"""Terms of GLOSSARY.md, explained where a chapter first uses them: a dotted underline, and the meaning.
+"""Explain the terms of GLOSSARY.md where a chapter first uses them: a dotted underline shows the meaning.
 
 Not every term is: many of the glossary's words, such as report or place, are everyday words in a text.
 """
@@ -29,18 +29,18 @@ SOURCES = re.compile(r"(?m)^## Sources$")
 
 @cache
 def meanings() -> dict[str, str]:
-    """Return the meaning of each term that is explained, with the longest terms first."""
+    """Return the meaning of each term that is explained, longest terms first."""
     rows = dict(ROW.findall(TABLES.read_text("utf-8")))
     return {term: rows[term] for term in sorted(EXPLAINED, key=len, reverse=True)}
 
 
 def anchor(term: str) -> str:
-    """Return what a term is called in an address: "micro-batch", "vertical-sync"."""
+    """Return a term's form in addresses: "micro-batch", "vertical-sync"."""
     return term.replace(" ", "-")
 
 
 def page() -> str:
-    """Return GLOSSARY.md with an anchor for each term that is explained in a text, "term-stage"."""
+    """Return GLOSSARY.md with an anchor such as "term-stage" for each term that texts explain."""
 
     def row(found: re.Match) -> str:
         term = found[1]
@@ -54,13 +54,13 @@ def page() -> str:
 
 
 class Glossary:
-    """Explain each term once, in prose before the sources; one Glossary goes through one text, from its beginning."""
+    """Explains each term once, in prose before the list of sources. Use one Glossary per text, from its beginning."""
 
     def __init__(self):
         self._left = set(meanings())
 
     def explain(self, markdown: str) -> str:
-        """Return Markdown with terms explained as <abbr>; code, formulas, links and headings are left alone."""
+        """Return Markdown with terms explained as <abbr>, except in code, formulas, links and headings."""
         parts, place = [], 0
         for other in NO_PROSE.finditer(markdown):
             parts += [self._prose(markdown[place : other.start()]), other[0]]
@@ -83,6 +83,6 @@ class Glossary:
 
 @cache
 def _any_term() -> re.Pattern:
-    """Return what matches any term, also in the plural, with a line break for a space."""
+    """Return a pattern that matches any term, also in the plural or broken across lines."""
     terms = "|".join(re.escape(term).replace(r"\ ", r"\s") for term in meanings())
     return re.compile(rf"(?i)(?<![\w-])({terms})(?:s|es)?(?![\w-])")

@@ -1,4 +1,4 @@
-"""Golden file: the recorded results of a chapter's figures and quiz items, kept beside its text.
+"""The golden file: the recorded results of a chapter's figures and quiz items, stored next to its text.
 
 Numbers in the text and the first rendering of every figure come from it, so a page appears at once and nothing has to
 run. `lockstep book golden <chapter>` writes the file, with what each seed gave. Quick tests check that every
@@ -29,7 +29,7 @@ RUNS = 60  # most links to single runs that a figure keeps
 
 @dataclass(frozen=True)
 class RecordedFigure:
-    """Recorded result of a figure: means over seeds, and the runs of the first seed, as links into the workbench."""
+    """The recorded result of a figure: means over seeds, and the first seed's runs as links into the workbench."""
 
     name: str  # in full: "stragglers.waiting_for_everybody"
     question: str
@@ -45,7 +45,7 @@ class RecordedFigure:
 
     @property
     def spread(self) -> Spread:
-        """Lowest and highest value of each row, in the columns in which seeds differ."""
+        """The lowest and highest values of each row, in the columns where seeds differ."""
         return seeds.spread([self.under(seed) for seed in self.seeds])
 
     def under(self, seed: int) -> Rows:
@@ -58,7 +58,7 @@ class RecordedFigure:
         return self.claims[claim] == len(self.seeds)
 
     def said_of_seeds(self) -> str:
-        """Return in a sentence with which seeds it was run."""
+        """Return a sentence on the seeds it was run with."""
         if len(self.seeds) == 1:
             return "Nothing here depends on a seed."
         if not any(self.spread):
@@ -66,7 +66,7 @@ class RecordedFigure:
         return f"Means over seeds {self.seeds[0]} to {self.seeds[-1]}, with the lowest and the highest."
 
     def table(self) -> Rows:
-        """Return the rows, and behind each number in which seeds differ the lowest and the highest."""
+        """Return the rows, each number followed by its lowest and highest value if seeds differ."""
         ranged = {name for row in self.spread for name in row}
         return [
             {
@@ -105,7 +105,7 @@ class RecordedFigure:
 
 @dataclass(frozen=True)
 class Golden:
-    """Recorded results: `figures` by full name, and `answers` by quiz item, (parameters, answer) pairs.
+    """Recorded results: `figures` by full name, and `answers` by quiz item, as (parameters, answer) pairs.
 
     `samples` has for each of these pairs what each seed answered, in the order of seeds.SEEDS.
     """
@@ -115,13 +115,13 @@ class Golden:
     samples: Mapping[str, Sequence[list]] = field(default_factory=dict)
 
     def figure(self, name: str) -> RecordedFigure:
-        """Return the figure of this full name. ValueError if the file does not have it."""
+        """Return the figure of this full name. Raise ValueError if the file lacks it."""
         if name not in self.figures:
             raise ValueError(f"{name} is not in the golden file; write it with lockstep book golden.")
         return self.figures[name]
 
     def answer(self, item: str, parameters: Mapping[str, Any]) -> Any:
-        """Return the answer of quiz item `item` for these parameters. ValueError if the file does not have it."""
+        """Return the answer of quiz item `item` for these parameters. Raise ValueError if the file lacks it."""
         for drawn, answer in self.answers.get(item, ()):
             if drawn == dict(parameters):
                 return answer
@@ -132,7 +132,7 @@ EMPTY = Golden({}, {})
 
 
 def record_figure(name: str, figure, samples: Mapping[int, Rows], runs: Sequence[str] = ()) -> RecordedFigure:
-    """Return the record of a figure with these rows by seed. They stay as measured; only the file is rounded."""
+    """Return the record of a figure with these rows by seed. Rows are not rounded; only the file is."""
     plain = [plain_rows(rows) for rows in samples.values()]
     claims = {claim: sum(bool(holds(rows)) for rows in plain) for claim, holds in figure.claims.items()}
     words, shown = (figure.question, figure.source, figure.text, claims), seeds.mean(plain)
@@ -156,17 +156,18 @@ def kernels() -> str:
 
 
 def plain_rows(rows: Rows) -> Rows:
-    """Return rows with Python numbers in place of NumPy scalars."""
+    """Return rows with Python numbers instead of NumPy scalars."""
     return [{name: _plain(value) for name, value in row.items()} for row in rows]
 
 
 def drawn(chapter: str, of: Sequence[int]) -> int:
-    """Return one of the seeds `of`: another for other chapters, and one for all of a chapter, which shares its runs."""
+    """Return one of the seeds `of`: it varies among chapters, but is the same within a chapter, whose figures share
+    runs."""
     return of[zlib.crc32(chapter.encode()) % len(of)]
 
 
 def read(path: Path) -> Golden:
-    """Return the golden file at `path`; EMPTY if there is none."""
+    """Return the golden file at `path`, or EMPTY if there is none."""
     if not path.is_file():
         return EMPTY
     values = json.loads(path.read_text("utf-8"))
@@ -188,7 +189,7 @@ def write(golden: Golden, path: Path) -> None:
 
 
 def differences(was: Rows, now: Rows, spread: Spread = (), close: float = CLOSE) -> list[str]:
-    """Return the differences between recorded and new rows beyond a tolerance of `close`, a sentence each.
+    """Return the differences between recorded and new rows beyond the tolerance `close`, one sentence each.
 
     With the `spread` over seeds a number may also be where another seed could have brought it.
     """
@@ -206,7 +207,7 @@ def differences(was: Rows, now: Rows, spread: Spread = (), close: float = CLOSE)
 
 
 def differences_under_one_seed(recorded: RecordedFigure, figure, chapter: str) -> list[str]:
-    """Run a figure of a chapter again under one of its recorded seeds; return the differences, a sentence each.
+    """Run a figure of a chapter again with one of its recorded seeds; return the differences, one sentence each.
 
     Under the kernels of the record no processor explains a row that moved: its code has left it behind.
     """

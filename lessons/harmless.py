@@ -1,4 +1,4 @@
-"""Harmless text: make what comes with a hand-in safe to show in a terminal, on a page or in a spreadsheet.
+"""Make text from a hand-in safe to show in a terminal, on a page or in a spreadsheet.
 
 Terminals obey escape sequences, terminals and pages obey direction marks, and spreadsheets compute formulas.
 Whatever a student wrote (a message, output, a name) goes through here on its way to a teacher.
@@ -28,5 +28,5 @@ def line(text: str) -> str:
 
 
 def cell(text: str) -> str:
-    """Return text on a single line that no spreadsheet takes for a formula, whichever characters it splits lines at."""
+    """Return text on a single line that no spreadsheet reads as a formula, wherever it splits lines."""
     return FORMULA.sub(r"\1'", line(text))

@@ -1,4 +1,5 @@
-"""The concept inventory: 25 questions of the quizzes whose wrong choices are named misconceptions, before and after.
+"""The concept inventory: 25 quiz questions whose wrong choices are known misconceptions, asked before and after a
+course.
 
 inventory.toml refers to items of the chapters' quizzes and fixes their parameters. Where an item asks for a number, its
 choices are the recorded answer and those of three wrong formulas. A sitting is what one student answered once:
@@ -31,7 +32,7 @@ RIGHT = "right"  # key of the right choice where the quiz asks for a number
 
 
 class ConceptChoice(BaseModel):
-    """A choice; `misconception` is the key of what leads to it, "" if it is right."""
+    """A choice; `misconception` is the key of the misconception behind it, or "" if the choice is right."""
 
     model_config = ConfigDict(frozen=True)
     key: str
@@ -41,7 +42,7 @@ class ConceptChoice(BaseModel):
 
 @dataclass(frozen=True)
 class ConceptQuestion:
-    """One question of the inventory; `name` is that of the quiz item in full."""
+    """One question of the inventory; `name` is the full name of the quiz item."""
 
     name: str
     ask: str
@@ -49,11 +50,11 @@ class ConceptQuestion:
 
     @property
     def right(self) -> str:
-        """Key of the right choice."""
+        """The key of the right choice."""
         return next(one.key for one in self.options if not one.misconception)
 
     def option(self, key: str) -> ConceptChoice:
-        """Return the choice of this key. KeyError if there is none."""
+        """Return the choice with this key. Raise KeyError if there is none."""
         return {one.key: one for one in self.options}[key]
 
     def shuffled(self, seed: int) -> list[ConceptChoice]:
@@ -62,7 +63,7 @@ class ConceptQuestion:
 
 
 class Sitting(BaseModel):
-    """What one student answered once: the key of a choice by question; what was left out counts as wrong."""
+    """One student's answers in one sitting: question -> key of the choice. An unanswered question counts as wrong."""
 
     model_config = ConfigDict(frozen=True)
     lockstep_inventory: Literal[1]
@@ -72,19 +73,19 @@ class Sitting(BaseModel):
     answers: dict[str, str]
 
     def text(self) -> str:
-        """Return it as JSON."""
+        """Return the sitting as JSON."""
         return json.dumps(self.model_dump(), indent=1, ensure_ascii=False) + "\n"
 
 
 @cache
 def misconceptions() -> dict[str, str]:
-    """Return what each misconception says, by key."""
+    """Return the text of each misconception, by key."""
     return tomllib.loads(FILE.read_text("utf-8"))["misconceptions"]
 
 
 @cache
 def questions() -> tuple[ConceptQuestion, ...]:
-    """Return all questions, in the order of the chapters. ValueError if an item has no such choice."""
+    """Return all questions, in the order of the chapters. Raise ValueError if a quiz item lacks a choice."""
     return tuple(_question(**one) for one in tomllib.loads(FILE.read_text("utf-8"))["item"])
 
 
@@ -94,7 +95,7 @@ def shuffled(seed: int) -> list[ConceptQuestion]:
 
 
 def read(text: str | bytes) -> Sitting:
-    """Return a sitting. ValueError, in one sentence, if it is none, or has a question or a choice that is not asked."""
+    """Return the sitting in a file. Raise ValueError if it is invalid or names an unknown question or choice."""
     try:
         sitting = Sitting.model_validate_json(text)
     except ValidationError as error:
@@ -133,6 +134,6 @@ def _question(
 
 
 def _said(value: float, unit: str) -> str:
-    """Return a number with two digits: a third would tell the measured one from those of formulas."""
+    """Return a number with two digits; a third would reveal which one was measured rather than taken from a formula."""
     two = float(units.number(value, 2))
     return f"{f'{two:,.0f}' if abs(two) >= 100 else units.number(two, 2)} {unit}".strip()

@@ -1,4 +1,4 @@
-"""Statistics of the concept inventory: gains of students, and how each question did, from files of answers.
+"""Statistics of the concept inventory, from files of answers: the students' gains, and the quality of each question.
 
 Normalised gain is what was gained of what could be, (after - before) / (max - before). Hake (American Journal of
 Physics 66, 64, 1998, doi:10.1119/1.18809) defines it for the means of a class; a student has one, too, unless all was
@@ -21,7 +21,7 @@ from lessons.inventory import ConceptQuestion, Sitting
 
 @dataclass(frozen=True)
 class Student:
-    """Right answers of one student before and after, of `most`; None where there is no such sitting."""
+    """One student's right answers before and after, out of `most`; None if the sitting is missing."""
 
     name: str
     before: int | None
@@ -30,20 +30,21 @@ class Student:
 
     @property
     def gain(self) -> float | None:
-        """The normalised gain; None if a sitting is missing, or nothing was left to gain."""
+        """The normalised gain; None if a sitting is missing, or no gain was possible."""
         if self.before is None or self.after is None:
             return None
         return normalised_gain(self.before, self.after, self.most)
 
 
 def normalised_gain(before: float, after: float, most: float) -> float | None:
-    """Return what was gained of what could be; None if nothing was left to gain."""
+    """Return the gain as a fraction of the possible gain, or None if no gain was possible."""
     return None if before == most else (after - before) / (most - before)
 
 
 @dataclass(frozen=True)
 class Statistics:
-    """How one question did: difficulty before and after, discrimination over all sittings, misconceptions chosen."""
+    """Statistics of one question: difficulty before and after, discrimination over all sittings, misconceptions
+    chosen."""
 
     question: str
     before: float | None
@@ -53,7 +54,7 @@ class Statistics:
 
 
 def read_folder(folder: Path) -> tuple[list[Sitting], list[str]]:
-    """Return the sittings in a folder's JSON files, in order of names, and a sentence for each that is none."""
+    """Return the sittings in a folder's JSON files, ordered by name, and a sentence for each invalid file."""
     sittings, mistakes = [], []
     for path in sorted(folder.glob("*.json")):
         try:
@@ -65,7 +66,7 @@ def read_folder(folder: Path) -> tuple[list[Sitting], list[str]]:
 
 
 def students(sittings: Sequence[Sitting], questions: Sequence[ConceptQuestion]) -> list[Student]:
-    """Return all students by name. ValueError if one has two sittings of one kind."""
+    """Return all students by name. Raise ValueError if a student has two sittings of one kind."""
     found: dict[tuple[str, str], int] = {}
     for one in sittings:
         if (key := (one.student, one.when)) in found:
@@ -76,13 +77,13 @@ def students(sittings: Sequence[Sitting], questions: Sequence[ConceptQuestion]) 
 
 
 def mean_gain(every: Sequence[Student]) -> float | None:
-    """Return the mean of the gains of the students that have one; None if none has."""
+    """Return the mean gain of the students who have one, or None if none has."""
     gains = [one.gain for one in every if one.gain is not None]
     return fmean(gains) if gains else None
 
 
 def gain_of_means(every: Sequence[Student]) -> float | None:
-    """Return Hake's gain: that of the mean scores, over students with both sittings; None if there is none."""
+    """Return Hake's gain, computed from the mean scores of students with both sittings, or None if there are none."""
     both = [one for one in every if one.before is not None and one.after is not None]
     if not both:
         return None
@@ -90,7 +91,7 @@ def gain_of_means(every: Sequence[Student]) -> float | None:
 
 
 def statistics(sittings: Sequence[Sitting], questions: Sequence[ConceptQuestion]) -> list[Statistics]:
-    """Return how each question did."""
+    """Return the statistics of each question."""
     found = []
     for question in questions:
         marks = [right(one, question) for one in sittings]
@@ -104,7 +105,7 @@ def statistics(sittings: Sequence[Sitting], questions: Sequence[ConceptQuestion]
 
 
 def misconceptions(sittings: Sequence[Sitting], questions: Sequence[ConceptQuestion]) -> list[tuple[str, int, int]]:
-    """Return (misconception, how often before, how often after), the most frequent first."""
+    """Return (misconception, count before, count after), most frequent first."""
     counts = {when: Counter() for when in ("before", "after")}
     for when, count in counts.items():
         for one in statistics([sitting for sitting in sittings if sitting.when == when], questions):
@@ -114,7 +115,7 @@ def misconceptions(sittings: Sequence[Sitting], questions: Sequence[ConceptQuest
 
 
 def right(sitting: Sitting, question: ConceptQuestion) -> bool:
-    """Return whether a question was answered right."""
+    """Return whether a question was answered correctly."""
     return sitting.answers.get(question.name) == question.right
 
 
@@ -123,7 +124,7 @@ def _share(marks: Sequence[bool]) -> float | None:
 
 
 def _point_biserial(marks: Sequence[bool], rest: Sequence[int]) -> float | None:
-    """Return the correlation of right or wrong with a score; None where one of them does not vary."""
+    """Return the correlation between correctness and score, or None if either does not vary."""
     if len({*marks}) < 2 or len({*rest}) < 2:
         return None
     return correlation([float(mark) for mark in marks], [float(score) for score in rest])

@@ -1,4 +1,4 @@
-"""Job specs of the textbook: run a figure again, or grade a solution, in a process of the pool.
+"""Job specs of the textbook: rerun a figure, or grade a solution, in a process of the pool.
 
 The result is a folder with answer.json: for a figure its golden.RecordedFigure, for a solution the
 grader.GradingReport, both as JSON.
@@ -19,14 +19,14 @@ KIND = "lesson"
 
 
 def figure_spec(figure: str) -> JobSpec:
-    """Return the spec that runs the figure of this full name again. It changes with the chapter's code."""
+    """Return the spec for rerunning the figure of this full name. It changes with the chapter's code."""
     folder = Path(__file__).parent / figure.partition(".")[0]
     source = b"".join(path.read_bytes() for path in sorted(folder.glob("*.py")))
     return JobSpec(KIND, {"figure": figure, "version": hashlib.sha256(source).hexdigest()[:8]})
 
 
 def grading_spec(chapter: str, source: str, name: str, seed: int, hints: tuple[str, ...] = ()) -> JobSpec:
-    """Return the spec that grades `source`, from a file of this name, as a solution of the chapter's exercise.
+    """Return the spec for grading `source`, from a file of this name, as a solution of the chapter's exercise.
 
     `hints` are those that were taken; the report repeats them.
     """
@@ -34,7 +34,7 @@ def grading_spec(chapter: str, source: str, name: str, seed: int, hints: tuple[s
 
 
 def perform(values: dict[str, Any], root: Path, progress: Callable[[float], None] = lambda part: None) -> Path:
-    """Do the job and return the folder of its result. ValueError, in one sentence, if it is impossible."""
+    """Run the job and return the folder of its result. Raise ValueError if it is impossible."""
     answer = _rerun(values["figure"], progress) if "figure" in values else _grade(**values)
     text = json.dumps(answer, ensure_ascii=False)
     return JobSpec(KIND, values).keep(root, lambda folder: (folder / "answer.json").write_text(text, "utf-8"))

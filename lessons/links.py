@@ -1,4 +1,4 @@
-"""Links: arXiv numbers, DOIs and OpenReview's names that authors write plainly become links in the text.
+"""Turn arXiv numbers, DOIs and OpenReview identifiers, which authors write as plain text, into links.
 
 - J. Dean et al., ..., arXiv:1604.00981          [arXiv:1604.00981](https://arxiv.org/abs/1604.00981)
 """
@@ -19,7 +19,7 @@ TARGETS = (
 
 
 def linked(text: str) -> str:
-    """Return Markdown in which such numbers are links; those that are links already stay as they are."""
+    """Return Markdown with such identifiers as links; existing links stay as they are."""
     for pattern, target in TARGETS:
         text = re.sub(rf"(?<!\[){pattern.pattern}", lambda m, target=target: f"[{m[0]}]({target}{m[1]})", text)
     return text

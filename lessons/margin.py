@@ -1,4 +1,4 @@
-"""Margin of a claim: whether it would still hold if seeds differed more than the recorded ones do.
+"""The margin of a claim: whether it would still hold if seeds differed more than the recorded ones do.
 
 Each seed's rows are moved away from the mean of all seeds, in all columns at once. The farthest of five seeds lies at
 most 1.8 standard deviations from their mean, so STRETCH moves none beyond 2.25, and a claim that breaks here is too
@@ -20,13 +20,13 @@ STRETCH = 1.25
 
 
 def thin_claims(figure: Figure, samples: Sequence[Rows], by: float = STRETCH) -> list[str]:
-    """Return the claims that break if every seed's rows lie `by` times as far from the mean as in `samples`."""
+    """Return the claims that break if every seed's rows are `by` times as far from the mean as in `samples`."""
     farther = [stretch(samples, place, by) for place in range(len(samples))]
     return [claim for claim, holds in figure.claims.items() if not all(map(holds, farther))]
 
 
 def stretch(samples: Sequence[Rows], place: int, by: float) -> Rows:
-    """Return the rows of the seed at index `place`, moved to `by` times their distance from the mean over seeds.
+    """Return the rows of the seed at index `place`, with their distance from the mean over seeds scaled by `by`.
 
     Positive numbers move on a logarithmic scale. Counts, and values that two seeds share (such as the best rate), stay.
     """

@@ -69,7 +69,7 @@ class LiveFigure(NamedTuple):
 
 
 class Code(NamedTuple):
-    """A piece of our source code, with its path and first line."""
+    """A piece of the project's source code, with its path and first line."""
 
     name: str
     path: str
@@ -84,14 +84,14 @@ class Predict(NamedTuple):
 
 
 class Fold(NamedTuple):
-    """Blocks that are closed on a page until the reader opens them (lessons.folds)."""
+    """Blocks that stay closed until the reader opens them (lessons.folds)."""
 
     title: str
     blocks: tuple[Text | LiveFigure | Code | Schedule | Timeline, ...]
 
     @property
     def label(self) -> str:
-        """What stands on it, in Markdown."""
+        """The fold's heading, in Markdown."""
         return f"Deeper: {self.title}"
 
 
@@ -101,7 +101,7 @@ REFERENCES = {"ref": references.figure, "chapter": references.title}
 
 
 def blocks(text: str, chapter: str, golden: Golden, address: Address | None = None, draft: bool = False) -> list[Block]:
-    """Return the blocks of `text`, of this chapter, in order. ValueError, in one sentence, if a mark is invalid.
+    """Return the blocks of this chapter's `text`, in order. Raise ValueError if a mark is invalid.
 
     With an `address`, references are links, and terms of the glossary are explained by <abbr>: in a fold once more, as
     it may be opened before the text has come to them. In a draft, numbers of figures that are not recorded yet are "?".
@@ -118,13 +118,13 @@ def blocks(text: str, chapter: str, golden: Golden, address: Address | None = No
 
 
 def unfolded(blocks: Iterable[Block]) -> Iterator[Block]:
-    """Yield blocks in order, those of a fold in its place."""
+    """Yield blocks in order, with each fold replaced by its blocks."""
     for block in blocks:
         yield from block.blocks if isinstance(block, Fold) else (block,)
 
 
 def _blocks(text: str, chapter: str, golden: Golden, address: Address | None, draft: bool) -> list[Block]:
-    """Return the blocks of a piece of text that has no folds."""
+    """Return the blocks of a piece of text without folds."""
     found: list[Block] = []
     lines: list[str] = []
 
@@ -157,7 +157,7 @@ def _blocks(text: str, chapter: str, golden: Golden, address: Address | None, dr
 
 
 def _explained(blocks: list[Block], glossary: Glossary) -> list[Block]:
-    """Return blocks with the terms explained that the glossary has not explained yet."""
+    """Return blocks with explanations of the terms that the glossary has not explained yet."""
     return [Text(glossary.explain(block.markdown)) if isinstance(block, Text) else block for block in blocks]
 
 
@@ -179,7 +179,7 @@ def shown_figures(text: str, chapter: str) -> list[str]:
 
 @lru_cache(maxsize=64)
 def numbered(text: str, chapter: str) -> tuple[str, ...]:
-    """Return what `text` shows and has a number, in order: full names of figures, links of schedules and timelines."""
+    """Return the numbered items of `text`, in order: full names of figures, links of schedules and timelines."""
     found: dict[str, None] = {}
     for mark in (ALONE.match(line) for line, code in folds.lines(text) if not code):
         kind, _, rest = mark[1].partition(" ") if mark else ("", "", "")
@@ -250,7 +250,7 @@ def _movement(kind: str, words: str, chapter: str) -> Schedule | Timeline:
 
 
 def _inline(mark: str, chapter: str, golden: Golden, address: Address | None, draft: bool) -> str:
-    """Return the text in place of a mark inside a line."""
+    """Return the replacement for a mark inside a line."""
     kind, _, name = mark.partition(" ")
     if kind not in REFERENCES or not NAME.match(name):
         quoted = [full_name(figure, chapter) for figure in VALUE.findall(mark)]
@@ -263,7 +263,7 @@ def _inline(mark: str, chapter: str, golden: Golden, address: Address | None, dr
 
 
 def _number(mark: str, chapter: str, golden: Golden) -> str:
-    """Return the number in place of a mark inside a line, as text."""
+    """Return the number that replaces a mark inside a line, as text."""
     if "(" not in mark:
         raise ValueError(f"{chapter}: the mark {mark[:80]!r} must stand alone in its line.")
 

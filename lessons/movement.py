@@ -1,4 +1,4 @@
-"""Movement in a text: a schedule that plays, and the timeline of a simulated run. Data only; pages draw them.
+"""Animated parts of a text: a schedule, or the timeline of a simulated run. Data only; pages draw them.
 
 {{ schedule zb_h1 ranks=4 chunks=8 }}                      a plan of experiments.study.schedules, options among the rest
 {{ timeline algorithm=sync_sgd workers=8 jitter=cloud }}   flat values of an experiment; simulated, runs in seconds
@@ -19,7 +19,7 @@ from experiments.wording import naming, units
 
 ON_PAGE = {"ranks": "ranks", "chunks": "micro_batches", "forward": "cost_f", "inputs": "cost_i", "weights": "cost_w",
            "latency": "link_takes", "costs": "other_costs"}  # fmt: skip
-"""Fields of a plan by which the page of schedules knows them in its address."""
+"""The names of a plan's fields in the address of the schedules page."""
 
 
 TITLES = {
@@ -30,22 +30,22 @@ TITLES = {
     "sandblaster": "Sandblaster", "overlap": "Overlap with back-propagation", "priority": "Early layers first",
     **schedules.TITLES,
 }  # fmt: skip
-"""What a sentence calls algorithms and schedules of the texts; others have their own name."""
+"""Names for algorithms and schedules in sentences; others are called by their own name."""
 WHOLE = {"pipedream", "systolic", "pipemare"}
-"""Schedules that never empty and update after each pass back: what goes through them is not cut."""
+"""Schedules that never drain and update after each backward pass, so mini-batches are not split."""
 SAID = {"latency": units.seconds, "bandwidth": units.rate}
 """Settings of a run that have a unit, in words."""
 CLOUDS = {"none": "", "hpc": " on a quiet cluster", "cloud": " in the cloud", "noisy cloud": " in the noisy cloud"}
 
 
 class Schedule(NamedTuple):
-    """A schedule of a pipeline, ready to be studied and drawn."""
+    """A pipeline schedule, ready to be analysed and drawn."""
 
     plan: Plan
 
     @property
     def caption(self) -> str:
-        """What is drawn, in a sentence without its full stop."""
+        """The caption: a sentence without its full stop."""
         plan = self.plan
         piece = "mini-batch" if plan.schedule in WHOLE else "micro-batch"
         size = f"one {piece}" if plan.chunks == 1 else f"{plan.chunks} {piece}es"
@@ -53,7 +53,7 @@ class Schedule(NamedTuple):
 
     @property
     def settings(self) -> str:
-        """What else was set, and what one unit of its time is."""
+        """The other settings, and the length of a unit of time."""
         told = {"schedule", "own", "options", "ranks", "chunks"}
         others = {**self.plan.model_dump(exclude=told, exclude_defaults=True), **self.plan.options}
         return "; ".join(
@@ -62,7 +62,7 @@ class Schedule(NamedTuple):
 
     @property
     def link(self) -> str:
-        """Address of the same schedule in the workbench, relative to it."""
+        """The address of the same schedule, relative to the workbench."""
         plan, given = self.plan, self.plan.model_dump(exclude_defaults=True)
         values = {
             "schedule_a": plan.schedule,
@@ -72,13 +72,13 @@ class Schedule(NamedTuple):
 
 
 class Timeline(NamedTuple):
-    """What every rank of a simulated run does when."""
+    """The timeline of a simulated run: what each rank does when."""
 
     experiment: Experiment
 
     @property
     def caption(self) -> str:
-        """What is drawn, in a sentence without its full stop."""
+        """The caption: a sentence without its full stop."""
         one = self.experiment
         law = CLOUDS.get(one.jitter, f" with {one.jitter} step times")
         workers = "one worker" if one.workers == 1 else f"{one.workers} workers"
@@ -86,13 +86,13 @@ class Timeline(NamedTuple):
 
     @property
     def settings(self) -> str:
-        """All that was set."""
+        """All settings that were given."""
         told = self.experiment.flat()
         return _listed({**told, **{name: say(told[name]) for name, say in SAID.items() if name in told}})
 
     @property
     def link(self) -> str:
-        """Address of the same run in the workbench, relative to it."""
+        """The address of the same run, relative to the workbench."""
         return f"?{self.experiment.query()}"
 
 
@@ -105,7 +105,7 @@ def _listed(values: dict[str, Any]) -> str:
 
 
 def _said(value: Any) -> str:
-    """Return the value of a setting as people write it."""
+    """Return the value of a setting in readable form."""
     if isinstance(value, bool):
         return "on" if value else "off"
     return f"{value:g}" if isinstance(value, float) else str(value)
@@ -117,7 +117,7 @@ def frame(block: Schedule) -> bytes:
 
 
 def schedule(words: str) -> Schedule:
-    """Return the schedule of "zb_h1 ranks=4 chunks=8". ValueError in one sentence if there is none of that kind."""
+    """Return the schedule described by text such as "zb_h1 ranks=4 chunks=8". Raise ValueError if it is invalid."""
     name, _, rest = words.partition(" ")
     if name not in schedules.NAMES or name == schedules.OWN:
         raise ValueError(f"there is no schedule {name[:60]!r}; {_among(name, schedules.NAMES)}")
@@ -131,10 +131,11 @@ def schedule(words: str) -> Schedule:
 
 
 def timeline(words: str) -> Timeline:
-    """Return the timeline of "algorithm=sync_sgd workers=8". ValueError in one sentence if there is no such run."""
+    """Return the timeline described by text such as "algorithm=sync_sgd workers=8". Raise ValueError if it is
+    invalid."""
     experiment = Experiment.of(_settings(words))
     if experiment.cluster != "simulated":
-        raise ValueError(f"cluster is {experiment.cluster}; a timeline in a text is that of a simulated cluster.")
+        raise ValueError(f"cluster is {experiment.cluster}; a timeline in a text needs a simulated cluster.")
     return Timeline(experiment)
 
 

@@ -1,4 +1,4 @@
-"""Notation: a letter has one meaning in the formulas of all chapters, but where a chapter says otherwise.
+"""Notation: a letter has one meaning in the formulas of all chapters, except where a chapter says otherwise.
 
 `notation.toml` is the table. A chapter lists the letters that it uses in chapter.toml, and gives in
 `[own]` what it means by others, and by those few that it needs for something else.
@@ -28,7 +28,7 @@ def letters() -> dict[str, str]:
 
 
 def used(text: str) -> set[str]:
-    """Return the letters, as TeX, in the formulas of a text: Latin ones and Greek ones, no functions and no words."""
+    """Return the Latin and Greek letters, as TeX, in the formulas of a text, without functions and words."""
     formulas = (WORDS.sub(" ", double or single) for double, single in FORMULA.findall(CODE.sub("", text)))
     found = {letter for formula in formulas for letter in LETTER.findall(formula)}
     return {letter for letter in found if len(letter) == 1 or letter in GREEK.split()}

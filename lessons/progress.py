@@ -1,4 +1,4 @@
-"""Progress: what one reader has done, as a document that workbench and static book share.
+"""Progress: what one reader has done, as a document shared by the workbench and the static book.
 
     {"lockstep": 1, "reader": "", "answers": [...], "passed": ["stragglers.elsewhere"],
      "places": {"stragglers": "what-waiting-costs"},
@@ -69,12 +69,12 @@ class Answer(_Part):
 
     @property
     def question(self) -> tuple[str, str]:
-        """Chapter and item."""
+        """The names of the chapter and of the item."""
         return self.chapter, self.item
 
 
 class Score(_Part):
-    """Best result of an exercise, out of 100, with the solution that earned it, as long as it is not too long to keep.
+    """The best result of an exercise, out of 100, with the solution that earned it unless that is too long to store.
 
     `seed` is that of its hidden cases; `digests` are of the solution as it was graded, and of its marks.
     """
@@ -101,11 +101,11 @@ class ReaderProgress(_Part):
         return self.model_dump_json()
 
     def of(self, chapter: str, item: str, *places: str) -> tuple[Answer, ...]:
-        """Return the answers to a question, the first one first; with `places`, those given there."""
+        """Return the answers to a question, oldest first; with `places`, only those given there."""
         return tuple(a for a in self.answers if a.question == (chapter, item) and (not places or a.place in places))
 
     def recorded(self, answer: Answer) -> ReaderProgress:
-        """Return progress with one more answer; a prediction that is answered is passed."""
+        """Return progress with one more answer; answering a prediction passes it."""
         passed = (f"{answer.chapter}.{answer.item}",) if answer.place == "predict" else ()
         return merge(self, ReaderProgress(answers=(answer,), passed=passed))
 
@@ -114,7 +114,7 @@ class ReaderProgress(_Part):
         return merge(self, ReaderProgress(passed=(f"{chapter}.{item}",)))
 
     def graded(self, report: dict[str, Any], solution: str) -> ReaderProgress:
-        """Return progress with the score in the report on a solution, which counts if it is the exercise's best."""
+        """Return progress with a report's score for a solution, if it is the exercise's best so far."""
         kept = {"score": report["score"], "at": now(), "seed": report["seed"]}
         if len(solution) <= LONGEST:
             kept |= {"solution": solution, "digests": (digest(solution), digest(marks(report)))}
@@ -125,23 +125,23 @@ EMPTY = ReaderProgress()
 
 
 def digest(text: str) -> str:
-    """Return what tells a text from all others."""
+    """Return a digest that identifies a text."""
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
 
 def marks(report: dict[str, Any]) -> str:
-    """Return as text what is the same whenever a solution is graded on the same hidden cases."""
+    """Return a report as text, without what varies when a solution is graded again on the same hidden cases."""
     earned = [[mark["name"], mark["points"], mark["earned"]] for mark in report["marks"]]
     return json.dumps([report["chapter"], report["seed"], report["score"], earned])
 
 
 def now() -> str:
-    """Return the time as documents write it."""
+    """Return the current time as documents write it."""
     return instant(datetime.now(UTC))
 
 
 def merge(one: ReaderProgress, other: ReaderProgress) -> ReaderProgress:
-    """Return all that is in either: no answer is lost, the best score counts, and places are those of `other`."""
+    """Return both merged: all answers, the best scores, and the places of `other`."""
     answers = {(a.at, a.question, a.place): a for a in (*other.answers, *one.answers)}
     scores = dict(one.scores)
     for chapter, score in other.scores.items():
@@ -156,7 +156,7 @@ def merge(one: ReaderProgress, other: ReaderProgress) -> ReaderProgress:
 
 
 def read(text: str | bytes) -> ReaderProgress:
-    """Return the document in `text`. ValueError, in one sentence, if it is none.
+    """Return the document in `text`. Raise ValueError if it is invalid.
 
     Questions that this version of the book does not have are kept; `returning.known` leaves them out.
     """

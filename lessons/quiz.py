@@ -38,7 +38,7 @@ FIELD = re.compile(r"\{(\w+)(?::([^{}]*))?\}")
 
 @dataclass(frozen=True)
 class Choice:
-    """A possible answer; `but` explains why it is wrong, where it is."""
+    """A possible answer; `but` explains why it is wrong, if it is."""
 
     key: str
     says: str
@@ -59,7 +59,7 @@ class Item:
     choices: tuple[Choice, ...] = ()
 
     def parameters(self, seed: int) -> dict[str, Any]:
-        """Return parameters, drawn with this seed."""
+        """Return parameters drawn with this seed."""
         dice = random.Random(f"{seed} {self.name}")
         return {name: dice.choice(values) for name, values in self.draw.items()}
 
@@ -72,47 +72,47 @@ class Item:
         return fill_in(self.ask, parameters)
 
     def explanation(self, parameters: Mapping[str, Any], answer: Any) -> str:
-        """Return why this is the answer for these parameters."""
+        """Return the explanation of the answer for these parameters."""
         return fill_in(self.why, {**parameters, "answer": answer})
 
     def told(self, parameters: Mapping[str, Any], answer: Any) -> bool:
-        """Return whether the explanation begins with the answer, a number, so that it need not be said before."""
+        """Return whether the explanation begins with the numeric answer, so that it need not be stated separately."""
         begins = NUMBER.match(self.explanation(parameters, answer))
         return not self.choices and bool(begins) and abs(float(begins[1]) - answer) <= 0.05 * abs(answer)
 
     def counted(self, number: float) -> str:
-        """Return the unit of so many: "models", and "model" of one."""
+        """Return the unit for this number: "models", or "model" for 1."""
         whole = self.unit in ("models", "updates", "workers", "micro-batches")
         return re.sub("(?<=batch)es$|s$", "", self.unit) if whole and number == 1 else self.unit
 
     def right(self, guess: Any, answer: Any) -> bool:
-        """Return whether a guess is the right choice, or a number within tolerance."""
+        """Return whether a guess is the right choice, or is within tolerance of the right number."""
         if self.choices:
             return guess == answer
         return abs(guess - answer) <= self.within * abs(answer)
 
     def choice(self, key: str) -> Choice:
-        """Return the choice of this key. ValueError if there is none."""
+        """Return the choice with this key. Raise ValueError if there is none."""
         for one in self.choices:
             if one.key == key:
                 return one
         raise ValueError(f"{self.name} has no choice {key!r}; it has {', '.join(c.key for c in self.choices)}.")
 
     def compute(self, chapter: str, parameters: Mapping[str, Any]) -> Any:
-        """Return the answer: its mean over seeds. ValueError if seeds disagree on a choice."""
+        """Return the answer: a mean over seeds, or a choice. Raise ValueError if seeds disagree on it."""
         return self.agreed(self.compute_each(chapter, parameters))
 
     def compute_under(self, run: seeds.Seeded, chapter: str, parameters: Mapping[str, Any]) -> Any:
-        """Return the answer under one seed, computed by the function in the chapter's answers.py."""
+        """Return the answer with one seed, computed by the function in the chapter's answers.py."""
         answer = getattr(importlib.import_module(f"lessons.{chapter}.answers"), self.answer)(run, **parameters)
         return self.choice(answer).key if self.choices else float(f"{answer:.6g}")
 
     def compute_each(self, chapter: str, parameters: Mapping[str, Any]) -> list:
-        """Return the answers under all seeds, one where nothing depends on the seed."""
+        """Return the answers with all seeds; a single one if nothing depends on the seed."""
         return [*seeds.each(lambda run: self.compute_under(run, chapter, parameters)).values()]
 
     def agreed(self, by_seed: Sequence) -> Any:
-        """Return the mean of the answers of all seeds. A choice has no mean; ValueError if seeds disagree on it."""
+        """Return the mean of the answers over all seeds. For a choice, raise ValueError if seeds disagree."""
         if not self.choices:
             return float(f"{sum(by_seed) / len(by_seed):.6g}")
         if len({*by_seed}) > 1:
@@ -121,7 +121,7 @@ class Item:
 
 
 def read(path: Path) -> tuple[Item, ...]:
-    """Return the items of a quiz.toml, () if there is no such file. ValueError, in one sentence, if it is invalid."""
+    """Return the items of a quiz.toml, or () if there is no such file. Raise ValueError if it is invalid."""
     if not path.is_file():
         return ()
     items = []
@@ -135,7 +135,7 @@ def read(path: Path) -> tuple[Item, ...]:
 
 
 def fill_in(text: str, values: Mapping[str, Any]) -> str:
-    """Return `text` with {name} and {name:.2f} replaced where `values` has the name."""
+    """Return `text` with {name} and {name:.2f} replaced if `values` has the name."""
     return FIELD.sub(
         lambda found: format(values[found[1]], found[2] or "") if found[1] in values else found[0], text
     ).strip()

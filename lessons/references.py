@@ -1,4 +1,4 @@
-"""References inside a line of a chapter's text: to a figure by its number, and to a chapter by its title."""
+"""Inline references in a chapter's text: to a figure by its number, and to a chapter by its title."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from collections.abc import Callable
 import lessons
 
 Address = Callable[[str, str], str]
-"""(chapter, anchor or "") -> address of that place, for a page that shows another chapter."""
+"""(chapter, anchor or "") -> address of that place, as seen from another chapter's page."""
 
 
 def figure(name: str, chapter: str, address: Address | None) -> str:
-    """Return "Figure 5.2" for the figure of this full name, linked if there are addresses; `chapter` refers to it.
+    """Return "Figure 5.2" for the figure of this full name, linked if there are addresses; `chapter` is the one
+    referring.
 
     The number is that of the chapter that shows it: of the referring one, else of the figure's own. ValueError if
     neither does.
@@ -23,12 +24,13 @@ def figure(name: str, chapter: str, address: Address | None) -> str:
 
 
 def title(name: str, chapter: str, address: Address | None) -> str:
-    """Return the title of chapter `name`, linked if there are addresses. ValueError if there is none."""
+    """Return the title of chapter `name`, linked if there are addresses. Raise ValueError if there is no such
+    chapter."""
     return _linked(lessons.chapter(name).title(), name, "", chapter, address)
 
 
 def heading_anchor(head: str) -> str:
-    """Return the anchor of a heading: its words in small letters, joined by "-"."""
+    """Return the anchor of a heading: its words in lower case, joined by "-"."""
     return "-".join("".join(c if c.isalnum() else " " for c in head.lower()).split())
 
 

@@ -1,4 +1,4 @@
-"""Questions that come back: which, in what order, and when, by a reader's answers.
+"""Questions that come back: which, in what order, and when, given a reader's answers.
 
 `book/progress.js` has the same rules, and a test holds the two to each other.
 """
@@ -19,7 +19,8 @@ INTERVALS = (1, 3, 7, 21, 60)  # days until a question comes back, by the days i
 
 
 def known(progress: ReaderProgress, chapters: Iterable) -> tuple[Answer, ...]:
-    """Return the answers to questions of these lessons.chapters.Chapter, judged again: a file may say anything."""
+    """Return the valid answers to questions of these chapters (lessons.chapters.Chapter), judged again: a file may say
+    anything."""
     books = {one.name: one for one in chapters}
     items = {(name, item.name): item for name, one in books.items() for item in one.items}
     found = []
@@ -32,7 +33,7 @@ def known(progress: ReaderProgress, chapters: Iterable) -> tuple[Answer, ...]:
 
 
 def fits(item: Item, answer: Answer) -> bool:
-    """Return whether an answer is one to this item as it is asked today."""
+    """Return whether an answer is valid for this item in its current form."""
     if item.choices:
         kind = answer.guess in [choice.key for choice in item.choices]
     else:
@@ -41,7 +42,7 @@ def fits(item: Item, answer: Answer) -> bool:
 
 
 class Return(NamedTuple):
-    """A question that comes back: how urgent it is (0 wrong and sure, 1 wrong, 2 unsure, 3 known), and from when."""
+    """A question that comes back: its urgency (0 wrong and sure, 1 wrong, 2 unsure, 3 known), and when it is due."""
 
     chapter: str
     item: str
@@ -50,7 +51,7 @@ class Return(NamedTuple):
 
 
 def returns(answers: Sequence[Answer], chapters: Sequence[str]) -> list[Return]:
-    """Return all questions that were answered, the most urgent first; `chapters` are in teaching order.
+    """Return all answered questions, most urgent first; `chapters` are in teaching order.
 
     Wrong ones are due at once; what was right but unsure after a day, and what was known after INTERVALS, or, at
     first, as soon as a later chapter has been begun.
@@ -77,12 +78,12 @@ def returns(answers: Sequence[Answer], chapters: Sequence[str]) -> list[Return]:
 
 
 def due(returning: Iterable[Return], when: str) -> list[Return]:
-    """Return those that are due at a time."""
+    """Return the questions that are due at this time."""
     return [one for one in returning if one.at <= when]
 
 
 def _right_days(history: Sequence[Answer]) -> int:
-    """Return on how many days in a row, the last ones, a question was answered right."""
+    """Return on how many consecutive days, up to the last answer, a question was answered right."""
     days = set()
     for answer in reversed(history):
         if not answer.right:
@@ -99,14 +100,14 @@ def _later(at: str, wait: timedelta) -> str:
 
 
 def redrawn(item: Item, answers: Sequence[Answer], seed: int) -> dict[str, Any]:
-    """Return parameters for asking again, other than those of the last of `answers` where there are others."""
+    """Return parameters for asking again, different from those of the last of `answers` if possible."""
     asked = answers[-1].parameters if answers else None
     others = [parameters for parameters in item.all_parameters() if parameters != asked]
     return Random(f"{seed} {item.name} {len(answers)}").choice(others or item.all_parameters())
 
 
 def drawn(items: Iterable[tuple[str, Item]], seed: int, count: int = 10) -> list[tuple[str, Item, dict[str, Any]]]:
-    """Return (chapter, item, parameters) of a test: each item once before any comes again with other numbers."""
+    """Return (chapter, item, parameters) for a test; each item is asked once before any repeats with other numbers."""
     dice = Random(seed)
     pools = [
         [(chapter, item, parameters) for parameters in dice.sample(every, len(every))]
@@ -119,7 +120,7 @@ def drawn(items: Iterable[tuple[str, Item]], seed: int, count: int = 10) -> list
 
 
 class Standing(NamedTuple):
-    """Counts over questions."""
+    """Counts of questions, by result."""
 
     answered: int
     right_at_first: int
@@ -127,7 +128,7 @@ class Standing(NamedTuple):
 
 
 def standing(answers: Iterable[Answer]) -> Standing:
-    """Return how many questions were answered, and how the first answers to them were."""
+    """Return how many questions were answered, and how well the first answers did."""
     first: dict[tuple[str, str], Answer] = {}
     for answer in answers:
         first.setdefault(answer.question, answer)

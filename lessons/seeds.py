@@ -1,4 +1,4 @@
-"""Seeds: figures and quiz answers are computed with each of SEEDS. The mean is shown; what is claimed holds in all.
+"""Seeds: figures and quiz answers are computed with each of SEEDS. Means are shown; claims hold for every seed.
 
 A seed decides start, data order, noise and random times. Figures and answers are functions of a `Seeded`.
 """
@@ -21,7 +21,7 @@ APART = 10  # seeds of one figure's own repetitions: less than that
 
 
 class Seeded:
-    """Run experiments under one seed: `run(**flat values of an experiment) -> Run`.
+    """Runs experiments with one seed: `run(**flat values of an experiment) -> Run`.
 
     An experiment that gives no seed has this one, and one that gives s has s + 10 times this one, so that a figure with
     repetitions of its own repeats others. `run.seed` is for its own dice. `used` says whether anybody asked.
@@ -32,12 +32,12 @@ class Seeded:
 
     @property
     def seed(self) -> int:
-        """The seed."""
+        """The seed; reading it sets `used`."""
         self.used = True
         return self._seed
 
     def __call__(self, worker_override: Callable[[Any, Any, Any], Any] | None = None, **values: Any) -> Run:
-        """Return the Run of the experiment with these flat values, by another worker if one is given.
+        """Return the Run of the experiment with these flat values, run by `worker_override` if it is given.
 
         ValueError if they are invalid.
         """
@@ -49,14 +49,15 @@ class Seeded:
 
 
 def run_now(**values: Any) -> Run:
-    """Return the Run of the experiment with these flat values under the first seed. ValueError if they are invalid."""
+    """Return the Run of the experiment with these flat values and the first seed. Raise ValueError if they are
+    invalid."""
     return Seeded()(**values)
 
 
 def each(
     make: Callable[[Seeded], Any], start: Callable[[Experiment], Run] | None = None, of: Sequence[int] = SEEDS
 ) -> dict[int, Any]:
-    """Return what `make` makes of a Seeded, by seed; under the first alone if it asks for no seed.
+    """Return what `make` returns for a Seeded, by seed; only for the first seed if it uses none.
 
     Rows that are the same under the first two, to the last digit, are made no more often: they are bytes, times without
     jitter, courses without noise, in which no seed shows. (Single answers may agree by chance, and are all made.)
@@ -72,7 +73,7 @@ def each(
 
 
 def mean(samples: Sequence[Rows]) -> Rows:
-    """Return the rows with the means of their numbers. ValueError if the seeds differ in rows or in words."""
+    """Return the rows with means of their numbers. Raise ValueError if seeds differ in rows or in words."""
     first = samples[0]
     if any([list(row) for row in rows] != [list(row) for row in first] for rows in samples):
         raise ValueError("seeds differ in rows or columns; a row that one seed lacks cannot be averaged.")
@@ -83,7 +84,7 @@ def mean(samples: Sequence[Rows]) -> Rows:
 
 
 def spread(samples: Sequence[Rows]) -> Spread:
-    """Return for each row the columns in which seeds differ, with the lowest and the highest value."""
+    """Return, for each row, the columns where seeds differ, with the lowest and highest value."""
     found = []
     for place, row in enumerate(samples[0]):
         values = {column: [rows[place][column] for rows in samples] for column in row}

@@ -1,4 +1,4 @@
-"""Timelines of a chapter's texts, recorded: timelines.json has the frame of each, so that no page runs anything.
+"""Recorded timelines of a chapter's texts: timelines.json holds the frame of each, so that no page runs anything.
 
 `lockstep book golden <chapter>` writes the file beside golden.json. A simulated run is deterministic, and what is
 drawn is when, not what was learned, so a test runs each again and compares.
@@ -19,19 +19,19 @@ LARGEST = 60_000  # bytes of one, as it stands in the file
 
 
 def read(folder: Path) -> dict[str, bytes]:
-    """Return the recorded frames of the chapter in `folder`, by link of the run."""
+    """Return the recorded frames of the chapter in `folder`, by the link to the run."""
     path = folder / FILE
     texts = json.loads(path.read_text("utf-8")) if path.is_file() else {}
     return {link: zlib.decompress(base64.b64decode(text)) for link, text in texts.items()}
 
 
 def find(folder: Path, block: Timeline) -> bytes | None:
-    """Return the frame of a timeline in a text of the chapter in `folder`, for the browser; None if not recorded."""
+    """Return a timeline's recorded frame, for the browser, in the chapter in `folder`; None if it is not recorded."""
     return read(folder).get(block.experiment.query())
 
 
 def made(block: Timeline) -> bytes:
-    """Return the same frame from a run that is done now, in this process."""
+    """Return the frame of a timeline, computed now in this process."""
     from experiments.execution.run import run
 
     done = run(block.experiment)
@@ -40,7 +40,7 @@ def made(block: Timeline) -> bytes:
 
 
 def write(folder: Path, blocks: list[Timeline]) -> None:
-    """Run the experiments of all timelines and write the file; none if there are none.
+    """Run the experiments of all timelines and write the file, if there are any.
 
     ValueError if one is too long for a text.
     """

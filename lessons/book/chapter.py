@@ -1,4 +1,4 @@
-"""A chapter as its template wants it: parts that open one after the other, each behind a prediction."""
+"""The values for a chapter's template: parts that open one after another, each after a prediction."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lessons.references import fold_anchor
 
 @dataclass
 class TextPart:
-    """Blocks of the text, (kind of block, values) each, that are shown when the questions `behind` are passed."""
+    """Blocks of the text, each (kind of block, values), that are shown once the questions `behind` are passed."""
 
     behind: tuple[str, ...]
     blocks: list[tuple[str, Any]] = field(default_factory=list)
@@ -25,7 +25,7 @@ class TextPart:
 
 @dataclass(frozen=True)
 class ContentsLine:
-    """A chapter in the contents."""
+    """A chapter's entry in the table of contents."""
 
     name: str
     number: int
@@ -36,7 +36,7 @@ class ContentsLine:
 
 
 def entry(chapter: Chapter) -> ContentsLine:
-    """Return the line of a chapter in the contents."""
+    """Return a chapter's entry in the table of contents."""
     alone = () if chapter.written else (f"{len(chapter.shown)} figures without text",)
     facts = (chapter.length, DIFFICULTIES[chapter.difficulty], *alone)
     return ContentsLine(chapter.name, chapter.number, chapter.title(), chapter.written, facts, len(chapter.items))
@@ -48,7 +48,8 @@ def address(chapter: str, anchor: str) -> str:
 
 
 def values(chapter: Chapter, workbench: str) -> dict[str, Any]:
-    """Return all that the template of a chapter needs, with links into the workbench at this address, "" for none."""
+    """Return all values that the chapter template needs; `workbench` is the address that links lead to, "" for no
+    links."""
     shown = blocks(chapter)
     predicted = [block.item for block in shown if isinstance(block, markup.Predict)]
     frames: dict[str, Any] = {}
@@ -66,24 +67,24 @@ def values(chapter: Chapter, workbench: str) -> dict[str, Any]:
 
 
 def items(chapter: Chapter) -> dict[str, Any]:
-    """Return all questions of a chapter by their full names, as the script has them."""
+    """Return all questions of a chapter by full name, in the form that the page's script reads."""
     return {f"{chapter.name}.{item.name}": questions.data(chapter, item) for item in chapter.items}
 
 
 def returning(chapter: Chapter) -> list[dict[str, Any]]:
-    """Return all questions of a chapter as the page of those that come back asks them."""
+    """Return all questions of a chapter in the form that the review page uses."""
     return [_question(chapter, item, "again", []) | {"label": chapter.title()} for item in chapter.items]
 
 
 def blocks(chapter: Chapter) -> list[markup.Block]:
-    """Return the blocks of a chapter; without a text, the figures that its golden file has."""
+    """Return the blocks of a chapter or, if it has no text, the figures in its golden file."""
     if chapter.written:
         return chapter.blocks(address=address)
     return [markup.LiveFigure(name) for name in chapter.shown if name in chapter.golden.figures]
 
 
 def _facts(chapter: Chapter) -> list[str]:
-    """Return in a few words what a chapter asks of a reader, as HTML."""
+    """Return a short summary, in HTML, of what a chapter requires of a reader."""
     before = [f"[{lessons.chapter(name).title()}]({address(name, '')})" for name in chapter.prerequisites]
     needs = [*before, *chapter.background]
     return [*entry(chapter).facts, *([markdown.inline(f"needs {', '.join(needs)}")] if needs else [])]
@@ -110,7 +111,7 @@ def _parts(
 
 
 def _block(chapter: Chapter, block: markup.Block, frames: dict, workbench: str) -> tuple[str, Any]:
-    """Return a block that asks nothing, as a kind and what the template needs of it."""
+    """Return the kind of a block without a question, and the values that the template needs for it."""
     match block:
         case markup.Text(text):
             return "html", markdown.render(_without_title(text))
@@ -129,12 +130,12 @@ def _block(chapter: Chapter, block: markup.Block, frames: dict, workbench: str) 
 
 
 def _without_title(text: str) -> str:
-    """Return the text without its first heading, which the page has above it."""
+    """Return the text without its first heading, which the page shows separately."""
     return text.partition("\n")[2] if text.startswith("# ") else text
 
 
 def _label(chapter: Chapter, item: Item, place: str) -> str:
-    """Return what a question is called: predictions first, in the order of the text."""
+    """Return a question's label: predictions are numbered first, in the order of the text."""
     order = [one.name for one in chapter.quiz]
     return f"{'Predict' if place == 'predict' else 'Question'} {chapter.number}.{order.index(item.name) + 1}"
 
@@ -154,7 +155,7 @@ def _question(chapter: Chapter, item: Item, place: str, predicted: list[str]) ->
 
 
 def _answer(chapter: Chapter, item: Item) -> dict[str, Any]:
-    """Return the answer that stands at the end of the chapter on paper."""
+    """Return the answer that the printed chapter shows at its end."""
     first = questions.cases(chapter, item)[0]
     label = _label(chapter, item, "quiz")
     shown = "" if first["told"] else first["shown"].rstrip(".") + "."

@@ -1,4 +1,4 @@
-"""Documentation beside the book: the project's own texts, a page for each algorithm, and the reference, in Markdown.
+"""The documentation next to the book, in Markdown: the project's documents, a page per algorithm, and the reference.
 
 Everything is made from what exists: README, CONTRIBUTING, docs/ and the modules. A page is flat in the site:
 docs/decisions/house.md is decisions_house.html, algorithms/averaging/easgd.py is algorithm_easgd.html.
@@ -41,7 +41,7 @@ LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?:|#)([^)#\s]+)(#[^)]*)?\)")
 
 
 def pages() -> dict[str, tuple[str, str]]:
-    """Return page -> (title, Markdown), all of them, the front page "documentation" first."""
+    """Return all pages as page -> (title, Markdown), starting with the front page "documentation"."""
     found = {"documentation": ("Documentation", _front()), "algorithms": ("Algorithms", _algorithms())}
     found["reference"] = ("Reference", _reference())
     for page, path in _texts().items():
@@ -55,7 +55,7 @@ def pages() -> dict[str, tuple[str, str]]:
 
 @cache
 def _texts() -> dict[str, str]:
-    """Return page -> path of the project's texts, but for those that the book has already."""
+    """Return page -> path for the project's documents, except those that are already part of the book."""
     docs = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))
     named = {path.removeprefix("docs/").removesuffix(".md").replace("/", "_").lower(): path for path in docs}
     named |= {page: path for page, path in TEXTS.items() if (ROOT / path).is_file()}
@@ -67,7 +67,7 @@ def _title(text: str) -> str:
 
 
 def _with_links(text: str, path: str) -> str:
-    """Return a text whose links lead to pages of the site; pictures and other files are named, not linked."""
+    """Return a text with its links pointing at pages of the site; pictures and other files are named, not linked."""
     to_page = {file: page for page, file in _texts().items()}
     to_page |= {"GLOSSARY.md": "glossary", "docs/bibliography.md": "bibliography"}
 
@@ -81,7 +81,7 @@ def _with_links(text: str, path: str) -> str:
 
 
 def _front() -> str:
-    """Return the page that leads to all others."""
+    """Return the front page, which links to all others."""
     texts = {page: _title((ROOT / path).read_text("utf-8")) for page, path in _texts().items()}
     decisions = {page: title for page, title in texts.items() if page.startswith("decisions_")}
     others = {page: title for page, title in texts.items() if not page.startswith("decisions_")}
@@ -99,8 +99,11 @@ def _front() -> str:
 
 
 def _algorithms() -> str:
-    """Return the list of all algorithms, by family, with the first sentence of each."""
-    parts = ["# Algorithms", "One algorithm, one file. A page has its idea, formula, price and source, then the file."]
+    """Return the page that lists all algorithms by family, each with its first sentence."""
+    parts = [
+        "# Algorithms",
+        "Each algorithm is one file. Its page gives the idea, formula, cost and source, then the file itself.",
+    ]
     families: dict[str, list[str]] = {}
     for path, title in CATALOGUE.items():
         family, _, name = path.partition(".")
@@ -155,8 +158,8 @@ def _figures(name: str) -> Iterator[str]:
 
 
 def _reference() -> str:
-    """Return signatures and docstrings of what a program of one's own begins with."""
-    parts = ["# Reference", "What a program of your own begins with, as its docstrings say."]
+    """Return the signatures and docstrings of the functions and classes that a user's own program starts from."""
+    parts = ["# Reference", "The functions and classes that your own program starts from, with their docstrings."]
     for room, paths in REFERENCE.items():
         parts.append(f"## {room[0].upper()}{room[1:]}")
         for path in paths:
@@ -169,7 +172,7 @@ def _reference() -> str:
 
 
 def _described(node: ast.FunctionDef | ast.ClassDef) -> list[str]:
-    """Return a signature and a docstring; of a class also those of its methods."""
+    """Return a signature and docstring and, for a class, those of its methods."""
     text = _escaped_docstring(ast.get_docstring(node) or "")
     if isinstance(node, ast.FunctionDef):
         return [f"```python\n{_signature(node)}\n```", text]
@@ -188,11 +191,11 @@ def _signature(node: ast.FunctionDef) -> str:
 
 
 def _escaped_docstring(text: str) -> str:
-    """Return a docstring as Markdown: indented formulas are code already; the rest is taken literally."""
+    """Return a docstring as Markdown: indented formulas are already code, and the rest is taken literally."""
     return "\n".join(line if line.startswith("    ") else _escaped(line) for line in text.splitlines())
 
 
 def _escaped(text: str) -> str:
-    """Return plain text as Markdown; what stands in backticks is code."""
+    """Return plain text as Markdown; text in backticks is code."""
     parts = re.split(r"(`[^`]*`)", text)
     return "".join(part if part.startswith("`") else re.sub(r"([*_<>|$\\\[\]])", r"\\\1", part) for part in parts)

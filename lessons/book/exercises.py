@@ -1,4 +1,4 @@
-"""The exercise of a chapter: what is asked and what it is worth, hints one behind the other, files to begin with."""
+"""The exercise of a chapter: its task and points, hints revealed one at a time, and the start files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FOLDER = "exercises"
 
 
 def shown(chapter: Chapter, workbench: str) -> dict[str, Any] | None:
-    """Return what the template needs of an exercise; None if the chapter has none."""
+    """Return the values that the template needs for an exercise, or None if the chapter has none."""
     if not chapter.exercise:
         return None
     sheet = Sheet(chapter)
@@ -34,7 +34,7 @@ def shown(chapter: Chapter, workbench: str) -> dict[str, Any] | None:
 
 
 def write_files(chapter: Chapter, out: Path) -> None:
-    """Write the files to begin with, of all levels, below the folder of the book; none if there is no exercise."""
+    """Write the start files of all levels below the book's folder; none if there is no exercise."""
     for name, (_, source) in _files(chapter).items() if chapter.exercise else ():
         (out / FOLDER).mkdir(exist_ok=True)
         (out / FOLDER / name).write_text(source, "utf-8")
@@ -45,7 +45,7 @@ def _hinted(sheet: Sheet) -> range:
 
 
 def _files(chapter: Chapter) -> dict[str, tuple[str, str]]:
-    """Return label and source of each file, by its name."""
+    """Return the label and source of each start file, by file name."""
     sheet = Sheet(chapter)
     files = {f"{chapter.name}_solution.py": ("exercise.py", sheet.source)}
     for level, what in levels.LEVELS.items() if sheet.notes else ():

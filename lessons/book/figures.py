@@ -1,4 +1,4 @@
-"""Figures, schedules and timelines of a page: words beside them, and frames for their canvases."""
+"""The figures, schedules and timelines of a page: their captions, and the frames that canvases draw."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TABLED = 40  # rows of a figure with a slider that are printed with its page, wh
 
 
 def shown(chapter: Chapter, name: str, frames: dict[str, Any], workbench: str) -> dict[str, Any]:
-    """Return what the template needs of a figure; its frame is put into `frames`."""
+    """Return the values that the template needs for a figure, and put its frame into `frames`."""
     one = chapter.golden.figure(name)
     frames[name] = _packed("curve", figure.frame(one.rows, one.look, one.spread, _in_words(one), name))
     rows = one.table()
@@ -42,7 +42,7 @@ def shown(chapter: Chapter, name: str, frames: dict[str, Any], workbench: str) -
 
 
 def on_paper(chapter: Chapter) -> dict[str, Any]:
-    """Return the frames of a chapter's figures with a slider, all stops in one picture: nothing slides on paper."""
+    """Return a frame for each figure with a slider, with all stops in one picture, for printing."""
     frames = {}
     for name, one in chapter.golden.figures.items():
         if one.look.slider:
@@ -56,7 +56,7 @@ def _in_words(one: RecordedFigure) -> str:
 
 
 def labels(queries: tuple[str, ...]) -> dict[str, str]:
-    """Return what each run is called: its algorithm, and the settings in which the runs differ."""
+    """Return each run's label: its algorithm, and the settings in which the runs differ."""
     flats = {query: dict(parse_qsl(query, keep_blank_values=True)) for query in queries}
     names = dict.fromkeys(name for flat in flats.values() for name in flat)
     differing = [n for n in names if n not in ("slow", "algorithm") and len({f.get(n) for f in flats.values()}) > 1]
@@ -73,7 +73,7 @@ def _cell(value: Any) -> str:
 
 
 def moving(chapter: Chapter, block: Schedule | Timeline, frames: dict[str, Any], workbench: str) -> dict[str, Any]:
-    """Return what the template needs of a schedule or a timeline; its frame is put into `frames`.
+    """Return the values that the template needs for a schedule or a timeline, and put its frame into `frames`.
 
     ValueError if the timeline is not recorded.
     """
@@ -96,6 +96,6 @@ def _packed(canvas: str, frame: bytes) -> dict[str, str]:
 
 
 def _with_code(text: str) -> Markup:
-    """Return text as HTML in which nothing is marked but what stands between backquotes."""
+    """Return text as HTML, with text between backquotes as code and no other markup."""
     parts = [escape(part) for part in " ".join(text.split()).split("`")]
     return Markup("").join(Markup("<code>{}</code>").format(part) if n % 2 else part for n, part in enumerate(parts))

@@ -1,4 +1,4 @@
-"""Markdown of the book as HTML: formulas for KaTeX, code in colours, headings that can be linked.
+"""The book's Markdown as HTML: formulas for KaTeX, highlighted code, headings with anchors.
 
 Formulas stay TeX in elements of class `math`, which assets/formulas.js gives to KaTeX when the page opens.
 """
@@ -30,7 +30,7 @@ class Heading(NamedTuple):
 
 
 def code(source: str, language: str) -> Markup:
-    """Return source code as HTML, its tokens in Pygments' classes; as it is, if the language is unknown."""
+    """Return source code as HTML with Pygments' classes, or without highlighting if the language is unknown."""
     try:
         lexer = get_lexer_by_name(language or "text", stripnl=False)
     except ClassNotFound:
@@ -62,7 +62,7 @@ def render(text: str) -> Markup:
 
 
 def inline(text: str) -> Markup:
-    """Return the HTML of Markdown that is part of a line or has one paragraph only."""
+    """Return the HTML of Markdown that is inline or a single paragraph."""
     return Markup(_READER.renderInline(" ".join(text.split())))
 
 
@@ -72,7 +72,7 @@ def headings(text: str) -> list[Heading]:
 
 
 def sections(text: str) -> list[tuple[Heading | None, str]]:
-    """Return the words of a text for the search, by heading; what stands before the first has None."""
+    """Return the words of a text for the search, by heading; None holds those before the first heading."""
     found: list[tuple[Heading | None, list[str]]] = [(None, [])]
     tokens = _READER.parse(text)
     for before, token in zip([None, *tokens], tokens, strict=False):

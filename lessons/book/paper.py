@@ -1,4 +1,4 @@
-"""The book on paper: all chapters on one page, printed by Chromium."""
+"""The book as a PDF: all chapters on one HTML page, printed by Chromium."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LINK = re.compile(r'href="(\w+)\.html(?:#([^"]*))?"')
 
 
 def print_book(site: Path, to: Path) -> None:
-    """Print the book that was built in the folder `site` into the PDF `to`.
+    """Print the book built in the folder `site` to the PDF `to`.
 
     ValueError, in one sentence, if there is no Chromium or it fails.
     """
@@ -26,7 +26,7 @@ def print_book(site: Path, to: Path) -> None:
 
 
 def print_page(page: Path, to: Path) -> None:
-    """Print a page of HTML into the PDF `to`. ValueError, in one sentence, if there is no Chromium or it fails."""
+    """Print an HTML page to the PDF `to`. Raise ValueError if Chromium is missing or fails."""
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)
     if browser is None:
         raise ValueError(
@@ -48,14 +48,14 @@ def print_page(page: Path, to: Path) -> None:
 
 
 def on_one_page(chapter: str, article: str) -> str:
-    """Return a chapter's HTML for a page that holds all chapters: own headings, inner links, open folds."""
+    """Return a chapter's HTML for the page that holds all chapters: unique anchors, internal links, open folds."""
     article = HEADING.sub(rf"\1{chapter}--", article)
     article = article.replace(FOLD, f"{FOLD} open")
     return inside(re.sub(rf'href="#(?!{"|".join(WHOLE)})', f'href="#{chapter}--', article))
 
 
 def inside(text: str) -> str:
-    """Return HTML whose links to other chapters lead inside the page that holds them all."""
+    """Return HTML with links to other chapters turned into links within the page that holds them all."""
 
     def target(link: re.Match) -> str:
         page, anchor = link[1], link[2] or ""

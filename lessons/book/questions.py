@@ -1,4 +1,4 @@
-"""Questions as the page has them: each with all parameters it may be asked with, and their answers."""
+"""Questions for the page's script: each with all its possible parameters, and their answers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lessons.quiz import Choice, Item
 
 
 def data(chapter: Chapter, item: Item) -> dict[str, Any]:
-    """Return what the script of the page needs of a question: how it is judged, and its cases."""
+    """Return what the page's script needs for a question: how it is judged, and its cases."""
     return {
         "unit": item.unit,
         "one": item.counted(1),
@@ -23,14 +23,14 @@ def data(chapter: Chapter, item: Item) -> dict[str, Any]:
 
 
 def meaning() -> dict[str, list[str]]:
-    """Return what result and confidence mean together: {"right" or "wrong": sentences by confidence}."""
+    """Return the feedback on result and confidence: {"right" or "wrong": sentences by confidence}."""
     return {
         word: [MEANING[right, sure] for sure in range(len(SURE))] for word, right in (("right", True), ("wrong", False))
     }
 
 
 def cases(chapter: Chapter, item: Item) -> list[dict[str, Any]]:
-    """Return the question, its answer and the explanation as HTML, for each choice of parameters."""
+    """Return the question, its answer and the explanation as HTML, for each set of parameters."""
     found = []
     for parameters in item.all_parameters():
         answer = chapter.golden.answer(item.name, parameters)
@@ -44,7 +44,7 @@ def cases(chapter: Chapter, item: Item) -> list[dict[str, Any]]:
 
 
 def choices(chapter: Chapter, item: Item) -> list[Choice]:
-    """Return its choices in an order of their own, the same for all readers: authors write the right one first."""
+    """Return the choices shuffled, in the same order for all readers, because authors write the right one first."""
     return random.Random(f"{chapter.name} {item.name}").sample(item.choices, len(item.choices))
 
 

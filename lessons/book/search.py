@@ -1,4 +1,4 @@
-"""The index of the search: every section of every chapter, with its words."""
+"""The search index: every section of every chapter, with its words."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lessons.references import fold_anchor
 
 
 def sections(chapter: Chapter, blocks: list[markup.Block]) -> list[dict[str, Any]]:
-    """Return the sections of a chapter with all words in them, and the predictions before which they are closed.
+    """Return the sections of a chapter, each with its words and the predictions that keep it closed.
 
     What is folded is a section of its own: what is found in it leads there.
     """
@@ -55,7 +55,7 @@ def _plain(text: str) -> str:
 
 
 def script(entries: list[dict[str, Any]]) -> str:
-    """Return the index as a script: a page on a disk may load a script, and no data."""
+    """Return the index as a script, because a page opened from disk can load scripts but not data."""
     return f"const searchIndex = {json.dumps(entries, ensure_ascii=False, separators=(',', ':'))};\n"
 
 

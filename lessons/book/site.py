@@ -1,4 +1,4 @@
-"""All pages of the book, their order, and what stands beside them."""
+"""All pages of the book, their order, and the files next to them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ PAGES.globals["SURE"] = progress.SURE
 
 
 def build(out: Path, workbench: str = "") -> list[Path]:
-    """Write the book into the folder `out` and return its pages; `workbench` is the address of one, "" for none.
+    """Write the book into the folder `out` and return its pages; `workbench` is the workbench's address, "" for none.
 
     What an earlier build left there is replaced. ValueError, in one sentence, if the folder holds anything else.
     """
@@ -73,7 +73,7 @@ def build(out: Path, workbench: str = "") -> list[Path]:
 
 
 def _texts(workbench: str) -> dict[str, str]:
-    """Return the pages beside the chapters, in Markdown."""
+    """Return the pages other than chapters, in Markdown."""
     letters = (
         f"# Notation\n\nA letter has one meaning in all chapters, but where a row says otherwise.\n\n{notation.table()}"
     )
@@ -84,7 +84,7 @@ def _texts(workbench: str) -> dict[str, str]:
 
 
 def _again(book: list[Chapter], entries: list[ContentsLine]) -> str:
-    """Return the page of questions that come back."""
+    """Return the review page, for questions that come back."""
     items = {name: item for one in book for name, item in chapters.items(one).items()}
     asked = [asked for one in book for asked in chapters.returning(one)]
     data = {"items": items, "meaning": questions.meaning(), "chapters": [one.name for one in book]}
@@ -95,7 +95,7 @@ def _again(book: list[Chapter], entries: list[ContentsLine]) -> str:
 def _page(
     name: str, template: str, entries: list[ContentsLine], values: dict[str, Any], scripts: tuple[str, ...]
 ) -> str:
-    """Return a page with the contents of the book beside it."""
+    """Return a page together with the book's table of contents."""
     given = {"chapter": None, "headings": (), "data": {}, **values}
     given |= {"page": name, "book": entries, "more": MORE.items(), "scripts": (*SCRIPTS, *scripts)}
     return PAGES.get_template(template).render(given | {"data": _inside(given["data"])})
@@ -115,14 +115,14 @@ def _paper(book: list[Chapter], entries: list[ContentsLine], values: dict[str, d
 
 
 def _inside(data: dict[str, Any]) -> Markup:
-    """Return data as JSON that may stand in a page."""
+    """Return data as JSON that is safe to embed in a page."""
     return Markup(json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/"))
 
 
 def _clear(out: Path) -> None:
-    """Make the folder and empty it of an earlier book."""
+    """Create the folder, and remove an earlier book from it."""
     if out.is_dir() and any(out.iterdir()) and not (out / "assets" / "book.css").is_file():
-        raise ValueError(f"{out} holds something else than a book; name an empty folder, or a new one.")
+        raise ValueError(f"{out} contains something other than a book; choose an empty folder, or a new one.")
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
 

@@ -1,15 +1,15 @@
-"""Mutant: an algorithm module with one mistake, the experiment that shows it, and what a reader is asked.
+"""A mutant: an algorithm module with one mistake, the experiment that shows it, and the questions about it.
 
 A mutant is data of mutants.toml:
 
-    chapter                 where the book has what it needs
-    module, old, new        the text that is replaced, which stands once in the module, and its replacement
-    at                      texts of the lines that are the right answer, each once in the listing
-    shown                   functions and classes of the module that the listing has; by default all roles
-    experiment              flat values; seeds come on top
-    shows, factor           a figure of the run, and how many times as large or as small it is at least
-    curves                  quantities that are drawn beside the loss
-    mechanism, distractors  keys of its table `mechanism`
+    chapter                 the chapter that explains what it needs
+    module, old, new        the text to replace, which occurs once in the module, and its replacement
+    at                      texts of the lines that are the right answer, each occurs once in the listing
+    shown                   functions and classes of the module in the listing; by default all roles
+    experiment              flat values, without the seed
+    shows, factor           a figure of the run, and the least factor by which it differs
+    curves                  quantities to plot next to the loss
+    mechanism, distractors  keys of the file's table `mechanism`
     look, why               what to look at; the explanation
 """
 
@@ -37,12 +37,12 @@ from experiments.specification.experiment import Experiment
 
 FILE = Path(__file__).parent / "mutants.toml"
 DECLARED = ("Settings", "check", "elements_sent", "notes", "servers", "restartable", "data_shards")
-"""What a module declares beside its roles; a listing leaves it out."""
+"""What a module declares next to its roles; listings omit it."""
 
 
 @dataclass(frozen=True)
 class Mechanism:
-    """A kind of mistake, and the sign by which a run shows it."""
+    """A kind of mistake, and the symptom that it causes in a run."""
 
     key: str
     says: str
@@ -51,7 +51,7 @@ class Mechanism:
 
 @dataclass(frozen=True)
 class Mutant:
-    """One mutant; the head of this file says what its fields are."""
+    """One mutant; the module's docstring describes its fields."""
 
     name: str
     module: str
@@ -72,16 +72,16 @@ class Mutant:
 
     @property
     def source(self) -> str:
-        """The mutated module. ValueError if the text to replace does not stand in it exactly once."""
+        """The mutated module. Raises ValueError unless the text to replace occurs in it exactly once."""
         text = inspect.getsource(importlib.import_module(self.module))
         if (found := text.count(self.old)) != 1:
-            raise ValueError(f"{self.name}: {self.old!r} stands {found} times in {self.module}; choose a text that "
-                             "stands once.")  # fmt: skip
+            raise ValueError(f"{self.name}: {self.old!r} occurs {found} times in {self.module}; choose a "
+                             "text that occurs once.")  # fmt: skip
         return text.replace(self.old, self.new)
 
     @property
     def listing(self) -> list[str]:
-        """Lines of the mutated roles, without comments."""
+        """The source lines of the mutated roles, without comments."""
         text = without_comments(self.source)
         wanted = [node for node in ast.parse(text).body
                   if isinstance(node, ast.FunctionDef | ast.ClassDef)
@@ -92,16 +92,16 @@ class Mutant:
 
     @property
     def lines(self) -> list[int]:
-        """Numbers in the listing, from 1, of the lines that are wrong."""
+        """The line numbers in the listing, from 1, of the wrong lines."""
         return [number for number, line in enumerate(self.listing, 1) if any(text in line for text in self.at)]
 
     def choices(self, seed: int = 0) -> list[Mechanism]:
-        """Return the mechanism among its distractors, in an order that the seed decides."""
+        """Return the mechanism and its distractors, in an order that the seed decides."""
         keys = [self.mechanism, *self.distractors]
         return [mechanisms()[key] for key in random.Random(f"{seed} {self.name}").sample(keys, len(keys))]
 
     def healthy(self, seed: int = 0) -> Run:
-        """Run the experiment with the algorithm as the catalogue has it."""
+        """Run the experiment with the catalogue's unchanged algorithm."""
         return run_experiment(self._experiment(seed))
 
     def mutated(self, seed: int = 0) -> Run:
@@ -114,7 +114,7 @@ class Mutant:
         return Experiment.of({**self.experiment, "seed": seed})
 
     def _worker(self, experiment: Experiment) -> Callable[[Any, Any, Any], Any]:
-        """Return the program of every rank: the algorithm with the mutated module in the place of its own."""
+        """Return the program for every rank: the algorithm with the mutated module in place of its own."""
         changed = executed(self.module, self.source)
         if hasattr(changed, "ALGORITHM"):
             return changed.ALGORITHM.worker
@@ -145,7 +145,7 @@ def mutants() -> tuple[Mutant, ...]:
 
 
 def find(name: str) -> Mutant:
-    """Return the mutant of this name. ValueError if there is none."""
+    """Return the mutant of this name. Raise ValueError if there is none."""
     for one in mutants():
         if one.name == name:
             return one
@@ -153,14 +153,14 @@ def find(name: str) -> Mutant:
 
 
 def executed(name: str, source: str) -> ModuleType:
-    """Return a module of this name from this source; the one that is imported stays as it is."""
+    """Return a new module of this name from this source; the imported module stays unchanged."""
     module = ModuleType(name)
     exec(compile(source, f"<mutant of {name}>", "exec"), vars(module))
     return module
 
 
 def rebuilt(algorithm: str, part: ModuleType, changed: ModuleType) -> ModuleType:
-    """Return a copy of the algorithm's module which uses `changed` where it imports from `part`."""
+    """Return a copy of the algorithm's module that uses `changed` in place of imports from `part`."""
     import algorithms
 
     module = algorithms.module(algorithm)
@@ -172,7 +172,7 @@ def rebuilt(algorithm: str, part: ModuleType, changed: ModuleType) -> ModuleType
 
 
 def compressed(experiment: Experiment, attach: Callable, declared: Any) -> Callable[[Any, Any, Any], Any]:
-    """Return the algorithm's program on a communicator with this way to compress."""
+    """Return the algorithm's program, run on a communicator with this compression."""
     coding = declared.Settings(**experiment.coding)
 
     def worker(comm, task, s):

@@ -1,4 +1,4 @@
-"""Recorded runs: golden.json has curves, figures and timelines of healthy algorithms and of mutants, under one seed.
+"""Recorded runs: golden.json holds the curves, figures and timelines of healthy algorithms and mutants, for one seed.
 
 `lockstep book bugs --record` writes the file. A test runs every mutant under three seeds and compares.
 """
@@ -35,7 +35,7 @@ LOGARITHMIC = 30.0  # times as much at the end: then losses are drawn on a logar
 
 @dataclass(frozen=True)
 class Pair:
-    """What a healthy run and that of a mutant show: all fields by side, "healthy" and "mutant".
+    """What a healthy run and a mutant's run show: every field maps "healthy" and "mutant" to a value.
 
     `values` are figures by name, measured quantities among them; `curves` lists of (step, value) by name; `lanes`
     frames of timelines for the browser.
@@ -47,17 +47,17 @@ class Pair:
 
     @property
     def table(self) -> list[tuple[str, str, str]]:
-        """Rows for readers: what it is, healthy, mutant."""
+        """Rows to display: name, healthy value, mutant value."""
         names = [name for name in self.values["healthy"] if any(self.values[side][name] for side in SIDES)]
         return [(_label(name), *(_said(name, self.values[side][name]) for side in SIDES)) for name in names]
 
     def rows(self, curve: str) -> Rows:
-        """Return a curve as rows: step, run, value. A value that is not finite is left out."""
+        """Return a curve as rows of step, run and value, without values that are not finite."""
         return [{"step": x, "run": side, curve: y}
                 for side in SIDES for x, y in self.curves[curve][side] if math.isfinite(y)]  # fmt: skip
 
     def frame(self, curve: str) -> bytes:
-        """Return a curve for the browser."""
+        """Return a curve, packed for the browser."""
         rows = self.rows(curve)
         last = [self.curves[curve][side][-1][1] for side in SIDES]
         far = curve == LOSS and min(last) > 0 and max(last) > LOGARITHMIC * min(last)
@@ -78,7 +78,7 @@ class Pair:
 
 
 def pair(mutant: Mutant, seed: int = 0) -> Pair:
-    """Run the experiment, healthy and mutated, and return what both show."""
+    """Run the experiment with and without the mutation, and return what both runs show."""
     runs = {"healthy": mutant.healthy(seed), "mutant": mutant.mutated(seed)}
     quantities = tuple(name for name in mutant.curves if any(name in run.quantities for run in runs.values()))
     until = max(_beginning(run).seconds() for run in runs.values())
@@ -93,7 +93,7 @@ def pair(mutant: Mutant, seed: int = 0) -> Pair:
 
 
 def times(mutant: Mutant, seen: Pair) -> float:
-    """Return how many times as large or as small the mutant's figure is; infinite where one is zero or not finite."""
+    """Return the factor, at least 1, between the two figures; infinite if one is zero or not finite."""
     one, other = (seen.values[side][mutant.shows] for side in SIDES)
     if not one or not other:
         return 1.0 if one == other else math.inf
@@ -102,7 +102,7 @@ def times(mutant: Mutant, seen: Pair) -> float:
 
 @cache
 def read() -> dict[str, Pair]:
-    """Return all recorded pairs by name of the mutant."""
+    """Return all recorded pairs, by the mutant's name."""
     return {name: Pair.of(values) for name, values in json.loads(FILE.read_text("utf-8")).items()}
 
 
@@ -114,7 +114,7 @@ def write() -> None:
 
 
 def _values(run: Run, quantities: tuple[str, ...]) -> dict[str, float | None]:
-    """Return the figures of a run, and the mean of each measured quantity; None where there is none."""
+    """Return the figures of a run and the mean of each measured quantity, None where there is none."""
     measured = {name: float(np.mean(run.course(name)[1])) if name in run.quantities else 0.0 for name in quantities}
     figures = {name: run.summary[name] for name in TOLD} | measured
     return {name: None if value is None or not math.isfinite(value) else float(f"{value:.6g}")
@@ -122,7 +122,7 @@ def _values(run: Run, quantities: tuple[str, ...]) -> dict[str, float | None]:
 
 
 def _course(run: Run, name: str, runs: dict[str, Run]) -> list[tuple[float, float]]:
-    """Return (step, value) of the loss or a quantity; where one run measured nothing, zeros in its place."""
+    """Return (step, value) of the loss or a quantity, with zeros if a run did not measure it."""
     if name == LOSS:
         steps, values = run.evaluations["step"], run.evaluations["loss"]
     elif name in run.quantities:

@@ -1,4 +1,4 @@
-"""Score: what answers to *Find the bug* are worth, one point for the mechanism and one for the line.
+"""The score of answers to *Find the bug*: one point for the mechanism and one for the line.
 
 Answers are those of a reader's progress (lessons.progress) with place "bug": chapter BOOK, item the mutant, parameters
 {"asked": "mechanism"} or {"asked": "line"}. The first answer to each counts.
@@ -17,7 +17,7 @@ MOST = len(ASKED)  # points of a mutant
 
 
 def answer(mutant: Mutant, asked: str, guess: str | int) -> Answer:
-    """Return an answer that is given now."""
+    """Return an answer with the current time."""
     return Answer(
         chapter=BOOK, item=mutant.name, parameters={"asked": asked}, guess=guess, sure=1,
         right=_right(mutant, asked, guess), place="bug", at=now(),
@@ -25,7 +25,7 @@ def answer(mutant: Mutant, asked: str, guess: str | int) -> Answer:
 
 
 def given(progress: ReaderProgress, mutant: Mutant) -> dict[str, str | int]:
-    """Return the first answers to a mutant by what was asked; what is no answer to it is left out."""
+    """Return the first answers to a mutant by question, without invalid ones."""
     keys, lines = {mutant.mechanism, *mutant.distractors}, range(1, len(mutant.listing) + 1)
     allowed = {"mechanism": keys, "line": lines}
     found: dict[str, str | int] = {}
@@ -42,7 +42,7 @@ def points(mutant: Mutant, answers: dict[str, str | int]) -> int:
 
 
 def grade(progress: ReaderProgress) -> dict[str, Any]:
-    """Return the score of a hand-in out of 100, and for each mutant that was answered what was said and is right."""
+    """Return the score of a hand-in out of 100 and, for each mutant answered, the answers given and the right ones."""
     bugs = {}
     for mutant in mutants():
         if said := given(progress, mutant):

@@ -1,1 +1,1 @@
-"""The command line of the textbook, a file for each of its rooms."""
+"""The textbook's command line: one file per group of commands."""

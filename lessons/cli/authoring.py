@@ -1,4 +1,4 @@
-"""`new` and `golden`: what authors need."""
+"""`new` and `golden`: commands for authors."""
 
 from __future__ import annotations
 

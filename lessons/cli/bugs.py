@@ -91,7 +91,7 @@ def _ask(mutant: Mutant, seed: int, save: Path | None) -> None:
 
 
 def _mechanism(mutant: Mutant, seed: int) -> str:
-    """Ask what is wrong, tell what is, and return the key of the answer."""
+    """Ask what is wrong, show the right answer, and return the key of the one given."""
     offered = mutant.choices(seed)
     console.print("\n[bold]What is wrong?[/]")
     console.print(choices(one.says for one in offered))
@@ -107,7 +107,7 @@ def _mechanism(mutant: Mutant, seed: int) -> str:
 
 
 def _show(mutant: Mutant) -> None:
-    """Print what both runs show: figures, and points of the curves."""
+    """Print the figures of both runs, and points of their curves."""
     pair = recorded.read()[mutant.name]
     settings = ", ".join(f"{name} {value}" for name, value in mutant.experiment.items() if name != "algorithm")
     console.print(f"[bold]{mutant.experiment['algorithm']}[/] with {settings}", highlight=False)

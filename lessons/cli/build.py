@@ -1,4 +1,4 @@
-"""`build`: the whole book as static HTML, and on paper."""
+"""`build`: the whole book as static HTML or PDF."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Console of the commands, and how mistakes and text are shown on it."""
+"""The console that commands print to, and how it shows errors and text."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ console = rich_console()
 
 
 def whole(table: Table, width: int) -> Table:
-    """Return `table` such that nothing is cut in `width` columns: it breaks at spaces first, within words at last."""
+    """Return `table` so that it fits `width` columns uncut: lines break at spaces and, if they must, within words."""
     wide = console.options.update(width=10_000)
     if Measurement.get(console, wide, table).maximum > width:
         for column in table.columns:
@@ -47,12 +47,12 @@ class _Markdown(Markdown):
 
 
 def markdown(text: str) -> Markdown:
-    """Return Markdown whose formulas are plain text, and whose tables are whole on a narrow screen."""
+    """Return Markdown with formulas as plain text and tables that fit a narrow screen."""
     return _Markdown(tex.readable(text))
 
 
 def choices(says: Iterable[str]) -> Constrain:
-    """Return the choices of a question, each behind its letter; a long one goes on below its own beginning."""
+    """Return the choices of a question, each after its letter; long ones wrap with a hanging indent."""
     lines = Table.grid(padding=(0, 2, 0, 0))
     for letter, one in zip("abcdefgh", says, strict=False):
         lines.add_row(letter, markdown(one))

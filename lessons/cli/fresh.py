@@ -1,4 +1,4 @@
-"""`run --fresh`: print which claims break under seeds that nobody has looked at."""
+"""`run --fresh`: print which claims break with seeds that were never used before."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lessons.cli.console import console
 
 
 def try_claims(names: Sequence[str], of: range) -> bool:
-    """Try the named chapters and figures (default: all chapters) under the seeds `of`. Return whether all claims held.
+    """Try the named chapters and figures (default: all chapters) with the seeds `of`. Return whether all claims held.
 
     Prints each broken claim as it is found, and all of them again at the end. ValueError if a name is unknown.
     """

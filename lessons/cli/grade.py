@@ -1,4 +1,4 @@
-"""`grade`: set up an exercise where a course grades."""
+"""`grade`: export an exercise to the grading system of a course."""
 
 from __future__ import annotations
 

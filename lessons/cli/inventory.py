@@ -1,4 +1,4 @@
-"""`inventory`: the concept inventory, before and after a course, and what a class made of it."""
+"""`inventory`: the concept inventory, before and after a course, and a class's results."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ def take(
 
 
 def _ask(file: Path, when: str, student: str, seed: int | None) -> None:
-    """Ask all questions and write the answers. What is right is not told, since the same is asked afterwards."""
+    """Ask all questions and write the answers. Right answers are not shown, since the same questions are asked again
+    later."""
     seed = secrets.randbelow(10**6) if seed is None else seed
     answers = {}
     asked = inventory.shuffled(seed)
@@ -63,7 +64,7 @@ def _ask(file: Path, when: str, student: str, seed: int | None) -> None:
 
 
 def _report(folder: Path, to: Path | None) -> None:
-    """Print gains of students, statistics of questions, and misconceptions; write the first two as CSV, too."""
+    """Print the students' gains, statistics of the questions, and misconceptions; also write the first two as CSV."""
     sittings, mistakes = inventory_report.read_folder(folder)
     if not sittings:
         raise ValueError(f"{folder} has no file of answers; collect what `inventory --before FILE` wrote.")

@@ -1,4 +1,4 @@
-"""`progress`: what the students of a class have answered, from the files that they handed in."""
+"""`progress`: summarise the answers in the files that a class handed in."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def quiz(name: str, seed: int | None, gift: Path | None) -> None:
 
 
 def _said(text: str, letters: str) -> str | float | None:
-    """Return the letter that was chosen, or the number where there are no letters; None to leave."""
+    """Return the chosen letter, or the number if there are no letters; None to quit."""
     text = text.strip().lower()
     if text == "q":
         return None

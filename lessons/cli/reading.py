@@ -56,7 +56,7 @@ def show(name: str, figure: str | None, draft: bool) -> None:
 
 
 def _find(name: str):
-    """Return the Figure of this name. ValueError, which suggests a figure or a chapter, if there is none."""
+    """Return the Figure of this name. If there is none, raise a ValueError that suggests a figure or a chapter."""
     try:
         return lessons.find(name)
     except ValueError:
@@ -66,7 +66,7 @@ def _find(name: str):
 
 
 def _show_chapter(one: chapters.Chapter, draft: bool) -> None:
-    """Print what a chapter asks of a reader, and its text; without one, its figures."""
+    """Print what a chapter requires of a reader, and its text or, if it has none, its figures."""
     known = f" You should know: {', '.join(one.background)}." if one.background else ""
     before = f" Read before: {', '.join(one.prerequisites)}." if one.prerequisites else ""
     console.print(f"Chapter {one.number}, {one.length}.{before}{known}", style="dim", highlight=False)
@@ -119,7 +119,8 @@ def run(names: tuple[str, ...], out: Path | None, count: int | None, seed: int |
 
 
 def _run_chapter(one: chapters.Chapter, out: Path | None) -> bool:
-    """Run and print all figures of a chapter, and write them to a folder if one is given. Return whether all hold."""
+    """Run and print all figures of a chapter, and write them to the folder, if given. Return whether all claims
+    hold."""
     from experiments.exports.chart import chart, page, write_rows
 
     charts, shown = [], True
@@ -154,7 +155,7 @@ def _print(figure, recorded: golden.RecordedFigure) -> bool:
 
 
 def _cell(value, limits) -> str:
-    """Return a value as text, with its lowest and highest where seeds differ."""
+    """Return a value as text, with its range if seeds differ."""
     shown = f"{value:.4g}" if isinstance(value, float) else str(value)
     return f"{shown}  ({limits[0]:.3g} to {limits[1]:.3g})" if limits else shown
 
@@ -178,7 +179,8 @@ def _terminal(one: chapters.Chapter, block: markup.Block):
 
 
 def _asked(one: chapters.Chapter, item) -> str:
-    """Return Markdown of a prediction, with its choices in the order of `quiz --seed 0`, and how to answer it."""
+    """Return a prediction as Markdown, with its choices in the order of `quiz --seed 0` and the command to answer
+    it."""
     choices = random.Random(0).sample(item.choices, len(item.choices))
     lines = [f"Predict: {item.question(item.parameters(0))}", *(f"- {choice.says}" for choice in choices)]
     lines.append(f"To answer: `lockstep book quiz {one.name}`")
@@ -186,6 +188,6 @@ def _asked(one: chapters.Chapter, item) -> str:
 
 
 def _titled(one: chapters.Chapter, name: str) -> str:
-    """Return number and question of a figure, and whether it is recorded."""
+    """Return the number and question of a figure, and whether it is recorded."""
     missing = "" if name in one.golden.figures else " (not recorded yet)"
     return f"Figure {one.figure_number(name)}. {lessons.question(name)}{missing}"

@@ -1,4 +1,4 @@
-"""`survey` and `bib`: the sources section by section, what each method costs, and BibTeX of everything cited."""
+"""`survey` and `bib`: the sources by section, the costs of each method, and BibTeX for everything cited."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _sections(companion) -> None:
 
 
 def write_csv(rows: list[dict], file: Path) -> None:
-    """Write rows of the table of costs to `file`, lists in one cell."""
+    """Write rows of the cost table to `file`, a list in one cell."""
     with file.open("w", newline="", encoding="utf-8") as out:
         writer = csv.DictWriter(out, list(rows[0]))
         writer.writeheader()

@@ -1,4 +1,4 @@
-"""TeX in a terminal: formulas as plain text, by pylatexenc."""
+"""TeX in a terminal: formulas as plain text, converted by pylatexenc."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def plain(formula: str) -> str:
 
 
 def readable(markdown: str) -> str:
-    """Return Markdown whose formulas are plain text; those on lines of their own are paragraphs. Code stays."""
+    """Return Markdown with formulas as plain text; display formulas become paragraphs, and code stays unchanged."""
     code: list[str] = []
 
     def kept(found: re.Match) -> str:
@@ -43,7 +43,7 @@ def readable(markdown: str) -> str:
 
 
 def _bracketed(text: str) -> str:
-    """Return what is more than one sign in brackets, unless it has them."""
+    """Return an expression, in brackets if it is more than one symbol and has none."""
     one = len(text) == 1 or re.fullmatch(r"\\[A-Za-z]+", text) or (text[0], text[-1]) == ("(", ")")
     return text if one else f"({text})"
 

@@ -174,7 +174,7 @@ def test_runs_and_exercises_lead_into_a_workbench_only_where_its_address_is_give
 
 def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path):
     (tmp_path / "thesis.tex").write_text("years of work")
-    with pytest.raises(ValueError, match="holds something else than a book"):
+    with pytest.raises(ValueError, match="something other than a book"):
         book.build(tmp_path)
     assert (tmp_path / "thesis.tex").read_text() == "years of work"
 

@@ -67,9 +67,9 @@ def test_without_its_mistake_a_mutant_is_the_module_of_the_catalogue_bit_for_bit
 
 
 def test_a_module_that_has_changed_under_its_mutant_is_an_error():
-    with pytest.raises(ValueError, match="stands 0 times"):
+    with pytest.raises(ValueError, match="occurs 0 times"):
         replace(find("easgd"), old="kernels.rubber(p)").source  # noqa: B018
-    with pytest.raises(ValueError, match="stands 2 times"):
+    with pytest.raises(ValueError, match="occurs 2 times"):
         replace(find("easgd"), old="p = kernels.keep(kernels.empty_like").source  # noqa: B018
 
 

@@ -364,7 +364,7 @@ def test_a_quiz_for_moodle_says_how_near_a_number_must_be(command, tmp_path):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("show", "nosuch"), "; `list` names the chapters, and show CHAPTER its figures."),
+        (("show", "nosuch"), "`list` lists the chapters"),
         (("show", "colectives"), "there is no chapter 'colectives'; did you mean collectives?"),
         (("show", "collectives.order_of_sum"), "did you mean order_of_sums?"),
         (("show", "collectives", "order_of_sum"), "did you mean order_of_sums?"),

@@ -89,7 +89,7 @@ def test_figures_are_named_in_the_order_of_their_first_mention():
         ("{{ schedule gpipe 4 8 }}", "'4' cannot be read; write name=value"),
         ("{{ timeline algorithm=sync_sdg }}", "sync_sdg"),
         ("{{ timeline algorithm=sync_sgd wokers=8 }}", "no setting 'wokers'; did you mean workers"),
-        ("{{ timeline algorithm=sync_sgd cluster=threads }}", "a timeline in a text is that of a simulated cluster"),
+        ("{{ timeline algorithm=sync_sgd cluster=threads }}", "needs a simulated cluster"),
         ("as {{ ref nothing }} shows", "refers to stragglers.nothing, which neither"),
         ("{{ chapter straglers }}", "there is no chapter 'straglers'; did you mean stragglers"),
     ],
