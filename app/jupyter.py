@@ -1,4 +1,4 @@
-"""The workbench in JupyterHub, JupyterLab and Binder: a tile in the launcher, and a page below `/lockstep/`.
+"""The workbench in JupyterHub, JupyterLab and Binder: a tile in the launcher, and a page under `/lockstep/`.
 
 jupyter-server-proxy finds it where both are installed, starts it for each user, and passes requests and WebSockets on.
 """
@@ -11,7 +11,7 @@ from typing import Any
 
 
 def server() -> dict[str, Any]:
-    """Return how jupyter-server-proxy starts the workbench; the words in braces are its own."""
+    """Return jupyter-server-proxy's description of how to start the workbench; it fills in the words in braces."""
     options = {"address": "127.0.0.1", "port": "{port}", "headless": "true", "baseUrlPath": "{base_url}lockstep"}
     return {
         "command": [sys.executable, "-m", "app", *(w for k, v in options.items() for w in (f"--server.{k}", v))],

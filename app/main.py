@@ -1,4 +1,4 @@
-"""Lockstep's workbench: `streamlit run app/main.py`. The server; pages.py lists the pages."""
+"""The server of Lockstep's workbench: `streamlit run app/main.py`. pages.py lists the pages."""
 
 import asyncio
 import gc
@@ -25,7 +25,7 @@ LATER = 3.0  # s that the first page has the machine to itself, before a process
 
 
 def prepare() -> None:
-    """Load what the first page needs and shows, then the other pages, and prewarm a process for the next run."""
+    """Load what the first page needs, then the other pages, and prewarm a process for the next run."""
     from PIL import Image
 
     from app.browser.frames import frame
@@ -54,14 +54,14 @@ def prepare() -> None:
 
 
 def welcome() -> None:
-    """Open a browser where there is a screen. Streamlit leaves that to apps."""
+    """Open a browser if there is a screen. Streamlit leaves that to apps."""
     if not st.get_option("server.headless"):
         webbrowser.open(f"http://localhost:{st.get_option('server.port')}/{st.get_option('server.baseUrlPath')}")
 
 
 @asynccontextmanager
 async def lifespan(_):
-    """Prepare while the first browser still fetches Streamlit's own files."""
+    """Do the preparations while the first browser fetches Streamlit's own files."""
     server.answer_at_once(asyncio.get_running_loop())
     threading.Thread(target=prepare, daemon=True).start()
     asyncio.get_running_loop().call_soon(threading.Thread(target=welcome, daemon=True).start)  # some browsers block

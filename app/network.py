@@ -1,4 +1,5 @@
-"""The simulated network: the cost of a collective, the memory of a model on each rank, and what is left out."""
+"""The page on the simulated network: the cost of a collective, a model's memory on each rank, and what the model
+omits."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ MANY = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 4096]
 
 
 def page() -> None:
-    """Answer the two most common questions, and show the text."""
+    """Show the answers to the two most common questions, then the text."""
     text = TEXT.read_text("utf-8").replace("# ", "## ", 1)  # the page has a title of its own
     with st.sidebar:
         work = _choose_all_reduce()

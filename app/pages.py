@@ -1,4 +1,4 @@
-"""The pages. Navigation only: what is on a page stands in its own room."""
+"""The list of pages, for navigation only: each page's content is in its own folder."""
 
 from collections.abc import Callable
 from importlib import import_module
@@ -17,7 +17,8 @@ from lessons import instructor  # noqa: E402
 
 
 def later(module: str) -> Callable[[], None]:
-    """Return the page of this module, imported when it is opened: a first page waits for no other's imports."""
+    """Return the page of this module, imported when it is opened, so that the first page does not wait for others'
+    imports."""
     return lambda: import_module(f"app.{module}").page()
 
 

@@ -1,4 +1,4 @@
-"""The survey, section by section, and what a step of each method costs for the reader's model and cluster."""
+"""The survey, section by section, and the cost of a step of each method for the reader's model and cluster."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WIDTHS = {
     },
     "formulas": {"method": 125, "computation": 200, "communication": 250, "memory": 245, "staleness": 105},
 }
-"""By what the table shows: its columns and their widths in px. A page of 1366 px has room for all, and cuts none."""
+"""The columns and their widths in px, by what the table shows. All of them fit a page 1366 px wide."""
 TITLES = {
     "method": "Method", "computation": "Computation", "communication": "Communication", "memory": "Memory",
     "staleness": "Staleness", "sending": "Time to send", "computing": "Time to compute", "family": "Family",
@@ -39,7 +39,7 @@ HELPS = {
 
 
 def page() -> None:
-    """Show the five sources with their methods, and the table of costs."""
+    """Show the five sources with their methods, then the table of costs."""
     with st.sidebar:
         model, cluster = _choose()
     st.markdown("# The survey, section by section", anchors=False)
@@ -74,7 +74,7 @@ def _choose() -> tuple[survey.Stack, survey.Cluster]:
 
 
 def _costs(model: survey.Stack, cluster: survey.Cluster) -> None:
-    """Show the table, filtered, with the formulas of the chosen method and a run that shows its costs."""
+    """Show the filtered table, with the formulas of the chosen method and a run that shows its costs."""
     rows = survey.table(model, cluster)
     left, middle, right, last = st.columns([3, 3, 2, 3], vertical_alignment="bottom")
     families = list(dict.fromkeys(row["family"] for row in rows))
@@ -110,7 +110,7 @@ def _costs(model: survey.Stack, cluster: survey.Cluster) -> None:
 
 
 def _numbers(rows: list[dict]):
-    """Return the table in numbers, which are sorted as such and written as everywhere on this page."""
+    """Return the table in numbers that sort numerically and are formatted like all others on this page."""
     value = {quantity: f"{quantity} value" for quantity in survey.QUANTITIES}
     lines = frame([{name: row[value.get(name, name)] for name in WIDTHS["numbers"]} for row in rows])
     said = {name: partial(survey.shown, unit=survey.UNITS[name]) for name in survey.QUANTITIES}
@@ -120,7 +120,7 @@ def _numbers(rows: list[dict]):
 
 
 def _formulas(rows: list[dict]) -> list[dict]:
-    """Return the table in formulas, with a dash where there is a reason in words instead."""
+    """Return the table in formulas, with a dash where words explain why there is none."""
     return [
         {"method": row["method"]}
         | {name: row[name] if row[f"{name} value"] is not None else "–" for name in survey.QUANTITIES}
@@ -129,7 +129,7 @@ def _formulas(rows: list[dict]) -> list[dict]:
 
 
 def _symbols(rows: list[dict]) -> str:
-    """Return what the letters in the formulas of these methods mean."""
+    """Return the meanings of the letters in the formulas of these methods."""
     formulas = [row[name] for row in rows for name in survey.QUANTITIES if row[f"{name} value"] is not None]
     there = {*re.findall(r"[A-Za-z]+", " ".join(formulas))}
     return "; ".join(f"`{letter}` {meaning}" for letter, meaning in survey.SYMBOLS.items() if letter in there) + "."
@@ -143,7 +143,7 @@ def _columns(shown: str) -> dict:
 
 
 def _method(row: dict, cluster: survey.Cluster) -> None:
-    """Show one method: where the book has it, and a run that shows its costs."""
+    """Show one method: where the book discusses it, and a run that shows its costs."""
     with st.container(border=True, key="survey-method"):
         st.markdown(f"**{escaped(row['method'])}**")
         st.markdown(f"Approximation: {escaped(row['approximation'])}")
@@ -158,7 +158,7 @@ def _method(row: dict, cluster: survey.Cluster) -> None:
 
 
 def _sections() -> None:
-    """Show each source with what its abstract says, and its methods in its own order."""
+    """Show each source with a summary of its abstract, and its methods in its own order."""
     rows = survey.rows()
     for source in survey.sources():
         st.markdown(f"### {source.title}", anchors=False)

@@ -1,4 +1,4 @@
-"""Your own: a run that was made elsewhere, a table to train on, and, on your own machine, a network."""
+"""The page for your own data: a run from elsewhere, a table to train on and, on your own machine, a network."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ROW = 36  # px
 
 
 def page() -> None:
-    """Bring it, have it checked, look at it, and go on."""
+    """Show the page: upload a file, check it, preview it, and continue with it."""
     with st.sidebar:
         st.markdown(f"{BROUGHT}{RUN if upload.modules_folder() else ''}.")
     st.markdown("# Your own runs and data", anchors=False)
@@ -52,7 +52,7 @@ def page() -> None:
 
 
 def _bring(kind: str, label: str, waiting: str) -> None:
-    """Draw an upload field for files of this kind; the name of what was read goes into the page's address."""
+    """Draw an upload field for files of this kind; write the name of the stored upload to the page's address."""
     given = st.file_uploader(label, accept_multiple_files=True, key=f"{kind}_files", max_upload_size=MOST)
     if not given:
         return
@@ -102,7 +102,7 @@ def _run(name: str) -> None:
 
 
 def _lanes(run: Run, name: str) -> None:
-    """Draw the timeline, whose ranks cannot be given faults: this run was not done here."""
+    """Draw the timeline, without the dialog for faults, because this run was not made here."""
     window = components.wanted(st.session_state.get("uploaded"), name)
     frame = timeline.framed(run.trace, lane_names(run), timeline.describe(run), name, window)
     components.timeline(frame, key="uploaded")
@@ -143,7 +143,8 @@ def _table(name: str) -> None:
 
 
 def _first_run(name: str, label: str, estimated: bool) -> tables.FirstRun | None:
-    """Draw what a first run predicts, and the button that starts it. If there is none yet, draw why and return None."""
+    """Draw the column to predict and the button that starts a first run. If none is possible yet, draw why; return
+    None."""
     missing = st.session_state.get(f"missing-{name}", "refuse")
     try:
         first = _tried(name, label, estimated, missing)
@@ -184,7 +185,7 @@ def _load(name: str) -> tables.Table:
 
 
 def _preview(table: tables.Table) -> dict[str, Sequence]:
-    """Return the columns of the first rows, with words where there were words."""
+    """Return the columns of the first rows, with the original words."""
     names = (*table.names[:30], *table.names[max(30, len(table.names) - 1) :])
     shown = {}
     for name in names:
@@ -227,7 +228,7 @@ def _module() -> None:
 
 
 def _train(experiment: Experiment) -> None:
-    """Run this experiment, and go to the workbench."""
+    """Run this experiment, and switch to the workbench."""
     workbench.take(experiment)
     st.session_state.go = True  # a callback cannot change the page
 

@@ -1,1 +1,1 @@
-"""What leads a newcomer: the first screen, a tour, questions, and predictions."""
+"""Guidance for newcomers: the first screen, a tour, questions, and predictions."""

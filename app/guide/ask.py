@@ -1,4 +1,4 @@
-"""Questions to begin with: choosing one makes its two runs and shows its finding above them."""
+"""Questions to start from: choosing one makes its two runs and shows the answer above them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PATIENCE = 3.5  # s in which the run that a question compares with may come; in 
 
 
 class ChosenQuestion(NamedTuple):
-    """The question that was chosen last: which choice it was, its experiment, and how many pins it replaced."""
+    """The question chosen last: its serial number, its experiment's key, and how many pins it replaced."""
 
     number: int
     key: str
@@ -24,7 +24,7 @@ class ChosenQuestion(NamedTuple):
 
 
 def menu(key: str = "question") -> None:
-    """Offer the questions. Choosing one sets all controls, runs it, and shows it over the run it is compared with."""
+    """Offer the questions. Choosing one sets all controls, runs the experiment, and compares it with its reference."""
     st.menu_button(
         "Try a question", QUESTIONS, key=key, icon=":material/psychology_alt:", width="stretch",
         format_func=lambda question: question.asks, on_click=_try, args=(key,),
@@ -48,7 +48,7 @@ def _try(key: str) -> None:
 
 
 def told(run: Run) -> None:
-    """Show what the question finds that this run answers, and that other pins made way for its comparison."""
+    """Show the answer to the question that belongs to this run, and how many pins its comparison replaced."""
     if question := asked(run.experiment):
         choice = st.session_state.get("chosen_question")
         gone = choice.unpinned if choice and choice.key == run.experiment.key() else 0
@@ -58,7 +58,7 @@ def told(run: Run) -> None:
 
 
 def answered() -> int:
-    """Return the number of the choice of a question whose answer is on the page; 0 if there is none."""
+    """Return the serial number of the question whose answer is on the page; 0 if there is none."""
     state = st.session_state
     choice = state.get("chosen_question")
     there = choice and not state.get("job") and state.asked.key() == choice.key

@@ -1,4 +1,4 @@
-"""Cards: what a newcomer does first. Each asks for a prediction, makes its run, and says what came of it.
+"""Introductory tasks for newcomers: each asks for a prediction, runs an experiment and explains the result.
 
 What a card says afterwards is computed from its run and the one it is compared with; which prediction is right is
 checked against the same runs by `test_questions.py`.
@@ -18,7 +18,7 @@ from tracing import KINDS
 
 
 class Card(NamedTuple):
-    """`question` has the two runs; `options` are two predictions, of which `right` is so.
+    """`question` names the two runs; `options` are two predictions, and `right` is the index of the correct one.
 
     `says(now, before)` is what the run found, in one or two sentences.
     """
@@ -34,7 +34,7 @@ class Card(NamedTuple):
 
 
 def slowed(now: Run, before: Run) -> str:
-    """Return what one slow worker cost the others."""
+    """Explain what one slow worker costs the others."""
     longer = units.number(now.summary["seconds"] / before.summary["seconds"], 2)
     slow = now.experiment.slow.by_rank
     others = [busy for rank, busy in enumerate(now.trace.busy()) if rank not in slow]
@@ -49,7 +49,7 @@ def slowed(now: Run, before: Run) -> str:
 
 
 def unwaited(now: Run, before: Run) -> str:
-    """Return what it brings and costs to wait for nobody."""
+    """Explain the gain and the cost of not waiting."""
     more = units.number(now.summary["samples"] / before.summary["samples"], 2)
     stale = units.number(now.summary["staleness_mean"], 2)
     waits = now.causes.training
@@ -66,7 +66,7 @@ def unwaited(now: Run, before: Run) -> str:
 
 
 def killed(now: Run, before: Run) -> str:
-    """Return how far training comes that loses a worker."""
+    """Explain how far training gets when a worker is lost."""
     lost = ", ".join(map(str, now.experiment.crash.by_rank))
     return (
         f"They stop, after {now.summary['steps']} of {before.summary['steps']} steps. A synchronous step needs the "

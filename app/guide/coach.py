@@ -1,4 +1,4 @@
-"""The coach: five steps that point at the real parts of the page. It can be left at any time."""
+"""A tour in five steps that points at parts of the page. It can be closed at any time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _mount = script("coach")
 
 
 class CoachStep(NamedTuple):
-    """`at` is what it points at, as coach.js knows it."""
+    """`at` is the part of the page it points at, by its name in coach.js."""
 
     at: str
     title: str
@@ -46,12 +46,13 @@ STEPS = (
 
 
 def start() -> None:
-    """Show it, from the first step."""
+    """Start the tour from its first step."""
     st.session_state.tours = st.session_state.get("tours", 0) + 1
 
 
 def show(first: bool, lanes: int) -> None:
-    """Have it ready: asked for, and on a `first` visit shown once per browser. The timeline has so many `lanes`."""
+    """Mount the tour: it opens on request and, on a `first` visit, once per browser. `lanes` is the timeline's number
+    of lanes."""
     state = st.session_state
     if "tours" not in state:
         state.tours = int(st.query_params.get("tour") == "1")

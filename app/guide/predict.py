@@ -1,4 +1,4 @@
-"""Predictions: offered before a run, never required; compared with its result and with what other readers predicted."""
+"""Optional predictions before a run, later compared with its result and with other readers' predictions."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ QUESTIONS = {
     "samples_per_second": ("Samples per second", ("fewer", "as many", "more")),
     "held_out_loss": ("Held-out loss", ("lower", "the same", "higher")),
 }
-"""By name in the summary: the question, and the answers from less to more."""
+"""The question and its answers, from less to more, by name in the summary."""
 
 SAME = 0.05  # of the other run's figure, within which both are called the same
 
 
 def offer(wanted: Experiment) -> None:
-    """Ask what the run of the controls will be like, compared with the pinned run or the one on the page."""
+    """Ask the reader to predict how the next run will compare with the pinned run or the one on the page."""
     found = reference.of_the_next()
     if found is None or not (changed := changes.between(found[1].experiment, wanted)):
         return
@@ -38,7 +38,7 @@ def offer(wanted: Experiment) -> None:
 
 
 def seal(experiment: Experiment) -> None:
-    """Bind the answers to the run of `experiment`, which begins."""
+    """Bind the answers to the run of `experiment`, which is starting."""
     state, found = st.session_state, reference.of_the_next()
     said = {name: answer for name in QUESTIONS if (answer := state.get(f"predict-{name}"))}
     state.sealed = (experiment.key(), found[0], said) if found and said else None
@@ -49,7 +49,7 @@ def seal(experiment: Experiment) -> None:
 
 
 def compared(run: Run) -> None:
-    """Show what was predicted of `run`, with what came of it."""
+    """Show the predictions for `run` next to its results."""
     key, folder, said = st.session_state.get("sealed") or ("", "", {})
     if key != run.experiment.key():
         return
@@ -62,7 +62,7 @@ def compared(run: Run) -> None:
 
 
 def verdict(name: str, answer: str, before: float | None, after: float | None) -> str:
-    """Return what was predicted and what it is, in a line; "" if there is nothing to compare."""
+    """Return a line with the prediction and the result; "" if there is nothing to compare."""
     question, answers = QUESTIONS[name]
     if before is None or after is None:
         return ""
@@ -76,7 +76,7 @@ def verdict(name: str, answer: str, before: float | None, after: float | None) -
 
 
 def outcome(run: Run, name: str) -> float | None:
-    """Return a figure of a run; the last loss of one that diverged is higher than any."""
+    """Return a figure of a run; the final loss of a diverged run is infinite."""
     return math.inf if run.status == DIVERGED and name in LAST else run.summary[name]
 
 
@@ -85,11 +85,11 @@ def _words(name: str, value: float) -> str:
 
 
 def among(answers: tuple[str, ...], counts: Counter) -> str:
-    """Return what all readers have predicted, in the order of `answers`; "" if there are no counts."""
+    """Summarise the predictions of all readers, in the order of `answers`; "" if there are none."""
     said = [f"{counts[answer]} said {answer}" for answer in answers if counts[answer]]
     return f"Of {counts.total()} predictions here, {', '.join(said)}." if said else ""
 
 
 def _question(name: str, experiment: Experiment, before: Run) -> tuple[str, ...]:
-    """Return the poll's question: the same for every reader who compares this experiment with that run."""
+    """Return the poll's question, which all readers who compare this experiment with that run share."""
     return name, experiment.key(), before.experiment.key()

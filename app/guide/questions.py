@@ -1,4 +1,4 @@
-"""Questions that a student would ask, each with the run that answers it and the one it is compared with.
+"""Questions that a student would ask, each with the run that answers it and a reference run.
 
 The finding of a question is a fact about these two runs: `test_questions.py` makes both, and checks every sentence
 against their figures.
@@ -13,7 +13,8 @@ from experiments.specification.experiment import Experiment
 
 
 class Question(NamedTuple):
-    """`query` is the experiment that answers it, `against` the one it is compared with: links, "" for the default.
+    """`query` is the experiment that answers it, `against` its reference, both as queries; "" is the default
+    experiment.
 
     `axis` is what the curves are drawn against, so that the difference is seen.
     """
@@ -111,7 +112,7 @@ QUESTIONS = (
 
 
 def asked(experiment: Experiment) -> Question | None:
-    """Return the question that this experiment answers, None if there is none."""
+    """Return the question that this experiment answers, or None."""
     return _by_experiment().get(experiment.key())
 
 

@@ -1,4 +1,4 @@
-"""The first screen: one line says what this is, a timeline plays, and three cards ask what would happen."""
+"""The first screen: a line of introduction, a timeline that plays, and three cards that ask for predictions."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ HEARD = ("tour", "axis", "log", "at_once", "embed", "embed_options")  # paramete
 
 
 def settle() -> None:
-    """At the beginning of a session: greet those who come with an address that chooses nothing."""
+    """At the start of a session, show the first screen if the address sets nothing."""
     st.session_state.linked = st.query_params.get("welcome") == "true"  # by one who has it on the page
     st.session_state.welcome = st.session_state.linked or not {*st.query_params} - {*HEARD}
 
 
 def on() -> bool:
-    """Return whether the page begins with it."""
+    """Return True if the page begins with the first screen."""
     return bool(st.session_state.get("welcome"))
 
 
 def first() -> bool:
-    """Return whether the page begins with it unasked, and not by the link of somebody who shows what he looks at."""
+    """Return True if the page begins with the first screen unasked, not because of a shared link."""
     return on() and not st.session_state.get("linked")
 
 
 def show(folder: str) -> bool:
-    """Draw the first screen over the run in `folder`; return whether it has said what the run found."""
+    """Draw the first screen above the run in `folder`; return True if it has explained the run's result."""
     try:
         run = session.load(folder)
     except ValueError:  # the page says why
@@ -57,7 +57,7 @@ def show(folder: str) -> bool:
 
 
 def awaited() -> None:
-    """Draw the first screen while its run is under way, with the room that the lanes will take."""
+    """Draw the first screen while its run is in progress, reserving the space that the lanes will take."""
     with st.container(key="welcome", gap="small"):
         _title()
         _words("Each machine will have a lane here: what it **computes**, when it **talks**, and how it **waits**.")
@@ -75,7 +75,7 @@ def _title() -> None:
 
 
 def _words(text: str) -> None:
-    """Say what the lanes are, in a room that is the same however long it takes (style.css)."""
+    """Explain the lanes, in a box whose size does not change while the run is in progress (style.css)."""
     with st.container(key="welcome-words"):
         st.markdown(text)
 
@@ -103,7 +103,7 @@ def _cards(run: Run) -> bool:
 
 
 def _ask(card: Card) -> None:
-    """Ask for the prediction; the runs are made while the reader thinks."""
+    """Ask for the prediction; the runs are computed meanwhile."""
     with st.container(key="prediction", border=True, gap="small"):
         st.markdown(f"**{card.title}.** {card.predicts}")
         with st.container(horizontal=True, gap="small"):
@@ -134,7 +134,7 @@ def _close() -> None:
 
 
 def _do(card: Card, said: int) -> None:
-    """Run what the card is about, in the place of what it is compared with."""
+    """Show the card's run in place of its reference."""
     state = st.session_state
     state.card = None
     state.done = {**state.get("done", {}), CARDS.index(card): said}

@@ -1,1 +1,1 @@
-"""The page of kernels: formulas, times, and GPU kernels thread by thread."""
+"""The kernels page: formulas, times, and GPU kernels thread by thread."""

@@ -1,4 +1,4 @@
-r"""Formula: what a docstring has as plain text, in TeX: `w <- w - lr g / (sqrt(s) + eps)` has a fraction and a root.
+r"""Convert plain-text formulas in docstrings to TeX: `w <- w - lr g / (sqrt(s) + eps)` gets a fraction and a root.
 
 The notation is that of our docstrings: juxtaposition is a product, `a / b c` is (a / b) c, `x_i` and `x[i]` have an
 index, `s(z)` is a function, `|v|` is a norm, `sum over i of` is a sum. Where more is said in words it cannot be set,
@@ -15,13 +15,13 @@ SIGNS = {"<-": r"\leftarrow", "=": "="}
 BIG = {"sum": r"\sum", "max": r"\max", "mean": r"\operatorname*{mean}"}  # of what is indexed
 NAMES = ("out", "gain", "bias", "dgain", "dbias", "scale", "stride", "look", "bm", "rms", "sgd", "most",
          "table", "places", "largest", "window", "rows")  # fmt: skip
-"""Names of arrays and settings of more letters than d and another one."""
+"""Names of arrays and settings that have several letters, other than d and one more letter."""
 TOKEN = re.compile(r"<-|\b[a-z]\(|\.\.\.|\d+\.?\d*(?:e-?\d+)?|[A-Za-z]+\d?'?(?:_\w)?|[-+*/^()\[\]|,.<=]|\S")
 GAP, COMMA = re.compile(r" {6,}"), re.compile(r",  +")
 
 
 def tex(text: str) -> tuple[list[str], list[str]]:
-    """Return the statements of a formula in TeX, and the remarks behind them; ([], []) if it cannot be set whole.
+    """Return the statements of a formula in TeX, and the remarks after them; ([], []) if any part cannot be converted.
 
     A remark on one of several lines is on that line alone, so such a formula is left as it is.
     """
@@ -39,17 +39,17 @@ def tex(text: str) -> tuple[list[str], list[str]]:
 
 
 class Unset(ValueError):
-    """A part of a formula that is no formula."""
+    """A part of the text that is not a formula."""
 
 
 class _Line:
-    """A statement that is read from left to right."""
+    """A parser of one statement, read from left to right."""
 
     def __init__(self, text: str):
         self.tokens = [*TOKEN.findall(text), ""]
 
     def statement(self) -> str | None:
-        """Return `left <- right` or `left = right` in TeX, None if it is none."""
+        """Return `left <- right` or `left = right` in TeX, or None for anything else."""
         try:
             left, sign = self.sum(), self.take("<-", "=")
             done = f"{left} {SIGNS[sign]} {self.sum()}"
@@ -125,12 +125,12 @@ class _Line:
 
 
 def _index(word: str) -> str:
-    """Return one word of what a sum goes over."""
+    """Convert one word of a sum's range."""
     return rf"\text{{{word}}}" if len(word) > 1 and word.isalpha() else _named(word)
 
 
 def _named(word: str) -> str:
-    """Return a name or a number in TeX; Unset for a word of English."""
+    """Return a name or a number in TeX; raise Unset for an English word."""
     if re.fullmatch(r"\d+\.?\d*|[<,]", word):
         return word
     if word == "...":
@@ -153,6 +153,6 @@ def _named(word: str) -> str:
 
 
 def _bare(text: str) -> str:
-    """Return a whole that stands in brackets without them: a fraction's line does as much."""
+    """Remove the brackets around a whole expression, which a fraction's line makes unnecessary."""
     inner = text.removeprefix(r"\left(").removesuffix(r"\right)")
     return inner if text == rf"\left({inner}\right)" and r"\right)" not in inner.partition(r"\left(")[0] else text

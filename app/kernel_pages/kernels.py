@@ -1,4 +1,5 @@
-"""Kernels, one at a time: formula, implementations side by side, price, a block on a GPU, and how long it takes."""
+"""Kernels, one at a time: formula, implementations next to each other, cost model, a block on a GPU, and measured
+times."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ SAID = {
 
 
 def page() -> None:
-    """Choose a kernel; read it, and see what it costs here."""
+    """Let the reader choose a kernel, read it, and see what it costs on this machine."""
     with st.sidebar:
         name, n = _choose()
     chrome.show()
@@ -90,7 +91,7 @@ def _source(source: Source) -> None:
 
 
 def _theory(theory: str) -> None:
-    """Show what a file says of its kernel; its formula is set where it can be."""
+    """Show a file's description of its kernel, with the formula typeset if possible."""
     plain = next((part for part in theory.split("\n\n") if part.startswith("    ")), "")
     statements, remarks = formula.tex(plain)
     if statements:
@@ -107,7 +108,7 @@ def _theory(theory: str) -> None:
 
 @dataclass(frozen=True)
 class Source:
-    """The text of a kernel's file, in parts."""
+    """The source of a kernel's file, in parts."""
 
     theory: str
     price: str
@@ -119,7 +120,7 @@ class Source:
 
 @st.cache_data(show_spinner=False)
 def read(name: str) -> Source:
-    """Return the parts of a kernel's file. What both implementations reach is shared, what none reaches the price."""
+    """Split a kernel's file: code that both implementations use is shared; code that neither uses is the cost model."""
     text = KERNELS[name].source
     tree = ast.parse(text)
     defined = {one: node for node in tree.body for one in _names(node)}
@@ -134,7 +135,7 @@ def read(name: str) -> Source:
 
 
 def _names(node: ast.stmt) -> list[str]:
-    """Return what a function or an assignment at the top of a file defines."""
+    """Return the names that a top-level function or assignment defines."""
     if isinstance(node, ast.FunctionDef):
         return [node.name]
     targets = node.targets if isinstance(node, ast.Assign) else []
@@ -142,7 +143,7 @@ def _names(node: ast.stmt) -> list[str]:
 
 
 def _reached(start: str, defined: dict[str, ast.stmt]) -> set[str]:
-    """Return what `start` uses of its file, and what that uses."""
+    """Return the names of its file that `start` uses, directly or indirectly."""
     found, ahead = set(), [start]
     while ahead:
         name = ahead.pop()
@@ -161,7 +162,7 @@ def _text(text: str, node: ast.stmt) -> str:
 
 
 def _measured(name: str, n: int) -> None:
-    """Show times of this kernel, and the roofline: with all kernels, if all were measured."""
+    """Show this kernel's times and the roofline, with all kernels if all were measured."""
     heading("Measured here", "By a process of its own on one thread: the best of a few rounds of calls.")
     state = st.session_state
     every = kernel_times.job_spec(KERNELS, n)
@@ -227,7 +228,7 @@ def _table(row: Row, report: Report) -> None:
 
 
 def _roof(row: Row, peaks: Peaks) -> str:
-    """Return a sentence on what bounds a call on the CPU, and where its working set lies."""
+    """Describe what bounds a call on the CPU, and where its working set lies."""
     bandwidth, level = peaks.bandwidth(row.working_set), peaks.level(row.working_set)
     place = f"{units.size(row.working_set)}{level and f', in {level}'}"
     if row.intensity * bandwidth > peaks.flops:
@@ -238,7 +239,7 @@ def _roof(row: Row, peaks: Peaks) -> str:
 
 
 def _spread(rows: list[Row], peaks: list[Peaks]) -> str:
-    """Return a sentence on how far measurements of a kernel differ, and whether their roofs do, too."""
+    """Describe how far measurements of a kernel differ, and whether their roofs differ too."""
     times = [row.cpu for row in rows]
     roofs = [each.roof(row.intensity, row.working_set) if row.flops else each.bandwidth(row.working_set)
              for row, each in zip(rows, peaks, strict=True)]  # fmt: skip
@@ -255,7 +256,7 @@ def _spread(rows: list[Row], peaks: list[Peaks]) -> str:
 
 
 def _heard(row: Row, report: Report) -> str:
-    """Return the chart in a sentence, for readers who do not see it."""
+    """Describe the chart in a sentence, for readers who cannot see it."""
     return (
         f"Roofline of {len(report.rows)} kernels: {KERNELS[row.kernel].title} does "
         f"{units.number(row.flops / row.cpu / 1e9)} GFLOP/s at {units.number(row.intensity)} FLOPs per byte, "

@@ -1,4 +1,4 @@
-"""Threads of a kernel: one block of it, stepped through; what each thread does, which memory it touches, who waits."""
+"""Step through one block of a kernel: what each thread does, which memory it touches, and which threads wait."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STRIPS = 8  # segments of memory that are drawn of an array
 
 @st.fragment
 def watch(name: str) -> None:
-    """Step through the first block of a launch of this kernel on a few numbers."""
+    """Let the reader step through the first block of a launch of this kernel on a few numbers."""
     heading(
         "One block, thread by thread",
         "The GPU implementation in our CUDA simulator. A moment is one instruction that touches memory, of each warp.",
@@ -61,7 +61,7 @@ def _launches(folder: str) -> list[Launch]:
 
 
 def code(launch: Launch, steps: tuple[Instruction | None, ...]) -> str:
-    """Return the kernel and its device functions; lines at which a warp stands are marked with the warps' numbers."""
+    """Return the source of the kernel and its device functions; a warp's current line is marked with its number."""
     here: dict[tuple[str, int], list[int]] = {}
     for warp, step in enumerate(steps):
         if step:
@@ -77,7 +77,7 @@ def code(launch: Launch, steps: tuple[Instruction | None, ...]) -> str:
 
 
 def threads(launch: Launch, steps: tuple[Instruction | None, ...]) -> str:
-    """Return a row of 32 threads for every warp, each with a sign for what it does."""
+    """Return a row of 32 threads for every warp, each with a symbol for what it does."""
     rows = []
     for warp, step in enumerate(steps):
         does = dict.fromkeys(step.active, step.does) | dict.fromkeys(step.elsewhere, "elsewhere") if step else {}
@@ -88,7 +88,7 @@ def threads(launch: Launch, steps: tuple[Instruction | None, ...]) -> str:
 
 
 def legend(launch: Launch) -> str:
-    """Return what the signs mean that occur in this launch."""
+    """Return the legend of the symbols that occur in this launch."""
     steps = [step for moment in launch.moments for step in moment if step]
     seen = {step.does for step in steps} | ({"elsewhere"} if any(step.elsewhere for step in steps) else set())
     parts = [
@@ -100,7 +100,7 @@ def legend(launch: Launch) -> str:
 
 
 def told(launch: Launch, moment: int) -> str:
-    """Return what every warp does at a moment, in words; warps that do alike share a line."""
+    """Describe what every warp does at a moment; warps that do the same share a line."""
     alike: dict[str, list[int]] = {}
     for warp, step in enumerate(launch.moments[moment]):
         worked = any(before[warp] for before in launch.moments[:moment])
@@ -114,7 +114,8 @@ def told(launch: Launch, moment: int) -> str:
 
 
 def memory(steps: tuple[Instruction | None, ...]) -> str:
-    """Return the memory that the first warp touches which touches any: a row for 128 bytes, touched numbers marked."""
+    """Return the memory that the first active warp touches: a row for every 128 bytes, with the touched numbers
+    marked."""
     found = next(((warp, step) for warp, step in enumerate(steps) if step and step.cells), None)
     if found is None:
         return ""

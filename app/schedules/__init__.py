@@ -1,1 +1,1 @@
-"""The page of schedules: what every rank of a pipeline does when, without a model."""
+"""The schedules page: what every rank of a pipeline does when, without a model."""

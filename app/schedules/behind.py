@@ -1,4 +1,4 @@
-"""What lies behind the figures of a schedule: its ranks, its idle slots, its critical path, its text, its source."""
+"""The details of a schedule: its ranks, idle slots, critical path, text and source."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SHOWN_OPS = 400  # of a critical path, and of a schedule as text per rank
 
 
 def show(studies: list[Study]) -> None:
-    """Show what lies behind the figures, a tab each; only the open tab is built."""
+    """Show the details in tabs; only the open tab is built."""
     parts = (_per_rank, _idle, _path, _text, _source)
     for tab, show in zip(st.tabs(TABS, key="behind", on_change="rerun"), parts, strict=True):
         if not tab.open:

@@ -1,4 +1,4 @@
-"""What a reader chooses of schedules: one or two, their settings, the size and the costs that they share."""
+"""The controls of the schedules page: one or two schedules, their settings, and the size and costs that they share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ IGNORED = "Not with a schedule of your own: its lines say how many ranks and mic
 
 
 def choose() -> dict[str, Plan]:
-    """Draw the widgets; return a plan for "a", and for "b" if there is a second one. Errors are shown there."""
+    """Draw the widgets; return a plan for "a", and for "b" if there is a second one. Errors are shown next to the
+    widgets."""
     names = {}
     names["a"] = _schedule("Schedule", "schedule_a", study.NAMES, "1f1b")
     _about(names["a"])
@@ -42,7 +43,7 @@ def _schedule(label: str, key: str, names: tuple[str, ...], default: str) -> str
 
 
 def _called(name: str) -> str:
-    """Return a schedule as the lists have it, found by title and by name: "ZB-H1 · zb_h1"."""
+    """Return a schedule's label in lists, searchable by title and by name: "ZB-H1 · zb_h1"."""
     return f"{study.TITLES[name]} · {name}" if name in study.SCHEDULES else study.TITLES.get(name, name.capitalize())
 
 
@@ -54,7 +55,7 @@ def _about(name: str) -> None:
 
 
 def _options(slot: str, name: str) -> dict:
-    """Draw the widgets for the settings of this schedule alone."""
+    """Draw the widgets for the settings that only this schedule has."""
     given = {}
     for option in study.options(name).values():
         key, about = f"{option.name}_{slot}", sentence(option.about)
@@ -78,7 +79,8 @@ def _options(slot: str, name: str) -> dict:
 
 
 def _common(own: bool, alone: bool) -> dict:
-    """Draw the widgets for what all schedules share; an `own` one has its text, which `alone` says how large it is."""
+    """Draw the widgets that all schedules share, and the text of an `own` one; if it is shown `alone`, that text sets
+    the size."""
 
     def number(name: str, label: str, key: str, step: float, off: bool = False):
         field, default = Plan.model_fields[name], Plan.model_fields[name].default

@@ -1,4 +1,4 @@
-"""Figures of a schedule, or of two with their differences, as a table and in sentences."""
+"""Figures of a schedule, or of two and their differences, as a table and in sentences."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from experiments.wording import units
 
 
 def figure(value: float) -> str:
-    """Return a time or a number of a schedule."""
+    """Format a time or a count of a schedule."""
     return units.number(value, 4)
 
 
 def points(value: float) -> str:
-    """Return a difference of shares."""
+    """Format a difference of shares."""
     return f"{100 * value:+.1f} points".replace("-", "−")
 
 
@@ -40,18 +40,18 @@ FIGURES = (
     ("path_ops", "Ops on the critical path", figure, "outlined: none of them can take longer unnoticed"),
     ("path_links", "Links on the critical path", figure, "times it goes from rank to rank"),
 )
-"""The table: name in the summary, label, words, meaning."""
+"""The rows of the table: name in the summary, label, words, meaning."""
 MORE_IS_BETTER = ("throughput",)
 NEITHER = ("path_ops", "path_links")
 
 
 def sized(ranks: int, chunks: int, between: str = " · ") -> str:
-    """Return how many ranks and micro-batches a schedule has: "4 ranks · 8 micro-batches"."""
+    """Format the size of a schedule: "4 ranks · 8 micro-batches"."""
     return f"{ranks} rank{'s' * (ranks != 1)}{between}{units.count(chunks)} micro-batch{'es' * (chunks != 1)}"
 
 
 def answered(one: Study, other: Study) -> str:
-    """Return whether the other schedule waits less than the one, and what it takes and holds, in sentences."""
+    """Compare `other` with `one` in sentences: idle time, makespan and micro-batches in flight."""
     a, b = one.plan.title, other.plan.title
     a = a.lower() if one.plan.schedule == study.OWN else a  # within a sentence
     (idle, now_idle), (took, takes), (many, now_many) = (
@@ -71,7 +71,8 @@ def answered(one: Study, other: Study) -> str:
 
 
 def unlike(studies: dict[str, Study]) -> str:
-    """Return that a schedule of one's own and another do not do the same work, and what would make it the same."""
+    """Explain that the reader's own schedule and another do different work, and which settings would make them
+    comparable."""
     own, other = sorted(studies.values(), key=lambda done: done.plan.schedule != study.OWN)
     mine, its = (sized(done.summary["ranks"], done.chunks, " and ") for done in (own, other))
     return (
@@ -81,7 +82,7 @@ def unlike(studies: dict[str, Study]) -> str:
 
 
 def table(studies: list[Study], compared: bool) -> None:
-    """Draw all figures of one schedule with their meaning, or of two, with their differences if they are compared."""
+    """Draw all figures of one schedule with their meaning, or of two, with their differences if they are comparable."""
     heads = ["", *(done.plan.title for done in studies), *(["difference"] if compared else []), ""]
     rows = []
     for name, label, say, meaning in FIGURES:

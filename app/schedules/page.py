@@ -1,4 +1,4 @@
-"""Schedules: what every rank of a pipeline does when, without a model. Choose one, and compare it with another."""
+"""The schedules page: what every rank of a pipeline does when, without a model, for one schedule or two."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FIRST = "**A first question.** GPipe does all forwards first, 1F1B goes backward
 
 
 def page() -> None:
-    """Show controls on the left; one schedule or two, the table of both, and what lies behind it."""
+    """Show controls on the left; on the right one or two schedules, their figures, and the details."""
     with st.sidebar:
         plans = controls.choose()
     chrome.show()
@@ -62,7 +62,8 @@ def page() -> None:
 
 
 def _introduce():
-    """Say what is seen here, and ask a first question; return the place for the answer once two are compared."""
+    """Introduce the page and ask a first question; return the placeholder for the answer if two schedules are
+    compared."""
     if st.session_state.schedule_b != controls.NOTHING:
         return st.container()  # no more words before the pictures of both
     st.markdown(INTRODUCTION)
@@ -72,7 +73,7 @@ def _introduce():
 
 
 def _with_own(plans: dict[str, Plan]) -> bool:
-    """Whether one of them is a schedule of one's own, which has a size of its own."""
+    """Return True if one of them is the reader's own schedule, whose text sets its size."""
     return any(plan.schedule == study.OWN for plan in plans.values())
 
 
@@ -92,7 +93,8 @@ def _title(plans: dict[str, Plan]) -> None:
 
 
 def _studied(plan: Plan, slot: str) -> Study | None:
-    """Return the study of a plan: computed here if that is quick, otherwise by the pool. Errors are shown."""
+    """Return the study of a plan, computed here if that is quick, otherwise by the pool. Errors are shown on the
+    page."""
     try:
         if study.size(plan) <= study.QUICK:
             return _here(plan.model_dump_json(), plan)
@@ -107,7 +109,7 @@ def _studied(plan: Plan, slot: str) -> Study | None:
 
 
 def _unfinished(plan: Plan, slot: str) -> None:
-    """Show what can be drawn of a schedule of one's own in which something is wrong, and where that stands."""
+    """Show the valid part of a reader's faulty schedule, and where the fault is."""
     found = unfinished(plan)
     if found.study:
         st.markdown("Up to where it goes wrong:")

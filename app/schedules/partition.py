@@ -1,4 +1,4 @@
-"""The partitioner: cut a model into the stages of the schedule on the page, by the times of its layers.
+"""The partitioner: cuts a model into the stages of the schedule on the page, by the times of its layers.
 
 What comes of it are costs of stages, for which the page of schedules has a field: so the schedule of a model that was
 cut well, or badly, is drawn and measured like any other.
@@ -83,12 +83,12 @@ def _cut(study: Study) -> None:
 
 @st.cache_data(show_spinner=False)
 def example() -> str:
-    """Return the profile that is there at first, as text."""
+    """Return the initial profile, as text."""
     return partitions.written(partitions.profiled(EXAMPLE, None))
 
 
 def _table(profile: Profile, found: Partition) -> str:
-    """Return a row for each stage: its layers, and how long it takes, as a bar too."""
+    """Return a row for each stage: its layers, and its time as a number and a bar."""
     rows = []
     for number, (stage, (forward, backward)) in enumerate(
         zip(found.stages, partitions.stage_times(profile, found), strict=True)

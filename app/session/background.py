@@ -1,4 +1,4 @@
-"""Background jobs: work that is too much for this process is done by the pool while the page waits for it."""
+"""Background jobs: the pool does work that is too much for this process, while the page waits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EVERY = 0.5  # s between two looks
 
 
 def fetch(job_spec: JobSpec, waiting: str, place: str) -> Path | None:
-    """Return the folder of the job's result. None while it is running, which the page shows, or if it failed.
+    """Return the folder of the job's result, or None while it is running or if it failed; the page shows which.
 
     `place` names what the page wants it for: the next job for the same place replaces this one.
     """
@@ -30,13 +30,13 @@ def fetch(job_spec: JobSpec, waiting: str, place: str) -> Path | None:
 
 
 def try_again(place: str) -> None:
-    """Offer to do once more what failed for this place: a machine that was busy may be so no longer."""
+    """Offer to retry the failed work of this place: the machine may no longer be busy."""
     owner = f"{session.owner()}/{place}"
     st.button("Try again", key=f"again-{place}", on_click=st.session_state.pop, args=(owner, None))
 
 
 def ask(work: JobSpec | Experiment, place: str) -> JobState:
-    """Return the state of the work for this place. It is submitted once, since what failed would fail again."""
+    """Return the state of the work for this place. It is submitted only once, because failed work would fail again."""
     state, owner = st.session_state, f"{session.owner()}/{place}"
     try:
         if state.get(owner) != work.key():
@@ -48,7 +48,8 @@ def ask(work: JobSpec | Experiment, place: str) -> JobState:
 
 
 def progress(active: dict[str, str], total: int) -> None:
-    """Show how far `total` runs are, of which those are `active` (key by place); one more done redraws the page."""
+    """Show the progress of `total` runs, of which `active` (keys by place) are unfinished; redraw the page as each
+    finishes."""
     st.fragment(_progress, run_every=EVERY)(active, total)
 
 

@@ -1,4 +1,4 @@
-"""Pinned runs, which stay on the page to be compared with.
+"""Pinned runs, which stay on the page for comparison.
 
 They are in its address, in the order in which they were pinned, as names of folders, or as queries that are still to be
 made; each with its colour where that is not the first free one, `pin=NAME,NAME~3` or `pin=QUERY&colour=3`. `colour`
@@ -19,45 +19,45 @@ MOST = 4  # runs beside the one that is shown
 
 
 def names() -> list[str]:
-    """Return the names of the pinned runs, in the order they were pinned; older links call them `keep`."""
+    """Return the names of the pinned runs, in the order they were pinned; older links name the parameter `keep`."""
     return [one for one in _pins() if "=" not in one]
 
 
 def queries() -> list[str]:
-    """Return the queries of pinned runs that are still to be made."""
+    """Return the queries of pinned runs that do not exist yet."""
     return [one for one in _pins() if "=" in one]
 
 
 def add(folder: str) -> None:
-    """Pin the run in `folder`: with the colour that it has on the page, if it is there."""
+    """Pin the run in `folder`, with its current colour if it is on the page."""
     name, there = Path(folder).name, _on_page()
     _write(_pins() | {name: there.get(name, next_colour(there.values()))}, there.get(_shown()))
 
 
 def only(folder: str | None) -> None:
-    """Pin the run in `folder`, and no other, beside the run that is to come."""
+    """Pin only the run in `folder`, to compare the next run with it."""
     name = Path(folder or "").name
     _write({name: _on_page().get(name, 0)} if name else {})
 
 
 def remove(name: str) -> None:
-    """Remove it from the pinned runs; the one on the page keeps its colour."""
+    """Unpin a run; the one on the page keeps its colour."""
     _write({one: colour for one, colour in _pins().items() if one != name}, _on_page().get(_shown()))
 
 
 def receive(made: Mapping[str, str]) -> None:
-    """Put the names of pinned runs in the place of the queries that made them, and take out those that made ""."""
+    """Replace the queries of pinned runs by the names of the runs they made, and remove those that made none ("")."""
     pins = {made.get(one, one): colour for one, colour in _pins().items()}
     _write({one: colour for one, colour in pins.items() if one}, next_colour())
 
 
 def coloured() -> list[tuple[str, str]]:
-    """Return each pinned run with its colour, in digits, where a link has to say it, and "" elsewhere."""
+    """Return (run, colour) of each pinned run; the colour is a number as text, or "" if a link can omit it."""
     return _digits(_pins())
 
 
 def colours(runs: Iterable[str]) -> dict[str, int]:
-    """Return a colour per run on the page, the same after a reload and in the copy of a link.
+    """Return the colour of each run on the page, which stays the same after a reload and in a shared link.
 
     A pinned one has that of its pin, another one that of the address or the first that is free.
     """
@@ -68,12 +68,12 @@ def colours(runs: Iterable[str]) -> dict[str, int]:
 
 
 def next_colour(others: Iterable[int] = ()) -> int:
-    """Return the colour of a run that is not pinned, on a page with the pinned ones and with `others`."""
+    """Return the colour of an unpinned run, on a page with the pinned runs and `others`."""
     return _one_of(st.query_params.get("colour", ""), [*_pins().values(), *others])
 
 
 def _pins() -> dict[str, int]:
-    """Return the colour of each pinned run, by its name, or by the query that is still to make it."""
+    """Return the colour of each pinned run, by its name or, if it does not exist yet, by its query."""
     entries = st.query_params.get_all("pin") or st.query_params.get_all("keep")
     pins: dict[str, int] = {}
     for text in (text for entry in entries for text in ([entry] if "=" in entry else entry.split(","))):
@@ -86,29 +86,29 @@ def _pins() -> dict[str, int]:
 
 
 def _shown() -> str:
-    """Return the name of the run on the page, "" if there is none."""
+    """Return the name of the run on the page, or "" if there is none."""
     return Path(st.session_state.get("shown") or "").name
 
 
 def _on_page() -> dict[str, int]:
-    """Return the colours of the pinned runs and of the one on the page."""
+    """Return the colours in use: those of the pinned runs and of the run on the page."""
     return colours([*_pins(), *filter(None, [_shown()])])
 
 
 def _one_of(asked: str, taken: Collection[int]) -> int:
-    """Return the colour that is asked for, if it is one and not taken, or else the first that is free."""
+    """Return the requested colour if it is valid and free, else the first free one."""
     free = [number for number in range(len(taken) + 1) if number not in taken]
     return next((number for number in range(MOST + 1) if asked == str(number) and number not in taken), free[0])
 
 
 def _digits(pins: Mapping[str, int]) -> list[tuple[str, str]]:
-    """Return each pin with its colour in digits, "" where that is the first one that is free."""
+    """Return each pin with its colour as text, "" if it is simply the first free colour."""
     given = [*pins.values()]
     return [(name, "" if pins[name] == _one_of("", given[:n]) else str(pins[name])) for n, name in enumerate(pins)]
 
 
 def _write(pins: Mapping[str, int], own: int | None = None) -> None:
-    """Write these pins into the address, and the colour `own` of the run beside them. Pinned runs are kept."""
+    """Write these pins, and the colour `own` of the run on the page, to the address. Mark the pinned runs as kept."""
     for name in pins:
         if "=" not in name:
             session.keep(name)

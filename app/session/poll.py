@@ -17,7 +17,7 @@ FEW = 2  # answers, below which counts would show readers nothing but their own
 
 
 class Poll:
-    """Counts of answers, by question; safe from any thread."""
+    """Thread-safe counts of answers, by question."""
 
     def __init__(self, most: int = QUESTIONS):
         self.most = most
@@ -33,7 +33,7 @@ class Poll:
                 self._counts.popitem(last=False)
 
     def of(self, question: Hashable) -> Counter:
-        """Return how many gave each answer; nothing where too few did."""
+        """Return how many gave each answer; empty if too few did."""
         with self._lock:
             counts = Counter(self._counts.get(question, ()))
         return counts if counts.total() >= FEW else Counter()
@@ -41,7 +41,7 @@ class Poll:
 
 @st.cache_resource(show_spinner=False)
 def here() -> Poll:
-    """Return the one poll of this process."""
+    """Return this process's poll."""
     return Poll()
 
 
@@ -54,5 +54,5 @@ def count(question: Hashable, answer: Hashable) -> None:
 
 
 def counted(question: Hashable) -> Counter:
-    """Return how many sessions gave each answer; nothing where too few answered."""
+    """Return how many sessions gave each answer; empty if too few answered."""
     return here().of(question)

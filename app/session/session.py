@@ -1,4 +1,5 @@
-"""A reader's session: runs submitted to the pool, which does them outside this process, and folders of stored runs."""
+"""A reader's session: its runs in the pool, which executes them outside this process, and the folders of stored
+runs."""
 
 from __future__ import annotations
 
@@ -31,12 +32,12 @@ NAME = re.compile(r"[0-9a-f]{16}-\w{1,16}(-\d{1,6})?")  # of a run's folder
 
 @st.cache_resource(show_spinner=False)
 def pool() -> Pool:
-    """Return the one pool of this process."""
+    """Return this process's pool."""
     return Pool(ROOT)
 
 
 def owner() -> str:
-    """Return this tab's name in the pool, "reader:tab"; the pool is notified when the tab is closed."""
+    """Return this tab's name in the pool, "reader:tab"; the pool is notified when the tab closes."""
     if "owner" not in st.session_state:
         st.session_state.owner = f"{reader(st.context.cookies, st.context.ip_address)}:{secrets.token_hex(8)}"
     name = st.session_state.owner
@@ -53,7 +54,7 @@ def _presence(name: str) -> str:
 
 
 def start(experiment: Experiment) -> None:
-    """Show this run if it is stored; submit it otherwise, in place of this reader's older one."""
+    """Show this run if it is stored; otherwise submit it, replacing this reader's earlier run."""
     state = st.session_state
     state.trouble, state.remark, state.notice, state.asked = "", "", "", experiment
     state.unstored = None
@@ -66,7 +67,8 @@ def start(experiment: Experiment) -> None:
 
 
 def follow(experiment: Experiment, at_once: bool) -> str:
-    """Start this run `at_once` if the reader has just made it of another one; return why it waits, if it does."""
+    """Start this run immediately if `at_once` (the reader just changed a setting) and it is short; else return why it
+    waits."""
     state = st.session_state
     before, state.followed = state.get("followed"), (experiment, at_once)
     if before is None or not at_once or experiment == state.get("asked"):
@@ -77,7 +79,7 @@ def follow(experiment: Experiment, at_once: bool) -> str:
 
 
 def _waits(experiment: Experiment) -> str:
-    """Return why this run begins only when the reader says so, "" if it is short and nobody else waits for the pool."""
+    """Return why this run starts only on request; "" if it is short and nobody else is waiting for the pool."""
     samples = turns.length(experiment)
     if real := naming.REAL.get(experiment.cluster):
         return f"{real[:1].upper()}{real[1:]} start only with **Run**."
@@ -91,13 +93,13 @@ def _waits(experiment: Experiment) -> str:
 
 
 def reattach(experiment: Experiment) -> None:
-    """Show this run again if a reload of the page left it behind, under way or ended; start nothing."""
+    """Show this run again if it was running or had ended before the page was reloaded; start nothing."""
     if job := pool().reattach(owner(), experiment):
         st.session_state.job, st.session_state.asked, st.session_state.job_is_new = job, experiment, True
 
 
 def await_first_curve() -> None:
-    """Wait until a run that was just started ends or begins its curve, PATIENCE at most; take over one that has ended.
+    """Wait up to PATIENCE until a new run ends or begins its curve; if it ended, show it.
 
     So the page need not show a wait. It is called when the controls have been sent, which the browser draws meanwhile.
     """
@@ -109,7 +111,7 @@ def await_first_curve() -> None:
 
 
 def stop() -> None:
-    """End the run under way; what it has recorded is stored and shown, unless it had not begun."""
+    """Stop the running run; its records so far are stored and shown, if it had begun."""
     state = st.session_state
     if state.get("job"):
         if pool().cancel(state.job, owner()):
@@ -120,7 +122,7 @@ def stop() -> None:
 
 
 def under_way() -> JobState | None:
-    """Return the state of the run under way; of one that has ended, take over the folder or the reason first."""
+    """Return the state of the current run; if it has ended, first store its folder or its failure in the session."""
     state = st.session_state
     if not state.get("job"):
         return None
@@ -146,23 +148,22 @@ def under_way() -> JobState | None:
 
 
 def unstored() -> JobState | None:
-    """Return the progress of the controls' run if it ended without being stored; None if it had no curve yet."""
+    """Return the progress of the controls' run if it ended unstored; None if it had no curve yet."""
     left = st.session_state.get("unstored")
     return left if left and len(left.curve.get("loss", ())) else None
 
 
 def before() -> str | None:
-    """Return the folder of the run whose place on the page the shown one took; None if there is none, or no more."""
+    """Return the folder of the run shown before the current one, or None."""
     return st.session_state.get("before")
 
 
 def forget_before() -> None:
-    """Leave the run before behind for good."""
     st.session_state.before = None
 
 
 def wait(job: str, seconds: float, or_curve: bool = False) -> JobState:
-    """Wait up to `seconds` for the job to end, or to begin its curve, so that the page need not show a wait."""
+    """Wait up to `seconds` for the job to end or begin its curve, so that short jobs show no progress bar."""
     deadline = time.monotonic() + seconds
     while (now := pool().state(job)).active and time.monotonic() < deadline:
         if or_curve and len(now.curve.get("loss", ())):
@@ -173,12 +174,12 @@ def wait(job: str, seconds: float, or_curve: bool = False) -> JobState:
 
 @st.cache_resource(max_entries=32, show_spinner=False)
 def load(folder: str) -> Run:
-    """Return the run in `folder`, shared by all readers and not to be changed. ValueError in one sentence."""
+    """Return the run in `folder`, which all readers share: do not modify it. Raise ValueError if it cannot be read."""
     return store.load(folder)
 
 
 def find(name: str) -> Run | None:
-    """Return the pinned run of this name, None if it is not here any more."""
+    """Return the pinned run of this name, or None if it no longer exists."""
     try:
         return load(str(ROOT / name))
     except ValueError:
@@ -186,13 +187,14 @@ def find(name: str) -> Run | None:
 
 
 def keep(name: str) -> None:
-    """Have the stored run of this name stay on this machine: somebody pinned, shared, downloaded or named it."""
+    """Mark the stored run of this name as kept, because somebody pinned, shared, downloaded or named it."""
     with contextlib.suppress(OSError):  # others own the folder; then it is none that is removed
         cached.keep(ROOT / name)
 
 
 def show_named(name: str) -> Experiment:
-    """Show the stored run of this name, as `?run=` does, and return its experiment. ValueError if it is not here."""
+    """Show the stored run of this name, as `?run=` does, and return its experiment. Raise ValueError if there is
+    none."""
     if not NAME.fullmatch(name) or find(name) is None:
         raise ValueError(f"there is no run {name[:40]!r} on this machine; it may be in another folder of runs.")
     keep(name)
@@ -205,5 +207,5 @@ def show_named(name: str) -> Experiment:
 def timeline_frame(
     folder: str, window: timeline.Window | None, play: bool = False, view: timeline.View | None = None
 ) -> bytes:
-    """Return the timeline of the run in `folder`, packed for the browser, where it may begin to `play` at once."""
+    """Return the timeline of the run in `folder`, packed for the browser; with `play` it starts to play at once."""
     return timeline.frame(load(folder), folder, window, play=play, view=view)

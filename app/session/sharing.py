@@ -1,4 +1,4 @@
-"""Sharing: the link to exactly what is on the page, which makes the same page on another machine.
+"""Links to exactly what is on the page, which recreate it on another machine.
 
 It has the experiment's own query, how the reader looks at it (axis, source, sweep, what the timeline and the curves
 are zoomed to, the wait that is explained, the critical path, the first screen), and the pinned runs, each as the query
@@ -38,27 +38,27 @@ BETWEEN = "~"  # numbers of a view
 
 
 def here() -> str:
-    """Return the address of the workbench, without a query; "" where it is not known."""
+    """Return the workbench's address without a query; "" if it is unknown."""
     url = (st.context.url or "").partition("?")[0]
     return url and f"{url.rstrip('/')}/"
 
 
 def link(e: Experiment, shown: Any = None) -> str:
-    """Return the address of the page as it is, with this experiment; `shown` is what the browser says it shows."""
+    """Return a link to the current page with this experiment; `shown` is the browser's report of its view."""
     view = [(name, st.query_params[name]) for name in PAGE if name in st.query_params and name not in PINS + APART]
     looks = written(components.viewed(shown)) + [("welcome", "true")] * bool(st.session_state.get("welcome"))
     return f"{here()}?" + "&".join(filter(None, (e.query(), urlencode(view + looks), urlencode(_pins()))))
 
 
 def written(view: View) -> list[tuple[str, str]]:
-    """Return a view as parameters of an address: view=0.0123~0.0145, why=2~0.0131~1, zoom=20~40."""
+    """Encode a view as query parameters: view=0.0123~0.0145, why=2~0.0131~1, zoom=20~40."""
     parts = {"view": view.window, "why": view.wait, "zoom": view.zoom}
     told = [(name, BETWEEN.join(f"{one:.7g}" for one in values)) for name, values in parts.items() if values]
     return told + [("critical", "true")] * view.critical
 
 
 def read(given: Mapping[str, str]) -> View:
-    """Return the view that the parameters of an address ask for; what is damaged is as if it were not there."""
+    """Decode a view from query parameters, ignoring invalid ones."""
 
     def numbers(name: str) -> list[float]:
         try:
@@ -70,7 +70,8 @@ def read(given: Mapping[str, str]) -> View:
 
 
 def view(e: Experiment) -> View:
-    """Return how timeline and curves of `e` open: as the link says that this session began with, if it is of `e`."""
+    """Return the initial view of timeline and curves of `e`: that of the session's first link, if the link is of
+    `e`."""
     first, asked = st.session_state.setdefault("link_view", (e, read(st.query_params)))
     if first == e:
         return asked
@@ -80,7 +81,7 @@ def view(e: Experiment) -> View:
 
 
 def _pins() -> list[tuple[str, str]]:
-    """Return what the link has for each pinned run: its query, or the name of its folder, with its colour."""
+    """Return a link's entry for each pinned run: its query or its folder's name, with its colour."""
     entries = []
     for name, colour in pins.coloured():
         run = session.find(name)
@@ -92,7 +93,7 @@ def _pins() -> list[tuple[str, str]]:
 
 
 def receive() -> list[str]:
-    """Make the pinned runs that a link has as queries and pin them; return what is wrong with others, in sentences."""
+    """Run and pin the queries that a link pins; return a sentence for each one that cannot run."""
     made, active, wrong = {}, {}, []
     for query in pins.queries():
         try:

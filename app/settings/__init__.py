@@ -1,1 +1,1 @@
-"""The settings of an experiment: what widgets they are, what is chosen, and whether it can run."""
+"""The settings of an experiment: their widgets, the chosen values, and whether it can run."""

@@ -1,4 +1,4 @@
-"""All settings: everything beyond the first controls of the left side."""
+"""All settings: everything beyond the first controls of the side bar."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ LATE = {
     "delay": ("Gradients late by a fixed lag", "delayed"),
     "period": ("An average once in a period", "local_sgd"),
 }
-"""The other meanings of delay, by the name of the setting: offered where an algorithm has no such setting."""
+"""The other meanings of delay, by the setting's name: offered if the chosen algorithm has no such setting."""
 
 
 def own(*names: str) -> None:
-    """Draw the experiment's own settings of these names."""
+    """Draw the experiment's own settings with these names."""
     cluster = st.session_state.get("cluster", "simulated")
     for name in names:
         settle = {
@@ -34,13 +34,13 @@ def own(*names: str) -> None:
 
 
 def draw():
-    """Draw them; return the places for the best rate, and for the faults of ranks."""
+    """Draw all settings; return the placeholders for the best learning rate and for the faults of ranks."""
     _family()
     return _controls()
 
 
 def _family() -> None:
-    """Draw what narrows the list of algorithms, and what the chosen one becomes in special cases."""
+    """Draw the filter of the list of algorithms, and the special cases of the chosen one."""
     state = st.session_state
     families = dict.fromkeys(entry.family for entry in ALGORITHMS.values())
     st.selectbox(
@@ -62,13 +62,14 @@ def _settle_family() -> None:
 
 
 def _switch(algorithm: str) -> None:
-    """Choose another algorithm, with its own defaults."""
+    """Switch to another algorithm, with its own defaults."""
     st.session_state.algorithm = algorithm
     chosen.settle("algorithm")
 
 
 def _controls():
-    """Draw all but the family; return the places for the best rate, and for the faults of ranks."""
+    """Draw all settings except the family; return the placeholders for the best learning rate and for the faults of
+    ranks."""
     state = st.session_state
     algorithm, _, workload = settings_of(state.algorithm, state.compression, state.workload)
     knobs = [controls.control(algorithm, name) for name in algorithm.model_fields]
@@ -123,12 +124,12 @@ def _controls():
 
 
 def _folded(label: str, of: str):
-    """Return a place for settings that few change: drawn while it is open, and in force all the time."""
+    """Return a container for settings that few readers change: drawn only while open, but always in force."""
     return st.expander(label, key=f"more-{of}", on_change="rerun")
 
 
 def _compression(name: str) -> None:
-    """Draw the idea of this compression, and its settings."""
+    """Draw the description of this compression, and its settings."""
     if name != "none":
         st.markdown(f":small[{explained(COMPRESSIONS[name].idea)}]", unsafe_allow_html=True)
     coding = coding_settings(name)
@@ -137,7 +138,7 @@ def _compression(name: str) -> None:
 
 
 def _draw(knob: controls.Control) -> None:
-    """Draw a setting of the workload; some change the default learning rate."""
+    """Draw a setting of the workload. Some of them change the default learning rate."""
     rated = knob.name in chosen.SET_THE_RATE
     widgets.draw(knob, on_change=partial(chosen.settle, knob.name) if rated else None)
 

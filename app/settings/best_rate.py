@@ -1,4 +1,4 @@
-"""At its best rate: below an algorithm's learning rate, the one at which the experiment ends lowest."""
+"""The best learning rate: shown below the learning rate, the one with which the experiment ends at the lowest loss."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ HELP = (
 
 
 def settle() -> None:
-    """After a search, and before the controls are drawn, take the rate that was found."""
+    """After a search, and before the controls are drawn, set the learning rate that was found."""
     if rate := st.session_state.pop("rate_found", None):
         st.session_state.learning_rate = rate
 
 
 def offer(experiment: Experiment | None) -> None:
-    """Show the best rate of the experiment if it is known, else a button that searches for it, and the progress."""
+    """Show the experiment's best learning rate if it is known, else a button that searches for it, and its progress."""
     state = st.session_state
     if experiment is None:
         return

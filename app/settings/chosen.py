@@ -1,4 +1,4 @@
-"""Chosen: the settings that the widgets show, kept in the session under the experiment's own flat names.
+"""The settings that the widgets show, stored in the session under the experiment's own flat names.
 
 So the page's address is the experiment's own query, the same that the command line prints and reads. A choice of
 algorithm, workload or cluster brings its own defaults with it.
@@ -27,7 +27,7 @@ from experiments.specification.experiment import (
 
 
 def read_address(again: bool = False) -> str:
-    """Take over the settings in the page's address; return a sentence about what is wrong there, or "".
+    """Load the settings from the page's address; return a sentence if they are invalid, else "".
 
     It is read once per session, and `again` when the reader has gone back or forward.
     """
@@ -43,13 +43,13 @@ def read_address(again: bool = False) -> str:
 
 
 def leave_address() -> None:
-    """Take the experiment out of the address, on another page than its own."""
+    """Remove the experiment from the address on pages that do not show it."""
     for name in st.session_state.pop("written", ()):
         st.query_params.pop(name, None)
 
 
 def write_address(experiment: Experiment) -> None:
-    """Make the page's address the experiment's own link; that of the default experiment chooses nothing."""
+    """Set the page's address to the experiment's link; the default experiment has no parameters."""
     wanted = dict(parse_qsl(experiment.query(), keep_blank_values=True)) if experiment != Experiment() else {}
     st.session_state.written = [*wanted]
     there = {name: st.query_params[name] for name in st.query_params if name not in PAGE}
@@ -60,29 +60,27 @@ def write_address(experiment: Experiment) -> None:
 
 
 def put(experiment: Experiment) -> None:
-    """Set the widgets to `experiment`."""
     st.session_state.update(laid_out(experiment))
 
 
 def laid_out(experiment: Experiment) -> dict[str, Any]:
-    """Return all settings of `experiment`, by flat name, as widgets have them."""
+    """Return all settings of `experiment`, by flat name, as values of widgets."""
     values = {**experiment.model_dump(mode="json"), **experiment.data, **experiment.coding, **experiment.settings}
     names = owners(experiment.algorithm, experiment.compression, experiment.workload)
     return {name: values[name] for name in names}
 
 
 def algorithm():
-    """Return what the chosen algorithm declares (see algorithms.algorithm)."""
+    """Return the chosen algorithm's declaration (see algorithms.algorithm)."""
     return catalogue.ALGORITHMS[st.session_state["algorithm"]].declaration
 
 
 def alone() -> bool:
-    """Whether the chosen algorithm trains on one worker only."""
+    """Return True if the chosen algorithm trains on one worker only."""
     return algorithm().defaults.get("workers") == 1
 
 
 def cluster() -> str:
-    """Return the chosen cluster."""
     return st.session_state.get("cluster", "simulated")
 
 
@@ -94,7 +92,7 @@ def values() -> dict[str, Any]:
 
 
 def experiment() -> Experiment:
-    """Return the experiment of the widgets; ValueError in one sentence if there is none."""
+    """Return the experiment that the widgets describe. Raise ValueError if it is invalid."""
     return Experiment.of(values())
 
 
@@ -103,7 +101,7 @@ SET_THE_RATE = ("model", "regression")
 
 
 def settle(field: str) -> None:
-    """After a new algorithm, compression, workload, model or loss is chosen, reset its settings to their defaults.
+    """Reset the settings of a newly chosen algorithm, compression, workload, model or loss to their defaults.
 
     A workload's settings stay with another algorithm, unless they are only what the one before began with; so do
     workers and steps, unless this one begins with its own; and so does a compression, unless it has nothing to compress
@@ -135,20 +133,20 @@ def settle(field: str) -> None:
 
 
 def _chunks() -> int | None:
-    """Return the micro-batches of the pipeline on the page, for the next pipeline to keep if it can."""
+    """Return the number of micro-batches of the pipeline on the page, which the next pipeline keeps if possible."""
     before = st.session_state.get("followed")
     return before[0].settings.get("chunks") if before else None
 
 
 def beginning_rate() -> float:
-    """Return the learning rate that the chosen algorithm begins with, on this workload, model and so many workers."""
+    """Return the default learning rate of the chosen algorithm for this workload, model and number of workers."""
     state = st.session_state
     found = default_rate(state["algorithm"], state["workload"], state, state["workers"])
     return found.get("learning_rate", algorithm().Settings().learning_rate)
 
 
 def settle_cluster(before: str) -> None:
-    """After a choice of cluster, `before` being the one until then, give network and device its defaults.
+    """After a change of cluster from `before`, set network and device to the new cluster's defaults.
 
     What was chosen stays, and is then emulated; but what was fitted to this machine is a real cluster's own.
     """
@@ -161,12 +159,12 @@ def settle_cluster(before: str) -> None:
 
 
 def _begins(cluster: str, name: str) -> Any:
-    """Return what a field of Experiment begins with on this cluster."""
+    """Return the default of a field of Experiment on this cluster."""
     return real_defaults(cluster).get(name, Experiment.model_fields[name].default)
 
 
 def _beginnings(name: str) -> list:
-    """Return what a field of Experiment begins with, over all algorithms."""
+    """Return the default of a field of Experiment, whatever the algorithm."""
     every = [entry.declaration.defaults for entry in catalogue.ALGORITHMS.values()]
     return [Experiment.model_fields[name].default, *(own[name] for own in every if name in own)]
 

@@ -1,4 +1,4 @@
-"""Controls: what the widgets of an experiment are, derived from the fields of Experiment and of all Settings it has.
+"""The widgets of an experiment, derived from the fields of Experiment and of all its Settings.
 
 A field's type and bounds choose the widget, its unit the way values are written, its description the help. Nothing
 here knows an algorithm by name. widgets.py puts them on the page, chosen.py keeps their values.
@@ -32,7 +32,7 @@ WORDS = {
     "crash": "lost ranks",
     "seconds": "time budget",
 }
-"""Fields of Experiment whose name alone says too little."""
+"""Labels of fields of Experiment whose names alone are unclear."""
 
 SELF = "this machine's own"
 DELAY = ("latency",)
@@ -48,7 +48,7 @@ BOUNDS = ("ge", "gt", "le", "lt")
 
 @dataclass(frozen=True)
 class Control:
-    """One field as a widget: how it is called, what it offers, what it starts with.
+    """One field as a widget: its label, its choices and its default.
 
     kind is "choice" (few words), "list" (many), "switch", "slider" (a short range), "scale" (stops that grow),
     "number" or "text".
@@ -58,10 +58,10 @@ class Control:
     name: str
     kind: str
     help: str
-    """What it is, in one line, as the command line prints it."""
+    """What the setting is, in one line, as the command line prints it."""
     unit: str
     none: str
-    """What None means, as the reader sees it: "no limit"."""
+    """What None means, as the page shows it: "no limit"."""
     example: str
     default: Any
     options: tuple = ()
@@ -72,19 +72,19 @@ class Control:
 
     @property
     def about(self) -> str:
-        """What it is, and what happens when it is turned up."""
+        """What the setting is, and the effect of larger values."""
         return helps.text(self.owner, self.name)
 
     @property
     def label(self) -> str:
-        """The name as a word: "Learning rate", and what it counts where the values do not say it."""
+        """The label, such as "Learning rate", with the unit if the values do not show it."""
         word = spoken(self.name)
         word = f"`{word}`" if "_" in word else word
         counted = f" ({self.unit})" if self.unit and self.unit not in ("s", "bytes/s", self.name) else ""
         return word[:1].upper() + word[1:] + counted
 
     def words(self, value: Any) -> str:
-        """Return a value as the reader sees it."""
+        """Return a value as the page shows it."""
         if value is None:
             return self.none
         if isinstance(value, bool):
@@ -99,7 +99,7 @@ class Control:
 
 
 def spoken(name: str) -> str:
-    """Return a field's name in words; one of the literature, like n_push, stays as it is."""
+    """Return a field's name in words; names from the literature, such as n_push, stay unchanged."""
     literal = min(map(len, name.split("_"))) == 1
     return WORDS.get(name) or (name if literal else name.replace("_", " "))
 
@@ -121,7 +121,7 @@ def control(owner: type[Knobs], name: str) -> Control:
 
 
 class Allowed(NamedTuple):
-    """What a field may be: of one of these types (None if `optional`), from `low` to `high`."""
+    """The allowed values of a field: one of these types (None if `optional`), from `low` to `high`."""
 
     types: tuple
     optional: bool
@@ -144,13 +144,13 @@ class Allowed(NamedTuple):
 
     @property
     def type(self) -> Any:
-        """The type of WIDGETS that these are of; whole numbers and others are numbers."""
+        """The key into WIDGETS for these types; int and float together count as numbers."""
         first = float if float in self.types else get_origin(self.types[0]) or self.types[0]
         return next(kind for kind in (first, *getattr(first, "__mro__", ())) if kind in WIDGETS)
 
     @property
     def is_short(self) -> bool:
-        """True if there are two ends, and a value between them is always given."""
+        """True if the range has two ends and None is not allowed."""
         return None not in (self.low, self.high) and not self.optional
 
 
@@ -190,11 +190,11 @@ WIDGETS: dict[Any, Callable[[Allowed], dict[str, Any]]] = {
     int: _whole,
     float: _real,
 }
-"""By type of a field: its widget, as arguments of Control."""
+"""The widget of each type of field, as arguments of Control."""
 
 
 def reaching(one: Control, value: float) -> Control:
-    """Return the scale of `one` with more stops if need be: it reaches from a tenth of `value` to ten times as much."""
+    """Extend the scale of `one` if needed, so that it reaches from a tenth of `value` to ten times `value`."""
     if one.whole:
         stops = whole_stops(value, one.low, one.high)
     else:
@@ -203,7 +203,7 @@ def reaching(one: Control, value: float) -> Control:
 
 
 def owners(algorithm: str, compression: str, workload: str) -> dict[str, type[Knobs]]:
-    """Return the class that has each setting, by flat name. A name that two have is one knob of both.
+    """Return the class that declares each setting, by flat name. Classes that share a name share one knob.
 
     Settings that name files of the machine are left out: a reader of this page need not be its owner.
     """

@@ -1,4 +1,4 @@
-"""Faults: a rank that is slow, pauses, is lost, or comes back. Click it, here or in the timeline."""
+"""Faults of ranks: slow, paused, lost or restarted. Readers click a rank here or in the timeline."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MS = 1e-3  # s
 
 
 def choose(experiment: Experiment | None) -> None:
-    """Draw the ranks, each with its faults; clicking one opens its dialog."""
+    """Draw the ranks with their faults; clicking one opens its dialog."""
     if experiment is None:
         return
     ranks = experiment.ranks
@@ -41,7 +41,7 @@ def choose(experiment: Experiment | None) -> None:
 
 
 def _ways(cluster: str) -> str:
-    """Return what this cluster can have happen to a rank."""
+    """Describe which faults this cluster can inject."""
     if _unlosable(cluster):
         return "slow it down (×), or to let it pause (‖)"
     lost = ", for good (✕) or until it comes back (↺)" if cluster in RESTARTING else " for good (✕)"
@@ -49,7 +49,7 @@ def _ways(cluster: str) -> str:
 
 
 def _unlosable(cluster: str) -> str:
-    """Return why this cluster cannot lose a rank, "" if it can."""
+    """Return why this cluster cannot lose a rank; "" if it can."""
     return REFUSED.get(cluster, {}).get("crash", "")
 
 
@@ -59,7 +59,7 @@ def ask(rank: int) -> None:
 
 
 def show(experiment: Experiment | None) -> None:
-    """Show the dialog that was asked for, until it is closed."""
+    """Show the requested dialog until it is closed."""
     rank = st.session_state.get("faulty")
     if rank is not None and experiment and rank < experiment.ranks:
         name = rank_names(experiment, experiment.ranks)[rank]
@@ -138,7 +138,7 @@ def _apply(experiment: Experiment, rank: int) -> None:
 
 
 def _write(experiment: Experiment, rank: int, factor: float, pauses: tuple, crash: tuple | None) -> None:
-    """Set the controls to these faults of `rank`, and leave the other ranks as they are."""
+    """Set the controls to these faults of `rank`; leave the other ranks unchanged."""
     _close()
     st.session_state.update(
         slow=experiment.slow.replaced(rank, factor if factor != 1 else None).text,
@@ -148,7 +148,7 @@ def _write(experiment: Experiment, rank: int, factor: float, pauses: tuple, cras
 
 
 def _of(e: Experiment, rank: int) -> tuple[float, tuple, tuple | None]:
-    """Return how many times slower a rank is, its pauses, and when it is lost and comes back."""
+    """Return a rank's slowdown factor, its pauses, and when it is lost and restarts."""
     return e.slow.by_rank.get(rank, 1), e.pause.by_rank.get(rank, ()), e.crash.by_rank.get(rank)
 
 

@@ -1,4 +1,4 @@
-"""Whether an experiment can run, said before it does; and the nearest one that can."""
+"""Whether an experiment can run, found out beforehand, and the nearest one that can."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from experiments.specification.experiment import OWN, Experiment
 MOST_NUMBERS = 1_000_000  # of the data, and
 MOST_OPS = 10_000  # of a pipeline's plan, that the server makes itself, in a tenth of a second
 MENDED = ("workers", "batch", "chunks", "stages", "replicas", "per_node", "nics", "slow", "pause", "crash")
-"""Settings that may be changed for an experiment to run, the first ones first."""
+"""Settings that may be changed to make an experiment runnable, in the order in which they are tried."""
 
 
 class Mend(NamedTuple):
-    """One setting with a value by which the experiment can run."""
+    """A setting and a value that would make the experiment runnable."""
 
     name: str
     value: Any
 
     @property
     def label(self) -> str:
-        """What a button says: "Use 8 workers", "Leave out lost ranks"."""
+        """The label of its button: "Use 8 workers", "Leave out lost ranks"."""
         if self.value == "":
             return f"Leave out {controls.spoken(self.name)}"
         if self.name == "workers":
@@ -34,7 +34,7 @@ class Mend(NamedTuple):
 
 
 class Reason(NamedTuple):
-    """Why an experiment cannot run, in a sentence, and the numbers that may mend it; "" and false if it can."""
+    """Why an experiment cannot run, and the numbers that may fix it; "" and false if it can run."""
 
     text: str = ""
     remedies: tuple[int, ...] = ()
@@ -44,12 +44,12 @@ class Reason(NamedTuple):
 
     @classmethod
     def of(cls, error: Exception) -> Reason:
-        """Return the reason that this error gives."""
+        """Return the refusal that this error describes."""
         return cls(str(error), getattr(error, "remedies", ()))
 
 
 def refusal(experiment: Experiment) -> str:
-    """Return why the experiment cannot run, in a sentence; "" if nothing is known against it."""
+    """Return a sentence on why the experiment cannot run; "" if no reason is known."""
     return _reason(experiment).text
 
 
@@ -64,7 +64,7 @@ def _reason(experiment: Experiment) -> Reason:
 
 
 def is_light(experiment: Experiment) -> bool:
-    """True if the server itself may build the workload and plan the pipeline, as a link asks it to for every reader.
+    """Return True if the experiment is small enough for the server itself to build the workload and plan the pipeline.
 
     What is larger is built and checked where it runs, in a process of the pool. ValueError if there is no such table.
     """
@@ -86,7 +86,7 @@ def _checked(_: str, text: str) -> Reason:
 
 
 def why_not(values: Mapping[str, Any]) -> Reason:
-    """Return why flat values, of which there may be no experiment, cannot run. A plan not made here is no way out."""
+    """Return why these flat values, valid or not, cannot run. Plans too large to be made here count as not runnable."""
     try:
         experiment = Experiment.of(values)
         return _reason(experiment) if _has_short_plan(experiment) else Reason("its plan is made only where it runs.")
@@ -97,7 +97,7 @@ def why_not(values: Mapping[str, Any]) -> Reason:
 def mend(
     values: Mapping[str, Any], changed: Iterable[str] = (), why: Callable[[Mapping[str, Any]], Reason] = why_not
 ) -> Mend | None:
-    """Return the smallest change of one setting by which these flat values can run, None if there is none.
+    """Return the smallest change of a single setting that makes these flat values runnable, or None.
 
     Settings that were `changed` last are tried first; of a number, what is nearest to it.
     """

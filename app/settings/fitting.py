@@ -1,4 +1,4 @@
-"""Fit to this machine, offered to readers who work at it: the simulated cluster then has its constants."""
+"""Fit to this machine, offered to readers who work on it: sets the simulated cluster's constants to measured ones."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ LOCAL = ("127.0.0.1", "localhost", "::1")
 
 
 def allowed() -> bool:
-    """Return whether this server serves its own machine only: a class must not measure a host that it shares."""
+    """Return True if this server serves only its own machine: a class must not measure a shared host."""
     return st.get_option("server.address") in LOCAL
 
 
 def settle() -> None:
-    """After a fit, and before the controls are drawn, choose what was fitted, or say why it cannot be used.
+    """After a fit, and before the controls are drawn, select the fitted network and device, or explain why they are
+    unusable.
 
     A real cluster keeps its own.
     """
@@ -34,7 +35,7 @@ def settle() -> None:
 
 
 def offer() -> None:
-    """Show the button, and the progress of measuring."""
+    """Show the button, and the progress of the measurement."""
     state = st.session_state
     if not allowed():
         return

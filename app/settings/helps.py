@@ -1,4 +1,4 @@
-"""What the workbench says about a setting: the line of its declaration, then what turning it up or on does."""
+"""The workbench's help on a setting: the line of its declaration, then the effect of raising it or switching it on."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ FILE = Path(__file__).with_name("helps.toml")
 
 @cache
 def effects() -> dict[str, dict[str, str]]:
-    """Return what turning each setting up or on does, by section and name."""
+    """Return the effect of raising each setting or switching it on, by section and name."""
     return tomllib.loads(FILE.read_text("utf-8"))
 
 
 def effect(owner: type[Knobs], name: str) -> str:
-    """Return what turning knob `name` of `owner` up or on does; "" if nothing is known."""
+    """Return the effect of raising knob `name` of `owner` or switching it on; "" if there is no text."""
     own = "experiment" if owner is Experiment else owner.__module__.rpartition(".")[2]
     return effects().get(own, {}).get(name) or ("" if owner is Experiment else effects()["any"].get(name, ""))
 

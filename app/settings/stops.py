@@ -1,4 +1,4 @@
-"""Where a scale stops: at round numbers around the default, within the bounds of a setting."""
+"""The stops of a scale: round numbers around the default, within the bounds of a setting."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _SMALLEST = {"s": 1e-6, "bytes/s": 1e6, "bytes": 1e3, "epochs": 0.1}  # the firs
 
 
 def whole_stops(default: int | None, low: float | None, high: float | None) -> tuple:
-    """Return the stops of whole numbers: powers of two if the default is one, else 1, 2, 5, 10 ..."""
+    """Return stops for whole numbers: powers of two if the default is one, else 1, 2, 5, 10 ..."""
     low, high = _bounds(low, high)
     series = sorted(_BINARY) if default in _BINARY else _DECIMAL
     return _with(default, [n for n in series if low <= n <= min(high, FARTHEST * (default or 10_000))])
 
 
 def real_stops(default: float | None, unit: str, low: float | None, high: float | None, zero: bool = False) -> tuple:
-    """Return the stops of other numbers, 1, 2, 5, 10 ... above `low`; 0 is one if it is `low`, and allowed (`zero`)."""
+    """Return stops for other numbers, 1, 2, 5, 10 ... above `low`; includes 0 if it is `low` and `zero` allows it."""
     low, high = _bounds(low, high)
     least = default / 1000 if default else _SMALLEST.get(unit, 1e-3)
     most = min(high, default * 1000 if default else least * 1e7)

@@ -1,4 +1,4 @@
-"""Trouble: the ways in which a cluster misbehaves, one chip each. The settings behind them say it in detail."""
+"""Common faults of a cluster, one chip each. The settings behind them give the details."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WORDS = {
     "pause": "A pause",
     "crash": "Lose a worker",
 }
-"""What a chip says, by the setting of an experiment that it sets."""
+"""The label of each chip, by the setting of an experiment that it sets."""
 
 SLOWER = 4  # times
 UNTIL = 1.5  # times the moment at which a pause begins: when it ends
@@ -27,7 +27,7 @@ MIDDLE = 0.04  # s: half of a run of the default experiment, where none is on th
 
 
 def choose(cluster: str) -> None:
-    """Draw the chips: those that are on are the faults of the experiment."""
+    """Draw the chips; those of the experiment's faults are on."""
     state = st.session_state
     there = [name for name in WORDS if name != CALM and state.setdefault(name, QUIET[name == "jitter"]) not in QUIET]
     refused = REFUSED.get(cluster, {})
@@ -49,7 +49,7 @@ def _help(refused: dict[str, str]) -> str:
 
 
 def _change(before: list[str]) -> None:
-    """Switch the settings of the chips that were clicked on or off."""
+    """Switch the settings of the clicked chips on or off."""
     state = st.session_state
     chosen = [] if CALM in state.troubles and before else [name for name in state.troubles if name != CALM]
     for name in {*chosen} ^ {*before}:
@@ -57,7 +57,7 @@ def _change(before: list[str]) -> None:
 
 
 def _begins(name: str) -> str:
-    """Return the setting that a chip begins with: the last worker is slow, the ones before it pause and are lost."""
+    """Return a chip's initial setting: the last worker is slow; the ones before it pause or are lost."""
     if name == "jitter":
         return JITTER
     first, workers = _servers(), st.session_state["workers"]
@@ -79,7 +79,7 @@ def _servers() -> int:
 
 
 def middle() -> float:
-    """Return the middle of the run on the page, s, to two digits: what goes wrong there shows."""
+    """Return the middle of the run on the page, in s, to two digits: a fault there is clearly visible."""
     try:
         half = session.load(st.session_state.get("shown", "")).summary["seconds"] / 2
     except ValueError:  # there is none

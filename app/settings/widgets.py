@@ -1,4 +1,4 @@
-"""Widgets: a control on the page, and the words in which its choices are offered.
+"""Draw a control on the page, and label its choices.
 
 A widget's value lives in the session under the flat name of its field.
 """
@@ -21,11 +21,11 @@ MEANING = {
     "network": "messages take as long as they really do between processes here; nothing is emulated",
     "device": "a rank computes as fast as this machine does; nothing is emulated",
 }
-"""What OWN means, by field: offered on real clusters only."""
+"""What OWN means, by field. It is offered on real clusters only."""
 
 
 def draw(one: Control, refused: str = "", on_change=None) -> None:
-    """Put the widget of `one` on the page if it is in force. Its value lives in the session, under its name.
+    """Draw the widget of `one` if it is in force. Its value is stored in the session, under its name.
 
     `refused` says why the cluster cannot obey it: it is disabled, unless it has a value that must be taken back.
     """
@@ -62,12 +62,12 @@ def draw(one: Control, refused: str = "", on_change=None) -> None:
 
 
 def _take(name: str) -> None:
-    """Take over a value from a widget that is disabled next; Streamlit would discard what it reports."""
+    """Store the value of a widget that is about to be disabled; Streamlit would discard what it reports."""
     st.session_state[name] = st.session_state[name]
 
 
 def _with(stops: tuple, value: Any) -> tuple:
-    """Return the stops of a scale and one more: a value that came with a link."""
+    """Return the stops of a scale, plus a value that came with a link."""
     return (*(s for s in stops if s is None), *sorted({*(s for s in stops if s is not None), value}))
 
 
@@ -76,7 +76,7 @@ def _typed(one: Control, value: float) -> float | int:
 
 
 def _offered(one: Control, value: Any) -> tuple:
-    """Return the options of a list, and what came with a link; of network and device also this machine's.
+    """Return the options of a list, plus a value that came with a link; network and device also offer this machine's.
 
     A real cluster has its own, the simulated one what was fitted.
     """
@@ -88,7 +88,7 @@ def _offered(one: Control, value: Any) -> tuple:
 
 
 def _told(field: str, name: str) -> str:
-    """Return a choice by its title, a preset with the figures that matter: "10GbE · 20 µs · 1.17 GB/s"."""
+    """Return the label of a choice: its title, with a preset's main figures: "10GbE · 20 µs · 1.17 GB/s"."""
     if field == "cluster":
         return naming.cluster(name)
     if field == "collective":
@@ -109,7 +109,8 @@ def _told(field: str, name: str) -> str:
 
 
 def _sources(field: str) -> str:
-    """Return where the numbers of the presets come from, as a list for the help, and what the network leaves out."""
+    """Return the sources of the presets' numbers, as a list for the help, and a link to what the network model
+    omits."""
     about = "\n\n[What the simulated network leaves out](network)" if field == "network" else ""
     own = {SELF: MEANING[field]} if field in real_defaults(chosen.cluster()) else {}
     entries = [f"- **{name}**: {source}" for name, source in (own | catalogue.sources(field)).items()]
