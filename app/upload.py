@@ -143,7 +143,7 @@ def _table(name: str) -> None:
 
 
 def _first_run(name: str, label: str, estimated: bool) -> tables.FirstRun | None:
-    """Draw the column to predict and the button that starts a first run. If none is possible yet, draw why; return
+    """Draw what a first run predicts and the button that starts it; if it cannot start yet, draw why and return
     None."""
     missing = st.session_state.get(f"missing-{name}", "refuse")
     try:

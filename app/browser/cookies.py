@@ -24,7 +24,7 @@ def reader(cookies: Mapping[str, str], address: str | None) -> str:
 
 
 def browser(cookies: Mapping[str, str]) -> str:
-    """Return the cookie that all tabs of a browser share; "" if the browser keeps no cookies.
+    """Return the id in a browser's cookie, which its tabs share; "" if the browser keeps no cookies.
 
     The cookie has the form of Tornado's: a mask, new for every answer, and the browser's token masked by it.
     """

@@ -67,8 +67,7 @@ def start(experiment: Experiment) -> None:
 
 
 def follow(experiment: Experiment, at_once: bool) -> str:
-    """Start this run immediately if `at_once` (the reader just changed a setting) and it is short; else return why it
-    waits."""
+    """Start this run if it is short and `at_once` (the reader just changed a setting); else return why it waits."""
     state = st.session_state
     before, state.followed = state.get("followed"), (experiment, at_once)
     if before is None or not at_once or experiment == state.get("asked"):
@@ -111,7 +110,7 @@ def await_first_curve() -> None:
 
 
 def stop() -> None:
-    """Stop the running run; its records so far are stored and shown, if it had begun."""
+    """Stop the run in progress; its records so far are stored and shown, if it had begun."""
     state = st.session_state
     if state.get("job"):
         if pool().cancel(state.job, owner()):
@@ -122,7 +121,8 @@ def stop() -> None:
 
 
 def under_way() -> JobState | None:
-    """Return the state of the current run; if it has ended, first store its folder or its failure in the session."""
+    """Return the state of the active run; once it has ended, store its folder or failure in the session and return
+    None."""
     state = st.session_state
     if not state.get("job"):
         return None

@@ -1,1 +1,1 @@
-"""The textbook: a chapter with its figures, questions and exercise. Nothing here computes; the pool does."""
+"""The textbook: a chapter with its figures, questions and exercise. All computation is left to the pool."""

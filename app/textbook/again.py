@@ -1,4 +1,4 @@
-"""Again: questions of all chapters that come back, the wrong and sure ones first, with other numbers."""
+"""Review: questions of all chapters come back with new numbers, those answered confidently but wrongly first."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lessons.chapters import Chapter
 
 
 def show(chapter: Chapter) -> None:
-    """Show what comes back, one by one, and below it the way to a test."""
+    """Show the questions that are due, one by one, then the button that starts a test."""
     st.markdown("# Again")
     if not exam.under_way():
         _one_by_one()
@@ -21,7 +21,7 @@ def show(chapter: Chapter) -> None:
 
 
 def _one_by_one() -> None:
-    """Ask what is due; in one round each question once, whatever comes of it."""
+    """Ask the questions that are due, each once per round, whatever the answer."""
     state = st.session_state
     answers = memory.known()
     coming = returning.returns(answers, lessons.CHAPTERS)

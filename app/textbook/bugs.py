@@ -1,4 +1,4 @@
-"""Find the bug: a healthy run beside that of a mutant; the reader names the mechanism, then the line."""
+"""Find the bug: a healthy run next to a mutant's; the reader names the mechanism, then the line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LEVELS = {1: "easy", 2: "harder", 3: "hard"}
 
 
 def show(chapter: Chapter) -> None:
-    """Show the choice of bugs, what the chosen one does, the questions, and the score."""
+    """Show the choice of bugs, the effects of the chosen one, the questions, and the score."""
     names = [one.name for one in sorted(mutants(), key=lambda one: lessons.chapter(one.chapter).number)]
     st.markdown("# Find the bug")
     st.markdown(
@@ -47,7 +47,7 @@ def show(chapter: Chapter) -> None:
 
 
 def _choose(chapter: Chapter, names: list[str]) -> None:
-    """Choose the bug that the address asks for; in a chapter that the reader has just come to, the first of its own."""
+    """Select the bug in the address or, if the reader has just opened this chapter, the chapter's first bug."""
     state, come_from = st.session_state, st.session_state.get("bugs-of", chapter.name)
     state["bugs-of"] = chapter.name
     if "bug" in state and come_from == chapter.name:
@@ -67,7 +67,7 @@ def _answer(mutant: Mutant, asked: str, guess: str | int) -> None:
 
 
 def _seen(mutant: Mutant) -> None:
-    """Show what both runs recorded."""
+    """Show the records of both runs."""
     pair = recorded.read()[mutant.name]
     settings = ", ".join(f"{name} {value}" for name, value in mutant.experiment.items() if name != "algorithm")
     st.markdown(f"**{escaped(mutant.experiment['algorithm'])}** with {escaped(settings)}")

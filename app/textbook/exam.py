@@ -1,4 +1,4 @@
-"""Test mode: ten questions of the chapters chosen, no explanations until the end, then time and score."""
+"""Test mode: ten questions from the chosen chapters, no explanations until the end, then time and score."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from lessons.progress import Answer
 
 
 def under_way() -> bool:
-    """Return whether a test has begun, or its result is on the page."""
+    """Return True if a test has begun or its result is on the page."""
     return bool(st.session_state.get("exam"))
 
 
 def show(chapter: Chapter) -> None:
-    """Show the way to a test, the next question of one that is under way, or its result."""
+    """Show the start of a test, the next question of a test in progress, or its result."""
     test = st.session_state.get("exam")
     if not test:
         _offer(chapter)

@@ -1,4 +1,4 @@
-"""The exercise of a chapter: the task, what it is worth, hints, a file to begin with, and where to hand in."""
+"""The exercise of a chapter: the task, its marks, hints, start files, and where to hand in."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LONGEST = 1_000_000  # characters of a solution that is written on the page, as 
 
 
 def show(chapter: Chapter) -> None:
-    """Show the task and what is asked, the files to begin with, and the report of the solution that was handed in."""
+    """Show the task and its requirements, the start files, and the report on the reader's solution."""
     sheet, state, key = Sheet(chapter), st.session_state, f"solution-{chapter.name}"
     st.markdown(f"# {chapter.title()}: exercise")
     st.markdown(f"**{sheet.title}**")
@@ -43,7 +43,7 @@ def show(chapter: Chapter) -> None:
 
 
 def _asked(sheet: Sheet) -> None:
-    """Show what each mark is worth, with its hints one after the other, and the targets."""
+    """Show the points of each mark, its hints one at a time, and the targets."""
     st.markdown("## What it is worth", anchors=False)
     st.markdown(f"{sum(sheet.points.values())} points in all, for a score of 100:")
     for number, (mark, points) in enumerate(sheet.points.items(), 1):
@@ -57,7 +57,7 @@ def _asked(sheet: Sheet) -> None:
 
 
 def _hints(sheet: Sheet, number: int) -> None:
-    """Show the hints on a mark that were taken, and a button for the next one."""
+    """Show the hints on a mark that the reader has taken, and a button for the next one."""
     taken = st.session_state.setdefault(f"hints-{sheet.name}", [])
     steps = sum(name.startswith(f"{number}.") for name in taken)
     with st.popover(f"Hint {steps} of {len(STEPS)}" if steps else "Hint", icon=":material/lightbulb:"):
@@ -71,7 +71,7 @@ def _hints(sheet: Sheet, number: int) -> None:
 
 
 def _begin(sheet: Sheet, key: str) -> None:
-    """Show the file to begin with, and offer it on each level."""
+    """Show the start file, and offer the start file of each level."""
     st.markdown("## A file to begin with", anchors=False)
     with st.expander(f"{sheet.name}_solution.py: it runs, but does not pass"):
         st.code(sheet.source, language="python", wrap_lines=True)
@@ -94,7 +94,7 @@ def _begin(sheet: Sheet, key: str) -> None:
 
 
 def _given(sheet: Sheet, key: str) -> bool:
-    """Draw where a solution is uploaded or written; return whether there is one."""
+    """Draw the upload field and the editor for a solution; return True if there is a solution."""
     how = st.segmented_control(
         "Hand in", list(HOW), key=f"how-{key}", default="file", required=True, format_func=HOW.get,
         label_visibility="collapsed", persist_state="session",
@@ -110,7 +110,7 @@ def _given(sheet: Sheet, key: str) -> bool:
 
 
 def _way_to_hand_in(chapter: Chapter) -> None:
-    """Say which score counts, and lead to where the file to hand in is."""
+    """Show which score counts, and where to find the file to hand in."""
     best = memory.document().scores[chapter.name]
     with st.container(border=True, key=f"way-{chapter.name}"):
         st.markdown(
@@ -127,7 +127,7 @@ def _way_to_hand_in(chapter: Chapter) -> None:
 
 
 def _hand_in(key: str, name: str) -> None:
-    """Keep what was uploaded or written, with a seed that is drawn now and the hints that were taken until now."""
+    """Store the uploaded or written solution, with a newly drawn seed and the hints taken so far."""
     state = st.session_state
     if state[f"how-{key}"] == "file":
         file = state[f"given-{key}"]

@@ -1,4 +1,4 @@
-"""A figure of the textbook: as the golden file has it, or as it was run just now."""
+"""A figure of the textbook: as recorded in the golden file, or as just run."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ PROGRESS = 340  # px of how far they are
 
 
 def head(name: str, number: str, question: str) -> None:
-    """Show number and question of the figure of this full name, where references to it lead."""
+    """Show the number and question of the figure with this full name; references to the figure lead here."""
     title = f"Figure {number}. {question}" if number else question
     st.subheader(escaped(title), anchor=references.figure_anchor(name))
 
 
 def show(recorded: RecordedFigure, where: str, number: str = "") -> None:
-    """Draw a figure, of this number on its page, as the golden file has it, or as it was run just now."""
+    """Draw a figure, with its number on the page, as recorded in the golden file or as just run."""
     state, key = st.session_state, f"{where}-{recorded.name}"
     with st.container(border=True, key=f"figure-{key}"):
         drawn = st.container()  # last, since what is run below decides what is drawn
@@ -63,7 +63,7 @@ def show(recorded: RecordedFigure, where: str, number: str = "") -> None:
 
 
 def _claim(recorded: RecordedFigure, claim: str) -> str:
-    """Return a claim with a mark, and how many seeds show it where not all do."""
+    """Return a claim with a mark for its outcome, and the number of seeds that show it unless all do."""
     if recorded.shows(claim):
         return f":green[:material/check:] {escaped(claim)}"
     return f":red[:material/close:] {escaped(claim)} ({recorded.claims[claim]} of {len(recorded.seeds)} seeds)"
@@ -75,7 +75,7 @@ def _with_seeds(recorded: RecordedFigure) -> str:
 
 
 def _with_code(text: str) -> str:
-    """Return text with nothing marked but what stands between backquotes."""
+    """Escape all Markdown in a text except code between backquotes."""
     parts = text.split("`")
     return "".join(f"`{part}`" if number % 2 else escaped(part) for number, part in enumerate(parts))
 
@@ -87,7 +87,7 @@ def _built(name: str, rows: str, _recorded: RecordedFigure) -> bytes:
 
 
 def _to_workbench(recorded: RecordedFigure, key: str) -> None:
-    """Open one of the runs behind a figure with all its settings."""
+    """Open one of the runs behind a figure in the workbench, with all its settings."""
     labels = _labels(recorded.runs)
     query = st.selectbox("One of its runs", recorded.runs, key=f"open-{key}", format_func=labels.get)
     if st.button("Open it", key=f"go-{key}", icon=":material/open_in_new:"):
@@ -96,7 +96,7 @@ def _to_workbench(recorded: RecordedFigure, key: str) -> None:
 
 @st.cache_data(max_entries=64, show_spinner=False)
 def _labels(queries: tuple[str, ...]) -> dict[str, str]:
-    """Return what each run is called: the settings in which they differ, and its number among those called alike.
+    """Return a name for each run: the settings in which it differs, and a number if several have the same name.
 
     A menu opens by its words, so that of two with the same words one could not be chosen.
     """

@@ -1,4 +1,4 @@
-"""The frame of a chapter: its head, the way to the chapters before and after it, and the first page of the book."""
+"""The frame of a chapter: its head and the links to other chapters; also the first page of the book."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from lessons.chapters import Chapter
 from lessons.front_matter import DIFFICULTIES
 
 CONTENTS = "contents"
-"""What the address calls the first page."""
+"""The first page's name in the address."""
 
 
 def name(chapter: Chapter) -> str:
-    """Return number and title of a chapter, as text without marks."""
+    """Return the number and title of a chapter as plain text."""
     return f"{chapter.number}. {escaped(chapter.title())}"
 
 
 def facts(chapter: Chapter) -> str:
-    """Return how long and how hard a chapter is."""
+    """Describe a chapter's length and difficulty."""
     alone = "" if chapter.written else f", {len(chapter.shown)} figures without text"
     return f"{chapter.length}, {DIFFICULTIES[chapter.difficulty]}{alone}"
 
 
 def address(chapter: str, anchor: str) -> str:
-    """Return the address of a place in another chapter, opened as far as that place."""
+    """Return a link to a place in another chapter, which opens the text up to that place."""
     return f"textbook?chapter={chapter}" + (f"&everything=true#{anchor}" if anchor else "")
 
 
 def head(chapter: Chapter) -> None:
-    """Show below the title what a chapter asks of a reader, and what a reader can do afterwards."""
+    """Show below the title what a chapter requires of a reader, and what the reader can do afterwards."""
     st.caption(f"Chapter {chapter.number} of {len(lessons.CHAPTERS)}: {facts(chapter)}")
     with st.container(border=True, key="head", gap="xsmall"):
         if chapter.prerequisites:
@@ -43,7 +43,7 @@ def head(chapter: Chapter) -> None:
 
 
 def ways_on(chapter: Chapter) -> None:
-    """Show the ways to the chapter before, to the next one, and to those that build on this one."""
+    """Show links to the previous and the next chapter, and to those that build on this one."""
     place, names = chapter.number - 1, lessons.CHAPTERS
     st.divider()
     with st.container(horizontal=True, horizontal_alignment="distribute", key="ways"):
@@ -80,7 +80,7 @@ def first_page() -> None:
 
 
 def _beginnings(chapters: list[Chapter]) -> str:
-    """Return with which chapters one may begin, and with which one if all of this is new."""
+    """Return a sentence on which chapters need no others, and which one suits newcomers."""
     free = [one for one in chapters if not one.prerequisites]
     *others, last = [str(one.number) for one in free]
     easiest = min(free, key=lambda one: one.difficulty)
@@ -91,7 +91,7 @@ def _beginnings(chapters: list[Chapter]) -> str:
 
 
 def _after(chapter: Chapter) -> str:
-    """Return which chapters to read before this one: ", read after chapters 2 and 5"; "" for none."""
+    """Return the chapters to read before this one: ", read after chapters 2 and 5"; "" if there are none."""
     before = [str(number) for number in sorted(lessons.chapter(other).number for other in chapter.prerequisites)]
     *others, last = before or [""]
     return (
@@ -108,7 +108,7 @@ def _ways(words: str, names: tuple[str, ...] | list[str], kind: str) -> None:
 
 
 def _way(other: str, kind: str, icon: str | None = None, side: str = "left") -> None:
-    """Draw a button that opens another chapter, at its beginning."""
+    """Draw a button that opens another chapter at its beginning."""
     st.button(
         name(lessons.chapter(other)), key=f"{kind}-{other}", type="tertiary", icon=icon, icon_position=side,
         on_click=_open, args=(other,),

@@ -1,4 +1,4 @@
-"""The report on a solution: its score and marks, and its timeline, beside the textbook's once every mark is earned."""
+"""The report on a solution: its score, marks and timeline, next to the textbook's once every mark is earned."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OPENING = 15  # spans of a rank that are shown at first
 
 
 def show(report: dict, key: str) -> None:
-    """Show a report, a dict as of GradingReport.plain; `key` is for the widgets."""
+    """Show a report, a dict from GradingReport.plain; `key` distinguishes its widgets."""
     if report.get("untouched"):
         st.info(f"Nothing is handed in yet. {sentence(report['error'])}", icon=":material/edit:")
         return
@@ -42,7 +42,7 @@ def show(report: dict, key: str) -> None:
 
 
 def _timelines(kept: dict[str, dict], key: str) -> None:
-    """Draw the timelines one above the other, on one clock, and say when there will be two."""
+    """Draw the timelines one above the other, on one clock, or explain when the second will appear."""
     both = len(kept) > 1
     st.markdown("### Your timeline and the textbook's" if both else "### Your timeline", anchors=False)
     if not both:
@@ -55,7 +55,7 @@ def _timelines(kept: dict[str, dict], key: str) -> None:
 
 @st.cache_data(max_entries=16, show_spinner=False)
 def _frames(kept: dict[str, dict]) -> dict[str, bytes]:
-    """Return the frame of each timeline; all axes reach to the end of the longest."""
+    """Return the frame of each timeline; all axes extend to the end of the longest."""
     if any("schedule" in one for one in kept.values()):
         from experiments.study.schedules import Plan, study
 

@@ -1,4 +1,4 @@
-"""For instructors: who they are, and the page that leads to all they need."""
+"""Access for instructors, and the page that links to everything they need."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def _one_at_a_time() -> threading.Lock:
 
 
 def shown() -> bool:
-    """Return whether this reader sees what is for instructors."""
+    """Return True if this reader may see the instructors' pages."""
     return instructor.shown(st.session_state.get("instructor", ""))
 
 
 def page() -> None:
-    """Show the hub, or ask for the password that opens it."""
+    """Show the instructors' page, or ask for its password."""
     st.markdown("# For instructors", anchors=False)
     if not shown():
         if instructor.locked():
@@ -48,7 +48,7 @@ def page() -> None:
 
 
 def _open_labs() -> None:
-    """Lead to the labs within this session; a link would begin another one, without the password."""
+    """Open a lab within this session; a link would start another one, without the password."""
     from app.textbook.page import page as textbook
 
     with st.container(horizontal=True, gap="small"):
@@ -59,7 +59,7 @@ def _open_labs() -> None:
 
 
 def _ask() -> None:
-    """Ask for the password. It is kept in this session, never in the address or the browser."""
+    """Ask for the password. It is stored in this session, never in the address or the browser."""
     with st.form("password", border=False):
         given = st.text_input("Password", type="password", max_chars=200, width=300, key="given-password")
         sent = st.form_submit_button("Open")

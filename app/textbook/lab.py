@@ -1,4 +1,4 @@
-"""The lab of a chapter: the sheet with what is to be expected for instructors, the handout for everybody else."""
+"""The lab of a chapter: the sheet with expected results for instructors, the handout for everybody else."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lessons.instructor import sheet
 
 
 def show(chapter: Chapter) -> None:
-    """Show the sheet, or the handout to readers who are no instructors."""
+    """Show the sheet to instructors, the handout to other readers."""
     full = instructor.shown() and not st.toggle("As students see it", key="as-students", persist_state="session")
     if full and not sheet.expected(chapter).figures:
         full = False

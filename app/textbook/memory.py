@@ -1,4 +1,4 @@
-"""What the reader has done, in this session and in the browser: answers, passed predictions, place and scores."""
+"""The reader's progress, in this session and in the browser: answers, passed predictions, place and scores."""
 
 from __future__ import annotations
 
@@ -18,44 +18,43 @@ NOT_KEPT = (
 
 
 def document() -> ReaderProgress:
-    """Return all that this reader has done."""
+    """Return this reader's progress."""
     return st.session_state.setdefault("progress", EMPTY)
 
 
 def known() -> tuple[Answer, ...]:
-    """Return the answers to questions that the book has."""
+    """Return the answers to questions that are still in the book."""
     return returning.known(document(), lessons.written())
 
 
 def add(other: ReaderProgress) -> None:
-    """Take over what another document has."""
+    """Merge the progress from another document."""
     st.session_state.progress = progress.merge(other, document())
 
 
 def record(chapter: str, item: str, parameters: dict, guess: Any, sure: int, right: bool, place: str) -> None:
-    """Record an answer that is given now."""
+    """Record a new answer."""
     answer = {"chapter": chapter, "item": item, "parameters": parameters, "guess": guess, "sure": sure}
     answer |= {"right": right, "place": place, "at": progress.now()}
     st.session_state.progress = document().recorded(Answer.model_validate(answer))
 
 
 def rename(reader: str) -> None:
-    """Record the reader's name."""
     st.session_state.progress = document().model_copy(update={"reader": reader})
 
 
 def skip(chapter: str, item: str) -> None:
-    """Let the text go on after a prediction that was not made."""
+    """Let the text continue after a prediction that the reader skips."""
     st.session_state.progress = document().skipped(chapter, item)
 
 
 def passed(chapter: str, item: str) -> bool:
-    """Return whether the text goes on after this prediction."""
+    """Return True if the text continues after this prediction."""
     return f"{chapter}.{item}" in document().passed
 
 
 def grade(report: dict, solution: str) -> bool:
-    """Record a solution and the score in its report; return whether it is better than what was recorded."""
+    """Record a solution and its score; return True if it is better than the recorded one."""
     before = document().scores.get(report["chapter"])
     if before and before.score >= report["score"]:
         return False
@@ -70,7 +69,7 @@ def forget() -> None:
 
 
 def keep(chapter: str, opened: str) -> None:
-    """Keep progress in the browser, and take over what it has.
+    """Synchronise progress with the browser's local storage.
 
     `chapter` is the one whose text is read, or ""; `opened` names what is on the page, and begins at its top.
     """
@@ -82,26 +81,26 @@ def keep(chapter: str, opened: str) -> None:
 
 
 def place() -> str:
-    """Return the chapter in which the reader was last, "" if in none."""
+    """Return the chapter that the reader last read, or ""."""
     last = next(reversed(document().places), "")
     return last if last in lessons.CHAPTERS else ""
 
 
 def go_back(anchor: str) -> None:
-    """Lead the reader to this anchor, once, as soon as the page is there that far."""
+    """Scroll once to this anchor, as soon as the page has been drawn that far."""
     state = st.session_state
     state.returning = {"anchor": anchor, "number": state.get("returning", {}).get("number", 0) + 1}
 
 
 def go_on() -> None:
-    """Open the chapter in which the reader was last, at the place."""
+    """Open the chapter that the reader last read, at the place where they stopped."""
     chapter = place()
     st.session_state.chapter, st.session_state.part = chapter, "text"
     go_back(document().places[chapter])
 
 
 def _listen() -> None:
-    """Take over what the browser tells, before the page is drawn."""
+    """Process the browser's message before the page is drawn."""
     state, news = st.session_state, storage.told()
     if news.get("forgotten"):
         _reset()
@@ -116,7 +115,7 @@ def _listen() -> None:
 
 
 def _reset() -> None:
-    """Begin anew; a solution goes, too, since its report would be counted again."""
+    """Reset the session, including solutions, whose reports would be counted again."""
     state = st.session_state
     state.progress, state.forgetting, state.resets = EMPTY, False, state.get("resets", 0) + 1
     for name in map(str, list(state)):

@@ -1,4 +1,4 @@
-"""Movement in a text: a schedule that plays, the timeline of a run."""
+"""Animations in a text: a schedule that plays, and the timeline of a run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lessons.chapters import Chapter
 
 
 def schedule(chapter: Chapter, block: markup.Schedule, place: str) -> None:
-    """Show the schedule of a mark, in a text or a lab sheet (`place`)."""
+    """Show the schedule that a mark in a text or a lab sheet (`place`) names."""
     box = f"schedule-{place}-{block.plan.key()}"
     with st.container(border=True, key=box):
         _head(chapter, block)
@@ -21,7 +21,7 @@ def schedule(chapter: Chapter, block: markup.Schedule, place: str) -> None:
 
 
 def timeline(chapter: Chapter, block: markup.Timeline, place: str) -> None:
-    """Show the timeline of a mark, in a text or a lab sheet (`place`)."""
+    """Show the timeline that a mark in a text or a lab sheet (`place`) names."""
     name = block.experiment.key()
     box = f"timeline-{place}-{name}"
     with st.container(border=True, key=box):
@@ -34,7 +34,7 @@ def timeline(chapter: Chapter, block: markup.Timeline, place: str) -> None:
 
 
 def _head(chapter: Chapter, block: markup.Schedule | markup.Timeline) -> None:
-    """Show its number in the text, and in a sentence what is drawn."""
+    """Show the picture's number in the text, and a sentence on what it shows."""
     number = chapter.figure_number(block.link)
     st.markdown(f"**{f'Figure {number}. ' if number else ''}{escaped(block.caption)}**")
 

@@ -1,4 +1,4 @@
-"""Origin: the place of the book from which a run or a schedule was opened, and the button that leads back to it.
+"""The place in the book from which a run or a schedule was opened, and the button that leads back to it.
 
 The address has it as `from`: what the textbook's own address has, and behind a # the anchor of the figure.
 """
@@ -19,18 +19,18 @@ ADDRESS = ("chapter", "part", "everything")
 
 
 def here(anchor: str) -> dict[str, str]:
-    """Return the parameter that leads back to this anchor on the page of the textbook that is shown."""
+    """Return the query parameter that leads back to this anchor on the textbook's current page."""
     there = {name: st.query_params[name] for name in ADDRESS if name in st.query_params}
     return {NAME: f"{urlencode(there)}#{anchor}"} if there else {}
 
 
 def link(address: str, anchor: str) -> str:
-    """Return an address of the workbench with the way back to this anchor."""
+    """Return a workbench link that also holds the way back to this anchor."""
     return "&".join([address, *(f"{name}={quote(value)}" for name, value in here(anchor).items())])
 
 
 def back(textbook: chrome.Entry) -> None:
-    """Show the button that leads back to the book, if the address says that the reader came from there."""
+    """Show the button that leads back to the book, if the reader came from there according to the address."""
     query, _, anchor = st.query_params.get(NAME, "").partition("#")
     there = {name: value for name, value in parse_qsl(query) if name in ADDRESS}
     if there.get("chapter") not in lessons.CHAPTERS:

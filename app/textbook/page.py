@@ -1,4 +1,4 @@
-"""The page of the textbook: chapters on the left; on the right the chosen one, a part at a time."""
+"""The page of the textbook: chapters on the left; on the right the chosen one, part by part."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PARTS = {
 
 
 def page() -> None:
-    """Show chapters on the left; on the right the first page of the book, or a chapter, a part at a time."""
+    """Show chapters on the left; on the right the first page of the book, or one part of a chapter."""
     st.session_state.setdefault("dice", secrets.randbelow(SEEDS))
     chapters = {name: lessons.chapter(name) for name in lessons.CHAPTERS}
     _read_address(chapter=[front.CONTENTS, *chapters], part=list(PARTS), everything=[False, True])
@@ -64,7 +64,8 @@ def page() -> None:
 
 
 def _read_address(**options: list) -> None:
-    """Take over what the address says at first, and after going back; keep the address up to date from then on."""
+    """Load the choice from the address at first and after the browser's Back; keep the address up to date from then
+    on."""
     state, again = st.session_state, chrome.went_back()
     for name, values in options.items():
         if again or name not in state:

@@ -1,4 +1,4 @@
-"""A question of the textbook: asked, answered, explained, and asked again with other numbers."""
+"""A question of the textbook: asked, answered, explained, and asked again with new numbers."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ BADGES = {
 
 
 class Given(NamedTuple):
-    """A guess, and how sure the reader is of it: 0, 1 or 2."""
+    """A guess, and the reader's confidence in it: 0, 1 or 2."""
 
     guess: Any
     sure: int
 
 
 def ask(chapter: Chapter, item: Item, place: str) -> bool:
-    """Draw a question, or how it was answered; return whether it has been answered."""
+    """Draw a question, or how it was answered; return True if it has been answered."""
     state, key = st.session_state, f"{place}-{chapter.name}-{item.name}"
     answers = memory.document().of(chapter.name, item.name, place)
     last = answers[-1] if answers and returning.fits(item, answers[-1]) else None
@@ -56,7 +56,7 @@ def ask(chapter: Chapter, item: Item, place: str) -> bool:
 
 
 def draw(item: Item, parameters: dict, key: str, place: str) -> Given | None:
-    """Draw a question with the widgets for a guess; return it when it is sent. Nothing is revealed before."""
+    """Draw a question with the widgets for a guess; return the guess when it is submitted. Reveal nothing before."""
     if BADGES[place]:
         st.markdown(BADGES[place])
     st.markdown(item.question(parameters))
@@ -80,7 +80,7 @@ def draw(item: Item, parameters: dict, key: str, place: str) -> Given | None:
 
 
 def answered(chapter: Chapter, item: Item, parameters: dict, given: Given, place: str) -> None:
-    """Record an answer that is given now, and count it in the poll if it is this reader's first."""
+    """Record a new answer, and count it in the poll if it is this reader's first."""
     right = item.right(given.guess, chapter.golden.answer(item.name, parameters))
     if not memory.document().of(chapter.name, item.name):
         said = given.guess if item.choices else ""  # whatever numbers were drawn
@@ -89,7 +89,7 @@ def answered(chapter: Chapter, item: Item, parameters: dict, given: Given, place
 
 
 def explain(chapter: Chapter, item: Item, given: Answer, place: str) -> None:
-    """Draw a question as it was answered, the right answer, and why it is."""
+    """Draw the question with the reader's answer, the right answer, and the explanation."""
     if BADGES[place]:
         st.markdown(BADGES[place])
     st.markdown(item.question(given.parameters))
@@ -112,7 +112,7 @@ def explain(chapter: Chapter, item: Item, given: Answer, place: str) -> None:
 
 
 def _others(counts: Counter, said: str, right: bool) -> str:
-    """Return how many of all were right at first, and how many gave this answer; numbers are never the same."""
+    """Describe how many first answers were right and, unless the answer is a number, how many gave this one."""
 
     def many(fits) -> int:
         return sum(number for answer, number in counts.items() if fits(*answer))

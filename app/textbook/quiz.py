@@ -1,4 +1,4 @@
-"""The quiz of a chapter: all its questions."""
+"""The quiz of a chapter, with all its questions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from lessons.chapters import Chapter
 
 
 def show(chapter: Chapter) -> None:
-    """Show all questions."""
     st.markdown(f"# {chapter.title()}: quiz")
     if chapter.items:
         st.caption("The predictions of the text come again, then the other questions. Each draws its numbers anew.")

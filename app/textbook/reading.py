@@ -1,4 +1,4 @@
-"""The text of a chapter, block by block. It continues after a prediction, or when the reader skips that."""
+"""The text of a chapter, block by block. It continues after a prediction, or when the reader skips it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KEPT = {"persist_state": "session"}
 
 
 def show(chapter: Chapter) -> None:
-    """Show the text, part by part. It continues after a prediction, or when the reader skips that."""
+    """Show the text, part by part. It continues after a prediction, or when the reader skips it."""
     if not chapter.written:
         return _figures(chapter)
     with st.sidebar:
@@ -56,7 +56,7 @@ def show(chapter: Chapter) -> None:
 
 
 def _figures(chapter: Chapter) -> None:
-    """Show a chapter without text: its figures, in order."""
+    """Show the figures of a chapter without text, in order."""
     st.markdown(f"# {escaped(chapter.title())}")
     front.head(chapter)
     unrecorded = [name for name in chapter.shown if name not in chapter.golden.figures]
@@ -78,7 +78,7 @@ def _figures(chapter: Chapter) -> None:
 
 
 def _more(chapter: Chapter) -> None:
-    """Offer the figures of the chapter that its text does not show, each drawn when it is opened."""
+    """Offer the figures that the chapter's text does not show, each drawn when it is opened."""
     more = [name for name in chapter.declared if name not in chapter.shown]
     if not more:
         return
@@ -98,19 +98,19 @@ def _more(chapter: Chapter) -> None:
 
 
 def _heads(text: str) -> list[str]:
-    """Return the headings of sections in a text."""
+    """Return the section headings of a text."""
     return [line[3:].strip() for line in text.splitlines() if line.startswith("## ")]
 
 
 def _contents(heads: list[str], opened: int) -> str:
-    """Return the headings of sections: links as far as the text is open, and a lock before the others."""
+    """Return the section headings: links as far as the text is open, and a lock before the others."""
     links = [f"- [{head}](#{references.heading_anchor(head)})" for head in heads[:opened]]
     closed = [f"- :material/lock: {head}" for head in heads[opened:]]
     return "\n".join(links + closed + ["\n:small[Locked sections open with your predictions.]"] * bool(closed))
 
 
 def block(chapter: Chapter, part: markup.Block, place: str, seen: Counter) -> None:
-    """Show a block of a text or of a lab sheet (`place`), but for questions; `seen` counts what stands above it.
+    """Show a block of a text or of a lab sheet (`place`), except questions; `seen` counts the blocks above it.
 
     What a text has once more is another place, since nothing on a page may have the name of something else.
     """
@@ -142,7 +142,7 @@ def block(chapter: Chapter, part: markup.Block, place: str, seen: Counter) -> No
 
 
 def _name(part: markup.Block) -> tuple[str, str]:
-    """Return what a block shows, whatever is said below it: its kind, and the name of that kind."""
+    """Return what a block shows, whatever its caption: the kind, and the name within that kind."""
     match part:
         case markup.Schedule():
             shown = part.plan.key()

@@ -1,4 +1,4 @@
-"""My work: what the reader has done in each chapter, as a file to keep, to bring back, and to hand in."""
+"""My work: the reader's progress in each chapter, as a file to download, restore and hand in."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lessons.chapters import Chapter
 
 
 def show(chapter: Chapter) -> None:
-    """Show the table of chapters, and the ways to take work along, bring it back, hand it in, and forget it."""
+    """Show the table of chapters, and the buttons that download, restore, hand in and delete the reader's work."""
     st.markdown("# My work")
     with st.container(key="work-table"):
         st.markdown(_table())
@@ -59,7 +59,7 @@ def _table() -> str:
 
 
 def _bring() -> None:
-    """Add what is in the file that was given."""
+    """Add the contents of the uploaded file."""
     state = st.session_state
     if (file := state["given-progress"]) is None:
         state.brought = ""

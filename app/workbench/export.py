@@ -1,4 +1,4 @@
-"""What can be exported from a run: its link, its command line, its files, and the algorithm's source."""
+"""Exports of a run: its link, its command line, its files, and the algorithm's source."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _view = script("view")
 
 
 def share(e: Experiment, name: str) -> None:
-    """Offer the link to the page as it is now, and the command line, each with a button that copies it.
+    """Offer the link to the current page, and the command line, each with a button that copies it.
 
     The run called `name` is kept, since links may be to what it shows.
     """
@@ -50,7 +50,7 @@ def share(e: Experiment, name: str) -> None:
 
 
 def downloads(run: Run, name: str) -> None:
-    """Offer the files of the run called `name`, and a report with the pinned ones; each is made when asked for."""
+    """Offer the files of the run called `name`, and a report that includes the pinned runs; each is made on request."""
     pinned, _ = reference.pinned()
     shown = reference.named(pinned if name in dict(pinned) else [*pinned, (name, run)], name)  # colours as on the page
     shown.sort(key=lambda one: one.run is not run)
@@ -79,7 +79,7 @@ def downloads(run: Run, name: str) -> None:
 
 
 def _learned(run: Run) -> record.Learning | None:
-    """Return how the run learned if it was replayed already: a page computes nothing."""
+    """Return the path of the run's models if the run was already replayed; a page computes nothing."""
     return export.learning(run, session.ROOT, patience=-1.0)
 
 
@@ -88,7 +88,7 @@ def _trace(run: Run) -> str:
 
 
 def source(run: Run) -> None:
-    """Show the algorithm's own file as it is, and the compression's below it."""
+    """Show the algorithm's source file unchanged, and the compression's below it."""
     e = run.experiment
     compressed = [] if e.compression == "none" else [catalogue.COMPRESSIONS[e.compression]]
     with st.container(key="source-code"):

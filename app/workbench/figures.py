@@ -1,4 +1,4 @@
-"""The figures of a run above its charts; over several seeds their means and standard deviations."""
+"""The figures of a run above its charts; over several seeds, their means and standard deviations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SPREAD = '<p class="spread">{}</p>'
 
 
 def await_them(experiment: Experiment) -> None:
-    """Draw the places of the figures of a run that is under way, which its figures take one by one."""
+    """Draw the empty places for the figures of a run in progress, which fill one by one."""
     names = [
         name for name in suited(ABOVE, experiment) if name != "staleness_mean" or experiment.method.counts_staleness
     ]
@@ -31,7 +31,7 @@ def await_them(experiment: Experiment) -> None:
 
 
 def show(one: Shown) -> None:
-    """Draw the figures of a run; over several seeds their means and standard deviations, and say that they are."""
+    """Draw the figures of a run; over several seeds, their means and standard deviations, with a note that says so."""
     run = one.run
     names = suited(ABOVE, run.experiment)
     told = [name for name in names if name != "staleness_mean" or run.summary.get(name) is not None]
@@ -56,7 +56,7 @@ def show(one: Shown) -> None:
 
 
 def spread(one: Shown) -> None:
-    """Say over which seeds the figures above are; a line that is there without any, so that nothing moves."""
+    """Show which seeds the figures above cover; the line stays without seeds, so that nothing moves."""
     words = f"± standard deviation over {len(one.runs)} seeds; timeline of seed {one.run.experiment.seed}"
     st.html(SPREAD.format(words if one.others else ""))
     if one.others:
@@ -64,7 +64,7 @@ def spread(one: Shown) -> None:
 
 
 def _grid(figures: int):
-    """Return the grid of so many figures: in one line, or in two of which the second has several."""
+    """Return a grid for this many figures: one line, or two of which the second has several."""
     return st.grid(min_column_width=140 if figures < 7 else 190, gap="small", key="figures")
 
 
@@ -75,12 +75,12 @@ def _label(name: str, experiment: Experiment) -> str:
 
 
 def _spent(run: Run) -> dict[str, str]:
-    """Return what share of the workers' time each kind of span took, in words."""
+    """Describe what share of the workers' time each kind of span took."""
     return {kind: units.percent(run.summary.get(f"share_{kind}") or 0.0) for kind in palette.DOING}
 
 
 def shares(run: Run) -> str:
-    """Return a bar of the workers' time, in the colours of the timeline."""
+    """Return a bar of the workers' time in the timeline's colours."""
     told = ", ".join(f"{kind} {share}" for kind, share in _spent(run).items())
     parts = "".join(
         f'<i style="width: {100 * (run.summary.get(f"share_{kind}") or 0.0):.2f}%; background: {look.colour}"></i>'

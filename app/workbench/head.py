@@ -1,4 +1,4 @@
-"""The head of a result: what the run is called, and what can be done with it."""
+"""The head of a result: the run's title, and the buttons for it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from experiments.wording.place import place
 
 
 def show(run: Run, folder: str, changed: list[str]) -> None:
-    """Draw what the run in `folder` is called, what is `changed` since, and the buttons of its page."""
+    """Draw the title of the run in `folder`, the settings `changed` since, and the page's buttons."""
     name = Path(folder).name
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         with st.container(width="stretch", gap="xxsmall", key="title"):
@@ -52,12 +52,13 @@ def _pin(name: str, folder: str) -> None:
 
 
 def title(e: Experiment) -> str:
-    """Return what a run is called, and small the names of its files: "EASGD on handwritten digits", easgd, digits."""
+    """Return a run's title and, in small print, the names of its files: "EASGD on handwritten digits", easgd,
+    digits."""
     return f"{escaped(naming.title(e))} :small[:gray[{escaped(naming.files(e))}]]"
 
 
 def headline(e: Experiment, gpus: int | None = None, place_too: bool = True) -> str:
-    """Return what is run, in a line, and where; of a run, with the GPUs that it had."""
+    """Describe in a line what is run and where; for a finished run, with its GPUs."""
     ranks = units.counted(e.workers, "worker")
     if e.servers:
         ranks += f" and {units.counted(e.servers, 'server')}"

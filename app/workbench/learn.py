@@ -1,4 +1,4 @@
-"""See it learn: the path of a run's models over the loss, replayed when a reader comes to it."""
+"""See it learn: the path of a run's models over the loss, replayed when the reader scrolls to it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HELP = (
 
 
 def show(run: Run, folder: str, of: str = "") -> None:
-    """Show how the run learned, once its pictures are in sight; `of` is its name where there are several."""
+    """Show how the run learned, once its pictures are in view; `of` is its name if there are several."""
     heading("See it learn", HELP, of)
     try:
         job = record.spec(run)
@@ -61,7 +61,7 @@ def _pictures(run: Run, folder: str, job: JobSpec) -> None:
 
 
 def _two(run: Run) -> bool:
-    """Return whether there will be a picture of the classes beside that of the path, as far as is known here."""
+    """Return True if a picture of the classes is expected next to that of the path."""
     return feasible.is_light(run.experiment) and boundary.applies(workload_of(run.experiment))
 
 

@@ -1,4 +1,4 @@
-"""A run under way: its place in the queue, how far it is, and the curves as they grow."""
+"""A run in progress: its place in the queue, its progress, and its growing curves."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EVERY = 0.5  # s between two frames
 
 
 def show(led: bool = False) -> None:
-    """Show the page while a run is under way: over the run that is on it, or alone if there is none.
+    """Show the page while a run is in progress: above the run that is already on the page, or alone.
 
     `led`: the timeline of the run on the page stands above already.
     """
@@ -36,7 +36,7 @@ def show(led: bool = False) -> None:
 
 
 def show_unstored(now: JobState) -> None:
-    """Show the curves of a run that ended without being stored, up to where it ended."""
+    """Show the curves of a run that ended unstored, up to its end."""
     asked = st.session_state.asked
     st.markdown(f"# {head.title(asked)}", anchors=False)
     st.caption(head.headline(asked))
@@ -44,26 +44,26 @@ def show_unstored(now: JobState) -> None:
 
 
 def ending(now: JobState | None) -> str:
-    """Return a sentence on how far an unstored run got; "" if it had not begun."""
+    """Describe how far an unstored run got; "" if it had not begun."""
     return f"Stopped at step {units.count(int(now.curve['step'][-1]))}." if now else ""
 
 
 class LiveRun:
-    """The run under way in the places of a finished one, drawn again and again; `before` is the ghost behind it."""
+    """A run in progress in the places of a finished one, redrawn repeatedly; `before` is the previous run, in grey."""
 
     def __init__(self, before: Shown | None):
         self.before = before
 
     def head(self) -> None:
-        """Draw what is under way and how far it is."""
+        """Draw the run's title and its progress."""
         st.fragment(_head, run_every=EVERY)()
 
     def line(self) -> None:
-        """Say what was changed since the run before."""
+        """Show what changed since the previous run."""
         in_words.since(self.before, st.session_state.asked)
 
     def curves(self, others: list[Shown]) -> None:
-        """Draw the curves as they grow, with those of other runs on the page."""
+        """Draw the growing curves, with those of other runs on the page."""
         st.fragment(_curves, run_every=EVERY)([*others, *filter(None, [self.before])])
 
 
@@ -120,7 +120,7 @@ def _words(now: JobState) -> str:
 
 
 def _panel(now: JobState, quantity: str, others: list[Shown] = (), line: LineStyle = palette.RUNS[0]) -> bytes:
-    """Draw one canvas: training and held-out loss, or held-out accuracy, against step, samples or time."""
+    """Draw a canvas: training and held-out loss, or held-out accuracy, against step, samples or time."""
     state = st.session_state
     axis = "seconds" if state.axis == "bytes" else state.axis  # what was sent is only counted at the end
     x, along = now.curve.get(axis, np.zeros(0)), now.curve.get("seconds", np.zeros(0))

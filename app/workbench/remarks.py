@@ -1,4 +1,4 @@
-"""What a reader must know of a run before reading its charts: how it ended, and what its notes say."""
+"""What a reader must know before reading a run's charts: how it ended, and its notes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NOTES = 4  # remarks of a run before the others are folded away
 
 
 def show(run: Run, missing: list[str]) -> None:
-    """Show what the reader must know before reading the charts."""
+    """Show the remarks above the charts."""
     why = _told(run, run.error)
     if run.status == "diverged":
         _diverged(run)
@@ -44,12 +44,12 @@ def show(run: Run, missing: list[str]) -> None:
 
 
 def _told(run: Run, text: str) -> str:
-    """Return a message of a run as a sentence, its ranks by the names that they have in every picture."""
+    """Format a run's message as a sentence, with the names that ranks have in every picture."""
     return sentence(naming.readable(run.experiment, text))
 
 
 def _diverged(run: Run) -> None:
-    """Say what was changed and why that diverges, with a button that takes it back."""
+    """Explain which change made the run diverge, and why, with a button that undoes it."""
     why = _told(run, run.error)
     with st.container(gap="xsmall", key="diverged"):
         told = f"**Diverged.** {why} A red line in the timeline marks the moment; what came after it is shown, too."

@@ -1,4 +1,4 @@
-"""A finished run: what it is called, what to know about it, its figures, and its pictures."""
+"""A finished run: its title, remarks, figures and pictures."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LANES = (
 
 
 class UnderWay(Protocol):
-    """A run under way, in the places of a finished one: its title and how far it is, its line, its curves."""
+    """A run in progress, in the places of a finished one: title and progress, line, and curves."""
 
     def head(self) -> None: ...
     def line(self) -> None: ...
@@ -39,7 +39,7 @@ class UnderWay(Protocol):
 def show(
     folder: str, wanted: Experiment | None, under_way: UnderWay | None = None, led: bool = False, told: bool = False
 ) -> None:
-    """Show the run in `folder`; `wanted` is the experiment of the controls, which may be another one by now.
+    """Show the run in `folder`; `wanted` is the experiment currently set in the controls, which may differ from it.
 
     While another run is `under_way` this one stays in its place: its curves as a ghost, the rest dimmed.
     `led`: its timeline stands above already; `told`: so does what it finds.
@@ -88,7 +88,7 @@ def show(
 
 
 class Finished:
-    """A finished run at the head of its page, where another one that is under way would be."""
+    """The title, progress and curves of a finished run, in the form of UnderWay."""
 
     def __init__(
         self, run: Run, folder: str, wanted: Experiment | None, before: Shown | None, missing: list[str], told: bool
@@ -114,7 +114,7 @@ class Finished:
 
 
 def _beside_the_source(run: Run):
-    """Return the place of the charts; beside it stands the algorithm's file, if the reader wants to see it."""
+    """Return the container for the charts; next to it is the algorithm's source, if the reader wants to see it."""
     place = st.container()
     if st.session_state.get("source"):
         place, code_side = st.columns([3, 2], gap="medium")
@@ -124,7 +124,8 @@ def _beside_the_source(run: Run):
 
 
 def _rest(folder: str, own: Shown, shown: Sequence[Shown], before: Shown | None, finished: bool) -> None:
-    """Draw what is below the timeline; what computes, only of a run that is `finished` and has the page to itself."""
+    """Draw what is below the timeline; parts that need computation only for a `finished` run that has the page to
+    itself."""
     run = own.run
     each = [replace(one, name=f"{one.name}, seed {one.run.experiment.seed}") if one.others else one for one in shown]
     this = next(one for one in each if one.folder == own.folder)
@@ -148,7 +149,7 @@ def _rest(folder: str, own: Shown, shown: Sequence[Shown], before: Shown | None,
 
 
 def awaited(experiment: Experiment, under_way: UnderWay) -> None:
-    """Show the first run under way in the places that a finished one has, so that nothing moves when it is there."""
+    """Show the first run in progress in the places of a finished one, so that nothing moves when it finishes."""
     with st.container(key="head"):
         under_way.head()
     st.container()  # for its remarks

@@ -1,4 +1,4 @@
-"""The left side: what to run. Four controls at first; all settings on request."""
+"""The side bar: what to run. Four controls at first; all settings on request."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from experiments.specification.catalogue import ALGORITHMS, called
 from experiments.specification.experiment import Experiment
 
 FEW = ("algorithm", "workload", "table", "net", "workers", "network", "slow", "jitter", "pause", "crash")
-"""Settings that the first controls choose, and those of which the title of every run tells."""
+"""Settings of the first controls, and those that every run's title shows."""
 
 SAID = 3  # settings behind the switch that are told while it is off
 
@@ -29,7 +29,7 @@ AT_ONCE = (
 
 
 def choose() -> tuple[Experiment | None, str]:
-    """Draw the controls; return (their experiment, ""), or (the experiment if there is one, why it cannot run)."""
+    """Draw the controls; return (their experiment, ""), or (the experiment or None, why it cannot run)."""
     fitting.settle()
     best_rate.settle()
     actions = st.container(key="actions")
@@ -81,7 +81,7 @@ def beyond(experiment: Experiment) -> list[str]:
 
 
 def _said_of_the_run() -> tuple[str, ...]:
-    """Return the notes that are shown above the figures of the run on the page."""
+    """Return the notes shown above the figures of the run on the page."""
     try:
         return session.load(st.session_state.get("shown") or "").notes
     except ValueError:  # there is none
@@ -89,7 +89,7 @@ def _said_of_the_run() -> tuple[str, ...]:
 
 
 def _algorithm() -> None:
-    """Draw the choice of algorithm, and its idea."""
+    """Draw the choice of algorithm, and the idea of the chosen one."""
     state = st.session_state
     if state.get("family") not in (None, ALGORITHMS[state.algorithm].family):  # a link or a lesson brought another one
         state.family = None
@@ -103,7 +103,7 @@ def _algorithm() -> None:
 
 
 def _actions(experiment: Experiment | None, refusal: str) -> None:
-    """Draw the buttons; where the experiment cannot run, why not, and the nearest that can."""
+    """Draw the buttons; if the experiment cannot run, draw the reason and the nearest one that can."""
     state = st.session_state
     with st.container(horizontal=True, gap="xsmall", wrap=False):
         st.button(
@@ -126,7 +126,7 @@ def _actions(experiment: Experiment | None, refusal: str) -> None:
 
 
 def bar(experiment: Experiment | None, refusal: str) -> None:
-    """Draw what a phone has at its foot, where the left side is a drawer; style.css hides it elsewhere."""
+    """Draw the bar at the foot of a phone's page, where the side bar is a drawer; style.css hides it elsewhere."""
     mend = feasible.mend(chosen.values(), _changed()) if refusal else None
     with st.container(key="phone-bar", horizontal=True, gap="small", wrap=False):
         ask.menu("question-phone")
@@ -139,14 +139,14 @@ def bar(experiment: Experiment | None, refusal: str) -> None:
 
 
 def _changed() -> list[str]:
-    """Return the settings that are others than those of the run on the page."""
+    """Return the settings that differ from those of the run on the page."""
     state = st.session_state
     before = chosen.laid_out(state.asked) if state.get("asked") else {}
     return [name for name, value in chosen.values().items() if before.get(name, value) != value]
 
 
 def run(experiment: Experiment) -> None:
-    """Run it, with the prediction that was made for it."""
+    """Run the experiment, with the reader's prediction."""
     predict.seal(experiment)
     session.start(experiment)
 

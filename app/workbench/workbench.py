@@ -1,4 +1,4 @@
-"""The workbench: choose, run, see."""
+"""The workbench's page: choose an experiment, run it, and see the result."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ def entry() -> chrome.Entry:
 
 
 def take(experiment: Experiment) -> None:
-    """Put the controls to this experiment and run it."""
+    """Set the controls to this experiment and run it."""
     chosen.put(experiment)
     st.session_state.complaint = ""
     session.start(experiment)
 
 
 def go_to(experiment: Experiment, **address: str) -> None:
-    """Leave another page for this one, with this experiment on it, and these parameters in the address."""
+    """Switch from another page to the workbench, with this experiment and these parameters in the address."""
     take(experiment)
     st.switch_page(entry(), query_params=address)
 
 
 def page() -> None:
-    """Show controls on the left; on the right the run under way, or the last one that was done."""
+    """Show controls on the left; on the right the run in progress, or the last one."""
     state = st.session_state
     if "algorithm" not in state:
         _open()
@@ -94,7 +94,7 @@ def _show() -> None:
 
 
 def _open() -> None:
-    """Begin a session: read the link and run it, unless it asks the reader for a prediction first."""
+    """Start a session: read the link and run it, unless it asks the reader for a prediction first."""
     state = st.session_state
     state.complaint = ""
     welcome.settle()
@@ -122,12 +122,12 @@ def _open() -> None:
 
 
 def _known(experiment: Experiment) -> Experiment:
-    """Return the default experiment on the same data, which a waiting link shows for comparison."""
+    """Return the default experiment on the same data, shown for comparison while the link waits for Run."""
     return Experiment.of({"workload": experiment.workload, **experiment.data})
 
 
 def _return() -> None:
-    """Bring back the run that the address stands for, after the reader has gone back or forward."""
+    """Show the run in the address, after the browser's Back or Forward."""
     state = st.session_state
     if chosen.read_address(again=True):  # it was no address of ours
         return
@@ -138,7 +138,7 @@ def _return() -> None:
 
 
 def _way_out() -> str:
-    """Return where a reader can add the missing data; the error itself addresses the server's owner."""
+    """Explain how a reader can add the missing data; the error itself addresses the server's owner."""
     state = st.session_state
     if state.get("workload") == "table" and not state.get("table"):
         return " Upload one on [Your own](own): *Train on it* brings you back here with it."
@@ -148,7 +148,7 @@ def _way_out() -> str:
 
 
 def _lanes() -> int:
-    """Return how many lanes the timeline on the page has."""
+    """Return the number of lanes of the timeline on the page."""
     try:
         return session.load(st.session_state.get("shown") or "").trace.ranks
     except ValueError:  # there is none
