@@ -1,4 +1,4 @@
-"""`add`: a run, a table or a network of the reader's own."""
+"""`add`: add a run, a table or a network of your own."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from workloads import own_module
 
 @click.command("add", short_help="Add a table, a network or a run of your own.")
 @click.argument("names", nargs=-1, metavar="FILE...")
-@click.option("--example", is_flag=True, help="print the file of a torch module to begin with, and nothing else")
+@click.option("--example", is_flag=True, help="print an example torch module to start from, and nothing else")
 @runs_option
 @click.option(
     "--missing",
     type=click.Choice(["rows", "mean"]),
-    help="how to fill missing numbers of a table: leave their rows out, or take the mean of the column",
+    help="what to do with missing numbers in a table: drop their rows, or use the column's mean",
 )
 @click.option(
     "--label",
@@ -42,7 +42,9 @@ def add_command(names: Sequence[str], example: bool, runs: str, missing: str | N
         click.echo(own_module.EXAMPLE, nl=False)
         return
     if not names:
-        raise ValueError("add: which file? Name a table, a module or a run; add --example prints a module.")
+        raise ValueError(
+            "add: no file was given; name a table, a module or a run. add --example prints a module to start from."
+        )
     paths = [Path(name) for name in names]
     if len(paths) == 1 and paths[0].is_dir():
         paths = [paths[0] / name for name in upload.FILES if (paths[0] / name).is_file()]
@@ -53,7 +55,7 @@ def add_command(names: Sequence[str], example: bool, runs: str, missing: str | N
     what = "network" if network else "run" if upload.is_run(files) else "table"
     for kind, options in (("table", ("missing", "label")), ("run", ("runs",))):
         if kind != what:
-            console.refuse(f"is for {kind}s, and {names[0]} is a {what}; leave it out.", *options)
+            console.refuse(f"is for {kind}s, but {names[0]} is a {what}; remove it.", *options)
     if what == "network":
         _add_network(*files[0])
     elif what == "run":
@@ -63,17 +65,17 @@ def add_command(names: Sequence[str], example: bool, runs: str, missing: str | N
 
 
 def _read(path: Path, most: int) -> bytes:
-    """Return the content of a file of at most `most` bytes. ValueError, naming the file, if it cannot be read."""
+    """Return the content of a file of at most `most` bytes. Raise ValueError, naming the file, if it cannot be read."""
     try:
         mode = path.stat().st_mode
         if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
-            raise ValueError(f"{path} is a device, not a file; add a file.")
+            raise ValueError(f"{path} is a device, not a file; give a file.")
         with path.open("rb") as file:
             content = file.read(most + 1)
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}.") from None
     if len(content) > most:
-        raise ValueError(f"{path} has more than {most:,} bytes, the largest size that can be read; add a smaller file.")
+        raise ValueError(f"{path} is larger than {most:,} bytes, the most that can be read; add a smaller file.")
     return content
 
 
@@ -97,13 +99,13 @@ def _add_table(files: Sequence[tuple[str, bytes]], missing: str, label: str) -> 
         first = tables.first_run(name, label, missing=missing)
         trial.check(first.experiment)
     except tables.Gaps as error:
-        raise ValueError(f"{error} Say which: add --missing rows, or --missing mean.") from None
+        raise ValueError(f"{error} Choose how: add --missing rows, or --missing mean.") from None
     except ValueError as error:
         raise ValueError(" ".join([str(error), *tables.load(name).notes])) from None  # notes may say why
     _kept(name)
     table, data = tables.load(name), first.experiment.data
     estimate = not data["regression"] and (data["label"] or table.names[-1]) not in table.words
-    other = "--label names another column" + ", and --regression true estimates a number" * estimate
+    other = "--label chooses another column" + ", and --regression true predicts a number" * estimate
     for text in (
         f"{first.rows:,} rows; columns {', '.join(table.names[:20])}",
         *table.notes,

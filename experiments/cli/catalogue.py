@@ -1,4 +1,4 @@
-"""`list`: every algorithm, compression and way to do an all-reduce, each with its idea."""
+"""`list`: every algorithm, compression and all-reduce, each with its idea."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ NAME = "cyan"
 ALL_REDUCES = "all-reduces"
 
 
-@click.command("list", short_help="All algorithms by family, compressions and all-reduces.")
+@click.command("list", short_help="List algorithms by family, compressions and all-reduces.")
 @click.option("--json", "as_json", is_flag=True, help="print the catalogue as JSON")
 def list_command(as_json: bool) -> None:
-    """All algorithms by family, all compressions and all-reduces, each with its idea."""
+    """List all algorithms by family, all compressions and all all-reduces, each with its idea."""
     entries = [*ALGORITHMS.values(), *COMPRESSIONS.values()]
     if as_json:
         rows = [
@@ -43,11 +43,13 @@ def list_command(as_json: bool) -> None:
     console.say()
     console.note("lockstep run NAME --help shows the settings of one;")
     console.note(f"--compression NAME compresses the gradients of {', '.join(able)};")
-    console.note("--collective NAME does every all-reduce so; without it the cluster does them as it does best.")
+    console.note(
+        "--collective NAME uses that algorithm for every all-reduce; by default the cluster chooses the fastest."
+    )
 
 
 def told(entry: Entry) -> str:
-    """Return the idea of an entry, behind its title, unless that has all words of it and begins with one of them."""
+    """Return the idea of `entry`, after its title unless the idea repeats the title."""
     words, idea = re.findall(r"[\w-]+", entry.title.lower()), entry.idea.lower()
     named = idea.startswith(tuple(words)) and all(word in idea for word in words)
     return entry.idea if named else f"{entry.title[:1].upper()}{entry.title[1:]}. {entry.idea}"

@@ -16,7 +16,7 @@ from experiments.study.collectives import MOST, all_reduces, links, rows
 from experiments.wording import units
 
 
-@click.command("collective", short_help="What an all-reduce costs on a network.")
+@click.command("collective", short_help="Compare the cost of an all-reduce by every algorithm.")
 @click.option("--ranks", default=8, type=int, metavar="INT", help=f"number of ranks, at most {MOST} [default 8]")
 @click.option("--bytes", "nbytes", default="100MB", metavar="SIZE", help="size of the vector: 4e9, 4GB [default 100MB]")
 @click.option("--network", default="10GbE", metavar="TEXT", help="a preset, or latency:bandwidth:overhead")
@@ -24,10 +24,10 @@ from experiments.wording import units
 @click.option("--nics", type=click.IntRange(1), metavar="INT", help="NICs per node [default that of the preset]")
 @click.option("--json", "as_json", is_flag=True, help="print the rows as JSON, in bytes and seconds")
 def collective_command(ranks: int, nbytes: str, network: str, per_node: int, nics: int | None, as_json: bool) -> None:
-    """What an all-reduce costs on a network: a row for each algorithm, fastest first.
+    """Show what an all-reduce costs on a network: a row for each algorithm, fastest first.
 
-    Each is run on the simulated cluster, where all ranks arrive together and additions are free. Ranks on one node
-    share its NICs (a rank uses the one next to it) and use the node's internal link among themselves.
+    Each algorithm runs on the simulated cluster, where all ranks arrive at the same time and additions are free. Ranks
+    on one node share its NICs (each rank uses the nearest one) and communicate over the node's internal link.
 
     \b
     rounds         messages that have to follow one another

@@ -10,23 +10,25 @@ from experiments.cli.options import json_option, runs_option
 from experiments.runs import store
 
 
-@click.command("compare", short_help="Lay stored runs side by side.")
+@click.command("compare", short_help="Compare stored runs side by side.")
 @click.argument("names", nargs=-1, metavar="RUN...")
 @runs_option
-@click.option("--seeds", is_flag=True, help="one row, mean and spread, for runs that differ only in their seed")
+@click.option(
+    "--seeds", is_flag=True, help="combine runs that differ only in their seed into one row, with mean and spread"
+)
 @json_option
 def compare_command(names: Sequence[str], runs: str, seeds: bool, as_json: bool) -> None:
-    """Lay stored runs side by side: the settings in which they differ, and their main figures.
+    """Compare stored runs side by side: the settings in which they differ, and their main figures.
 
-    Each later run is compared with the first: is it the same training up to rounding, and if not, where do they
-    diverge?
+    Each later run is compared with the first: whether it is the same training up to rounding and, if not, where they
+    diverge.
     """
     from experiments.cli.comparison import SHORT, side_by_side
 
     if seeds and (number := next((name for name in names if name.isdigit() and len(name) < SHORT), None)):
         raise click.UsageError(
-            f"compare --seeds takes no number, and {number} was given: it groups the runs that you name, however many "
-            "differ only in their seed. Leave it out; sweep --seeds makes such runs."
+            f"--seeds is a flag and takes no number, but {number} was given. It groups the runs you name by seed. "
+            "Remove the number; to create runs with several seeds, use sweep --seeds."
         )
     folders = [store.find(name, runs) for name in names or [""]]
     found = [store.load(folder) for folder in folders]

@@ -1,4 +1,4 @@
-"""Runs side by side, for `compare` and `sweep`: the settings in which they differ, and what came of them."""
+"""Tables that compare runs, for `compare` and `sweep`: the settings in which they differ, and their results."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from experiments.runs.seeds import SeedFigure, differ_in_seed
 from experiments.wording.units import DIVERGED
 
 HEADS = {**show.HEADS, "bytes": "traffic", "flops": "computed"}
-NONE = "none"  # slow, pause or crash of a run without
+NONE = "none"  # shown for a run without slow, pause or crash
 SHORT = 8  # characters of a run's name
-ALIKE = ("status", "samples", "updates", "steps")  # which stand below a table where they are the same in all its rows
+ALIKE = ("status", "samples", "updates", "steps")  # moved below a table in which all rows have the same
 
 
 def side_by_side(
@@ -32,10 +32,11 @@ def side_by_side(
     agreements: bool = False,
     axes: Sequence[str] = (),
 ) -> str:
-    """Return runs side by side, as a table that fits the terminal or as JSON: a row per run, or one for all `seeds`.
+    """Return a table of the runs that fits the terminal, or JSON: a row per run, or with `seeds` one per group of
+    seeds.
 
-    With `agreements` each later run is compared with the first: whether it is the same training. `axes` are the
-    settings that a sweep has varied: with workers among them, rows have speed-up and efficiency.
+    With `agreements`, also say whether each later run is the same training as the first. `axes` are the settings that a
+    sweep has varied: if workers are among them, rows have speed-up and efficiency.
     """
     names = [folder.name for folder in folders] if as_json or seeds else short_names(folders)
     rows = over_seeds(runs) if seeds else [{"run": name, **row} for name, row in zip(names, compare(runs), strict=True)]
@@ -77,25 +78,25 @@ def side_by_side(
 
 
 def _scaled_by(runs: Sequence[Run], axes: Sequence[str]) -> str:
-    """Return what the speed-up of a sweep over workers measures, and whether scaling is weak or strong."""
+    """Return a sentence on what the speed-up over workers measures, and whether scaling is weak or strong."""
     few, many = (choose((run.experiment for run in runs), key=lambda e: e.workers) for choose in (min, max))
     of = "samples/s" if few.target_loss is None else "time to the target loss"
-    told = f"speed-up and efficiency: of {of}, against the fewest workers"
+    told = f"speed-up and efficiency: {of}, relative to the fewest workers"
     if "batch" in axes or few.method.shares_samples:
         return told
     if few.batch == many.batch:
-        return f"{told}; weak scaling: each worker has its batch of {few.batch}"
+        return f"{told}; weak scaling: each worker has a batch of {few.batch}"
     return f"{told}; strong scaling: one batch of {few.batch * few.workers} is divided among the workers"
 
 
 def worded(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row with words for what is empty, and for the last losses of a run, or of seeds, that diverged."""
+    """Return a row with words for its empty settings, and for the last losses of runs that diverged."""
     row = {name: NONE if value == "" else value for name, value in row.items()}
     return {**row, **dict.fromkeys(LAST, DIVERGED)} if row["status"] == DIVERGED else row
 
 
 def parted(rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], str]:
-    """Return the rows without figures that none has, and without those the same in all of several; these in words."""
+    """Return the rows without columns that are empty or the same in all rows, and the latter as a sentence."""
     rows = [{name: row[name] for name in row if any(map(exists, (one[name] for one in rows)))} for row in rows]
     first = rows[0]
     same = [
@@ -105,11 +106,11 @@ def parted(rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], str]:
     ]
     told = ", ".join(f"{show.head(name)} {show.cell(first, name)}" for name in same)
     left = [{name: value for name, value in row.items() if name not in same} for row in rows]
-    return left, f"the same in all: {told}" if told else ""
+    return left, f"the same in all runs: {told}" if told else ""
 
 
 def short_names(folders: Sequence[Path]) -> list[str]:
-    """Return of each folder of runs the shortest beginning of its name, of SHORT characters or more, that finds it."""
+    """Return the shortest unambiguous prefix of each folder's name, at least SHORT characters long."""
     known = {place: [one.name for one in store.recent(place)] for place in {folder.parent for folder in folders}}
     short = []
     for folder in folders:
@@ -125,5 +126,5 @@ def _begins(text: str) -> Callable[[str], bool]:
 
 
 def exists(value: Any) -> bool:
-    """Return whether there is a value: a setting of the run's algorithm, or a figure of one of its seeds."""
+    """True if the run's algorithm has this setting, or one of the seeds has this figure."""
     return value is not None and not (isinstance(value, SeedFigure) and value.n == 0)

@@ -1,6 +1,6 @@
-"""The console of all commands: as wide as the terminal; without an edge and without colours where there is none.
+"""Output of all commands: as wide as the terminal, or unlimited and without colours where there is no terminal.
 
-Only a terminal has styles, so rich, which writes them, is imported only there. NO_COLOR leaves bold and dim.
+Styles are written only to a terminal, so rich is imported only for one. NO_COLOR keeps bold and dim.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 NO_EDGE = 10_000  # columns of a file or a pipe
-LEAST = 40  # columns into which text is still folded
+LEAST = 40  # columns: text is never wrapped to fewer
 LONG = re.compile(r"\S{500,}")
-HEADED = re.compile(r"[A-Z][a-z]+: ")  # a line that begins anew
+HEADED = re.compile(r"[A-Z][a-z]+: ")  # a line that starts a new paragraph
 HEAD, DIM = "bold", "dim"  # styles
 
 
 def width() -> int:
-    """Return how many columns the output has: those of the terminal, or of $COLUMNS."""
+    """Return the width of the output in columns: the terminal's, or $COLUMNS."""
     return max(shutil.get_terminal_size((NO_EDGE, 0)).columns, LEAST)
 
 
 def write_utf8() -> None:
-    """Have pipes and files get UTF-8, which terminals do; those of Windows would get a code page without our signs."""
+    """Write UTF-8 to pipes and files too; on Windows they default to a code page that lacks some of our characters."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and stream.encoding.lower().replace("-", "") != "utf8":
             stream.reconfigure(encoding="utf-8")
 
 
 def rich_console() -> Console:
-    """Return the console on stdout, which writes styles if that is a terminal, or $FORCE_COLOR is set."""
+    """Return the console on stdout, which writes styles if stdout is a terminal or $FORCE_COLOR is set."""
     from rich.console import Console, ConsoleDimensions
 
     class Edgeless(Console):
@@ -54,7 +54,7 @@ def rich_console() -> Console:
 
 
 class _Unpadded(io.TextIOBase):
-    """What stdout is at the moment, without the blanks by which rich fills a block of code up to an edge."""
+    """The current stdout, without the trailing blanks that rich adds to fill a block of code."""
 
     @property
     def encoding(self) -> str:
@@ -68,7 +68,7 @@ class _Unpadded(io.TextIOBase):
 
 
 def say(*parts: str | tuple[str, str]) -> None:
-    """Print a line, or lines, of parts: texts, or pairs of a text and its style. Nothing is folded or cut."""
+    """Print parts: texts, or pairs of a text and its style. Nothing is wrapped or cut."""
     if not (sys.stdout.isatty() or os.environ.get("FORCE_COLOR")):
         click.echo("".join(part if isinstance(part, str) else part[0] for part in parts))
         return
@@ -78,28 +78,28 @@ def say(*parts: str | tuple[str, str]) -> None:
 
 
 def complain(text: str) -> None:
-    """Print a sentence on stderr, in lines that fit, if anybody still reads it."""
+    """Print a sentence on stderr, wrapped, unless stderr is closed."""
     with unheard(sys.stderr):
         click.echo(prose(text), err=True)
 
 
 def sentence(error: Exception) -> str:
-    """Return what an error says, and of which file."""
+    """Return an error's message, with the name of the file if there is one."""
     if not isinstance(error, OSError) or not error.strerror:
         return str(error)
     return f"{error.filename}: {error.strerror}." if error.filename else error.strerror
 
 
 def abridged(text: str) -> str:
-    """Return a text in which no word is longer than that of any path: what was given may be anything."""
+    """Return the text with words of 500 characters or more cut: arguments can be anything."""
     return LONG.sub(lambda word: f"{word[0][:60]}... ({len(word[0]):,} characters)", text)
 
 
 @contextmanager
 def unheard(stream: TextIO) -> Iterator[None]:
-    """Go on after an error of writing to `stream`, and write to nobody from then on: what was recorded matters more.
+    """Ignore write errors on `stream` and silence further output, so that the run is still recorded.
 
-    The reader of a pipe may have seen enough, a terminal may be closed.
+    The reader of a pipe may have closed it, or the terminal may be gone.
     """
     try:
         yield
@@ -110,17 +110,17 @@ def unheard(stream: TextIO) -> Iterator[None]:
 
 
 def note(text: str) -> None:
-    """Print a remark, dim, in lines that fit."""
+    """Print a dim remark, wrapped."""
     say((folded(text), DIM))
 
 
 def folded(text: str, indent: str = "") -> str:
-    """Return a text in lines that fit, those after the first indented. Words stay whole."""
+    """Return the text wrapped to the width of the output, with later lines indented. Words stay whole."""
     return textwrap.fill(text, width(), subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def prose(text: str) -> str:
-    """Return a text in lines that fit: paragraphs are filled anew, indented lines are folded under themselves."""
+    """Return the text wrapped: paragraphs are refilled, indented lines continue below their own indentation."""
     lines, paragraph = [], []
     for line in [*text.splitlines(), ""]:
         plain = line[:1].strip() != ""
@@ -137,12 +137,12 @@ def prose(text: str) -> str:
 
 
 def command(label: str, words: str, style: str = DIM) -> None:
-    """Print `label` and a command that can be copied: on lines of its own, parted between its words, if it is long."""
+    """Print `label` and a command to copy, over several lines if it is long."""
     say((f"{label:<8}", style), parted(words, 8))
 
 
 def parted(words: str, indent: int) -> str:
-    """Return a shell's command in lines that fit behind `indent` columns, parted by backslashes between words."""
+    """Return a shell command wrapped after `indent` columns, with a backslash at the end of each line."""
     if indent + len(words) <= width():
         return words
     lines = [""]
@@ -157,18 +157,17 @@ HELP = ["--help", "-h"]
 
 
 class ByPurpose(click.Group):
-    """A group of commands whose help lists them by what they are for, after what to start with; nothing is cut."""
+    """A group of commands whose help lists them by purpose, after what to start with, without cutting descriptions."""
 
     def __init__(self, *args, purposes: Mapping[str, Sequence[click.Command]], start: Sequence[tuple] = (), **kwargs):
         super().__init__(*args, **kwargs)
         self.purposes, self.start = purposes, start
         self.context_settings.setdefault("help_option_names", HELP)
         for one in self._listed():
-            one.context_settings.setdefault("help_option_names", HELP)  # click keeps those of the first call
+            one.context_settings.setdefault("help_option_names", HELP)  # click keeps the names of the first call
             self.add_command(one)
 
     def make_context(self, *args, **kwargs) -> click.Context:
-        """Begin a command line."""
         write_utf8()
         return super().make_context(*args, **kwargs)
 
@@ -177,7 +176,7 @@ class ByPurpose(click.Group):
             yield from commands
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write what to start with, and a section for each purpose."""
+        """Write the commands to start with, and a section for each purpose."""
         if self.start:
             with formatter.section("Start here"):
                 formatter.write_dl(self.start, col_max=50)
@@ -188,9 +187,9 @@ class ByPurpose(click.Group):
 
 
 def refuse(without: str, *names: str) -> None:
-    """Raise a usage error if the command line has one of the options of these parameters, which do nothing `without`.
+    """Raise a usage error if the command line has one of these options, which have no effect `without` something else.
 
-    `without` ends the sentence: "is of the table; add --costs, or leave it out."
+    `without` completes the message: "only applies to the table; add --costs, or remove it."
     """
     context = click.get_current_context()
     for parameter in context.command.params:

@@ -1,4 +1,4 @@
-"""Entry: how a command line is run, so that every mistake becomes a sentence and an exit code."""
+"""Entry point of the commands: every mistake becomes a sentence and an exit code."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from cluster.real.signals import raising
 from experiments.cli.console import abridged, complain, sentence, unheard
 from kernels import compiling
 
-WORTH = 0.5  # s that were spent on compiling before it is worth a word
+WORTH = 0.5  # s of compiling before the user is told
 
 
 def entered(group: click.Group, args: Sequence[str] | None, program: str) -> int:
-    """Run a group of commands and return the exit code; every mistake becomes one sentence on stderr."""
+    """Run a group of commands and return the exit code. A user's mistake becomes one sentence on stderr."""
     try:
         words = sys.argv[1:] if args is None else list(args)
         with raising(), compiling.telling(_compiling()), group.make_context(program, words) as context:
@@ -27,14 +27,14 @@ def entered(group: click.Group, args: Sequence[str] | None, program: str) -> int
         return end.exit_code
     except (click.Abort, KeyboardInterrupt):
         return 130
-    except BrokenPipeError:  # the reader of our output has seen enough
+    except BrokenPipeError:  # the reader has closed the pipe
         message = ""
     except click.ClickException as error:
         message = _told(error)
     except (ValueError, OSError) as error:
         message = sentence(error)
     except MemoryError as error:
-        message = f"the memory of this machine does not suffice{_asked(error)}; use a smaller model or fewer workers."
+        message = f"this machine does not have enough memory{_asked(error)}; use a smaller model or fewer workers."
     if message and _speaks():
         complain(abridged(message))
     with unheard(sys.stdout):
@@ -43,8 +43,8 @@ def entered(group: click.Group, args: Sequence[str] | None, program: str) -> int
 
 
 def _compiling() -> Callable[[], None]:
-    """Return what says, once and for the first of a launcher's ranks, that kernels are being compiled."""
-    left = iter([f"{compiling.WORDS}: later runs start at once"] if _speaks() else [])
+    """Return a function that reports once that kernels are being compiled, on the launcher's first rank only."""
+    left = iter([f"{compiling.WORDS}: later runs start immediately"] if _speaks() else [])
 
     def tell() -> None:
         if compiling.seconds() > WORTH:
@@ -55,7 +55,7 @@ def _compiling() -> Callable[[], None]:
 
 
 def _speaks() -> bool:
-    return launchers.variables().get("RANK", "0") == "0"  # of the ranks of a launcher one speaks for all
+    return launchers.variables().get("RANK", "0") == "0"  # one of a launcher's ranks speaks for all
 
 
 def _asked(error: MemoryError) -> str:
@@ -63,17 +63,21 @@ def _asked(error: MemoryError) -> str:
 
 
 def _told(error: click.ClickException) -> str:
-    """Return what click says of a mistake; of what is no number within bounds, it would call that no valid range."""
+    """Return click's message about a mistake, except that a number out of bounds is described in our own words."""
     message, kind = error.format_message(), getattr(getattr(error, "param", None), "type", None)
     if not isinstance(kind, click.IntRange | click.FloatRange):
         return message
     end = f"is not a valid {kind.name}."
     what = "whole number" if isinstance(kind, click.IntRange) else "number"
-    return f"{message.removesuffix(end)}is no {what}; allowed is {_bounds(kind)}." if message.endswith(end) else message
+    return (
+        f"{message.removesuffix(end)}is not a {what} within the allowed bounds: {_bounds(kind)}."
+        if message.endswith(end)
+        else message
+    )
 
 
 def _bounds(kind: click.IntRange | click.FloatRange) -> str:
-    """Return the bounds of a number, of which the lower one is always there: "1 to 1000", "at least 1", "above 0"."""
+    """Return the bounds of a number in words: "1 to 1000", "at least 1", "above 0". There is always a lower one."""
     above = "above " * kind.min_open
     if kind.max is None:
         return f"{above or 'at least '}{kind.min}"

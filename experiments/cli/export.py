@@ -1,4 +1,4 @@
-"""`export`: a stored run in a form that other programs read."""
+"""`export`: write a stored run in a format that other programs read."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ FORMS = ("csv", "trace", "html", "learning", "svg", "timeline", "png", "json")
 ENDINGS = ("csv", "trace.json", "html", "learning.html", "svg", "timeline.svg", "png", "json")
 
 
-@click.command("export", short_help="Write a stored run for other programs.")
+@click.command("export", short_help="Export a stored run to other programs.")
 @click.argument("name", default="", metavar="RUN")
-@click.option("--to", required=True, metavar="FORM|FILE", help=f"{', '.join(FORMS)}; or a file that ends so")
-@click.option("--out", metavar="FILE", help="where to write it [default: the run's name here]")
+@click.option("--to", required=True, metavar="FORM|FILE", help=f"{', '.join(FORMS)}; or a file with such an ending")
+@click.option("--out", metavar="FILE", help="output file [default: the run's name, in this folder]")
 @runs_option
 def export_command(name: str, to: str, out: str | None, runs: str) -> None:
-    """Write a stored run in a form that other programs read.
+    """Export a stored run in a format that other programs read.
 
-    trace is for ui.perfetto.dev; html a report; learning a page of its path over the loss, which is replayed for it;
-    svg its curves, timeline its timeline, also as SVG.
+    trace is for ui.perfetto.dev; html is a report; learning is a page of the run's path over the loss, made by
+    replaying the run; svg is its curves; timeline is its timeline, also as SVG.
     """
     from experiments.exports.export import SUFFIXES, export
 
@@ -33,14 +33,21 @@ def export_command(name: str, to: str, out: str | None, runs: str) -> None:
 
 
 def read(to: str, out: str | None = None) -> tuple[str, str | None]:
-    """Return (form, file) of what --to and --out say; `to` may be a file, whose ending is its form. ValueError."""
+    """Return (format, file) for --to and --out. `to` may be a file, whose ending gives the format. Raise ValueError if
+    it does not, or if both are files.
+    """
     if to in FORMS or not any(mark in to for mark in "./\\"):
-        return to, out  # what is no form at all is refused by the export
+        return to, out  # the export refuses an unknown format
     if out:
-        raise ValueError(f"both --to {to} and --out {out} name a file; give --to the form, such as {FORMS[0]}.")
+        raise ValueError(
+            f"--to {to} and --out {out} both name a file. Give --to a format, such as {FORMS[0]}, or remove --out."
+        )
     ending = Path(to).suffix.removeprefix(".")
     form = "trace" if to.endswith("trace.json") else "html" if ending == "htm" else ending
     form = "learning" if to.endswith("learning.html") else "timeline" if to.endswith("timeline.svg") else form
     if form not in FORMS:
-        raise ValueError(f"{to} does not say in which form: let it end in .{', .'.join(ENDINGS)}, or add --out {to}.")
+        raise ValueError(
+            f"cannot tell the format from the name {to}; use one of the endings .{', .'.join(ENDINGS)}, or give the "
+            f"format with --to and the file with --out {to}."
+        )
     return form, to

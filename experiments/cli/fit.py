@@ -1,4 +1,4 @@
-"""`fit`: this machine measured, and the constants of the simulated cluster that fit it."""
+"""`fit`: measure this machine, and fit the constants of the simulated cluster to it."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ import click
 from experiments.cli import console, show
 from experiments.wording import units
 
-GOOD = (("good", 1.15), ("fair", 1.5))  # and up to which factor half of the times may be off
+GOOD = (("good", 1.15), ("fair", 1.5))  # the median factor by which times may be off
 NEAR = 1.25  # a factor
 
 
 @click.command("fit", short_help="Measure this machine, for --device here --network here.")
 @click.option("--json", "as_json", is_flag=True, help="print what was measured and fitted as JSON, in SI units")
-@click.option("--anyway", is_flag=True, help="let the fit be used even if the machine was busy")
+@click.option("--anyway", is_flag=True, help="allow the fit to be used even if the machine was busy")
 def fit_command(as_json: bool, anyway: bool) -> int:
-    """Measure kernels and messages here, and fit the simulated cluster to them: --device here --network here."""
+    """Measure kernels and messages on this machine, and fit the simulated cluster to them, for --device here --network
+    here.
+    """
     from cluster.comm import ClusterError
     from experiments.measure.fit import fit
     from experiments.specification import catalogue, this_machine
@@ -69,7 +71,7 @@ def fit_command(as_json: bool, anyway: bool) -> int:
 
 
 def verdict(rows: Sequence[tuple[str, float, float, float, float]]) -> str:
-    """Return in a sentence how well a fit says what was measured: rows of name, FLOPs, bytes, s measured, s fitted."""
+    """Return a sentence on how well a fit matches the rows: name, FLOPs, bytes, s measured, s fitted."""
     off = [math.exp(abs(math.log(fitted / took))) for *_, took, fitted in rows]  # factors, 1 or more
     typical, near = median(off), sum(factor <= NEAR for factor in off)
     word = next((word for word, most in GOOD if typical <= most), "poor")

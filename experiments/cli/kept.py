@@ -1,4 +1,4 @@
-"""`kept`: runs that had no room where runs are stored, and how they come there."""
+"""`kept`: list, or move back, runs that could not be saved where runs are stored."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from experiments.cli.options import runs_option
 from experiments.runs import store
 
 
-@click.command("kept", short_help="Runs kept in the temporary folder, since there was no room.")
+@click.command("kept", short_help="List runs kept in the temporary folder, for lack of space.")
 @click.option("--move", is_flag=True, help="move them to where runs are stored")
 @runs_option
 def kept_command(move: bool, runs: str) -> int:
-    """List the runs that were kept in the temporary folder, since theirs was full or could not be written to."""
+    """List runs that were kept in the temporary folder because the folder of runs was full or not writable."""
     folders, code = store.elsewhere(), 0
     for folder in folders:
         try:
@@ -26,5 +26,5 @@ def kept_command(move: bool, runs: str) -> int:
     if not folders:
         console.note("there are none.")
     elif not move:
-        console.note(f"lockstep kept --move brings them to {runs}.")
+        console.note(f"lockstep kept --move moves them to {runs}.")
     return code

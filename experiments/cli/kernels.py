@@ -1,4 +1,4 @@
-"""`kernels`: how long kernels take on this machine, beside NumPy and torch, as a table."""
+"""`kernels`: a table of kernel times on this machine, compared with NumPy and torch."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ from experiments.measure.kernel_times import SIZE, TIMES, Peaks, Report, Row, re
 from experiments.wording import units
 
 
-@click.command("kernels", short_help="How long kernels take here, beside NumPy and torch.")
+@click.command("kernels", short_help="Time kernels on this machine, compared with NumPy and torch.")
 @click.argument("wanted", nargs=-1, metavar="[NAME]...")
-@click.option("--size", "n", default=SIZE, type=click.IntRange(1, 100_000_000), help=f"numbers in a call [{SIZE}]")
+@click.option(
+    "--size", "n", default=SIZE, type=click.IntRange(1, 100_000_000), help=f"numbers per call [default {SIZE}]"
+)
 @click.option("--json", "as_json", is_flag=True, help="print what was measured as JSON, in SI units")
 def kernels_command(wanted: Sequence[str], n: int, as_json: bool) -> None:
-    """How long kernels take here, beside NumPy and torch; all of them, or those that are named."""
+    """Time the named kernels, or all, on this machine, compared with NumPy and torch."""
     from rich.console import Console
     from rich.progress import track
 
@@ -39,7 +41,7 @@ def kernels_command(wanted: Sequence[str], n: int, as_json: bool) -> None:
 
 
 def machine_and_roof(report: Report) -> list[str]:
-    """Return the machine and its peaks in words, a line each."""
+    """Return lines that name the machine and its peak rates."""
     lines = [f"{report.machine}, {units.moment(report.moment)}"]
     for where, peaks in (("CPU, one thread", report.cpu), ("GPU", report.gpu)):
         if peaks:
@@ -51,7 +53,7 @@ def machine_and_roof(report: Report) -> list[str]:
 
 
 def table(report: Report) -> list[dict[str, Any]]:
-    """Return rows for people: times in us, ratios to NumPy and torch, and what share of the roof Numba reaches."""
+    """Return rows to print: times in us, ratios to NumPy and torch, and the share of the roof that Numba reaches."""
     rows = []
     for row in report.rows:
         shown = {"kernel": row.kernel, "FLOPs": f"{row.flops:,.0f}", "bytes": f"{row.bytes:,.0f}"}

@@ -1,9 +1,9 @@
-"""The command line: list, run, sweep, runs, compare, replay and export experiments, and measure what they run on.
+"""The command line: list, run, sweep, compare, replay and export experiments, and measure what they run on.
 
     lockstep run easgd --workers 8 --period 10 --network 10GbE
 
-Exit codes: 0 done; 1 the run failed or diverged, or a replay differs; 2 a mistake in what was asked, explained in one
-sentence; 130 interrupted, with what was recorded kept.
+Exit codes: 0 done; 1 the run failed or diverged, or a replay differs; 2 the request was invalid, as one sentence
+explains; 130 interrupted, with everything recorded so far kept.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ PURPOSES = {
 
 
 def with_own_modules(call: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a command execute the torch modules that its user has added; a server, which is no command, does not."""
+    """Allow a command to execute the user's own torch modules. A server is not a command, so it does not."""
 
     @wraps(call)
     def called(*args: Any, **options: Any) -> Any:
@@ -63,7 +63,7 @@ for command in chain(*PURPOSES.values()):
     command.callback = with_own_modules(command.callback)
 
 START = (
-    ("lockstep run", "train, and see what it cost"),
+    ("lockstep run", "train, and see what it costs"),
     ("lockstep run easgd --slow 2:5", "another method, one worker slow"),
     ("lockstep sweep --workers 1,2,4,8", "how it scales"),
 )
@@ -76,9 +76,9 @@ START = (
     context_settings={"max_content_width": 120},
 )
 def cli() -> None:
-    """Train one model on many machines, and see what happens. COMMAND --help says more of one."""
+    """See what distributed training does. Use COMMAND --help for details."""
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Run a command and return the exit code; every mistake becomes one sentence on stderr."""
+    """Run a command and return the exit code. A user's mistake becomes one sentence on stderr."""
     return entered(cli, args, "lockstep")

@@ -14,19 +14,21 @@ from experiments.study import model_states
 from experiments.wording import units
 
 
-@click.command("memory", short_help="Memory that a model takes on each rank, by ZeRO stage and precision.")
+@click.command("memory", short_help="Show a model's memory per rank, by ZeRO stage and precision.")
+@click.option("--parameters", default="7.5B", metavar="NUMBER", help="number of parameters: 7.5e9, 7.5B [default 7.5B]")
 @click.option(
-    "--parameters", default="7.5B", metavar="NUMBER", help="parameters of the model: 7.5e9, 7.5B [default 7.5B]"
-)
-@click.option(
-    "--ranks", default=64, type=click.IntRange(1), metavar="INT", help="ranks that train it together [default 64]"
+    "--ranks",
+    default=64,
+    type=click.IntRange(1),
+    metavar="INT",
+    help="number of ranks that train the model together [default 64]",
 )
 @click.option("--json", "as_json", is_flag=True, help="print the bytes as JSON")
 def memory_command(parameters: str, ranks: int, as_json: bool) -> None:
-    """Memory that a model takes on each rank: a row for each precision and optimizer, a column for each ZeRO stage.
+    """Show the memory of a model on each rank: a row for each precision and optimizer, a column for each ZeRO stage.
 
-    The bytes are for one parameter, its gradient and its optimizer state. Activations come on top: they depend on
-    batch, sequence and recomputation.
+    The bytes cover parameters, gradients and optimizer state. Activations come on top: they depend on batch size,
+    sequence length and recomputation.
     """
     count = units.parse_count(parameters, "parameters")
     if as_json:

@@ -1,12 +1,12 @@
-"""Experiments in a notebook or a script: `run` and `sweep` by name, results that show themselves.
+"""Experiments in a notebook or a script: `run` and `sweep` by name, with results that display themselves.
 
     import lockstep
     r = lockstep.run("easgd", workers=8, network="10GbE")           # r alone in a cell is its summary
     r.show()                                                        # its curves and its timeline
     lockstep.sweep("sync_sgd", workers=[1, 2, 4, 8])                # a table, a row a run; .show() draws them
 
-They mean what the command line means by the same words, but store nothing. Jupyter, Colab and editors draw a page as a
-frame of its own, so that styles and scripts of page and notebook do not meet.
+The names mean the same as on the command line, but nothing is stored. Jupyter, Colab and editors show a page in a frame
+of its own, so that the styles and scripts of page and notebook do not interfere.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ from experiments.wording import naming
 from installation import home
 from kernels import compiling
 
-HEIGHT = 760  # px of a page until it says how high it is
+HEIGHT = 760  # px: height of a page until it reports its own
 
 
 class ShownRun(Run):
-    """A Run that shows itself: in words where its value is printed, and as a page."""
+    """A Run that displays itself: as text where its value is printed, and as a page."""
 
     @classmethod
     def of(cls, run: Run) -> ShownRun:
-        """Return `run` as one that shows itself."""
+        """Return `run` as one that displays itself."""
         return cls(**{field.name: getattr(run, field.name) for field in fields(Run)})
 
     def show(self) -> Page:
-        """Return its curves and timeline, which a notebook draws."""
+        """Return the run's curves and timeline as a page for a notebook."""
         return Page([self], [named(self.experiment)])
 
     def __repr__(self) -> str:
@@ -59,18 +59,21 @@ def run(
     timeout: float = TIMEOUT,
     **settings: Any,
 ) -> ShownRun:
-    """Run `what`, an algorithm by name or an experiment, with these settings, and return its record.
+    """Run `what`, an algorithm's name or an experiment, with these settings, and return its record.
 
-    On the simulated cluster every rank runs `worker(comm, task, settings)`, if it is given, in place of the algorithm's
-    own worker. A rank of a real cluster gives up when it has waited `timeout` seconds for another. An interrupt ends
-    the run early and keeps what was recorded until then. Raises ValueError, in one sentence, if it cannot run.
+    On the simulated cluster, every rank runs `worker(comm, task, settings)`, if given, instead of the algorithm's own
+    worker. A rank of a real cluster gives up after it has waited `timeout` seconds for another. An interrupt ends the
+    run early and keeps what was recorded. Raise ValueError if the experiment cannot run.
     """
     experiment = _experiment(what, settings)
     if worker is not None and not callable(worker):
-        raise ValueError(f"worker is {worker!r}, not a function; for the number of workers write workers={worker!r}.")
+        raise ValueError(
+            f"worker is {worker!r}, not a function; to set the number of workers, write workers={worker!r}."
+        )
     if worker and experiment.cluster != "simulated":
         raise ValueError(
-            f"worker: an algorithm of your own runs on the simulated cluster only, and cluster is {experiment.cluster}."
+            "worker: an algorithm of your own runs only on the simulated cluster, but cluster is "
+            f"{experiment.cluster}; remove cluster."
         )
     with stoppable() as stop, Bar(_named(what)) as bar, compiling.telling(bar.compiling):
         return ShownRun.of(run_experiment(experiment, bar, stop, worker, timeout))
@@ -79,8 +82,8 @@ def run(
 def sweep(what: str | Sequence[str] | Experiment = "sync_sgd", /, **settings: Any) -> Sweep:
     """Run every combination of the settings that are lists or ranges: `sweep("easgd", workers=[1, 2], period=[1, 10])`.
 
-    Other settings are the same in all runs; `what` may be several algorithms. After an interrupt the runs done so far
-    are returned. Raises ValueError, in one sentence, before anything runs, if one of them cannot run.
+    Other settings are the same in all runs; `what` may be several algorithms. After an interrupt, the runs done so far
+    are returned. Raise ValueError before anything runs if one of the runs cannot run.
     """
     axes = {name: value for name, value in settings.items() if isinstance(value, list | range)}
     fixed = {name: [value] for name, value in settings.items() if name not in axes}
@@ -103,7 +106,9 @@ def sweep(what: str | Sequence[str] | Experiment = "sync_sgd", /, **settings: An
 
 
 class Sweep(list[ShownRun]):
-    """Runs of a sweep: a list of them, a table to look at, and rows to go on with; `swept` are the settings varied."""
+    """The runs of a sweep: a list that shows itself as a table, with `rows` for further work. `swept` are the settings
+    that were varied.
+    """
 
     def __init__(self, runs: Iterable[ShownRun], swept: Sequence[str]):
         super().__init__(runs)
@@ -111,11 +116,11 @@ class Sweep(list[ShownRun]):
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """A row per run: the settings in which they differ, status and main figures, in SI units."""
+        """One row per run: the settings in which they differ, status and main figures, in SI units."""
         return compare.compare(self)
 
     def arrow(self) -> Any:
-        """Return the rows as a pyarrow.Table, which pandas, polars and DuckDB take as it is."""
+        """Return the rows as a pyarrow.Table, which pandas, polars and DuckDB accept."""
         import pyarrow
 
         return pyarrow.Table.from_pylist(self.rows)
@@ -141,16 +146,18 @@ class Sweep(list[ShownRun]):
 
 
 class Page:
-    """Curves and timelines of runs, as a page in a frame: the canvases of the workbench and of a report."""
+    """Curves and timelines of runs, as a page in a frame, with the canvases of the workbench and of a report."""
 
     def __init__(self, runs: Sequence[ShownRun], names: Sequence[str]):
         if not runs:
-            raise ValueError("there are no runs to show; they were interrupted before the first.")
+            raise ValueError(
+                "there are no runs to show: the sweep was interrupted before its first run ended; run it again."
+            )
         self.runs, self.names = list(runs), list(names)
 
     @property
     def html(self) -> str:
-        """The page itself, which needs neither a server nor a network."""
+        """The page itself; it needs no server and no network."""
         last = len(self.runs) - 1
         together = zip(self.names, self.runs, strict=True)
         return outline(
@@ -166,7 +173,7 @@ class Page:
 
 
 def named(e: Experiment, swept: Sequence[str] = ()) -> str:
-    """Return what a run is called in pictures, by the settings that were varied: "EASGD", "workers 8"."""
+    """Return a run's label in pictures, made of the settings that were varied: "EASGD", "workers 8"."""
     values = {**e.model_dump(mode="json"), **e.coding, **e.settings, **e.data}
     words = [f"{name.replace('_', ' ')} {values[name]}" for name in swept if name != "algorithm" and name in values]
     return ", ".join(([naming.method(e)] if "algorithm" in swept or not words else []) + words)

@@ -1,4 +1,4 @@
-"""Command-line options derived from knobs: one declaration, so that --help, validation and the workbench agree."""
+"""Command-line options derived from knobs: one declaration keeps --help, validation and the workbench consistent."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ runs_option = click.option(
     "--runs",
     default=lambda: str(store.home()),
     metavar="FOLDER",
-    help="where runs are stored [default: $LOCKSTEP_RUNS, or runs beside the source]",
+    help="folder of stored runs [default: $LOCKSTEP_RUNS, or runs next to the source]",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="print the summary as JSON")
-from_option = click.option("--from", "start", metavar="LINK|FILE|RUN", help="begin with this experiment")
+from_option = click.option("--from", "start", metavar="LINK|FILE|RUN", help="start from this experiment")
 
 KNOB = "knob "
 FLAGS = ("--json", "--quiet", "--submit", "--help")
 
 
 class KnobOption(click.Option):
-    """`--n-push`, as knob `n_push` of `kind` declares it. Values stay text: the knobs validate them.
+    """The option of a knob: `--n-push` for the knob `n_push` of `kind`. Values stay text, which the knobs validate.
 
-    It `begins` with the default of the knob or of the algorithm. Its parameter is called "knob n_push", so that a knob
-    may have any name that options of other kinds have.
+    `begins` is the default, if it differs from the knob's own. The click parameter is called "knob n_push", so that a
+    knob may have the same name as another option.
     """
 
     def __init__(self, kind: type[Knobs], name: str, section: str, many: bool = False, begins: Any = None):
@@ -70,7 +70,7 @@ class KnobOption(click.Option):
 
 
 class SectionedCommand(click.Command):
-    """A command whose help lists its options by section; those of the command itself come last."""
+    """A command whose help lists its options by section, its own last."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         sections: dict[str, list] = {}
@@ -84,9 +84,9 @@ class SectionedCommand(click.Command):
 
 
 class ExperimentCommand(SectionedCommand):
-    """A command that takes an algorithm and every option of the experiment it makes.
+    """A command that takes an algorithm and every option of its experiment.
 
-    Which options there are depends on algorithm, compression and workload: they are found when the arguments are known.
+    The options depend on algorithm, compression and workload, so they are built once the arguments are known.
     """
 
     def __init__(self, *args: Any, many: bool = False, **kwargs: Any):
@@ -109,7 +109,7 @@ class ExperimentCommand(SectionedCommand):
         except click.NoSuchOption as error:
             if owners := _owners(error.option_name.lstrip("-").replace("-", "_")):
                 short = module.__name__.rsplit(".", 1)[-1]
-                raise ValueError(f"{error.option_name} is a setting of {owners}; {short} has none.") from None
+                raise ValueError(f"{error.option_name} is a setting of {owners}; {short} does not have it.") from None
             raise
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -118,9 +118,9 @@ class ExperimentCommand(SectionedCommand):
 
 
 class WorkloadCommand(SectionedCommand):
-    """A command that takes a workload, its settings, and those of an experiment that are named in `knobs`.
+    """A command that takes a workload, the workload's settings, and those of an experiment listed in `knobs`.
 
-    The workload's settings default to what `algorithm` uses.
+    The workload's settings default to those of `algorithm`.
     """
 
     def __init__(self, *args: Any, algorithm: str, knobs: Sequence[str] = (), **kwargs: Any):
@@ -142,16 +142,14 @@ class WorkloadCommand(SectionedCommand):
 
 
 def _refuse_blanks(args: Sequence[str]) -> None:
-    """Raise ValueError for values that a blank has parted: `--workers 1, 2`."""
+    """Raise ValueError for values separated by a blank: `--workers 1, 2`."""
     for before, word in pairwise(args):
         if before.endswith(",") and not word.startswith("-"):
-            raise ValueError(
-                f"{before} {word} has a blank in it; write values with commas and no blanks: {before}{word}."
-            )
+            raise ValueError(f"{before} {word} contains a blank; separate values with commas only: {before}{word}.")
 
 
 def _owners(knob: str) -> str:
-    """Return what has a setting of this name, and how that is chosen, in words; "" if nothing has."""
+    """Return what has a setting of this name and how it is chosen, in words; "" if nothing has."""
     kinds = (
         ("", {name: algorithms.find(name).Settings for name in algorithms.names()}),
         (" (--compression)", {name: coding_settings(name) for name in COMPRESSIONS}),
@@ -162,7 +160,7 @@ def _owners(knob: str) -> str:
 
 
 def _default_rate(args: Sequence[str], base: Experiment, algorithm: str, workload: ModuleType) -> dict[str, float]:
-    """Return the default learning rate for the first model and number of workers that raw arguments ask for."""
+    """Return the default learning rate for the first model and number of workers in the raw arguments."""
     short, where = algorithm.split(",")[0].rpartition(".")[2], workload.__name__.rpartition(".")[2]
     data = dict(base.data) if base.workload == where else {}
     if model := _peek(args, "--model"):
@@ -182,7 +180,7 @@ def knob_options(
 ) -> list[KnobOption]:
     """Return an option for each setting of the algorithm, the compressions, the workload and the experiment.
 
-    `defaults` are those that are not the declared ones.
+    `defaults` replace the declared ones.
     """
     name, data = (m.__name__.rsplit(".", 1)[-1] for m in (module, workload))
     starts = {Experiment: module.ALGORITHM.defaults, workload.Settings: starting_point(name, data)}
@@ -199,11 +197,11 @@ def knob_options(
 
 
 def read(text: str, root: str | Path) -> Experiment:
-    """Return the experiment of `text`: a link, a JSON file, or a run. ValueError in one sentence if there is none."""
+    """Return the experiment of `text`: a link, a JSON file, or a run. Raise ValueError if there is none."""
     path = Path(text)
     try:
         is_file = path.is_file()
-    except (OSError, ValueError):  # a link is longer than a path may be
+    except (OSError, ValueError):  # a link may be longer than a path can be
         is_file = False
     if is_file and path.name != "run.json":
         try:
@@ -218,7 +216,7 @@ def read(text: str, root: str | Path) -> Experiment:
 
 
 def values(given: dict[str, Any]) -> dict[str, Any]:
-    """Return the knobs that were given, by their own names."""
+    """Return the given knobs, by their own names."""
     knobs = {name.removeprefix(KNOB): value for name, value in given.items() if name.startswith(KNOB)}
     return {name: value for name, value in knobs.items() if value not in (None, ())}
 
@@ -226,14 +224,16 @@ def values(given: dict[str, Any]) -> dict[str, Any]:
 def axes(command: click.Command, given: dict[str, Sequence[str]]) -> tuple[dict[str, str], dict[str, list[str]]]:
     """Return (fixed, swept): options with one value, and options with several, repeated or separated by commas.
 
-    Free text, which may have commas of its own, is not taken apart: `--slow 2:3,5:1.5` is one value.
+    Free text may contain commas, so it is not split: `--slow 2:3,5:1.5` is one value.
     """
     kinds = {option.knob: option.kind for option in command.params if isinstance(option, KnobOption)}
     fixed, swept = {}, {}
     for name, texts in values(given).items():
         whole = _has_commas(kinds[name], name)
         if span := next((text for text in texts if not whole and re.fullmatch(r"\d+\.\.\.?\d+", text)), None):
-            raise ValueError(f"{name} is {span!r}; write each value, with commas: --{name.replace('_', '-')} 1,2,4,8.")
+            raise ValueError(
+                f"{name} is {span!r}; list the values, separated by commas: --{name.replace('_', '-')} 1,2,4,8."
+            )
         parts = [part for text in texts for part in ([text] if whole else text.split(","))]
         if len(parts) == 1:
             fixed[name] = parts[0]

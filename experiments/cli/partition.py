@@ -1,4 +1,4 @@
-"""`partition`: where to cut a profiled model for a pipeline, and what to expect of that.
+"""`partition`: where to cut a profiled model for a pipeline, and how fast it should run.
 
 lockstep partition profile.csv --workers 4 --bandwidth 1e9
 """
@@ -27,38 +27,47 @@ from theory.partition import Cell, Partition
 from theory.profile import Profile
 
 
-@click.command("partition", short_help="Where to cut a profiled model for a pipeline.")
+@click.command("partition", short_help="Cut a profiled model into pipeline stages.")
 @click.argument("path", metavar="PROFILE")
-@click.option("--workers", metavar="INT,...", help="how many; 2,3 are three machines of two [default 4]")
+@click.option(
+    "--workers", metavar="INT,...", help="number of workers; 2,3 means three machines with two each [default 4]"
+)
 @click.option(
     "--bandwidth",
     default="10GbE",
     metavar="BYTES/S,...",
-    help="between workers, or a network by name; two of them for --workers 2,3, within and between [default 10GbE]",
+    help="bandwidth between workers, or the name of a network; with --workers 2,3 give two, within and between "
+    "machines [default 10GbE]",
 )
 @click.option("--method", default="pipedream", metavar="NAME", help="see above [default pipedream]")
-@click.option("--cuts", metavar="INT,...", help="instead of a method: the layers of each stage, to see what they give")
+@click.option("--cuts", metavar="INT,...", help="layers of each stage, to evaluate your own cuts instead of a method's")
 @click.option(
-    "--memory", type=click.FloatRange(0), metavar="BYTES", help="most that a stage may hold: weights and activations"
+    "--memory",
+    type=click.FloatRange(0),
+    metavar="BYTES",
+    help="most memory that a stage may use, for weights and activations",
 )
 @click.option("--straight", is_flag=True, help="one worker for each stage, no replicas")
-@click.option("--fewer", is_flag=True, help="workers may stay idle")
+@click.option("--fewer", is_flag=True, help="allow workers to stay idle")
 @click.option(
     "--compression",
     type=float,
     metavar="FLOAT",
-    help="pipedream_code: how much smaller activations get on links; 1 counts them in full, and without it links cost "
-    "nothing, as in the authors' program",
+    help="pipedream_code: factor by which activations are compressed on links; 1 counts them in full; without this "
+    "option links cost nothing, as in the authors' program",
 )
 @click.option(
     "--chunks", type=click.IntRange(1), metavar="INT", help="micro-batches [default: dapple 8, torchgpipe_size 1]"
 )
 @click.option(
-    "--copies", type=click.FloatRange(0), metavar="FLOAT", help="torchgpipe_size: of the weights held [default 2]"
+    "--copies",
+    type=click.FloatRange(0),
+    metavar="FLOAT",
+    help="torchgpipe_size: copies of the weights in memory [default 2]",
 )
-@click.option("--table", is_flag=True, help="print the dynamic program's table, too")
+@click.option("--table", is_flag=True, help="also print the dynamic program's table")
 def partition_command(path: str, workers: str | None, bandwidth: str, table: bool, **given: Any) -> None:
-    """Where to cut a profiled model for a pipeline, and what to expect of it.
+    """Cut a profiled model into pipeline stages, and predict how fast the pipeline runs.
 
     \b
     pipedream        slowest stage as fast as can be, with or without replicas
@@ -72,8 +81,8 @@ def partition_command(path: str, workers: str | None, bandwidth: str, table: boo
     torchgpipe_size  the same for bytes while training
     blocks           the same for times, without its trap: no layer is free
 
-    PROFILE is a table (CSV) with a line for each layer, as `profile` writes it: layer,forward,backward,activations,
-    weights; in seconds and bytes for one mini-batch. Or it is the graph.txt of PipeDream's own profiler.
+    PROFILE is a CSV table with a line for each layer, as `profile` writes it: layer,forward,backward,activations,
+    weights; in seconds and bytes for one mini-batch. It may also be the graph.txt of PipeDream's own profiler.
     """
     profile, cuts, method = read_profile(path), given.pop("cuts"), given.pop("method")
     own = read_counts("cuts", cuts) if cuts else []
@@ -82,7 +91,10 @@ def partition_command(path: str, workers: str | None, bandwidth: str, table: boo
     levels = read_levels(workers or "4", bandwidth)
     found = plan(profile, levels, method, own, **given)
     if table and not found.table:
-        raise ValueError(f"{method} fills no table; {', '.join(FORM_OF)} do.")
+        raise ValueError(
+            f"--table: {method} does not use a dynamic program, so it has no table to print; choose one of "
+            f"{', '.join(FORM_OF)}."
+        )
     click.echo(folded(f"{method}: {len(profile.layers)} layers, {_where(levels)}", "  ") + "\n")
     click.echo(stages(profile, found, method, levels, given["compression"]))
     click.echo(f"\n{figures(found)}")
@@ -91,7 +103,7 @@ def partition_command(path: str, workers: str | None, bandwidth: str, table: boo
 
 
 def stages(profile: Profile, plan: Partition, method: str, levels: Levels, compression: float | None = None) -> str:
-    """Return a table with a row for each stage: what it holds, and what may set the period, per mini-batch."""
+    """Return a table of the stages: their layers, and the times per mini-batch that can limit the period."""
     rows, single = [], len(levels) == 1
     seconds = communication(profile, plan, method, levels[0][1], compression) if single else ()
     for number, (stage, ahead) in enumerate(zip(plan.stages, plan.warm_up, strict=True)):
@@ -111,7 +123,7 @@ def stages(profile: Profile, plan: Partition, method: str, levels: Levels, compr
 
 
 def figures(plan: Partition) -> str:
-    """Return what to expect of a plan, a line each."""
+    """Return the predictions for a plan, a line each."""
     cuts = ",".join(str(stage.last - stage.first + 1) for stage in plan.stages)
     single = all(stage.replicas == 1 for stage in plan.stages)
     trained = f"{STEP} --chunks {plan.chunks}" if plan.chunks else MODEL_OF
@@ -127,13 +139,13 @@ def figures(plan: Partition) -> str:
         ("replicas", plan.name, ""),
         ("cuts", cuts, f"run {trained} --workers {len(plan.stages)} --cuts {cuts}" if single else "layers per stage"),
         *(step if plan.chunks else full),
-        ("speed-up", show.number(plan.speed_up), f"over one worker, which takes {show.duration(plan.alone)}"),
+        ("speed-up", show.number(plan.speed_up), f"compared with one worker, which takes {show.duration(plan.alone)}"),
     ]
     return "\n".join(folded(f"  {name:<11}{figure:<11} {remark}".rstrip(), " " * 25) for name, figure, remark in lines)
 
 
 def program(profile: Profile, plan: Partition) -> str:
-    """Return the dynamic program's table, with marks at the entries that make up the plan."""
+    """Return the dynamic program's table, with the entries that make up the plan marked."""
     cells = {(cell.last, cell.workers): cell for cell in plan.table}
     cell: Cell | None = plan.table[-1]
     most, way = plan.table[-1].workers, set()
@@ -151,8 +163,8 @@ def program(profile: Profile, plan: Partition) -> str:
         for j, layer in enumerate(profile.layers)
     ]
     meaning = folded(
-        f"A(j, m), {unit}: the best period of the layers 0..j on m workers. i|r: its last stage are the "
-        "layers after i on r replicas; otherwise all are one stage. * the plan, from its end back."
+        f"A(j, m), {unit}: the best period of layers 0..j on m workers. i|r: its last stage has the layers after i, "
+        "on r replicas; without i|r, all layers are one stage. * marks the plan, traced back from its end."
     )
     return f"{meaning}\n\n{show.table(rows, words=2, keys=2)}"
 

@@ -1,4 +1,4 @@
-"""`profile`: what each layer of a model costs, as a table that `partition` reads.
+"""`profile`: measure what each layer of a model costs, as a table that `partition` reads.
 
 lockstep profile digits --model residual --out profile.csv
 """
@@ -22,19 +22,24 @@ from theory.profile import Profile, save
 
 @click.command(
     "profile",
-    short_help="What each layer of a model costs.",
+    short_help="Measure what each layer of a model costs.",
     cls=WorkloadCommand,
     algorithm=MODEL_OF,
     knobs=("batch", "precision", "device"),
 )
 @click.argument("workload", default="digits")
-@click.option("--out", metavar="FILE", help="write it as a CSV table, which partition reads")
-@click.option("--passes", default=100, type=click.IntRange(1, 10**6), help="passes to take medians of [default 100]")
+@click.option("--out", metavar="FILE", help="write the table as CSV, for partition")
+@click.option(
+    "--passes",
+    default=100,
+    type=click.IntRange(1, 10**6),
+    help="number of passes, of which the median is taken [default 100]",
+)
 def profile_command(workload: str, out: str | None, passes: int, **given: Any) -> None:
-    """What each layer of a model costs: forward, backward, what it hands to the next layer, and its weights.
+    """Show what each layer of a model costs: forward, backward, its output's size, and its weights.
 
-    Times are measured here, in passes of one mini-batch. With --device they are computed from the kernels' prices on
-    that device, as the simulated cluster does, and are the same every time.
+    Times are medians over passes of one mini-batch, measured on this machine. With --device they are computed from the
+    kernels' prices on that device, as in the simulated cluster, and are the same every time.
     """
     values = options.values(given)
     experiment = Experiment.of({"algorithm": MODEL_OF, "workload": workload, **values})
@@ -49,7 +54,7 @@ def profile_command(workload: str, out: str | None, passes: int, **given: Any) -
     console.say(f"\n{layers(found)}\n")
     usual = workloads.find(workload).Settings.model_fields.get("model")
     if model and model != usual.default and "model" not in values:
-        console.note(f"Pipelines train this model; --model {usual.default} is what other methods train.")
+        console.note(f"Pipelines train this model; other methods train --model {usual.default}.")
         console.say()
     if out:
         save(found, out)
@@ -58,7 +63,7 @@ def profile_command(workload: str, out: str | None, passes: int, **given: Any) -
 
 
 def layers(profile: Profile) -> str:
-    """Return a table with a row for each layer, and their sum."""
+    """Return a table with a row for each layer, and one for their sum."""
     columns = profile.forward, profile.backward, profile.activations, profile.weights
     rows = [*zip(profile.layers, *columns, strict=True), ("all", *map(sum, columns))]
     return show.table(
@@ -77,7 +82,7 @@ def layers(profile: Profile) -> str:
 
 
 def _with_bar(passes: int) -> Iterable:
-    """Return the passes, with a bar on a terminal."""
+    """Return an iterable of the passes, which shows a bar on a terminal."""
     if not sys.stderr.isatty():
         return range(passes)
     from rich.console import Console

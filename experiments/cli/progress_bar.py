@@ -1,4 +1,4 @@
-"""The progress bar: on a terminal, in a notebook, and now and then a line where there is neither."""
+"""The progress bar: a bar on a terminal or in a notebook, elsewhere a line from time to time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OFTEN = 0.2  # s between two pictures of a bar in a notebook
 
 
 class Bar:
-    """Progress of runs. Use as a context and call it."""
+    """A progress bar for runs. Use it as a context manager, and call it with each progress."""
 
     def __init__(self, title: str):
         self.title, self._began, self._bar, self._task, self._told = title, time.monotonic(), None, None, -EVERY
@@ -29,12 +29,12 @@ class Bar:
         return self
 
     def __exit__(self, *_) -> None:
-        if self._told >= 0 and not self._bar:  # the last line of progress is not the last word
+        if self._told >= 0 and not self._bar:  # so that the last line says how it ended
             with unheard(sys.stderr):
                 print(f"ended  {self._text}  after {time.monotonic() - self._began:.1f} s", file=sys.stderr, flush=True)
         if self._bar:
             with unheard(sys.stderr):
-                if self._task is not None:  # leaves nothing behind, also where the line cannot be taken back
+                if self._task is not None:  # leaves nothing behind, even where a printed line cannot be erased
                     self._bar.update(self._task, visible=False)
                 self._bar.stop()
 
@@ -51,7 +51,7 @@ class Bar:
             self._show(text, progress.fraction, waited)
 
     def compiling(self) -> None:
-        """Show that a compiler is waited for."""
+        """Show that kernels are being compiled."""
         with unheard(sys.stderr):
             self._show(f"{self.title}  {compiling.WORDS}", 0.0, time.monotonic() - self._began)
 
@@ -85,7 +85,7 @@ def _told(loss: float) -> str:
 
 
 class _NotebookBar:
-    """The browser's own progress bar, in an output that is drawn again: it needs no widgets, which rich and tqdm do."""
+    """The browser's own progress bar, redrawn in place. Unlike rich's and tqdm's, it needs no widgets."""
 
     def __init__(self) -> None:
         from IPython.display import display
@@ -93,7 +93,7 @@ class _NotebookBar:
         self._shown: Any = display(_Html(""), display_id=True)
 
     def show(self, text: str, fraction: float) -> None:
-        value = f' value="{fraction:.4f}"' if fraction else ""  # without one it says that the share is not known
+        value = f' value="{fraction:.4f}"' if fraction else ""  # without a value it shows that the share is unknown
         self._shown.update(_Html(f"<progress{value}></progress> <code>{escape(text)}</code>", text))
 
     def stop(self) -> None:
@@ -101,7 +101,7 @@ class _NotebookBar:
 
 
 class _Html:
-    """An output of a notebook: HTML, and plain words for where there is none."""
+    """A notebook output: HTML, with plain text for frontends without HTML."""
 
     def __init__(self, html: str, plain: str = ""):
         self.html, self.plain = html, plain
@@ -114,7 +114,7 @@ class _Html:
 
 
 def notebook() -> bool:
-    """Return whether a notebook's kernel runs this: Jupyter's, Colab's or an editor's."""
+    """True inside a notebook kernel: Jupyter's, Colab's or an editor's."""
     if "IPython" not in sys.modules:
         return False
     return hasattr(sys.modules["IPython"].get_ipython(), "kernel")

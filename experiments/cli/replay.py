@@ -1,4 +1,4 @@
-"""`replay`: a stored run once more, to see whether it comes out as before: bit for bit, or to rounding elsewhere."""
+"""`replay`: repeat a stored run, to see whether the result is the same: bit for bit, or up to rounding elsewhere."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from experiments.runs import sealed, store
 from experiments.runs.record import Run
 
 
-@click.command("replay", short_help="Repeat a stored run: does it come out the same?")
+@click.command("replay", short_help="Repeat a stored run and compare the result.")
 @click.argument("name", default="", metavar="RUN")
 @runs_option
 def replay_command(name: str, runs: str) -> int:
-    """Repeat a stored run and compare the results: bit for bit, or to rounding if other arithmetic computes here."""
+    """Repeat a stored run and compare the results: bit for bit, or up to rounding if the arithmetic here differs."""
     from experiments.execution.run import run
 
     folder = store.find(name, runs)
@@ -27,25 +27,25 @@ def replay_command(name: str, runs: str) -> int:
     with stoppable() as stop, Bar(f"replay {before.experiment.algorithm}") as bar:
         again = run(before.experiment, bar, stop)
     if again.status == "cancelled":
-        click.echo("interrupted before the end: nothing can be said.", err=True)
+        click.echo("interrupted before the end: the results were not compared.", err=True)
         return EXIT["cancelled"]
     return max(doubts(folder), told(folder.name, before, again))
 
 
 def doubts(folder: Path) -> int:
-    """Say what of a stored run is not as it was stored; return 1 if anything is not."""
+    """Print which files of a stored run have changed since it was stored; return 1 if any has."""
     changed = sealed.altered(folder)
     if not changed:
         return 0
     if changed == [sealed.SUMS]:
-        say(folded(f"whether it was altered cannot be told: it has no {sealed.SUMS} to compare with.", "  "))
+        say(folded(f"cannot tell whether it was altered: it has no {sealed.SUMS} to compare with.", "  "))
         return 0
-    say(folded(f"altered since it was stored, as its {sealed.SUMS} says: {', '.join(changed)}.", "  "))
+    say(folded(f"altered since it was stored, according to its {sealed.SUMS}: {', '.join(changed)}.", "  "))
     return 1
 
 
 def told(name: str, before: Run, again: Run) -> int:
-    """Say whether a run of this name came out as before, or what differs and why; return the exit code."""
+    """Print whether the replay has the same results or what differs and why; return the exit code."""
     from experiments.runs import difference as compared
 
     if not (differs := compared.difference(before, again)):
@@ -53,16 +53,21 @@ def told(name: str, before: Run, again: Run) -> int:
         return 0
     real = before.experiment.cluster != "simulated"
     if real and before.status == again.status and before.summary.get("weights") == again.summary.get("weights"):
-        say(folded("the same weights, bit for bit; only times differ, as they always do on a real cluster.", "  "))
+        say(folded("the same weights, bit for bit; only the times differ, as always on a real cluster.", "  "))
         return 0
     others = compared.other_arithmetic(before.environment, again.environment)
     if others and not (differs := compared.difference(before, again, compared.tolerance(before))):
         most = compared.largest(before, again)
-        told = f"{'; '.join(others)}; equal to rounding, largest difference {most:.0e} of a column's largest number"
+        told = (
+            f"{'; '.join(others)}; equal up to rounding: the largest difference is {most:.0e} of a column's largest "
+            "number"
+        )
         say(folded(told, "  "))
         return 0
     if others and (alike := compared.alike_until(before, again)):
-        told = f"equal to rounding in the first {alike} of {len(before.losses['loss'])} losses, then apart: {differs}"
+        told = (
+            f"equal up to rounding in the first {alike} of {len(before.losses['loss'])} losses, then apart: {differs}"
+        )
         say(folded(f"{'; '.join(others)}; {told}.", "  "))
     else:
         say(folded(f"different: {differs}.", "  "))
@@ -72,19 +77,21 @@ def told(name: str, before: Run, again: Run) -> int:
 
 
 def reasons(before: Run, again: Run, others: list[str]) -> Iterator[str]:
-    """Yield why a replay may differ; `others` is what computes differently here."""
+    """Yield reasons why a replay may differ; `others` names what computes differently here."""
     from experiments.runs import difference as compared
 
     if before.experiment.cluster != "simulated":
-        yield "on a real cluster an asynchronous method depends on who comes first, which is never the same twice."
+        yield (
+            "on a real cluster, an asynchronous method depends on the order of arrival, which is never the same twice."
+        )
     if others and compared.alike_until(before, again):
         yield (
-            "training may have amplified what was rounding, as where gradients are quantised or steps are large; only "
-            "what computed then can tell."
+            "training may have amplified rounding errors, as it does with quantised gradients or large steps; only "
+            "the original machine and software can tell."
         )
     else:
         yield from (f"{other}." for other in others)
     for name in ("code", "python"):
         old, new = before.environment.get(name), again.environment.get(name)
         if old != new and old and new:
-            yield f"{name} was {old} then and is {new} now."
+            yield f"{name} was {old} and is now {new}."

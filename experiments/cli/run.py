@@ -1,6 +1,6 @@
-"""`run`: one experiment, here or as one of the ranks that a launcher has started; stored, with its summary printed.
+"""`run`: run one experiment, here or as one of a launcher's ranks, store it and print its summary.
 
-With `--to slurm` it becomes a batch job instead.
+With `--to slurm`, print or submit it as a batch job instead.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from experiments.specification.experiment import Experiment
     type=click.FloatRange(0, min_open=True),
     default=60.0,
     metavar="FLOAT",
-    help="how long a rank of a real cluster waits for another before it gives up, in s [default: 60]",
+    help="seconds that a rank of a real cluster waits for another before it gives up [default: 60]",
 )
 @slurm.slurm_options
 def run_command(name: str | None, start: str | None, runs: str, as_json: bool, timeout: float, **given: Any) -> int:
@@ -59,7 +59,7 @@ def run_command(name: str | None, start: str | None, runs: str, as_json: bool, t
 def run_as_rank(experiment: Experiment, rank: str, runs: str, as_json: bool, timeout: float) -> int:
     """Run `experiment` as one of the ranks of a launcher and return the exit code.
 
-    Rank 0 speaks for all, but for ranks that it cannot hear.
+    Rank 0 reports for all, except for ranks that it cannot hear.
     """
     from experiments.execution.run import join
 
@@ -77,7 +77,7 @@ def queue(experiment: Experiment, job: dict[str, Any], runs: str, timeout: float
 
     if experiment.cluster == "threads":
         raise ValueError(
-            "cluster: threads are of one process, and a task of SLURM is a process; use processes, or gpus."
+            "cluster: SLURM starts one process per task, so threads cannot be used; use processes, or gpus."
         )
     experiment = on_real_cluster(experiment)
     check(experiment, here=False)
@@ -87,7 +87,7 @@ def queue(experiment: Experiment, job: dict[str, Any], runs: str, timeout: float
         return 0
     check_writable(runs)
     number = slurm.submit(text)
-    click.echo(f"job {number}: squeue --job {number} shows it, scancel {number} ends it")
+    click.echo(f"job {number}: squeue --job {number} shows it, scancel {number} stops it")
     click.echo(f"it writes to {experiment.algorithm}-{number}.out")
     return 0
 
@@ -99,7 +99,7 @@ def conclude(run: Run, runs: str, as_json: bool = False) -> int:
         tell(run, folder.resolve(), as_json)
         sys.stdout.flush()
     if run.error:
-        console.complain(f"{run.error.rstrip('.')}. What was recorded until then is kept in {folder.resolve()}.")
+        console.complain(f"{run.error.rstrip('.')}. Everything recorded until then is kept in {folder.resolve()}.")
     if problem:
         console.complain(problem)
         return 2
@@ -130,22 +130,26 @@ def tell(run: Run, folder: Path, as_json: bool) -> None:
         console.say(("stored  ", console.DIM), str(folder))
         if link := show.link(run, folder):
             console.say(("open    ", console.DIM), link)
-            console.note("        while the workbench runs, which lockstep starts")
+            console.note("        while the workbench is running (start it with lockstep)")
         console.command("again", command)
 
 
 def fitted_to(experiment: Experiment, ranks: int, given: bool) -> Experiment:
-    """Return the experiment with as many workers as the launcher's ranks leave it. ValueError if those do not fit."""
+    """Return the experiment with the number of workers that the launcher's ranks allow. Raise ValueError if they do not
+    fit.
+    """
     workers = ranks - experiment.servers
     if workers < 1 or (given and workers != experiment.workers):
-        needed = f"{experiment.ranks} with so many workers" if given else f"{experiment.servers + 1} or more"
+        needed = (
+            f"{experiment.ranks} with --workers {experiment.workers}" if given else f"{experiment.servers + 1} or more"
+        )
         raise ValueError(
-            f"{ranks} ranks were started, but {experiment.algorithm} needs {needed}; "
-            "start as many, and leave --workers out: it follows from them."
+            f"the launcher started {ranks} ranks, but {experiment.algorithm} needs {needed}; start that many, or "
+            "remove --workers, which then follows from the number of ranks."
         )
     return on_real_cluster(experiment.change(workers=workers))
 
 
 def on_real_cluster(experiment: Experiment) -> Experiment:
-    """Return the experiment on processes, or on GPUs if it asks for them, in place of a simulated cluster."""
+    """Return the experiment on processes, or on GPUs if it asks for them, instead of on a simulated cluster."""
     return experiment if experiment.cluster == "gpus" else experiment.change(cluster="processes")

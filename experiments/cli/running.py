@@ -1,4 +1,4 @@
-"""What commands that run experiments share: their experiment, Ctrl-C, a folder to write to, and exit codes."""
+"""Shared by commands that run experiments: their experiment, Ctrl-C, a folder to write to, and exit codes."""
 
 from __future__ import annotations
 
@@ -13,20 +13,22 @@ from experiments.cli.console import complain
 from experiments.specification.experiment import Experiment
 
 EXIT = {"finished": 0, "diverged": 1, "failed": 1, "cancelled": 130}
-BEST = "best"  # for a learning rate: the one at which the experiment ends lowest
+BEST = "best"  # learning rate at which the experiment's final loss is lowest
 
 
 def stoppable() -> AbstractContextManager[Callable[[], bool]]:
-    """Return a context whose value is True once a user has ended the run; a second Ctrl-C interrupts at once."""
+    """Return a context manager whose value returns True once the user has pressed Ctrl-C; a second one interrupts
+    immediately.
+    """
     from cluster.real.signals import noted, stopping
 
     return noted(*stopping())
 
 
 def base_experiment(name: str | None, start: str | None, runs: str, given: dict[str, Any]) -> Experiment:
-    """Return the experiment that a command line asks for: `start` (a link, file or run), or the defaults, changed.
+    """Return the experiment of a command line: `start` (a link, file or run) or the defaults, changed by `given`.
 
-    With "best" for its learning rate it is at its best one, and stderr says where that comes from.
+    With "best" as its learning rate, it gets its best one; stderr says where that comes from.
     """
     if name:
         given = {"algorithm": name, **given}
@@ -39,7 +41,7 @@ def base_experiment(name: str | None, start: str | None, runs: str, given: dict[
 
 
 def at_best(experiments: Sequence[Experiment], runs: str) -> list[Experiment]:
-    """Return the experiments, each at its own best learning rate; stderr says which, and where that comes from."""
+    """Return the experiments, each at its own best learning rate; print on stderr which, and where it comes from."""
     from experiments.study import rates
 
     best, told = [], set()
@@ -54,7 +56,7 @@ def at_best(experiments: Sequence[Experiment], runs: str) -> list[Experiment]:
 
 
 def check_writable(root: str) -> None:
-    """Raise ValueError for a folder that cannot be written to: before the work, and not after it."""
+    """Raise ValueError if a folder cannot be written to, before any work is done."""
     try:
         Path(root).mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=root):

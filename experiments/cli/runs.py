@@ -1,4 +1,4 @@
-"""`runs`: the stored runs, the newest first: what each is, when it was made, and where it ended."""
+"""`runs`: list stored runs, newest first: what each is, when it was made, and how it ended."""
 
 from __future__ import annotations
 
@@ -16,17 +16,19 @@ from experiments.runs import run_files, store
 from experiments.specification.experiment import Experiment
 from experiments.wording.units import DIVERGED
 
-MOST = 20  # runs that are listed where nobody asks for more
+MOST = 20  # runs listed by default
 
 
-@click.command("runs", short_help="Stored runs, the newest first.")
-@click.option("--most", type=click.IntRange(1), default=MOST, metavar="INT", help=f"so many of them [default: {MOST}]")
+@click.command("runs", short_help="List stored runs, newest first.")
+@click.option(
+    "--most", type=click.IntRange(1), default=MOST, metavar="INT", help=f"show at most INT runs [default: {MOST}]"
+)
 @runs_option
 @json_option
 def runs_command(most: int, runs: str, as_json: bool) -> None:
-    """List stored runs, the newest first: what was run and when, and the loss at its end.
+    """List stored runs, newest first: what was run and when, and the final loss.
 
-    The name in front is what compare, replay, export and --from know a run by.
+    Use the name in the first column to refer to a run in compare, replay, export and --from.
     """
     folders = store.recent(runs)
     shown = folders[:most]
@@ -36,17 +38,17 @@ def runs_command(most: int, runs: str, as_json: bool) -> None:
         click.echo(json.dumps(rows, indent=1))
         return
     if not rows:
-        console.note(f"no run is stored in {runs} yet; lockstep run makes one.")
+        console.note(f"no runs are stored in {runs} yet; start one with lockstep run.")
         return
     click.echo(show.table([_told(row) for row in rows], words=3, keys=1))
     console.say()
     if len(folders) > len(shown):
         console.note(f"{len(folders) - len(shown):,} more: --most {len(folders)} lists all.")
-    console.note("lockstep compare RUN RUN lays some side by side; replay RUN repeats one.")
+    console.note("lockstep compare RUN RUN compares runs; lockstep replay RUN repeats one.")
 
 
 def _row(name: str, folder: Path) -> dict[str, Any]:
-    """Return what is told of a stored run; of one that cannot be read, that it cannot."""
+    """Return the facts of a stored run, or that it cannot be read."""
     when = datetime.fromtimestamp(folder.stat().st_mtime).astimezone().isoformat(timespec="seconds")
     try:
         one = run_files.header(folder)
@@ -58,7 +60,7 @@ def _row(name: str, folder: Path) -> dict[str, Any]:
 
 
 def _told(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row in words; what is usual is left out: a seed of 0, a simulated cluster, this year, a good end."""
+    """Return a row in words, without what is usual: seed 0, a simulated cluster, this year, a run that finished."""
     what = []
     if "algorithm" in row:
         what = [row["algorithm"], f"{row['workers']} worker{'s' * (row['workers'] != 1)}"]

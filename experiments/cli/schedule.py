@@ -1,4 +1,4 @@
-"""Command line of schedules: draw one, measure it, compare several, or time one of your own.
+"""`schedule`: draw a pipeline schedule, measure it, compare several, or time one of your own.
 
 lockstep schedule zb_h1 --ranks 4 --chunks 8 --latency 0.1
 lockstep schedule zb_h1 --lists > mine.txt
@@ -22,35 +22,35 @@ from knobs import match_name
 from theory.schedules import SCHEDULES
 
 FIGURES = (
-    ("makespan", "from the first start to the last end"),
-    ("idle", "time a rank does nothing, in the mean"),
-    ("bubble of total", "idle share of the whole (GPipe, Chimera)"),
-    ("bubble of ideal", "idle time over working time (Megatron-LM)"),
+    ("makespan", "from the start of the first op to the end of the last"),
+    ("idle", "time that a rank is idle, on average"),
+    ("bubble of total", "idle time over total time (GPipe, Chimera)"),
+    ("bubble of ideal", "idle time over busy time (Megatron-LM)"),
     ("bubble of span", "idle share of the longest span (zero bubble)"),
     ("throughput", "micro-batches per unit of time"),
     ("in flight", "most micro-batches between F and B or I on a rank"),
-    ("held", "the same, of activations: until W, and not before R"),
-    ("copies", "of a rank's weights: old versions, stages held twice"),
-    ("versions", "of one stage: the newest, and those still to be read"),
-    ("delay", "updates between a gradient's forward and its own"),
+    ("held", "most micro-batches with stored activations on a rank"),
+    ("copies", "copies of a rank's weights, with old versions"),
+    ("versions", "versions of one stage's weights still needed"),
+    ("delay", "updates between a gradient's forward and its update"),
 )
-"""Figures of a study's summary that are shown, with spaces for underscores, and what they mean."""
+"""Figures of a study's summary to print (with spaces for underscores), and what they mean."""
 KINDS = {
     "F": "forward",
     "B": "backward",
     "I": "gradient of the inputs",
     "W": "gradient of the weights",
-    "R": "forward once more",
+    "R": "recomputed forward",
     "U": "update",
 }
-"""What the kinds of ops do."""
+"""What each kind of op does."""
 COLUMNS = ("busy", "idle", "span", "in_flight", "held", "copies", "versions", "delay")
-DRAWN = 80  # columns of a picture where there is no edge
+DRAWN = 80  # columns of a picture if the width is unlimited
 PATH = 60  # ops of a critical path that are shown
 
 
 class ScheduleCommand(SectionedCommand):
-    """Command that takes schedules by name, and the options that these have."""
+    """A command that takes schedules by name, with the options of those schedules."""
 
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
@@ -96,27 +96,27 @@ def _option(option: Option, name: str) -> click.Option:
     "--costs",
     default="",
     metavar="F=1,...",
-    help="time of each kind of op on a rank's share of the model, F=1,I=1,W=1,B=2, R as F, U=0; also 2F=3 for a stage, "
-    "2F0=3 for an op, F+B=2.5 for two that are joined",
+    help="time of each kind of op on a rank's share of the model [default F=1,I=1,W=1,B=2, R like F, U=0]; also 2F=3 "
+    "for a stage, 2F0=3 for one op, F+B=2.5 for two ops done together",
 )
-@click.option("--latency", type=float, default=0.0, metavar="TIME", help="from rank to rank [default 0]")
+@click.option("--latency", type=float, default=0.0, metavar="TIME", help="time of a message between ranks [default 0]")
 @click.option(
     "--file",
     "files",
     multiple=True,
     metavar="FILE",
-    help="a schedule of your own: a line of ops per rank, or the CSV that torch.distributed.pipelining dumps",
+    help="your own schedule: a line of ops per rank, or the CSV that torch.distributed.pipelining writes",
 )
-@click.option("--lists", is_flag=True, help="print the ops as text, as --file reads them, and nothing else")
-@click.option("--reasons", is_flag=True, help="say why each idle slot is idle")
+@click.option("--lists", is_flag=True, help="print only the ops, as text that --file reads")
+@click.option("--reasons", is_flag=True, help="print why each idle slot is idle")
 def schedule_command(
     names: Sequence[str], ranks: int, chunks: int, costs: str, files: Sequence[str], lists: bool, reasons: bool, **given
 ) -> None:
-    """Draw a pipeline schedule and measure it, or lay several side by side. Without a name: which there are.
+    """Draw a pipeline schedule and measure it, or compare several. Without a name, list all schedules.
 
-    An op is written stage, kind, micro-batch, as in 2F0. Kinds are F forward, B backward, or its halves I (gradient of
-    the inputs) and W (of the weights), R forward once more, and U update; 3F6+0B2 are done together. No model is
-    needed: times are what you say that ops take.
+    An op is written as stage, kind, micro-batch, for example 2F0. Kinds are F forward, B backward, or its halves I
+    (gradient of the inputs) and W (of the weights), R recomputed forward, and U update; 3F6+0B2 are done together. No
+    model is needed: you choose how long ops take.
     """
     if not names and not files:
         click.echo(catalogue(), nl=False)
@@ -132,7 +132,9 @@ def schedule_command(
     _check_used(costs, [*studies.values()])
     if len(studies) > 1:
         if lists or reasons:
-            raise ValueError("--lists and --reasons are for one schedule; name one.")
+            raise ValueError(
+                f"--lists and --reasons print a single schedule, but {len(studies)} were given; name one of them."
+            )
         click.echo(comparison(studies))
         return
     ((name, done),) = studies.items()
@@ -143,7 +145,7 @@ def schedule_command(
 
 
 def _instead(name: str) -> str:
-    """Return what to write instead of a name that no schedule has."""
+    """Return what to write instead of an unknown schedule's name."""
     if own := [one for one in SCHEDULES if module(one).__name__.endswith(f".{name}")]:
         return f"those of the algorithm {name} are {', '.join(own)}."
     if close := difflib.get_close_matches(name, SCHEDULES, n=1):
@@ -152,22 +154,22 @@ def _instead(name: str) -> str:
 
 
 def catalogue() -> str:
-    """List all schedules, each with its idea."""
+    """Return a list of all schedules, each with its idea."""
     formatter = click.HelpFormatter()
     formatter.write_dl([(name, idea(name)) for name in SCHEDULES])
     formatter.write_paragraph()
-    formatter.write_text("schedule NAME draws one and measures it; two names are compared; --help says more.")
+    formatter.write_text("schedule NAME draws and measures one; several names are compared; see --help for more.")
     return formatter.getvalue()
 
 
 def comparison(studies: dict[str, Study]) -> str:
-    """Return the figures of several schedules, a column each; those that do not fit follow below."""
+    """Return the figures of several schedules, a column each; columns that do not fit continue below."""
     lines = [[label, *(_figure(label, done) for done in studies.values())] for label, _ in FIGURES]
     return show.below([["", *studies], *lines], words=1, keys=1, wide=console.width())
 
 
 def figures(done: Study) -> str:
-    """Return the figures of one schedule, a line each, with what they mean."""
+    """Return the figures of one schedule, a line each, with their meanings."""
     return "\n".join(f"  {label:<15}  {_figure(label, done):<8} {meaning}" for label, meaning in FIGURES)
 
 
@@ -183,25 +185,25 @@ def ranks(done: Study) -> str:
 
 
 def critical_path(done: Study) -> str:
-    """Return the ops that add up to the makespan."""
+    """Return lines with the ops of the critical path, which add up to the makespan."""
     rows = (done.ops["critical"] & (done.ops["end"] > done.ops["start"])).nonzero()[0]
     names = [done.op(row) for row in rows[done.ops["start"][rows].argsort(kind="stable")]]
     more = len(names) - PATH
     shown = names if more <= 0 else [*names[: PATH // 2], f"... {more} more ...", *names[-PATH // 2 :]]
     links = done.summary["path_links"]
-    text = f"critical path, {len(names)} ops, {links} time{'s' * (links != 1)} from rank to rank: {' '.join(shown)}"
+    text = f"critical path: {len(names)} ops, {links} message{'s' * (links != 1)} between ranks: {' '.join(shown)}"
     return "\n".join(console.folded(line, "  ") for line in (text, *_notation(names)))
 
 
 def _notation(names: Sequence[str]) -> Iterator[str]:
-    """Yield how these ops are written, in a line, if there are any."""
+    """Yield a line that explains the notation of these ops, if there are any."""
     kinds = [f"{kind} {meaning}" for kind, meaning in KINDS.items() if any(kind in name for name in names)]
     if kinds:
-        yield f"an op is stage, kind, micro-batch, as in {names[0]}: {', '.join(kinds)}"
+        yield f"notation: stage, kind, micro-batch, as in {names[0]}: {', '.join(kinds)}"
 
 
 def reasons_of(done: Study) -> Iterator[str]:
-    """Yield why each idle slot is idle, a line each."""
+    """Yield a line for each idle slot that says why it is idle."""
     slots = zip(*(done.idle[column].tolist() for column in ("rank", "start", "end")), strict=True)
     for row, (rank, start, end) in enumerate(slots):
         if end - start > 1e-9 * done.summary["makespan"]:  # more than rounding
@@ -227,7 +229,7 @@ def _priced(done: Study) -> str:
     others = f", {plan.costs}" if plan.costs else ""
     latency = f", latency {plan.latency:g}" if plan.latency else ""
     share = s["ranks"] / s["stages"]
-    thin = "" if share == 1 else f"\n{s['stages']} stages: ops on one of them cost {show.number(share)} times that"
+    thin = "" if share == 1 else f"\n{s['stages']} stages: an op on one stage costs {show.number(share)} times as much"
     return f"{costs}{others}{latency}{thin}"
 
 
@@ -246,7 +248,7 @@ def _figure(label: str, done: Study) -> str:
 
 
 def _costs(text: str) -> dict[str, Any]:
-    """Return the costs of a plan. B is both halves of a backward, so one of B, I and W follows from the others."""
+    """Return the costs of a plan. B is the sum of I and W, so any one of the three follows from the others."""
     words = text.replace(",", " ").split()
     given = {word[0]: read_costs(word)[word[0]] for word in words if word[:2] in ("F=", "I=", "W=", "B=")}
     if "B" in given:
@@ -255,7 +257,8 @@ def _costs(text: str) -> dict[str, Any]:
         weights = given.get("W", whole - inputs)
         if min(inputs, weights) < 0 or abs(inputs + weights - whole) > 1e-9 * whole:
             raise ValueError(
-                f"B={whole:g} is not both halves of a backward, I={inputs:g} and W={weights:g}; leave B out."
+                f"B={whole:g} is a whole backward, but its halves I={inputs:g} and W={weights:g} do not add up to "
+                "it; leave B out."
             )
         given |= {"I": inputs, "W": weights}
     others = " ".join(word for word in words if word[:2] not in ("F=", "I=", "W=", "B="))
@@ -264,7 +267,7 @@ def _costs(text: str) -> dict[str, Any]:
 
 
 def _check_used(costs: str, studies: Sequence[Study]) -> None:
-    """Raise ValueError for a cost that none of the studies has an op for, which would go unnoticed."""
+    """Raise ValueError for a cost of ops that no study has, which would silently have no effect."""
     ops = [op for done in studies for op in _ops_of(done)]
     used = {key for op in ops for key in (op[0], op[:2], op)} | {"F", "I", "W", "B", "U"}  # I and W make up a B
     used |= {"+".join(kinds) for done in studies for kinds in _joined(done)}
@@ -273,13 +276,13 @@ def _check_used(costs: str, studies: Sequence[Study]) -> None:
             stages, chunks = (max(op[n] for op in ops) for n in (1, 2))
             kinds = [kind for kind in KINDS if any(op[0] == kind for op in ops)]
             raise ValueError(
-                f"{word} changes nothing: no op is {word.partition('=')[0]}; stages are 0 to {stages}, micro-batches 0 "
-                f"to {chunks}, kinds {', '.join(kinds)}."
+                f"{word} has no effect: the schedule has no op {word.partition('=')[0]}. It has stages 0 to "
+                f"{stages}, micro-batches 0 to {chunks} and the kinds {', '.join(kinds)}."
             )
 
 
 def _ops_of(done: Study) -> Iterator[tuple[str, int, int]]:
-    """Yield kind, stage and micro-batch of each op of a study."""
+    """Yield (kind, stage, micro-batch) of each op of a study."""
     for kind, *place in zip(*(done.ops[name].tolist() for name in ("kind", "stage", "chunk")), strict=True):
         yield LETTERS[kind], *place
 
@@ -295,12 +298,14 @@ def _joined(done: Study) -> Iterator[list[str]]:
 
 
 def _ops(path: str) -> str:
-    """Read the text of a schedule from a file, without lines that are empty or begin with #."""
+    """Return the text of a schedule in a file, without empty lines and lines that begin with #."""
     try:
         with click.open_file(path, encoding="utf-8") as file:
             lines = file.read().splitlines()
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}.") from None
     except UnicodeDecodeError:
-        raise ValueError(f"{path} is not a text file; write a line for each rank, for example 0F0 0B0 0U0.") from None
+        raise ValueError(
+            f"{path} is not a text file; give a text file with a line for each rank, for example 0F0 0B0 0U0."
+        ) from None
     return "\n".join(line for line in lines if line.strip(" \t,") and not line.lstrip().startswith("#"))

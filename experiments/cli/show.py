@@ -33,16 +33,16 @@ HEADS = {
 COUNTS = ("samples", "updates", "steps")  # written in groups of three digits
 BYTES = ("bytes", "kB", "MB", "GB")
 FLOPS = ("FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP")
-WEIGHTS = "a hash of the model at the end: equal hashes, equal bits; compare tells whether runs differ only by rounding"
-GATHERS = ("zero3",)  # algorithms that hold the parameters of a layer for a moment only
+WEIGHTS = "a hash of the final model: equal hashes mean equal bits; compare shows whether runs differ only by rounding"
+GATHERS = ("zero3",)  # algorithms that gather a layer's parameters only while computing it
 SKETCH = 33  # columns of a sketch of a run
-TURNED = 8  # rows of a table that may stand beside each other
+TURNED = 8  # most rows of a table that are turned into columns
 LOSS = palette.RUNS[0].colour
 UNITS = {"bytes": BYTES, "flops": FLOPS}
 
 
 def headline(run: Run) -> str:
-    """Return what was run, and where; in lines that fit the terminal."""
+    """Return what was run and where, wrapped to the terminal."""
     e = run.experiment
     ranks = counted(e.workers, "worker")
     if e.servers:
@@ -51,20 +51,20 @@ def headline(run: Run) -> str:
 
 
 def summary(run: Run) -> None:
-    """Print the figures of a run, a line each, the course of its loss and where its time went."""
+    """Print the figures of a run, a line each, with the course of its loss and the breakdown of its time."""
     for line in _summary(run):
         say(*line)
 
 
 def text(run: Run) -> str:
-    """Return headline and summary of a run, and why it ended if it did not finish, as plain lines."""
+    """Return headline and summary of a run as plain lines, with the reason if it did not finish."""
     lines = ["".join(part if isinstance(part, str) else part[0] for part in line) for line in _summary(run)]
     ended = [folded(f"  {run.status}: {run.error}", "  ")] if run.error else []
     return "\n".join([headline(run), *lines, *ended])
 
 
 def _summary(run: Run) -> Iterator[list[str | tuple[str, str]]]:
-    """Yield the lines of a summary, each of parts: texts, or pairs of a text and its style."""
+    """Yield the lines of a summary, each a list of parts: texts, or pairs of a text and its style."""
     s = run.summary
     lines = [
         ("held-out loss", _join(last_loss(run, "held_out_loss"), f"best {number(s['best_held_out_loss'])}")),
@@ -72,7 +72,11 @@ def _summary(run: Run) -> Iterator[list[str | tuple[str, str]]]:
             "accuracy",
             s["accuracy"] is not None and _join(percent(s["accuracy"], s.get("accuracy_error")), _accuracy(s)),
         ),
-        ("R²", s.get("r2") is not None and _join(number(s["r2"]), "1 at best, 0 for the mean of the held-out numbers")),
+        (
+            "R²",
+            s.get("r2") is not None
+            and _join(number(s["r2"]), "1 is perfect, 0 is as good as always predicting the mean"),
+        ),
         ("samples", _join(f"{s['samples']:,}", _work(s))),
         ("traffic", _join(size(s["bytes"]), _traffic(run))),
         ("compression", s.get("compression_ratio") and fewer(s["compression_ratio"])),
@@ -80,12 +84,12 @@ def _summary(run: Run) -> Iterator[list[str | tuple[str, str]]]:
         (
             "staleness",
             s["staleness_mean"] is not None
-            and f"{number(s['staleness_mean'])} in the mean, {s['staleness_max']} at most",
+            and f"{number(s['staleness_mean'])} on average, {s['staleness_max']} at most",
         ),
         *((quantity, _join(_latest(run, quantity), measured_meaning(quantity))) for quantity in run.quantities),
         ("waiting", waits.totals(run)),
         ("weights", s.get("weights") and f"{s['weights']}, {WEIGHTS}"),
-        ("digest", f"{s['digest']}, of all losses and their times, too{_rounded(s)}"),
+        ("digest", f"{s['digest']}, which also covers all losses and their times{_rounded(s)}"),
     ]
     wide = max(15, *(len(name) + 1 for name, _ in lines))
     clock = f"  {duration(s['seconds'])}, {units.seconds(s['wall_seconds'])} of wall time"
@@ -110,25 +114,25 @@ def _summary(run: Run) -> Iterator[list[str | tuple[str, str]]]:
 
 
 def _ends(run: Run) -> tuple[str, str]:
-    """Return the training loss at the start, the mean of a mini-batch of each worker, and at the end."""
+    """Return the training loss at the start (the mean over the first mini-batch of each worker) and at the end."""
     early = run.losses["loss"][: run.experiment.workers]
     return (number(float(early.mean())) if len(early) else "–"), last_loss(run, "loss")
 
 
 def last_loss(run: Run, name: str) -> str:
-    """Return one of the last losses of a run, in words if it diverged."""
+    """Return one of a run's final losses, or the word for a run that diverged."""
     return DIVERGED if run.status == DIVERGED else number(run.summary[name])
 
 
 def _rounded(s: dict[str, Any]) -> str:
-    """Return the digest to rounding, if there is one; its numbers are losses: those that are not finite in words."""
+    """Return the digest up to rounding, if there is one, with words for losses that are not finite."""
     numbers = s.get("digest_to_rounding", "").split()
     told = " ".join(one if math.isfinite(float(one)) else DIVERGED for one in numbers)
-    return told and f"; to rounding {told}"
+    return told and f"; up to rounding {told}"
 
 
 def _work(s: dict[str, Any]) -> str:
-    """Return what stands behind the samples of a summary."""
+    """Return the remark on the samples of a summary: steps, updates, samples/s and FLOPs."""
     rate = s["samples_per_second"]
     told = [counted(s["steps"], "step"), f"{number(rate) if rate is None else samples_per_second(rate)} samples/s"]
     if s.get("updates") not in (None, s["steps"]):
@@ -137,7 +141,7 @@ def _work(s: dict[str, Any]) -> str:
 
 
 def link(run: Run, folder: Path) -> str:
-    """Return the address of a stored run in a workbench of this machine, "" if that would not find it."""
+    """Return the link to a stored run in this machine's workbench, "" if the workbench would not find it."""
     server = f"http://localhost:{os.environ.get('STREAMLIT_SERVER_PORT', '8501')}/"
     if folder.parent == store.home().resolve():
         return f"{server}?run={folder.name}"
@@ -158,15 +162,16 @@ def table(
     wide: int | None = None,
     heads: Mapping[str, str] = HEADS,
 ) -> str:
-    """Return rows with the same names as aligned columns: the first `words` to the left, the others to the right.
+    """Return rows with the same keys as aligned columns: the first `words` to the left, the others to the right.
 
-    Where these are wider than `wide`, by default the terminal, and all rows fit beside each other, a row becomes a
-    column. Else the columns that do not fit follow below, behind as many of the first `keys` as take half the width.
+    If the table is wider than `wide` (default: the terminal) and the rows fit next to each other, rows become columns.
+    Otherwise the columns that do not fit continue below, after as many of the first `keys` columns as take at most half
+    the width.
     """
     if not rows:
         return ""
     wide = width() if wide is None else wide
-    names = [name for name in rows[0] if name != "accuracy_error"]  # which stands behind the accuracy
+    names = [name for name in rows[0] if name != "accuracy_error"]  # which is printed after the accuracy
     cells = [[head(name, heads) for name in names], *([cell(row, name) for name in names] for row in rows)]
     whole = aligned(cells, words)
     if max(map(len, whole.splitlines())) <= wide:
@@ -178,7 +183,9 @@ def table(
 
 
 def below(cells: Sequence[Sequence[str]], words: int, keys: int, wide: int) -> str:
-    """Return texts as `aligned` does; columns that do not fit into `wide` follow below, behind the first `keys`."""
+    """Return aligned columns of at most `wide` characters; columns that do not fit continue below, after the first
+    `keys`.
+    """
     return "\n\n".join(
         aligned([[line[n] for n in some] for line in cells], sum(n < words for n in some))
         for some in _folds(cells, keys, wide)
@@ -186,7 +193,7 @@ def below(cells: Sequence[Sequence[str]], words: int, keys: int, wide: int) -> s
 
 
 def _folds(cells: Sequence[Sequence[str]], keys: int, wide: int) -> Iterator[list[int]]:
-    """Yield the columns that stand beside each other, those that are repeated first."""
+    """Yield the columns of each block of the table, the repeated ones first."""
     widths = [2 + max(map(len, column)) for column in zip(*cells, strict=True)]
     repeated = [n for n in range(keys) if sum(widths[: n + 1]) <= wide / 2]
     fold = []
@@ -199,7 +206,7 @@ def _folds(cells: Sequence[Sequence[str]], keys: int, wide: int) -> Iterator[lis
 
 
 def aligned(cells: Sequence[Sequence[str]], words: int = 0) -> str:
-    """Return lines of texts as columns, the first `words` of them to the left, the others to the right."""
+    """Return lines of cells as aligned columns, the first `words` to the left, the others to the right."""
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     sides = [str.ljust] * words + [str.rjust] * (len(widths) - words)
     lines = ("  ".join(side(*cell) for side, *cell in zip(sides, line, widths, strict=True)) for line in cells)
@@ -207,9 +214,9 @@ def aligned(cells: Sequence[Sequence[str]], words: int = 0) -> str:
 
 
 def number(value: float | None) -> str:
-    """Return four digits, or all before the point, in groups of three; an en dash for what does not exist.
+    """Return four digits, or all digits before the point in groups of three; an en dash for None.
 
-    What is not finite has diverged.
+    A value that is not finite has diverged.
     """
     if value is None:
         return "–"
@@ -219,51 +226,51 @@ def number(value: float | None) -> str:
 
 
 def percent(value: float | None, error: float | None = None) -> str:
-    """Return a share of one as per cent, with its standard error if that is given."""
+    """Return a fraction as per cent, with its standard error if given."""
     return "–" if value is None else f"{plus_minus(100 * value, 100 * (error or 0), '{:.1f}'.format)} %"
 
 
 def size(nbytes: float) -> str:
-    """Return bytes with a prefix."""
+    """Return a number of bytes with its unit."""
     return prefixed(nbytes, BYTES)
 
 
 def flops(count: float) -> str:
-    """Return floating-point operations with a prefix."""
+    """Return a number of floating-point operations with its unit."""
     return prefixed(count, FLOPS)
 
 
 def prefixed(value: float, units: Sequence[str]) -> str:
-    """Return a value in the unit that suits it, of units each a thousand times the one before."""
+    """Return a value in the unit that suits it; each of `units` is a thousand times the one before."""
     scale, unit = suited(value, units)
     return f"{value:.0f} {unit}" if scale == 1 else f"{value * scale:.3g} {unit}"
 
 
 def suited(value: float, units: Sequence[str]) -> tuple[float, str]:
-    """Return the unit that suits a value: what to multiply it by, and its name."""
+    """Return the unit that suits a value: the factor to multiply the value by, and the unit's name."""
     place = next((n for n in range(len(units)) if value * 1e-3**n < 1000), len(units) - 1)
     return 1e-3**place, units[place]
 
 
 def duration(seconds: float) -> str:
-    """Return a time with a prefix."""
+    """Return a time with its unit."""
     unit, name = scale(seconds)
     return f"{number(seconds / unit)} {name}"
 
 
 def scale(seconds: float) -> tuple[float, str]:
-    """Return the unit that suits this time, in seconds, and its name."""
+    """Return the unit that suits this time: its length in seconds, and its name."""
     units = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
     return next((unit for unit in units if seconds >= unit[0]), (1.0, "s"))
 
 
 def head(name: str, heads: Mapping[str, str] = HEADS) -> str:
-    """Return the head of a column of a table."""
+    """Return the heading of a table's column."""
     return heads.get(name, name.replace("_", " "))
 
 
 def cell(row: dict[str, Any], name: str) -> str:
-    """Return a value of a row with its unit."""
+    """Return a value of a row as text, with its unit."""
     value = row[name]
     if isinstance(value, SeedFigure):
         return _seed_figure(name, value, len(row["seeds"]))
@@ -283,7 +290,7 @@ def cell(row: dict[str, Any], name: str) -> str:
 
 
 def _seed_figure(name: str, s: SeedFigure, runs: int) -> str:
-    """Return a figure over several seeds: its mean and standard deviation, and of how many runs if not of all."""
+    """Return the mean and standard deviation of a figure over seeds, and the number of runs if not all have it."""
     if s.mean is None:
         return "–"
     factor, unit = (100, "%") if name == "accuracy" else suited(s.mean, UNITS[name]) if name in UNITS else (1, "")
@@ -296,20 +303,20 @@ def _seed_figure(name: str, s: SeedFigure, runs: int) -> str:
 
 
 def _accuracy(s: dict[str, Any]) -> str:
-    """Return the best accuracy, and what the error of the last one is."""
+    """Return the best accuracy, and what the error of the last accuracy means."""
     error = f"; ± standard error, {s['held_out_samples']:,} samples" if s.get("accuracy_error") else ""
     return f"best {percent(s['best_accuracy'])}{error}"
 
 
 def _traffic(run: Run) -> str:
-    """Return in how many messages a run sent its bytes, and how many bytes that is for each step of each worker."""
+    """Return the number of messages of a run, and its bytes per step and worker."""
     s, taken, sent = run.summary, _steps_taken(run), messages(run)
     told = [] if sent is None else [f"in {counted(sent, 'message')}"]
     return ", ".join([*told, f"{size(s['bytes'] / taken)} per step and worker"] if taken and s["bytes"] else told)
 
 
 def _steps_taken(run: Run) -> int:
-    """Return the steps that all workers took together; of those that hold parts of one model each takes every step."""
+    """Return the number of steps summed over workers; workers that hold parts of one model each take every step."""
     if run.experiment.method.shares_samples:
         return run.summary["steps"] * run.experiment.workers
     return len({*zip(run.losses["rank"].tolist(), run.losses["step"].tolist(), strict=True)})
@@ -320,20 +327,22 @@ def _latest(run: Run, quantity: str) -> str:
 
 
 def _memory(run: Run) -> str:
-    """Return what the fullest rank holds."""
+    """Return what the rank with the most memory holds, by kind."""
     held = run.held()
     fullest = held[held.sum(axis=1).argmax()]
     kinds = [f"{kind} {size(nbytes)}" for kind, nbytes in zip(HELD, fullest.tolist(), strict=True) if nbytes]
-    told = f"at most on a rank: {', '.join(kinds)}"
+    told = f"on the fullest rank: {', '.join(kinds)}"
     if run.experiment.algorithm in GATHERS and (gathered := _gathered(run)) > 0:
-        told += f"; {size(gathered)} of the parameters are one layer, gathered"
+        told += f"; {size(gathered)} of the parameters are one gathered layer"
     if run.experiment.workload == "own_module" and not fullest[HELD.index("activations")]:
-        told += "; activations of an own network are not counted"
+        told += "; activations of your own network are not counted"
     return told
 
 
 def _gathered(run: Run) -> float:
-    """Return the bytes of parameters that the fullest rank holds beside its own share, while it computes a layer."""
+    """Return the bytes of parameters that the fullest rank holds in addition to its own share, while it computes a
+    layer.
+    """
     own = 0 if run.parameters is None else run.parameters.nbytes / run.experiment.workers
     return own and max(run.peaks()[:, HELD.index("parameters")]) - own
 

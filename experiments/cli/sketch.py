@@ -1,4 +1,4 @@
-"""A run in a line or two of a terminal: the course of its loss, and where its workers' time went."""
+"""A sketch of a run in a line or two of text: the course of its loss, and how its workers spent their time."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from tracing import KINDS
 
 Part = tuple[str, str]  # a text and its style
 BARS = "▁▂▃▄▅▆▇█"
-BROKEN = "×"  # a loss that is no number
+BROKEN = "×"  # a loss that is not finite
 GLYPHS = {"compute": "█", "update": "▓", "communicate": "▒", "wait": "░", "idle": "·"}
-"""By what a worker does: a sign, so that a bar can be read without its colours."""
+"""The character for each activity of a worker, so that a bar can be read without colours."""
 assert tuple(GLYPHS) == KINDS
-NONE = 0.005  # share of the time that is not named
+NONE = 0.005  # shares of time below this are not in the legend
 
 
 def sparkline(values: np.ndarray, columns: int) -> str:
-    """Return values (n,) as a line of at most `columns` signs, each the mean of its share of them.
+    """Return values (n,) as a line of at most `columns` characters, each the mean of its part of the values.
 
     >>> sparkline(np.array([4.0, 2.0, 1.0, 0.0, np.nan]), 5), sparkline(np.array([]), 5)
     ('█▅▃▁×', '')
@@ -37,13 +37,15 @@ def sparkline(values: np.ndarray, columns: int) -> str:
 
 
 def losses(run: Run, columns: int) -> str:
-    """Return the training loss of a run against its steps, in so many signs."""
+    """Return the training loss of a run over its steps, in `columns` characters."""
     order = np.argsort(run.losses["step"], kind="stable")
     return sparkline(run.losses["loss"][order].astype(float), columns)
 
 
 def shares(run: Run, columns: int) -> tuple[list[Part], list[tuple[Part, str]]]:
-    """Return a bar of what the workers did, in so many columns, and its legend: a sign and words for each part."""
+    """Return a bar, `columns` wide, of how workers spent their time, and its legend: a character and words for each
+    part.
+    """
     share = {kind: run.summary[f"share_{kind}"] or 0.0 for kind in KINDS}
     ends = np.round(columns * np.cumsum(list(share.values()))).astype(int)
     wide = dict(zip(KINDS, np.diff(ends, prepend=0).tolist(), strict=True))

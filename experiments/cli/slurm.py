@@ -1,7 +1,7 @@
-"""`run --to slurm`: an experiment as a batch job of SLURM, printed, or submitted by sbatch.
+"""`run --to slurm`: an experiment as a SLURM batch job, printed, or submitted by sbatch.
 
-One task is one rank. What is not asked here, sbatch takes from its own variables, such as SBATCH_QOS, or from the
-script, which may be printed, changed and submitted by hand. Source: sbatch(1), srun(1).
+One task is one rank. For options not offered here, set sbatch's own variables, such as SBATCH_QOS, or print the script,
+change it and submit it by hand. Source: sbatch(1), srun(1).
 """
 
 from __future__ import annotations
@@ -32,48 +32,53 @@ srun --kill-on-bad-exit=0 {command}
 """
 LIMIT = re.compile(r"\d+(:\d+){0,2}|\d+-\d+(:\d+){0,2}")  # sbatch(1): minutes, or days, hours, minutes, seconds
 OPTIONS = {
-    "to": click.option("--to", type=click.Choice(["slurm"]), help="print it as a batch job instead of running it here"),
+    "to": click.option(
+        "--to", type=click.Choice(["slurm"]), help="print the run as a batch job instead of running it here"
+    ),
     "submit": click.option("--submit", is_flag=True, help="with --to: submit the job, and print its number"),
-    "nodes": click.option("--nodes", type=click.IntRange(1), metavar="INT", help="with --to: how many [default: 1]"),
-    "time": click.option("--time", metavar="M|H:M:S", help="with --to: the job's limit, 10 (minutes) or 1:00:00"),
-    "partition": click.option("--partition", metavar="NAME", help="with --to: where the job is queued"),
-    "account": click.option("--account", metavar="NAME", help="with --to: who is charged for it"),
+    "nodes": click.option(
+        "--nodes", type=click.IntRange(1), metavar="INT", help="with --to: number of nodes [default: 1]"
+    ),
+    "time": click.option("--time", metavar="M|H:M:S", help="with --to: time limit of the job, 10 (minutes) or 1:00:00"),
+    "partition": click.option("--partition", metavar="NAME", help="with --to: partition to queue the job in"),
+    "account": click.option("--account", metavar="NAME", help="with --to: account to charge"),
 }
 
 
 def slurm_options(command: Callable) -> Callable:
-    """Add the options of a batch job to a command."""
+    """Add the options of a batch job to `command`."""
     for option in reversed(OPTIONS.values()):
         command = option(command)
     return command
 
 
 def asked(given: dict[str, Any]) -> dict[str, Any]:
-    """Return the options of a batch job that were given; {} for a run here. ValueError if they cannot be obeyed."""
+    """Return the given options of a batch job, {} for a run here. Raise ValueError if they cannot be obeyed."""
     job = {name: given[name] for name in OPTIONS if given[name] not in (None, False)}
     if job and "to" not in job:
-        raise ValueError(f"--{next(iter(job))} is of a batch job; add --to slurm, or leave it out.")
+        raise ValueError(f"--{next(iter(job))} only applies to a batch job; add --to slurm, or remove it.")
     if "time" in job and not LIMIT.fullmatch(job["time"]):
         raise ValueError(
             f"time is {job['time'][:40]!r}; write minutes, as in 10, or [days-]hours:minutes:seconds, as in 1:00:00."
         )
     if "submit" in job and shutil.which("sbatch") is None:
         raise ValueError(
-            "there is no sbatch here: log in to a machine of the cluster, or leave --submit out for the script alone."
+            "--submit needs sbatch, which was not found here; log in to a cluster node, or remove --submit to print "
+            "the script only."
         )
     return job
 
 
 def script(experiment: Experiment, job: dict[str, Any], *more: str) -> str:
-    """Return the batch script that runs `experiment`, one task a rank; `more` are words for its command line."""
+    """Return the batch script that runs `experiment`, one task per rank; `more` is added to its command line."""
     name, nodes, ranks = experiment.algorithm, job.get("nodes", 1), experiment.ranks
     if nodes > ranks:
         raise ValueError(f"{nodes} nodes are too many for {ranks} ranks; use at most {ranks}.")
     if nodes > 1 and algorithms.family(name) == "shared_memory":
-        raise ValueError(f"{name} steps through memory that its ranks share, and nodes share none; use 1 node.")
+        raise ValueError(f"{name} needs memory shared by all its ranks, so it cannot span {nodes} nodes; use 1 node.")
     lines = {"job-name": name, "nodes": nodes, "ntasks": ranks}
     if experiment.cluster == "gpus":
-        lines["gpus-per-node"] = -(-ranks // nodes)  # which all its tasks see, as rank r takes GPU number r
+        lines["gpus-per-node"] = -(-ranks // nodes)  # all tasks of a node see them; rank r takes GPU number r
     lines |= {name: job[name] for name in ("time", "partition", "account") if name in job}
     lines["output"] = f"{name}-%j.out"
     words = [sys.executable, "-m", "experiments", *shlex.split(experiment.command())[1:], *more]
@@ -86,8 +91,8 @@ def script(experiment: Experiment, job: dict[str, Any], *more: str) -> str:
 
 
 def submit(text: str) -> str:
-    """Submit a batch script and return the job's number. ValueError, in a sentence, if it is refused."""
+    """Submit a batch script and return the job's number. Raise ValueError if it is rejected."""
     done = subprocess.run(["sbatch", "--parsable"], input=text, capture_output=True, encoding="utf-8")
     if done.returncode:
-        raise ValueError(f"sbatch refused the job: {(done.stderr.strip() or 'it does not say why').splitlines()[-1]}.")
+        raise ValueError(f"sbatch rejected the job: {(done.stderr.strip() or 'no reason given').splitlines()[-1]}.")
     return done.stdout.strip().partition(";")[0]

@@ -1,4 +1,4 @@
-"""`sweep`: every combination of the values given, one run each, and a table of what came of them."""
+"""`sweep`: run every combination of the given values, and print a table of the results."""
 
 from __future__ import annotations
 
@@ -17,12 +17,17 @@ from experiments.runs import store
 @click.argument("name", required=False)
 @from_option
 @runs_option
-@click.option("--seeds", type=click.IntRange(1, 1000), metavar="INT", help="seeds 0 to INT-1 of each, mean and spread")
+@click.option(
+    "--seeds",
+    type=click.IntRange(1, 1000),
+    metavar="INT",
+    help="run each with the seeds 0 to INT-1, and show mean and spread",
+)
 @click.option(
     "--global-batch",
     type=click.IntRange(1),
     metavar="INT",
-    help="samples of all workers in a step, divided evenly among them: strong scaling",
+    help="samples per step over all workers, divided evenly among them: strong scaling",
 )
 @json_option
 def sweep_command(
@@ -34,10 +39,10 @@ def sweep_command(
     as_json: bool,
     **given: Any,
 ) -> int:
-    """Run every combination of the values given: --workers 1,2,4,8 --period 1,10 makes eight runs.
+    """Run every combination of the given values: --workers 1,2,4,8 --period 1,10 makes eight runs.
 
-    Where workers are varied, speed-up and efficiency are those against the fewest workers: of samples per second, or
-    with --target-loss of the time until the loss is reached.
+    If workers are varied, speed-up and efficiency are relative to the fewest workers: in samples per second, or with
+    --target-loss in time until that loss is reached.
     """
     from experiments.cli.comparison import side_by_side
     from experiments.study.sweep import grid, swept
@@ -51,12 +56,14 @@ def sweep_command(
     if seeds:
         if "seed" in {**axes, **fixed}:
             raise ValueError(
-                "both --seed and --seeds were given; use --seeds for the first so many, or --seed for your own."
+                "--seed and --seeds cannot be combined; use --seeds N for the seeds 0 to N-1, or --seed 3,7,9 for a "
+                "list of your own."
             )
         axes["seed"] = range(seeds)
     if global_batch and "batch" in {**axes, **fixed}:
         raise ValueError(
-            "both --batch and --global-batch were given; the first is of a worker, the other of all; use one."
+            "--batch and --global-batch cannot be combined; use --batch for the samples of each worker, or "
+            "--global-batch for those of all workers together."
         )
     experiments = grid(
         base, {**axes, **{name: [value] for name, value in fixed.items()}}, global_batch

@@ -1,4 +1,4 @@
-"""`tune`: the learning rate is swept, and nothing else, for one experiment or for the table of defaults."""
+"""`tune`: search for the best learning rate, of one experiment or for the table of defaults."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from experiments.study.rates import Search
 
 
-@click.command("tune", short_help="Find the learning rate at which an experiment ends lowest.", cls=ExperimentCommand)
+@click.command("tune", short_help="Find the best learning rate of an experiment.", cls=ExperimentCommand)
 @click.argument("name", required=False)
 @from_option
 @runs_option
@@ -28,10 +28,12 @@ if TYPE_CHECKING:
     default=3,
     show_default=True,
     type=click.IntRange(1, 100),
-    help="seeds of each rate; eight where fewer cannot tell two rates apart",
+    help="number of seeds for each rate; eight are used if fewer cannot tell two rates apart",
 )
 @click.option(
-    "--table", is_flag=True, help="write algorithms/rates.toml anew: NAME's lines (several with commas), or all"
+    "--table",
+    is_flag=True,
+    help="rewrite algorithms/rates.toml: the lines of NAME (or several, separated by commas), or all",
 )
 @click.option("--pairs", help="with --table: only these parts of it, for example digits-cnn,sparse")
 def tune_command(
@@ -44,7 +46,7 @@ def tune_command(
     pairs: str | None,
     **given: Any,
 ) -> int:
-    """Find the learning rate at which an experiment ends lowest: 1, 2 and 5 times powers of ten, some seeds each."""
+    """Find the learning rate with the lowest final held-out loss: 1, 2 and 5 times powers of ten, over several seeds."""
     if table:
         return write_table(name.split(",") if name else None, pairs.split(",") if pairs else None)
     from experiments.study.rates import Search, nearest, rung
@@ -60,26 +62,28 @@ def tune_command(
         ]
         click.echo(json.dumps({**found, "tried": rows}, indent=1))
         return 0
-    console.say((console.folded(f"{naming.title(experiment)}: held-out loss at the end, by seed"), console.HEAD))
+    console.say((console.folded(f"{naming.title(experiment)}: final held-out loss, by seed"), console.HEAD))
     console.say(tried(search, best))
     console.say(console.folded(conclusion(search, best)))
     return 0
 
 
 def _searchable(given: dict[str, Any]) -> dict[str, Any]:
-    """Return what was given, or raise ValueError if that is what the search itself varies."""
+    """Return `given`; raise ValueError if it fixes something that the search varies."""
     if "learning_rate" in given:
         raise ValueError(
-            f"tune searches for the learning rate, so that a given one, {given['learning_rate']}, would change "
-            "nothing; leave it out, or sweep --learning-rate 0.1,0.2 for rates of your own."
+            f"tune searches for the learning rate itself, so --learning-rate {given['learning_rate']} has no effect; "
+            "remove it, or try your own rates with sweep --learning-rate 0.1,0.2."
         )
     if "seed" in given:
-        raise ValueError(f"tune has seeds of its own, so --seed {given['seed']} would change nothing; say --seeds INT.")
+        raise ValueError(
+            f"tune picks its own seeds, so --seed {given['seed']} has no effect; use --seeds INT to set how many."
+        )
     return given
 
 
 def tried(search: Search, best: int) -> str:
-    """Return a row for each rate that was tried: the loss of each seed, and which rate is best."""
+    """Return a table of the rates tried: the loss of each seed, and which rate is best."""
     from experiments.study.rates import rung
 
     rows = [["learning rate", *(f"seed {seed}" for seed in search.seeds), ""]]
@@ -90,20 +94,20 @@ def tried(search: Search, best: int) -> str:
 
 
 def conclusion(search: Search, best: int) -> str:
-    """Return in sentences what was found, what the default is, and why not every rate has all seeds."""
+    """Return sentences on what was found, what the default is, and why not every rate has all seeds."""
     from experiments.study.rates import rung
 
     default = search.experiment.change(learning_rate=None).settings["learning_rate"]
     loss, seeds = search.loss(best), len(search.seeds)
     if math.isinf(loss):
-        return f"It diverged at every rate that was tried; the default is {default:g}."
+        return f"It diverged at every rate tried; the default is {default:g}."
     mean = f"with a mean of {show.number(loss)} over {seeds} seeds" if seeds > 1 else f"with {show.number(loss)}"
-    rest = " The first seed leads near it, and only there the others are run." if seeds > 1 else ""
+    rest = " The first seed narrows the search; the others run only near the best rate." if seeds > 1 else ""
     return f"The best rate is {rung(best):g}, {mean}; the default is {default:g}.{rest}"
 
 
 def write_table(names: list[str] | None, wanted: list[str] | None) -> int:
-    """Search for the lines of these algorithms and parts, all by default, and write them into the table."""
+    """Search the best rates of these algorithms and parts of the table (default: all), and write them into it."""
     import algorithms
     from algorithms import rates
     from experiments.execution.run import workload_of
@@ -113,7 +117,7 @@ def write_table(names: list[str] | None, wanted: list[str] | None) -> int:
     parts = {rates.pair(*pair): pair for pair in PAIRS}
     unknown = set(wanted or ()) - set(parts)
     if unknown:
-        raise ValueError(f"the table has no part {sorted(unknown)[0]!r}; there are {', '.join(parts)}.")
+        raise ValueError(f"the table has no part {sorted(unknown)[0]!r}; choose one of {', '.join(parts)}.")
     order = {name: place for place, name in enumerate(algorithms.names())}
     found = {part: dict(rates.table().get(part, {})) for part in parts}
     for part, pair in parts.items():
@@ -122,7 +126,7 @@ def write_table(names: list[str] | None, wanted: list[str] | None) -> int:
         for name, one in lines(pair, names, os.cpu_count() or 1, lambda text: click.echo(text, err=True)):
             found[part][name] = one
             found[part] = dict(sorted(found[part].items(), key=lambda item: order[item[0]]))
-            rates.write(found)  # line by line, so that nothing is lost
+            rates.write(found)  # after each line, so that an interrupt loses nothing
         found[part] = noted(found[part], workload_of(experiment_of("sgd", *pair)))
         rates.write(found)
     return 0
