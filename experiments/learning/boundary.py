@@ -1,7 +1,7 @@
-"""The decision boundary: which class each reported model gives to every point of the square that the data lie in.
+"""The decision boundary: the class that each reported model assigns to every point of the box around the data.
 
-Only for models that tell classes apart by two features. A cell holds its class and how sure the model is of it, which
-is the class's softmax probability between that of a guess and 1.
+Only for models that classify by two features. A cell holds its class and the model's certainty, which is the class's
+softmax probability, scaled from that of a guess to 1.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from workloads.supervised import Supervised
 from workloads.workload import Workload
 
 SNAPSHOTS = 41  # models, at most
-DOTS = 400  # held-out points that are shown, at most
-AROUND = 0.06  # of the data's extent, beside them
+DOTS = 400  # held-out points shown, at most
+AROUND = 0.06  # margin around the data, as a share of its extent
 
 
 def applies(workload: Workload) -> bool:
-    """Return whether the workload tells classes apart by two features."""
+    """True if the workload classifies by two features."""
     if not isinstance(workload, Supervised) or workload.model.inputs != (2,):
         return False
     return workload.model.criterion.name == "softmax_cross_entropy" and STEPS * workload.model.outputs[-1] <= 256
 
 
 def scores(workload: Supervised, w: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Return the class scores (n, classes) that the model w gives to points x (n, 2), charged to no rank."""
+    """Return the class scores (n, classes) of the model w for points x (n, 2), charged to no rank."""
     with metered(None), np.errstate(all="ignore"):
         x = np.ascontiguousarray(x, workload.dtype)
         return workload.model.infer(w, x, workload.model.statistics(w, workload.x))
 
 
 def snapshots(workload: Supervised, run: Run, models: Sequence[Model]) -> Boundary:
-    """Return the boundaries of these models, which `run.evaluations` has a row for each."""
+    """Return the boundaries of these models; `run.evaluations` has a row for each of them."""
     chosen = np.unique(np.linspace(0, len(models) - 1, min(SNAPSHOTS, len(models))).astype(int))
     x, target = workload.held_out
     some = slice(None, None, -(-len(x) // DOTS))
@@ -58,7 +58,7 @@ def snapshots(workload: Supervised, run: Run, models: Sequence[Model]) -> Bounda
 
 
 def _cells(y: np.ndarray) -> np.ndarray:
-    """Return class and certainty of scores y, (n, classes), in a byte each."""
+    """Return class and certainty of scores y, (n, classes), together in one byte each."""
     classes = y.shape[1]
     with np.errstate(all="ignore"):
         best = 1 / np.exp(y - y.max(1, keepdims=True)).sum(1)

@@ -1,14 +1,14 @@
-"""The plane of a path's two main directions, and the loss on it.
+"""The plane along a path's two main directions, and the loss on it.
 
     directions    the two along which the models x_i lie farthest from the final model w: the leading right singular
                   vectors of the rows x_i - w
     coordinates   of x: (x - w) . directions, its projection on the plane through w
     share         of the sum of |x_i - w|^2 that the plane holds: 1 where the path lies in it
 
-The plane goes through the final model, so there the loss on the plane is that of the model. A model of two parameters
-is its own plane, with the parameters as axes.
+The plane goes through the final model, so the loss there is the model's own. A model of two parameters is its own
+plane, with the parameters as axes.
 
-Of a random walk in many dimensions the same picture shows smooth cosines: that a path is curved there says little.
+A random walk in many dimensions gives smooth cosines in the same picture, so a curved path alone means little.
 
 Source: Li, Xu, Taylor, Studer & Goldstein, NeurIPS 2018, arXiv:1712.09913.
 """
@@ -20,11 +20,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-CHOSEN = 256  # models that the directions are computed from, at most
+CHOSEN = 256  # models from which the directions are computed, at most
 ASPECT = 4 / 3  # of the picture: width over height
-NARROW, LINE = 3.0, 30.0  # times narrower than the picture: from when on a path is stretched, and no longer is
-AROUND = 0.22  # of the path's extent, that is shown beside it
-AREAS = 11  # between the contours of the ground
+NARROW, LINE = (
+    3.0,
+    30.0,
+)  # a path this many times narrower than the picture is stretched; from LINE on it is treated as a line
+AROUND = 0.22  # margin around the path, as a share of its extent
+AREAS = 11  # number of areas between the contours of the ground
 
 
 class Plane(NamedTuple):
@@ -35,19 +38,19 @@ class Plane(NamedTuple):
     shares: tuple[float, float]
 
     def coordinates(self, models: Sequence[np.ndarray]) -> np.ndarray:
-        """Return the coordinates of these models, (n, 2)."""
+        """Return the coordinates (n, 2) of these models."""
         found = [self.directions @ (np.asarray(x, float) - self.origin) for x in models]
         return np.array(found).reshape(-1, 2)
 
     def model(self, u: float, v: float) -> np.ndarray:
-        """Return the model at a point of the plane, (d,)."""
+        """Return the model (d,) at a point of the plane."""
         return self.origin + u * self.directions[0] + v * self.directions[1]
 
 
 def through(models: Sequence[np.ndarray], final: np.ndarray) -> Plane:
-    """Return the plane through the model `final` along the main directions of a path of `models`, in order of time.
+    """Return the plane through the model `final` along the main directions of the path `models`, in order of time.
 
-    The path begins on the left and leaves the axis upwards. ValueError for a model of one parameter.
+    The path begins on the left, and most of it is above the axis. Raise ValueError for a model of one parameter.
     """
     d = len(final)
     if d == 1:
@@ -64,7 +67,7 @@ def through(models: Sequence[np.ndarray], final: np.ndarray) -> Plane:
         if value > 1e-12 * total:
             found.append(_unit(rows.T @ vector, found))
     draw = np.random.default_rng(0)
-    while len(found) < 2:  # a path along a line: any second direction shows it
+    while len(found) < 2:  # the path is a line: any second direction will do
         found.append(_unit(draw.standard_normal(d), found))
     directions = np.array(found)
     seen = rows @ directions.T
@@ -81,8 +84,9 @@ def _unit(vector: np.ndarray, others: list[np.ndarray]) -> np.ndarray:
 
 
 class Ground(NamedTuple):
-    """The loss on a grid over the plane: `loss` (rows, columns), the lowest row first, `box` (left, right, bottom, top)
-    from the centre of the first cell to that of the last, and how much an upward unit is longer than one to the right.
+    """The loss on a grid over the plane: `loss` (rows, columns), lowest row first; `box` (left, right, bottom, top)
+    from the centre of the first cell to that of the last; `stretch`, how many times longer an upward unit is than
+    one to the right.
     """
 
     box: tuple[float, float, float, float]
@@ -91,9 +95,9 @@ class Ground(NamedTuple):
 
 
 def ground(plane: Plane, points: np.ndarray, loss: Callable[[np.ndarray], float], cells: int, tell=None) -> Ground:
-    """Return the loss on about so many cells around these points of the plane, (n, 2).
+    """Return the loss on about `cells` cells around `points`, (n, 2), of the plane.
 
-    tell(part) is called now and then. A path much narrower than the picture is stretched across it.
+    tell(part) is called after each row. A path much narrower than the picture is stretched across it.
     """
     low, high = points.min(0), points.max(0)
     half = np.maximum((high - low) / 2, 1e-6 * max(1.0, float(np.abs(points).max()))) * (1 + 2 * AROUND)
@@ -117,7 +121,7 @@ def ground(plane: Plane, points: np.ndarray, loss: Callable[[np.ndarray], float]
 
 
 def levels(loss: np.ndarray) -> list[float]:
-    """Return losses of contours that divide the ground into AREAS of equal size, rounded to be read."""
+    """Return the losses of contours that divide the ground into AREAS of equal size, rounded to two digits."""
     known = loss[np.isfinite(loss)]
     if not len(known):
         return []

@@ -1,4 +1,6 @@
-"""The record of how a run learned, and the job that makes it, for processes that compute nothing themselves."""
+"""The record of how a run learned, and the job that makes it. Processes that compute nothing themselves can import
+this.
+"""
 
 from __future__ import annotations
 
@@ -14,17 +16,17 @@ from experiments.runs.record import Run
 
 FORMAT = 2  # of the stored file
 FILE = "learning.npz"
-BLOWN = 4.0  # times the first loss, above which a run that does not come back is no longer in the picture
+BLOWN = 4.0  # a run whose loss stays above this many times the first one leaves the picture
 GRID = 50  # cells to each side of a boundary
-STEPS = 12  # of how sure a model is: with at most 20 classes a cell is a byte
+STEPS = 12  # of a model's certainty: with up to 20 classes, a cell fits in a byte
 
 
 class Boundary(NamedTuple):
-    """What `box` (left, right, bottom, top) looks like to each of k models.
+    """How each of k models classifies the points in `box` (left, right, bottom, top).
 
-    cells (k, GRID, GRID), the lowest row first, each STEPS * class + certainty; x (n, 2) and target (n,) are held-out
-    points, right (k, n) says which of them a model classifies rightly; seconds, step, loss and accuracy are the rows of
-    the run's evaluations, over all held-out points.
+    cells (k, GRID, GRID), lowest row first, each STEPS * class + certainty; x (n, 2) and target (n,) are held-out
+    points, right (k, n) is True where a model classifies a point correctly; seconds, step, loss and accuracy are the
+    rows of the run's evaluations, over all held-out points.
     """
 
     box: tuple[float, float, float, float]
@@ -41,7 +43,7 @@ class Boundary(NamedTuple):
 
 @dataclass(frozen=True)
 class Learning:
-    """The path of a run on a plane, and the boundaries of its models where there are classes to tell apart.
+    """The path of a run on a plane, and the boundaries of its models if they classify.
 
     points      (n, 2) places on the plane
     who         (r,) the rank of each row, or `ranks` for the model that would be shipped; sorted by seconds
@@ -74,24 +76,24 @@ class Learning:
 
 
 def spec(run: Run) -> JobSpec:
-    """Return the job for this run. ValueError, in a sentence, if it cannot be replayed."""
+    """Return the job for this run. Raise ValueError if it cannot be replayed."""
     e = run.experiment
     if e.cluster != "simulated":
         raise ValueError(
-            f"what {e.cluster} did cannot be replayed, since no run of theirs happens twice; run the same on the "
-            "simulated cluster to see it learn."
+            f"a run on {e.cluster} cannot be replayed, because it never happens twice in the same way; run the "
+            "experiment on the simulated cluster to see how it learns."
         )
     if run.status in ("cancelled", "failed"):
         raise ValueError(
-            "this run ended early, and a replay would train on past that point; let a run finish to see it learn."
+            "this run ended early, but a replay would train past that point; let a run finish to see how it learns."
         )
     if e.files:
-        raise ValueError(f"the experiment gives a {e.files[0]}, which pages do not run.")
+        raise ValueError(f"the experiment uses a {e.files[0]}, which pages do not run; use the command line.")
     return JobSpec("learning", {"experiment": e.json(), "digest": run.summary["digest"], "format": FORMAT})
 
 
 def save(learning: Learning, file: Path) -> None:
-    """Write it as arrays."""
+    """Write the record to `file` as arrays."""
     own = {one.name: getattr(learning, one.name) for one in fields(learning) if one.name != "boundary"}
     if learning.boundary:
         own |= {f"boundary_{name}": value for name, value in learning.boundary._asdict().items()}
@@ -99,12 +101,12 @@ def save(learning: Learning, file: Path) -> None:
 
 
 def load(folder: str | Path) -> Learning:
-    """Read it back; ValueError if the file is damaged."""
+    """Return the record in `folder`. Raise ValueError if the file is damaged."""
     try:
         with np.load(io.BytesIO((Path(folder) / FILE).read_bytes())) as file:  # pickles are refused
             found = {name: file[name] for name in file.files}
     except (OSError, ValueError, KeyError) as error:
-        raise ValueError(f"{folder} has nothing to see it learn by: {error}") from None
+        raise ValueError(f"{folder} has no readable record of how the run learned: {error}") from None
     plain = {
         name: value.tolist() for name, value in found.items() if value.ndim == 0 or name.endswith(("box", "shares"))
     }

@@ -1,8 +1,8 @@
-"""What a stored run learned on its way: its replay with watched tasks, as a job of the pool.
+"""Replay a stored run with watched tasks, to record how it learned, as a job of the pool.
 
 The job takes an experiment and the digest of its run, so it reads no folder that a reader may have uploaded. It takes
-the time of the run and of the ground's evaluations, about WORK floating-point operations, and up to LIMIT bytes of
-memory for models. What it stores is a few numbers for each gradient.
+as long as the run and the ground's evaluations together, about WORK floating-point operations, and up to LIMIT bytes of
+memory for models. It stores a few numbers for each gradient.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from workloads.workload import Workload
 
 CELLS = 1728  # of the ground, at most
 COARSE = 108  # of the ground, at least
-WORK = 3e10  # floating-point operations of the ground's evaluations, while there are more cells than COARSE
-TOO_MUCH = 1e12  # operations for which not even a coarse ground is computed
-FARTHEST = 1e30  # to which a path that leaves is drawn: a float32 holds it
-SHARE = 0.8  # of the job that the replay is, as its progress tells it
+WORK = 3e10  # floating-point operations for the ground's evaluations, if there are more than COARSE cells
+TOO_MUCH = 1e12  # operations above which not even a coarse ground is computed
+FARTHEST = 1e30  # the largest coordinate that is drawn: it fits in a float32
+SHARE = 0.8  # share of the job's progress that the replay accounts for
 
 
 def perform(values: dict[str, Any], root: Path, progress: Callable[[float], None]) -> Path:
-    """Replay the run and store what it learned. ValueError if the replay does not end with the run's digest."""
+    """Replay the run and store how it learned. Raise ValueError if the replay does not end with the run's digest."""
     learning = learn(Experiment.from_json(values["experiment"]), values["digest"], progress)
     return JobSpec("learning", values).keep(root, lambda folder: save(learning, folder / FILE))
 
 
 def learn(e: Experiment, digest: str, progress: Callable[[float], None] = lambda part: None) -> Learning:
-    """Return what the run of `e` with this digest learned."""
+    """Return how the run of `e` with this digest learned."""
     workload = workload_of(e)
     if workload.parameters < 2:
         raise ValueError("a model of one parameter has no plane; use a dimension of 2 or more to see its path.")
@@ -48,8 +48,8 @@ def learn(e: Experiment, digest: str, progress: Callable[[float], None] = lambda
     run, models = replay(e, watched(e.method.worker, trajectory), lambda now: progress(SHARE * now.fraction))
     if run.summary["digest"] != digest:
         raise ValueError(
-            f"the replay ended with the digest {run.summary['digest']} and the run with {digest}: another machine or "
-            "another version of the source computed it; press Run to make it here."
+            f"the replay ended with the digest {run.summary['digest']}, but the run with {digest}, because another "
+            "machine or another version of the source computed it; press Run to repeat the run here."
         )
     path = _path(e, trajectory, models)
     blown = _blown(run)
@@ -88,11 +88,11 @@ def learn(e: Experiment, digest: str, progress: Callable[[float], None] = lambda
     )
 
 
-Row = tuple[int, float, int]  # rank or, of the model, the number of ranks; seconds; place
+Row = tuple[int, float, int]  # rank, or the number of ranks for the model; seconds; place
 
 
 def _path(e: Experiment, trajectory: Trajectory, models: list[Model]) -> list[Row]:
-    """Return where workers are and, if it is reported by one rank, or in parts, where the model is."""
+    """Return the places of the workers and, if one rank reports the model or several its parts, of the model."""
     training = {one.rank for one in trajectory.sightings if one.what == GRADIENT}
     rows = [
         (one.rank, one.seconds, one.place)
@@ -109,10 +109,10 @@ def _path(e: Experiment, trajectory: Trajectory, models: list[Model]) -> list[Ro
 
 
 def _means(e: Experiment, trajectory: Trajectory, points: np.ndarray) -> tuple[list[Row], np.ndarray]:
-    """Return the rows of the model that several ranks report a replica of, and its points, the replicas' mean.
+    """Return the rows of the model, if several ranks report a replica of it, and its points, the replicas' means.
 
-    Their places follow those of `points`. A rank that was lost, and so returned nothing, is in the mean until its last
-    report.
+    Their places follow those of `points`. A rank that was lost, and so returned nothing, counts in the mean until its
+    last report.
     """
     replicas = {one.rank for one in trajectory.sightings if one.what == REPORT}
     seen = [one for one in trajectory.sightings if one.rank in replicas and one.what in (REPORT, END)]
@@ -131,7 +131,7 @@ def _means(e: Experiment, trajectory: Trajectory, points: np.ndarray) -> tuple[l
 
 
 def _until(path: list[Row], blown: float) -> float:
-    """Return until when the path is in the picture: at least to a second place, or there would be no plane."""
+    """Return the time until which the path is in the picture, late enough for two places, which a plane needs."""
     first = {place for _, seconds, place in path if seconds <= blown}
     if len(first) > 1:
         return blown
@@ -139,7 +139,7 @@ def _until(path: list[Row], blown: float) -> float:
 
 
 def _blown(run: Run) -> float:
-    """Return the time of the last loss that is not far above the first one; infinity if that is the last loss."""
+    """Return the time of the last loss that is not far above the first, or infinity if that is the run's last loss."""
     loss, seconds = run.losses["loss"], run.losses["seconds"]
     good = np.flatnonzero(loss <= BLOWN * max(loss[0], 1e-9)) if len(loss) else ()
     if not len(good) or seconds[good[-1]] == seconds[-1]:
@@ -148,7 +148,7 @@ def _blown(run: Run) -> float:
 
 
 def _cells(workload: Workload) -> int:
-    """Return how many evaluations of a workload the ground may take; 0 if one takes too long."""
+    """Return the number of evaluations of a workload for the ground; 0 if a single one takes too long."""
     layers = workload.model.layers if isinstance(workload, Supervised) else ()
     forward = sum(layer.flops for layer in layers) or 2.0 * workload.parameters  # of a sample
     work = forward * max(1, workload.held_out_samples)

@@ -1,7 +1,7 @@
 """Trajectory: the models that passed through the tasks of a run, each with its rank and time.
 
-A watched task stands in front of a rank's own, and notes the parameters with which the algorithm asks for a gradient,
-those that it reports, and those that the rank returns. Algorithms are not changed, and everything else is passed on.
+A watched task wraps a rank's own task. It records the parameters at which the algorithm asks for a gradient, those that
+it reports, and those that the rank returns. Algorithms need no change; everything else is passed on.
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-LIMIT = 512_000_000  # bytes of models that are kept
+LIMIT = 512_000_000  # bytes of models that are stored
 GRADIENT, REPORT, END = range(3)
 
 
 class Sighting(NamedTuple):
-    """A model seen at a rank: `what` it was seen as, the `number` of that kind from 0, `place` among the models."""
+    """A model seen at a rank: its kind `what`, its `number` among those of that kind, from 0, and its `place` among the
+    models.
+    """
 
     rank: int
     seconds: float
@@ -28,7 +30,7 @@ class Sighting(NamedTuple):
 
 
 class Applied(NamedTuple):
-    """An update of a server's model: it had reported so many `versions`, and the gradient was of `staleness` before."""
+    """An update of a server's model, after `versions` reports; its gradient was `staleness` versions old."""
 
     rank: int
     seconds: float
@@ -37,17 +39,17 @@ class Applied(NamedTuple):
 
 
 class Trajectory:
-    """The sightings of a run. Equal models are kept once.
+    """The sightings of a run. Equal models are stored once.
 
-    Above LIMIT bytes every second gradient and report of each rank is dropped, so that a run of any length keeps
-    evenly spaced ones: one in `every`. ValueError if not even the first and last model of each rank would fit.
+    Above LIMIT bytes, every second gradient and report of each rank is dropped, so that a run of any length keeps
+    evenly spaced ones: one in `every`. Raise ValueError if not even the first and last model of each rank would fit.
     """
 
     def __init__(self, parameters: int, itemsize: int, ranks: int, limit: int = LIMIT):
         if 4 * ranks * parameters * itemsize > limit:
             raise ValueError(
-                f"the path of {ranks} models with {parameters:,} parameters each takes more than {limit / 1e6:.0f} MB; "
-                "use a smaller model or fewer workers to see it learn."
+                f"the path of {ranks} models with {parameters:,} parameters each takes more than {limit / 1e6:.0f} "
+                "MB; use a smaller model or fewer workers to see how it learns."
             )
         self.limit, self.every = limit, 1
         self.sightings: list[Sighting] = []
@@ -58,7 +60,7 @@ class Trajectory:
         self._bytes = 0
 
     def see(self, rank: int, seconds: float, what: int, w: np.ndarray) -> None:
-        """Note the model `w`, (d,), unless it is not finite."""
+        """Record the model `w`, (d,), if it is finite."""
         number = self._seen[rank, what]
         self._seen[rank, what] += 1
         if number % self.every == 0 and np.isfinite(w).all():
@@ -67,11 +69,11 @@ class Trajectory:
                 self._thin()
 
     def apply(self, rank: int, seconds: float, staleness: int) -> None:
-        """Note an update of the model that this rank reports."""
+        """Record an update of the model that this rank reports."""
         self.applied.append(Applied(rank, seconds, self._seen[rank, REPORT], staleness))
 
     def keep(self, w: np.ndarray) -> int:
-        """Keep the model w, unless it is there, and return its place."""
+        """Store the model w, unless an equal one is stored, and return its place."""
         w = np.ascontiguousarray(w)
         key = hashlib.blake2b(w.data, digest_size=16).digest()
         if key not in self._places:
@@ -88,7 +90,7 @@ class Trajectory:
 
 
 class WatchedTask:
-    """A task whose models are noted in a trajectory."""
+    """A task that records its models in a trajectory."""
 
     def __init__(self, task, trajectory: Trajectory):
         self._task, self._trajectory = task, trajectory
@@ -97,40 +99,40 @@ class WatchedTask:
         return getattr(self._task, name)
 
     def gradient(self, w, batch=None) -> tuple:
-        """Note w, and return (loss, g) there."""
+        """Record w, and return (loss, g) there."""
         self.see(GRADIENT, w)
         return self._task.gradient(w, batch)
 
     def portion(self, w, indices) -> tuple:
-        """Note w, and return (loss, g) there."""
+        """Record w, and return (loss, g) there."""
         self.see(GRADIENT, w)
         return self._task.portion(w, indices)
 
     def descend(self, shared, *args, **kwargs) -> None:
-        """Note the shared model as this rank begins a mini-batch in it, and take its steps."""
+        """Record the shared model as this rank begins a mini-batch on it, and take its steps."""
         self.see(GRADIENT, shared.vector)
         self._task.descend(shared, *args, **kwargs)
 
     def report(self, w, where=slice(None), new: bool = True) -> None:
-        """Note w if it is a whole model, and report it."""
+        """Record w if it is a whole model, and report it."""
         if isinstance(where, slice) and where == slice(None):
             self.see(REPORT, w)
         self._task.report(w, where, new)
 
     def applied(self, staleness: int) -> None:
-        """Note and record an update of the shared model."""
+        """Record an update of the shared model, here and in the task."""
         event_log = self._task.event_log
         self._trajectory.apply(event_log.rank, event_log.clock(), staleness)
         self._task.applied(staleness)
 
     def see(self, what: int, w) -> None:
-        """Note the model w of this rank, now, if it is a whole one."""
+        """Record this rank's parameters `w`, unless they are only a shard."""
         if getattr(w, "shape", None) == (self._task.workload.parameters,):
             self._trajectory.see(self._task.event_log.rank, self._task.event_log.clock(), what, w)
 
 
 def watched(worker: Callable[[Any, Any, Any], Any], trajectory: Trajectory) -> Callable[[Any, Any, Any], Any]:
-    """Return the same worker with its tasks watched, and with what it returns noted."""
+    """Return `worker` with its task watched and its returned model recorded."""
 
     def program(comm, task, s):
         seen = WatchedTask(task, trajectory)
@@ -142,7 +144,7 @@ def watched(worker: Callable[[Any, Any, Any], Any], trajectory: Trajectory) -> C
 
 
 class Arrow(NamedTuple):
-    """A stale update: from the place of the model that its gradient was computed from to that of the one it changed."""
+    """A stale update: from the place of the model of its gradient to that of the model it changed."""
 
     seconds: float
     start: int
@@ -150,7 +152,7 @@ class Arrow(NamedTuple):
 
 
 def arrows(trajectory: Trajectory, servers: int) -> Iterator[Arrow]:
-    """Yield the stale updates of servers that report every version of a whole model; none where some were dropped."""
+    """Yield the stale updates of servers that report every version of a whole model, unless versions were dropped."""
     versions: dict[tuple[int, int], int] = {
         (one.rank, one.number + 1): one.place for one in trajectory.sightings if one.what == REPORT
     }

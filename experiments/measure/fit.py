@@ -1,17 +1,17 @@
-"""Fit to this machine: what a kernel call and a message take here, as the few constants of the simulated cluster.
+"""Fit the constants of the simulated cluster to this machine: the cost of a kernel call and of a message.
 
-Two real processes measure at the same time, as they share cores and memory in a run:
+Two real processes measure at the same time, because they share cores and memory in a run:
 
     kernels     seconds = overhead + max(FLOPs / flops, bytes / bandwidth)       each after all others, as in a step
     message     seconds = latency + bytes / bandwidth                            to and fro between the two
     ring        a reduce-scatter and an all-gather: the same link both ways at once
     all-reduce  as this cluster does it best: latency and bandwidth of its own, where the vector is large
 
-Constants are those with the least sum of squared logarithms of ratios, measured over predicted: a kernel that is twice
-too slow counts as one that is twice too fast. This is made for large layers and messages above 1 MB: only they decide
-on rates and bandwidth. Small layers, whose numbers stay in a cache, are predicted too slow in memory and too fast in
-arithmetic. On one machine a rank's processor carries what it sends and what it receives: so many seconds of it per byte
-are what a ring takes longer than messages one way.
+The constants minimise the sum of squared logarithms of the ratios measured over predicted: a kernel that is twice too
+slow counts as much as one that is twice too fast. The fit is made for large layers and messages above 1 MB: only they
+determine rates and bandwidth. Small layers, whose numbers stay in a cache, are predicted too slow in memory and too
+fast in arithmetic. On one machine, a rank's CPU copies what it sends and receives: this CPU time per byte is the extra
+time of a ring over messages in one direction.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ from experiments.specification.this_machine import Fit
 
 KERNELS = ("dense_forward", "dense_backward_input", "dense_backward_weights", "sgd", "momentum", "add", "scale")
 SIZES = (1_000, 1_000_000, 4_000_000)  # numbers in a call
-LARGE = 1e6  # bytes that a kernel moves, from which on its call costs next to nothing
+LARGE = 1e6  # bytes moved by a kernel, above which the overhead of its call is negligible
 MESSAGES = (8, 4_096, 65_536, 1 << 20, 1 << 22, 1 << 24)  # bytes
 WAYS = ("message", "ring", "all-reduce")
 SUMS = (1 << 20, 1 << 22, 1 << 24)  # bytes of a ring or all-reduce
-TIME = 0.3  # s for the rounds of a size; the median counts, since in the quickest the other process stood still
+TIME = 0.3  # s for the rounds of a size; the median counts, since in the fastest the other process stood still
 FEW, MANY = 7, 300  # rounds
 
 Row = tuple[str, float, float, float]
 
 
 def fit(progress: Callable[[float], None] = lambda part: None, anyway: bool = False) -> Fit:
-    """Measure this machine, fit device and network, and keep them in the user's folder. ClusterError, OSError.
+    """Measure this machine, fit device and network, and save them in the user's folder. Raise ClusterError or OSError.
 
-    A fit of a busy machine is kept, and says so to whoever would use it, unless it is to be used `anyway`.
+    A fit made on a busy machine is saved, but using it raises an error unless `anyway` is set.
     """
     from datetime import datetime
 
@@ -81,10 +81,11 @@ def fit(progress: Callable[[float], None] = lambda part: None, anyway: bool = Fa
 
 
 def measure(comm) -> tuple[list[Row], list[tuple[str, float, float]], float, float]:
-    """Return what kernels and exchanges take on this rank, while the other rank does the same; and how sure that is.
+    """Return the times of kernels and exchanges on this rank while the other rank does the same, and two measures of
+    noise.
 
-    That is the share of the time in which this rank, as it computed, wanted a core and had none; and the spread of the
-    rounds of large kernels. Exchanges tell neither: their ranks wait for each other, and their threads share a core.
+    These are the share of time in which this rank, while computing, waited for a core, and the spread of the rounds of
+    large kernels. Exchanges give neither: their ranks wait for each other, and their threads share a core.
     """
     with kernels.metered(None):
         before = on_core(get_native_id())
@@ -94,7 +95,7 @@ def measure(comm) -> tuple[list[Row], list[tuple[str, float, float]], float, flo
 
 
 def _kernels(comm) -> tuple[list[Row], float]:
-    """Time each kernel after all others, as in a step: what the others touch has left the cache by then."""
+    """Time each kernel after all others, as in a step, when the other kernels have evicted its data from the cache."""
     from experiments.measure.kernel_cases import KERNEL_CASES
 
     rows, spreads = [], []
@@ -146,8 +147,8 @@ def _typical(comm, once: Callable[[], Any]) -> float:
 
 
 def _rounds(comm, once: Callable[[], Any]) -> Iterator[int]:
-    """Yield as many rounds on both ranks as take TIME, which both begin together."""
-    once()  # compiles, connects, and brings everything near
+    """Yield the numbers of rounds that take TIME in all, the same on both ranks, each started together."""
+    once()  # compiles, connects, and warms the caches
     agreed = float(comm.all_reduce(np.array([_timed(once)]), op="mean")[0])
     for number in range(max(FEW, min(MANY, round(TIME / agreed)))):
         comm.barrier()
@@ -164,7 +165,7 @@ def _timed(once: Callable[[], Any]) -> float:
 
 
 def fitted_device(rows: list[Row]) -> Device:
-    """Return the device whose rates fit the large kernels best; small ones decide on its overhead."""
+    """Return the device whose rates fit the large kernels best; its overhead is fitted to the small ones."""
     flops, nbytes, took = np.array([row[1:] for row in rows], float).T
     large = nbytes >= LARGE
     start = (max(flops[large] / took[large]), max(nbytes[large] / took[large]))
@@ -174,10 +175,10 @@ def fitted_device(rows: list[Row]) -> Device:
 
 
 def fitted_network(rows: list[tuple[str, float, float]], device: Device) -> Network:
-    """Return the network with the latency of small messages, whose rates fit large exchanges best.
+    """Return the network with the latency of small messages and the rates that fit large exchanges best.
 
-    The bandwidth is that of messages one way. What a ring, both ways at once, takes longer is the processors' time for
-    a byte. An all-reduce has a latency and a bandwidth of its own.
+    The bandwidth is that of messages in one direction. The extra time of a ring, which goes both ways at once, is CPU
+    time per byte. An all-reduce has its own latency and bandwidth.
     """
     latency = min(took for what, _, took in rows if what == "message")
     by = {what: np.array([row[1:] for row in rows if row[0] == what and row[1] >= LARGE]).T for what in WAYS}
@@ -194,7 +195,7 @@ def fitted_network(rows: list[tuple[str, float, float]], device: Device) -> Netw
     (bandwidth,) = fitted("message", lambda b: network(b, 0.0, 0.0, b), rate["message"])
     sizes, took = by["ring"]
     sums = np.array([device.seconds(n / 8, 1.5 * n) for n in sizes])
-    per_byte = float(np.median((took - sums) / (2 * sizes)))  # a round carries half of the bytes to, and half fro
+    per_byte = float(np.median((took - sums) / (2 * sizes)))  # a round carries half of the bytes each way
     start, total = fitted("all-reduce", lambda a, b: network(bandwidth, 0.0, a, b), latency, rate["all-reduce"])
     return network(bandwidth, per_byte, start, total)
 
@@ -211,7 +212,7 @@ def exchange(what: str, nbytes: float, network: Network, device: Device) -> floa
 
 
 def _least(model: Callable, took: np.ndarray, start: tuple[float, ...]) -> tuple[float, ...]:
-    """Return the constants, all above 0, for which model(*constants) has the least squared log-ratios to `took`."""
+    """Return the positive constants for which the squared log-ratios of model(*constants) to `took` are smallest."""
     from scipy.optimize import least_squares
 
     found = least_squares(lambda logs: np.log(model(*np.exp(logs)) / took), np.log(start), loss="soft_l1")
@@ -222,12 +223,12 @@ def _least(model: Callable, took: np.ndarray, start: tuple[float, ...]) -> tuple
 
 
 def job_spec(moment: str) -> JobSpec:
-    """Return the job that fits this machine; `moment` tells it from those before."""
+    """Return the job that fits this machine; `moment` distinguishes it from earlier ones."""
     return JobSpec("fit", {"moment": moment})
 
 
 def perform(values: dict[str, Any], root: Path, progress: Callable[[float], None]) -> Path:
-    """Fit, and keep a copy (see experiments.jobs.spec)."""
+    """Fit this machine, and store a copy of the fit (see experiments.jobs.spec)."""
     made = fit(progress)
     return JobSpec("fit", values).keep(
         root, lambda folder: (folder / "fit.json").write_text(made.model_dump_json(), "utf-8")

@@ -1,8 +1,9 @@
 """Kernel cases: the arguments of every kernel at a given size, and the same operation in torch.
 
-`KERNEL_CASES[name].arguments(rng, n)` builds the arguments of a call that handles about n numbers, float32, outputs
-first. `KERNEL_CASES[name].peer(torch, *tensors)` is the operation in torch's eager mode, as one would write it there;
-None where torch has none. "eager" is the kernel's own reference on tensors: the same line, one torch operation each.
+`KERNEL_CASES[name].arguments(rng, n)` builds the arguments of a call on about n numbers, float32, outputs first.
+`KERNEL_CASES[name].peer(torch, *tensors)` is the operation in torch's eager mode, as one would usually write it, or
+None if torch has none. "eager" is the kernel's own reference applied to tensors: the same line, one torch operation
+each.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 from kernels.compression import pack
 from kernels.layers import gelu_forward
 
-WIDTH = 64  # of tables: classes, channels, features of a transformer
+WIDTH = 64  # columns of a table: classes, channels, features of a transformer
 BATCH = 64  # samples that go through a dense layer
 TIME = 64  # positions of a sequence
 RUNS = 8  # pieces of a vector that share a scale
@@ -30,7 +31,9 @@ ROWS = 16  # sparse rows of one call
 
 @dataclass(frozen=True)
 class KernelCase:
-    """One kernel's arguments and its peer, which writes to its tensors as the kernel does, or returns their values."""
+    """The arguments of a kernel and its torch equivalent, which writes to its tensors as the kernel does, or returns
+    the values.
+    """
 
     arguments: Callable[[np.random.Generator, int], tuple]
     peer: Callable | str | None = None
@@ -51,7 +54,7 @@ def tables(count: int, *scalars: Any) -> Callable:
 
 
 def samples(n: int, each: int = WIDTH) -> int:
-    """Return how many samples of `each` numbers make n."""
+    """Return the number of samples of `each` numbers that make up n."""
     return max(1, n // each)
 
 
@@ -60,7 +63,7 @@ def edges(n: int) -> np.ndarray:
 
 
 def positive(arguments: Callable, *which: int) -> Callable:
-    """Return the same function, with some of the arguments squared."""
+    """Return the function `arguments` with the arguments `which` squared."""
 
     def built(rng, n):
         args = list(arguments(rng, n))
@@ -311,7 +314,7 @@ def quadratic(rng, n):
     return g, w, points, curvature**2
 
 
-# what torch says
+# the same operations in torch
 
 
 def torch_adam(torch, w, m, v, g, t, rate, b1, b2, eps):

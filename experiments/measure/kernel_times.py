@@ -1,12 +1,12 @@
-"""Kernel times: how long each kernel takes here, beside NumPy and torch, and how near that is to the machine's roof.
+"""Kernel times: how long each kernel takes here, compared with NumPy, torch and the machine's roof.
 
     time(kernel, n) for reference (NumPy), cpu (Numba), torch, and both on a GPU where there is one
     the roof: min(FLOP/s of a matrix product, intensity * bytes/s), intensity = FLOPs per byte by the kernel's price
 
-A time is the best of a few rounds of calls on one thread: what disturbs only adds. The roof's bytes/s are those of
-the level of memory, a cache or DRAM, that holds the call's working set: the most that a loop without arithmetic moves
-over as many bytes (`roof.py`). Only noise lifts a call above this roof. Far below it are calls dominated by the
-call overhead, and those limited by latency: chains of dependent results, scattered accesses, slow instructions.
+A time is the best of a few rounds of calls on one thread, since disturbances only add time. The roof's bytes/s are
+those of the memory level (a cache or DRAM) that holds the call's working set: the most that a loop without arithmetic
+moves over the same number of bytes (`roof.py`). Only noise lifts a call above this roof. Far below it are calls
+dominated by call overhead or limited by latency: chains of dependent results, scattered accesses, slow instructions.
 
 Source: Williams, Waterman & Patterson, Communications of the ACM 52(4), 2009 (the roofline).
 """
@@ -38,16 +38,16 @@ SIZE = 100_000
 ROUND = 0.005  # s of calls that are timed together
 ROUNDS = 5
 LINE = 64  # bytes of a cache line
-SLOW = 0.25  # s: what takes longer is timed once
+SLOW = 0.25  # s: calls that take longer are timed once
 TIMES = ("numpy", "cpu", "torch", "gpu", "torch_gpu")
 
 
 @dataclass(frozen=True)
 class Row:
-    """One kernel at one size: its price (FLOPs, bytes), and the s of a call; None where there is nothing to time.
+    """One kernel at one size: its price (FLOPs, bytes), and the seconds of a call, None where it was not timed.
 
-    working_set: bytes of its arrays, or of the cache lines that it touches if these are fewer. `bytes` counts a number
-    each time it is read or written.
+    working_set: bytes of its arrays, or of the cache lines it touches if these are fewer. `bytes` counts a number once
+    for each time it is read or written.
     """
 
     kernel: str
@@ -73,7 +73,7 @@ class Peaks:
     """Peak rates of a device, as experiments.measure.roof measures them.
 
     flops: FLOP/s of a matrix product. streams: (bytes of a working set, bytes/s of the fastest loop over it),
-    ascending. caches: (name, bytes), the nearest first; empty where the system does not tell.
+    ascending. caches: (name, bytes), nearest first; empty if the system does not report them.
     """
 
     flops: float
@@ -81,15 +81,15 @@ class Peaks:
     caches: tuple[tuple[str, int], ...] = ()
 
     def bandwidth(self, working_set: float) -> float:
-        """Return the bytes/s over this working set: the best measured of all those larger than half of it.
+        """Return the bytes/s for this working set: the best measured for any working set larger than half of it.
 
-        A smaller working set is at least as fast as a larger one; where it came out slower, the machine was busy.
+        A smaller working set is at least as fast as a larger one; if it was measured slower, the machine was busy.
         """
         half = min(working_set, self.streams[-1][0]) / 2
         return max(rate for size, rate in self.streams if size > half)
 
     def roof(self, intensity: float, working_set: float) -> float:
-        """Return the FLOP/s that a kernel of this intensity cannot exceed on this working set (bytes)."""
+        """Return the upper limit in FLOP/s for a kernel of this intensity on this working set (bytes)."""
         return min(self.flops, intensity * self.bandwidth(working_set))
 
     def level(self, working_set: float) -> str:
@@ -99,7 +99,7 @@ class Peaks:
 
 @dataclass(frozen=True)
 class Report:
-    """What was measured, when, and where."""
+    """The measurements, with their time and machine."""
 
     rows: tuple[Row, ...]
     cpu: Peaks
@@ -108,12 +108,12 @@ class Report:
     moment: str
 
     def row(self, kernel: str) -> Row | None:
-        """Return the row of a kernel, None if it was not measured."""
+        """Return the row of a kernel, or None if it was not measured."""
         return next((row for row in self.rows if row.kernel == kernel), None)
 
 
 def machine() -> str:
-    """Return the name of this machine, in a line."""
+    """Return a line that names this machine's CPU and its number of cores."""
     model = platform.processor() or platform.machine()
     try:
         lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
@@ -129,11 +129,11 @@ def names() -> list[str]:
 
 
 def known(wanted: Sequence[str]) -> Sequence[str]:
-    """Return these names. ValueError in one sentence if one of them is no kernel's."""
+    """Return `wanted`. Raise ValueError if one of the names is not a kernel's."""
     for name in wanted:
         if name not in names():
             close = difflib.get_close_matches(name, names(), n=1)
-            hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(names())}."
+            hint = f"did you mean {close[0]}?" if close else f"choose from {', '.join(names())}."
             raise ValueError(f"there is no kernel {name[:60]!r}; {hint}")
     return wanted
 
@@ -164,7 +164,7 @@ def _row(name: str, call: Any, n: int, torch: Any, gpu: str | None, roofs: Seque
     moved = float(words * args[0].itemsize)
     working_set = min(LINE * float(words), float(sum(x.nbytes for x in args if isinstance(x, np.ndarray))))
     for roof in roofs:
-        roof.look(working_set)  # beside every kernel, since a machine is not equally fast all the time
+        roof.look(working_set)  # next to every kernel, since a machine's speed varies over time
     took = {"numpy": seconds(partial(kernel.module.reference, *_own(args)))}
     took["cpu"] = seconds(partial(kernel.module.cpu, *_own(args)))
     peer = call.peer if callable(call.peer) else None
@@ -184,7 +184,7 @@ def _row(name: str, call: Any, n: int, torch: Any, gpu: str | None, roofs: Seque
 
 
 def seconds(call: Callable[[], Any], wait: Callable[[], Any] = lambda: None) -> float:
-    """Return the seconds of a call, the best of some rounds after a warm-up; wait() waits for the device."""
+    """Return the seconds of a call, the best of several rounds after a warm-up; wait() waits for the device."""
 
     def timed(repeat: int) -> float:
         begin = perf_counter()
@@ -194,7 +194,7 @@ def seconds(call: Callable[[], Any], wait: Callable[[], Any] = lambda: None) -> 
         return (perf_counter() - begin) / repeat
 
     with np.errstate(all="ignore"):
-        timed(1)  # compiles, and brings everything near
+        timed(1)  # compiles, and warms the caches
         once = timed(1)
         if once > SLOW:
             return once
@@ -211,13 +211,13 @@ def _tensors(torch: Any, args: tuple, device: str) -> tuple:
 
 
 def _torch() -> tuple[Any, str | None]:
-    """Return (torch on one thread, the GPU's name), each None where there is none."""
+    """Return (torch limited to one thread, the GPU's name), each None if not available."""
     try:
         import torch
     except ImportError:
         return None, None
     torch.set_num_threads(1)
-    torch.backends.cudnn.allow_tf32 = False  # float32 as everywhere else, or a convolution would pass the roof
+    torch.backends.cudnn.allow_tf32 = False  # float32 as everywhere else; with TF32 a convolution would exceed the roof
     return torch, "cuda:0" if torch.cuda.is_available() else None
 
 
@@ -227,19 +227,19 @@ FILE = "kernels.json"
 
 
 def job_spec(wanted: Iterable[str], n: int, measurement: int = 1) -> JobSpec:
-    """Return the job that measures these kernels on this machine, for the first time or again."""
+    """Return the job that measures these kernels on this machine; `measurement` counts repetitions, from 1."""
     again = {"measurement": measurement} if measurement > 1 else {}
     return JobSpec("kernels", {"names": list(wanted), "n": n, "machine": machine(), **again})
 
 
 def measured(wanted: Sequence[str], n: int, root: Path) -> list[Path]:
-    """Return the folders of all measurements of these kernels that are stored, the newest last."""
+    """Return the folders of all stored measurements of these kernels, newest last."""
     found = (job_spec(wanted, n, number).stored(root) for number in itertools.count(1))
     return list(itertools.takewhile(lambda folder: folder is not None, found))
 
 
 def perform(values: dict[str, Any], root: Path, progress: Callable[[float], None]) -> Path:
-    """Measure, and keep the report (see experiments.jobs.spec)."""
+    """Measure the kernels, and store the report (see experiments.jobs.spec)."""
 
     def one_by_one():
         for done, name in enumerate(wanted):
@@ -261,6 +261,6 @@ def load(folder: Path) -> Report:
 
 
 def reached(row: Row, peaks: Peaks, which: str = "cpu") -> float:
-    """Return the share of the roof: the least seconds that the FLOPs and bytes of a call need, over its time."""
+    """Return the share of the roof: the minimum time that a call's FLOPs and bytes need, over the measured time."""
     least = max(row.flops / peaks.flops, row.bytes / peaks.bandwidth(row.working_set))
     return least / getattr(row, which)

@@ -1,9 +1,9 @@
-"""The profiler: what each layer of a workload costs, measured here or computed from prices.
+"""The profiler: the cost of each layer of a workload, measured here or computed from prices.
 
-A mini-batch goes forward and backward as in a pipeline with a stage per layer, and a clock is read after every layer.
-The clock is this machine's, and the median of many passes counts; or it advances by prices only, as on the simulated
-cluster, and one pass is enough and the same on every machine. The loss belongs to the forward of the last layer; the
-first layer has no gradient to hand back; updates are left out.
+A mini-batch goes forward and backward as in a pipeline with one stage per layer, and a clock is read after every layer.
+With this machine's clock, times are medians of many passes. With a clock that advances by prices only, as in the
+simulated cluster, one pass is enough and gives the same times on every machine. The loss counts as part of the last
+layer's forward; the first layer returns no gradient; updates are left out.
 
 Source: the profiling run of Harlap et al., arXiv:1806.03377, which takes 1000 mini-batches on one GPU.
 """
@@ -18,14 +18,14 @@ import kernels
 from cluster.devices import Bill, Device
 from theory.profile import Profile
 
-WARM_UP = 3  # passes that do not count: kernels load, buffers are made
+WARM_UP = 3  # passes that do not count, in which kernels load and buffers are allocated
 PASSES = 100
 
 
 def measured(workload, batch: tuple, passes: Iterable = range(PASSES), clock: Callable = perf_counter) -> Profile:
-    """Measure each layer on this machine: the median over `passes` with `batch`, as workload.batch returns it.
+    """Measure each layer on this machine: medians over `passes` of `batch`, which comes from workload.batch.
 
-    ValueError, in one sentence, for a workload that has no layers.
+    Raise ValueError for a workload without layers.
     """
     layers, lap = Layers(workload), Laps(clock)
     for _ in range(WARM_UP):
@@ -35,18 +35,18 @@ def measured(workload, batch: tuple, passes: Iterable = range(PASSES), clock: Ca
 
 
 def priced(workload, batch: tuple, device: Device) -> Profile:
-    """Return the times that the simulated cluster would take on `device`. ValueError for a workload without layers."""
+    """Return each layer's times on a simulated `device`. Raise ValueError for a workload without layers."""
     layers, bill = Layers(workload), Bill(device)
     with kernels.metered(bill):
         return layers.profile(*layers.times(batch, bill))
 
 
 def _medians(rows: Iterable[list[float]]) -> list[float]:
-    return [round(median(times), 9) for times in zip(*rows, strict=True)]  # a clock has no more digits
+    return [round(median(times), 9) for times in zip(*rows, strict=True)]  # a clock has no finer resolution
 
 
 class Layers:
-    """A workload split into single layers, and the bytes that each hands to the next, known after a pass."""
+    """A workload split into single layers. `activations`, the bytes that each passes on, are known after a pass."""
 
     def __init__(self, workload):
         self.parts = workload.split(workload.depth)
@@ -54,7 +54,7 @@ class Layers:
         self.activations: list[int] = []
 
     def times(self, batch: tuple, lap: Callable[[], float]) -> tuple[list[float], list[float]]:
-        """Return forward and backward of every layer, s; lap() is the time since its last call."""
+        """Return (forward, backward) times of all layers, s; lap() returns the time since its last call."""
         x, target = batch
         saved, forward, backward, self.activations = [], [], [], []
         lap()
@@ -72,13 +72,13 @@ class Layers:
         return forward, backward
 
     def profile(self, forward: Iterable[float], backward: Iterable[float]) -> Profile:
-        """Return these times with the sizes of the layers."""
+        """Return the profile of these times, with the sizes of the layers."""
         names = tuple(f"{number} {part}" for number, part in enumerate(self.parts))
         return Profile(tuple(forward), tuple(backward), tuple(self.activations), tuple(w.nbytes for w in self.w), names)
 
 
 class Laps:
-    """A stopwatch: a call returns the seconds since the last one."""
+    """A stopwatch: each call returns the seconds since the last one."""
 
     def __init__(self, clock: Callable[[], float]):
         self.clock, self.last = clock, clock()

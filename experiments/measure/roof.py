@@ -1,4 +1,4 @@
-"""Roof of a device: the FLOP/s and bytes/s that it reaches, by the size of the working set.
+"""Roof of a device: the FLOP/s and bytes/s it can reach, by the size of the working set.
 
     FLOP/s     of a matrix product in float32, the best of NumPy's and torch's
     bytes/s    of the fastest of three loops that do next to no arithmetic, over a working set of a given size:
@@ -7,12 +7,12 @@
         scale    x <- a x            reads and writes as much
         update   y <- y + a x        reads twice what it writes
 
-Which of the three is fastest depends on the level of memory: `update` in the nearest caches, which serve two loads and
-a store in a cycle, `scale` beyond them, where a modified line is written back in any case. On a CPU the loops repeat in
-compiled code, so their bandwidth is free of the call overhead that kernels pay.
+Which of the three is fastest depends on the memory level: `update` in the nearest caches, which serve two loads and a
+store per cycle; `scale` beyond them, where a modified line is written back in any case. On a CPU the loops repeat in
+compiled code, so that their bandwidth does not include the call overhead that kernels pay.
 
-A busy machine must not lower the roof. Disturbances only slow a loop down, so it is measured in many short rounds, once
-more with every kernel, and the best round counts.
+A busy machine must not lower the roof. Disturbances only slow a loop down, so it is measured in many short rounds,
+again with every kernel, and the best round counts.
 
 Source: McCalpin, IEEE TCCA Newsletter, 1995 (STREAM); Ilic, Pratas & Sousa, Computer Architecture Letters 13(1), 2014
 (a roof for each cache).
@@ -34,13 +34,17 @@ from experiments.measure.kernel_times import Peaks
 from kernels.compiled import exact, on_disk
 
 SMALLEST, LARGEST = 2**13, 2**28  # bytes of a working set: one that fits in any cache; one that fits in few
-SIDES, GPU_SIDES = (256, 512), (4096,)  # rows of the matrices that are multiplied
+SIDES, GPU_SIDES = (256, 512), (4096,)  # rows of the multiplied matrices
 ROUND = 5e-4  # s: shorter than a time slice, so that some rounds are not interrupted
-ROUNDS, FEWEST, LONGEST = 10, 3, 0.3  # rounds of a loop: fewer, but not below FEWEST, if they take more s together
+ROUNDS, FEWEST, LONGEST = (
+    10,
+    3,
+    0.3,
+)  # rounds of a loop: fewer, but at least FEWEST, if they would take more than LONGEST s
 CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 UNITS = {"K": 2**10, "M": 2**20}
 
-Loop = Callable[[int], Any]  # loop(repeat) returns when the device has done it so many times
+Loop = Callable[[int], Any]  # loop(repeat) returns when the device has repeated it that often
 
 
 @on_disk(nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "arcp", "nsz"})
@@ -49,7 +53,7 @@ def total(repeat, x):
         s = x.dtype.type(0)
         for i in range(x.size):
             s += x[i]
-        x[0] = s  # the next sum depends on it, so the compiler drops none
+        x[0] = s  # the next sum depends on it, so the compiler cannot drop any
 
 
 @exact
@@ -67,21 +71,21 @@ def update(repeat, y, x, a):
 
 
 class Roof:
-    """Peaks of the CPU, or of torch's GPU `device`: the best seen so far."""
+    """Peaks of the CPU, or of torch's GPU `device`: the best measured so far."""
 
     def __init__(self, torch: Any = None, device: str | None = None):
         self.torch, self.device = torch, device
         self.flops, self.streams = 0.0, {}
 
     def look(self, working_set: float) -> None:
-        """Measure the matrix product, and the bandwidth of a working set of so many bytes."""
+        """Measure the matrix product, and the bandwidth of a working set of `working_set` bytes."""
         size = step(working_set)
         self.flops = max(self.flops, *(2 * side**3 / fastest(loop) for side, loop in self._products()))
         rate = max(moved / fastest(loop) for moved, loop in (self._streams(size) if self.device else streams(size)))
         self.streams[size] = max(self.streams.get(size, 0.0), rate)
 
     def peaks(self) -> Peaks:
-        """Measure all sizes seen so far once more, the smallest and the largest too, and return the best of each."""
+        """Measure all sizes again, including the smallest and the largest, and return the best rate of each."""
         for size in {SMALLEST, *self.streams, LARGEST}:
             self.look(size)
         return Peaks(self.flops, tuple(sorted(self.streams.items())), self._caches())
@@ -97,7 +101,7 @@ class Roof:
                 yield side, self._repeated(partial(self.torch.mm, a, a, out=self.torch.empty_like(a)))
 
     def _streams(self, size: int) -> Iterator[tuple[int, Loop]]:
-        """Yield (bytes moved, loop) of total, scale and update in torch, one launch each."""
+        """Yield (bytes moved, loop) for total, scale and update in torch, one launch each."""
         x, y, z = (self.torch.ones(numbers, device=self.device) for numbers in (size // 8, size // 8, size // 4))
         yield size, self._repeated(partial(self.torch.sum, z, 0, out=self.torch.empty((), device=self.device)))
         yield 2 * size, self._repeated(partial(z.mul_, 1.0))
@@ -119,12 +123,12 @@ class Roof:
 
 
 def step(working_set: float) -> int:
-    """Return the working set that is measured in place of this one: the power of two below, within the ends."""
+    """Return the working set measured in place of this one: the next power of two below it, within the limits."""
     return 2 ** math.floor(math.log2(min(max(working_set, SMALLEST), LARGEST)))
 
 
 def streams(size: int) -> Iterator[tuple[int, Loop]]:
-    """Yield (bytes moved, loop) of total, scale and update over `size` bytes of float32."""
+    """Yield (bytes moved, loop) for total, scale and update over `size` bytes of float32."""
     z = np.ones(size // 4, np.float32)
     yield size, partial(total, x=z)
     yield 2 * size, partial(scale, x=z, a=np.float32(1))
@@ -134,7 +138,7 @@ def streams(size: int) -> Iterator[tuple[int, Loop]]:
 
 
 def fastest(loop: Loop) -> float:
-    """Return the seconds of one repetition in the best of some short rounds."""
+    """Return the seconds of one repetition in the best of several short rounds."""
 
     def timed(repeat: int) -> float:
         begin = perf_counter()
@@ -149,7 +153,7 @@ def fastest(loop: Loop) -> float:
 
 
 def caches() -> tuple[tuple[str, int], ...]:
-    """Return (name, bytes) of the data caches of a core, the nearest first; () where the system does not tell."""
+    """Return (name, bytes) of a core's data caches, nearest first; () if the system does not report them."""
     found = {}
     with contextlib.suppress(OSError, ValueError, KeyError):
         for folder in sorted(CACHES.glob("index*")):

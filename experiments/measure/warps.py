@@ -1,15 +1,17 @@
-"""Warps: what the threads of one block do, a memory instruction at a time, from our CUDA simulator.
+"""Warps: what the threads of one block do, one memory instruction at a time, in our CUDA simulator.
 
-32 threads are a warp and go through the code together: an instruction is issued for those that stand at it. Threads
-that stand elsewhere wait, the warp has diverged; the earliest instruction goes first, so that the others catch up.
+A warp is 32 threads that run the code together: an instruction is issued for the threads that have reached it. If
+others are elsewhere, they wait: the warp has diverged. The earliest instruction goes first, so that the others catch
+up.
 
     moment        0         1         2               of the first block; every warp takes its next instruction
     warp 0     reads w   reads g   writes w           that touches memory, or stands at a barrier until the others
     warp 1     reads w   reads g   writes w           have come
 
-Global memory comes in segments of 128 bytes: 32 neighbouring numbers of 4 bytes take one, scattered ones up to 32.
-Shared memory has 32 banks of 4 bytes, and cells of one bank wait for each other. Arrays begin at a segment;
-only instructions that touch memory are seen.
+Global memory is accessed in segments of 128 bytes: 32 adjacent numbers of 4 bytes need one segment, scattered ones up
+to 32. Shared memory has 32 banks of 4 bytes; accesses to different cells of one bank are serialised. Arrays begin at a
+segment; only instructions that access memory are recorded.
+
 Source: NVIDIA, CUDA C++ Best Practices Guide, on coalesced access to global memory and on memory banks.
 """
 
@@ -43,15 +45,15 @@ SEGMENT = 128  # bytes
 BANK = 4  # bytes
 SIZES = (33, 100, 257)  # numbers in a call: more than a warp, less than a block, more than a block
 FILE = "launches.json"
-MOST = 200  # accesses of a thread that are kept, of each launch
+MOST = 200  # most accesses of a thread that are recorded per launch
 
 
 @dataclass(frozen=True)
 class Instruction:
     """One instruction of a warp: what its active threads do.
 
-    function, line: where it stands. cells: number of the array that each active thread (0 to 31) touches, empty at a
-    barrier. elsewhere: threads that have yet to come to their next instruction, because the warp has diverged.
+    function, line: its place in the source. cells: index in the array that each active thread (0 to 31) accesses, empty
+    at a barrier. elsewhere: threads that have not reached their next instruction, because the warp has diverged.
     """
 
     function: str
@@ -66,23 +68,23 @@ class Instruction:
 
     @property
     def segments(self) -> list[int]:
-        """The segments of global memory that this instruction moves, counted from the start of the array."""
+        """The segments of global memory that this instruction accesses, numbered from the start of the array."""
         return sorted({cell * self.itemsize // SEGMENT for cell in self.cells})
 
     @property
     def fewest(self) -> int:
-        """The segments that as many numbers would take side by side."""
+        """The number of segments that the same count of adjacent numbers would need."""
         return -(-len({*self.cells}) * self.itemsize // SEGMENT)
 
     @property
     def conflict(self) -> int:
-        """The most cells of shared memory in one bank: they are moved one after the other."""
+        """The largest number of cells accessed in one bank of shared memory, one after the other."""
         return max(Counter(cell * self.itemsize // BANK % WARP for cell in {*self.cells}).values())
 
     def said(self) -> str:
-        """Return what the warp does, and how memory takes it, in words."""
+        """Return a sentence on what the warp does, and how efficiently it uses memory."""
         who = f"{len(self.active)} thread{'s' * (len(self.active) != 1)}"
-        rest = f" {len(self.elsewhere)} wait at another line: the warp has diverged." if self.elsewhere else ""
+        rest = f" {len(self.elsewhere)} wait at a different line: the warp has diverged." if self.elsewhere else ""
         if self.does == WAIT:
             return f"{who} at the barrier.{rest}"
         does = self.does if len(self.active) == 1 else self.does.replace("s", "", 1)
@@ -108,11 +110,11 @@ class Instruction:
 
 @dataclass(frozen=True)
 class Launch:
-    """The first block of one launch of a kernel, of so many threads.
+    """The first block of one kernel launch, of `threads` threads.
 
-    moments: for every moment a step of each warp, None for one that has nothing to do. functions: first line, and
-    source, of the kernel and of the device functions in which it touches memory, by name. cut: only the first MOST
-    accesses of a thread are here.
+    moments: an instruction of each warp for every moment, None for a warp that has nothing to do. functions: first line
+    and source, by name, of the kernel and of the device functions in which it accesses memory. cut: True if only the
+    first MOST accesses of a thread are here.
     """
 
     kernel: str
@@ -123,22 +125,22 @@ class Launch:
 
 
 def watched(name: str, n: int) -> list[Launch]:
-    """Run a kernel on about n numbers in the simulator; return its launches. ValueError if n is none of SIZES."""
+    """Return the launches of a kernel on about n numbers, simulated. Raise ValueError if n is not in SIZES."""
     from experiments.measure.kernel_cases import KERNEL_CASES
 
     if n not in SIZES:
-        raise ValueError(f"{n} numbers are not watched; use {', '.join(map(str, SIZES))}.")
+        raise ValueError(f"a kernel on {n} numbers cannot be watched; use one of {', '.join(map(str, SIZES))}.")
     args = KERNEL_CASES[name].arguments(np.random.default_rng(0), n)
     return launches(lambda: getattr(kernels, name).module.gpu(*args))
 
 
 def job_spec(name: str, n: int) -> JobSpec:
-    """Return the job that watches a kernel on about n numbers."""
+    """Return the job that records a kernel's launches on about n numbers."""
     return JobSpec("threads", {"name": name, "n": n})
 
 
 def perform(values: dict[str, Any], root: Path, progress: Callable[[float], None]) -> Path:
-    """Watch a kernel, and keep its launches (see experiments.jobs.spec)."""
+    """Record a kernel's launches, and store them (see experiments.jobs.spec)."""
     found = [asdict(launch) for launch in watched(values["name"], values["n"])]
     return JobSpec("threads", values).keep(
         root, lambda folder: (folder / FILE).write_text(json.dumps(found, ensure_ascii=False), "utf-8")
@@ -194,14 +196,14 @@ def _launch(threads: dict[int, list[Access]]) -> Launch:
 
 
 def _at(steps: list[Instruction], at: int) -> Instruction | None:
-    """Return a warp's step at a moment: who stands at a barrier stays there."""
+    """Return a warp's instruction at a moment; a warp at a barrier stays there."""
     if at < len(steps):
         return steps[at]
     return steps[-1] if steps and steps[-1].does == WAIT else None
 
 
 def _steps(lanes: dict[int, list[Access]]) -> Iterable[Instruction]:
-    """Yield a warp's instructions between two barriers: always the earliest of those at which its threads stand."""
+    """Yield a warp's instructions between two barriers: always the earliest that any of its threads has reached."""
     ahead = {lane: iter(own) for lane, own in lanes.items()}
     heads = {lane: first for lane, own in ahead.items() if (first := next(own, None))}
     while heads:
@@ -223,10 +225,10 @@ def _steps(lanes: dict[int, list[Access]]) -> Iterable[Instruction]:
 
 
 def _place(access: Access) -> tuple:
-    """Return what orders the instructions of a kernel: lines and turns of loops, from the kernel inwards.
+    """Return the key that orders a kernel's instructions: lines and loop iterations, from the kernel inwards.
 
-    Threads that skip a branch in a loop so wait for the others before the next turn. Within an instruction the offset
-    varies, with what the interpreter has adapted itself to.
+    So threads that skip a branch in a loop wait for the others before the next iteration. Offsets within an instruction
+    vary with how the interpreter has specialised it.
     """
     place = []
     for depth, line in enumerate(access.stack):
@@ -247,7 +249,7 @@ def _source(code: CodeType) -> tuple[int, str]:
 
 
 def ranges(cells: Iterable[int], most: int = 4) -> str:
-    """Return cells as their ranges: "0…31", "0, 64, 128, 192, …".
+    """Return cells as text with ranges: "0…31", "0, 64, 128, 192, …".
 
     >>> ranges([3, 1, 2, 7])
     '1…3, 7'

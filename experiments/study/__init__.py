@@ -1,1 +1,1 @@
-"""Schedules and partitions studied without training."""
+"""Studies without training, such as schedules and partitions, and searches over many runs."""

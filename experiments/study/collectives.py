@@ -1,10 +1,10 @@
-"""What an all-reduce costs: every algorithm timed on the simulated cluster, whatever the size of the vector.
+"""The cost of an all-reduce: every algorithm timed on the simulated cluster, for a vector of any size.
 
     all_reduces(32, 4e9, NETWORKS["HDR"])      # an AllReduceCost for each of cluster.collectives.ALL_REDUCE
 
-Which messages are sent depends on the ranks and on the length of the vector, never on its numbers, and the time of a
-message is linear in its bytes. So a few numbers on links slowed by the right factor take exactly as long as gigabytes
-on the real links. The additions are free, as in nccl-tests' bus bandwidth.
+Which messages are sent depends on the ranks and on the length of the vector, never on its values, and a message's time
+is linear in its bytes. So a few numbers on links slowed by the right factor take exactly as long as gigabytes on the
+real links. Additions are free, as in nccl-tests' bus bandwidth.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from experiments.jobs.spec import JobSpec
 from experiments.wording import units
 from theory import collective_costs
 
-MOST = 1024  # most ranks; these take a few seconds to simulate
+MOST = 1024  # largest number of ranks, which takes a few seconds to simulate
 FREE = Device(math.inf, math.inf, 0.0)
 ITEM = 4  # bytes of each number, which stands for a piece of the vector
 FILE = "costs.json"
@@ -34,15 +34,15 @@ FULL = 4  # times the depth of a double tree: with this many chunks all levels a
 
 @dataclass(frozen=True)
 class AllReduceCost:
-    """One all-reduce of `nbytes` among `ranks`, all of which arrive together."""
+    """One all-reduce of `nbytes` among `ranks` that all arrive at the same time."""
 
     name: str
     ranks: int
     nbytes: float
-    rounds: int  # messages that follow one another, if the vector is not cut into chunks
-    sent: float  # bytes, by the rank that sends most
+    rounds: int  # length of the longest chain of messages, if the vector is not cut into chunks
+    sent: float  # bytes sent by the rank that sends most
     seconds: float
-    waiting: float  # s of `seconds` that links without latency and overhead would save
+    waiting: float  # s; the part of `seconds` that links without latency and overhead would save
 
     @property
     def algorithm_bandwidth(self) -> float:
@@ -51,24 +51,24 @@ class AllReduceCost:
 
     @property
     def bus_bandwidth(self) -> float:
-        """Bytes per second on a link if every rank sends the least possible: busbw of nccl-tests."""
+        """Bytes per second on a link if every rank sent the minimum possible: busbw in nccl-tests."""
         return self.algorithm_bandwidth * collective_costs.share(self.ranks)
 
 
 def all_reduces(ranks: int, nbytes: float, network: Network) -> list[AllReduceCost]:
     """Return the cost of each all-reduce of `nbytes` among `ranks`, fastest first.
 
-    ValueError if there are too many ranks to simulate, fewer than two, or no bytes.
+    Raise ValueError if there are too many ranks to simulate, fewer than two, or no bytes.
     """
     if not 2 <= ranks <= MOST:
-        raise ValueError(f"{ranks:,} ranks cannot be timed; give 2 to {MOST:,}.")
+        raise ValueError(f"{ranks:,} ranks cannot be simulated; use 2 to {MOST:,}.")
     if not 0 < nbytes < math.inf:
-        raise ValueError(f"{nbytes:g} bytes cannot be summed; give a number above 0, for example 4e9.")
+        raise ValueError(f"{nbytes:g} is not a size of a vector in bytes; give a number above 0, for example 4e9.")
     return sorted((_cost(name, ranks, nbytes, network) for name in ALL_REDUCE), key=lambda cost: cost.seconds)
 
 
 def rows(costs: list[AllReduceCost]) -> list[dict[str, Any]]:
-    """Return the costs in words and units for people, one row each."""
+    """Return the costs as rows to print, with units."""
     return [
         {
             "all-reduce": cost.name,
@@ -83,7 +83,7 @@ def rows(costs: list[AllReduceCost]) -> list[dict[str, Any]]:
 
 
 def links(network: Network, ranks: int) -> str:
-    """Return bandwidth and latency of the links that these ranks use, in words."""
+    """Return a phrase with bandwidth and latency of the links that these ranks use."""
     within, between = (
         f"{units.rate(link.bandwidth)} and {units.seconds(link.alpha)}" for link in (network.within, network.between)
     )
@@ -91,7 +91,7 @@ def links(network: Network, ranks: int) -> str:
         return between
     within += f" within a node of {network.per_node}"
     nics = min(network.nics, network.per_node)
-    between += f" between nodes, by each of a node's {nics} NICs" if nics > 1 else " between nodes"
+    between += f" between nodes, for each of a node's {nics} NICs" if nics > 1 else " between nodes"
     return f"{within}, {between}" if ranks > network.per_node else within
 
 
@@ -99,7 +99,7 @@ def links(network: Network, ranks: int) -> str:
 
 
 def job_spec(ranks: int, nbytes: float, network: str, per_node: int, nics: int | None = None) -> JobSpec:
-    """Return the job that times all all-reduces on the network of this name."""
+    """Return the job that times all all-reduces on the given network."""
     values = {"ranks": ranks, "nbytes": nbytes, "network": network, "per_node": per_node, "nics": nics}
     return JobSpec("collective", values)
 
@@ -126,20 +126,20 @@ def _cost(name: str, ranks: int, nbytes: float, network: Network) -> AllReduceCo
 
 
 def _timed(name: str, ranks: int, nbytes: float, network: Network) -> tuple[float, float]:
-    """Return how long an all-reduce takes, s, and the bytes of the rank that sends most."""
+    """Return the time of an all-reduce, s, and the bytes sent by the rank that sends most."""
     if name != "double_tree":
         return _simulated(name, ranks, nbytes, network, _pieces(name, ranks, network))
     chunks, full = trees.chunks_of(ranks, nbytes), FULL * (ranks - 1).bit_length()
     if chunks <= 2 * full:
         return _simulated(name, ranks, nbytes, network, 2 * chunks)
-    # once all levels are busy, each further chunk takes equally long
+    # once all levels are busy, each further chunk takes the same time
     part = nbytes * full / chunks
     (some, sent), (more, _) = (_simulated(name, ranks, n * part, network, 2 * n * full) for n in (1, 2))
     return some + (more - some) * (chunks / full - 1), sent * chunks / full
 
 
 def _simulated(name: str, ranks: int, nbytes: float, network: Network, pieces: int) -> tuple[float, float]:
-    """Time a vector of `pieces` numbers, on links slowed by the factor by which it is shorter."""
+    """Time an all-reduce of `pieces` numbers on links that are slowed by as much as the vector is shortened."""
     factor = nbytes / (ITEM * pieces)
     slowed = _links(
         network, lambda link: replace(link, bandwidth=link.bandwidth / factor, per_byte=link.per_byte * factor)
@@ -163,7 +163,7 @@ def _simulated(name: str, ranks: int, nbytes: float, network: Network, pieces: i
 
 
 def _pieces(name: str, ranks: int, network: Network) -> int:
-    """Return the fewest numbers that this all-reduce can cut into equal pieces."""
+    """Return the smallest length of a vector that this all-reduce can cut into equal pieces."""
     nodes = math.ceil(ranks / network.per_node)
     return {
         "ring": ranks,

@@ -1,4 +1,4 @@
-"""Memory that a model takes on each rank, by precision and ZeRO stage, as a table for people."""
+"""Memory of a model on each rank, by precision and ZeRO stage, as a table to print."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from experiments.wording import units
 from theory.zero_memory import RECIPES, STAGES, nbytes
 
 LEFT_OUT = (
-    "Activations are not counted; they depend on batch, sequence and recomputation. Nor are tensors that are whole "
-    "only for a moment: one layer's gradient from ZeRO-2 on, and its parameters at ZeRO-3."
+    "Activations are not counted: they depend on batch size, sequence length and recomputation. Neither are "
+    "temporary full tensors: one layer's gradient from ZeRO-2 on, and one layer's parameters in ZeRO-3."
 )
 
 
@@ -17,7 +17,7 @@ def sizes(parameters: float, ranks: int) -> dict[str, list[float]]:
 
 
 def rows(parameters: float, ranks: int) -> list[dict[str, str]]:
-    """Return `sizes` as a table: bytes of a parameter, its gradient and its optimizer state, then bytes per rank."""
+    """Return `sizes` as a table: bytes for a parameter, its gradient and its optimizer state, then bytes per rank."""
     return [
         {"states": name, "bytes": "+".join(map(str, RECIPES[name]))}
         | {stage: units.size(size) for stage, size in zip(STAGES.values(), found, strict=True)}

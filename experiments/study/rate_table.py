@@ -1,7 +1,8 @@
-"""Making of `algorithms/rates.toml`: each algorithm on each workload and model, searched for and tried at both ends.
+"""Search for the rates in `algorithms/rates.toml`: of each algorithm on each workload and model, for any number of
+workers.
 
-An algorithm that does step by step what another one did at the rate where both searches began is the same computation
-with these settings, on other wires, and takes the other one's line: GPipe, DAPPLE and zero bubble are one search.
+If two algorithms take the same steps at the rate where searches begin, they are the same computation with different
+communication and share one line: GPipe, DAPPLE and zero bubble need only one search.
 """
 
 from __future__ import annotations
@@ -27,32 +28,33 @@ PAIRS = (
     *((workload, "") for workload in ("sparse", "quadratic", "text")),
 )
 START = -3  # 0.1
-MORE = (6, 8, 16)  # workers; 6 is no power of two: other partners in gossip, another share of backups
-LEARNED = 0.75  # of the way from the first model's loss to the lowest loss: what a rate has to reach at both ends
-NEAR = 0.8  # of that way: what the best rate has to reach, or a note says that it does not
-FEWER_BEAR, MORE_BEAR = (1, 2), (1, 2, 4, 8, 16)  # parts of a rate, one over, that are tried with so many workers
-TIE = 1.1  # times the lowest loss: as good, so the larger rate is taken, which learns more under most seeds
+# workers; 6 is not a power of two, so gossip has other partners, and backup workers are another share
+MORE = (6, 8, 16)
+LEARNED = 0.75  # share of the way from the initial to the lowest loss that a rate has to reach
+NEAR = 0.8  # share of that way that the best rate has to reach, or the line gets a note
+FEWER_BEAR, MORE_BEAR = (1, 2), (1, 2, 4, 8, 16)  # divisors of the rate to try with fewer and with more workers
+TIE = 1.1  # losses within this factor of the lowest count as equal, and the larger rate is taken
 SLOW = (
     "After {steps} steps its held-out loss is {loss:.2g} even at its best rate; the lowest of all methods here is "
     "{lowest:.2g}. Give it more steps."
 )
-ALIKE = 1e-3  # relative difference of the losses of two algorithms that compute the same in another order
+ALIKE = 1e-3  # relative difference between losses of two algorithms that compute the same in a different order
 
 
 @dataclass(frozen=True)
 class Beginning:
-    """The first run of a search: the experiment, and what became of it at the rate where searches begin."""
+    """The first run of a search: the experiment, and its results at the rate where searches begin."""
 
     experiment: Experiment
-    curve: np.ndarray  # losses of the mini-batches, means over the ranks of a step
+    curve: np.ndarray  # mini-batch losses, averaged over the ranks of a step
     loss: float
-    seconds: float  # that it took
+    seconds: float  # wall time of the run
 
 
 def lines(
     pair: tuple[str, str], names: Sequence[str], jobs: int, tell: Callable[[str], None]
 ) -> Iterator[tuple[str, Rate]]:
-    """Yield (algorithm, line) of one pair as they are found; algorithms that cannot run on it are left out."""
+    """Yield (algorithm, line) of one workload and model as searches end, for all algorithms that can run on it."""
     tell(f"{' '.join(pair)}: one run of each")
     with get_context("spawn").Pool(jobs, _one_thread) as pool:
         begun = dict(zip(names, pool.imap(_begin, [(name, *pair) for name in names]), strict=True))
@@ -67,7 +69,7 @@ def lines(
 
 
 def alike(begun: dict[str, Beginning]) -> list[list[str]]:
-    """Return the algorithms in groups that went through the same losses, and have as many workers."""
+    """Return groups of algorithms that had the same losses and have the same number of workers."""
     groups: list[list[str]] = []
     for name, one in begun.items():
         group = next((group for group in groups if same(one, begun[group[0]])), None)
@@ -79,7 +81,9 @@ def alike(begun: dict[str, Beginning]) -> list[list[str]]:
 
 
 def same(one: Beginning, other: Beginning) -> bool:
-    """Return whether two runs learned the same, step by step; of one that did not move, nothing can be said."""
+    """True if two runs learned the same, step by step; False if the loss hardly moved, since then nothing can be
+    concluded.
+    """
     if one.curve.shape != other.curve.shape or not np.isfinite([one.loss, other.loss]).all():
         return False
     moved = np.ptp(one.curve) > 0.1 * abs(one.curve[0])
@@ -88,7 +92,7 @@ def same(one: Beginning, other: Beginning) -> bool:
 
 
 def experiment_of(name: str, workload: str, model: str, workers: int = FEW) -> Experiment | None:
-    """Return the experiment at its defaults, with as many of these workers as can run; None if not even one can."""
+    """Return the experiment at its defaults with the most workers, up to `workers`, that can run, or None."""
     for fewer in range(workers, 0, -1):
         values = {"algorithm": name, "workload": workload, "workers": fewer, "evaluations": 1}
         try:
@@ -101,7 +105,9 @@ def experiment_of(name: str, workload: str, model: str, workers: int = FEW) -> E
 
 
 def line(experiment: Experiment, seeds: Sequence[int] = SEEDS) -> Rate:
-    """Return the line of an experiment at its defaults: its best rate, and what fewer and more workers bear of it."""
+    """Return the line of an experiment at its defaults: its best rate, and the rates that fewer and more workers
+    tolerate.
+    """
     search = Search(experiment, seeds)
     best = search.best(START)
     loss = search.loss(best)
@@ -110,7 +116,7 @@ def line(experiment: Experiment, seeds: Sequence[int] = SEEDS) -> Rate:
     enough = start - LEARNED * (start - loss)
     few, few_loss = fewer(experiment), 0.0
     rate, missed = borne([*few, experiment], rung(best), FEWER_BEAR, enough, seeds)
-    if missed:  # then the fewest decide; if they bear neither, half the rate would only be worse for the others
+    if missed:  # then the fewest workers decide; if they tolerate neither, half the rate only hurts the others
         half, alone = borne(few[:1], rung(best), FEWER_BEAR, enough, seeds)
         rate = rung(best) if alone else half
         few_loss = lost if (lost := worst(few, rate, seeds)) > enough else 0.0
@@ -123,19 +129,19 @@ def _short(*losses: float) -> Iterator[float]:
 
 
 def fewer(experiment: Experiment) -> list[Experiment]:
-    """Return the experiment with each smaller number of workers that can run; itself if there is none."""
+    """Return the experiment with each smaller number of workers that can run, or only itself if there is none."""
     return with_workers(experiment, range(1, experiment.workers)) or [experiment]
 
 
 def more(experiment: Experiment) -> list[Experiment]:
-    """Return the experiment with 6, 8 and 16 workers; with every number above 4 that it can have, if not with 16."""
+    """Return the experiment with 6, 8 and 16 workers, or with every number above 4 that can run if 16 cannot."""
     able = with_workers(experiment, range(FEW + 1, MORE[-1] + 1))
     most = able[-1].workers if able else 0
     return [one for one in able if one.workers in MORE] if most == MORE[-1] else able
 
 
 def with_workers(experiment: Experiment, numbers: Iterable[int]) -> list[Experiment]:
-    """Return the experiment with each of these numbers of workers that can run."""
+    """Return the experiment with each of `numbers` of workers that can run."""
     able = []
     for number in numbers:
         try:
@@ -149,10 +155,11 @@ def with_workers(experiment: Experiment, numbers: Iterable[int]) -> list[Experim
 def borne(
     experiments: Sequence[Experiment], rate: float, parts: Sequence[int], enough: float, seeds: Sequence[int]
 ) -> tuple[float, float]:
-    """Return the largest of the `parts` of `rate` at which all experiments end at `enough` or below with every seed.
+    """Return (the largest of `rate` / `parts` at which all experiments reach a final loss of at most `enough` with
+    every seed, 0).
 
-    With it comes 0. If there is none, return the largest at which the worst ends at the lowest loss, or less than a
-    tenth above it, and at which loss. If there are no experiments, return `rate` and 0.
+    If there is none, return the largest one whose worst final loss is within a tenth of the lowest, and that loss. If
+    there are no experiments, return `rate` and 0.
     """
     if not experiments:
         return rate, 0.0
@@ -166,12 +173,12 @@ def borne(
 
 
 def worst(experiments: Sequence[Experiment], rate: float, seeds: Sequence[int]) -> float:
-    """Return the highest held-out loss, over experiments and seeds, at which they end with this rate."""
+    """Return the highest final held-out loss with this rate, over experiments and seeds."""
     return max(end(one.change(learning_rate=rate, seed=seed)) for one in experiments for seed in seeds)
 
 
 def noted(lines: dict[str, Rate], workload: Workload) -> dict[str, Rate]:
-    """Return the lines of a pair with a note on those that end far above the lowest loss even at their best rate."""
+    """Return the lines with a note on those whose loss stays far above the lowest even at their best rate."""
     start, lowest = workload.evaluate(workload.start(0)).loss, min(one.loss for one in lines.values())
     enough = start - NEAR * (start - lowest)
     return {

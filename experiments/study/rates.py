@@ -1,9 +1,9 @@
-"""Search for the best learning rate of an experiment: the rate is swept and nothing else, over several seeds.
+"""Search for the best learning rate of an experiment; only the rate is varied, over several seeds.
 
-Rates are 1, 2 and 5 times powers of ten. The search climbs: from where it begins in large strides to the lowest
-held-out loss at the end of the run, the mean over seeds, and on in single ones until both neighbours are worse. A rate
-at which a run of any seed diverges is worse than every other. Where three seeds cannot tell the best rate from its
-neighbour, and the difference would matter, it climbs on with eight.
+Rates are 1, 2 and 5 times powers of ten. The search climbs: first in large strides towards the lowest final held-out
+loss, averaged over seeds, then in single ones until both neighbours are worse. A rate at which a run of any seed
+diverges is worse than every other. If three seeds cannot separate the best rate from its neighbour, and the difference
+would matter, the search continues with eight.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def rung(number: int) -> float:
 
 
 def nearest(rate: float) -> int:
-    """Return the rung that is nearest to a rate, by its ratio.
+    """Return the rung nearest to a rate, by ratio.
 
     >>> nearest(0.2), nearest(0.29), nearest(700)
     (-2, -2, 8)
@@ -48,9 +48,9 @@ def nearest(rate: float) -> int:
 
 @dataclass
 class Search:
-    """A search under way, or done: `losses` by rung, one of each seed tried; infinite where a run did not finish.
+    """A search, running or finished. `losses` are by rung and then by seed; infinite where a run did not finish.
 
-    What was run once is not run again.
+    No run is made twice.
     """
 
     experiment: Experiment
@@ -59,7 +59,7 @@ class Search:
     losses: dict[int, dict[int, float]] = field(default_factory=dict)
 
     def loss(self, number: int, seeds: Sequence[int] | None = None) -> float:
-        """Return the mean held-out loss at the end over the seeds; infinite if a run diverged."""
+        """Return the final held-out loss, averaged over the seeds; infinite if a run diverged."""
         done, seeds = self.losses.setdefault(number, {}), self.seeds if seeds is None else seeds
         for seed in seeds:
             if seed not in done:
@@ -71,7 +71,7 @@ class Search:
         return sum(done[seed] for seed in seeds) / len(seeds)
 
     def climb(self, number: int, stride: int, seeds: Sequence[int] | None = None) -> int:
-        """Return the rung from which neither a stride up nor one down lowers the loss, beginning at `number`."""
+        """Return the rung, climbing from `number`, at which neither a stride up nor a stride down lowers the loss."""
         while True:
             around = [n for n in (number, number - stride, number + stride) if LOWEST <= n <= HIGHEST]
             best = min(around, key=lambda n: self.loss(n, seeds))
@@ -84,9 +84,9 @@ class Search:
             number = best
 
     def best(self, start: int) -> int:
-        """Return the rung of the lowest loss, from rung `start`. The first seed leads near it, and all decide.
+        """Return the rung with the lowest loss, from rung `start`: near it with the first seed, then with all.
 
-        Where these cannot, `seeds` become those of SECOND_LOOK, which do.
+        If these cannot decide, `seeds` become those of SECOND_LOOK.
         """
         near = self.climb(start, 3, self.seeds[:1])
         found = self.climb(self.climb(near, 1, self.seeds[:1]), 1)
@@ -96,7 +96,7 @@ class Search:
         return found
 
     def is_settled(self, number: int) -> bool:
-        """True if more seeds would hardly change which of the rates beside each other is best.
+        """True if more seeds would hardly change which of the neighbouring rates is best.
 
         The rate leads a neighbour by two standard errors of their paired difference, or this error is at most a
         tenth of its loss, so that little is lost by the wrong choice. One seed has no error.
@@ -111,22 +111,22 @@ class Search:
         return True
 
     def interior(self, number: int) -> bool:
-        """Return whether the rates beside this one were tried and are worse."""
+        """True if the neighbouring rates were tried and are worse."""
         return all(n in self.losses and self.loss(n) >= self.loss(number) for n in (number - 1, number + 1))
 
 
 def end(experiment: Experiment) -> float:
-    """Return the held-out loss at the end of the experiment's run; infinite unless it finished."""
+    """Return the final held-out loss of the experiment's run; infinite unless it finished."""
     done = run(experiment)
     loss = done.summary["held_out_loss"]
     return loss if done.status == "finished" and loss is not None and math.isfinite(loss) else math.inf
 
 
 def at_best(experiment: Experiment, root: str | Path) -> tuple[Experiment, str]:
-    """Return (the experiment at its best learning rate, where that comes from, in words).
+    """Return (the experiment at its best learning rate, a phrase on where the rate comes from).
 
-    From the table, if this is an experiment of the table; otherwise searched for on the simulated cluster, and kept
-    under `root`. ValueError if the rates of the ladder all diverge.
+    The rate comes from the table if the experiment is in it; otherwise it is searched for on the simulated cluster and
+    stored under `root`. Raise ValueError if all rates diverge.
     """
     found = tabled(experiment)
     if found:
@@ -138,7 +138,7 @@ def at_best(experiment: Experiment, root: str | Path) -> tuple[Experiment, str]:
 
 
 def tabled(experiment: Experiment) -> float | None:
-    """Return the best rate of the table; None if the experiment differs in more than what leaves it as it is."""
+    """Return the best rate in the table, or None if the experiment differs in a setting that affects it."""
     plain = Experiment.of({"algorithm": experiment.algorithm, "workload": experiment.workload})
     model = experiment.data.get("model")
     if model != plain.data.get("model"):
@@ -148,7 +148,7 @@ def tabled(experiment: Experiment) -> float | None:
 
 
 def bare(experiment: Experiment) -> Experiment:
-    """Return the experiment on the simulated cluster with what a search varies, or does not look at, at its default."""
+    """Return the experiment on the simulated cluster, with all that a search varies or ignores at its default."""
     return experiment.change(learning_rate=None, seed=None, evaluations=1, cluster=None)
 
 
@@ -158,7 +158,7 @@ def job_spec(experiment: Experiment) -> JobSpec:
 
 
 def perform(values: dict[str, Any], root: Path, progress: Callable[[float], None] = lambda part: None) -> Path:
-    """Search, and return the folder of the result. ValueError if the experiment cannot run, or always diverges."""
+    """Search, and return the folder of the result. Raise ValueError if the experiment cannot run, or diverges."""
     experiment = Experiment.of(values["experiment"])
     check(experiment)
     done = itertools.count(1)
@@ -166,7 +166,8 @@ def perform(values: dict[str, Any], root: Path, progress: Callable[[float], None
     best = search.best(nearest(experiment.settings["learning_rate"]))
     if math.isinf(search.loss(best)):
         raise ValueError(
-            f"{experiment.algorithm} diverges there at every rate from {rung(best):g} up to where it began."
+            f"{experiment.algorithm} diverged at every learning rate tried, from {rung(best):g} up to the starting "
+            "rate; change another setting, such as a larger batch."
         )
     text = json.dumps({"best": rung(best), "losses": {rung(n): list(one.values()) for n, one in search.losses.items()}})
     return JobSpec("rate", values).keep(root, lambda folder: (folder / "rate.json").write_text(text, "utf-8"))

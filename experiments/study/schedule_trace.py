@@ -1,4 +1,4 @@
-"""A schedule as the trace that a run of it would record: ops, idle slots as waits, and what is sent for them."""
+"""A schedule as the trace that a run of it would record: ops, idle slots as waits, and messages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tracing import COMMUNICATE, COMPUTE, MESSAGES, SPANS, UPDATE, WAIT, Trace, 
 
 
 def traced(study: Study) -> Trace:
-    """Return the trace of `study`, in units of its time; a rank that has nothing left to do has no span."""
+    """Return the trace of `study`, in its unit of time. A rank has no span once it has nothing left to do."""
     ops, idle = study.ops, study.idle
     slots = np.flatnonzero(idle["reason"] != REASONS.index("over"))
     link = idle["reason"][slots] == REASONS.index("link")

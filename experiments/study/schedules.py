@@ -1,10 +1,10 @@
-"""Study of a pipeline schedule without a model: timed, measured, and every idle slot explained.
+"""Study a pipeline schedule without a model: time it, measure it, and explain every idle slot.
 
     study(Plan(schedule="zb_h1", ranks=8, chunks=24, latency=0.1)).summary["makespan"]
 
-The cost of a kind of op is that of a rank's share of the model: where ranks hold several thin stages, each takes its
-part, so that all schedules of a comparison do the same work. Costs of one stage or op are taken as they are. Results
-are columns, as of a run; `save` and `load` store them.
+The cost of a kind of op is for a rank's share of the model: if ranks hold several thin stages, each stage takes its
+part, so that all schedules in a comparison do the same work. Costs of one stage or op are used as given. Results are
+stored in columns, like those of a run, by `save` and `load`.
 """
 
 from __future__ import annotations
@@ -38,59 +38,60 @@ from theory.schedules import TITLES as LITERATURE
 OWN = "own"
 NAMES = (*SCHEDULES, OWN)
 TITLES = {**LITERATURE, OWN: "Your own schedule"}
-QUICK = 6000  # ops that are studied in about a tenth of a second
+QUICK = 6000  # number of ops that can be studied in about a tenth of a second
 MOST = 60_000  # ops of one schedule
 LONGEST_COSTS = 1000  # characters of other costs
-LONGEST = 6000  # characters of a schedule that is typed in; in a file it may be as large as any other
+LONGEST = 6000  # characters of a schedule that is typed in; one in a file may be as large as any other
 NEWEST = ("systolic", "pipemare")  # their backwards read the newest weights, not those that the forward read
 EXAMPLE = "0F0 0F1 0B0 0B1 0U0\n1F0 1B0 1F1 1B1 1U0"
 REASONS = ("waits", "link", "over")
-MOST_OPTION = 64  # of an option that is a number
-COSTS = ("forward", "inputs", "weights", "latency")  # passed to schedules that are made for given costs
-LEAST, LARGEST = 1e-6, 1e6  # of a time above 0
+MOST_OPTION = 64  # largest value of a numeric option
+COSTS = ("forward", "inputs", "weights", "latency")  # passed to schedules that are built for given costs
+LEAST, LARGEST = 1e-6, 1e6  # bounds of a time other than 0
 SETTINGS = {
     "policy": (
         "Micro-batches in flight",
-        "micro-batches in flight: one for each rank from this one on (PA in DAPPLE), or twice as many (PB), which hide "
-        "links that take time, and need their memory",
+        "micro-batches in flight: one for each rank from this one on (PA in DAPPLE), or twice as many (PB), which "
+        "hides slow links but needs more memory",
     ),
     "cap": (
         "At most in flight on a rank",
-        "most micro-batches between forward and backward on a rank: fewer need less memory, and leave it idle",
+        "most micro-batches between forward and backward on a rank: fewer need less memory, but leave it idle",
     ),
     "recompute": (
         "Repeat forwards",
-        "keep no activations, and repeat each forward before its backward: less memory, more time",
+        "discard activations, and repeat each forward before its backward: less memory, more time",
     ),
     "late": (
         "Repeat only when needed",
-        "where forwards are repeated, only when the gradient is there: held for a shorter time, which costs time",
+        "repeat a forward only once its gradient has arrived: activations are stored for less time, but the rank "
+        "waits longer",
     ),
     "except_last": (
         "Keep the last micro-batch",
-        "where forwards are repeated, not that of the last micro-batch, whose backward comes at once",
+        "do not repeat the forward of the last micro-batch, whose backward follows immediately",
     ),
-    "pieces": ("Stages on each rank", "with more stages on each rank the bubble is smaller, and messages are more"),
+    "pieces": ("Stages on each rank", "more stages on each rank make the bubble smaller, but need more messages"),
     "pipes": (
         "Pipelines each way",
-        "with more pipelines each way the bubble is smaller, and each rank holds more weights",
+        "more pipelines each way make the bubble smaller, but each rank holds more weights",
     ),
     "doubling": (
         "Two micro-batches per forward",
-        "a forward takes two micro-batches, where a backward takes twice as long as one",
+        "run a forward on two micro-batches at once, for backwards that take twice as long as a forward",
     ),
     "limit": (
         "Memory, in that of 1F1B",
-        "memory of a rank, in what the first rank of 1F1B holds: with more, the bubble is smaller",
+        "memory of a rank, relative to the first rank of 1F1B: more makes the bubble smaller",
     ),
-    "fused": ("Forward and backward together", "do the forward and the backward of a slot as one op"),
-    "per_update": ("Micro-batches per update", "micro-batches in an update; without it as many as there are ranks"),
+    "fused": ("Forward and backward together", "run the forward and the backward of a slot as one op"),
+    "per_update": ("Micro-batches per update", "micro-batches in an update; by default as many as there are ranks"),
 }
-"""Settings of schedules: label, and what each does."""
+"""Label and description of each setting of schedules."""
 
 
 class Plan(Knobs):
-    """Which schedule, on how many ranks, at which costs."""
+    """A schedule, its number of ranks, and its costs."""
 
     schedule: str = knob("1f1b", "the schedule by name, or own")
     ranks: int = knob(4, "ranks", ge=1, le=256)
@@ -105,7 +106,7 @@ class Plan(Knobs):
 
     @property
     def title(self) -> str:
-        """What people call its schedule."""
+        """The schedule's usual name."""
         return TITLES[self.schedule]
 
     def key(self) -> str:
@@ -114,10 +115,10 @@ class Plan(Knobs):
 
     @classmethod
     def of(cls, **values: Any) -> Plan:
-        """Build a plan, without what its schedule does not use. ValueError in one sentence if it is impossible."""
+        """Build a plan, without settings that its schedule does not use. Raise ValueError if the plan is impossible."""
         plan = make(cls, values, "the schedule")
         if plan.schedule not in NAMES:
-            raise ValueError(f"there is no schedule {plan.schedule[:60]!r}; there are {', '.join(NAMES)}.")
+            raise ValueError(f"there is no schedule {plan.schedule[:60]!r}; choose one of {', '.join(NAMES)}.")
         for name in COSTS:
             if 0 < getattr(plan, name) < LEAST:
                 raise ValueError(f"{name} is {getattr(plan, name):g}; allowed is 0, or {LEAST:g} to {LARGEST:g}.")
@@ -132,7 +133,7 @@ class Plan(Knobs):
 
 @dataclass(frozen=True)
 class Option:
-    """Setting of one schedule: `kind` is bool, int, float, or a tuple of words; `default` is None if it is optional."""
+    """A setting of a schedule. `kind` is bool, int, float, or a tuple of words; `default` is None if optional."""
 
     name: str
     kind: Any
@@ -141,7 +142,7 @@ class Option:
     about: str
 
     def checked(self, value: Any) -> Any:
-        """Return the value if it is allowed. ValueError in one sentence."""
+        """Return the value. Raise ValueError if it is not allowed."""
         if value == self.default:
             return value
         if isinstance(self.kind, tuple):
@@ -157,7 +158,7 @@ class Option:
 
 
 def options(name: str) -> dict[str, Option]:
-    """Return the settings of a schedule, from its signature, without those that its name or the plan's costs decide."""
+    """Return the settings of a schedule, from its signature, except those fixed by its name or by the plan's costs."""
     if name == OWN:
         return {}
     call = SCHEDULES[name]
@@ -176,32 +177,32 @@ def options(name: str) -> dict[str, Option]:
 
 
 def _parameters(name: str) -> list[inspect.Parameter]:
-    """Return the parameters of a schedule beside the rank, the ranks and the micro-batches."""
+    """Return the parameters of a schedule other than rank, number of ranks and number of micro-batches."""
     call = SCHEDULES[name]
     made = call.func if isinstance(call, partial) else call
     return list(inspect.signature(made).parameters.values())[3:]
 
 
 def _arguments(plan: Plan) -> dict[str, Any]:
-    """Return the arguments of the plan's schedule: options, and costs if it is made for given costs."""
+    """Return the arguments for the plan's schedule: options, and costs if it is built for given costs."""
     names = {one.name for one in _parameters(plan.schedule)}
     return plan.options | {name: getattr(plan, name) for name in COSTS if name in names}
 
 
 def module(name: str) -> ModuleType:
-    """Return the module that a schedule is in."""
+    """Return the module that defines a schedule."""
     call = SCHEDULES[name]
     return sys.modules[(call.func if isinstance(call, partial) else call).__module__]
 
 
 def idea(name: str) -> str:
-    """Return a schedule in a sentence: its own, or the first of its file."""
+    """Return a sentence that describes a schedule: its own, or the first one of its module."""
     return schedules.VARIANTS.get(name) or algorithms.idea(module(name))
 
 
 @dataclass
 class Study:
-    """Results of a plan, in columns.
+    """The results of a plan, in columns.
 
     ops       rank, kind (index of KINDS), stage, chunk, joined, start, end, critical; rank by rank, in their order
     idle      rank, start, end, reason (index of REASONS), op and need (rows of ops, -1 for none)
@@ -220,23 +221,23 @@ class Study:
 
     @property
     def chunks(self) -> int:
-        """How many micro-batches go through the pipeline."""
+        """The number of micro-batches."""
         return int(((self.ops["kind"] == KINDS.index("F")) & (self.ops["stage"] == 0)).sum())
 
     def op(self, row: int) -> str:
-        """Return the op in a row, as text."""
+        """Return the op in this row as text, such as "2F0"."""
         return f"{self.ops['stage'][row]}{KINDS[self.ops['kind'][row]]}{self.ops['chunk'][row]}"
 
     def why(self, row: int) -> str:
-        """Explain an idle slot."""
+        """Return a sentence on why a rank is idle in this slot."""
         op, need = self.idle["op"][row], self.idle["need"][row]
         reason = REASONS[self.idle["reason"][row]]
         if reason == "over":
             return "nothing left to do"
         on = self.ops["rank"][need]
         if reason == "link":
-            return f"{self.op(op)} waits for {self.op(need)} to come over the link from rank {on}"
-        return f"{self.op(op)} waits for {self.op(need)} of rank {on}"
+            return f"{self.op(op)} waits for {self.op(need)} to arrive from rank {on}"
+        return f"{self.op(op)} waits for {self.op(need)} on rank {on}"
 
     def spelled(self) -> str:
         """Return the schedule as text, a line for each rank."""
@@ -247,24 +248,24 @@ class Study:
 
 
 def size(plan: Plan) -> int:
-    """Return about how many ops a plan has. ValueError in one sentence if it is impossible or too large."""
+    """Return the approximate number of ops of a plan. Raise ValueError if the plan is impossible or too large."""
     if plan.schedule == OWN:
         if (ops := len(plan.own.split())) > MOST:
-            raise ValueError(f"a schedule of {ops:,} ops is too large; at most {MOST:,} are studied.")
+            raise ValueError(f"a schedule of {ops:,} ops is too large; use at most {MOST:,} ops.")
         return ops
     ops = 2 * plan.ranks * plan.chunks  # or more
     if ops <= MOST:
         ops = sum(1 for _ in SCHEDULES[plan.schedule](0, plan.ranks, plan.chunks, **_arguments(plan))) * plan.ranks
     if ops > MOST:
         raise ValueError(
-            f"{plan.schedule} does {ops:,} ops or more with {plan.chunks:,} micro-batches on {plan.ranks} ranks; "
-            f"at most {MOST:,} are studied, so use fewer of one or the other."
+            f"{plan.schedule} has {ops:,} ops or more with {plan.chunks:,} micro-batches on {plan.ranks} ranks, but "
+            f"at most {MOST:,} can be studied; use fewer micro-batches or ranks."
         )
     return ops
 
 
 def study(plan: Plan) -> Study:
-    """Time, measure and explain a plan. ValueError in one sentence if it deadlocks."""
+    """Time, measure and explain a plan. Raise ValueError if it deadlocks."""
     size(plan)
     lists = read_own(plan.own) if plan.schedule == OWN else schedules.lists(
         plan.schedule, plan.ranks, plan.chunks, **_arguments(plan)
@@ -273,16 +274,18 @@ def study(plan: Plan) -> Study:
 
 
 def timed(plan: Plan, lists: Sequence[Sequence[Op]], stages: int = 0) -> Study:
-    """Time, measure and explain these ops, a list for each rank, at the plan's costs. ValueError if they deadlock.
+    """Time, measure and explain `lists`, the ops of each rank, at the plan's costs. Raise ValueError if they deadlock.
 
-    The model has as many `stages` as the ops are of, unless it is said that it has more.
+    The model has `stages` stages; by default, as many as the ops mention.
     """
     stages = stages or 1 + max(op.stage for ops in lists for op in ops)
-    share = len(lists) / stages  # of what a rank holds of the model, a stage's part
+    share = len(lists) / stages  # the part of a rank's share of the model that is one stage
     times = schedule_timing.simulate(lists, _costs(plan, share), plan.latency)
     if not times.makespan:
-        raise ValueError("no op takes any time; give one of them a cost above 0.")
-    row = {op: n for n, op in enumerate(op for ops in lists for op in ops)}  # a shared update has its last row
+        raise ValueError("no op takes any time; give at least one a cost above 0.")
+    row = {
+        op: n for n, op in enumerate(op for ops in lists for op in ops)
+    }  # an update listed on several ranks gets its last row
     path = bubbles.critical_path(times)
     critical = set(path)
     ops = [
@@ -346,13 +349,13 @@ def _ranks(lists, times, plan: Plan, stages: int) -> dict[str, np.ndarray]:
     return {name: np.array(column, float) for name, column in rows.items()}
 
 
-# text that readers type in
+# text that readers type
 
 _COST = re.compile(rf"(\d{{0,6}})([{KINDS}](?:\+[{KINDS}])*)(\d{{0,6}})=(\S+)", re.ASCII)
 
 
 def read_costs(text: str) -> dict[Any, float]:
-    """Read "2F=3 2F0=5 F+B=2.5": costs as `schedule_timing.simulate` takes them. ValueError if it does not parse."""
+    """Parse "2F=3 2F0=5 F+B=2.5" into costs for `schedule_timing.simulate`. Raise ValueError if the text is invalid."""
     costs: dict[Any, float] = {}
     for word in text.replace(",", " ").split():
         match = _COST.fullmatch(word)
@@ -372,26 +375,28 @@ def read_costs(text: str) -> dict[Any, float]:
 
 
 def _plain(text: str) -> str:
-    """Return the ops of a table of torch.distributed.pipelining (`_dump_csv`) with blanks, as ours; others as they are.
+    """Return a table of torch.distributed.pipelining (`_dump_csv`) as a schedule's text; other text as it is.
 
-    Idle slots are empty cells there, and ops that are done together are written (1F3;1B0)OVERLAP_F_B.
+    In the table, idle slots are empty cells, and ops done together are written (1F3;1B0)OVERLAP_F_B.
     """
     return re.sub(r"\((\w+);(\w+)\)OVERLAP_F_B", r"\1+\2", text).replace(",", " ")
 
 
 def read_own(text: str) -> list[list[Op]]:
-    """Read the lists of a schedule, a line for each rank. ValueError, mostly a ScheduleError, if it is invalid."""
+    """Parse a schedule, a line for each rank. Raise ValueError, usually a ScheduleError, if it is invalid."""
     lines = text.strip().splitlines()
     words = [word for line in lines for word in re.split(r"[\s+]+", line) if word]
     if not words:
-        raise ValueError("there is no op yet; write a line for each rank, for example 0F0 0B0 0U0.")
+        raise ValueError("the schedule has no ops; write a line for each rank, for example 0F0 0B0 0U0.")
     if long := next((word for word in words if len(word) > 13), None):
         line = next(rank for rank, line in enumerate(lines) if long in line)
         raise ScheduleError(f"{long[:20]!r} is not an op; write stage, kind and number, as in 2F0.", long, line)
     lists = [_read_line(rank, line) for rank, line in enumerate(lines)]
     most = max(op.stage for ops in lists for op in ops)
     if most >= len(words):
-        raise ValueError(f"stage {most} is in a schedule of {len(words)} ops; number stages from 0.")
+        raise ValueError(
+            f"stage {most} is too high for a schedule of {len(words)} ops; number stages from 0 without gaps."
+        )
     check(lists)
     return lists
 
@@ -412,7 +417,7 @@ def _costs(plan: Plan, share: float) -> Mapping:
 
 
 def perform(values: dict[str, Any], root: Path, progress: Callable[[float], None]) -> Path:
-    """Do the study as a job (see experiments.jobs.spec)."""
+    """Run the study as a job (see experiments.jobs.spec)."""
     return JobSpec("study", values).keep(root, partial(save, study(Plan.of(**values))))
 
 
@@ -428,7 +433,7 @@ def save(study: Study, folder: Path) -> None:
 
 
 def load(folder: Path) -> Study:
-    """Read what `save` has written."""
+    """Read a study that `save` has written."""
     told = json.loads((folder / "study.json").read_text("utf-8"))
     tables: dict[str, dict[str, np.ndarray]] = {table: {} for table in _TABLES}
     with np.load(folder / "study.npz") as file:

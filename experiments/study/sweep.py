@@ -1,4 +1,4 @@
-"""A sweep: a run for every combination of some settings' values."""
+"""A sweep: one run for every combination of values of some settings."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ from experiments.runs.record import Run
 from experiments.runs.scaling import divided
 from experiments.specification.experiment import Experiment
 
-MAX_RUNS = 1000  # of one sweep
+MAX_RUNS = 1000  # limit for one sweep
 
 
 def grid(
     experiment: Experiment, axes: Mapping[str, Iterable[Any]], global_batch: int | None = None
 ) -> list[Experiment]:
-    """Return every combination of the axes' values; of a `global_batch` each worker takes an equal part.
+    """Return the experiments of every combination of the axes' values. A `global_batch` is divided evenly among
+    workers.
 
-    ValueError, before anything runs, if one of them cannot run, or if an axis has no effect in any of them.
+    Raise ValueError, before anything runs, if one of them cannot run, or if an axis has no effect in any of them.
     """
     combinations = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
     if len(combinations) > MAX_RUNS:
-        raise ValueError(f"this sweep has {len(combinations)} runs; a sweep has at most {MAX_RUNS}.")
+        raise ValueError(f"this sweep would have {len(combinations)} runs; use at most {MAX_RUNS}.")
     if global_batch:
         for one in combinations:
             one["batch"] = divided(experiment.change(**one), global_batch)
@@ -44,8 +45,8 @@ def sweep(
 ) -> list[Run]:
     """Run every combination: `sweep(easgd, workers=(1, 2, 4), period=(1, 10))` makes six runs.
 
-    `on_progress(number, count, progress)` is called with each run under way. After `stop` the runs done so far are
-    returned, the last of them "cancelled".
+    `on_progress(number, count, progress)` is called during each run. After `stop`, return the runs done so far, the
+    last of them "cancelled".
     """
     return list(swept(grid(experiment, axes), on_progress, stop))
 

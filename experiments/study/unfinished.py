@@ -1,4 +1,4 @@
-"""Unfinished: what can be drawn of a schedule of one's own in which something is wrong, and where it goes wrong."""
+"""What can be drawn of your own schedule while it still has a mistake, and where the mistake is."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from experiments.study.schedules import Plan, Study, read_own, timed
 
 @dataclass(frozen=True)
 class Unfinished:
-    """`study` has the ops that can be done, None if there are none; `line` and `word` are where it goes wrong.
+    """An invalid schedule. `study` has the ops that can run, None if there are none; `line` and `word` locate the
+    mistake.
 
-    Lines count from 0; `word` is "" and `line` -1 if no word that stands there is wrong.
+    Lines are numbered from 0; `word` is "" and `line` -1 if the mistake is not a particular word.
     """
 
     study: Study | None
@@ -23,7 +24,7 @@ class Unfinished:
 
 
 def unfinished(plan: Plan) -> Unfinished:
-    """Return what can be drawn of a schedule of one's own in which something is wrong: each rank up to its mistake."""
+    """Return the drawable part of an invalid schedule: each rank up to its first mistake."""
     line, word = _mistake(plan)
     stages = _stages(plan.own)
     lists = possible([_readable(text) for text in plan.own.strip().splitlines()], stages)
@@ -34,7 +35,7 @@ def unfinished(plan: Plan) -> Unfinished:
 
 
 def _mistake(plan: Plan) -> tuple[int, str]:
-    """Return (line, word) of what is wrong first, which the study has found, perhaps in another process."""
+    """Return (line, word) of the first mistake, found again here since the study may have run in another process."""
     try:
         timed(plan, read_own(plan.own))
     except ScheduleError as error:
@@ -45,16 +46,16 @@ def _mistake(plan: Plan) -> tuple[int, str]:
 
 
 def _stages(text: str) -> int:
-    """Return how many stages a text is about, with those of ops that cannot be done: each takes its share of the time.
+    """Return the number of stages in a text, including stages whose ops cannot run: each takes its share of the time.
 
-    A stage whose number is beyond the number of ops is a slip of the hand.
+    A stage number larger than the number of ops counts as a typing mistake.
     """
     named = [int(stage) for stage in re.findall(rf"(\d{{1,6}})[{KINDS}]\d", text)]
     return 1 + max((stage for stage in named if stage < len(named)), default=0)
 
 
 def possible(lists: Sequence[Sequence[Op]], stages: int) -> list[list[Op]]:
-    """Return each rank's ops up to the first that can never be done, or that was done already."""
+    """Return each rank's ops up to the first that can never run, or that has already run."""
     reached, done = [0] * len(lists), set()
     going = True
     while going:
@@ -68,7 +69,7 @@ def possible(lists: Sequence[Sequence[Op]], stages: int) -> list[list[Op]]:
 
 
 def _ready(op: Op, done: set[tuple], last: int) -> bool:
-    """Whether all that `op` waits for is done; a backward in halves stands for a whole one."""
+    """True if everything that `op` waits for is done; the I of a backward in halves stands for a whole backward."""
     if op.kind == "U":
         return True
     met = all(need in done or (need[0] == "B" and ("I", *need[1:]) in done) for need in needs(op, last))
@@ -76,7 +77,7 @@ def _ready(op: Op, done: set[tuple], last: int) -> bool:
 
 
 def _readable(text: str) -> list[Op]:
-    """Return the ops of a line up to the first word that is none."""
+    """Return the ops of a line up to the first word that is not an op."""
     ops = []
     for word in re.split(r"[\s+]+", text):
         try:
