@@ -1,4 +1,4 @@
-"""One run: an Experiment specifies it, `run` makes it, a Run holds all that was recorded.
+"""Experiments: an Experiment specifies a run, `run` executes it, a Run holds everything that was recorded.
 
 Experiment (frozen, validated, one JSON, one URL, one command line) -> run() -> Run -> store, compare, export.
 
@@ -16,5 +16,5 @@ Experiment (frozen, validated, one JSON, one URL, one command line) -> run() -> 
 
 Each room imports only rooms above it in this list.
 
-`import lockstep` (lockstep.py) is the door for scripts and notebooks.
+`import lockstep` (lockstep.py) is the entry point for scripts and notebooks.
 """

@@ -1,4 +1,4 @@
-"""`python -m experiments` runs the commands of `lockstep` that are about experiments, see `experiments.cli.main`."""
+"""`python -m experiments` runs the commands of `lockstep` on experiments; see `experiments.cli.main`."""
 
 import signal
 import sys
@@ -8,7 +8,7 @@ import installation
 
 
 def interruptible() -> None:
-    """Have Ctrl-C end the process at once, as long as nothing runs: no traceback out of an import."""
+    """Let Ctrl-C end the process immediately until a command runs, without a traceback from an import."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 

@@ -1,1 +1,1 @@
-"""Exports: runs and figures as files that need no Lockstep: tables, charts, pages, traces."""
+"""Runs and figures as files that do not need Lockstep: tables, charts, pages, traces."""

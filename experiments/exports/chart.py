@@ -1,6 +1,6 @@
-"""Chart: rows of plain values as a Plotly figure, drawn as their Look says.
+"""Rows of plain values as a Plotly figure, drawn as their Look says.
 
-Where rows are means, their lowest and highest values (`Spread`) are drawn as a band around the line, or as a whisker on
+If rows are means, their lowest and highest values (`Spread`) are drawn as a band around the line, or as a whisker on
 the bar.
 """
 
@@ -17,7 +17,7 @@ from experiments.viewer.look import HEIGHT, Look, Rows, Spread, groups, guess, h
 
 
 def chart(rows: Rows, look: Look | None = None, spread: Spread = ()):
-    """Return the figure; it carries no theme. Infinite values leave a gap."""
+    """Return the figure of `rows`, without a theme. Infinite values leave a gap."""
     import plotly.graph_objects as go
 
     look = look or guess(rows)
@@ -51,7 +51,7 @@ def chart(rows: Rows, look: Look | None = None, spread: Spread = ()):
         showlegend=sum(trace.showlegend is not False for trace in figure.data) > 1,
         legend={"orientation": "h", "x": 0, "y": 1.0, "yanchor": "bottom", "title": {"text": ""}},
     )  # fmt: skip
-    # A bar stands where its words stand, also where they read as numbers.
+    # Bars are placed by category, even if their labels look like numbers.
     scale = "category" if look.kind == "bar" else "log" if "x" in look.log else None
     figure.update_xaxes(title_text=look.x, type=scale, zeroline=False)
     figure.update_yaxes(title_text=look.title or ", ".join(look.y), zeroline=False)
@@ -71,7 +71,7 @@ def chart(rows: Rows, look: Look | None = None, spread: Spread = ()):
 
 
 def _add_band(figure: Any, x: list, low: tuple, high: tuple, colour: str, group: str) -> None:
-    """Add the area between lowest and highest values, where both are finite; nothing if they are equal."""
+    """Add the area between the lowest and highest values where both are finite; nothing if they are all equal."""
     ends = [(place, a, b) for place, a, b in zip(x, low, high, strict=True) if None not in (_finite(a), _finite(b))]
     if all(a == b for _, a, b in ends):
         return
@@ -83,7 +83,7 @@ def _add_band(figure: Any, x: list, low: tuple, high: tuple, colour: str, group:
 
 
 def _whisker(y: list, low: tuple, high: tuple) -> dict[str, Any] | None:
-    """Return the error bars from lowest to highest; None if they are equal."""
+    """Return error bars from the lowest to the highest values, or None if they are equal."""
     if low == high:
         return None
     up, down = ([_finite(abs(end - (mid or 0))) for mid, end in zip(y, ends, strict=True)] for ends in (high, low))
@@ -91,7 +91,7 @@ def _whisker(y: list, low: tuple, high: tuple) -> dict[str, Any] | None:
 
 
 def _add_theory(figure: Any, groups: dict[str, Rows], look: Look) -> None:
-    """Add grey lines without points, in the legend once; one line where they are the same for all groups."""
+    """Add the theory as grey lines without points, in the legend once, and one line if all groups have the same."""
     for theory, dash in zip(look.theory, ("dot", "dashdot", "longdash"), strict=False):
         lines = [(_across(some, look), [_finite(row[theory]) for row in some]) for some in groups.values()]
         for number, (x, y) in enumerate(lines[:1] if all(line == lines[0] for line in lines) else lines):
@@ -102,7 +102,7 @@ def _add_theory(figure: Any, groups: dict[str, Rows], look: Look) -> None:
 
 
 def page(title: str, charts: list[tuple[str, str, Any]]) -> str:
-    """Return one page of HTML that needs no other file: (heading, text, figure) one after the other."""
+    """Return a self-contained HTML page of (heading, text, figure), one after the other."""
     import html
 
     from plotly.io import to_html
@@ -116,7 +116,7 @@ def page(title: str, charts: list[tuple[str, str, Any]]) -> str:
 
 
 def write_rows(rows: Rows, path: Path) -> Path:
-    """Write the rows as CSV with a header to `path`, and return it. OSError if that is impossible."""
+    """Write the rows to `path` as CSV with a header, and return the path. Raise OSError if that is impossible."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, rows[0], lineterminator="\n")
@@ -126,7 +126,7 @@ def write_rows(rows: Rows, path: Path) -> Path:
 
 
 def _ticks(places: list[float]) -> list[float]:
-    """Return where a logarithmic axis has words: at these places if they are short and apart, else at round numbers."""
+    """Return a logarithmic axis's ticks: at `places` if their labels are short and apart, else at round values."""
     low, high = places[0], places[-1]
     gap = min((math.log(b / a) for a, b in pairwise(places)), default=1)
     if len(places) < 2 or (gap > 0.06 * math.log(high / low) and all(len(_short(place)) <= 5 for place in places)):
@@ -140,7 +140,7 @@ def _round_ticks(low: float, high: float, digits: tuple[int, ...]) -> list[float
 
 
 def _short(place: float) -> str:
-    """Return a number as an axis has it: 256, 0.5, 16.4k, 4M."""
+    """Return a number as an axis label: 256, 0.5, 16.4k, 4M."""
     for least, size, letter in ((1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k")):
         if place >= least:
             return f"{place / size:.3g}{letter}"

@@ -1,8 +1,8 @@
-"""Exports: a run in the forms that other programs read.
+"""Export a run in formats that other programs read.
 
-CSV for spreadsheets, the Chrome trace format for ui.perfetto.dev, pages of HTML that need no network, curves and
-timeline as SVG and, where the program that draws it is installed, curves as PNG. Every file is written under another
-name and renamed at the end.
+CSV for spreadsheets, the Chrome trace format for ui.perfetto.dev, self-contained HTML pages, curves and timeline as SVG
+and, if the program that draws it is installed, curves as PNG. Every file is written under a temporary name and renamed
+at the end.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from experiments.viewer.saved import heading
 from experiments.wording import naming
 from tracing import HELD, Trace
 
-REPLAYED = 10.0  # s that a run took, up to which its report has a replay of it
+REPLAYED = 10.0  # s: the report of a run that took at most this long includes a replay of it
 MAX_EVENTS = 1_000_000  # of a Chrome trace; ui.perfetto.dev opens that many
 
 
 def export(run: Run, form: str, path: str | Path, root: str | Path | None = None) -> list[Path]:
-    """Write `run` as one of SUFFIXES; return the files. ValueError, OSError.
+    """Write `run` in one of the formats in SUFFIXES and return the files. Raise ValueError or OSError if that fails.
 
-    How it learned is found by replaying it, and kept in `root`, among the runs; the page of "html" has it where that
-    takes at most REPLAYED seconds. Without a root it is left out.
+    How the run learned is found by a replay, stored in `root` among the runs. The "html" page includes it if the run
+    took at most REPLAYED seconds. Without `root` it is omitted.
     """
     path = Path(path)
     if form == "csv":
@@ -74,7 +74,7 @@ def export(run: Run, form: str, path: str | Path, root: str | Path | None = None
         return [_write(path, picture(run))]
     if form == "json":
         return [_write(path, run.experiment.json().encode())]
-    raise ValueError(f"there is no export {form[:40]!r}; allowed is {', '.join(SUFFIXES)}.")
+    raise ValueError(f"there is no export format {form[:40]!r}; choose one of {', '.join(SUFFIXES)}.")
 
 
 SUFFIXES = {
@@ -90,12 +90,12 @@ SUFFIXES = {
 
 
 def evaluations(run: Run) -> dict[str, np.ndarray]:
-    """Return the run's evaluations with the steps that curves have: of a worker, in which a lost one does not count."""
+    """Return the run's evaluations with the steps used in curves: steps per worker, not counting lost workers."""
     return run.evaluations | {"step": curve_data.tried_steps(run)}
 
 
 def csv_text(table: dict[str, np.ndarray]) -> str:
-    """Return a table as CSV with a header; floats in full, so that reading restores the same numbers."""
+    """Return a table as CSV with a header; floats have all digits, so that reading restores the same numbers."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(table)
@@ -104,15 +104,17 @@ def csv_text(table: dict[str, np.ndarray]) -> str:
 
 
 def chrome_trace(trace: Trace, servers: int = 0) -> str:
-    """Return the Chrome trace format: one track per rank, a slice per span, an arrow per message. ValueError."""
+    """Return the trace in Chrome's format: a track per rank, a slice per span, an arrow per message. Raise ValueError
+    if it is too long.
+    """
     if len(trace.spans["start"]) + 2 * len(trace.messages["sent"]) > MAX_EVENTS:
-        raise ValueError(f"this run has more than {MAX_EVENTS} events; make a shorter one, or fewer ranks.")
+        raise ValueError(f"this run has more than {MAX_EVENTS} events; use fewer steps or fewer ranks.")
     events = list(perfetto.events(trace, servers))
     return json.dumps({"displayTimeUnit": "ms", "traceEvents": events}, separators=(",", ":"))
 
 
 def learning(run: Run, root: str | Path | None, patience: float = math.inf) -> Learning | None:
-    """Return how a run learned, kept in `root`; None if it cannot be replayed, or not in `patience` s."""
+    """Return how a run learned, stored in `root`; None if it cannot be replayed, or not within `patience` s."""
     try:
         job = record.spec(run)
         if root is None:
@@ -126,7 +128,7 @@ def learning(run: Run, root: str | Path | None, patience: float = math.inf) -> L
 
 
 def learned(run: Run, root: str | Path) -> str:
-    """Return a page of how a run learned, kept in `root`. ValueError, in a sentence, if it cannot be replayed."""
+    """Return a page on how a run learned, stored in `root`. Raise ValueError if it cannot be replayed."""
     job = record.spec(run)
     found = record.load(job.stored(root) or job.perform(root))
     frames = {"learning": ("landscape", landscape.frame(run, found, "learning"))}
@@ -135,25 +137,25 @@ def learned(run: Run, root: str | Path) -> str:
 
 
 def picture(run: Run) -> bytes:
-    """Return the curves as PNG. ValueError, in one sentence, where kaleido is not installed."""
+    """Return the curves as PNG. Raise ValueError if kaleido is not installed."""
     try:
-        import kaleido  # noqa: F401  (Plotly draws pictures with it)
+        import kaleido  # noqa: F401  (Plotly uses it to draw images)
     except ImportError:
         raise ValueError(
-            "png needs kaleido and a Chrome or Chromium: python -m pip install kaleido; or take svg, which needs "
-            "neither, or html, and press Save at any of its pictures: SVG, PNG or a film."
+            "png needs kaleido and Chrome or Chromium: python -m pip install kaleido; or use svg, which needs "
+            "neither, or html, whose pictures have Save buttons for SVG, PNG and video."
         ) from None
     return curves(run).to_image(format="png", width=1000, height=450, scale=2)
 
 
 def curves(run: Run):
-    """Draw training and held-out loss, and accuracy, against the run's own clock, as the workbench does."""
+    """Return the figure of training and held-out loss, and accuracy, over the run's own clock, as in the workbench."""
     figure = drawn(drawings(run))
     return figure.update_layout(template="plotly_white", height=420, margin={"t": 40})
 
 
 def drawings(run: Run) -> dict[str, Picture]:
-    """Return loss and, where there is one, accuracy of a run against its own clock, by name."""
+    """Return the pictures of a run's loss and, if it has one, accuracy over its own clock, by name."""
     shown = [Shown(run.experiment.algorithm, run, 0)]
     named = {"Loss": pictures.loss(shown, "seconds")}
     if np.isfinite(run.evaluations["accuracy"]).any():
@@ -162,7 +164,7 @@ def drawings(run: Run) -> dict[str, Picture]:
 
 
 def drawn(named: dict[str, Picture]):
-    """Draw pictures side by side, each with its name above it."""
+    """Return a Plotly figure of the pictures side by side, each with its name above it."""
     from plotly.subplots import make_subplots
 
     figure = make_subplots(rows=1, cols=len(named), subplot_titles=list(named))
@@ -183,7 +185,7 @@ def drawn(named: dict[str, Picture]):
 
 
 def _write(path: Path, content: bytes) -> Path:
-    """Put `content` at `path`, whole or not at all; OSError in one sentence."""
+    """Write `content` to `path` atomically. Raise OSError if that is impossible."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, part = tempfile.mkstemp(prefix=".part-", dir=path.parent)

@@ -1,11 +1,11 @@
-"""A schedule as a chart of characters: a row for each rank, a cell for each unit of time, a colour for each kind of op.
+"""A schedule drawn in characters: a row for each rank, a cell for each unit of time, a colour for each kind of op.
 
     time    0        3        6
     rank 0  F0 F1 .. B0    B1          F takes 1, B 2; dots are idle time
 
-The unit is the largest that all costs are multiples of. Where its cells are too wide, columns are fractions of the
-makespan; where names have no room, the chart continues below; and where it would be too long, a column has the letter
-of what takes most of its time.
+The unit is the greatest common divisor of all costs. If its cells would be too wide, columns are fractions of the
+makespan; if names do not fit, the chart continues below; and if that would be too long, each column has the letter of
+the op that takes most of its time.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from experiments.viewer import palette
 if TYPE_CHECKING:
     from rich.text import Text
 
-LIGHTER = {"R": "#A9D8F4"}  # a forward again is hatched in the workbench, which characters cannot be
+LIGHTER = {"R": "#A9D8F4"}  # a recomputed forward is hatched in the workbench, which characters cannot show
 LOOKS = {
     kind: (name, f"{style.ink or palette.DARK} on {LIGHTER.get(kind, style.colour)}")
     for kind, (name, style) in palette.OPS.items()
 }
-"""What a kind of op is called, and the colours that it has in the workbench."""
-BLOCKS = 4  # that a chart goes on below, at most
+"""The name of each kind of op, and its colours in the workbench."""
+BLOCKS = 4  # blocks of lines in which a chart continues, at most
 
 
 class Piece(NamedTuple):
-    """What a rank does at one time: an op, or several that are joined."""
+    """What a rank does at one time: an op, or several done together."""
 
     rank: int
     start: float
@@ -45,7 +45,9 @@ class Piece(NamedTuple):
 
 
 class Grid(NamedTuple):
-    """`cells` of `wide` columns each over `makespan`, the last `gap` of an op empty; ops have names, or letters."""
+    """A grid of `cells` cells, each `wide` columns, over `makespan`. Ops end in `gap` blanks and have names, or else
+    letters.
+    """
 
     makespan: float
     cells: int
@@ -59,7 +61,7 @@ class Grid(NamedTuple):
 
 
 def chart(study: Study, width: int) -> Text:
-    """Return the chart, each part under its ruler, and a legend; at most `width` columns wide."""
+    """Return the chart, each block below its ruler, and a legend; at most `width` columns wide."""
     from rich.text import Text
 
     drawn, ranks = list(pieces(study)), study.summary["ranks"]
@@ -80,9 +82,9 @@ def chart(study: Study, width: int) -> Text:
 
 
 def pieces(study: Study) -> Iterator[Piece]:
-    """Yield what takes time, rank by rank and in order.
+    """Yield the pieces that take time, rank by rank and in order.
 
-    The names of a rank's second stage of two are in small letters; where a rank has more, they begin with the stage.
+    If ranks have two stages, names of the second are in lower case; if they have more, names begin with the stage.
     """
     ops = study.ops
     stages = [sorted({*ops["stage"][ops["rank"] == rank].tolist()}) for rank in range(study.summary["ranks"])]
@@ -99,7 +101,9 @@ def pieces(study: Study) -> Iterator[Piece]:
 
 
 def _grid(drawn: list[Piece], latency: float, makespan: float, width: int) -> Grid:
-    """Return the first grid that fits: cells with gaps or without, columns for names, and these continued below."""
+    """Return the first grid that fits: cells with gaps, without gaps, columns wide enough for names, and the last two
+    continued below.
+    """
     unit = _unit([piece.end - piece.start for piece in drawn] + [latency] * (latency > 0))
     cells = round(makespan / unit)
     loose, close = (
@@ -116,7 +120,7 @@ def _grid(drawn: list[Piece], latency: float, makespan: float, width: int) -> Gr
 
 
 def _unit(times: list[float]) -> float:
-    """Return the largest number that all of these are multiples of, but for rounding."""
+    """Return the greatest common divisor of `times`, up to rounding."""
     least = min(times)
     parts = {Fraction(time / least).limit_denominator(1000) for time in set(times)}
     whole = math.lcm(*(part.denominator for part in parts))
@@ -124,7 +128,7 @@ def _unit(times: list[float]) -> float:
 
 
 def _named(drawn: list[Piece], ranks: int, grid: Grid) -> list[list[tuple[str, str]]]:
-    """Return per rank and column a letter, and its kind for the colour: ops by name."""
+    """Return a (letter, kind) for each rank and column, with the names of ops; the kind gives the colour."""
     idle = ("." * max(1, grid.wide - grid.gap)).ljust(grid.wide) * grid.cells
     lanes = [[(letter, "") for letter in idle] for _ in range(ranks)]
     for piece in drawn:
@@ -138,7 +142,7 @@ def _named(drawn: list[Piece], ranks: int, grid: Grid) -> list[list[tuple[str, s
 
 
 def _squeezed(drawn: list[Piece], ranks: int, grid: Grid) -> list[list[tuple[str, str]]]:
-    """Return the same, but in each column the letter of what takes most of its time."""
+    """Return a (letter, kind) for each rank and column: the kind of op that takes most of the column's time."""
     letters = "".join(dict.fromkeys("".join(piece.kinds for piece in drawn)))
     shares = np.zeros((ranks, grid.cells, len(letters)))
     for piece in drawn:
@@ -155,7 +159,7 @@ def _squeezed(drawn: list[Piece], ranks: int, grid: Grid) -> list[list[tuple[str
 
 
 def _ruler(grid: Grid, first: int, last: int) -> str:
-    """Return round times over their columns, of those from `first` to `last`."""
+    """Return the ruler of columns `first` to `last`: round times above their columns."""
     scale = grid.cells * grid.wide / grid.makespan
     power = 10.0 ** (math.floor(math.log10(grid.makespan)) - 2)
     for step in (factor * power * 10**more for more in range(4) for factor in (1, 2, 5)):
@@ -179,7 +183,7 @@ def _legend(study: Study, grid: Grid, text: Text) -> Text:
     text.append(f". idle\n{'a cell' if grid.wide > 1 else 'a column'} is {grid.makespan / grid.cells:.4g} of time")
     held = max(np.unique(study.ops["stage"][study.ops["rank"] == rank]).size for rank in range(study.summary["ranks"]))
     if not grid.named:
-        text.append(" and has the letter of what takes most of it")
+        text.append(" and has the letter of the op that takes most of it")
     elif held > 2:
         text.append("; names are stage, kind and micro-batch")
     if held == 2:

@@ -1,7 +1,7 @@
-"""Pages of our own: one file of HTML with canvases in it, which needs neither a server nor a network.
+"""Self-contained HTML pages: one file with canvases in it, which needs neither a server nor a network.
 
-Frames travel compressed (deflate, base64) and are unpacked by the browser. Colours follow the reader's own preference,
-light or dark.
+Frames are compressed (deflate, base64) and unpacked by the browser. Colours follow the reader's preference for light or
+dark.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from experiments.viewer import canvases
 
 _CSS = Path(__file__).with_suffix(".css")
 PRESENTING = Path(__file__).with_name("presentation.js").read_text("utf-8")
-"""A script that defines presenting(), which listens to the key P."""
+"""A script that defines presenting(), which listens for the key P."""
 Frames = Mapping[str, tuple[str, bytes]]
 
 
 def page(title: str, body: str, frames: Frames, kind: str = "") -> str:
-    """Return the page: `body` is HTML in which place(name) stands for the canvas of that name.
+    """Return the page. `body` is HTML in which place(name) stands for the canvas of that name.
 
-    `frames` has for each name (canvas of canvases.NAMES, its frame); `kind` is the class of the whole page.
+    `frames` has (canvas of canvases.NAMES, frame) for each name; `kind` is the CSS class of the body.
     """
     packed = {name: [canvas, _packed(frame)] for name, (canvas, frame) in frames.items()}
     data = json.dumps(packed).replace("</", "<\\/")
@@ -36,7 +36,7 @@ def page(title: str, body: str, frames: Frames, kind: str = "") -> str:
 
 
 def place(name: str) -> str:
-    """Return the element in which the canvas of this name is drawn."""
+    """Return the HTML element into which the canvas of this name is drawn."""
     return f'<div id="canvas-{escape(name)}"></div>'
 
 

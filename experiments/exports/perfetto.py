@@ -1,6 +1,7 @@
 """The trace of a run as events of the Chrome trace format, which ui.perfetto.dev opens: slices, and flows between them.
 
-A slice says its step, what was received in it from whom, and why its rank waits; a flow is named by what it carries.
+A slice has its step, what was received during it and from whom, and why its rank waits; a flow is named after what it
+carries.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ US = 1e6  # in a second
 
 
 def events(trace: Trace, servers: int) -> Iterator[dict[str, Any]]:
-    """Yield the events: a track per rank, a slice per span, an arrow per message. Times are us."""
+    """Yield the events: a track per rank, a slice per span, an arrow per message. Times are in us."""
     names = [f"{'server' if rank < servers else 'worker'} {rank}" for rank in range(trace.ranks)]
     yield {"ph": "M", "name": "process_name", "pid": 0, "args": {"name": "Lockstep"}}
     for rank, name in enumerate(names):
@@ -45,7 +46,7 @@ def events(trace: Trace, servers: int) -> Iterator[dict[str, Any]]:
 
 
 def carried(trace: Trace) -> list[str]:
-    """Return what each message carries: the last work of its sender, or the collective that it is part of."""
+    """Return the content of each message: its sender's last work, or the collective it is part of."""
     m, spans = trace.messages, trace.spans
     order = np.lexsort([spans["start"], spans["rank"]])
     works = order[np.isin(spans["kind"][order], (COMPUTE, UPDATE))]

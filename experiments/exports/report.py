@@ -1,4 +1,4 @@
-"""A report: runs on one page of HTML that looks like the workbench, to keep, to send and to read without a network."""
+"""A report: runs on one HTML page that looks like the workbench and can be kept, sent, and read offline."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ COMPARED = (
     *("held_out_loss", "accuracy", "r2", "seconds", "samples_per_second", "bytes"),
     *("share_wait", "staleness_mean"),
 )
-SPANS = 16_000  # single ones in all timelines of a report together: it stays well below 1 MB
-LARGEST = 500_000  # bytes of how a run learned, before they are compressed
+SPANS = 16_000  # spans in all timelines of a report together, which keeps it well below 1 MB
+LARGEST = 500_000  # bytes of the frame of how a run learned, before compression
 CELLS = 16  # rows and columns of the table of traffic
 ENDED = {"diverged": "Diverged", "failed": "Failed", "cancelled": "Stopped early"}
 
 
 def report(shown: Sequence[Shown], address: str = "", learning: Learning | None = None) -> str:
-    """Return the page of the first run, compared with the others; `address` is the workbench that it links back to.
+    """Return the page of the first run, compared with the others; `address` is the workbench to link to.
 
-    `learning` is how the first run learned, which is drawn where it is known and not too large for a page.
+    `learning` is how the first run learned; it is drawn if given and not too large for a page.
     """
     run = shown[0].run
     drawn, frames = _drawn(shown)
@@ -47,9 +47,9 @@ def report(shown: Sequence[Shown], address: str = "", learning: Learning | None 
 
 
 def outline(shown: Sequence[Shown]) -> str:
-    """Return a page of the curves and timelines of these runs, without what a report says of them.
+    """Return an HTML page with the curves and timelines of `shown`, without the report's text.
 
-    In a frame that its own page made, such as a notebook's, it has the frame be as high as it is.
+    Inside an iframe, such as a notebook's, the page sets the frame's height to its own.
     """
     drawn, frames = _drawn(shown)
     compared = [_comparison(shown)] if len(shown) > 1 else []
@@ -65,7 +65,7 @@ new ResizeObserver(() => {
 
 
 def _drawn(shown: Sequence[Shown]) -> tuple[list[str], dict[str, tuple[str, bytes]]]:
-    """Return the curves and timelines of these runs as parts of a page, and the frames of their canvases."""
+    """Return the curves and timelines as parts of a page, and the frames of their canvases."""
     frames, parts = {}, []
 
     def drawn(name: str, picture: pictures.Picture, words: str) -> str:
@@ -118,7 +118,7 @@ def _head(run: Run, address: str) -> str:
 
 
 def _label(run: Run, name: str) -> str:
-    """Return what a figure is called at the head of the page."""
+    """Return a figure's label at the top of the page."""
     label = FIGURES[name].label
     if name == "seconds" and run.experiment.cluster == "simulated":
         label = "virtual time"
@@ -126,7 +126,7 @@ def _label(run: Run, name: str) -> str:
 
 
 def _comparison(shown: Sequence[Shown]) -> str:
-    """Return the figures of all runs, one row each, which is also the legend of the curves."""
+    """Return a table of all runs' figures, one row each; it is also the legend of the curves."""
     names = [name for name in COMPARED if any(one.run.summary.get(name) is not None for one in shown)]
     head = "".join(f"<th>{escape(FIGURES[name].label)}</th>" for name in names)
     rows = "".join(
@@ -143,17 +143,17 @@ def _comparison(shown: Sequence[Shown]) -> str:
 
 
 def mark(one: Shown) -> str:
-    """Return the line of a run as it looks in the curves, in HTML."""
+    """Return HTML for a run's line style in the curves."""
     style = {"solid": "solid", "dot": "dotted"}.get(one.line.dash, "dashed")
     return f'<i style="border-top: 3px {style} {one.line.colour}"></i>'
 
 
 def _ranks(one: Shown) -> str:
-    """Return what each rank did, held and sent."""
+    """Return the sections on what each rank did, held and sent."""
     run = one.run
     parts = [f"<h2>Where the time goes</h2>{bars.html(bars.shares([one]), timeline.shares(run))}"]
     if run.held().any():
-        words = "What each rank held at its fullest moment."
+        words = "What each rank held when its memory was fullest."
         parts.append(f"<h2>Memory</h2>{bars.html(bars.memory([one]), words)}")
     names = lane_names(run)
     if len(run.trace.messages["bytes"]) and len(names) <= CELLS:
@@ -184,7 +184,7 @@ def _traffic(run: Run, names: list[str]) -> str:
 
 
 def _settings(e: Experiment) -> str:
-    """Return every setting that is not at its default, with what it means."""
+    """Return a table of the settings that are not at their defaults, with their meanings."""
     kinds = [
         type(e),
         e.method.Settings,
@@ -194,7 +194,7 @@ def _settings(e: Experiment) -> str:
     fields = {name: field for kind in reversed(kinds) for name, field in kind.model_fields.items()}
     rows = []
     for name, value in {"workers": e.workers, "batch": e.batch, **e.settings, **e.flat()}.items():
-        if name in ("algorithm", "workload"):  # which the title has
+        if name in ("algorithm", "workload"):  # they are in the title
             continue
         extra = fields[name].json_schema_extra or {}
         unit, none = extra.get("unit", ""), extra.get("none", "auto")
@@ -219,7 +219,7 @@ def _figures(run: Run) -> str:
 
 
 def _again(run: Run) -> str:
-    """Return how the run is repeated, and where it was made."""
+    """Return the section on how to repeat the run and where it was made."""
     made = ", ".join(f"{name} {value}" for name, value in run.environment.items() if value)
     digest = run.summary.get("digest")
     same = (

@@ -1,7 +1,7 @@
-"""Curves as SVG without a browser: the same pictures as those of the canvas, still and on white.
+"""Curves as SVG without a browser: the pictures of the canvas, static and on white.
 
-A file of lines, marks and words, for papers and slides. What plays or answers a pointer is a canvas's
-(experiments/viewer/canvases).
+The file has lines, marks and words, for papers and slides. For animation and interaction, see
+experiments/viewer/canvases.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from experiments.viewer.pictures import Axis, Picture, Series
 from experiments.wording import units
 
 WIDE, HIGH = 500, 300  # px of one picture
-LEFT, RIGHT, TOP, BOTTOM = 58, 14, 62, 44  # px around its plot
+LEFT, RIGHT, TOP, BOTTOM = 58, 14, 62, 44  # px of margin around its plot
 TEXT, SOFT, RULE = "#1B2733", "#66717C", "#DDE3E9"
-TICKS = 5  # about so many on an axis
+TICKS = 5  # approximate number of ticks on an axis
 
 
 def svg(named: Mapping[str, Picture], heading: str = "") -> str:
-    """Return these pictures side by side, each with its name above it, as the text of a file."""
+    """Return an SVG file's text with the pictures side by side, each with its name above it."""
     width, height = WIDE * len(named), HIGH + (28 if heading else 0)
     body = [words(12, 20, heading, size=15, weight=600)] if heading else []
     for number, (name, picture) in enumerate(named.items()):
@@ -38,7 +38,6 @@ def svg(named: Mapping[str, Picture], heading: str = "") -> str:
 
 
 def _plot(picture: Picture, name: str, clip: str):
-    """Yield the elements of one picture."""
     right, low = WIDE - RIGHT, HIGH - BOTTOM
     x, y = _scale(picture.x, LEFT, right), _scale(picture.y, low, TOP)
     yield words(LEFT, 18, name, size=14, weight=600)
@@ -73,14 +72,14 @@ def _plot(picture: Picture, name: str, clip: str):
 
 
 def _scale(axis: Axis, start: float, end: float):
-    """Return the function from values of an axis to px; of a logarithm of nothing there is no place (NaN)."""
+    """Return the function from an axis's values to px; NaN for values without a logarithm on a logarithmic axis."""
     place = np.log10 if axis.log else np.asarray
     low, high = (float(place(value)) for value in (axis.least, axis.most))
     return lambda values: start + (place(values) - low) / ((high - low) or 1.0) * (end - start)
 
 
 def _ticks(axis: Axis) -> list[tuple[float, str]]:
-    """Return where an axis has words, and which: at 1, 2 or 5 times powers of ten, or at powers of ten."""
+    """Return an axis's ticks with labels: at 1, 2 or 5 times powers of ten or, if logarithmic, at these powers."""
     if axis.log:
         powers = range(math.ceil(math.log10(axis.least) - 1e-9), math.floor(math.log10(axis.most) + 1e-9) + 1)
         return [(10.0**n, f"{10.0**n:g}") for n in powers[:: max(1, len(powers) // TICKS)]]
@@ -88,7 +87,7 @@ def _ticks(axis: Axis) -> list[tuple[float, str]]:
 
 
 def ticks(least: float, most: float, count: int = TICKS) -> list[float]:
-    """Return about `count` places on an axis, at 1, 2 or 5 times a power of ten."""
+    """Return about `count` tick positions on an axis, at 1, 2 or 5 times a power of ten."""
     rough = (most - least) / count or 1.0
     power = 10 ** math.floor(math.log10(rough))
     step = next(m * power for m in (1, 2, 5, 10) if m * power >= rough * 0.999)
@@ -97,13 +96,13 @@ def ticks(least: float, most: float, count: int = TICKS) -> list[float]:
 
 
 def _known(px: np.ndarray, py: np.ndarray) -> list[tuple[float, float]]:
-    """Return the points that have a place, held near the plot: a file of large numbers is drawn by nobody."""
+    """Return the finite points, clipped to near the plot, since viewers do not draw very large numbers."""
     there = np.isfinite(px) & np.isfinite(py)
     return list(zip(px[there].tolist(), py[there].clip(-HIGH, 2 * HIGH).tolist(), strict=True))
 
 
 def _path(px: np.ndarray, py: np.ndarray) -> str:
-    """Return a line through the points; it is broken where one has no place."""
+    """Return an SVG path through the points, with gaps at those that are not finite."""
     parts, pen = [], False
     for a, b in zip(px.tolist(), np.clip(py, -HIGH, 2 * HIGH).tolist(), strict=True):
         known = math.isfinite(a) and math.isfinite(b)
@@ -119,7 +118,7 @@ def _stroke(one: Series) -> str:
 
 
 def _mark(one: Series, x: float, y: float) -> str:
-    """Return the mark of a line at a place, "" if it has none: a square, or a circle."""
+    """Return the mark of a line at a point: a square, a circle, or "" if it has none."""
     if not one.symbol:
         return ""
     look = f'fill="#FFFFFF" stroke="{one.colour}" stroke-width="1.6"'
@@ -129,7 +128,7 @@ def _mark(one: Series, x: float, y: float) -> str:
 
 
 def words(x: float, y: float, text: str, colour: str = TEXT, anchor: str = "start", size: int = 12, weight: int = 400):
-    """Return words at a place, px."""
+    """Return an SVG text element at (x, y), px."""
     return (
         f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" font-weight="{weight}" text-anchor="{anchor}" '
         f'fill="{colour}">{escape(text)}</text>'

@@ -1,7 +1,7 @@
-"""A timeline as SVG without a browser: the window with which the workbench opens it, from the frame of its canvas.
+"""A timeline as SVG without a browser: the window that the workbench opens first, from the frame of its canvas.
 
-One lane per rank, one bar per span, an arrow per message, and what happened when: still and on white, for papers and
-slides. What plays or answers a pointer is the canvas's (canvases/timeline.js).
+One lane per rank, one bar per span, an arrow per message, and flags for events: static and on white, for papers and
+slides. For animation and interaction, see canvases/timeline.js.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from experiments.viewer.column_codec import unpack
 from experiments.wording import units
 
 WIDE, NAMES, RIGHT = 1000, 96, 16  # px
-TOP, PITCH, AXIS, FOOT = 74, 28, 22, 50  # px of what is above the lanes, of a lane, of the axis, of what is below
-LABELLED = 6.2  # px of a letter of a bar's words
-ARROWS = 400  # messages in a window that are drawn
+TOP, PITCH, AXIS, FOOT = 74, 28, 22, 50  # px of the part above the lanes, of a lane, of the axis, and of the part below
+LABELLED = 6.2  # px per letter of a bar's label
+ARROWS = 400  # a window with more messages has no arrows
 FLAG = "#C4441C"
 HATCHES = {"\\": ("#FFFFFF", 0.35), "x": (TEXT, 0.5)}  # stripes over a bar: their colour, and how opaque they are
 
 
 def timeline_svg(run: Run) -> str:
-    """Return the timeline of a run, in the window with which it opens, as the text of a file."""
+    """Return the timeline of a run, in its initial window, as the text of an SVG file."""
     frame, columns = unpack(timeline.frame(run, ""))
     body = "".join(_body(frame, *(unpack(columns[name].tobytes()) for name in ("timeline", "messages"))))
     height = TOP + PITCH * len(frame["lanes"]) + AXIS + FOOT
@@ -65,7 +65,7 @@ def _body(frame: dict[str, Any], spans: tuple, messages: tuple) -> Iterator[str]
         yield words(8, middle - 6 * bool(note), name)
         if note:
             yield words(8, middle + 7, note, size=10)
-    # what is waited for lies under what is done: messages may travel while a rank computes
+    # waits are drawn below work, since messages may travel while a rank computes
     for kind, lane, start, stop, label in sorted(_inside(spans, begin, end), key=lambda one: one[0] < frame["work"]):
         left, right = x(max(start, begin)), x(min(stop, end))
         yield _bar(frame["look"][frame["kinds"][kind]], left, right, TOP + lane * PITCH, label)
@@ -95,7 +95,7 @@ def _body(frame: dict[str, Any], spans: tuple, messages: tuple) -> Iterator[str]
 
 
 def _inside(spans: tuple, begin: float, end: float) -> Iterator[tuple[int, int, float, float, str]]:
-    """Yield kind, lane, start, end (s) and words of the spans in a window."""
+    """Yield (kind, lane, start, end, label) of the spans in a window; times in s."""
     header, c = spans
     stop = c["start"] + c["duration"]
     for n in np.flatnonzero((stop > begin) & (c["start"] < end)).tolist():

@@ -1,1 +1,1 @@
-"""Specification: what an experiment is, what there is to choose from, and what this machine is."""
+"""The specification of experiments, the choices they are made of, and what is known of this machine."""

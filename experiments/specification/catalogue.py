@@ -1,9 +1,9 @@
-"""What an experiment is made of: algorithms, compressions, workloads, kernels, and presets with their sources.
+"""The catalogue of algorithms, compressions, workloads, kernels and presets, with their sources.
 
     ALGORITHMS["easgd"].title       "EASGD"
     ALGORITHMS["easgd"].idea        "EASGD: replicas explore on their own, tied to a shared centre by springs."
 
-Command line and workbench offer what stands here. No module is imported before its entry is asked about it.
+Command line and workbench offer the entries listed here. A module is imported only when its entry needs it.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from installation import ROOT
 
 @dataclass(frozen=True)
 class Entry:
-    """One module that readers choose by name, in its family."""
+    """A module that readers choose by name."""
 
     name: str
     family: str
     module_name: str
     title: str
-    """What people call it, as it reads within a sentence: "Synchronous SGD", "handwritten digits"."""
+    """The usual name, as written within a sentence: "Synchronous SGD", "handwritten digits"."""
 
     @property
     def module(self) -> ModuleType:
@@ -42,27 +42,27 @@ class Entry:
 
     @property
     def declaration(self) -> Algorithm:
-        """What an algorithm declares of itself."""
+        """The algorithm's declaration."""
         return self.module.ALGORITHM
 
     @property
     def idea(self) -> str:
-        """What it is, in one line."""
+        """A description in one line."""
         return idea(self.module)
 
     @property
     def path(self) -> str:
-        """Its file, from the root of the repository: "algorithms/averaging/easgd.py"."""
+        """Path of the file, from the root of the repository: "algorithms/averaging/easgd.py"."""
         return f"{self.module_name.replace('.', '/')}.py"
 
     @property
     def source(self) -> str:
-        """The text of its file, which need not be imported for that."""
+        """The source text of the file, read without importing it."""
         return (ROOT / self.path).read_text("utf-8")
 
 
 def headed(path: str) -> str:
-    """Return what the first sentence of a file calls it: "Adam", "Dense backward, input half", "Row maximum"."""
+    """Return the title in the first sentence of a file: "Adam", "Dense backward, input half", "Row maximum"."""
     with (ROOT / path).open(encoding="utf-8") as file:
         sentence = file.readline().strip().removeprefix('"""').rstrip('."')
     title, explained, _ = sentence.partition(":")
@@ -86,45 +86,45 @@ KERNELS = {
     for family, names in kernels.FAMILIES.items()
     for name in names
 }
-"""All kernels, by family; their titles stand in their files."""
+"""All kernels, by family, with the titles in their files."""
 
 PRESETS: dict[str, Mapping[str, Any]] = {"network": NETWORKS, "device": DEVICES, "jitter": JITTERS}
-"""By field of an experiment: its presets by name, each with its `source`; None is the one that changes nothing."""
+"""The presets of each field of an experiment, by name, each with its `source`; None has no effect."""
 
 CHOICES: dict[str, tuple[str, ...]] = {
     "compression": ("none", *COMPRESSIONS),
     **{field: tuple(presets) for field, presets in PRESETS.items()},
     "workload": tuple(WORKLOADS),
 }
-"""By field of an experiment that is chosen by name: the names."""
+"""The allowed names of each field of an experiment that is chosen by name."""
 
 
 def called(entries: Mapping[str, Entry], name: str) -> str:
-    """Return an entry as a list of choices has it, found by title and by file: "Handwritten digits · digits"."""
+    """Return an entry's label in a list of choices, with title and name: "Handwritten digits · digits"."""
     title = entries[name].title
     return f"{title[:1].upper()}{title[1:]} · {name}"
 
 
 def idea(module: ModuleType) -> str:
-    """Return the first line of a module's docstring: what it is about."""
+    """Return the first line of a module's docstring, which describes it."""
     return algorithms.idea(module)
 
 
 def sources(field: str) -> dict[str, str]:
-    """Return where the numbers of a field's presets come from, by name; nothing for a field without presets."""
+    """Return the sources of a field's presets, by name; {} for a field without presets."""
     return {name: preset.source for name, preset in PRESETS.get(field, {}).items() if preset is not None}
 
 
 def network(text: str) -> Network:
-    """Return a network, by preset or in numbers. ValueError if there is none."""
+    """Return a network, from a preset's name or from numbers. Raise ValueError if it is neither."""
     return parse_network(text)
 
 
 def link(text: str) -> Link:
-    """Return the link between nodes of a network, by preset or in numbers. ValueError if there is none."""
+    """Return a network's link between nodes, by preset or from numbers. Raise ValueError if the text is neither."""
     return parse_network(text).between
 
 
 def device(text: str) -> Device:
-    """Return a device, by preset or in numbers. ValueError if there is none."""
+    """Return a device, from a preset's name or from numbers. Raise ValueError if it is neither."""
     return parse_device(text)

@@ -13,24 +13,21 @@ from experiments.specification.experiment import OWN, Experiment
 
 @dataclass(frozen=True)
 class Conditions:
-    """What a cluster simulates or emulates, as the arguments of its `run`."""
+    """What a cluster simulates or emulates, as arguments of its `run`."""
 
-    network: Network | None  # None is the one that a real cluster has
-    device: Device | None  # what a rank computes on; None is what a real cluster has
+    network: Network | None  # None: a real cluster's own
+    device: Device | None  # what a rank computes on; None: a real cluster's own
     faults: Faults
 
     @classmethod
     def of(cls, experiment: Experiment) -> Conditions:
-        """Read the conditions of an experiment. ValueError, in one sentence, for what does not go together."""
+        """Return the conditions of an experiment. Raise ValueError if settings contradict each other."""
         device = None if experiment.device == OWN else parse_device(experiment.device)
         return cls(_network(experiment), device, _faults(experiment))
 
 
 def _network(experiment: Experiment) -> Network | None:
-    """Return the network with the experiment's own latency, overhead included, bandwidth, ranks and NICs per node.
-
-    None is the one that a real cluster has.
-    """
+    """Return the network with the experiment's settings (latency includes overhead); None: a real cluster's own."""
     own = experiment.network == OWN
     changed = experiment.latency, experiment.bandwidth, experiment.nics
     if own and changed == (None, None, None) and experiment.per_node == 1:
@@ -41,7 +38,7 @@ def _network(experiment: Experiment) -> Network | None:
         between = link_of(experiment.latency, between.bandwidth, between.overhead)
     if experiment.bandwidth is not None:
         between = replace(between, bandwidth=experiment.bandwidth, per_byte=0.0)
-    total = preset.sum if between is preset.between else None  # another network than the one that was measured
+    total = preset.sum if between is preset.between else None  # not the network that was measured
     return replace(preset, between=between, sum=total).on_nodes(experiment.per_node, experiment.nics)
 
 

@@ -1,7 +1,7 @@
-"""An experiment: everything that decides a run, and nothing else.
+"""An experiment: everything that determines a run, and nothing else.
 
 It is frozen and validated, and has three equivalent spellings: JSON, a URL query, and a command line. On the simulated
-cluster the same experiment gives the same run: bit for bit with the same matrix kernels, to rounding with others.
+cluster, the same experiment gives the same run: bit for bit with the same matrix kernels, up to rounding with others.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from knobs import Knobs, condition, in_force, knob, local, make, match_name
 from workloads.budget import Budget
 
 MAX_WORKERS = 4096
-NAMED = 8  # most settings that an error names
+NAMED = 8  # most settings listed in an error
 MOST_SEED = 2**31 - 1
-MAX_QUERY = 8000  # characters; longer queries are refused unread
-LARGE = 1e6  # from which numbers are spelled with an exponent, where that has all their digits
+MAX_QUERY = 8000  # characters; longer queries are rejected without parsing
+LARGE = 1e6  # numbers from here on are written with an exponent, if that keeps all digits
 PAGE = (
     *(
         "tour",
@@ -57,14 +57,14 @@ PAGE = (
     *("colour", "size", "view", "why", "zoom", "critical", "welcome", "from", "at_once"),
     *("embed", "embed_options", "keep"),
 )
-"""Parameters of an address that are for the page alone; `keep` is what older links call `pin`."""
+"""URL parameters that only the page uses; `keep` is the name of `pin` in older links."""
 NUMBERS = {
     "network": "latency:bandwidth:overhead, for example 4e-5:1.5e9:1e-5 (s, bytes/s, s)",
     "device": "FLOP/s:bytes/s:overhead, for example 40e9:15e9:1e-6 (the last in s)",
 }
-OWN = "own"  # the network and the device that a real cluster has: nothing is emulated
+OWN = "own"  # the network and device of a real cluster itself: nothing is emulated
 REAL_DEFAULTS = {"network": OWN, "device": OWN}
-NESTED = ("settings", "coding", "data")  # whose values have names of their own
+NESTED = ("settings", "coding", "data")  # fields whose values have names of their own
 SQUARED_ERROR = 0.25  # share of an algorithm's rate: the curvature has no bound, unlike that of cross-entropy
 LINKS = "network", "latency", "bandwidth", "per_node", "nics"
 """Settings of the network."""
@@ -72,7 +72,7 @@ OTHER_BUDGETS = ("epochs", "seconds", "target_loss")
 
 
 class Experiment(Knobs):
-    """What to train, how, where, for how long. All fields but those of NESTED are plain values."""
+    """What to train, how, where and for how long. All fields except those in NESTED are plain values."""
 
     algorithm: str = knob("sync_sgd", "training algorithm: how the workers train together")
     settings: dict[str, Any] = knob({}, "the algorithm's own settings")
@@ -176,7 +176,7 @@ class Experiment(Knobs):
     @model_validator(mode="before")
     @classmethod
     def _begun(cls, values: Any) -> Any:
-        """Fill in what the algorithm and a real cluster begin with in place of everybody's default."""
+        """Fill in the defaults of the algorithm and of a real cluster where they differ from the general ones."""
         if not isinstance(values, dict):
             return values
         named = {
@@ -189,25 +189,25 @@ class Experiment(Knobs):
     @field_validator("device", "network")
     @classmethod
     def _here(cls, text: str, info: ValidationInfo) -> str:
-        """Replace "here" by the numbers of this machine, so that the experiment means the same elsewhere."""
+        """Replace "here" by this machine's numbers, so that the experiment means the same elsewhere."""
         return this_machine.resolved(info.field_name, text)
 
     @model_validator(mode="after")
     def _known(self) -> Experiment:
         if self.algorithm not in algorithms.names():
-            algorithms.find(self.algorithm)  # raises with a hint, unless it was a full name
+            algorithms.find(self.algorithm)  # raises an error with a hint, unless it is a full name
             raise ValueError(f"algorithm is {self.algorithm!r}; use its short name {self.algorithm.split('.')[-1]!r}.")
         for kind, table in PRESETS.items():
             name = getattr(self, kind)
             if name == OWN and kind != "jitter":
                 if self.cluster == "simulated":
                     raise ValueError(
-                        f"{kind}: a simulated cluster has none of its own; use {', '.join(table)}, or here once "
-                        f"lockstep fit has measured this machine."
+                        f"{kind}: 'own' exists only on a real cluster; choose {', '.join(table)}, or 'here' after "
+                        "measuring this machine with lockstep fit."
                     )
                 continue
             if name not in table and (kind == "jitter" or ":" not in name):
-                own = f" Or write your own as {NUMBERS[kind]}." if kind in NUMBERS else ""
+                own = f" You can also write numbers of your own: {NUMBERS[kind]}." if kind in NUMBERS else ""
                 raise ValueError(f"there is no {kind} preset {name[:60]!r}; {_among(name, list(table))}{own}")
             if kind != "jitter":
                 {"network": parse_network, "device": parse_device}[kind](name)
@@ -221,12 +221,12 @@ class Experiment(Knobs):
         if self.compression != "none" and not how:
             able = [name for name in algorithms.names() if algorithms.find(name).compresses]
             sends = self.method.elements_sent is not nothing_sent
-            lacks = "has no way to compress what it sends" if sends else "sends nothing to compress"
+            lacks = "cannot compress what it sends" if sends else "sends nothing to compress"
             raise ValueError(f"compression: {self.algorithm} {lacks}; use none, or {', '.join(able)}.")
         if how == "push" and self.compression != "none" and not compressions.find(self.compression).pushable:
             raise ValueError(
-                f"{self.compression} wants all ranks to send at once, and {self.algorithm} has them push one by one; "
-                "use another compression, such as top_k."
+                f"{self.compression} needs all ranks to exchange gradients at the same time, but in {self.algorithm} "
+                "each worker pushes on its own; use another compression, such as top_k."
             )
         object.__setattr__(self, "coding", _effective(coding))
         object.__setattr__(self, "settings", _effective(s))
@@ -248,27 +248,27 @@ class Experiment(Knobs):
 
     @property
     def knobs(self) -> Knobs:
-        """The algorithm's settings, as its own Settings."""
+        """The algorithm's settings, as an instance of its Settings."""
         return self.method.Settings(**self.settings)
 
     @property
     def servers(self) -> int:
-        """Ranks that hold parameters and train nothing; they are the first ranks."""
+        """Number of ranks that hold parameters but do not train; they come first."""
         return self.method.servers(self.knobs)
 
     @property
     def ranks(self) -> int:
-        """All ranks: servers and workers."""
+        """Number of all ranks, servers and workers."""
         return self.servers + self.workers
 
     @property
     def restartable(self) -> bool:
-        """Whether a lost worker may come back with nothing but the newest reported model."""
+        """True if a lost worker may restart with only the newest reported model."""
         return self.method.may_restart(self.knobs)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What its algorithm has to say of it before it runs, in sentences."""
+        """The algorithm's remarks on this experiment, as sentences, known before it runs."""
         line = rates.known(self.algorithm, self.workload, self.data.get("model", ""))
         searched = self.method.defaults.get("steps", rates.STEPS)
         short = line is not None and self.workload not in rates.STAND_INS and (self.steps or math.inf) <= searched
@@ -276,12 +276,14 @@ class Experiment(Knobs):
 
     @property
     def files(self) -> list[str]:
-        """Settings by which it names files of the machine that runs it, as only that machine's owner may."""
+        """Settings that name files of the machine it runs on, which only that machine's owner may use."""
         return [name for name in local(workloads.find(self.workload).Settings) if self.data[name]]
 
     @property
     def numbers(self) -> float:
-        """How many numbers its data are, about, before they are there (see `workloads.workload.DataKnobs`)."""
+        """Approximate count of numbers in its data, known before the data are loaded (see
+        `workloads.workload.DataKnobs`).
+        """
         return workloads.find(self.workload).Settings(**self.data).numbers
 
     @property
@@ -290,7 +292,7 @@ class Experiment(Knobs):
         return Budget(steps=self.steps, epochs=self.epochs, seconds=self.seconds, target_loss=self.target_loss)
 
     def in_force(self) -> dict[str, Any]:
-        """Return all values, by flat name, without knobs that have no effect with these values of the others."""
+        """Return all values, by flat name, except knobs that have no effect with the other values."""
         values = self.model_dump(mode="json")
         kinds = settings_of(self.algorithm, self.compression, self.workload)
         own = {name: value for name, value in values.items() if name not in NESTED}
@@ -301,10 +303,10 @@ class Experiment(Knobs):
         return {**own, **dict(nested)}
 
     def change(self, **values: Any) -> Experiment:
-        """Return the same experiment with other values, by flat name; None restores a default.
+        """Return a copy with other values, by flat name; None restores a default.
 
-        With another algorithm or workload, settings that it does not have are left behind, and those in which the
-        algorithm has defaults of its own.
+        With another algorithm or workload, settings that it does not have are dropped, and so are those for which the
+        new algorithm has its own defaults.
         """
         kept = self.flat()
         modules = "algorithm", "compression", "workload"
@@ -325,10 +327,10 @@ class Experiment(Knobs):
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Experiment:
-        """Build one from flat names ("workers", "period", "noise"). ValueError in one sentence if it cannot be.
+        """Build an experiment from flat names ("workers", "period", "noise"). Raise ValueError if it is invalid.
 
-        Those that have no effect beside the others, such as a momentum under plain SGD, are left at their defaults.
-        Values may be text, as links and command lines have them: an empty one is None where that is allowed.
+        Values that have no effect with the others, such as a momentum with plain SGD, are left at their defaults.
+        Values may be text, as in links and command lines: an empty one is None where that is allowed.
         """
         own = [name for name in cls.model_fields if name not in NESTED]
         fields = {name: _read(cls, name, values[name]) for name in own if name in values}
@@ -351,24 +353,23 @@ class Experiment(Knobs):
         return make(cls, {**fields, "settings": settings, "coding": coding, "data": data}, begins=begins)
 
     def refuse_idle(self, given: Mapping[str, Any]) -> None:
-        """Raise ValueError if one of the values `given` for it has no effect, such as a momentum under plain SGD."""
+        """Raise ValueError if one of the values in `given` has no effect, such as a momentum with plain SGD."""
         kinds = settings_of(self.algorithm, self.compression, self.workload)
         for kind, held in zip(kinds, (self.settings, self.coding, self.data), strict=True):
             for name in given.keys() & held.keys():
                 if not in_force(kind, name, held):
                     read = condition(kind, name)
                     raise ValueError(
-                        f"{name} has no effect here: it is read {read}; leave it out, or choose one of these."
+                        f"{name} has no effect: it applies only {read}. Remove it, or change that setting."
                     )
         if "batch" in given and self.method.whole_batch:
-            raise ValueError(
-                f"batch has no effect here: a step of {self.algorithm} takes all samples; leave --batch out."
-            )
+            raise ValueError(f"batch has no effect: a step of {self.algorithm} uses all samples; remove --batch.")
 
     def refuse_idle_changes(self, given: Mapping[str, Any]) -> None:
         """Raise ValueError as `refuse_idle` does, except for default values.
 
-        For JSON and links, which may name every setting. A batch is not refused: links that were recorded name one.
+        Used for JSON and links, which may list every setting. A batch is not refused, because recorded links contain
+        one.
         """
         held = {**self.settings, **self.coding, **self.data}
         self.refuse_idle({n: v for n, v in given.items() if n in held and spelled(v) != spelled(held[n])})
@@ -377,7 +378,7 @@ class Experiment(Knobs):
         """Return algorithm, workload, and every value that differs from its default, by flat name."""
         own = {name: value for name, value in self.changed().items() if name not in ("algorithm", "workload")}
         if any(name in own for name in OTHER_BUDGETS):
-            own["steps"] = self.steps  # said even where it is the default, which another budget replaces
+            own["steps"] = self.steps  # included even if it is the default, which another budget would replace
             if self.steps is None:
                 del own["steps"]
         rate = default_rate(self.algorithm, self.workload, self.data, self.workers)
@@ -388,7 +389,7 @@ class Experiment(Knobs):
         return {"algorithm": self.algorithm, "workload": self.workload, **mine, **packed, **theirs, **own}
 
     def changed(self) -> dict[str, Any]:
-        """Return the experiment's own fields that differ from their defaults, fault settings as text."""
+        """Return the experiment's own fields that differ from their defaults, with fault settings as text."""
         values = self.model_dump(exclude={*NESTED})
         defaults = {name: field.default for name, field in type(self).model_fields.items()}
         defaults |= self.method.defaults | real_defaults(self.cluster)
@@ -400,29 +401,31 @@ class Experiment(Knobs):
 
     @classmethod
     def from_query(cls, query: str) -> Experiment:
-        """Read a URL or its query. ValueError in one sentence if it is damaged, hostile or from another version.
+        """Parse a URL or its query. Raise ValueError if it is damaged, hostile or from another version.
 
-        What an address of the workbench has beyond the experiment (PAGE) is ignored.
+        Parameters of the workbench other than the experiment (PAGE) are ignored.
         """
         query = query.partition("?")[2] or query
         if len(query) > MAX_QUERY:
-            raise ValueError(f"the link has {len(query)} characters; a Lockstep link has at most {MAX_QUERY}.")
+            raise ValueError(
+                f"the link has {len(query)} characters, but a Lockstep link has at most {MAX_QUERY}; copy it again."
+            )
         try:
             pairs = parse_qsl(query.partition("#")[0], keep_blank_values=True, strict_parsing=bool(query))
         except ValueError:
-            raise ValueError("the link is damaged: it should read name=value&name=value; copy it once more.") from None
+            raise ValueError("the link is damaged: it should read name=value&name=value; copy it again.") from None
         given = {name: value for name, value in pairs if name not in PAGE}
         experiment = cls.of(given)
         experiment.refuse_idle_changes(given)
         if experiment.files:
             raise ValueError(
-                f"the link gives a {experiment.files[0]}, and no link may name files of the machine that runs it; "
-                f"leave {experiment.files[0]} out, or say it on the command line."
+                f"the link gives a {experiment.files[0]}, but links may not name files of the machine that runs "
+                f"them; remove {experiment.files[0]}, or give it on the command line."
             )
         return experiment
 
     def command(self) -> str:
-        """Return the command line that repeats it."""
+        """Return the command line that repeats the experiment."""
         options = self.flat()
         name, workload = options.pop("algorithm"), options.pop("workload")
         words = ["lockstep", "run", name]
@@ -432,19 +435,19 @@ class Experiment(Knobs):
             words += [f"--{option.replace('_', '-')}", spelled(value)]
         return shlex.join(words)
 
-    def json(self) -> str:  # pydantic's deprecated method of this name is not wanted
+    def json(self) -> str:  # replaces pydantic's deprecated method of this name
         """Return the JSON text, with all values."""
         return json.dumps(self.model_dump(mode="json"), indent=1, sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str, idle: bool = True) -> Experiment:
-        """Read the JSON text. Raise ValueError, in one sentence, if it cannot be read. Unless `idle`, a value that has
-        no effect is refused if it is not the default. Stored runs may have such values, since defaults change.
+        """Parse JSON text. Raise ValueError if it is invalid or, unless `idle`, if a value that is not the default has
+        no effect. Stored runs may have such values, since defaults change.
         """
         try:
             values = json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise ValueError(f"this is not the JSON of an experiment: {str(error)[:100]}.") from None
+            raise ValueError(f"this is not valid JSON: {str(error)[:100]}; give the JSON of an experiment.") from None
         if not isinstance(values, dict):
             raise ValueError("this JSON is not an experiment: it should be an object with a field 'algorithm'.")
         experiment = make(cls, values)
@@ -454,20 +457,20 @@ class Experiment(Knobs):
         return experiment
 
     def key(self) -> str:
-        """Return 16 hexadecimal digits that name this experiment: equal experiments have equal keys."""
+        """Return 16 hexadecimal digits that identify this experiment: equal experiments have equal keys."""
         return hashlib.sha256(self.json().encode()).hexdigest()[:16]
 
 
 def starting_point(algorithm: str, workload: str) -> dict[str, Any]:
-    """Return the workload's settings that this algorithm has as defaults: a deep model for a pipeline."""
+    """Return the algorithm's own defaults for the workload's settings, such as a deep model for a pipeline."""
     begins = algorithms.find(algorithm).model_defaults
     return {name: value for name, value in begins.items() if name in workloads.find(workload).Settings.model_fields}
 
 
 def default_rate(algorithm: str, workload: str, data: Mapping[str, Any], workers: int) -> dict[str, float]:
-    """Return this algorithm's default learning rate for the workload, or {} if it is the algorithm's own.
+    """Return the default learning rate of the algorithm on the workload, or {} if it is the algorithm's own.
 
-    It depends on the model and the loss in `data`, the workload's settings; those missing there have their defaults.
+    It depends on the model and the loss in `data`, the workload's settings; missing ones are at their defaults.
     """
     fields, own = workloads.find(workload).Settings.model_fields, algorithms.find(algorithm).Settings.model_fields
     model = ""
@@ -481,27 +484,27 @@ def default_rate(algorithm: str, workload: str, data: Mapping[str, Any], workers
 
 
 def own_defaults(algorithm: str | None) -> Mapping[str, Any]:
-    """Return the defaults of the experiment's own fields that this algorithm has; none if there is no such one."""
+    """Return the algorithm's own defaults for the experiment's fields; {} if there is no such algorithm."""
     return algorithms.find(algorithm).defaults if algorithm in algorithms.names() else {}
 
 
 def real_defaults(cluster: str | None) -> dict[str, Any]:
-    """Return the defaults of the experiment's own fields that a real cluster has; none for the simulated one."""
+    """Return a real cluster's own defaults for the experiment's fields; {} for the simulated one."""
     return {} if cluster in (None, "simulated") else REAL_DEFAULTS
 
 
 def settings_of(algorithm: str, compression: str, workload: str) -> tuple[type[Knobs], type[Knobs], type[Knobs]]:
-    """Return the classes of settings that an experiment with these three has. ValueError if one does not exist."""
+    """Return the classes of settings of these three. Raise ValueError if one of them does not exist."""
     return algorithms.find(algorithm).Settings, coding_settings(compression), workloads.find(workload).Settings
 
 
 def coding_settings(compression: str) -> type[Knobs]:
-    """Return the class of a compression's settings; "none" has none."""
+    """Return the class of a compression's settings; an empty one for "none"."""
     return Knobs if compression == "none" else compressions.find(compression).Settings
 
 
 def _effective(made: Knobs, start: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return the values of these knobs as JSON has them, those that are not in force at their defaults."""
+    """Return the values of these knobs as in JSON, with those that have no effect at their defaults."""
     kind, values = type(made), made.model_dump(mode="json")
     defaults = kind(**(start or {})).model_dump(mode="json")
     return {n: value if in_force(kind, n, values) else defaults[n] for n, value in values.items()}
@@ -517,7 +520,7 @@ def _names(algorithm: str, compression: str, workload: str) -> set[str]:
 
 
 def spelled(value: Any) -> str:
-    """Return a value as links and command lines write it: 1e8, not 100000000.0."""
+    """Return a value as written in links and command lines: 1e8, not 100000000.0."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list | tuple):
@@ -528,7 +531,7 @@ def spelled(value: Any) -> str:
 
 
 def _read(kind: type[Knobs], name: str, value: Any) -> Any:
-    """Return a value as it may come from text, ready to be validated."""
+    """Return a value, split if it is the text of a list, ready to be validated."""
     if not isinstance(value, str):
         return value
     annotation = kind.model_fields[name].annotation
@@ -542,4 +545,4 @@ def _among(name: str, choices: list[str], most: int = 100) -> str:
     if close:
         return f"did you mean {close[0]}?"
     more = f" and {len(choices) - most} more" if len(choices) > most else ""
-    return f"there are {', '.join(choices[:most])}{more}."
+    return f"choose from {', '.join(choices[:most])}{more}."

@@ -1,8 +1,8 @@
-"""Fault settings: which ranks are slow, pause or are lost, read once from the text of a link or a command line.
+"""Fault settings: which ranks are slow, pause or get lost, parsed once from the text of a link or a command line.
 
     LostRanks.read("3:0.4").by_rank         {3: (0.4, inf)}
 
-A setting keeps its text, so that links, command lines and stored runs repeat it as it was written.
+A setting keeps its text, so that links, command lines and stored runs repeat it as written.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from cluster.faults import parse_crash, parse_pause, parse_slow, spell_crash, sp
 
 @dataclass(frozen=True)
 class FaultSetting:
-    """One fault setting: as written, and by rank. Equal settings have equal texts."""
+    """A fault setting, as text and by rank. Equal settings have equal texts."""
 
     text: str = ""
     by_rank: dict[int, Any] = field(default_factory=dict, compare=False)
@@ -30,17 +30,17 @@ class FaultSetting:
 
     @classmethod
     def read(cls, text: str) -> FaultSetting:
-        """Read a text, or none, for however many ranks. ValueError in one sentence if it cannot be read."""
+        """Parse a text, or "none", for any number of ranks. Raise ValueError if it is invalid."""
         text = "" if text == "none" else text
         return cls(text, cls.parse(text, math.inf))
 
     def check(self, ranks: int) -> None:
-        """Raise ValueError if it names a rank beyond `ranks`."""
+        """Raise ValueError if the setting names a rank that does not exist among `ranks`."""
         if beyond := [rank for rank in self.by_rank if rank >= ranks]:
             raise ValueError(f"{self.name}: there is no rank {beyond[0]}; ranks are 0 to {ranks - 1}.")
 
     def replaced(self, rank: int, value: Any) -> FaultSetting:
-        """Return the setting with another value for one rank, None for no fault there."""
+        """Return the setting with another value for one rank; None removes its fault."""
         others = {other: own for other, own in self.by_rank.items() if other != rank}
         return type(self).read(type(self).spell(others if value is None else {**others, rank: value}))
 
@@ -55,18 +55,18 @@ class FaultSetting:
 
 
 class SlowRanks(FaultSetting):
-    """By rank how many times slower it is than the others: "2:3,5:1.5"."""
+    """Ranks that are slower than the others, with their factor: "2:3,5:1.5"."""
 
     name, parse, spell = "slow", staticmethod(parse_slow), staticmethod(spell_slow)
 
 
 class PausedRanks(FaultSetting):
-    """By rank the spans, (from, to) in s, in which it stands still: "1:0.5-0.8"."""
+    """Ranks that pause, with their spans (from, to) in s: "1:0.5-0.8"."""
 
     name, parse, spell = "pause", staticmethod(parse_pause), staticmethod(spell_pause)
 
 
 class LostRanks(FaultSetting):
-    """By rank when it is lost and when it comes back, (s, s), inf for never: "3:0.4" or "3:0.4-0.6"."""
+    """Ranks that get lost, with the times of loss and return (s, s; inf for never): "3:0.4" or "3:0.4-0.6"."""
 
     name, parse, spell = "crash", staticmethod(parse_crash), staticmethod(spell_crash)

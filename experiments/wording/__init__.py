@@ -1,1 +1,1 @@
-"""Wording: how numbers, experiments, ranks and places are written."""
+"""The wording of numbers, experiments, ranks and places."""

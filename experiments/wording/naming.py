@@ -1,4 +1,4 @@
-"""Naming: what an experiment, its cluster, its presets and its faults are called, wherever they are named."""
+"""The names of experiments, clusters, presets and faults, the same everywhere."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from workloads import own_module, stored_table
 
 REAL = {"processes": "real processes", "threads": "real threads", "gpus": "real GPUs"}
 HERE = "this machine"
-NONE = {"slow": "slower", "pause": "paused", "crash": "lost"}  # of the ranks, if it is only counted
+NONE = {"slow": "slower", "pause": "paused", "crash": "lost"}  # what happened to ranks that are only counted
 TIMES = ("", "1", *["two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"])
 
 
 def method(e: Experiment) -> str:
-    """Return what trains: "Synchronous SGD", "Synchronous SGD with Top-k"."""
+    """Return the name of the method: "Synchronous SGD", "Synchronous SGD with Top-k"."""
     title = ALGORITHMS[e.algorithm].title
     return title if e.compression == "none" else f"{title} with {COMPRESSIONS[e.compression].title}"
 
 
 def title(e: Experiment) -> str:
-    """Return what a run is called: "Synchronous SGD on handwritten digits"."""
+    """Return the title of a run: "Synchronous SGD on handwritten digits"."""
     return f"{method(e)} on {data(e)}"
 
 
 def data(e: Experiment) -> str:
-    """Return what it is trained on: "handwritten digits"; what is one's own, by the name of its file: "iris"."""
+    """Return the name of the data: "handwritten digits", or for your own data the name of the file: "iris"."""
     own = {"table": stored_table, "own_module": own_module}.get(e.workload)
     name = e.data["table" if e.workload == "table" else "net"] if own else ""
     return own.title(name) if name else WORKLOADS[e.workload].title
 
 
 def files(e: Experiment) -> str:
-    """Return the names by which links and command lines choose the same: "sync_sgd, digits"."""
+    """Return the names used in links and command lines: "sync_sgd, digits"."""
     coded = [] if e.compression == "none" else [e.compression]
     return ", ".join([e.algorithm, *coded, e.workload])
 
@@ -48,7 +48,7 @@ def files(e: Experiment) -> str:
 
 
 def cluster(name: str) -> str:
-    """Return a kind of cluster as a list of choices has it."""
+    """Return a cluster's label in a list of choices."""
     if name == "simulated":
         return "Simulated, on virtual time"
     words = REAL[name][:1].upper() + REAL[name][1:]
@@ -56,7 +56,7 @@ def cluster(name: str) -> str:
 
 
 def obtained(e: Experiment, gpus: int | None = None) -> str:
-    """Return which real cluster a run with so many `gpus` had, or, if these are None, the one that `e` asks for."""
+    """Return the real cluster that a run on `gpus` GPUs had or, if `gpus` is None, that `e` asks for."""
     if gpus == 0:
         return "real processes on the CPU, since there are no GPUs here"
     if gpus is not None and gpus < e.ranks:
@@ -65,13 +65,13 @@ def obtained(e: Experiment, gpus: int | None = None) -> str:
 
 
 def here(field: str, text: str) -> bool:
-    """Whether this network or device is the one that was fitted to this machine."""
+    """True if this network or device is the one fitted to this machine."""
     fit = this_machine.load()
     return fit is not None and getattr(fit, field) == text
 
 
 def network(text: str) -> str:
-    """Return a network in words: its preset, this machine's, or its latency and bandwidth."""
+    """Return a phrase for a network: its preset, this machine's, or its latency and bandwidth."""
     if text in PRESETS["network"]:
         return text
     if here("network", text):
@@ -81,7 +81,7 @@ def network(text: str) -> str:
 
 
 def devices(text: str) -> str:
-    """Return what ranks compute on in words: its preset, this machine's, or its speed."""
+    """Return a phrase for the devices of ranks: their preset, this machine's, or their speed."""
     if text in PRESETS["device"]:
         return f"{text} devices"
     if here("device", text):
@@ -93,17 +93,17 @@ def devices(text: str) -> str:
 
 
 def ranks(e: Experiment) -> tuple[str, ...]:
-    """Return the names of its ranks: "server 0", "worker 1"."""
+    """Return the names of the experiment's ranks: "server 0", "worker 1"."""
     return tuple(rank_names(e, e.ranks))
 
 
 RANK = re.compile(r"(?i)\b((?:the )?)rank (\d+)\b")
 SECONDS = re.compile(r"\b(\d[\d.]*(?:e-\d+)?) s\b")
-"""How every message writes a rank and a time, "rank 3" and "0.04 s", whatever the words around them say."""
+"""Patterns of a rank and of a time, "rank 3" and "0.04 s", in any message."""
 
 
 def readable(e: Experiment, text: str) -> str:
-    """Return a message of a run as pictures say it: "rank 3 was lost at 0.04 s" is "worker 3 was lost at 40 ms"."""
+    """Return a message of a run as worded in pictures: "worker 3 was lost at 40 ms" for "rank 3 was lost at 0.04 s"."""
     names = ranks(e)
 
     def name(found: re.Match) -> str:
@@ -114,7 +114,7 @@ def readable(e: Experiment, text: str) -> str:
 
 
 def faults(e: Experiment) -> Iterator[tuple[str, str]]:
-    """Yield (kind, words) of each rank with a fault, in short: ("slow", "worker 2 (5× slower)"), ("crash", "...")."""
+    """Yield (kind, short phrase) for each rank with a fault: ("slow", "worker 2 (5× slower)"), ("crash", "...")."""
     names = ranks(e)
     for rank, factor in sorted(e.slow.by_rank.items()):
         if factor != 1:
@@ -128,7 +128,7 @@ def faults(e: Experiment) -> Iterator[tuple[str, str]]:
 
 
 def fault(e: Experiment, kind: str) -> str:
-    """Return the faults of one kind in full words: "worker 3 four times slower", "none slower" if there is none."""
+    """Return a phrase for the faults of one kind: "worker 3 four times slower", or "none slower" if there are none."""
     names = ranks(e)
     told = {
         "slow": [f"{names[rank]} {_slower(factor)}" for rank, factor in sorted(e.slow.by_rank.items()) if factor != 1],
@@ -139,7 +139,7 @@ def fault(e: Experiment, kind: str) -> str:
 
 
 def without(e: Experiment, kind: str) -> str:
-    """Return that the faults of one kind are gone, in full words: "without the loss of worker 2"."""
+    """Return a phrase for a run without the faults of this kind: "without the loss of worker 2"."""
     names = ranks(e)
     of = {"slow": [rank for rank, factor in e.slow.by_rank.items() if factor != 1], "pause": e.pause.by_rank}
     some = [names[rank] for rank in sorted(of.get(kind, e.crash.by_rank))]

@@ -1,4 +1,4 @@
-"""Place: where a run took place, in words: on which cluster, and what that simulated or emulated."""
+"""A phrase for where a run takes place: on which cluster, and what that simulates or emulates."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from algorithms.algorithm import nothing_sent
 from experiments.specification.experiment import LINKS, OWN, Experiment
 from experiments.wording import naming, units
 
-NAMED = 3  # ranks that a kind of fault names; of more it gives the number
+NAMED = 3  # largest number of ranks named for a kind of fault; if there are more, they are counted
 
 
 def place(e: Experiment, gpus: int | None = None) -> str:
-    """Return where `e` runs, or ran with so many GPUs: "real processes, emulating 1GbE, worker 2 (3× slower)"."""
+    """Return where `e` runs, or ran on `gpus` GPUs: "real processes, emulating 1GbE, worker 2 (3× slower)"."""
     like, faults = [*_network(e), *_device(e), *_jitter(e)], [*_faults(e)]
     if e.cluster == "simulated":
         return f"simulated: {', '.join((*like, *faults))}"
@@ -21,7 +21,7 @@ def place(e: Experiment, gpus: int | None = None) -> str:
 
 
 def _network(e: Experiment) -> Iterator[str]:
-    """Yield the network, unless there are no messages, as in shared memory, and none was chosen."""
+    """Yield the network, unless no messages are sent (as in shared memory) and no network was chosen."""
     if (e.ranks == 1 or e.method.elements_sent is nothing_sent) and not e.changed().keys() & LINKS:
         return
     other = [] if e.latency is None else [f"a latency of {units.seconds(e.latency)}"]
@@ -45,7 +45,7 @@ def _jitter(e: Experiment) -> Iterator[str]:
 
 
 def _faults(e: Experiment) -> Iterator[str]:
-    """Yield the faults, those of each kind by rank, or how many ranks have one."""
+    """Yield the faults of each kind, by rank, or as a number of ranks if there are many."""
     told: dict[str, list[str]] = {}
     for kind, words in naming.faults(e):
         told.setdefault(kind, []).append(words)

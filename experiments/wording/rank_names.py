@@ -8,22 +8,22 @@ from experiments.specification import catalogue
 from experiments.specification.experiment import Experiment
 
 ROLES = {"pipelined": "stage", "layer_wise": "stage", "model_parallel": "rank", "decoupled": "module"}
-"""What a training rank is called if not "worker", by algorithm or family. A stage has its own layers."""
+"""The name of a training rank where it is not "worker", by algorithm or family. A stage has its own layers."""
 
 
 def slowness(factor: float) -> str:
-    """Return in short how much slower a rank is that takes so many times as long: "5× slower", "2× faster"."""
+    """Return a short phrase for a rank that takes `factor` times as long: "5× slower", "2× faster"."""
     return f"{factor:g}× slower" if factor > 1 else f"{1 / factor:.3g}× faster"
 
 
 def rank_names(experiment: Experiment, ranks: int) -> list[str]:
-    """Return the names of so many ranks of an experiment, also of one that cannot run."""
+    """Return the names of `ranks` ranks. Also works for experiments that cannot run."""
     servers = experiment.servers
     family = catalogue.ALGORITHMS[experiment.algorithm].family
     role = ROLES.get(experiment.algorithm, ROLES.get(family, "worker"))
     if experiment.method.plan:
-        role = "rank"  # which holds several stages, or shares one
-        with suppress(ValueError):  # there is no such schedule, as its sentence says where it is to run
+        role = "rank"  # because it holds several stages, or shares one
+        with suppress(ValueError):  # there is no such schedule, which running it reports
             plan = experiment.method.plan(experiment.workers, experiment.knobs)
             role = "stage" if plan.stages == ranks and not plan.shared else role
     return [f"{'server' if rank < servers else role} {rank}" for rank in range(ranks)]

@@ -1,4 +1,4 @@
-"""Numbers as people write them: "20 µs", "1.4 MB", "12,800"."""
+"""Numbers formatted for people: "20 µs", "1.4 MB", "12,800"."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from datetime import datetime
 
 _TIMES = ((60.0, "min"), (1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 _WORK = ((1e15, "PFLOP"), (1e12, "TFLOP"), (1e9, "GFLOP"), (1e6, "MFLOP"), (1e3, "kFLOP"), (1.0, "FLOP"))
-DIVERGED = "diverged"  # stands for a loss that is no number, and for the status of a run that ended with one
+DIVERGED = "diverged"  # the word for a loss that is not finite, and the status of a run that ended with one
 _COUNTS = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}
 _SIZES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
 
 
 def plus_minus(value: float, error: float | None, alone: Callable[[float], str]) -> str:
-    """Return "0.2376 ± 0.0012": two digits of the error, and as many decimals of the value as it then has.
+    """Return "0.2376 ± 0.0012": the error with two digits, and the value with the same number of decimals.
 
-    Without an error, or with one too small to be seen beside the value, it is `alone(value)`.
+    Without an error, or with one too small to be visible, return `alone(value)`.
     """
     if not error or not math.isfinite(error) or error < 1e-6 * abs(value):
         return alone(value)
@@ -29,13 +29,13 @@ def plus_minus(value: float, error: float | None, alone: Callable[[float], str])
 
 
 def moment(iso: str) -> str:
-    """Return a date and time as people write them: "2026-01-01T12:00+00:00" is "1 January 2026, 12:00"."""
+    """Return a date and time for people: "1 January 2026, 12:00" for "2026-01-01T12:00+00:00"."""
     when = datetime.fromisoformat(iso)
     return f"{when.day} {when:%B %Y, %H:%M}"
 
 
 def parse_size(text: str) -> float:
-    """Return the number of bytes in "4e9", "4GB" or "4 GB". Raise ValueError, in one sentence, for anything else."""
+    """Return the number of bytes in "4e9", "4GB" or "4 GB". Raise ValueError for anything else."""
     found = re.fullmatch(r"\s*([0-9.]+(?:e[+-]?\d+)?)\s*([kMGT]?B)?\s*", text, re.IGNORECASE)
     scales = {name.lower(): scale for scale, name in _SIZES}
     with contextlib.suppress(ValueError):
@@ -50,7 +50,7 @@ def parse_count(text: str, name: str) -> float:
     with contextlib.suppress(ValueError):
         if found and 0 < (value := float(found[1]) * _COUNTS[found[2].lower()]) < math.inf:
             return value
-    raise ValueError(f"{name} is {text[:40]!r}, which is no number above 0; write 7.5e9 or 7.5B.")
+    raise ValueError(f"{name} is {text[:40]!r}, which is not a number above 0; write 7.5e9 or 7.5B.")
 
 
 def seconds(value: float, error: float | None = None) -> str:
@@ -84,7 +84,7 @@ def counted(value: float, name: str) -> str:
 
 
 def samples_per_second(value: float, error: float | None = None) -> str:
-    """Return a rate with three digits, of which more would be noise: 298808 is "299,000"."""
+    """Return a rate with three digits, since more would be noise: 298808 is "299,000"."""
     if not math.isfinite(value):
         return "-"
     rounded = float(f"{value:.3g}")
@@ -98,14 +98,14 @@ def about(value: float) -> str:
 
 
 def percent(value: float, error: float | None = None) -> str:
-    """Return a share of one: 0.9306 is "93.1 %"."""
+    """Return a fraction as per cent: 0.9306 is "93.1 %"."""
     return f"{plus_minus(100 * value, 100 * (error or 0), '{:.1f}'.format)} %" if math.isfinite(value) else "-"
 
 
 def percents(parts: Sequence[float]) -> list[str]:
-    """Return shares of one whole in whole percent that add up to 100: 1, 1 and 1 are "34 %", "33 %" and "33 %".
+    """Return shares of a total as whole per cents that add up to 100: 1, 1 and 1 are "34 %", "33 %" and "33 %".
 
-    All are rounded down, and those that lose most by it are rounded up instead (largest remainder).
+    All are rounded down; then those that lost most are rounded up instead (largest remainder).
     """
     whole = math.fsum(parts) or 1.0
     exact = [100 * part / whole for part in parts]
@@ -117,7 +117,7 @@ def percents(parts: Sequence[float]) -> list[str]:
 
 
 def number(value: float, digits: int = 3) -> str:
-    """Return a pure number with `digits` digits, without an exponent where a reader can do without."""
+    """Return a number without a unit with `digits` digits, avoiding an exponent where it stays readable."""
     if not math.isfinite(value):
         return {math.inf: "∞", -math.inf: "-∞"}.get(value, "not a number")
     if value and not 1e-4 <= abs(value) < 1e6:
@@ -131,7 +131,7 @@ def updates(value: float, error: float | None = None) -> str:
 
 
 def loss(value: float, error: float | None = None) -> str:
-    """Return a loss with three digits, the last ones too if they are zeros: "0.170"; or that it is none: "diverged"."""
+    """Return a loss with three digits, trailing zeros included: "0.170"; or "diverged" if it is not finite."""
     return plus_minus(value, error, _three_digits) if math.isfinite(value) else DIVERGED
 
 
@@ -149,7 +149,7 @@ SAY = {
     "updates": updates,
     "FLOP": flops,
 }
-"""By the unit of a figure: how it is written."""
+"""The function that formats a figure, by the figure's unit."""
 
 
 def _scaled(value: float, scale: tuple, least: str, error: float | None = None) -> str:

@@ -55,9 +55,9 @@ def test_a_sweep_with_an_impossible_combination_runs_nothing(monkeypatch):
 
 
 def test_a_sweep_of_what_has_no_effect_in_any_of_its_runs_is_refused():
-    with pytest.raises(ValueError, match="momentum has no effect here: it is read with update momentum or nesterov"):
+    with pytest.raises(ValueError, match="momentum has no effect: it applies only with update momentum or nesterov"):
         grid(Experiment(), {"momentum": ["0.9", "0.5"]})
-    with pytest.raises(ValueError, match="momentum has no effect here"):
+    with pytest.raises(ValueError, match="momentum has no effect"):
         grid(Experiment(), {"workers": [1, 2], "momentum": ["0.5"]})
     assert len(grid(Experiment(), {"update": ["sgd", "momentum"], "momentum": [0.5, 0.9]})) == 4
 

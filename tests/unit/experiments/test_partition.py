@@ -296,7 +296,7 @@ def test_a_model_with_branches_is_refused_by_the_layer_that_branches(cut):
 
 
 def test_help_says_what_leaving_compression_out_means(main):
-    assert "without it links cost nothing" in " ".join(main("partition", "--help")[1].split())
+    assert "without this option links cost nothing" in " ".join(main("partition", "--help")[1].split())
 
 
 def test_a_file_that_is_no_table_is_refused(main, tmp_path):

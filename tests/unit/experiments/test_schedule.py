@@ -161,7 +161,7 @@ def test_help_of_a_schedule_shows_its_theory_and_its_options(schedule):
     assert idea("interleaved") in out and "Schedule interleaved:\n  --pieces INT  with more stages on each rank" in out
     assert all(one.label and one.about for name in SCHEDULES for one in options(name).values())
     out = schedule("--help")[1]
-    assert "An op is written stage, kind, micro-batch" in out and "--pieces" not in out
+    assert "An op is written as stage, kind, micro-batch" in out and "--pieces" not in out
 
 
 def test_reasons_say_why_each_slot_is_idle(schedule):
