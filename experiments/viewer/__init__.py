@@ -1,1 +1,1 @@
-"""Viewer: runs as pictures. Python packs them, and canvases in JavaScript draw them in any page."""
+"""Runs as pictures: Python packs them, and JavaScript canvases draw them in any page."""

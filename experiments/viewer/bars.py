@@ -1,4 +1,4 @@
-"""Bars of ranks, as a table that the browser lays out: what each rank of a run spent its time on, and what it held."""
+"""Per-rank bars of time and memory, as an HTML table."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from experiments.wording import units
 from tracing import KINDS
 
 HATCHES = {"\\": "45deg", "/": "135deg", "x": "135deg"}
-ALONE, GROUPED = 32, 16  # ranks with a bar each; groups of ranks where there are more
-STOPS = 4  # of the axis, beside 0
+ALONE, GROUPED = 32, 16  # up to ALONE ranks have a bar each; more are drawn as GROUPED groups
+STOPS = 4  # labels on the axis, besides 0
 
 
 @dataclass(frozen=True)
 class Part:
-    """One kind of thing in all bars: a value per rank, what it is in words, colour and hatching."""
+    """One part of all bars: a value per rank, its text, colour and hatching."""
 
     name: str
     values: np.ndarray
@@ -32,9 +32,9 @@ class Part:
 
 @dataclass(frozen=True)
 class Bars:
-    """A bar per rank, stacked from `parts`; the axis reaches to `most`. `line` is marked across all bars, and named.
+    """A bar per rank, stacked from `parts`, on an axis up to `most`. `line` is a labelled mark across all bars.
 
-    `behind` are the bars of another run with as many ranks, drawn small and pale below each.
+    `behind` holds the bars of another run with the same number of ranks, drawn small and pale below each bar.
     """
 
     ranks: list[str]
@@ -46,7 +46,7 @@ class Bars:
 
 
 def shares(shown: list[Shown]) -> Bars:
-    """Return what each rank of the first run spent its time on, in percent of the run; behind it that of a ghost."""
+    """Return the time shares of each rank of the first run, in percent; a ghost's are drawn behind them."""
     run = shown[0].run
     names, parts = _shares(run)
     behind = None
@@ -73,7 +73,7 @@ def _shares(run: Run) -> tuple[list[str], list[Part]]:
 
 
 def _told(seconds: np.ndarray, percent: np.ndarray) -> str:
-    """Return the time and share of a rank in words; of several, their mean, and the range and median of the shares."""
+    """Return a rank's time and share as text; for several ranks their means, and range and median of the shares."""
     mean = f"{units.seconds(seconds.mean())} ({units.percent(percent.mean() / 100)})"
     if len(seconds) == 1:
         return mean
@@ -82,15 +82,15 @@ def _told(seconds: np.ndarray, percent: np.ndarray) -> str:
 
 
 def _groups(names: list[str]) -> list[slice]:
-    """Return the ranks of each bar: one, or neighbours of one role if there are more than ALONE ranks."""
+    """Return the ranks of each bar: one rank, or neighbours with the same role if there are more than ALONE ranks."""
     return groups(names, ALONE if len(names) <= ALONE else GROUPED)
 
 
 def memory(shown: list[Shown]) -> Bars:
-    """Return what each rank of the first run held when it held most, by what it was held for."""
+    """Return the memory of each rank of the first run at its peak, by kind."""
     run = shown[0].run
     held, names = run.held(), lane_names(run)
-    if len(names) > ALONE:  # of a group, its fullest rank
+    if len(names) > ALONE:  # a group shows its fullest rank
         fullest = [some.start + int(held[some].sum(axis=1).argmax()) for some in _groups(names)]
         held, names = held[fullest], [names[rank] for rank in fullest]
     there = run.experiment.rank_memory or 0.0
@@ -101,12 +101,12 @@ def memory(shown: list[Shown]) -> Bars:
         for (name, look), nbytes in zip(palette.HOLDING.items(), held.T, strict=True)
         if nbytes.any()
     ]
-    line = (there / scale, "all it has") if there else None
-    return Bars(names, parts, most / scale, f"held at the fullest moment of each rank, {word}", line)
+    line = (there / scale, "memory of a rank") if there else None
+    return Bars(names, parts, most / scale, f"memory held when each rank is fullest, {word}", line)
 
 
 def html(bars: Bars, description: str) -> str:
-    """Return the bars as an HTML table; `description` is for readers who do not see it."""
+    """Return the bars as an HTML table; `description` is for screen readers."""
     legend = "".join(f'<span><i style="{_look(part)}"></i>{escape(part.name)}</span>' for part in bars.parts)
     rows = "".join(
         f"<div>{escape(name)}</div><div>{_pieces(bars, row)}{_behind(bars, row)}</div>"

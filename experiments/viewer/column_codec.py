@@ -1,12 +1,12 @@
-"""The binary form in which the browser gets timelines and curves: a header that lists what follows, then plain columns.
+"""The binary format of timelines and curves for the browser: a header that lists the contents, then plain columns.
 
     4 bytes          n, the length of the header, little-endian
     n bytes          JSON, padded with spaces so that the columns start at a multiple of 4
     columns          one after the other, each padded to a multiple of 4 bytes
 
-The header lists its columns as {name: [type, offset from the end of the header, length]} with the types that
-JavaScript's typed arrays know, so that a reader needs no copy: `new Float32Array(buffer, 4 + n + offset, length)`.
-Times are float32 seconds: fine to a microsecond within the first ten seconds of a run, to a millisecond within 10^4.
+The header lists the columns as {name: [type, offset from the end of the header, length]} with JavaScript's names of
+typed arrays, so that reading needs no copy: `new Float32Array(buffer, 4 + n + offset, length)`. Times are float32
+seconds: precise to a microsecond within the first ten seconds of a run, and to a millisecond within 10^4.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TYPES = {"u1": "Uint8", "u2": "Uint16", "u4": "Uint32", "i4": "Int32", "f4": "Fl
 
 
 def pack(header: dict[str, Any], columns: dict[str, np.ndarray]) -> bytes:
-    """Return one message with `header`'s values and `columns`, whose types must be among TYPES."""
+    """Return a message with the values of `header` and `columns`, whose types must be in TYPES."""
     pieces, layout, offset = [], {}, 0
     for name, column in columns.items():
         data = np.ascontiguousarray(column, column.dtype.newbyteorder("<")).tobytes()
@@ -48,11 +48,11 @@ def unpack(message: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 
 
 def pack_timeline(trace: Trace, limit: int = 50_000) -> bytes:
-    """Return the spans of `trace` packed, sorted by lane and then by start.
+    """Return the packed spans of `trace`, sorted by lane and then by start.
 
     Columns: start, duration (Float32, s), lane (Uint8, or Uint16 above 256 ranks), kind (Uint8), step (Int32), label
-    (Uint8 or Uint16). Header: lanes, kinds, labels, seconds, and spans, the number there were: above `limit`, spans
-    of one lane that start close together are drawn as one, of the kind that took most of it.
+    (Uint8 or Uint16). Header: lanes, kinds, labels, seconds, and spans, the original number of spans. Above `limit`,
+    spans of one lane that start close together are merged into one, of the kind that takes most of its time.
     """
     spans = {name: column.copy() for name, column in trace.spans.items()}
     total = len(spans["start"])
@@ -81,10 +81,10 @@ def pack_timeline(trace: Trace, limit: int = 50_000) -> bytes:
 
 
 def pack_messages(trace: Trace, limit: int = 20_000) -> bytes:
-    """Return the messages of `trace` packed by sending time: src, dst, bytes (Float32), sent, arrived (Float32, s).
+    """Return the packed messages of `trace` by sending time: src, dst, bytes (Float32), sent, arrived (Float32, s).
 
-    Above `limit` only the largest are kept; messages that never arrived have -1 for arrived. Header: messages, the
-    number there were.
+    Above `limit`, only the largest are included. For messages that never arrived, arrived is -1. Header: messages, the
+    original number of messages.
     """
     messages = trace.messages
     total = len(messages["sent"])
@@ -108,7 +108,7 @@ def _index(count: int) -> str:
 
 
 def _thinned(spans: dict[str, np.ndarray], trace: Trace, limit: int) -> dict[str, np.ndarray]:
-    """Join the spans of a lane that start in the same cell of time; there are at most `limit` (lane, cell) pairs."""
+    """Merge the spans of a lane that start in the same cell of time; there are at most `limit` (lane, cell) pairs."""
     cells = max(1, limit // trace.ranks)
     width = max(float(spans["start"].max()), 1e-12) / cells
     cell = np.minimum((spans["start"] / width).astype("i8"), cells - 1) + spans["rank"].astype("i8") * cells

@@ -1,6 +1,6 @@
-"""Curves: what was recorded, as lines that a chart can draw. Plain arrays in, plain arrays out.
+"""Recorded losses and other quantities as lines that a chart can draw. Input and output are plain arrays.
 
-An axis is what losses are drawn against: "step", "samples", "seconds" or "bytes".
+An axis is the quantity on x: "step", "samples", "seconds" or "bytes".
 """
 
 from __future__ import annotations
@@ -15,15 +15,16 @@ from experiments.runs.record import Run
 
 AXES = ("step", "samples", "seconds", "bytes")
 
-POINTS = 2000  # of one line: more than a screen has columns
-SMOOTH = 40  # running means over a part of the longest run of a chart that is as small
-FEWEST = 8  # and over no larger part of a run than this
+POINTS = 2000  # of one line, more than the columns of a screen
+SMOOTH = 40  # running means cover one SMOOTH-th of the longest run in a chart
+FEWEST = 8  # but at most one FEWEST-th of a run
 
 
 class Line(NamedTuple):
-    """x and y, float32 of the same length, at most POINTS of them, x ascending; `error` is how far y may be off.
+    """A line of at most POINTS points: float32 arrays x (ascending) and y of equal length; `error` is the uncertainty
+    of y.
 
-    `seconds` is when each point was reached on the run's clock, ascending; None where that is not known.
+    `seconds` is the time of each point on the run's clock, ascending, or None if unknown.
     """
 
     x: np.ndarray
@@ -33,20 +34,20 @@ class Line(NamedTuple):
 
 
 def window(runs: Sequence[Run]) -> float:
-    """Return over how many steps of a worker the losses of runs in one chart are averaged: of all over as many."""
+    """Return the number of a worker's steps over which losses are averaged, the same for all runs in a chart."""
     return max((_steps(run) / SMOOTH for run in runs), default=0.0)
 
 
 def training(run: Run, axis: str, steps: float | None = None) -> tuple[Line, Line]:
     """Return (every mini-batch loss, its running mean over ranks and neighbouring steps), thinned.
 
-    The mean is over so many `steps`, by default the `window` of the run alone, and never over much of the run.
+    The mean is taken over `steps` steps (default: the `window` of this run), but never over a large part of the run.
     """
     losses = run.losses
     x = _along(run, axis)
     order = np.argsort(x, kind="stable")
     x, y, seconds = x[order], losses["loss"][order], losses["seconds"][order]
-    level, places = np.unique(x, return_index=True)  # ranks at one place are one point of the mean
+    level, places = np.unique(x, return_index=True)  # ranks at the same x form one point of the mean
 
     def mean_at_place(values: np.ndarray) -> np.ndarray:
         return np.add.reduceat(values, places) / np.diff(places, append=len(values)) if len(values) else values
@@ -60,7 +61,7 @@ def training(run: Run, axis: str, steps: float | None = None) -> tuple[Line, Lin
 
 
 def held_out(run: Run, axis: str, quantity: str = "loss") -> Line:
-    """Return "loss" or "accuracy" of the reported models on held-out data. Empty where there is none."""
+    """Return the held-out "loss" or "accuracy" of the reported models; an empty line if there is none."""
     tried = run.evaluations
     known = np.isfinite(tried[quantity])
     x = tried_steps(run) if axis == "step" else tried[axis]
@@ -68,9 +69,9 @@ def held_out(run: Run, axis: str, quantity: str = "loss") -> Line:
 
 
 def mean(lines: Sequence[Line]) -> Line:
-    """Return the mean of lines at the x of the first, where all of them are; its error is their standard deviation.
+    """Return the mean of lines, at those x of the first that all of them cover; its error is their standard deviation.
 
-    Its seconds are those of the first.
+    Its seconds are those of the first line.
     """
     if len(lines) < 2 or not all(len(line.x) for line in lines):
         return lines[0]
@@ -89,7 +90,7 @@ def reached(run: Run, loss: float) -> float:
 
 
 def step_time(run: Run) -> float:
-    """Return the seconds from one mini-batch of a rank to its next, the median; NaN if no rank had two."""
+    """Return the median time between consecutive mini-batches of a rank, s; NaN if no rank had two."""
     order = np.lexsort([run.losses["seconds"], run.losses["rank"]])
     same = np.diff(run.losses["rank"][order]) == 0
     between = np.diff(run.losses["seconds"][order])[same]
@@ -97,26 +98,28 @@ def step_time(run: Run) -> float:
 
 
 def measured(run: Run, quantity: str) -> Line:
-    """Return what the method measured in each step, the mean over ranks."""
+    """Return the values that the method measured in each step, averaged over ranks."""
     steps, values = run.course(quantity)
     known = np.isfinite(values)
     return _line(*thin(steps[known] + 1.0, values[known], POINTS))
 
 
 def thin(x: np.ndarray, y: np.ndarray, points: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return at most `points` of the points: per cell the lowest and the highest, so that no peak is lost."""
+    """Return at most `points` of the points: the lowest and the highest of each cell, so that no peak is lost."""
     if len(x) <= points:
         return x, y
     edges = np.linspace(0, len(x), points // 2 + 1).astype(int)
     longest = int(np.diff(edges).max())
-    places = np.minimum(edges[:-1, None] + np.arange(longest), edges[1:, None] - 1)  # a row a cell, its last repeated
+    places = np.minimum(
+        edges[:-1, None] + np.arange(longest), edges[1:, None] - 1
+    )  # one row per cell, padded with its last index
     cells = np.where(np.isfinite(y), y, -np.inf)[places]
     keep = np.unique(edges[:-1] + np.stack([cells.argmin(axis=1), cells.argmax(axis=1)]))
     return x[keep], y[keep]
 
 
 def _steps(run: Run) -> int:
-    """Return how many steps a worker of the run made, the busiest."""
+    """Return the number of steps of the worker with the most."""
     return int(run.losses["step"].max(initial=-1)) + 1
 
 
@@ -133,10 +136,10 @@ def _along(run: Run, axis: str) -> np.ndarray:
 
 
 def tried_steps(run: Run) -> np.ndarray:
-    """Return the steps of a worker at each evaluation, as the training curve counts them: the mean of those there.
+    """Return the steps of a worker at each evaluation, as the training curve counts them: the mean over active workers.
 
-    A worker does not count while it is lost. Updates that come after the last mini-batch, of gradients that were in
-    flight, are steps of their own: otherwise all of them would stand at one place.
+    A worker does not count while it is lost. Updates after the last mini-batch, from gradients that were in flight,
+    count as steps of their own; otherwise they would all be at one point.
     """
     steps, seconds, lost = run.evaluations["step"].copy(), run.evaluations["seconds"], run.experiment.crash.by_rank
     losses = run.losses
@@ -153,12 +156,12 @@ def tried_steps(run: Run) -> np.ndarray:
     if len(updates) and len(steps):
         in_a_step = max(1.0, len(updates) / max(steps[-1], 1.0))
         late = np.searchsorted(np.sort(updates[updates > last]), seconds, side="right")
-        steps = steps + np.maximum(0.0, late / in_a_step - 1.0)  # the first of them belongs to the last mini-batch
+        steps = steps + np.maximum(0.0, late / in_a_step - 1.0)  # the first one belongs to the last mini-batch
     return steps
 
 
 def _running(y: np.ndarray, window: int) -> np.ndarray:
-    """Return the mean of up to `window` values around each, of those that are finite."""
+    """Return the mean of the finite ones among up to `window` values around each value."""
     if len(y) == 0:
         return y
     known = np.isfinite(y)
@@ -168,9 +171,9 @@ def _running(y: np.ndarray, window: int) -> np.ndarray:
 
 
 def _sums(y: np.ndarray, window: int) -> np.ndarray:
-    """Return the sum of up to `window` values around each: of each the sum to the end of its block and on from there.
+    """Return the sum of up to `window` values around each, from sums within blocks of `window` values.
 
-    A running total would forget what comes after a loss of 1e20.
+    A running total would lose all digits after a loss of 1e20.
     """
     before = window // 2
     blocks = -(-(len(y) + window) // window)

@@ -1,4 +1,4 @@
-"""Lanes: a row of a picture for each rank, with its name and what was done to it; where there are many, groups."""
+"""Names and fault labels of the lanes in pictures, one per rank or per group of ranks."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ import numpy as np
 from experiments.runs.record import Run
 from experiments.wording.rank_names import rank_names, slowness
 
-RANKS = 64  # rows and columns that can be told apart; more are drawn in groups
+RANKS = 64  # most rows or columns that remain distinguishable; more are drawn in groups
 
 
 def lane_names(run: Run) -> list[str]:
-    """Return the ranks' names: their role and their number."""
+    """Return the names of the run's ranks: role and number."""
     return rank_names(run.experiment, run.trace.ranks)
 
 
 def troubles(run: Run) -> list[str]:
-    """Return what was done to each rank, as pictures write it below its name: "5× slower", "lost" for good; or ""."""
+    """Return each rank's fault label, such as "5× slower" or "lost" (for good), or ""."""
     slow = {rank: slowness(factor) for rank, factor in slowed_lanes(run).items()}
     lost = {rank: "lost" for rank, (_, until) in run.experiment.crash.by_rank.items() if math.isinf(until)}
     return [", ".join(filter(None, (slow.get(rank), lost.get(rank)))) for rank in range(run.trace.ranks)]
 
 
 def slowed_lanes(run: Run) -> dict[int, float]:
-    """Return the ranks whose experiment has them compute slower, each with how many times."""
+    """Return the ranks that the experiment slows down, each with its factor."""
     return {rank: factor for rank, factor in run.experiment.slow.by_rank.items() if factor != 1}
 
 
 def grouped(table: np.ndarray, names: list[str], both: bool = False) -> tuple[np.ndarray, list[str]]:
-    """Sum neighbouring ranks of one role until there are at most RANKS rows (and columns)."""
+    """Return the table with neighbouring ranks of one role summed, at most RANKS rows (and columns), and names."""
     some = groups(names, RANKS)
     starts = [one.start for one in some]
     table = np.add.reduceat(table, starts, axis=0)

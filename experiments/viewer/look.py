@@ -1,10 +1,10 @@
-"""Look: how rows of plain values are drawn, declared in a few words.
+"""A Look declares in a few words how rows of plain values are drawn.
 
     Look(x="workers", y=("step",), colour="law", theory=("theory",), log="x")
 
-A line, or a group of bars, for each value of `colour` and each column of `y`; columns of `theory` are drawn next to
-them as grey lines without points. Without a declaration there is `guess(rows)`. A canvas (`canvases/figure.py`) and
-Plotly (`experiments.exports.chart`) draw the same declaration.
+There is a line, or a group of bars, for each value of `colour` and each column of `y`; columns of `theory` are drawn
+with them as grey lines without points. Without a declaration, `guess(rows)` is used. A canvas (`canvases/figure.py`)
+and Plotly (`experiments.exports.chart`) draw the same declaration.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Literal
 from experiments.viewer import palette
 
 Rows = list[dict[str, Any]]
-Spread = list[dict[str, tuple[Any, Any]]]  # for each row: column -> (lowest, highest), where they differ
+Spread = list[dict[str, tuple[Any, Any]]]  # for each row: column -> (lowest, highest), if they differ
 
 HATCHES = ("", "/", "x", "-", ".")  # of bars in the first, second, ... group
 HEIGHT = 340  # px
@@ -32,24 +32,25 @@ class Look:
     kind: Literal["line", "bar"] = "line"
     theory: tuple[str, ...] = ()
     log: Literal["", "x", "y", "xy"] = ""
-    title: str = ""  # of the y axis, where the column's own name says too little
-    slider: str = ""  # a column: a stop of a slider for each of its values, on axes that stay; drawn by a canvas only
+    title: str = ""  # of the y axis, if the column's name is not clear enough
+    slider: str = ""  # a column with one stop of a slider per value; the axes stay fixed; only canvases have it
 
     def plain(self) -> dict[str, Any]:
-        """Return the same as JSON has it."""
+        """Return the declaration as JSON values."""
         return {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(self).items() if v}
 
     @classmethod
     def of(cls, values: dict[str, Any]) -> Look:
-        """Build one from what `plain` returned."""
+        """Return the Look that `plain` was called on."""
         return cls(**{name: tuple(v) if isinstance(v, list) else v for name, v in values.items()})
 
 
 def guess(rows: Rows) -> Look:
-    """Return the look of rows that declare none.
+    """Guess how to plot rows without a declared look.
 
-    The first columns that tell the rows apart are taken as varied, and the next number as the outcome. Where rows
-    differ in x alone, further numbers whose ranges overlap with its own are drawn beside it: they have its unit.
+    The shortest prefix of columns that distinguishes all rows is taken as the varied settings, the next numeric column
+    as the outcome. If only x varies, further numeric columns with an overlapping range are plotted with it, assuming
+    the same unit.
     """
     names = list(rows[0])
     varied = next((names[:n] for n in range(1, len(names)) if _apart(rows, names[:n])), names[:1])
@@ -61,9 +62,9 @@ def guess(rows: Rows) -> Look:
 
 
 def groups(rows: Rows, look: Look) -> dict[str, Rows]:
-    """Return the rows by what tells them apart besides x, in the order they came.
+    """Group rows into lines or bars by every varied column except x, in order of appearance.
 
-    Stops of a slider are told apart as colours are where nothing can slide.
+    Where there is no slider, its column counts as one of these.
     """
     found: dict[str, Rows] = {}
     for row in rows:
@@ -73,12 +74,12 @@ def groups(rows: Rows, look: Look) -> dict[str, Rows]:
 
 
 def apart(look: Look) -> list[str]:
-    """Return the columns that tell lines or groups of bars apart."""
+    """Return the columns that distinguish lines or groups of bars."""
     return [name for name in (*look.colour.split("+"), look.slider) if name]
 
 
 def line_style(number: int) -> palette.LineStyle:
-    """Return how the n-th line is drawn; from the sixth on symbols are open and dashes differ."""
+    """Return the style of the n-th line; from the sixth on, symbols are open and dashes differ."""
     again, place = divmod(number, len(palette.RUNS))
     colour, dash, symbol = palette.RUNS[place]
     if again:
@@ -87,12 +88,12 @@ def line_style(number: int) -> palette.LineStyle:
 
 
 def hatch(number: int) -> str:
-    """Return the pattern of the n-th bar of a group; where colours come again it is another."""
+    """Return the pattern of the n-th bar of a group; bars of the same colour get different patterns."""
     return HATCHES[(number + number // len(HATCHES)) % len(HATCHES)]
 
 
 def _overlap(rows: Rows, one: str, other: str) -> bool:
-    """Whether the values of two columns have a part of their range in common."""
+    """True if the ranges of two columns overlap."""
     (a, b), (c, d) = ((min(column), max(column)) for column in ([row[n] for row in rows] for n in (one, other)))
     return a <= d and c <= b
 

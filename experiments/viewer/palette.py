@@ -1,8 +1,8 @@
-"""The palette: one meaning per colour in workbench, exports and terminal, and never colour alone.
+"""The palette: each colour has one meaning in workbench, exports and terminal, and never carries it alone.
 
-Hues are those of Okabe & Ito (2008), which stay apart for colour-blind eyes. What a rank is doing is an area, and
-also has its own height in the timeline; a run is a line, and also has its own dash and marker. All of them are
-readable on a light page and on a dark one, so nothing has to be drawn twice.
+Hues are those of Okabe & Ito (2008), which remain distinct for colour-blind readers. A rank's activity is an area with
+its own height in the timeline; a run is a line with its own dash and marker. All are readable on a light and on a dark
+page, so nothing needs a second version.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import NamedTuple
 from algorithms.parts.pipeline.ops import KINDS as OP_KINDS
 from tracing import HELD, KINDS
 
-DARK, LIGHT = "#10202C", "#FFFFFF"  # words on bars, in both themes
+DARK, LIGHT = "#10202C", "#FFFFFF"  # text on bars, in both themes
 
 
 class AreaStyle(NamedTuple):
-    """How one thing a rank can be doing is drawn: colour, share of the lane's height, hatching, and what it means.
+    """The style of one activity of a rank: colour, share of the lane's height, hatching, and meaning.
 
-    `ink` is the colour of the words on it, "" if there are none.
+    `ink` is the colour of its label, "" if it has none.
     """
 
     colour: str
@@ -47,18 +47,18 @@ OPS: dict[str, tuple[str, AreaStyle]] = {
     "W": ("backward of weights", AreaStyle("#E0BE52", 0.7, "", "the half that no other stage waits for", DARK)),
     "U": ("update", AreaStyle(DOING["update"].colour, 0.5, "\\", "update of the weights", LIGHT)),
 }
-"""What a rank does in a schedule: its name, and how it is drawn."""
+"""The name and style of each kind of op in a schedule."""
 assert tuple(OPS) == tuple(OP_KINDS)
 
 OTHER = AreaStyle("#9DD2F2", 1.0, "/", "neither: the loss, a guess, a lesson", DARK)
-"""Computing other than forward and backward passes, where those have their own styles."""
+"""Computation other than forward and backward passes, if these have their own styles."""
 
 IDLE = AreaStyle("#6B7480", 0.16, "", "nothing to do, or waiting: the bubble")
-SHADES = (0.0, 0.32, 0.55, 0.75)  # of white in the colours of a rank's first, second, ... stage
+SHADES = (0.0, 0.32, 0.55, 0.75)  # share of white in the colours of a rank's first, second, ... stage
 
 
 def op(kind: str, shade: int) -> AreaStyle:
-    """Return the style of an op on the stage of this shade; only that on a rank's first stage is in the legend."""
+    """Return the style of an op on the stage with this shade; only a rank's first stage is in the legend."""
     look, white = OPS[kind][1], SHADES[shade]
     parts = [int(look.colour[n : n + 2], 16) for n in (1, 3, 5)]
     colour = "#" + "".join(f"{round(part + white * (255 - part)):02X}" for part in parts)
@@ -68,7 +68,7 @@ def op(kind: str, shade: int) -> AreaStyle:
 
 
 class LineStyle(NamedTuple):
-    """How one run is drawn: colour, dash of its line, symbol of its points."""
+    """The style of a run: colour, dash of its line, symbol of its points."""
 
     colour: str
     dash: str
@@ -82,17 +82,19 @@ RUNS: tuple[LineStyle, ...] = (
     LineStyle("#8C6D31", "dashdot", "triangle-up"),
     LineStyle("#7566C2", "longdash", "cross"),
 )
-"""Runs on the page, in the order they came; the run that is shown and four that are kept."""
+"""Styles of the runs on a page, in order: the current run and four pinned ones."""
 
 MARKS = {"circle": "●", "square": "■", "diamond": "◆", "triangle-up": "▲", "cross": "✚"}
-"""A run's mark as a letter, by the symbol of its line."""
+"""A run's mark as a character, by the symbol of its line."""
 
 RAMP = ("#9A5BD0", "#1780C4", "#0E8F7E")
-"""Runs of a sweep, from its first value to its last."""
+"""Colours of the runs of a sweep, from its first value to its last."""
 
 
 def ramp(share: float, number: int) -> LineStyle:
-    """Return how the run of this number is drawn whose place in a sweep is `share`, 0 to 1; dashes tell them apart."""
+    """Return the line style of run `number` in a sweep: its colour follows its position `share`, 0 to 1; dashes
+    distinguish neighbours.
+    """
     at = min(max(share, 0.0), 1.0) * (len(RAMP) - 1)
     low = min(int(at), len(RAMP) - 2)
     pairs = [(int(RAMP[low][n : n + 2], 16), int(RAMP[low + 1][n : n + 2], 16)) for n in (1, 3, 5)]
@@ -102,7 +104,7 @@ def ramp(share: float, number: int) -> LineStyle:
 
 
 GHOST = LineStyle("#87919C", "solid", "circle")
-"""The run before, behind the one that took its place: grey, which no run is."""
+"""The previous run, behind the current one: grey, which no other run has."""
 
 HOLDING: dict[str, tuple[str, str]] = {
     "parameters": ("#14635C", ""),
@@ -111,23 +113,23 @@ HOLDING: dict[str, tuple[str, str]] = {
     "activations": ("#A9D8D1", ""),
     "buffers": ("#D9C8A9", "."),
 }
-"""What memory is held for: colour, from what stays to what comes and goes, and hatching."""
+"""Kinds of memory, from permanent to temporary: colour and hatching."""
 assert tuple(HOLDING) == HELD
 
 TRAFFIC = ((0.0, "rgba(230,159,0,0.1)"), (1.0, "#E69F00"))
-"""Bytes on a link: from none to most, in the colour of communication."""
+"""Bytes on a link, from none to most, in the colour of communication."""
 
 HEAT = ((0.0, "#E8EEF4"), (1.0, "#5B9BD1"))
-"""A figure on a map of two settings: from least to most, with dark words on both."""
+"""A figure on a map of two settings, from least to most, with dark text on both."""
 
 RANK = "#4A5A6A"
-"""A rank in a graph: white words on it, and 2 to 1 or more with both pages."""
+"""A rank in a graph, with white text; contrast with both pages is at least 2 to 1."""
 
 MUTED = "#87919C"
-"""Axis marks and remarks: 3 to 1 or more on both pages."""
+"""Axis marks and remarks; contrast with both pages is at least 3 to 1."""
 
 WORKERS = ("#C2453D", "#4F6BC0", "#857230", "#B34A94", "#7A5BD0", "#A0522D")
-"""Workers where each of them is a dot: white numbers on it, so that more workers may share these colours."""
+"""Workers drawn as dots, with white numbers, so that several workers may share a colour."""
 
 CLASSES = ("#CC6677", "#5B7FC7", "#CDB84B", "#882255", "#44AA99", "#999933", "#AA66BB", "#8A7F78")
-"""Classes of data, as areas and as points; a point has a shape of its class, too."""
+"""Classes of data, as areas and as points; points of a class also share a shape."""

@@ -1,7 +1,7 @@
-"""Curves of runs as pictures: plain data, which the workbench draws on a canvas, and an export with Plotly.
+"""Curves of runs as pictures: plain data that the workbench draws on a canvas, and exports with Plotly.
 
-Loss, accuracy and what methods measured, of one run or of several in one chart, finished or under way. Axes are
-in units that people read; the arrays of a run stay in SI.
+Loss, accuracy and what methods measured, of one run or several in one chart, finished or running. Axes have readable
+units; the arrays of a run stay in SI units.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from experiments.viewer import curves, palette
 from experiments.viewer.curves import Line
 
 HEIGHT = 260  # px of a picture
-FAR = 4.0  # times its start, above which a loss leaves the axis: it diverges, and hides all that is worth seeing
-EVEN = 0.1  # spread of the gaps between points, as a share of their mean, up to which they look evenly spaced
-STRIDES = 6  # of the points of a line, of which all, or every second, ... are marked
-ALWAYS = 5.0  # a loss up to which the axis shows everything: more than twice that of guessing among ten classes
+FAR = 4.0  # losses above this many times the first one leave the axis, since a divergence would hide everything else
+EVEN = 0.1  # largest spread of the gaps between points, relative to their mean, that looks even
+STRIDES = 6  # largest stride at which the points of a line are marked
+ALWAYS = 5.0  # the axis shows every loss up to this, more than twice the loss of guessing among ten classes
 
 
 @dataclass(frozen=True)
 class Shown:
-    """A run in pictures: its name there, its colour (an index of palette.RUNS), and the name of its folder.
+    """A run in pictures: its name, its colour (an index into palette.RUNS), and the name of its folder.
 
     `others` are runs of the same experiment with other seeds. Losses and accuracies are then drawn as the mean of all
-    of them, in a band of one standard deviation to both sides. A `ghost` is the run before: grey, behind all others.
-    A run of a sweep has a colour by its `share` of the way from the first value to the last.
+    runs, in a band of one standard deviation to either side. A `ghost` is the previous run: grey, behind all others. A
+    run of a sweep is coloured by `share`, its position between the first value and the last.
     """
 
     name: str
@@ -41,12 +41,12 @@ class Shown:
 
     @property
     def runs(self) -> tuple[Run, ...]:
-        """All runs that it stands for."""
+        """All runs it stands for."""
         return self.run, *self.others
 
     @property
     def line(self) -> palette.LineStyle:
-        """How it is drawn."""
+        """The line's style."""
         if self.share is not None:
             return palette.ramp(self.share, self.colour)
         return palette.GHOST if self.ghost else palette.RUNS[self.colour % len(palette.RUNS)]
@@ -56,12 +56,12 @@ class Shown:
 class Series:
     """One line: x and y of one length, in the units of the axes.
 
-    `symbol` marks its points, `bare` leaves the line out, `faint` puts it in the background where no pointer finds
-    it. `name` is shown at the pointer, `key` in the legend, "" for no entry. `error` is how far a value may be off to
-    both sides: it is told at the pointer, and drawn if it is a `band`. `seconds` is when each point was
-    reached, so that a dot on the line can follow the page's clock. A `ghost` belongs to the run before.
-    Every `every`-th point is marked, the last among them. `ended` says what ended the run there, "" if nothing did.
-    A line of a run that diverged is `gone`: the axis of losses shows all of it only if every other one is, too.
+    `symbol` marks its points, `bare` omits the line, `faint` puts it into the background, where the pointer ignores it.
+    `name` is shown at the pointer, `key` in the legend ("" for no entry). `error` is the uncertainty of values to
+    either side: it is shown at the pointer, and drawn if it is a `band`. `seconds` is the time of each point, so that a
+    dot on the line can follow the page's clock. A `ghost` belongs to the previous run. Every `every`-th point is
+    marked, including the last. `ended` is a word on what ended the run early, or "". `gone` is True for a run that
+    diverged: the loss axis shows all of it only if every other line is gone, too.
     """
 
     x: np.ndarray
@@ -85,7 +85,8 @@ class Series:
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis from `least` to `most`; `name` and `unit` are at the pointer, and in its title if it has no other.
+    """An axis from `least` to `most`. `name` and `unit` label the pointer's values and, without a `title`, the axis.
+    `second` is the length of one unit in seconds if a timeline shares this axis, else 0.
 
     A unit of the time that a timeline beside the picture shows, too, is `second` s; on other axes that is 0.
     """
@@ -100,7 +101,7 @@ class Axis:
 
 
 class Arrival(NamedTuple):
-    """When a run arrives at the finish, in s; NaN if it does not."""
+    """The time at which a run reaches the finish, s; NaN if it does not."""
 
     name: str
     colour: str
@@ -108,10 +109,8 @@ class Arrival(NamedTuple):
 
 
 class Finish(NamedTuple):
-    """The finish of a race: a loss, who arrives when, and who wins, which is told at `until` s.
-
-    A unit of the axis of time is `unit` s.
-    """
+    """The finish of a race: the target loss, the arrivals, and the verdict, which is shown from `until` s on. `unit` is
+    the length of one unit of the time axis in seconds."""
 
     target: float
     arrivals: list[Arrival]
@@ -122,9 +121,9 @@ class Finish(NamedTuple):
 
 @dataclass(frozen=True)
 class Picture:
-    """Series over two axes, and the height in px; one that is `growing` shows where it is.
+    """Series over two axes, and the height in px; a picture that is `growing` marks its current end.
 
-    Pictures of a page with the same `together`, which is not "", are zoomed into together.
+    Pictures of a page with the same `together`, unless it is "", zoom together.
     """
 
     series: list[Series]
@@ -137,7 +136,7 @@ class Picture:
 
 
 def unit(axis: str, largest: float) -> tuple[float, str]:
-    """Return how many SI units one unit of the axis is, and its name, so that labels have few digits."""
+    """Return the length of an axis's unit in SI units, and its name, chosen so that labels have few digits."""
     if axis == "seconds":
         return next(((scale, name) for scale, name in ((1, "s"), (1e-3, "ms")) if largest >= scale), (1e-6, "µs"))
     if axis == "bytes":
@@ -149,7 +148,7 @@ def unit(axis: str, largest: float) -> tuple[float, str]:
 def loss(shown: list[Shown], axis: str, log: bool = False, reach: float = 0.0) -> Picture:
     """Return training loss (faint: mini-batches, bold: running mean) and held-out loss (points) of all runs.
 
-    The axis reaches as far as they do, and at least to `reach` in SI units.
+    The x axis covers all runs, and at least `reach` in SI units.
     """
     shown = _ghosts_first(shown)
     alone, drawn = _alone(shown), _drawn(shown, axis)
@@ -176,7 +175,7 @@ def loss(shown: list[Shown], axis: str, log: bool = False, reach: float = 0.0) -
 
 
 def accuracy(shown: list[Shown], axis: str, reach: float = 0.0) -> Picture:
-    """Return the held-out accuracy, in percent, of all runs against `axis`; at least to `reach` in SI units."""
+    """Return the held-out accuracy, in percent, of all runs over `axis`, which covers at least `reach` in SI units."""
     shown = _ghosts_first(shown)
     lines = [_accuracy(s, axis) for s in shown]
     most = _farthest(_drawn(shown, axis), reach)
@@ -195,14 +194,14 @@ def accuracy(shown: list[Shown], axis: str, reach: float = 0.0) -> Picture:
 
 
 def growing(series: list[Series], behind: Picture, log: bool = False) -> Picture:
-    """Return the picture `behind` with the lines of a run under way over it."""
+    """Return the picture `behind`, with the lines of a running experiment on top."""
     every = [*behind.series, *series]
     up = _up(every, log) if behind.y.name == "loss" else replace(behind.y, most=102)
     return replace(behind, series=every, y=up, growing=True)
 
 
 def panel(shown: list[Shown], axis: str, log: bool, most: float, top: float) -> Picture:
-    """Return one of several small pictures of the loss that share their axes: x to `most` in SI units, y to `top`."""
+    """Return one of several small pictures of the loss with shared axes: x up to `most` in SI units, y up to `top`."""
     scale, word = unit(axis, most)
     series = []
     for s, (_, smooth, held) in zip(shown, _drawn(shown, axis), strict=True):
@@ -218,7 +217,7 @@ def panel(shown: list[Shown], axis: str, log: bool, most: float, top: float) -> 
 
 
 def measured(shown: list[Shown], quantity: str) -> Picture:
-    """Return what the methods of all runs measured under this name, against the step."""
+    """Return the picture of `quantity`, which the methods of all runs measured, over steps."""
     series = []
     for s in shown:
         if quantity in s.run.quantities:
@@ -227,13 +226,13 @@ def measured(shown: list[Shown], quantity: str) -> Picture:
     most = max((float(one.x[-1]) for one in series if len(one.x)), default=1.0)
     low, high = _span(series)
     least = min((float(np.nanmin(one.y)) for one in series if len(one.y)), default=low)
-    if least > high / 2:  # far from 0 what happens is small
+    if least > high / 2:  # far from 0, an axis from 0 would hide the changes
         low = least - (high - least) / 8
     return Picture(series, along("step", most, ""), Axis(quantity, low, high), height=170)
 
 
 def reach(shown: list[Shown], axis: str) -> tuple[float, float]:
-    """Return what pictures of all runs share: the farthest x in SI units, and the highest loss worth showing."""
+    """Return the shared limits of all runs' pictures: the largest x in SI units, and the highest loss worth showing."""
     drawn = _drawn(shown, axis)
     calm = [lines for s, lines in zip(shown, drawn, strict=True) if not _ended(s)] or drawn
     tops = [_top(smooth.y, held.y, far=FAR) for _, smooth, held in calm]
@@ -241,9 +240,9 @@ def reach(shown: list[Shown], axis: str) -> tuple[float, float]:
 
 
 def along(axis: str, most: float, word: str, scale: float = 0.0) -> Axis:
-    """Return the axis that all curves of a run lie along; `word` is its unit.
+    """Return the x axis of curves; `word` is its unit.
 
-    Of time a unit is `scale` s, if it is to show what a timeline shows.
+    `scale` is the length of a unit of time in seconds, for an axis that a timeline shares.
     """
     names = {"step": "step", "samples": "samples seen by all workers", "seconds": "time", "bytes": "sent by all ranks"}
     title = "step (mini-batches per worker)" if axis == "step" else ""
@@ -251,13 +250,13 @@ def along(axis: str, most: float, word: str, scale: float = 0.0) -> Axis:
 
 
 def even(x: np.ndarray) -> int:
-    """Return the smallest stride at which the points of a line are evenly spaced, seen from its end; 1 without one.
+    """Return the smallest stride at which the points of a line, counted from its end, are evenly spaced; 1 if none.
 
-    Reports come once in so many steps and are tried at so many places, which gives groups with gaps between them.
+    Reports are made at a fixed interval but evaluated at fewer points, which leaves groups with gaps between them.
     """
     for stride in range(1, STRIDES + 1):
         gaps = np.diff(x[::-1][::stride])
-        if len(gaps) > 1 and gaps[:-1].std() <= EVEN * abs(gaps[:-1].mean()):  # the first gap, from the start, is free
+        if len(gaps) > 1 and gaps[:-1].std() <= EVEN * abs(gaps[:-1].mean()):  # the gap at the line's start may differ
             return stride
     return 1
 
@@ -267,17 +266,17 @@ def _ended(s: Shown) -> str:
 
 
 def _ghosts_first(shown: list[Shown]) -> list[Shown]:
-    """Return them in the order in which they are drawn: what comes later lies above."""
+    """Return the runs in drawing order, ghosts first, so that they lie below the others."""
     return sorted(shown, key=lambda one: not one.ghost)
 
 
 def _alone(shown: list[Shown]) -> bool:
-    """Return whether at most one run that is no ghost is drawn, so that lines are told apart in the picture itself."""
+    """True if the picture shows at most one run besides ghosts, so that its legend can name the lines."""
     return sum(not one.ghost for one in shown) <= 1
 
 
 def _keys(s: Shown, alone: bool) -> tuple[str, str]:
-    """Return what the picture's own legend calls the two lines of a run; above several runs stands a legend of runs."""
+    """Return a run's two entries in the picture's legend; with several runs, the page has a legend of runs instead."""
     if not alone:
         return "", ""
     if s.others and not s.ghost:
@@ -290,13 +289,13 @@ def _said(s: Shown, shown: list[Shown], word: str) -> str:
 
 
 def _accuracy(s: Shown, axis: str) -> Line:
-    """Return the held-out accuracy; its error is the standard deviation over seeds, or its own standard error."""
+    """Return the held-out accuracy; its error is the standard deviation over seeds, or the run's standard error."""
     line = curves.mean([curves.held_out(run, axis, "accuracy") for run in s.runs])
     return line if s.others and line.error is not None else line._replace(error=s.run.standard_error(line.y))
 
 
 def _drawn(shown: list[Shown], axis: str) -> list[tuple[Line, Line, Line]]:
-    """Return every mini-batch's loss of each run, their running mean, and the held-out loss."""
+    """Return (mini-batch losses, their running mean, held-out loss) of each run."""
     drawn, steps = [], curves.window([run for s in shown for run in s.runs])
     for s in shown:
         smooth = [curves.training(run, axis, steps)[1] for run in s.runs]
@@ -306,7 +305,7 @@ def _drawn(shown: list[Shown], axis: str) -> list[tuple[Line, Line, Line]]:
 
 
 def _farthest(drawn: list[tuple[Line, Line, Line]], reach: float = 0.0) -> float:
-    """Return how far the runs go, in SI units, and at least `reach`."""
+    """Return the largest x of the runs in SI units, and at least `reach`."""
     ends = [float(line.x[-1]) for _, *lines in drawn for line in lines if len(line.x)]
     return max([reach, *ends]) or 1.0
 
@@ -319,21 +318,21 @@ def _up(series: list[Series], log: bool) -> Axis:
 
 
 def _span(series: list[Series], far: float = np.inf) -> tuple[float, float]:
-    """Return the lowest and the highest value of a linear axis, which contains 0, up to `far` times a line's start."""
+    """Return the limits of a linear axis, which contains 0 and reaches at most `far` times a line's first value."""
     known = list(filter(None, (_top(one.y, far=far) for one in series if not one.faint)))
     low, high = min([0.0, *(low for low, _ in known)]), max((high for _, high in known), default=1.0)
     return (low, high * 1.08) if high > low else (low, low + 1.0)
 
 
 def _decades(series: list[Series]) -> tuple[float, float]:
-    """Return the lowest and the highest value of a logarithmic axis."""
+    """Return the limits of a logarithmic axis."""
     values = np.concatenate([one.y for one in series if not one.faint] or [np.ones(1)])
     values = values[np.isfinite(values) & (values > 0)]
     return (float(values.min()) / 1.3, float(values.max()) * 1.3) if len(values) else (0.1, 1.0)
 
 
 def _top(*lines: np.ndarray, far: float = np.inf) -> tuple[float, float] | None:
-    """Return the range worth showing: without the leap of a bad start or the last values of a divergence."""
+    """Return the range worth showing, without the peak of a bad start or the last values of a divergence."""
     values = np.concatenate(lines)
     values = values[np.isfinite(values)]
     if not len(values):

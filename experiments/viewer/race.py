@@ -1,6 +1,6 @@
-"""Races: two runs on one clock, from the start to a held-out loss that is their finish.
+"""A race: two runs on one clock, from the start to a held-out loss that is their finish.
 
-A race is drawn as the curves of both against time, with the finish across them, and as their timelines in one.
+A race is drawn as the curves of both runs over time, with the finish across them, and as one timeline of both.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from experiments.viewer.story import ended
 from experiments.wording import units
 from tracing import Trace, sort_rows
 
-DEAD_HEAT = 0.005  # share of the winner's time within which both arrive together
+DEAD_HEAT = 0.005  # largest difference of a dead heat, as a share of the winner's time
 
 
 def finish(runs: Sequence[Run]) -> float | None:
-    """Return the loss that all runs reach: the worst of their final held-out losses. None if no run has one.
+    """Return the target loss, which is the highest of the runs' final held-out losses; None if no run has one.
 
-    A run that diverged sets no finish, and will not arrive.
+    A run that diverged does not count, and does not arrive.
     """
     ends = [run.summary.get("held_out_loss") for run in runs if run.status != "diverged"]
     known = [end for end in ends if end is not None]
@@ -37,15 +37,15 @@ def finish(runs: Sequence[Run]) -> float | None:
 
 
 def heats(shown: Sequence[Shown]) -> list[tuple[Run, Run]]:
-    """Return the runs of both that race each other: those of the same seed, one heat for each."""
+    """Return the pairs of runs that race each other: one pair for each seed."""
     one, other = shown
     return paired(one.runs, other.runs)
 
 
 def arrivals(shown: Sequence[Shown], target: float) -> list[Arrival]:
-    """Return when each arrives at the held-out loss `target`, those that do first and by time.
+    """Return when each method reaches the held-out loss `target`, the earliest first.
 
-    Over several seeds that is the mean of each seed's own arrival, and NaN unless all of them arrive.
+    With several seeds, this is the mean of their arrivals, and NaN unless all of them arrive.
     """
     times = _times(shown, target)
     behind = f" (mean of {len(times)} seeds)" if len(times) > 1 else ""
@@ -57,17 +57,17 @@ def arrivals(shown: Sequence[Shown], target: float) -> list[Arrival]:
 
 
 def verdict(shown: Sequence[Shown], target: float) -> str:
-    """Return who is first and by how much, in a sentence. A win is what all of several seeds say."""
+    """Return a sentence on who wins and by how much. With several seeds, a win requires that all of them agree."""
     goal, times = f"a held-out loss of {units.loss(target)}", _times(shown, target)
     if np.isnan(times).all():
         tried = f" with any of {len(times)} seeds" if len(times) > 1 else ""
         lowest = min(run.summary.get("best_held_out_loss") or math.inf for heat in heats(shown) for run in heat)
-        return f"Neither reaches {goal}{tried}: the lowest of both is {units.loss(lowest)}."
+        return f"Neither reaches {goal}{tried}: the lowest loss of the two is {units.loss(lowest)}."
     return _of_many(shown, goal, times) if len(times) > 1 else _of_one(shown, target, goal)
 
 
 def _of_one(shown: Sequence[Shown], target: float, goal: str) -> str:
-    """Return the verdict of one run of each."""
+    """Return the verdict on one run of each method."""
     first, second = arrivals(shown, target)
     seeds = {one.run.experiment.seed for one in shown}
     given = f"With seed {seeds.pop()}" if len(seeds) == 1 else "In one run of each"
@@ -80,7 +80,7 @@ def _of_one(shown: Sequence[Shown], target: float, goal: str) -> str:
 
 
 def _of_many(shown: Sequence[Shown], goal: str, times: np.ndarray) -> str:
-    """Return the verdict of several seeds, whose arrivals are `times`, (seeds, 2) s."""
+    """Return the verdict on several seeds, whose arrivals are `times`, (seeds, 2) s."""
     known, names = np.where(np.isnan(times), np.inf, times), [_method(one) for one in shown]
     ahead = known * (1 + DEAD_HEAT) < known[:, ::-1]
     wins, seeds = ahead.sum(axis=0), len(times)
@@ -101,7 +101,7 @@ def _of_many(shown: Sequence[Shown], goal: str, times: np.ndarray) -> str:
 
 
 def _took(times: np.ndarray) -> str:
-    """Return how long the seeds of a method took, in words: mean and standard deviation where all of them arrived."""
+    """Return a phrase for the times of a method's seeds: mean and standard deviation if all of them arrived."""
     there = times[~np.isnan(times)]
     if len(there) == len(times):
         return f"takes {units.seconds(float(times.mean()), float(times.std(ddof=1)))}"
@@ -109,17 +109,17 @@ def _took(times: np.ndarray) -> str:
 
 
 def _times(shown: Sequence[Shown], target: float) -> np.ndarray:
-    """Return when both arrive in each heat, s: (seeds, 2), NaN where one does not."""
+    """Return the arrivals of both in each heat, s: (seeds, 2), NaN where one does not arrive."""
     return np.array([[curves.reached(run, target) for run in heat] for heat in heats(shown)])
 
 
 def _method(one: Shown) -> str:
-    """Return the name of a run without how many seeds it stands for."""
+    """Return the name of a run without its number of seeds."""
     return one.name.removesuffix(f", {len(one.runs)} seeds")
 
 
 def _clock(shown: Sequence[Shown]) -> str:
-    """Return on which clock both are timed, behind a time."""
+    """Return the words after a time that name the clock of both runs."""
     simulated = [one.run.experiment.cluster == "simulated" for one in shown]
     if all(simulated):
         return " of virtual time"
@@ -127,7 +127,7 @@ def _clock(shown: Sequence[Shown]) -> str:
 
 
 def _longer(first: Arrival, second: Arrival) -> str:
-    """Return how much longer the second takes from the start, "" if the first is there at once."""
+    """Return words for how much longer the second takes from the start, "" if the first arrives at time 0."""
     ratio = second.seconds / first.seconds if first.seconds else math.inf
     if ratio == math.inf:
         return ""
@@ -136,11 +136,11 @@ def _longer(first: Arrival, second: Arrival) -> str:
 
 
 def picture(shown: Sequence[Shown], target: float) -> Picture:
-    """Return the losses of both runs against time, with the finish across them; decades, since it lies low."""
+    """Return the losses of both runs over time, with the finish across them, on a logarithmic axis since it is low."""
     most = max(run.summary["seconds"] for heat in heats(shown) for run in heat)
     drawn = pictures.loss(list(shown), "seconds", True, most)
     unit = most / drawn.x.most
-    lines = [replace(one, bare=False) for one in drawn.series]  # what is judged is the held-out loss
+    lines = [replace(one, bare=False) for one in drawn.series]  # the held-out loss decides, so it gets a line
     order = arrivals(shown, target)
     until = most if math.isnan(order[-1].seconds) else order[-1].seconds
     goal = Finish(target, order, verdict(shown, target), until, unit)
@@ -150,7 +150,7 @@ def picture(shown: Sequence[Shown], target: float) -> Picture:
 def lanes(
     shown: Sequence[Shown], name: str, target: float, window: Window | None = None, view: View | None = None
 ) -> bytes:
-    """Return the timelines of both runs, one below the other on one axis, packed for the browser."""
+    """Return the packed timelines of both runs, one below the other on one axis."""
     view = view or View()
     names = [f"{palette.MARKS[one.line.symbol]} {lane}" for one in shown for lane in lane_names(one.run)]
     colours = [one.line.colour for one in shown for _ in range(one.run.trace.ranks)]
@@ -178,7 +178,7 @@ def lanes(
 
 
 def stacked(traces: Sequence[Trace]) -> Trace:
-    """Return all traces in one: the ranks of each are the lanes below those of the one before."""
+    """Return all traces as one: the lanes of each trace are below those of the previous one."""
     labels = tuple(dict.fromkeys(label for trace in traces for label in trace.labels))
     sides, below = [], 0
     for trace in traces:

@@ -1,4 +1,4 @@
-"""What a picture is called when it is taken away: the name of its file, and a heading that says what it shows."""
+"""File names and headings of saved pictures."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from experiments.wording.naming import title
 from experiments.wording.place import place
 
 TROUBLE = {"slow": "slow", "pause": "paused", "crash": "lost"}
-"""By field of an experiment: the word in the name of a file."""
+"""The word in a file's name for each fault setting of an experiment."""
 
 
 def stem(e: Experiment) -> str:
-    """Return what the files of a run begin with: "easgd-digits-4-workers", "asgd-digits-4-workers-slow"."""
+    """Return the beginning of the names of a run's files: "easgd-digits-4-workers", "asgd-digits-4-workers-slow"."""
     workers = f"{e.workers} worker{'s' * (e.workers != 1)}"
     trouble = [word for field, word in TROUBLE.items() if getattr(e, field).by_rank]
     return "-".join([e.algorithm, e.workload, workers, *trouble]).replace(" ", "-").replace("_", "-")
 
 
 def heading(e: Experiment) -> str:
-    """Return what stands above a picture of a run."""
+    """Return the heading of a picture of a run."""
     return f"{title(e)} · {units.counted(e.workers, 'worker')} · {place(e)}"
 
 
 def saved(e: Experiment, picture: str) -> dict:
-    """Return what the canvas of one run needs to save itself; `picture` is what it shows, in a word."""
+    """Return file name and heading for saving a picture of one run; `picture` is one word for its content."""
     return {"file": f"{stem(e)}-{picture}", "heading": heading(e)}
 
 
 def compared(shown: Sequence[Shown], picture: str) -> dict:
-    """Return the same for a picture of several runs, of which a legend has the names; `picture` is also a heading."""
+    """Return file name, heading and legend for a picture of several runs; `picture` also serves as the heading."""
     first, words = shown[0].run.experiment, f"{picture[:1].upper()}{picture[1:]}"
     if len(shown) == 1:
         return saved(first, picture) | {"heading": f"{words} · {heading(first)}"}

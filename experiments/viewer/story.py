@@ -1,8 +1,8 @@
-"""Find where the story of a run is: what happened when, the windows worth looking at, and where to look first.
+"""Find what a timeline should point out: events, windows worth visiting, and the initial window.
 
-A rank that is lost, a rank that pauses, a divergence, a wait far longer than a step: the first of these that a run has
-is where its timeline opens. A run without any opens at a typical step, and so does one whose longest wait comes when
-others have ended, such as that of a server for the slowest worker.
+A timeline opens at the first of these that the run has: a lost rank, a pause, a divergence, a wait far longer than a
+step. Otherwise it opens at a typical step, also if the longest wait comes after others have ended, such as that of a
+server for the slowest worker.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from experiments.wording import units
 from tracing import IDLE, LOST, PAUSED, WAIT, Trace, sort_rows
 
 READABLE = 14  # spans per lane whose labels can be read
-WORTH, NOTABLE = 0.05, 3.0  # steps that a wait must take to be worth a look, and to be what a run is about
-TOLD = 3  # losses and pauses that get a place of their own
+WORTH, NOTABLE = 0.05, 3.0  # length in steps from which a wait gets a window, and from which a timeline opens at it
+TOLD = 3  # most losses and pauses that get a window of their own
 
 Window = tuple[float, float]
 
 
 class Flag(NamedTuple):
-    """What happened at a moment (s), to one rank or, with lane -1, to all."""
+    """An event at a moment (s), of one rank or, with lane -1, of all."""
 
     at: float
     lane: int
@@ -34,7 +34,7 @@ class Flag(NamedTuple):
 
 
 class Chip(NamedTuple):
-    """A window to go to, s."""
+    """A link to a window (s) of the timeline."""
 
     text: str
     start: float
@@ -42,7 +42,9 @@ class Chip(NamedTuple):
 
 
 class Story(NamedTuple):
-    """The window (s) to look at first, None for the whole run; what happened, and windows worth looking at."""
+    """What a timeline points out: the initial window (s; None: the whole run), flags for events, and windows worth
+    visiting.
+    """
 
     opening: Window | None = None
     flags: tuple[Flag, ...] = ()
@@ -79,7 +81,7 @@ def story(run: Run, names: list[str]) -> Story:
 
 
 def ended(run: Run) -> list[float | None]:
-    """Return when each rank of a finished run was done, s; None for one that did nothing or was lost."""
+    """Return when each rank of a finished run ended (s), or None for a rank that did nothing or was lost."""
     ends = run.trace.ends()
     if run.status != "finished":
         return [None] * len(ends)
@@ -88,12 +90,12 @@ def ended(run: Run) -> list[float | None]:
 
 
 def aftermath(run: Run, names: list[str]) -> Trace:
-    """Return the trace of a run with what comes after its end: ranks that wait for ever for one that was lost.
+    """Return the trace of a run with what follows its end: ranks that wait forever for one that was lost.
 
-    They have a span more, which goes on for a typical step after the end of the run, and so has the lost rank.
+    Each of them, and the lost rank, gets one more span, which lasts a typical step beyond the end of the run.
     """
     trace, spans, lost = run.trace, run.trace.spans, run.trace.lost()
-    if run.status != "failed" or not lost or workers(run.experiment) <= lost.keys():  # nobody is left to wait
+    if run.status != "failed" or not lost or workers(run.experiment) <= lost.keys():  # no rank is left to wait
         return trace
     last = trace.ends()
     newest = max(lost, key=lambda rank: lost[rank])
@@ -113,9 +115,9 @@ def aftermath(run: Run, names: list[str]) -> Trace:
 
 
 def _events(run: Run, names: list[str]) -> Iterator[tuple[Flag, str]]:
-    """Yield what happened, the most telling first, and what it is called in a list of places, "" if it is in none.
+    """Yield (flag, label in the list of windows or ""), the most important first.
 
-    That has the times which the experiment plans, as its headline has: a rank stops between two of its operations.
+    Labels have the planned times, like the headline, although a rank stops only between two operations.
     """
     spans, total = run.trace.spans, run.trace.seconds()
     crash, pause = run.experiment.crash.by_rank, run.experiment.pause.by_rank
@@ -136,7 +138,7 @@ def _events(run: Run, names: list[str]) -> Iterator[tuple[Flag, str]]:
 
 
 def _idle(trace: Trace, label: str) -> np.ndarray:
-    """Return the idle spans of this label, by start."""
+    """Return the idle spans with this label, by start."""
     if label not in trace.labels:
         return np.zeros(0, int)
     spans = trace.spans
@@ -144,14 +146,14 @@ def _idle(trace: Trace, label: str) -> np.ndarray:
 
 
 def _step_starts(trace: Trace) -> np.ndarray:
-    """Return when the last rank, which trains in every algorithm, began each of its steps."""
+    """Return the start of each step of the last rank, which trains in every algorithm."""
     mine = trace.spans["rank"] == trace.ranks - 1
     step, start = trace.spans["step"][mine], trace.spans["start"][mine]
     return start[np.flatnonzero((np.diff(step, prepend=-1) != 0) & (step >= 0))]
 
 
 def _median_step(run: Run, steps: np.ndarray) -> float:
-    """Return the seconds that a step takes, the median."""
+    """Return the median time of a step, s."""
     step = curves.step_time(run)
     if np.isfinite(step) and step > 0:
         return step
@@ -159,7 +161,7 @@ def _median_step(run: Run, steps: np.ndarray) -> float:
 
 
 def _width(trace: Trace, starts: np.ndarray, steps: np.ndarray) -> float:
-    """Return how long a window of READABLE spans per lane is, or of two steps if these have more spans."""
+    """Return the width of a window of READABLE spans per lane, or of two steps if that is wider, s."""
     n = READABLE * trace.ranks
     readable = float(np.median(starts[n:] - starts[:-n]))
     both = 2 * float(np.median(np.diff(steps))) if len(steps) > 1 else 0.0
@@ -167,13 +169,13 @@ def _width(trace: Trace, starts: np.ndarray, steps: np.ndarray) -> float:
 
 
 def _together(trace: Trace) -> float:
-    """Return until when no rank has ended (s); one that is slow may train on for long without the others."""
+    """Return the time at which the first rank ends (s); a slow rank may train long after the others."""
     ends = trace.ends()
     return float(ends[ends > 0].min())
 
 
 def _typical(steps: np.ndarray, until: float) -> float:
-    """Return when a step of median length begins, as near to the middle of the time `until` then as there is one."""
+    """Return the start of a step of about median length, as near as possible to the middle of the time to `until`."""
     if len(steps) < 3:
         return until / 2
     took = np.diff(steps)
@@ -183,7 +185,7 @@ def _typical(steps: np.ndarray, until: float) -> float:
 
 
 def _longest_wait(trace: Trace) -> Window:
-    """Return from when to when a rank waited longest, (0, 0) if none did."""
+    """Return (start, end) of the longest wait of any rank, (0, 0) if there is none."""
     waits = trace.spans["kind"] == WAIT
     start, end = trace.spans["start"][waits], trace.spans["end"][waits]
     n = int((end - start).argmax()) if len(start) else 0

@@ -1,4 +1,4 @@
-"""Why: causes of waits as sentences, and as columns from which canvases make the same sentences.
+"""Causes of waits as sentences, and as columns from which canvases make the same sentences.
 
 waits 517 µs for worker 2, whose gradient takes 5 times as long as usual; without that the step would take 428 µs
 """
@@ -31,20 +31,20 @@ WORDS = {
     "through": "{by}, held up by {whom}",
     "without": "; without that the step would take {without}",
 }
-"""The words of the sentences: first those of each cause, then what is put around them."""
+"""The parts of the sentences: first one for each cause, then the frames around them."""
 HOW = tuple(WORDS)[:7]
 SLOW, AT_WORK, BUSY = range(3)
-UNUSUAL = 1.25  # times as long as usual, from which it is told
-NEARLY = 0.9  # of a wait, from which that is all of it
-KNOWN = 0.1  # of all waiting, from which a cause of it is told
-LEAST = 1e-3  # of the ranks' time, from which waiting is told
+UNUSUAL = 1.25  # factor over the usual time from which a rank is called slow
+NEARLY = 0.9  # share of a wait that counts as all of it
+KNOWN = 0.1  # share of all waiting from which a cause is mentioned
+LEAST = 1e-3  # share of the ranks' time from which waiting is mentioned
 STANDS_OUT = 2.0  # a rank is named if it causes at least this many times the others' average
 
 CELLS = ("by", "culprit", "how", "caused", "back", "factor", "without", "what", "src", "bytes")
 
 
 def explained(trace: Trace, causes: Causes) -> Trace:
-    """Return the trace with causes beside its spans, in columns CELLS, `critical` and `told`: where there are any."""
+    """Return the trace with the causes of its waits added as columns (CELLS, `critical`, `told`)."""
     spans, message = trace.spans, causes.message
     took, span = spans["end"] - spans["start"], causes.span
     known, got = span >= 0, message >= 0
@@ -72,9 +72,9 @@ def explained(trace: Trace, causes: Causes) -> Trace:
 
 
 def packed(part: Trace) -> bytes:
-    """Return the causes of an explained trace for a canvas, which has its spans sorted by lane and then by start.
+    """Return the causes of a trace with causes, packed for a canvas, which sorts spans by lane and then by start.
 
-    Columns: critical, for each span; row, the spans that have a cause or a message, and CELLS for each of these.
+    Columns: critical, for each span; row, the spans with a cause or a message; and CELLS for each of these.
     """
     order = np.lexsort([part.spans["start"], part.spans["rank"]])
     row = np.flatnonzero(part.spans["told"][order])
@@ -88,7 +88,7 @@ def message(
     more: dict[str, np.ndarray] | None = None,
     words: Mapping[str, str] = MappingProxyType({}),
 ) -> bytes:
-    """Return CELLS of the spans in these rows packed for a canvas, and `more` columns; `words` for some of WORDS."""
+    """Return CELLS of the spans `row` and the columns `more`, packed for a canvas; `words` replaces some of WORDS."""
     kinds = {"how": "u1", "what": "u2", **dict.fromkeys(("caused", "back", "factor", "without", "bytes"), "f4")}
     columns = {name: column.astype(kinds.get(name, "i4")) for name, column in cells.items()}
     return pack(
@@ -98,7 +98,7 @@ def message(
 
 
 def sentence(part: Trace, row: int, names: Sequence[str], time: Callable[[float], str] = units.seconds) -> str:
-    """Return why the wait in this row of an explained trace is: "waits 517 µs for ..."; "" for any other span."""
+    """Return why the rank waits in this row of a trace with causes: "waits 517 µs for ..."; "" for other spans."""
     at = {name: part.spans[name][row] for name in ("start", "end", "kind", *CELLS)}
     if at["kind"] != WAIT:
         return ""
@@ -109,7 +109,9 @@ def sentence(part: Trace, row: int, names: Sequence[str], time: Callable[[float]
     filled = {
         "whom": whom,
         "what": (what := part.labels[at["what"]]),
-        "its": what if any(map(str.isdigit, what)) else f"its {what}",  # a gradient, or an op of a schedule, "2F13"
+        "its": what
+        if any(map(str.isdigit, what))
+        else f"its {what}",  # "its gradient", but "2F13" for an op of a schedule
         "factor": units.number(float(at["factor"]), 2),
         "wait": time(float(wait)),
         "seconds": time(float(at["caused"])),
@@ -121,28 +123,28 @@ def sentence(part: Trace, row: int, names: Sequence[str], time: Callable[[float]
 
 
 def totals(run: Run) -> str:
-    """Return who caused most of the waiting in a run, in a sentence; "" where nobody waits worth a word."""
+    """Return a sentence naming the ranks that caused most of the waiting, or "" if there was hardly any."""
     return told(run.trace, run.causes, lane_names(run))
 
 
 def told(trace: Trace, causes: Causes, names: Sequence[str]) -> str:
-    """Return who caused most of all waiting, in a sentence, and who is still waited for at the end; or ""."""
+    """Return `totals` for any trace, with the ranks that others still wait for at the end."""
     last, waits = _last(trace, causes, names), causes.training
-    if last and waits[:, STOPPED].sum() >= NEARLY * waits.sum():  # all that is to be said
+    if last and waits[:, STOPPED].sum() >= NEARLY * waits.sum():  # nothing else is worth saying
         return last
     return " ".join(filter(None, (_most(trace, causes, names), last)))
 
 
 def _last(trace: Trace, causes: Causes, names: Sequence[str]) -> str:
-    """Return for whom ranks wait when the run ends, in a sentence: ranks that are lost."""
+    """Return a sentence on the lost ranks that others wait for when the run ends, or ""."""
     at_end = (causes.reason == STOPPED) & (trace.spans["end"] >= trace.seconds())
     gone = [names[rank] for rank in np.unique(causes.rank[at_end])]
     return f"At the end the others wait for {' and '.join(gone)}, which stopped." if gone else ""
 
 
 def _rest(totals: np.ndarray, shares: Mapping[str, float], told: Sequence[str]) -> dict[str, float]:
-    """Return how long ranks waited for other reasons, s, by reason: {"caused by 3 others, 2 to 5 % each": 0.12}. A rank
-    that alone causes a reason is named.
+    """Return the time that ranks waited for other reasons, s, by reason: {"caused by 3 others, 2 to 5 % each": 0.12}.
+    If a single rank causes a reason, it is named.
     """
     total, left = totals.sum(), totals.sum() - sum(shares[name] for name in told)
     kinds = {"caused by": "caused by {}", "in the queue": "in the queues at {}", "for": "for {} that had stopped"}
@@ -164,8 +166,8 @@ def _rest(totals: np.ndarray, shares: Mapping[str, float], told: Sequence[str]) 
 
 
 def _alike(shares: Mapping[str, float], names: Sequence[str], total: float) -> dict[str, float]:
-    """Return the shares, with those of ranks that cause about the same merged into one that counts the ranks. Under
-    jitter, for example, a different rank is slow in every step: "caused by 16 workers, 3 to 8 % each".
+    """Return the shares, with ranks that cause about the same merged into one share that counts them. With jitter, for
+    example, a different rank is slow in every step: "caused by 16 workers, 3 to 8 % each".
     """
     shares = dict(shares)
     for begins in ("caused by", "in the queue at"):
@@ -181,15 +183,16 @@ def _alike(shares: Mapping[str, float], names: Sequence[str], total: float) -> d
 
 
 def _range(parts: Sequence[float]) -> str:
-    """Return the smallest and the largest of some shares, in words: "3 to 8 %"."""
+    """Return the range of shares as text: "3 to 8 %"."""
     least, largest = (round(100 * end) for end in (min(parts), max(parts)))
     return f"{least} to {largest} %" if least < largest else f"{largest} %"
 
 
 def _most(trace: Trace, causes: Causes, names: Sequence[str]) -> str:
-    """Return how much of their time ranks that compute waited, and who caused most of it; "" if not worth a word.
+    """Return a sentence on how much of their time computing ranks waited, and who caused most of it; "" if it was
+    hardly any.
 
-    The share is that of the headline: of the time of these ranks, and not of servers, who wait for work all the time.
+    The share is that of the headline: of these ranks' time, excluding servers, which always wait for work.
     """
     totals, busy = causes.training, trace.busy()
     total, computes = totals.sum(), busy[:, COMPUTE] > 0

@@ -1,4 +1,4 @@
-"""Canvases: pictures that the browser draws itself from a packed frame, in plain JavaScript without a library.
+"""Canvases: pictures that the browser draws from a packed frame, in plain JavaScript without a library.
 
     curve.py, figure.py        pack a frame, one message of bytes (column_codec.py), for the canvas of curves and bars:
     curve.*, curve/, marks.js  the curves of runs, a figure of the textbook
@@ -13,21 +13,16 @@
     svg.js, save.js            the same picture as a file: SVG, PNG, a film
 
 Each canvas is one function, `mount(element, bytes, events)`: it draws `bytes` in `element`, which has the canvas's HTML
-and style, and returns the canvas (`show(bytes)`, `redraw()` after the colours of the page have changed, `svg()` the
-picture as a file's text, `stop()`).
-Called again with the same element it shows other bytes. `events` are two functions, which a page without a server
-leaves out: ask("window", {run, from, to}) where single spans of a long run are wanted, tell("rank", {run, rank, at})
-when a name is clicked, ask("seen", run) where pictures that do not exist yet come in sight. Colours are Streamlit's CSS
-variables, which any page may set: `--st-text-color`, `--st-background-color`, `--st-secondary-background-color`,
-`--st-border-color`, `--st-primary-color`, `--st-font`.
+and style, and returns the canvas (`show(bytes)`; `redraw()`, after the page's colours have changed; `svg()`, the
+picture as the text of a file; `stop()`). Called again with the same element, it shows other bytes.
 
-Streamlit's components mount a canvas in an element they have filled (app/browser/components.py). Any other page
-includes `script()` once, and calls
+Streamlit's components mount a canvas in an element that they have filled (app/components/). Any other page includes
+`script()` once, and calls
 
     lockstep.curve(element, lockstep.bytes(base64))        lockstep.timeline(element, lockstep.bytes(base64))
 
-which give the element a shadow root of its own, so that styles of the page and of the canvas do not meet. After the
-page has changed its variables, `lockstep.redraw()` draws all of them again.
+which gives the element a shadow root of its own, so that the styles of page and canvas do not interfere. After the page
+has changed its variables, `lockstep.redraw()` redraws all canvases.
 """
 
 from __future__ import annotations
@@ -53,7 +48,7 @@ _MORE = {
 
 @cache
 def parts(name: str) -> dict[str, str]:
-    """Return {"js", "css", "html"} of a canvas of NAMES; the js defines `mount` and exports nothing."""
+    """Return {"js", "css", "html"} of a canvas in NAMES; the js defines `mount` and exports nothing."""
     text = {kind: (_FOLDER / f"{name}.{kind}").read_text("utf-8") for kind in ("js", "css", "html")}
     before = {"js": ["canvas.js", "svg.js", "save.js", *_MORE.get(name, ())], "css": ["canvas.css"]}
     for kind, files in before.items():

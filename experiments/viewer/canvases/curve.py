@@ -1,4 +1,4 @@
-"""Curves on a canvas: they keep the reader's zoom while they grow, and cost the page little."""
+"""Curves on a canvas, which keeps the reader's zoom while they grow."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ def frame(
     saved: dict | None = None,
     zoom: tuple[float, float] | None = None,
 ) -> bytes:
-    """Return all that the browser needs; while `of` (the axes and runs) stays the same, so does the reader's zoom.
+    """Return the frame for the browser. While `of` (the axes and runs) stays the same, so does the reader's zoom.
 
-    `saved` is what the picture is called as a file (experiments.viewer.saved). It opens with `zoom`, a part of its x.
+    `saved` has the picture's name and heading as a file (experiments.viewer.saved). The canvas opens with `zoom`, a
+    part of its x axis.
     """
     columns, lines = {}, []
     for number, one in enumerate(picture.series):

@@ -1,4 +1,4 @@
-"""A figure of the textbook on the canvas of curves: lines in bands, bars with whiskers, grey lines of theory, a slider.
+"""A figure of the textbook on the canvas of curves: lines in bands, bars with whiskers, theory as grey lines, a slider.
 
 Colours, dashes and symbols are those of `experiments.viewer.look`.
 """
@@ -20,9 +20,9 @@ THEORIES = ("dot", "dashdot", "longdash")
 
 
 def frame(rows: Rows, look: Look | None, spread: Spread, description: str, of: str = "") -> bytes:
-    """Return all that the browser needs; while `of` stays the same, so does the reader's zoom.
+    """Return the frame for the browser. While `of` stays the same, so does the reader's zoom.
 
-    Axes reach over the rows of all stops of a slider. What is not finite leaves a gap.
+    Axes cover the rows of all stops of a slider. Values that are not finite leave a gap.
     """
     look = look or guess(rows)
     limits = {id(row): limit for row, limit in zip(rows, spread, strict=False)}
@@ -81,7 +81,7 @@ def frame(rows: Rows, look: Look | None, spread: Spread, description: str, of: s
 
 
 def _named(rows: Rows, look: Look) -> bool:
-    """Return whether the places along x are names, as those of bars are, and not numbers."""
+    """True if the places along x are names, as for bars, and not numbers."""
     return look.kind == "bar" or any(isinstance(row[look.x], str) for row in rows)
 
 
@@ -91,7 +91,7 @@ def _floats(values: list) -> np.ndarray:
 
 
 def _axis(name: str, which: str, lines: list, columns: dict, look: Look, names: list) -> dict[str, Any]:
-    """Return an axis that reaches over the columns of all lines, with some room at its ends."""
+    """Return an axis that covers the columns of all lines, with some room at its ends."""
     axis = {"name": name, "unit": "", "told": True, "log": which in look.log and not names}
     if names:
         return {**axis, "labels": [_said(value) for value in names], "least": -0.5, "most": len(names) - 0.5}

@@ -1,4 +1,4 @@
-"""How a run learned: the path of its models over the loss, and the classes they tell apart."""
+"""How a run learned: the path of its models over the loss, and the classes that they separate."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from experiments.wording import units
 
 
 def frame(run: Run, learning: Learning, name: str) -> bytes:
-    """Return all that the browser needs; `name` identifies the run."""
+    """Return the frame for the browser; `name` identifies the run."""
     tried = run.evaluations
     columns = {
         "points": np.ascontiguousarray(learning.points, "f4").ravel(),
@@ -64,27 +64,28 @@ def frame(run: Run, learning: Learning, name: str) -> bytes:
 
 
 def pending(name: str, said: str, asks: bool, boundary: bool) -> bytes:
-    """Return a frame that says why there are no pictures of the run `name` yet; it may ask when it comes in sight.
+    """Return a frame with the reason why there are no pictures of the run `name` yet. If `asks`, it requests them when
+    in sight.
 
-    `boundary`: there will be the classes' boundary beside the path, and it keeps room for both.
+    If `boundary`, it leaves room for the classes' boundary next to the path.
     """
     return pack({"run": name, "pending": said, "asks": asks, "boundary": boundary}, {})
 
 
 def model_word(run: Run) -> str:
-    """Return what the model that would be shipped is called."""
+    """Return the name of the model that would be shipped."""
     if tied(run):
         return "centre"
     return "server's model" if run.experiment.servers else "model"
 
 
 def tied(run: Run) -> bool:
-    """Return whether replicas are tied to a centre by springs, whose strength is the setting `pull`."""
+    """True if springs tie replicas to a centre; their strength is the setting `pull`."""
     return "pull" in run.experiment.method.Settings.model_fields
 
 
 def tie(run: Run, learning: Learning) -> str:
-    """Return what joins a worker to the model: a spring, a cloud of replicas, or a line."""
+    """Return how a worker is joined to the model: by a spring, a cloud of replicas, or a line."""
     if tied(run):
         return "spring"
     family = catalogue.ALGORITHMS[run.experiment.algorithm].family
@@ -92,7 +93,7 @@ def tie(run: Run, learning: Learning) -> str:
 
 
 def averages(run: Run) -> bool:
-    """Return whether workers meet in the mean of their models now and then."""
+    """True if workers average their models from time to time."""
     return catalogue.ALGORITHMS[run.experiment.algorithm].family == "averaging" and not tied(run)
 
 
@@ -108,24 +109,25 @@ def axes(run: Run, learning: Learning) -> tuple[str, str]:
 
 
 def describe(run: Run, learning: Learning) -> str:
-    """Return what is seen, in sentences."""
+    """Return the description of the picture, in sentences."""
     shown = sum(learning.shares)
     said = [
-        f"The ground is the held-out loss, on the plane that holds {units.percent(shown)} of the variance of the path "
-        "around the final model; elsewhere the loss beneath a dot is that of the nearest point of the plane."
+        f"The ground is the held-out loss, on the plane that holds {units.percent(shown)} of the variance of the "
+        "path around the final model; for a model outside this plane, the loss beneath its dot is that of the "
+        "nearest point of the plane."
         if shown < 0.9999
         else "The ground is the held-out loss; the whole path lies in this plane."
     ]
     if np.isnan(learning.ground).all():
         said = [
-            "The loss of so large a model takes too long to be computed all over the plane: only the path is drawn."
+            "Computing the loss of such a large model all over the plane would take too long: only the path is drawn."
         ]
     workers = len(set(learning.who.tolist()) - {learning.ranks})
     if workers:
-        fanned = " Dots in one place are fanned out around it, so that all can be seen." if workers > 1 else ""
-        said.append(f"A numbered dot is a worker, where it computes its gradient.{fanned}")
+        fanned = " Dots in one place are spread around it so that all can be seen." if workers > 1 else ""
+        said.append(f"A numbered dot is a worker at the model where it computes its gradient.{fanned}")
     if learning.assembled:
-        said.append("Ranks hold parts of the model: the diamond is these put together, each time it was evaluated.")
+        said.append("Ranks hold parts of the model: the diamond is the whole model, each time it was evaluated.")
     elif not workers:
         said.append("The diamond is the model that would be shipped; gradients are computed from parts of it.")
     if tied(run):
@@ -133,18 +135,20 @@ def describe(run: Run, learning: Learning) -> str:
     elif tie(run, learning) == "cloud":
         said.append("The shaded cloud spans all replicas, and averaging contracts it; the diamond is their mean.")
     elif len(learning.arrows):
-        said.append("An arrow leads from the model that a gradient was computed from to the one it was applied to.")
+        said.append("An arrow leads from the model at which a gradient was computed to the one it was applied to.")
     elif averages(run) and workers > 1:
         said.append("A dashed step ends in the same model as another worker's: they have averaged.")
     if np.isfinite(learning.blown):
         said.append(
-            f"The run diverges, and is drawn until it leaves: after {units.seconds(learning.blown)} its loss never "
-            f"comes back below {BLOWN:g} times its first value. A triangle at the edge points to where a worker went."
+            f"The run diverges, and is drawn until it leaves the picture: after {units.seconds(learning.blown)} its "
+            f"loss never returns below {BLOWN:g} times its first value. A triangle at the edge points to where a "
+            "worker went."
         )
     if learning.every > 1:
-        said.append(f"Of every worker's gradients one in {learning.every} is drawn.")
+        said.append(f"One in {learning.every} gradients of each worker is drawn.")
     if learning.boundary:
         said.append(
-            "The square: the class that the model gives to every point, paler where it is unsure, with held-out points."
+            "The square shows the class that the model assigns to every point, paler where it is unsure, with "
+            "held-out points."
         )
     return " ".join(said)

@@ -10,16 +10,16 @@ from experiments.viewer.column_codec import pack
 from experiments.wording import units
 
 IDLE = "idle"
-READABLE = 200  # ops per lane that are shown at once
-DRAWN = 60_000  # spans: of larger schedules the idle slots are left blank
+READABLE = 200  # most ops per lane that are shown at once
+DRAWN = 60_000  # spans; larger schedules leave idle slots blank
 SHADES = len(palette.SHADES)
 KINDS = tuple(palette.OPS)
 
 
 def frame(study: Study, until: float | None = None, together: str = "") -> bytes:
-    """Return all that the browser needs; `until` is how far the axis reaches, so that two schedules share one.
+    """Return the frame for the browser. The axis reaches at least `until`, so that two schedules can share it.
 
-    Schedules that are shown `together`, by any name, follow the page's clock and have one window.
+    Schedules with the same name `together` follow the page's clock and zoom together.
     """
     seen = np.flatnonzero((study.ops["end"] > study.ops["start"]) | (study.ops["kind"] != KINDS.index("U")))
     ops, idle = {name: column[seen] for name, column in study.ops.items()}, study.idle
@@ -50,7 +50,7 @@ def frame(study: Study, until: float | None = None, together: str = "") -> bytes
         "part": spans["part"][order].astype("u1"),
         "parts": spans["parts"][order].astype("u1"),
     }
-    place = np.argsort(order)  # of each op and idle slot among all
+    place = np.argsort(order)  # index of each op and idle slot in this order
     kinds = {_spoken(*divmod(int(look), SHADES)): palette.op(KINDS[look // SHADES], look % SHADES) for look in known}
     kinds[IDLE] = palette.IDLE
     s = study.summary
@@ -79,11 +79,11 @@ def frame(study: Study, until: float | None = None, together: str = "") -> bytes
 
 
 WORDS = {"network": "for the link from {whom}", "then": ", and then {wait} for the link from there"}
-"""What is said of a link, which in a schedule is one that takes so long, and no network."""
+"""The words for a link, because a schedule has links with a latency rather than a network."""
 
 
 def _causes(study: Study, seen: np.ndarray, idle: dict[str, np.ndarray], place: np.ndarray) -> bytes:
-    """Return why ranks idle: for the op that the next one needs, or for the link that its result comes over."""
+    """Return why ranks are idle: because of the op that the next one needs, or of the link that carries its result."""
     ops, row = study.ops, np.full(len(study.ops["start"]), -1)
     row[seen] = place[: len(seen)]
     slots = np.flatnonzero((idle["need"] >= 0) & (row[idle["need"]] >= 0))
@@ -105,7 +105,7 @@ def _causes(study: Study, seen: np.ndarray, idle: dict[str, np.ndarray], place: 
 
 
 def describe(study: Study) -> str:
-    """Return the picture in a sentence, for readers who do not see it."""
+    """Return a sentence that describes the picture, for screen readers."""
     s = study.summary
     return (
         f"{study.plan.title} on {s['ranks']} ranks: {units.count(s['ops'])} ops take "
@@ -114,7 +114,7 @@ def describe(study: Study) -> str:
 
 
 def _saved(study: Study) -> dict:
-    """Return what the picture is called as a file, and its heading."""
+    """Return the picture's file name and heading."""
     plan, size = study.plan, f"{study.summary['ranks']} ranks, {study.chunks} micro-batches"
     idle = units.percent(study.summary["bubble_of_total"])
     return {
@@ -124,7 +124,7 @@ def _saved(study: Study) -> dict:
 
 
 def _pieces(ops: dict[str, np.ndarray]) -> np.ndarray:
-    """Return the shade of each op: 0 on the first stage that its rank holds, 1 on the second, and so on."""
+    """Return the shade of each op: 0 on its rank's first stage, 1 on the second, and so on."""
     held = np.unique(np.stack([ops["rank"], ops["stage"]]), axis=1)  # sorted by rank, then by stage
     first = np.searchsorted(held[0], np.arange(held[0].max() + 1))
     width = int(held[1].max()) + 1
@@ -135,14 +135,14 @@ def _pieces(ops: dict[str, np.ndarray]) -> np.ndarray:
 
 
 def _together(joined: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return (which part, of how many) of the lane's height each op has: ops that are done together share it."""
+    """Return (part, number of parts) of the lane's height for each op: ops done together share it."""
     group = np.concatenate([[0], np.cumsum(~joined[:-1])]) if len(joined) else np.zeros(0, int)
     parts = np.bincount(group)
     return np.arange(len(group)) - np.concatenate([[0], np.cumsum(parts)[:-1]])[group], parts[group]
 
 
 def _spoken(kind: int, shade: int) -> str:
-    """Return what a kind of op is called on the stage of this shade."""
+    """Return the name of a kind of op on the stage with this shade."""
     name = palette.OPS[KINDS[kind]][0]
     return name if shade == 0 else f"{name}, {_ORDER[shade]} stage"
 

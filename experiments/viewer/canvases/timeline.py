@@ -1,7 +1,7 @@
-"""The communication timeline of a run: who did what when, and who sent what to whom.
+"""The communication timeline of a run: what each rank did when, and who sent what to whom.
 
-A short run is sent as it is. Of a long one the browser gets how each rank's time is divided, column by column, and
-the single spans of one window; when the reader zooms in elsewhere it asks for that window.
+A short run is sent to the browser in full. For a long run, the browser gets each rank's share of time per column, plus
+the individual spans of one window; it requests another window when the reader zooms in there.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from experiments.viewer.story import Chip, Flag, Window, aftermath, ended, story
 from experiments.wording import units
 from tracing import COMMUNICATE, COMPUTE, KINDS, Trace, sort_rows
 
-SPANS, MESSAGES = 50_000, 20_000  # that are sent at once
+SPANS, MESSAGES = 50_000, 20_000  # most that are sent at once
 CELLS = 2_000_000  # of the table of shares
-WAITED = COMMUNICATE  # the first of KINDS that is no work: what is done, and what is waited for
+WAITED = COMMUNICATE  # the first of KINDS that is not work
 
 
 class Unfolded(NamedTuple):
-    """A wait that is explained when a timeline opens: of this rank, at this moment (s), walked back so many times."""
+    """The wait explained when a timeline opens: of `rank`, at the moment `at` (s), walked back `walked` times."""
 
     rank: int
     at: float
@@ -37,8 +37,8 @@ class Unfolded(NamedTuple):
 
 
 class View(NamedTuple):
-    """What a page opens with: a window (s) of its timeline, by default that of the story, a wait that is explained,
-    the part of the curves' axis, in its units, that is zoomed into, and whether the critical path is outlined.
+    """The state in which a page opens: the window (s) of its timeline (default: the story's), the wait that is
+    explained, the zoom of the curves' axis, in its units, and whether the critical path is outlined.
     """
 
     window: Window | None = None
@@ -57,10 +57,10 @@ def frame(
     together: str = "",
     until: float = 0.0,
 ) -> bytes:
-    """Return all that the browser needs; `name` identifies the run, `window` (s) is where single spans are wanted.
+    """Return the frame for the browser. `name` identifies the run; individual spans are included in `window` (s).
 
-    At most `most` single spans are in it, by default SPANS. It opens with `view`. Those that are shown `together`, by
-    any name, have one window, on an axis that reaches `until`, s, which opens whole.
+    At most `most` individual spans are included (default: SPANS). The timeline opens with `view`. Timelines with the
+    same name `together` zoom together, on an axis that reaches `until`, s, and open at full length.
     """
     view = view or View()
     names, after = lane_names(run), aftermath(run, lane_names(run))
@@ -102,16 +102,18 @@ def framed(
     ended: Sequence[float | None] = (),
     together: str = "",
 ) -> bytes:
-    """Return the same for any trace, with names for its lanes that can be clicked or not.
+    """Pack any trace as a frame for the timeline canvas. `lanes` are the names of its lanes; `clickable` makes them
+    buttons.
 
-    Two timelines share an axis that reaches `until`, s, at least. `opening` is the window (s) at first, by default the
-    first steps; `flags` say what happened when, `chips` are windows to go to. It begins to `play` at once unless the
-    reader prefers less motion. With `clock` its cursor is the time of the page's clock. What goes on after the `end` of
-    the run, s, goes on for ever. `saved` is what the picture is called as a file. Beside it stand the `machines`, if
-    given. `known` are the causes of its waits, if they have been found before, and `told` says who caused most of them;
-    the `wait` is explained at once, and the `critical` path is outlined. `slowed` is how many times longer a lane's
-    computation takes because its experiment asks for that; `notes` say in short what was done to a lane, and
-    `ended` from when on, s, it is done. Those that are shown `together` have one window.
+    `until` (s) is the minimum end of the time axis, so that two timelines can share it. `opening` is the initial window
+    (s; default: the first steps); `flags` mark events, `chips` are links to windows. With `play` it starts to play,
+    unless the reader prefers less motion; with `clock` its cursor follows the page's clock. A span that lasts beyond
+    `end` (s, the end of the run) is drawn as endless. `saved` has the picture's name and heading as a file. `machines`,
+    if given, are drawn next to it. `known` are the causes of its waits, if already computed; `told` is the sentence on
+    who caused most of the waiting (default: computed from `known`). `wait` is the wait whose explanation is open at
+    first; `critical` outlines the critical path. `slowed` has the factor by which the experiment slows a lane down;
+    `notes` are the lanes' fault labels; `ended` is when a lane ends, s. Timelines with the same `together` zoom
+    together.
     """
     columns, total, most = {}, trace.seconds(), most or SPANS
     known = known or causes(trace)
@@ -158,7 +160,7 @@ def framed(
 
 
 def beside(one: Trace, other: Trace) -> Trace:
-    """Return both traces in one: rank r of the first is lane 2r, that of the second the lane below."""
+    """Return both traces as one: rank r of the first is lane 2r, rank r of the second the lane below."""
     labels = tuple(dict.fromkeys((*one.labels, *other.labels)))
     sides = []
     for lane, trace in enumerate((one, other)):
@@ -178,20 +180,20 @@ def beside(one: Trace, other: Trace) -> Trace:
 
 
 def describe(run: Run) -> str:
-    """Return the timeline in a sentence or two, for readers who do not see it."""
+    """Return one or two sentences that describe the timeline, for screen readers."""
     ranks = units.counted(run.trace.ranks, "rank")
     return f"Timeline of {ranks} over {units.seconds(run.trace.seconds())}. {shares(run)}".rstrip()
 
 
 def shares(run: Run) -> str:
-    """Return where the workers' time goes, in a sentence; of a run without any, nothing."""
+    """Return a sentence on how the workers spent their time, or "" if they spent none."""
     busy = run.trace.busy()[run.experiment.servers :].sum(axis=0)
     parts = [f"{units.percent(value / busy.sum())} {kind}" for kind, value in zip(KINDS, busy, strict=True) if value]
     return f"Of the workers' time {', '.join(parts)}." if parts else ""
 
 
 def _within(trace: Trace, window: Window | None, total: float, most: int) -> tuple[Trace, Window]:
-    """Return the trace in and around the window, as far as `most` spans reach, and from when to when that is."""
+    """Return the part of the trace in and around the window that has at most `most` spans, and its start and end, s."""
     start, end = trace.spans["start"], trace.spans["end"]
     if window is None:
         a, b = 0.0, float(start[most])  # spans are sorted by start
@@ -214,9 +216,9 @@ def _within(trace: Trace, window: Window | None, total: float, most: int) -> tup
 
 
 def _by_op(trace: Trace) -> tuple[Trace, dict[str, palette.AreaStyle]]:
-    """Return the trace with forward and backward passes as kinds of their own before KINDS, and the look of each kind.
+    """Return the trace with forward and backward passes as kinds of their own before KINDS, and the style of each kind.
 
-    They are told by their labels, a letter and a number: "F3".
+    They are recognised by their labels, a letter and a number: "F3".
     """
     ops = [re.fullmatch(r"([A-Z])\d+", label) for label in trace.labels]
     letters = [op[1] if op and op[1] in palette.OPS else "" for op in ops]
@@ -230,7 +232,7 @@ def _by_op(trace: Trace) -> tuple[Trace, dict[str, palette.AreaStyle]]:
 
 
 def _shares(trace: Trace, total: float, kinds: int) -> np.ndarray:
-    """Return how each rank's time is divided, in 255ths of a column: (ranks, columns, kinds) uint8, flat."""
+    """Return each rank's shares of time by kind, in 255ths of a column: (ranks, columns, kinds) uint8, flat."""
     columns = max(20, min(1200, CELLS // (trace.ranks * kinds)))
     scale = columns / max(total, 1e-300)
     a = np.clip(trace.spans["start"] * scale, 0, columns)

@@ -1,7 +1,7 @@
-"""The machines of a run and the wires between them: where each stands, who talks to whom, what each holds when.
+"""The machines of a run and the wires between them: their places, who talks to whom, and their memory over time.
 
-The shape comes from the roles and the messages of the trace: servers stand in the middle of their workers (a star);
-ranks that only talk to the next one stand in a ring, or in a line if it does not close; all others on a circle.
+The shape follows from the roles and the messages of the trace: servers are in the middle of their workers (a star);
+ranks that only talk to the next one form a ring, or a line if it does not close; all others are on a circle.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from experiments.runs.record import Run
 from experiments.viewer.lanes import group_names, groups, lane_names
 from experiments.wording import units
 
-DRAWN = 32  # machines; more are drawn in groups
-WIRES = 300  # the busiest ones, if there are more
-ACROSS = 4  # machines of a line that stand side by side
-MOMENTS = 400  # at which it is known what a machine holds
+DRAWN = 32  # most machines; more ranks are drawn in groups
+WIRES = 300  # most wires: the busiest ones
+ACROSS = 4  # machines side by side in a line
+MOMENTS = 400  # at which the memory of a machine is recorded
 
 SHAPES = {
     "star": "around {servers}",
@@ -29,20 +29,20 @@ SHAPES = {
 
 
 class Machines(NamedTuple):
-    """The header of a topology, and its columns."""
+    """The header and the columns of a topology."""
 
     header: dict
     columns: dict[str, np.ndarray]
 
 
 def machines(run: Run) -> Machines:
-    """Return where the machines of a run stand, their wires, and the memory that they hold.
+    """Return the places of a run's machines, their wires, and the memory that they hold.
 
-    Header: shape, names, of (the machine of each rank), x and y from -1 to 1, servers (how many of the machines), wires
-    (pairs of machines), ports (whether messages are known to pass the ports of machines one after the other), memory
-    (what a full bar means, "" if what is held is not known), parts (the runs: the first of its machines, their count,
-    shape and servers, and its name and colour among others), and description. Column held: 255ths of a full bar,
-    (machines, MOMENTS) uint8, flat.
+    Header: shape, names, of (the machine of each rank), x and y from -1 to 1, servers (number of machines that are
+    servers), wires (pairs of machines), ports (whether messages pass the machines' ports one after the other), memory
+    (the meaning of a full bar, "" if memory is unknown), parts (the runs: each with its first machine, number of
+    machines, shape, servers, name and colour), and description. Column held: 255ths of a full bar, (machines, MOMENTS)
+    uint8, flat.
     """
     trace, servers = run.trace, run.experiment.servers
     every = lane_names(run)
@@ -76,9 +76,9 @@ def machines(run: Run) -> Machines:
 
 
 def together(runs: Sequence[Run], names: Sequence[str], colours: Sequence[str]) -> Machines:
-    """Return the machines of several runs in one picture, the ranks of each behind those of the one before.
+    """Return the machines of several runs in one picture, the ranks of each run after those of the previous one.
 
-    What they hold is left out: each run has a time and a largest of its own.
+    Memory is omitted, because each run has its own time and its own maximum.
     """
     every = [machines(run).header for run in runs]
     before = np.cumsum([0, *(len(one["names"]) for one in every)]).tolist()
@@ -103,7 +103,7 @@ def together(runs: Sequence[Run], names: Sequence[str], colours: Sequence[str]) 
 
 
 def _shape(count: int, servers: int, pairs: set[tuple[int, int]]) -> str:
-    """Return how machines stand whose `pairs` (smaller, larger) exchange messages."""
+    """Return the shape of machines whose `pairs` (smaller, larger) exchange messages."""
     if servers:
         return "star"
     chain = {(n, n + 1) for n in range(count - 1)}
@@ -129,7 +129,7 @@ def _places(shape: str, count: int, servers: int) -> tuple[np.ndarray, np.ndarra
 
 
 def _held(run: Run, of: np.ndarray, count: int) -> tuple[np.ndarray, int]:
-    """Return what each machine holds, the most of its ranks, in 255ths of the most of all, and that in bytes."""
+    """Return the memory of each machine (its fullest rank's), in 255ths of the largest, and the largest in bytes."""
     rank, total = run.memory["rank"], max(run.trace.seconds(), 1e-300)
     table = np.zeros((count, MOMENTS))
     if not len(rank):
@@ -142,7 +142,7 @@ def _held(run: Run, of: np.ndarray, count: int) -> tuple[np.ndarray, int]:
         np.maximum.at(own, cell, held.sum(axis=1)[1:])
         known = np.zeros(MOMENTS, bool)
         known[cell] = True
-        last = np.maximum.accumulate(np.where(known, np.arange(MOMENTS), -1))  # what is held stays until that changes
+        last = np.maximum.accumulate(np.where(known, np.arange(MOMENTS), -1))  # memory stays until it changes
         own = np.where(last >= 0, own[last], 0.0)
         table[of[number]] = np.maximum(table[of[number]], own)
     most = int(table.max())
@@ -150,11 +150,11 @@ def _held(run: Run, of: np.ndarray, count: int) -> tuple[np.ndarray, int]:
 
 
 def _described(shape: str, names: list[str], servers: int, wires: int, most: int) -> str:
-    """Return the picture in two sentences, for readers who do not see it."""
+    """Return two sentences that describe the picture, for screen readers."""
     middle = names[0] if servers == 1 else f"{servers} servers"
     stand = SHAPES[shape].format(servers=middle)
     memory = f" A bar beside each shows the memory it holds, at most {units.size(most)}." if most else ""
     return (
-        f"{len(names) - servers} machines {stand}, {wires or 'no'} wires. They fill while they compute, and beads on "
-        f"the wires are messages, at the moment of the timeline's cursor.{memory}"
+        f"{len(names) - servers} machines {stand}, {wires or 'no'} wires. Machines fill while they compute, and "
+        f"beads on the wires are messages, at the moment of the timeline's cursor.{memory}"
     )

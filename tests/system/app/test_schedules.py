@@ -109,7 +109,10 @@ def test_of_two_schedules_it_is_said_in_a_sentence_which_waits_less(page):
 
 def test_names_in_answers_and_policies_are_explained_at_sight(page):
     told = " ".join(one.value for one in page().markdown)
-    assert "2B0 is the backward of micro-batch 0 on stage 2" in told and "twice as many (PB), which hides slow links" in told
+    assert (
+        "2B0 is the backward of micro-batch 0 on stage 2" in told
+        and "twice as many (PB), which hides slow links" in told
+    )
 
 
 def test_each_schedule_has_its_own_settings(page):
