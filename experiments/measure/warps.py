@@ -84,7 +84,7 @@ class Instruction:
     def said(self) -> str:
         """Return a sentence on what the warp does, and how efficiently it uses memory."""
         who = f"{len(self.active)} thread{'s' * (len(self.active) != 1)}"
-        rest = f" {len(self.elsewhere)} wait at a different line: the warp has diverged." if self.elsewhere else ""
+        rest = f" {len(self.elsewhere)} wait at another line: the warp has diverged." if self.elsewhere else ""
         if self.does == WAIT:
             return f"{who} at the barrier.{rest}"
         does = self.does if len(self.active) == 1 else self.does.replace("s", "", 1)

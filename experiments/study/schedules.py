@@ -236,8 +236,8 @@ class Study:
             return "nothing left to do"
         on = self.ops["rank"][need]
         if reason == "link":
-            return f"{self.op(op)} waits for {self.op(need)} to arrive from rank {on}"
-        return f"{self.op(op)} waits for {self.op(need)} on rank {on}"
+            return f"{self.op(op)} waits for {self.op(need)} to come over the link from rank {on}"
+        return f"{self.op(op)} waits for {self.op(need)} of rank {on}"
 
     def spelled(self) -> str:
         """Return the schedule as text, a line for each rank."""

@@ -149,7 +149,7 @@ def test_the_first_blocks_of_a_launch_are_watched_and_all_are_run_where_nobody_w
 
 
 def test_another_size_is_refused_with_those_there_are():
-    with pytest.raises(ValueError, match="1000 numbers are not watched; use 33, 100, 257"):
+    with pytest.raises(ValueError, match="1000 numbers cannot be watched; use one of 33, 100, 257"):
         watched("sgd", 1000)
     assert watched("sgd", warps.SIZES[0])[0].moments[0][1].active == (0,)  # one number more than a warp has threads
 

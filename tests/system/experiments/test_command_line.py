@@ -380,7 +380,7 @@ def test_compare_says_when_runs_differ_only_in_their_seed_and_takes_them_togethe
     assert sorted(row["seeds"]) == [0, 1] and row["runs"] == names
     assert len(main("compare", *names, "--seeds")[1].splitlines()) == 3  # heads, a row, what ± means
     code, _, err = main("compare", "--seeds", "5", *names)
-    assert code == 2 and "takes no number, and 5 was given" in err
+    assert code == 2 and "takes no number, but 5 was given" in err
 
 
 @pytest.mark.parametrize(
@@ -446,7 +446,9 @@ def test_a_replay_with_other_blas_kernels_says_so_and_is_equal_to_rounding(main,
     again = process("replay", folder.resolve(), "--runs", tmp_path)
     out, err = again.communicate()
     assert again.returncode == 0, err
-    assert re.match(r"other BLAS kernels: \w+ then, Nehalem here; equal to rounding, largest difference \de-\d", out)
+    assert re.match(
+        r"other BLAS kernels: \w+ then, Nehalem here; equal up to rounding: the largest difference is \de-\d", out
+    )
 
 
 def test_a_replay_on_a_real_cluster_is_judged_by_the_weights(main, monkeypatch):
@@ -485,7 +487,7 @@ def test_a_record_that_was_altered_is_never_called_identical(main):
     ):
         (folder / "run.json").write_text(json.dumps({**values, **change}))
         code, out, _ = main("replay", folder.name)
-        assert code == 1 and "altered since it was stored, as its SHA256SUMS says: run.json." in out, change
+        assert code == 1 and "altered since it was stored, according to its SHA256SUMS: run.json." in out, change
     (folder / "run.json").write_text(text)
     assert main("replay", folder.name)[0] == 0
     (folder / "SHA256SUMS").unlink()

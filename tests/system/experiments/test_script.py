@@ -56,4 +56,4 @@ def test_ranks_of_torchrun_are_as_many_workers_as_servers_leave_and_the_first_sp
 
 def test_too_few_ranks_of_torchrun_are_told_once():
     (_, err, code), (_, silence, other) = ranks(2, "--workers", "5")
-    assert code == other == 2 and "2 ranks were started" in err and err.count(".\n") == 1 and silence == ""
+    assert code == other == 2 and "started 2 ranks" in err and err.count(".\n") == 1 and silence == ""

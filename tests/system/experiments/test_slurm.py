@@ -127,7 +127,7 @@ def test_what_sbatch_refuses_is_told_in_its_words(main, sbatch):
     sbatch(code=1, err="sbatch: error: invalid partition specified: teaching")
     code, out, err = main("run", *SMALL, "--to", "slurm", "--submit")
     assert code == 2 and not out
-    assert err == "sbatch refused the job: sbatch: error: invalid partition specified: teaching.\n"
+    assert err == "sbatch rejected the job: sbatch: error: invalid partition specified: teaching.\n"
 
 
 def by_hand(variables, tmp_path, size=2):

@@ -57,7 +57,7 @@ def test_a_profile_is_printed_written_and_read_by_partition(main):
 def test_the_profiled_model_is_the_one_that_a_pipeline_trains(main):
     out = main("profile", "--device", "laptop")[1]
     assert "digits, model residual: 8 layers" in out and "6 residual 64" in out
-    assert "Pipelines train this model; --model mlp is what other methods train." in out
+    assert "Pipelines train this model; other methods train --model mlp." in out
     assert "train   lockstep run pipedream\n" in out
     out = main("profile", "--device", "laptop", "--model", "cnn", "--batch", 8)[1]
     assert "digits, model cnn:" in out and "Pipelines train this model" not in out, "it was asked for"
@@ -301,6 +301,6 @@ def test_help_says_what_leaving_compression_out_means(main):
 
 def test_a_file_that_is_no_table_is_refused(main, tmp_path):
     (tmp_path / "p.csv").write_bytes(bytes(range(256)))
-    assert main("partition", "p.csv")[2].startswith("p.csv is no table of text; write one with")
+    assert main("partition", "p.csv")[2].startswith("p.csv is not a text table")
     assert main("partition", "q.csv") == (2, "", "q.csv cannot be read: No such file or directory.\n")
     assert main("partition", ".") == (2, "", ". cannot be read: Is a directory.\n")

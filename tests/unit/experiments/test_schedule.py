@@ -84,7 +84,7 @@ def test_a_schedule_is_drawn_and_measured(schedule, monkeypatch):
         "delay": "0",
     }
     assert "   3    24     3    24          1     4       1         1      0\n" in out
-    assert "critical path, 27 ops, " in out and max(map(len, out.splitlines())) <= 80
+    assert "critical path: 27 ops, " in out and max(map(len, out.splitlines())) <= 80
     told = " ".join(out.split())
     assert told.endswith("micro-batch, as in 0F0: F forward, I gradient of the inputs, W gradient of the weights")
 
@@ -135,7 +135,7 @@ def test_of_a_backward_and_its_halves_one_follows_from_the_others(schedule):
     assert head.endswith("F 1, I 1, W 2, B 3")
     assert schedule("1f1b", "--costs", "B=3")[1].splitlines()[0].endswith("F 1, I 1.5, W 1.5, B 3")
     code, _, err = schedule("1f1b", "--costs", "B=3,I=1,W=1")
-    assert (code, err) == (2, "B=3 is not both halves of a backward, I=1 and W=1; leave B out.\n")
+    assert code == 2 and "halves I=1 and W=1" in err
 
 
 def test_a_cost_that_one_of_the_schedules_uses_is_a_cost(schedule):
@@ -149,7 +149,7 @@ def test_a_cost_that_one_of_the_schedules_uses_is_a_cost(schedule):
 def test_options_of_a_schedule_are_options_of_the_command(schedule):
     out = schedule("interleaved", "--pieces", 4, "--chunks", 16)[1]
     assert figures(out)["makespan"] == "50.25"
-    assert "16 stages: ops on one of them cost 0.25 times that" in out
+    assert "16 stages: an op on one stage costs 0.25 times" in out
     found = columns(schedule("1f1b", "dapple_pb", "gpipe", "--policy", "PB", "--latency", 1)[1])
     assert found["1f1b"] == found["dapple_pb"] != found["gpipe"]
     same = [figures(schedule(*words, "--chunks", 12)[1]) for words in (["systolic", "--no-fused"], ["pipemare"])]
@@ -158,7 +158,7 @@ def test_options_of_a_schedule_are_options_of_the_command(schedule):
 
 def test_help_of_a_schedule_shows_its_theory_and_its_options(schedule):
     out = schedule("interleaved", "--help")[1]
-    assert idea("interleaved") in out and "Schedule interleaved:\n  --pieces INT  with more stages on each rank" in out
+    assert idea("interleaved") in out and "Schedule interleaved:\n  --pieces INT  more stages on each rank" in out
     assert all(one.label and one.about for name in SCHEDULES for one in options(name).values())
     out = schedule("--help")[1]
     assert "An op is written as stage, kind, micro-batch" in out and "--pieces" not in out
@@ -231,7 +231,7 @@ def test_a_file_that_is_no_schedule_is_refused_with_op_and_rule(schedule, text, 
         (["chimera", "--ranks", "3"], "3 ranks … Chimera … even number"),
         (["interleaved", "--chunks", "9"], "4 ranks … 2 equal groups … 8 or 10"),
         (["gpipe", "--ranks", "0"], "ranks … '0' … 1 to 256"),
-        (["gpipe", "--ranks", "256", "--chunks", "4096"], "at most 60,000 are studied"),
+        (["gpipe", "--ranks", "256", "--chunks", "4096"], "at most 60,000"),
         (["gpipe", "--pieces", "2"], "No such option '--pieces'"),
         (["interleaved", "--pieces", "0"], "pieces … '0' … 1 to 64"),
         (["1f1b", "--policy", "PC"], "policy … 'PC' … PA or PB"),
@@ -245,7 +245,7 @@ def test_a_file_that_is_no_schedule_is_refused_with_op_and_rule(schedule, text, 
         (["dapple"], "'dapple' … dapple … 1f1b, dapple_pb"),
         (["zb_auto"], "'zb_auto' … zb_auto … zb_1p, zb_2p"),
         (["gpipe", "--latency", "-1"], "latency … '-1.0' … 0 to"),
-        (["gpipe", "1f1b", "--lists"], "--lists … --reasons … one schedule"),
+        (["gpipe", "1f1b", "--lists"], "--lists … --reasons … single schedule"),
         (["--file", "nope.txt"], "nope.txt … No such file"),
         (["--file", "."], ". … Is a directory"),
     ],

@@ -126,7 +126,7 @@ def test_a_schedule_that_is_written_out_and_typed_in_again_is_the_same(name):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "no op yet"),
+        ("", "has no ops"),
         ("0F0 0B0\n1F0", "1B0 is missing"),
         ("0F0 0B0 hello", "'hello'"),
         ("0F0 0F0 0B0", "0F0 is done twice"),
@@ -137,7 +137,7 @@ def test_a_schedule_that_is_written_out_and_typed_in_again_is_the_same(name):
         ("0F99999999 0B99999999", "number them from 0"),
         ("9" * 5000 + "F0", "is not an op"),
         ("0F0 0B0+", "joined to nothing"),
-        ("+++", "no op yet"),
+        ("+++", "has no ops"),
         ("🍰", "is not an op"),
         ("0F0 " * 60_001, "60,001 ops … at most 60,000"),
     ],
@@ -155,7 +155,7 @@ def test_an_own_schedule_that_cannot_be_is_refused_with_op_and_rule(text, words)
         ({"ranks": 0}, "ranks … '0' … 1 to 256"),
         ({"schedule": "interleaved", "chunks": 9}, "9 micro-batches … 4 ranks"),
         ({"schedule": "chimera", "ranks": 3}, "3 ranks cannot be paired"),
-        ({"ranks": 256, "chunks": 4096}, "at most 60,000 are studied"),
+        ({"ranks": 256, "chunks": 4096}, "at most 60,000"),
         ({"schedule": "interleaved", "options": {"pieces": 10**9}}, "pieces … '1000000000' … 1 to 64"),
         ({"options": {"policy": "PC"}}, "policy … 'PC' … PA or PB"),
         ({"costs": "2F"}, "'2F' is not a cost"),

@@ -90,5 +90,5 @@ def test_sizes_and_counts_are_read_as_people_write_them():
     for text in ("", "4XB", "1e", "1.2.3", "-4"):
         with pytest.raises(ValueError, match="4GB"):
             units.parse_size(text)
-        with pytest.raises(ValueError, match=r"parameters is .* no number above 0"):
+        with pytest.raises(ValueError, match=r"parameters is .* not a number above 0"):
             units.parse_count(text, "parameters")
