@@ -70,9 +70,7 @@ def _told(error: click.ClickException) -> str:
     end = f"is not a valid {kind.name}."
     what = "whole number" if isinstance(kind, click.IntRange) else "number"
     return (
-        f"{message.removesuffix(end)}is not a {what} within the allowed bounds: {_bounds(kind)}."
-        if message.endswith(end)
-        else message
+        f"{message.removesuffix(end)}is not a {what}; allowed: {_bounds(kind)}." if message.endswith(end) else message
     )
 
 

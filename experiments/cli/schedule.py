@@ -22,7 +22,7 @@ from knobs import match_name
 from theory.schedules import SCHEDULES
 
 FIGURES = (
-    ("makespan", "from the start of the first op to the end of the last"),
+    ("makespan", "from the first start to the last end"),
     ("idle", "time that a rank is idle, on average"),
     ("bubble of total", "idle time over total time (GPipe, Chimera)"),
     ("bubble of ideal", "idle time over busy time (Megatron-LM)"),

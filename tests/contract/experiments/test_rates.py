@@ -264,7 +264,7 @@ def test_tune_lists_what_it_tried_and_says_which_is_best(bowl, capsys):
     told = " ".join(lines[-2:])
     assert re.search(quote("best rate … 5 … mean … 2 seeds … default … 0.5 … first seed"), told)
     assert main(["tune", "--table", "--pairs", "digits-cnm"]) == 2
-    assert "there are digits-mlp" in capsys.readouterr().err
+    assert "choose one of digits-mlp" in capsys.readouterr().err
 
 
 def test_tune_refuses_what_it_varies_itself(bowl, capsys):

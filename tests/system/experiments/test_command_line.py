@@ -386,9 +386,9 @@ def test_compare_says_when_runs_differ_only_in_their_seed_and_takes_them_togethe
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("sweep", "--seeds", "x"), "Invalid value for '--seeds': 'x' is no whole number; allowed is 1 to 1000."),
-        (("runs", "--most", "1.5"), "'1.5' is no whole number; allowed is at least 1."),
-        (("run", "--timeout", "soon"), "'soon' is no number; allowed is above 0."),
+        (("sweep", "--seeds", "x"), "Invalid value for '--seeds': 'x' is not a whole number; allowed: 1 to 1000."),
+        (("runs", "--most", "1.5"), "'1.5' is not a whole number; allowed: at least 1."),
+        (("run", "--timeout", "soon"), "'soon' is not a number; allowed: above 0."),
     ],
 )
 def test_what_is_no_number_is_told_which_are_allowed(main, words, told):
