@@ -1,6 +1,6 @@
-"""Updates that are made of several mini-batches on each rank: what a check sees of them.
+"""Observe updates that accumulate several mini-batches on each rank, for a check.
 
-A rank's gradients are numbered, so we know to which update each belongs, whenever it is computed.
+A rank's gradients are numbered, so it is known which update each belongs to, whenever it is computed.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from lessons.grading.restricted import Restricted
 
 
 class AccumulatedUpdates:
-    """Observer of `ranks` that make `steps` mini-batches each, `accumulate` for an update, and the rest for the last.
+    """Observes `ranks` that process `steps` mini-batches each, `accumulate` per update and the rest in the last one.
 
-    It keeps the sums of the gradients and the reported models. `called` is what the exercise calls the model's numbers.
+    It stores the sums of gradients and the reported models. `called` is the exercise's word for the model's numbers.
     """
 
     def __init__(self, ranks: int, steps: int, accumulate: int, called: str):
@@ -25,7 +25,7 @@ class AccumulatedUpdates:
         self.models: list[np.ndarray] = []
 
     def task(self, comm, task) -> Restricted:
-        """Return the task that the rank of `comm` gets, observed."""
+        """Return the observed task for the rank of `comm`."""
         w = task.start()
         if not self.models:
             self.models.append(w.copy())
@@ -37,7 +37,7 @@ class AccumulatedUpdates:
             if comm.rank:
                 raise SolutionError(f"rank {comm.rank} called task.report; only rank 0 reports.")
             if len(self.models) > self.steps:
-                raise SolutionError(f"rank 0 has reported more models than there are steps, {self.steps}.")
+                raise SolutionError(f"rank 0 reported more models than the number of steps, {self.steps}.")
             self.models.append(self._vector(w).copy())
             task.report(w)
 
@@ -46,7 +46,7 @@ class AccumulatedUpdates:
         )
 
     def parts(self, t: int) -> int:
-        """Return of how many mini-batches update t, from 0, is to be made."""
+        """Return how many mini-batches update t, from 0, should contain."""
         return self.ranks * min(self.accumulate, self.steps - t * self.accumulate)
 
     def mean(self, t: int) -> np.ndarray:
@@ -54,21 +54,21 @@ class AccumulatedUpdates:
         return self.sums[t] / self.parts(t)
 
     def miscounted(self, full: int) -> str:
-        """Return that there were not `full` updates and perhaps a smaller one; "" if there were."""
+        """Return a message unless there were `full` updates and at most one smaller one; "" if there were."""
         made = len(self.models) - 1
         right = full <= made <= full + 1
         return "" if right else f"there were {made} updates; {full} full ones and a smaller one were expected"
 
     def left_out(self, full: int) -> str:
-        """Return that no update was made of the mini-batches after `full` updates; "" if one was."""
+        """Return a message if the mini-batches after `full` updates made no update; "" if they did."""
         missed = len(self.models) == full + 1
-        return f"{self.parts(full)} mini-batches at the end made no update" if missed else ""
+        return f"{self.parts(full)} mini-batches at the end were never used in an update" if missed else ""
 
     def behind(self, t: int) -> str:
-        """Return which rank has computed too few gradients for update t; "" if none."""
+        """Return a message on the first rank with too few gradients for update t; "" if there is none."""
         wanted = min(self.steps, (t + 1) * self.accumulate)
         few = next(((rank, count) for rank, count in enumerate(self.counts) if count < wanted), None)
-        return "rank {} computed {} gradients, too few".format(*few) if few else ""
+        return "rank {} computed {} gradients, which is too few".format(*few) if few else ""
 
     def _gradient(self, rank: int, task, w: np.ndarray):
         if self.counts[rank] == self.steps:

@@ -1,4 +1,4 @@
-"""Attempt: a process that runs a solution in the sandbox, and the grader's end of its channel."""
+"""An attempt: a process that runs a solution in the sandbox, and the grader's end of its channel."""
 
 from __future__ import annotations
 
@@ -44,12 +44,11 @@ ENVIRONMENT = {
 
 @dataclass
 class Solution:
-    """Source and limits of a solution; its attempts add what it printed and which sandbox held.
+    """Source and limits of a solution; its attempts add its output and the sandbox that was used.
 
-    `signatures` are the arguments of each function that is asked for, "(comm, task, s)"; `settings` the names of the
-    settings that it gets, None for all. What goes wrong in the first attempt ends grading, in a later one that attempt:
-    it is kept in `errors`.
-    """
+    `signatures` maps each required function to its arguments, "(comm, task, s)"; `settings` are the names of the
+    settings it gets, None for all. An error in the first attempt ends grading. In a later one it ends only that attempt
+    and is added to `errors`."""
 
     source: str
     name: str = "solution.py"
@@ -66,12 +65,12 @@ class Solution:
     timelines: dict[str, Any] = field(default_factory=dict)
 
     def attempt(self) -> Attempt:
-        """Return a context manager for a process that runs the solution. SolutionError if it does not load."""
+        """Return a context manager for a process that runs the solution. Raise SolutionError if it does not load."""
         return Attempt(self)
 
     @contextlib.contextmanager
     def ranks(self, count: int) -> Iterator[list[Attempt]]:
-        """Enter an attempt for each of `count` ranks, so that ranks share no variables."""
+        """Start a separate attempt for each of `count` ranks, so that ranks share no variables."""
         with contextlib.ExitStack() as stack:
             attempts = [self.attempt() for _ in range(count)]
             for attempt in attempts:
@@ -137,7 +136,7 @@ class Attempt:
         return True
 
     def close(self) -> None:
-        """End the process, and whatever it has started."""
+        """Kill the process and everything it started."""
         with contextlib.suppress(OSError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
@@ -148,13 +147,13 @@ class Attempt:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def call(self, function: str, *given: Any) -> Any:
-        """Return what `function` of the solution returns for these plain values; see `sandbox_worker.pack`."""
+        """Call `function` of the solution with these plain values (see `sandbox_worker.pack`) and return its result."""
         return self._result(self._request("call", function, *given))
 
     def role(self, function: str) -> Callable[[Any, Any, Any], Any]:
-        """Return a program for ranks, (comm, task, s) -> w, that has `function` of the solution run in the sandbox.
+        """Return a program for ranks, (comm, task, s) -> w, that runs `function` of the solution in the sandbox.
 
-        `s` are the settings of an algorithm, or others by name. SolutionError if the solution has no such function.
+        `s` are an algorithm's settings, or a dict of others. Raise SolutionError if the solution has no such function.
         """
         self._result(self._request("find", function))
 
@@ -174,7 +173,7 @@ class Attempt:
     def server_program(self, probe: Any, trainer: Callable[[Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:
         """Return a program for all ranks: the solution's `server` on rank 0, `trainer(comm, task)` on the others.
 
-        The server gets what `probe.between(comm, task, s)` returns in place of these.
+        The server receives the values that `probe.between(comm, task, s)` returns.
         """
         serve = self.role("server")
 
@@ -186,7 +185,7 @@ class Attempt:
     def run(self, worker: Callable[[Any, Any, Any], Any], beside: Run | None = None, **values: Any) -> Run:
         """Return the Run of the experiment with these flat values and `worker` in place of the algorithm's own.
 
-        Its timeline is kept for the report, also if it fails, together with that of the run `beside`, the textbook's.
+        Its timeline is kept for the report, even if the run fails, next to that of `beside`, the textbook's run.
         """
         experiment = Experiment.of(values)
         self.solution.quota = Quota()
@@ -203,9 +202,8 @@ class Attempt:
         return done
 
     def peak_memory(self) -> float | None:
-        """Return the peak memory of the solution beyond the interpreter's, in bytes. None where it cannot be measured;
-        infinity if the process has ended and can no longer be measured.
-        """
+        """Return the solution's peak memory in bytes, without the interpreter's. None if it cannot be measured;
+        infinity if the process ended before it was measured."""
         return self.footprint.peak() if self.footprint else None
 
     def _request(self, *words: Any) -> Any:
@@ -247,7 +245,8 @@ class Attempt:
         return value
 
     def _patiently(self, transfer: Callable[[], int]) -> int:
-        """Return what `transfer` returns as soon as the channel is ready. SolutionError if that takes too long."""
+        """Wait until the channel is ready and return the result of `transfer`. Raise SolutionError if that takes too
+        long."""
         while True:
             self.channel.settimeout(LOOK)
             began = time.perf_counter()
@@ -255,7 +254,7 @@ class Attempt:
                 return transfer()
             except TimeoutError:
                 if not self.patience and time.monotonic() > self.deadline:
-                    raise SolutionError(f"the sandbox has not started within {START:g} s.") from None
+                    raise SolutionError(f"the sandbox did not start within {START:g} s.") from None
             finally:
                 self._waited(time.perf_counter() - began)
 
@@ -267,25 +266,25 @@ class Attempt:
             raise SolutionError(str(limit)) from None
 
     def _exit_reason(self) -> str:
-        """Return why the process has ended, in a sentence."""
+        """Return a sentence on why the process ended."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(5)
         code = self.process.returncode
         if self.sealed and code and code > 128:
             code = 128 - code  # how bwrap reports a signal
         if code in (-signal.SIGXCPU, -signal.SIGKILL):
-            return f"it used more than {self.solution.cpu} s of processor time; is there an endless loop?"
+            return f"it used more than {self.solution.cpu} s of CPU time; is there an endless loop?"
         if code is not None and code < 0:
             return f"its process was ended by {signal.Signals(-code).name}."
         return f"it ended its own process with code {code}." if code is not None else "it closed the channel."
 
     @staticmethod
     def _packages() -> list[str]:
-        """Return the folders of installed packages, where a solution need not look for any."""
+        """Return the folders of installed packages, which solutions must not import from."""
         return [place for place in sys.path if Path(place).name in reachable.PACKAGES]
 
     def _collect_output(self) -> None:
-        """Keep the first PRINTS characters of its output, and drain the rest."""
+        """Keep the first PRINTS characters of the output, and discard the rest."""
         with self.process.stdout as pipe:
             while chunk := pipe.read1(1 << 16):
                 rest = PRINTS - len(self.solution.printed)

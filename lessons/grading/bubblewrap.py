@@ -1,4 +1,4 @@
-"""Bubblewrap: start a program in Linux namespaces of its own, where `bwrap` is installed and permitted.
+"""Start a program in its own Linux namespaces with Bubblewrap, where `bwrap` is installed and permitted.
 
 The program sees the given files, read-only, and neither the network nor any process but its own. System calls are
 still filtered from within (`sandbox.py`): namespaces alone would let it fork, and fill memory with temporary files.
@@ -20,7 +20,7 @@ SEALED = "--unshare-all", "--die-with-parent", "--as-pid-1", "--cap-drop", "ALL"
 
 
 def command(files: Reachable) -> list[str]:
-    """Return the prefix of a command line that runs a program with only what is reachable, as far as it exists.
+    """Return the command prefix that runs a program with access only to the reachable files that exist.
 
     A hidden folder is empty but for what is named in it.
     """
@@ -33,7 +33,7 @@ def command(files: Reachable) -> list[str]:
 
 @functools.cache
 def works(files: Reachable) -> bool:
-    """Probe whether Python starts so: `bwrap` may be missing, or the kernel may refuse us namespaces."""
+    """Return whether Python starts in Bubblewrap: `bwrap` may be missing, or the kernel may refuse namespaces."""
     python = [sys.executable, "-I", "-c", "import numpy, greenlet"]
     try:
         return subprocess.run([*command(files), *python], capture_output=True, timeout=30).returncode == 0
@@ -42,7 +42,7 @@ def works(files: Reachable) -> bool:
 
 
 def start(program: list[str], files: Reachable, pass_fds=(), **options: Any) -> tuple[subprocess.Popen, int]:
-    """Start `program` and return the process of bwrap and the pid of the program, as seen from here.
+    """Start `program` and return bwrap's process and the program's PID outside the namespace.
 
     The process ends with the program, a signal n as exit code 128 + n. `options` are those of subprocess.Popen.
     """

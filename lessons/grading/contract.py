@@ -1,6 +1,6 @@
-"""Contract of comm and task as a solution meets it: what each call takes, and a sentence for who gives something else.
+"""Argument checks for `comm` and `task` as a solution sees them, with a readable message for each misuse.
 
-A wrong argument is told before it reaches the cluster, where it would be an error of another line, or none.
+A wrong argument is reported before it reaches the cluster, where it would fail on another line, or not at all.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ QUANTITY = 60  # characters of the name of what is measured
 
 
 class Misuse(Exception):
-    """A call with what it cannot take; the message is a sentence for the author of the solution."""
+    """A call with an invalid argument; the message is a sentence for the author of the solution."""
 
 
 def check(what: str, given: tuple[Any, ...], size: int, vector: Callable[[], int]) -> None:
-    """Raise Misuse unless `what`, a word of comm or task, can be called so in a group of `size` ranks.
+    """Raise Misuse unless these are valid arguments for `what`, a method of comm or task, in a group of `size` ranks.
 
     `vector()` is the length of this rank's parameters.
     """
@@ -34,7 +34,7 @@ def check(what: str, given: tuple[Any, ...], size: int, vector: Callable[[], int
 
 
 def shown(value: Any) -> str:
-    """Return a value as a sentence shows it: an array by its shape, anything else as it is written, cut short."""
+    """Return a value as a message quotes it: an array by its type and shape, anything else as its shortened repr."""
     if isinstance(value, np.ndarray):
         return f"an array of {value.dtype} of shape {value.shape}"
     if isinstance(value, list | tuple | dict) and len(value) > 5:

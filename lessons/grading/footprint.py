@@ -1,12 +1,11 @@
-"""Footprint: how much memory a solution's process holds, as counted by the kernel.
+"""The memory footprint of a solution's process, as counted by the kernel.
 
-    resident    the high-water mark of all pages (VmHWM): it includes what was held between two messages
-    kept        pages that only this process keeps, in memory, in swap or among the huge ones, at each message
+    resident    the high-water mark of all pages (VmHWM): it includes memory held only between two messages
+    kept        pages that belong to this process alone, in memory, swap or huge pages, at each message
 
-A process can hide memory from the first: it releases pages of Python's own files, and its vectors take their place.
-What it keeps from one message to the next shows in the second, wherever it is. Both count from before the solution was
-loaded.
-"""
+A process can hide memory from `resident` by releasing pages of Python's own files and filling their place with vectors.
+What it keeps from one message to the next shows in `kept`. Both are relative to the time before the solution was
+loaded."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ FIELDS = re.compile(rb"^(VmHWM|RssAnon|RssShmem|VmSwap|HugetlbPages):\s+(\d+) kB
 
 
 class Footprint:
-    """Memory of one process, counted from the moment this is created."""
+    """The memory of one process, relative to when this object was created."""
 
     def __init__(self, process: int):
         self._status, self._before, self._most = None, None, 0

@@ -1,4 +1,4 @@
-"""Grader: run an untrusted solution of an exercise and judge its behaviour.
+"""The grader: run an untrusted solution of an exercise and judge its behaviour.
 
     report = grade(lessons.chapter("stragglers"), source)      # GradingReport: score, marks, output
     lockstep book check stragglers my_solution.py
@@ -11,13 +11,12 @@ A chapter's `check.py` defines POINTS, the weight of each mark, and `check(solut
         attempt.run(worker, algorithm="backup", workers=16)    # a run in which `attempt.role("server")` plays a rank
 
 Threat model. The solution's process has limits on time, memory, files and output; on Linux it can neither start a
-process nor open a connection, send a signal, write a file, or read ours (`bubblewrap.py` where it works, `sandbox.py`
-everywhere; the report says which). Cluster, data, clock, statistics and all expected results stay in the grader's
-process, and what the solution returns is parsed as plain data. Seeds are drawn when grading begins, and with them
-sizes; every mark is measured in the same runs, so a solution that knows `check.py` cannot tell which of them is judged
-by what. How long the grader waits, `patience.py` says, and `hosted.Quota` what it takes. Not covered: systems other
-than Linux, where only the limits hold. Grade untrusted solutions on a machine of their own.
-"""
+process nor open a connection, send a signal, write a file, or read the grader's files (`bubblewrap.py` where it works,
+`sandbox.py` everywhere; the report says which). Cluster, data, clock, statistics and all expected results stay in the
+grader's process, and what the solution returns is parsed as plain data. Seeds are drawn when grading begins, and with
+them sizes; every mark is measured in the same runs, so a solution that knows `check.py` cannot tell which of them is
+judged by what. `patience.py` limits how long the grader waits, and `hosted.Quota` how much it accepts. Not covered:
+systems other than Linux, where only the limits hold. Grade untrusted solutions on a separate machine."""
 
 from __future__ import annotations
 
@@ -51,7 +50,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class GradingReport:
-    """Result of grading. `score` is 0 to 100; `error` is why grading ended early, else "".
+    """The result of grading. `score` is 0 to 100; `error` is why grading ended early, else "".
 
     `sandbox` maps what was protected (sandbox.ALL) to the mechanism that did it; `timelines` maps "yours" and "the
     textbook's" to who did what when (`timelines.plain`), the latter only once every mark is earned, since it may be the
@@ -91,12 +90,11 @@ def grade(
     hints: Sequence[str] = (),
     practice: bool = True,
 ) -> GradingReport:
-    """Judge `source` as a solution of the chapter's exercise. ValueError if the chapter has none.
+    """Grade `source` as a solution of the chapter's exercise. Raise ValueError if the chapter has none.
 
-    A file that was given to begin with earns nothing as it is, though it may do some things right. One of level 1 is
-    judged by its predictions in practice, and refused where grades count. `hints` are those that were taken, for the
-    report; those that the file itself names are added.
-    """
+    An unchanged start file earns nothing, even if it does some things right. A file of level 1 is graded on its
+    predictions in practice, and refused where grades count. `hints` are the hints taken, for the report; those that the
+    file itself names are added."""
     sheet = Sheet(chapter)
     seed = grading_seed() if seed is None else seed
     solution = Solution(source, name, signatures=sheet.signatures, settings=sheet.settings)
@@ -130,7 +128,7 @@ def judge(
     seed: int,
     chapter: str = "",
 ) -> GradingReport:
-    """Judge a solution, or its source, by `check`. Marks earned before an error stay; the others are lost.
+    """Grade a solution, or its source, with `check`. Marks earned before an error count; the others are lost.
 
     An error of the check itself is reported with its line, so that a student gets a report whatever happens.
     """
@@ -162,7 +160,7 @@ def judge(
 
 
 def _failed(failure: Exception) -> str:
-    """Return what went wrong in the grader, and where, in a sentence for its maintainer."""
+    """Return a sentence for the maintainer on what went wrong in the grader, and where."""
     last = traceback.extract_tb(failure.__traceback__)[-1]
     where = f"{Path(last.filename).name}, line {last.lineno}"
     said = f"{type(failure).__name__}: {str(failure)[:200]}" if str(failure) else type(failure).__name__
@@ -175,5 +173,5 @@ def _wanted(solution: Solution) -> str:
 
 
 def sentence(text: str) -> str:
-    """Return text that ends like a sentence."""
+    """Return text that ends with a full stop."""
     return text if text.endswith((".", "?", "!")) else f"{text}."

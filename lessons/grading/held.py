@@ -1,6 +1,6 @@
-"""Held: how much memory a solution takes at most, by the kernel's count.
+"""The peak memory of a solution, as counted by the kernel.
 
-Every run of a check is counted, and sizes are drawn, so that no run can be told from another by its size.
+Every run of a check is counted, and sizes are random, so that a solution cannot recognise a run by its size.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ BESIDE = 500_000  # bytes that modules and small objects of a solution may take 
 
 
 class Held:
-    """Peak memory of a solution's process over the runs of a check."""
+    """The peak memory of a solution's process over the runs of a check."""
 
     def __init__(self):
         self.peak: float | None = None  # bytes
@@ -23,7 +23,7 @@ class Held:
     def counted(self, *attempts: Any) -> Iterator[None]:
         """Count the memory of these attempts, even if their calls fail.
 
-        A process that ends before it is counted has infinite memory: it may have held anything.
+        A process that ends before it is counted has infinite memory, because it may have held anything.
         """
         try:
             yield
@@ -33,7 +33,8 @@ class Held:
                     self.peak = max(self.peak or 0, peak - BESIDE)
 
     def judged(self, nbytes: int, most: float, words: str) -> tuple[bool, str]:
-        """Return whether it is at most `most` times `nbytes`, and what to say: `words` with that number in them."""
+        """Return whether the peak is at most `most` times `nbytes`, and the message: `words` formatted with that
+        ratio."""
         if self.peak is None:
             return True, "not measured on this system"
         if self.peak == inf:

@@ -1,4 +1,5 @@
-"""Hints that were taken: on the command line, in a file of the working folder, and as a solution itself names them."""
+"""The hints that a student took: those on the command line, stored in the working folder, and those a solution
+names."""
 
 from __future__ import annotations
 
@@ -14,17 +15,18 @@ TOLD = re.compile(r"^# Hints taken: *(\d+\.\d+(?:, *\d+\.\d+)*)\.?\s*$", re.MULT
 
 
 def told(source: str) -> list[str]:
-    """Return the hints that a solution says were taken, in LINE, by which they travel with what is handed in."""
+    """Return the hints that a solution names in LINE, which records them in the file that is handed in."""
     return [name.strip() for line in TOLD.findall(source[:200_000]) for name in line.split(",")]
 
 
 def taken(sheet: Sheet, file: Path | None) -> list[str]:
-    """Return the hints taken for this solution, in order, as "2.1": mark 2, step 1. None: for no file yet."""
+    """Return the hints taken for this solution, in order, as "2.1" (mark 2, step 1). `file` is None before there is a
+    file."""
     return _every(file).get(_key(sheet, file), [])
 
 
 def take(sheet: Sheet, mark: int, file: Path | None) -> tuple[int, str]:
-    """Return (step, text) of the next hint on this mark, the last one again when there is no other; write it down."""
+    """Record and return the (step, text) of the next hint on this mark; the last one is repeated."""
     before = taken(sheet, file)
     step = min(1 + sum(name.startswith(f"{mark}.") for name in before), len(STEPS))
     text = sheet.hint(mark, step)

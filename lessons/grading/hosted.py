@@ -1,8 +1,7 @@
-"""The grader's end of a rank that a solution plays: cluster and task, asked for by name and number.
+"""The grader's side of a rank played by a solution: it calls cluster and task by name and number.
 
-Nothing that a solution sends is trusted: what it asks for is one of the words below, objects are looked up by number,
-and arrays that reach compiled code are checked first.
-"""
+Nothing that a solution sends is trusted: it can request only the words below, objects are looked up by number, and
+arrays are checked before they reach compiled code."""
 
 from __future__ import annotations
 
@@ -33,25 +32,23 @@ class SolutionError(Exception):
 
 @dataclass
 class Quota:
-    """What all ranks of a solution have asked of the grader in one run."""
+    """The calls and bytes that all ranks of a solution have used in one run."""
 
     calls: int = 0
     sent: int = 0
 
     def count(self, what: str, given: tuple[Any, ...]) -> None:
-        """Count a call. SolutionError if it is one too many, or sends too much."""
+        """Count a call. Raise SolutionError if there are too many, or if they send too much."""
         self.calls += 1
         if self.calls > CALLS:
             raise SolutionError(
-                f"it has called comm and task {CALLS} times in one run, {what[:40]} the last time; does it do so in an "
-                "endless loop?"
+                f"it has called comm and task {CALLS} times in one run, most recently {what[:40]}; "
+                "is there an endless loop?"
             )
         if what in HELD and given:
             self.sent += nbytes(given[0])
             if self.sent > SENT:
-                raise SolutionError(
-                    f"it has sent more than {SENT // 10**6} MB in one run; does it send in an endless loop?"
-                )
+                raise SolutionError(f"it has sent more than {SENT // 10**6} MB in one run; is there an endless loop?")
 
 
 class HostedRank:
@@ -63,9 +60,9 @@ class HostedRank:
         self.made = 0
 
     def do(self, request: Any) -> Any:
-        """Return the answer to (what, number, arguments ...). SolutionError if there is no such thing."""
+        """Return the answer to the request (what, number, arguments ...). Raise SolutionError if it is invalid."""
         if not isinstance(request, tuple) or len(request) < 2:
-            raise SolutionError("it sent a request that is none.")
+            raise SolutionError("it sent an invalid request.")
         what, number, *given = request
         if not isinstance(what, str):
             raise SolutionError("comm and task have no such thing.")
@@ -78,7 +75,7 @@ class HostedRank:
             raise SolutionError(str(misuse)) from None
         except (TypeError, IndexError, KeyError) as error:
             told = str(error) or type(error).__name__
-            raise SolutionError(f"{what[:40]} was called with what it cannot take: {told}.") from None
+            raise SolutionError(f"{what[:40]} was called with invalid arguments: {told}.") from None
 
     @cached_property
     def length(self) -> int:
@@ -120,7 +117,7 @@ class HostedRank:
         return self._keep(comm.shared(*given))
 
     def _keep(self, thing: Any) -> int:
-        """Return the number of an object that stays here."""
+        """Store an object on this side and return its number."""
         if len(self.objects) >= MOST:
             raise SolutionError(f"it has {MOST} handles at once; wait for some of them.")
         self.made += 1
@@ -129,7 +126,7 @@ class HostedRank:
 
     @staticmethod
     def _part(thing: Any, name: str, what: str) -> Any:
-        """Return `thing` if it has `what`: a check may offer less than a cluster or a task."""
+        """Return `thing` if it has `what`; a check may offer only part of a cluster or task."""
         if not hasattr(thing, what):
             raise SolutionError(f"there is no {name}.{what} in this exercise.")
         return thing
@@ -143,7 +140,7 @@ def _vector(x: Any, what: str) -> np.ndarray:
 
 
 def _shared(thing: Any, what: str, *given: Any) -> np.ndarray | None:
-    """Read a shared vector, add to it, or store in it. SolutionError if the coordinates are not in it, or do not fit.
+    """Read a shared vector, add to it, or store into it. Raise SolutionError if coordinates or values do not fit it.
 
     A probe may have `write`, which stores numbers over whatever is there, and in place of `vector`, which costs nothing
     to read, something `blank` like it.

@@ -1,13 +1,12 @@
-"""Levels of an exercise: the same program with more and more of it missing, all graded by the same check.
+"""The levels of an exercise: the same program with more and more of it missing, all graded by the same check.
 
-    1   the program as the textbook has it, to be read, and questions about a run of it
+    1   the textbook's program to read, and questions about a run of it
     2   one line is missing
     3   one role is missing: a part of the program with a purpose of its own
     4   a blank page: the task and the function's first line
 
-`exercise.toml` says of levels 2 and 3 which statements of `solution.py` are cut out, by how their first lines begin,
-and what they do; the program itself has no marks. Level 1 names the program and the run; its answers are the run's own.
-"""
+For levels 2 and 3, `exercise.toml` gives the beginnings of the statements cut from `solution.py`, and what they do; the
+program itself is not annotated. For level 1 it names the program and the run, which supplies the answers."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ HEADER = re.compile(rf"^Level ([2-4]): (?:{'|'.join(map(str.lower, LEVELS.values
 
 
 def template(sheet: Sheet, level: int) -> str:
-    """Return the file to begin with on this level. ValueError if there is no such level."""
+    """Return the start file of this level. Raise ValueError if there is no such level."""
     if level not in LEVELS or not sheet.notes:
         raise ValueError(f"there is no level {level} of {sheet.name}; levels are {', '.join(map(str, LEVELS))}.")
     if level == 1:
@@ -75,7 +74,7 @@ def solution(sheet: Sheet) -> str:
 
 
 def asks_for_predictions(source: str) -> bool:
-    """Return whether a file that was handed in is one of level 1."""
+    """Return whether a file that was handed in is of level 1."""
     try:
         return any(isinstance(node, ast.FunctionDef) and node.name == PREDICTIONS for node in ast.parse(source).body)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -83,7 +82,8 @@ def asks_for_predictions(source: str) -> bool:
 
 
 def level_of(source: str) -> int | None:
-    """Return the level that a file began with: by its function if that is 1, else by its docstring; None if unknown."""
+    """Return the level a file started from: 1 if it has that level's function, else as in its docstring; None if
+    unknown."""
     if asks_for_predictions(source):
         return 1
     said = HEADER.search(source)
@@ -91,13 +91,13 @@ def level_of(source: str) -> int | None:
 
 
 def untouched(sheet: Sheet, source: str) -> bool:
-    """Return whether a file is one of those that were given to begin with; comments and layout are no difference."""
+    """Return whether a file is an unchanged start file, ignoring comments and layout."""
     given = (sheet.source, *(template(sheet, level) for level in LEVELS if sheet.notes))
     return _program(source) in map(_program, given)
 
 
 def _program(source: str) -> str:
-    """Return what a file does, without its docstring, comments and layout; the text itself if it is no Python."""
+    """Return a file's code without docstring, comments and layout, or the text itself if it is not valid Python."""
     try:
         first, *others = body = ast.parse(source).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -107,12 +107,12 @@ def _program(source: str) -> str:
 
 
 def points(sheet: Sheet) -> dict[str, int]:
-    """Return the marks of level 1: its questions, of equal worth."""
+    """Return the marks of level 1: its questions, with equal points."""
     return {question["ask"]: 1 for question in sheet.notes["read"]["question"]}
 
 
 def check(sheet: Sheet) -> Any:
-    """Return the check of level 1: what a file predicts is compared with a run of the module."""
+    """Return the check of level 1, which compares a file's predictions with a run of the module."""
 
     def compare(attempted, seed: int) -> Iterator[tuple[str, bool, str]]:
         from lessons.figure import run_now
@@ -132,7 +132,7 @@ def check(sheet: Sheet) -> Any:
 
 
 def _answer(question: dict[str, Any], done: Any) -> float:
-    """Return the run's own answer: a value of its summary, or the last of a quantity that it measured, over `per`."""
+    """Return the run's answer: a value of its summary, or the last value of a measured quantity, divided by `per`."""
     if "schedule" in question:
         from experiments.study.schedules import Plan, study
 
@@ -177,7 +177,7 @@ def _with_level(sheet: Sheet, level: int) -> str:
 
 
 def _cut(sheet: Sheet, level: int) -> tuple[list[tuple[int, int]], str]:
-    """Return (first, last) line of each statement that is cut on this level, and what they do."""
+    """Return the (first, last) lines of each statement cut on this level, and what they do."""
     notes, source = sheet.notes[f"level{level}"], solution(sheet)
     lines = source.splitlines()
     statements = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.stmt)]

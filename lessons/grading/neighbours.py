@@ -1,4 +1,4 @@
-"""A comm for exercises in which each rank holds a part of a model, and talks to those beside it only."""
+"""A comm for exercises in which each rank holds a part of a model and talks only to its neighbours."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lessons.grading.grader import SolutionError
 class NeighbourComm:
     """A comm that reaches only the neighbouring ranks. Each holds a `part` of the model, "stage" or "module".
 
-    What has arrived is appended to `arrived`.
+    Arrived arrays are appended to `arrived`.
     """
 
     def __init__(self, comm, part: str, arrived: list[np.ndarray]):
@@ -21,7 +21,7 @@ class NeighbourComm:
     def recv(self, src, tag=0):
         if src not in self.neighbours:
             raise SolutionError(
-                f"{self.part} {self.rank} waited for a message of rank {src}, which is no neighbour of it."
+                f"{self.part} {self.rank} waited for a message from rank {src}, which is not its neighbour."
             )
         x = self.comm.recv(src, tag)
         self.arrived.append(x)

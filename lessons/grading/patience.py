@@ -1,13 +1,12 @@
-"""Patience: how long the grader waits for a solution.
+"""How long the grader waits for a solution.
 
-    quiet   processor time since it was last heard of: an endless loop
-    idle    time in which it says nothing and does not compute: it sleeps
-    held    all the time that was waited for it, in all its attempts together
+    quiet   CPU time since its last message: an endless loop
+    idle    time in which it neither communicates nor computes: it sleeps
+    held    total waiting time over all its attempts
 
-Linux tells how long a process computed, and how long it or the grader was kept from it by others
-(/proc/PID/schedstat): that time is not counted, so a busy machine ends no solution that is only slow. Elsewhere, all
-that is known is how long the grader waited, and `held` is the only limit.
-"""
+Linux reports how long a process computed, and how long it or the grader was ready but had no processor
+(/proc/PID/schedstat). The latter is not counted, so a busy machine does not end a solution that is merely slow.
+Elsewhere, only the grader's waiting time is known, and `held` is the only limit."""
 
 from __future__ import annotations
 
@@ -18,12 +17,12 @@ LOOK = 0.25  # s of waiting between two looks at the clocks
 
 
 class Exhausted(Exception):
-    """The grader waits no longer; the message is the end of a sentence about the solution."""
+    """A limit is reached; the message completes a sentence about the solution."""
 
 
 @dataclass
 class Limits:
-    """Limits in seconds, and what a solution has used of `idle` and `held`."""
+    """Limits in seconds, and how much of `idle` and `held` a solution has used."""
 
     quiet: float = 2.0
     idle: float = 10.0
@@ -33,7 +32,7 @@ class Limits:
 
 
 class Patience:
-    """The clocks of one process of a solution."""
+    """The clocks of one of a solution's processes."""
 
     def __init__(self, limits: Limits, process: int):
         self.limits, self.process = limits, process
@@ -41,11 +40,11 @@ class Patience:
         self.clocks = self._clocks()
 
     def heard(self) -> None:
-        """Note that a whole message has come."""
+        """Note that a complete message has arrived."""
         self.silent = self.quiet = 0.0
 
     def wait(self, seconds: float) -> None:
-        """Note that the grader has waited. Raises Exhausted if it waits no longer."""
+        """Note that the grader has waited this many seconds. Raise Exhausted if a limit is reached."""
         self.waited += seconds
         self.silent += seconds
         if self.waited >= LOOK:
@@ -62,14 +61,16 @@ class Patience:
             limits.idle_used += max(0.0, waited - kept - computed)
         if self.quiet > limits.quiet:
             raise Exhausted(
-                f"it computed for more than {limits.quiet:g} s of processor time at one go; is there an endless loop?"
+                f"it computed for more than {limits.quiet:g} s of CPU time without a message; is there an endless loop?"
             )
         for used, most in ((limits.idle_used, limits.idle), (limits.held_used, limits.held)):
             if used > most:
-                raise Exhausted(f"no answer within {most:g} s; does it sleep, or wait for what never comes?")
+                raise Exhausted(
+                    f"no answer within {most:g} s; does it sleep, or wait for something that never happens?"
+                )
 
     def _clocks(self) -> tuple[float, float] | None:
-        """Return (s that the process has computed, s that it or this thread was ready but had no processor)."""
+        """Return (seconds the process computed, seconds it or this thread was ready but had no processor)."""
         try:
             theirs, ours = (
                 Path(f"/proc/{who}/schedstat").read_text("ascii").split() for who in (self.process, "thread-self")

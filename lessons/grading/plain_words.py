@@ -1,4 +1,4 @@
-"""Plain words for what goes wrong in a run that a solution takes part in."""
+"""Plain words for errors in a run that a solution takes part in."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RAGGED = re.compile(r"ValueError: setting an array element with a sequence\..*?i
 
 
 def deadlock(run: Run) -> str:
-    """Return a deadlock in one sentence: when, and who waits for whom; "" if the run has not ended by one."""
+    """Return a sentence on a deadlock, saying when it happened and who waits for whom; "" if the run had none."""
     if not run.waits:
         return ""
     waits: dict[str, list[int]] = {}
@@ -30,14 +30,15 @@ def deadlock(run: Run) -> str:
 
 
 def failure(error: str) -> str:
-    """Return the error of a run, NumPy's in plain words."""
+    """Return the error of a run, with NumPy's messages in plain words."""
     return RAGGED.sub(
-        "NumPy makes no array of things of different shapes, such as vectors and None: leave out None", error
+        "NumPy cannot make an array from values of different shapes, such as vectors and None: remove None", error
     )
 
 
 def crash(values: Mapping[str, Any]) -> str:
-    """Return the beginning of a sentence on a run with these flat values: that a worker crashes; "" if none does."""
+    """Return the start of a sentence that says which worker crashes in a run with these flat values; "" if none
+    does."""
     rank = str(values.get("crash") or "").partition(":")[0]
     return f"when worker {rank} crashes, and comm.recv_any() returns ({rank}, None) for it: " if rank else ""
 

@@ -1,6 +1,6 @@
-"""Reachable: which files a solution can read: Python's own, NumPy's, the system's libraries, and nothing else.
+"""The files that a solution can read: Python's, NumPy's and the system's libraries, nothing else.
 
-What else is installed for the grader stays out of reach: data of an exercise may be in one of those packages.
+Other packages installed for the grader stay out of reach, since they may contain the data of an exercise.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ LIBRARIES = "/lib", "/usr/lib", "/lib64", "/usr/lib64"  # one of them, or a fold
 
 @dataclass(frozen=True)
 class Reachable:
-    """Files and folders to be read; `hidden` folders below them are not, but for what is named itself."""
+    """Files and folders that can be read, except `hidden` folders below them; paths in `readable` take precedence."""
 
     readable: tuple[str, ...]
     hidden: tuple[str, ...]
 
     def apart(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return (readable, listed): what is readable without what is hidden; folders of which names may be seen.
+        """Return (readable, listed): the readable paths without hidden ones, and folders whose file names may be seen.
 
-        For a sandbox that cannot take away what it has given.
+        For a sandbox that cannot exclude part of a folder it has granted.
         """
         split = [path for path in self.readable if any(_within(hidden, path) for hidden in self.hidden)]
         parts = [part for path in split for part in _around(path, self.hidden)]
@@ -42,7 +42,7 @@ class Reachable:
 
 @functools.cache
 def python() -> Reachable:
-    """Return what belongs to this Python and its NumPy."""
+    """Return the files that belong to this Python and its NumPy."""
     libraries = _libraries()
     folders = [str(Path(os.__file__).parent), *(path for path in sys.path if path.endswith("lib-dynload")), *libraries]
     packages = [
@@ -55,7 +55,7 @@ def python() -> Reachable:
 
 
 def _libraries() -> list[str]:
-    """Return the folder of the C library by all its names, and libraries that were loaded from elsewhere."""
+    """Return all paths to the folder of the C library, and the libraries loaded from elsewhere."""
     try:
         lines = Path("/proc/self/maps").read_text("utf-8", "replace").splitlines()
         mapped = {line.split(maxsplit=5)[5] for line in lines if ".so" in line}
@@ -71,7 +71,7 @@ def _libraries() -> list[str]:
 
 
 def _interpreter() -> Iterator[str]:
-    """Yield the program of this Python by every name that leads to it, and what says of which Python it is a part."""
+    """Yield every path to this Python's executable, and the file that names its base installation."""
     path = sys.executable
     yield os.path.join(sys.prefix, "pyvenv.cfg")
     yield path
@@ -82,14 +82,14 @@ def _interpreter() -> Iterator[str]:
 
 
 def _packages(folder: str) -> Iterator[str]:
-    """Yield folders of packages below one of Python's or the system's."""
+    """Yield the folders of packages below a folder of Python's or the system's."""
     for pattern in ("", "python*/"):
         for name in PACKAGES:
             yield from map(str, Path(folder).glob(pattern + name))
 
 
 def _around(path: str, hidden: tuple[str, ...]) -> Iterator[str]:
-    """Yield the parts of a folder that have nothing hidden in them."""
+    """Yield the parts of a folder that contain nothing hidden."""
     if path in hidden:
         return
     if any(_within(one, path) for one in hidden):

@@ -1,4 +1,4 @@
-"""Stubs that a solution gets in the sandbox: every call is a request to the grader, where cluster and task are.
+"""The stubs that a solution gets in the sandbox: every call is a request to the grader, which has the cluster and task.
 
 Communicators, shared vectors and handles are numbers on the channel; the objects stay with the grader (`hosted.py`).
 """
@@ -15,7 +15,7 @@ Request = Callable[..., Any]
 
 
 class Remote:
-    """An object of the grader's; what it does not have is refused with a list of what it has."""
+    """A proxy for an object of the grader; a missing attribute raises an error that lists the existing ones."""
 
     name = ""
 
@@ -86,7 +86,7 @@ class RemoteComm(Remote):
 
 
 class RemoteHandle(Remote):
-    """Stub of `cluster.comm.Handle`; of an all-reduce, `x` is the array that gets the result."""
+    """Stub of `cluster.comm.Handle`; for an all-reduce, `x` is the array that receives the result."""
 
     name = "a handle"
 
@@ -103,7 +103,7 @@ class RemoteHandle(Remote):
 
 
 class RemoteShared(Remote):
-    """Stub of `cluster.shared_memory.Shared`; `vector` is a copy of the memory; `write` is up to a check."""
+    """Stub of `cluster.shared_memory.Shared`; `vector` is a copy of the memory; only some checks offer `write`."""
 
     name = "a shared vector"
 
@@ -130,7 +130,7 @@ def _place(where: Any) -> Any:
 
 
 class RemoteTask(Remote):
-    """Stub of `workloads.task.Task`; what the words from `forward` to `classify` do is up to a check.
+    """Stub of `workloads.task.Task`; the check defines what the methods from `forward` to `classify` do.
 
     So is what `start` makes of places, where an exercise has a rank ask for some numbers only.
     """

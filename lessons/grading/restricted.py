@@ -1,4 +1,4 @@
-"""Restricted: what of comm and task an exercise offers; all else would go past what the grader sees."""
+"""Limit comm and task to what an exercise offers, so that nothing bypasses the grader's observation."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from lessons.grading.hosted import SolutionError
 
 
 class Restricted:
-    """Some attributes of an object, and no others."""
+    """An object with only the given attributes."""
 
     def __init__(self, name: str, **parts: Any):
         self._name, self._parts = name, parts

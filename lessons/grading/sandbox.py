@@ -1,6 +1,6 @@
-"""Sandbox of an untrusted program: what it can reach and how much it can use, enforced by the kernel.
+"""The sandbox of an untrusted program: kernel-enforced limits on what it can reach and use.
 
-    limits         processor time, memory, files of 0 bytes, few open files, no core dump: everywhere
+    limits         CPU time, memory, files of 0 bytes, few open files, no core dump: everywhere
     system calls   (seccomp, Linux) only those that computing and reading files need. None of them makes a process,
                    opens a socket, sends a signal, or opens a file for writing; all others fail as if unknown
     files          (Landlock, Linux) only Python's and NumPy's own files can be read (`reachable.py`), neither ours nor
@@ -8,7 +8,7 @@
                    processes, too
 
 A process confines itself, after it has loaded what it needs and before it loads the program; there is no way back.
-`confine` says which of the three hold, and by what.
+`confine` returns which of the three hold, and by which mechanism.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 
 
 def limit(cpu: int, memory: int) -> None:
-    """Limit this process to `cpu` s and `memory` bytes. ImportError, in one sentence, where that is impossible."""
+    """Limit this process to `cpu` s and `memory` bytes. Raise ImportError if the system cannot do that."""
     try:
         import resource
     except ImportError:
@@ -62,7 +62,7 @@ def limit(cpu: int, memory: int) -> None:
 
 
 def confine(readable: Iterable[str] | None, listed: Iterable[str] = ()) -> dict[str, str]:
-    """Confine this process for good and return what protects each of ALL that is protected.
+    """Confine this process permanently, and return the mechanism that protects each item of ALL, where there is one.
 
     Only files below `readable` can be read afterwards, and only names below `listed`; None if bubblewrap sees to that.
     """

@@ -1,4 +1,4 @@
-"""Sandbox worker: the process in which a solution runs, driven by the grader over a socket.
+"""The process in which a solution runs, driven by the grader over a socket.
 
 It receives its limits, loads NumPy, confines itself (`sandbox.py`), receives the solution's source, and then serves
 requests: call a function, or play ranks of a run whose cluster, data, clock and statistics live in the grader. Expected
@@ -29,7 +29,8 @@ WHOLE = 2**63  # bound on the magnitude of an integer: no array holds a larger o
 
 
 def pack(value: Any) -> list[memoryview]:
-    """Return the frame of None, numbers, text, arrays, or tuples, lists and dicts of them. TypeError for the rest."""
+    """Encode None, numbers, text, arrays, or tuples, lists and dicts of them as a frame. Raise TypeError for other
+    values."""
     arrays: list[np.ndarray] = []
     header = json.dumps(_encode(value, arrays)).encode()
     body = [memoryview(array.reshape(-1)).cast("B") for array in arrays if array.nbytes]
@@ -37,7 +38,7 @@ def pack(value: Any) -> list[memoryview]:
 
 
 def unpack(header: bytes, body: bytearray) -> Any:
-    """Return the value of a frame. ValueError if it is malformed."""
+    """Decode a frame. Raise ValueError if it is malformed."""
     try:
         return _decode(json.loads(header), body)
     except (TypeError, KeyError, AttributeError, RecursionError, MemoryError, OverflowError) as error:
@@ -68,7 +69,7 @@ def _decode(value: Any, body: bytearray) -> Any:
     if isinstance(value, list):
         return [_decode(part, body) for part in value]
     if isinstance(value, int) and not -WHOLE <= value < WHOLE:
-        raise ValueError("it has a whole number of more than 64 bits")
+        raise ValueError("it has an integer of more than 64 bits")
     if not isinstance(value, dict):
         return value
     ((kind, inside),) = value.items()
@@ -84,7 +85,8 @@ def _decode(value: Any, body: bytearray) -> Any:
 
 
 def read_frame(receive: Callable[[memoryview], int], most: tuple[int, int] = (HEADER, BODY)) -> Any:
-    """Return the value of the next frame; `receive` fills part of a buffer. EOFError at the end; ValueError if long."""
+    """Return the next frame's value; `receive` fills part of a buffer. Raise EOFError at the end, ValueError if too
+    long."""
 
     def exactly(count: int) -> bytearray:
         whole = bytearray(count)
@@ -98,12 +100,12 @@ def read_frame(receive: Callable[[memoryview], int], most: tuple[int, int] = (HE
 
     header, body = LENGTHS.unpack(exactly(LENGTHS.size))
     if header > most[0] or body > most[1]:
-        raise ValueError(f"{header + body} bytes are too long for a message")
+        raise ValueError(f"{header + body} bytes are too many for a message")
     return unpack(bytes(exactly(header)), exactly(body))
 
 
 class Unfit(Exception):
-    """A solution that lacks what is asked for; the message is a sentence for its author."""
+    """The solution lacks a required function; the message is a sentence for its author."""
 
 
 def serve(channel: int) -> None:
@@ -181,13 +183,13 @@ def serve(channel: int) -> None:
 
 
 def _defined(module: types.ModuleType) -> str:
-    """Return what functions a solution defines, as the end of a sentence."""
+    """Return the functions that a solution defines, as the end of a sentence."""
     own = [name for name, thing in vars(module).items() if isinstance(thing, types.FunctionType)]
     return f"; it has {', '.join(own[:5])}" if own else ""
 
 
 def _describe(error: BaseException, name: str) -> str:
-    """Return an exception in a sentence: its type, its message and its line in the solution."""
+    """Return a sentence on an exception: its type, message and line in the solution."""
     lines = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == name]
     where = f" in line {lines[-1].lineno}: `{lines[-1].line}`" if lines else ""
     if isinstance(error, Unfit):

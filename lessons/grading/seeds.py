@@ -1,4 +1,4 @@
-"""Seeds for what a solution must not know beforehand, from too large a range to find one by trying."""
+"""Seeds for what a solution must not know in advance, from a range too large to search."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ BITS = 128
 
 
 def grading_seed() -> int:
-    """Return the seed of all hidden cases of a grading."""
+    """Return a seed for all hidden cases of one grading."""
     return secrets.randbelow(GRADING)
 
 
 def experiment_seed(dice: random.Random) -> int:
-    """Return a random seed from all that an experiment may have."""
+    """Return a random seed from all that an experiment allows."""
     return dice.randint(0, MOST_SEED)
 
 

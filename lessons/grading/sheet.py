@@ -1,8 +1,9 @@
-"""Sheet of an exercise: all that is known before a solution is handed in, read from the chapter's files, nothing run.
+"""The sheet of an exercise: everything known before a solution is handed in, read from the chapter's files without
+running them.
 
-exercise.py     the task, its docstring; TARGETS, with what each is measured in; the function that is asked for
+exercise.py     the task (its docstring); TARGETS, with the unit of each; the function to write
 check.py        POINTS, by mark
-exercise.toml   hints, and what is cut out of solution.py for each level (`levels.py`)
+exercise.toml   hints, and the statements cut from solution.py for each level (`levels.py`)
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ STEPS = ("concept", "principle", "almost the line")
 
 @dataclass(frozen=True)
 class Target:
-    """A number that a solution is held to, as it is written in the file, and what it counts."""
+    """A limit that a solution must meet: the expression in the file, and what it counts."""
 
     name: str
     most: str
@@ -29,7 +30,7 @@ class Target:
 
 
 class Sheet:
-    """The exercise of `chapter` as it can be shown before the upload. ValueError if there is none."""
+    """The exercise of `chapter` as shown before a solution is handed in. Raises ValueError if there is none."""
 
     def __init__(self, chapter):
         if not chapter.exercise:
@@ -40,7 +41,7 @@ class Sheet:
 
     @cached_property
     def task_alone(self) -> str:
-        """The task where the template does not follow: "the server below" is then that of exercise.py."""
+        """The task without the template below it: "the server below" becomes "the server of exercise.py"."""
 
         def paragraph(found: re.Match) -> str:
             where = f"The {found[1]} of exercise.py (`exercise {self.name} --level 0`)"
@@ -50,12 +51,12 @@ class Sheet:
 
     @cached_property
     def program(self) -> str:
-        """The template without its docstring, the task."""
+        """The template without its docstring, which is the task."""
         return "\n".join(self.source.splitlines()[self.tree.body[0].end_lineno :]).strip()
 
     @cached_property
     def signatures(self) -> dict[str, str]:
-        """Arguments of each function of the template, as in "(comm, task, s)"."""
+        """The arguments of each function in the template, such as "(comm, task, s)"."""
         functions = (node for node in self.tree.body if isinstance(node, ast.FunctionDef))
         return {function.name: f"({ast.unparse(function.args)})" for function in functions}
 
@@ -66,17 +67,17 @@ class Sheet:
 
     @cached_property
     def settings(self) -> tuple[str, ...] | None:
-        """Settings that the task names, `s.backups`; None if it names none."""
+        """The settings that the task uses, such as `s.backups`; None if it uses none."""
         return tuple(dict.fromkeys(re.findall(r"\bs\.(\w+)", self.source))) or None
 
     @cached_property
     def points(self) -> dict[str, int]:
-        """What each mark is worth."""
+        """The points of each mark."""
         return ast.literal_eval(_assigned(ast.parse((self.folder / "check.py").read_text("utf-8")), "POINTS"))
 
     @cached_property
     def targets(self) -> tuple[Target, ...]:
-        """TARGETS with the comments beside them."""
+        """The entries of TARGETS, each with its comment."""
         found, lines = _assigned(self.tree, "TARGETS"), self.source.splitlines()
         if found is None:
             return ()
@@ -89,7 +90,7 @@ class Sheet:
 
     @cached_property
     def notes(self) -> dict[str, Any]:
-        """What exercise.toml says."""
+        """The content of exercise.toml."""
         path = self.folder / "exercise.toml"
         return tomllib.loads(path.read_text("utf-8")) if path.is_file() else {}
 
@@ -99,7 +100,7 @@ class Sheet:
         return tuple((hint["mark"], tuple(hint["steps"])) for hint in self.notes.get("hint", ()))
 
     def hint(self, number: int, step: int) -> str:
-        """Return hint `step`, from 1, on mark `number`, from 1. ValueError if there is none."""
+        """Return hint `step`, from 1, on mark `number`, from 1. Raise ValueError if there is none."""
         if not 1 <= number <= len(self.hints) or not 1 <= step <= len(self.hints[number - 1][1]):
             raise ValueError(
                 f"there is no hint {number}.{step}; {self.name} has {len(self.hints)} hints in {len(STEPS)} steps each."
@@ -108,7 +109,7 @@ class Sheet:
 
 
 def _assigned(tree: ast.Module, name: str) -> Any:
-    """Return the expression that is assigned to `name` in a module, None if nothing is."""
+    """Return the expression assigned to `name` in a module, or None."""
     for node in tree.body:
         if isinstance(node, ast.Assign) and [ast.unparse(target) for target in node.targets] == [name]:
             return node.value

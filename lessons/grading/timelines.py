@@ -1,4 +1,4 @@
-"""Timelines of a report: who did what when in the solution's run and in the textbook's, as JSON values.
+"""The timelines of a report: what each rank did when in the solution's run and in the textbook's, as JSON values.
 
 A timeline is {"ranks", "labels", "spans", "messages"}, the last two tables of `tracing.Trace` by column; times have
 six digits. Of a long run the beginning is kept: it shows the pattern.
@@ -18,7 +18,7 @@ Timeline = dict[str, Any]
 
 
 def plain(trace: Trace) -> Timeline:
-    """Return the beginning of a trace, MOST spans of it at most."""
+    """Return the beginning of a trace, at most MOST spans."""
     starts = trace.spans["start"]
     until = float(np.partition(starts, MOST)[MOST]) if len(starts) > MOST else np.inf
     sent = np.sort(trace.messages["sent"])
@@ -31,7 +31,7 @@ def plain(trace: Trace) -> Timeline:
 
 
 def trace(timeline: Timeline) -> Trace:
-    """Return the trace of a timeline."""
+    """Return the trace of a timeline in a report."""
     tables = ({name: np.array(column) for name, column in timeline[table].items()} for table in ("spans", "messages"))
     return Trace(timeline["ranks"], *tables, tuple(timeline["labels"]))
 

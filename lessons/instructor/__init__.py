@@ -1,4 +1,4 @@
-"""For instructors: lab sheets and handouts, grading a pile of solutions, courses; and who may see which pages."""
+"""For instructors: lab sheets, handouts, batch grading and courses, and who may see their pages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SETTING = "LOCKSTEP_INSTRUCTOR"
 
 
 def shown(given: str = "", environment: Mapping[str, str] = os.environ) -> bool:
-    """Return whether the pages for instructors are shown to a reader who gave this password, "" for none.
+    """Return whether a reader who gave this password ("" for none) sees the pages for instructors.
 
     LOCKSTEP_INSTRUCTOR=1 shows them to everybody; another text is the password, compared in constant time; unset, empty
     or 0 hides them.
@@ -20,5 +20,5 @@ def shown(given: str = "", environment: Mapping[str, str] = os.environ) -> bool:
 
 
 def locked(environment: Mapping[str, str] = os.environ) -> bool:
-    """Return whether a password opens the pages for instructors."""
+    """Return whether the pages for instructors need a password."""
     return environment.get(SETTING, "") not in ("", "0", "1")

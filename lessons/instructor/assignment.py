@@ -1,4 +1,4 @@
-"""Assignment: what a class runs in a lab, as values: settings, one or two of them turned, and what to note down.
+"""An assignment: the runs of a lab as data: settings, one or two of them varied, and the quantities to note down.
 
     SELDOM = Assignment(
         {"algorithm": "model_averaging", "workers": 8, "steps": 256, "learning_rate": 0.2},
@@ -33,7 +33,7 @@ STOP = "~"  # between the stops of a sweep in a link
 
 @dataclass(frozen=True)
 class Assignment:
-    """`settings` of an experiment by flat name, values of those that are turned, and quantities of the summary to note.
+    """`settings` of an experiment by flat name, the values of varied settings, and summary quantities to note.
 
     "learns" is noted as 1 where the held-out loss falls below LEARNS. `paired`: first values go together, then second
     ones; otherwise every value of one goes with every value of the other.
@@ -46,12 +46,12 @@ class Assignment:
     paired: bool = False
 
     def stops(self) -> list[dict[str, Any]]:
-        """Return the combinations of what is turned, in order; one empty one if nothing is."""
+        """Return the combinations of the varied settings, in order; a single empty one if nothing varies."""
         together = zip(*self.turn.values(), strict=True) if self.paired else itertools.product(*self.turn.values())
         return [dict(zip(self.turn, values, strict=True)) for values in together]
 
     def experiment(self, **turned: Any) -> Experiment:
-        """Return the experiment with these values; what is turned and not given has its first."""
+        """Return the experiment with these values; varied settings not given take their first value."""
         first = {name: values[0] for name, values in self.turn.items()}
         return Experiment.of({**self.settings, **first, **turned})
 
@@ -60,13 +60,13 @@ class Assignment:
         return self.experiment(**turned).query()
 
     def sweep(self, **turned: Any) -> str:
-        """Return the query that opens the workbench and sweeps the last setting that is turned."""
+        """Return the query that opens the workbench and sweeps the last varied setting."""
         *_, axis = self.turn
         stops = STOP.join([axis, *map(spelled, self.turn[axis])])
         return f"{self.link(**turned)}&{urlencode({'sweep': axis, 'stops': stops}, safe=STOP)}"
 
     def rows(self, run: Seeded) -> Rows:
-        """Return a row for each combination: the values that were turned, then what is noted."""
+        """Return a row for each combination: the values of varied settings, then the quantities to note."""
         rows = []
         for turned in self.stops():
             done = run(**self.settings, **turned)
@@ -75,7 +75,7 @@ class Assignment:
         return rows
 
     def figure(self, name: str) -> Figure:
-        """Return the assignment as a figure, by which its table is run and recorded."""
+        """Return the assignment as a figure, so that its table is run and recorded like one."""
         axis = next(iter(self.turn), self.note[0])
         look = Look(axis, (self.note[0],), kind="bar")
         return Figure(
@@ -92,7 +92,7 @@ def _noted(done, name: str) -> float:
 
 
 def assignments(chapter: str) -> dict[str, Assignment]:
-    """Return the assignments of a chapter's lab by name, in the order of its file; none if there is no lab.py."""
+    """Return the assignments of a chapter's lab by name, in file order; none if there is no lab.py."""
     if not any((Path(place) / chapter / "lab.py").is_file() for place in lessons.__path__):
         return {}
     module = importlib.import_module(f"lessons.{chapter}.lab")

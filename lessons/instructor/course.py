@@ -1,4 +1,4 @@
-"""Syllabi from `course.toml`: titles and reading minutes are looked up, so they cannot be out of date."""
+"""Syllabi from `course.toml`; titles and reading times are looked up, so they are always current."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ FILE = Path(__file__).with_name("course.toml")
 
 @cache
 def courses() -> dict[str, tuple[dict[str, Any], ...]]:
-    """Return the sessions of each course by the course's name. A session has topic, read, prepare; lab,
-    exercise, and `also`, what else is done in class, at least one of lab and also."""
+    """Return the sessions of each course by the course's name. A session has topic, read and prepare; at least one of
+    lab and `also` (other work in class); and optionally exercise."""
     return {one["name"]: tuple(one["session"]) for one in tomllib.loads(FILE.read_text("utf-8"))["course"]}
 
 
 def syllabus(name: str) -> str:
-    """Return the syllabus of this course as a table in Markdown. KeyError if there is none."""
+    """Return the syllabus of this course as a Markdown table. Raise KeyError if there is none."""
     lines = ["| | topic | read before | minutes | in class | homework | prepare |", "|---|---|---|---|---|---|---|"]
     for number, session in enumerate(courses()[name], 1):
         chapters = [lessons.chapter(one) for one in session["read"]]

@@ -1,4 +1,4 @@
-"""A grading report in the words of other graders: Gradescope, Otter-Grader, GitHub Classroom."""
+"""A grading report in the formats of other graders: Gradescope, Otter-Grader, GitHub Classroom."""
 
 from __future__ import annotations
 

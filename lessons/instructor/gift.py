@@ -1,4 +1,4 @@
-"""Questions of a quiz for Moodle, in its GIFT format (docs.moodle.org/en/GIFT_format), with drawn numbers.
+"""Quiz questions for Moodle, in its GIFT format (docs.moodle.org/en/GIFT_format), with random numbers.
 
 Answers and explanations come from the chapter's golden file; nothing is run.
 """
@@ -17,7 +17,7 @@ FORMULA = re.compile(r"\$\$(.+?)\$\$|\$([^$]+?)\$", re.DOTALL)
 
 
 def gift(chapter: Chapter, seed: int) -> str:
-    """Return the chapter's quiz as GIFT, its parameters drawn with this seed. ValueError if there is no quiz."""
+    """Return the chapter's quiz as GIFT, with parameters drawn with this seed. Raise ValueError if there is no quiz."""
     if not chapter.items:
         raise ValueError(f"chapter {chapter.name} has no quiz.")
     parts = [f"$CATEGORY: Lockstep/{_escaped(chapter.title())}"]
@@ -41,7 +41,7 @@ def gift(chapter: Chapter, seed: int) -> str:
 
 
 def _html(text: str) -> str:
-    r"""Return Markdown as HTML for GIFT, formulas as Moodle's filters want them: \( ... \) and \[ ... \]."""
+    r"""Return Markdown as HTML for GIFT, with formulas as Moodle's filters expect them: \( ... \) and \[ ... \]."""
     formulas = FORMULA.findall(text)
     numbers = iter(range(len(formulas)))
     rendered = MarkdownIt("commonmark", {"html": False}).render(
@@ -55,5 +55,5 @@ def _html(text: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Return text as GIFT has it: in one line, special characters after a backslash."""
+    """Return text escaped for GIFT: on one line, with a backslash before special characters."""
     return SPECIAL.sub(r"\\\1", " ".join(text.split()))

@@ -1,4 +1,4 @@
-"""Gradescope: the zip that it builds an autograder from, with the part of Lockstep that grades in it.
+"""The zip from which Gradescope builds an autograder; it contains the part of Lockstep that grades.
 
 setup.sh, run_autograder     what Gradescope calls
 requirements.txt             what grading needs, in the versions that are installed here
@@ -31,7 +31,7 @@ DATE = 1980, 1, 1, 0, 0, 0  # the same zip for the same seed, whenever it is wri
 
 
 def bundle(chapter: Chapter, to: Path, seed: int) -> None:
-    """Write the autograder of the chapter's exercise; all hand-ins get the hidden cases of `seed`.
+    """Write the autograder of the chapter's exercise; all hand-ins are graded on the hidden cases of `seed`.
 
     ValueError if there is no exercise.
     """
@@ -54,7 +54,7 @@ def bundle(chapter: Chapter, to: Path, seed: int) -> None:
 
 
 def _modules() -> Iterator[Path]:
-    """Yield the files of MODULES, in order of their names."""
+    """Yield the files of MODULES, ordered by name."""
     for name in MODULES:
         place = ROOT / name
         for path in sorted(place.rglob("*")) if place.is_dir() else [place]:

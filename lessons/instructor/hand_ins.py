@@ -1,4 +1,4 @@
-"""Hand-ins: the solutions in a folder or a zip, one for each student, as Moodle, Canvas or a teacher leave them.
+"""Hand-ins: the solutions in a folder or a zip, one per student, as Moodle, Canvas or a teacher arrange them.
 
 Alice Smith_12345_assignsubmission_file_/averaging_solution.py      Moodle: a folder for each student
 smithalice_LATE_12345_67890_averaging_solution.py                   Canvas: one file for each
@@ -32,7 +32,7 @@ FOLDER = "(nothing)"  # stands for what an empty folder has
 
 @dataclass(frozen=True)
 class HandIn:
-    """One student's solution: `source` is its text, or `trouble` says why there is none.
+    """One student's solution: its text in `source`, or the reason in `trouble` why there is none.
 
     `claim` is the score that the file says the solution has, None if it says nothing.
     """
@@ -49,7 +49,7 @@ class HandIn:
 
     @property
     def claimed(self) -> str:
-        """The claim in words: "100", "100, for another text" if the text is not the one that was graded, or ""."""
+        """The claim in words: "100", "100, for another text" if a different text was graded, or ""."""
         if not self.claim:
             return ""
         same = self.claim.digests and self.claim.digests[0] == progress.digest(self.source)
@@ -57,7 +57,8 @@ class HandIn:
 
 
 def collect(place: Path, chapter: str) -> list[HandIn]:
-    """Return the hand-ins of a chapter's exercise in a folder or a zip, by student. ValueError if it has none."""
+    """Return the hand-ins of a chapter's exercise in a folder or a zip, by student. Raise ValueError if there are
+    none."""
     files, read = {}, 0
     for path, content in _zipped(place) if place.is_file() else _in_folder(place):
         files[path] = content
@@ -85,7 +86,7 @@ def collect(place: Path, chapter: str) -> list[HandIn]:
 
 
 def _named(students: list[tuple[str, str]]) -> list[str]:
-    """Return a display name for each student, numbered where several have the same one."""
+    """Return a display name for each student, numbered if several share one."""
     same, names = Counter(name for name, _ in students), []
     for name, number in students:
         shown = first = harmless.line(f"{name} ({number})" if number and same[name] > 1 else name)
@@ -98,7 +99,7 @@ def _named(students: list[tuple[str, str]]) -> list[str]:
 
 
 def student(path: PurePosixPath) -> tuple[str, str]:
-    """Return name and number, "" if unknown, of the student who handed in the file at this path of the pile."""
+    """Return the name and number ("" if unknown) of the student who handed in the file at this path."""
     name = path.parts[0] if len(path.parts) > 1 else re.sub(r"-lockstep.*", "", path.stem)
     for form in (MOODLE, CANVAS):
         if found := form.match(name):
@@ -107,7 +108,7 @@ def student(path: PurePosixPath) -> tuple[str, str]:
 
 
 def _handed(files: dict[PurePosixPath, bytes | None]) -> dict[PurePosixPath, bytes | None]:
-    """Return the files that some student handed in: what else lies beside the folders is a teacher's own."""
+    """Return the files that students handed in; other files at the top level belong to the teacher."""
     return {
         path: content
         for path, content in files.items()
@@ -116,7 +117,7 @@ def _handed(files: dict[PurePosixPath, bytes | None]) -> dict[PurePosixPath, byt
 
 
 def from_work(name: str, file: str, content: bytes, chapter: str) -> HandIn:
-    """Return the solution of a chapter's exercise in a file that My work wrote, and what it claims."""
+    """Return the solution of a chapter's exercise in a My work file, and the score it claims."""
     try:
         found = progress.read(content).scores.get(chapter)
     except ValueError as error:
@@ -129,7 +130,7 @@ def from_work(name: str, file: str, content: bytes, chapter: str) -> HandIn:
 
 
 def of_work(path: PurePath) -> bool:
-    """Return whether a file is called as My work calls those to hand in."""
+    """Return whether a file has a name that My work gives to files for handing in."""
     return bool(WORK.search(path.name))
 
 
@@ -156,7 +157,8 @@ def _hand_in(name: str, files: dict[PurePosixPath, bytes | None], chapter: str) 
 
 
 def _in_folder(folder: Path) -> Iterator[tuple[PurePosixPath, bytes | None]]:
-    """Yield (path, content) of what is there: None of what is not graded, and of links, which may lead anywhere."""
+    """Yield (path, content) of every file; content is None for files that are not graded and for links, which may lead
+    anywhere."""
     for path in sorted(folder.rglob("*")):
         place = PurePosixPath(path.relative_to(folder).as_posix())
         if not _wanted(place):
@@ -172,7 +174,7 @@ def _in_folder(folder: Path) -> Iterator[tuple[PurePosixPath, bytes | None]]:
 
 
 def _zipped(file: Path) -> Iterator[tuple[PurePosixPath, bytes | None]]:
-    """Yield (path, content) as `_in_folder` does, in memory: nothing is unpacked to the disk."""
+    """Yield (path, content) like `_in_folder`, in memory, without unpacking anything to disk."""
     try:
         with zipfile.ZipFile(file) as archive:
             for entry in archive.infolist():
@@ -201,5 +203,5 @@ def _read(path: PurePosixPath) -> bool:
 
 
 def _wanted(path: PurePosixPath) -> bool:
-    """Whether this is not what systems leave behind."""
+    """True unless this is a file that operating systems leave behind."""
     return not any(part == "__MACOSX" or part == "__pycache__" or part.startswith(".") for part in path.parts)

@@ -1,4 +1,4 @@
-"""The hub for instructors as data: sections of Markdown, and files to take away. Pages draw it."""
+"""The instructors' page as data: sections of Markdown, and files to download. Pages draw it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ HERE = Path(__file__).parent
 
 
 class Section(NamedTuple):
-    """A heading and its Markdown."""
+    """A heading and the Markdown below it."""
 
     title: str
     text: str
@@ -27,14 +27,12 @@ def sections(textbook: str = "textbook") -> list[Section]:
         *_of("project.md"),
         *_of("notes.md"),
         Section("Hosting a class", HOSTING),
-        Section(
-            "To take away", "The project, the notes and the plan of the courses as files, to change as you need them."
-        ),
+        Section("To take away", "The project, the notes and the course plans as files that you can adapt."),
     ]
 
 
 def downloads() -> dict[str, str]:
-    """Return the texts of files to take away, by name."""
+    """Return the texts of the files to download, by name."""
     names = ("project.md", "notes.md", "course.toml")
     return {name: (HERE / name).read_text("utf-8") for name in names}
 

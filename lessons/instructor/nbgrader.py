@@ -1,4 +1,4 @@
-"""nbgrader: a notebook for its folder `source`, in which the exercise is handed in as a cell and graded by cells.
+"""A notebook for nbgrader's folder `source`: the exercise is solved in one cell and graded by others.
 
 The student's cell is written to a file, which our grader runs in its sandbox. A cell for each mark ends with the
 points earned, which nbgrader takes for partial credit. What these cells do is between marks that `nbgrader
@@ -20,7 +20,7 @@ FILE = "solution.py"
 
 
 def notebook(chapter: Chapter, to: Path, seed: int) -> None:
-    """Write the notebook of the chapter's exercise; all hand-ins get the hidden cases of `seed`.
+    """Write the notebook of the chapter's exercise; all hand-ins are graded on the hidden cases of `seed`.
 
     ValueError if there is no exercise.
     """
@@ -40,7 +40,7 @@ def notebook(chapter: Chapter, to: Path, seed: int) -> None:
 
 
 def _solution(sheet: Sheet) -> dict[str, Any]:
-    """Return the cell for the student: a blank page, which the magic of its first line writes to a file."""
+    """Return the student's cell: an empty template, which the magic in its first line writes to a file."""
     source = levels.template(sheet, 4)
     head, _, body = source.rpartition("\n    raise NotImplementedError")
     body = f"    ### BEGIN SOLUTION\n    raise NotImplementedError{body.rstrip()}\n    ### END SOLUTION"
@@ -50,7 +50,7 @@ def _solution(sheet: Sheet) -> dict[str, Any]:
 def _cell(
     kind: str, name: str, source: str, locked: bool = False, solution: bool = False, points: int | None = None
 ) -> dict[str, Any]:
-    """Return a cell with what nbgrader 0.9 notes of it (schema 3)."""
+    """Return a cell with nbgrader 0.9's metadata (schema 3)."""
     noted = {
         "schema_version": 3, "grade_id": name, "grade": points is not None, "solution": solution, "task": False,
         "locked": locked,

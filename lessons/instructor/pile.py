@@ -1,4 +1,4 @@
-"""A pile: many solutions graded side by side, each in processes of its own, with a row for each in a CSV file.
+"""A pile of solutions, graded in parallel, each in its own processes, with one row per solution in a CSV file.
 
 Everybody gets the same hidden cases. Whatever a solution does, and even if it takes its grader with it, the others are
 graded. A row is written when its solution is done; the next time, only what is new or changed is graded. Files of
@@ -37,7 +37,7 @@ def heads(points: Sequence[str]) -> list[str]:
 def grade(
     chapter: Chapter, hand_ins: Sequence[HandIn], to: Path, seed: int, log: Callable[[dict], None] = lambda row: None
 ) -> list[dict[str, Any]]:
-    """Grade what `to` does not have yet, write its rows there, and return all, in the order of `hand_ins`.
+    """Grade the hand-ins that are not in `to` yet, add their rows, and return all rows in the order of `hand_ins`.
 
     A row is kept if student, hash and seed are the same. ValueError if `to` is the file of another exercise.
     """
@@ -61,7 +61,7 @@ def grade(
 
 
 def seed_of(to: Path) -> int | None:
-    """Return the seed with which the rows of this file were graded; None if there are none."""
+    """Return the seed that the rows of this file were graded with, or None if there are none."""
     if to.is_file():
         with to.open(newline="", encoding="utf-8") as file:
             for row in csv.DictReader(file):
@@ -71,7 +71,7 @@ def seed_of(to: Path) -> int | None:
 
 
 def alike(rows: Sequence[dict[str, Any]]) -> list[list[str]]:
-    """Return students whose solutions are the same text, together; not of those that earned nothing."""
+    """Return groups of students with identical solutions, except solutions that earned nothing."""
     by_text = defaultdict(list)
     for row in rows:
         if int(row["score"]):
@@ -93,7 +93,7 @@ def _kept(to: Path, points: dict[str, int], seed: int) -> dict[tuple[str, str], 
     with to.open(newline="", encoding="utf-8") as file:
         reader = csv.DictReader(file)
         if reader.fieldnames != heads(list(points)):
-            raise ValueError(f"{to.name} is the file of another exercise, or none of ours; name another one.")
+            raise ValueError(f"{to.name} belongs to another exercise, or is not a file of scores; choose another name.")
         return {(row["student"], row["hash"]): row for row in reader if row["seed"] == str(seed)}
 
 
@@ -110,14 +110,14 @@ def _row(one: HandIn, report: dict[str, Any], points: dict[str, int], seed: int)
 
 
 def _first_lost(report: dict[str, Any]) -> str:
-    """Return the first mark that was judged and not earned, with what was observed: it explains most of the rest."""
+    """Return the first judged mark that was not earned, with what was observed; it usually explains the rest."""
     judged = (mark for mark in report.get("marks", ()) if mark["observed"] != NOT_REACHED)
     first = next((mark for mark in judged if not mark["earned"]), None)
     return f"{first['name']}: {first['observed']}" if first else ""
 
 
 def _write(to: Path, rows: list[dict[str, Any]], points: dict[str, int]) -> None:
-    """Write all rows in their order, whole or not at all."""
+    """Write all rows in order, atomically."""
     part = to.with_name(f"{to.name}.part")
     with part.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, heads(list(points)))
@@ -127,7 +127,7 @@ def _write(to: Path, rows: list[dict[str, Any]], points: dict[str, int]) -> None
 
 
 def _reports(chapter: str, hand_ins: Sequence[HandIn], seed: int) -> Iterator[tuple[HandIn, dict[str, Any]]]:
-    """Yield each hand-in with its report as soon as it is graded, as many at once as there are cores."""
+    """Yield each hand-in with its report as soon as it is graded, with one process per core."""
     context = multiprocessing.get_context(METHOD)
     if METHOD == "forkserver":
         context.set_forkserver_preload(["lessons.grading.grader", f"lessons.{chapter}.check"])
@@ -138,7 +138,7 @@ def _reports(chapter: str, hand_ins: Sequence[HandIn], seed: int) -> Iterator[tu
 
 
 def _report(context, chapter: str, one: HandIn, seed: int) -> dict[str, Any]:
-    """Return the report on one hand-in, from a process whose end, whatever it is, ends nobody else."""
+    """Return the report on one hand-in, from a separate process, so that a crash does not affect the others."""
     if one.trouble:
         return {"error": one.trouble}
     ours, theirs = context.Pipe(duplex=False)
@@ -159,7 +159,7 @@ def _report(context, chapter: str, one: HandIn, seed: int) -> dict[str, Any]:
 
 
 def _grade(to, chapter: str, source: str, name: str, seed: int) -> None:
-    """Send the report on `source`. An error of the grader's own is told, and is this row's alone."""
+    """Send the report on `source`. An error in the grader itself is reported, and affects only this row."""
     import lessons
     from lessons.grading import grader
 

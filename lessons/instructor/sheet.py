@@ -1,4 +1,4 @@
-"""Lab sheets: `lab.md` with its marks filled in, in full for the instructor, and as a handout for students.
+"""Lab sheets: `lab.md` with its marks filled in, complete for instructors, or as a handout for students.
 
 What stands between `<!-- instructor -->` and `<!-- /instructor -->` is left out of the handout. Marks name an
 assignment of the chapter's `lab.py` (lessons.instructor.assignment):
@@ -39,7 +39,7 @@ LABELS = {"learns": "does it learn?", "steps": "steps of a worker"}
 
 
 def sheet(chapter: Chapter, base: str = APP) -> str:
-    """Return the lab sheet in Markdown with expected results, for instructors; "" if the chapter has none.
+    """Return the instructors' lab sheet, in Markdown, with expected results; "" if the chapter has none.
 
     `base` is the address of the workbench. ValueError, in one sentence, if a mark is invalid.
     """
@@ -49,12 +49,12 @@ def sheet(chapter: Chapter, base: str = APP) -> str:
 
 
 def handout(chapter: Chapter, base: str = APP) -> str:
-    """Return the sheet without what is the instructor's: no hints, no results, empty tables to fill in."""
+    """Return the students' sheet: no hints, no results, empty tables to fill in."""
     return _filled(PRIVATE.sub("", chapter.lab()), chapter, base, None)
 
 
 def page(chapter: Chapter, base: str = HERE) -> str:
-    """Return the handout as a page of HTML that prints well and needs nothing else."""
+    """Return the handout as a self-contained HTML page that prints well."""
     from markdown_it import MarkdownIt
 
     text = FILL_IN.format(base=base) + handout(chapter, base)
@@ -68,7 +68,7 @@ def expected(chapter: Chapter) -> golden.Golden:
 
 
 def record(chapter: Chapter, log=lambda _: None) -> golden.Golden:
-    """Run all assignments of the chapter under all seeds, and return what they gave."""
+    """Run all assignments of the chapter with all seeds, and return the results."""
     done = {}
     for name, one in assignments(chapter.name).items():
         log(name)
@@ -77,7 +77,7 @@ def record(chapter: Chapter, log=lambda _: None) -> golden.Golden:
 
 
 def _filled(text: str, chapter: Chapter, base: str, known: golden.Golden | None) -> str:
-    """Return `text` with its marks replaced; without `known` results, tables stay empty."""
+    """Return `text` with its marks replaced; tables stay empty without the results in `known`."""
     there = assignments(chapter.name)
 
     def block(mark: re.Match) -> str:
@@ -106,7 +106,8 @@ def _number(mark: str, chapter: str, known: golden.Golden) -> str:
 
 
 def settings(one: Assignment, base: str) -> str:
-    """Return the settings in words, and links that open the workbench: with all set, and with the sweep filled in."""
+    """Return the settings in words, and links that open the workbench with these settings, or with the sweep filled
+    in."""
     first = {"algorithm": one.settings["algorithm"], **one.settings}
     said = [f"*{name}* `{_plain(given)}`" for name, given in first.items()]
     said += [f"*{axis}* " + " or ".join(f"`{_plain(v)}`" for v in stops) for axis, stops in one.turn.items()]
@@ -121,7 +122,7 @@ def settings(one: Assignment, base: str) -> str:
 
 
 def table(one: Assignment, known: golden.RecordedFigure | None) -> str:
-    """Return a table in Markdown: the recorded means with their range over seeds, or empty cells."""
+    """Return a Markdown table of the recorded means with their range over seeds, or of empty cells."""
     rows, spread = (known.rows, known.spread) if known else _empty(one)
     if len(one.turn) == 2 and len(one.note) == 1 and not one.paired:
         heads, lines = _crossed(one, rows, spread)
@@ -136,14 +137,14 @@ def table(one: Assignment, known: golden.RecordedFigure | None) -> str:
 
 
 def _said(known: golden.RecordedFigure, lines: list[list[str]]) -> str:
-    """Return with which seeds a table was run; ranges are spoken of only where a cell shows one."""
+    """Return a sentence on the seeds of a table; it mentions ranges only if a cell shows one."""
     if not any(known.spread) or any(cell == "some seeds" or " to " in cell for line in lines for cell in line):
         return known.said_of_seeds()
     return f"The same, in the digits shown, with seeds {known.seeds[0]} to {known.seeds[-1]}."
 
 
 def _crossed(one: Assignment, rows: Rows, spread: Spread) -> tuple[list[str], list[list[str]]]:
-    """Return heads and lines of a table with one setting down and the other across."""
+    """Return the header and rows of a table with one setting down and the other across."""
     (down, firsts), (across, seconds) = one.turn.items()
     (name,) = one.note
     cells = iter([_cell(name, row[name], limits) for row, limits in zip(rows, spread, strict=True)])

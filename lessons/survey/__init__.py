@@ -1,4 +1,4 @@
-"""Companion to the survey: its methods section by section, and what each costs. Pure functions that return rows.
+"""A companion to the survey: its methods section by section, and their costs. Pure functions that return rows.
 
 survey.rows()                                    section, reference, work, module, chapters, figures
 survey.table(MODELS["8 layers of 64"], ...)      computation, communication, memory, staleness, approximation
@@ -36,7 +36,7 @@ PREFIXES = ("", "k", "M", "G", "T", "P", "E")
 
 @dataclass(frozen=True)
 class Cluster:
-    """What a reader chooses beside the model: workers, samples of a step, presets, and settings by their symbols."""
+    """The reader's choices other than the model: workers, samples per step, presets, and settings by symbol."""
 
     workers: int = 8
     batch: int = 32
@@ -46,7 +46,7 @@ class Cluster:
 
 
 def rows() -> list[Row]:
-    """Return a row for each method of each source: where it stands there, and where it is here."""
+    """Return a row for each method of each source: its place in the source, and its module and figures here."""
     return [
         {
             "source": source.key,
@@ -65,12 +65,12 @@ def rows() -> list[Row]:
 
 
 def surveyed() -> set[str]:
-    """Return the algorithms that the sources name."""
+    """Return the names of the algorithms that appear in the sources."""
     return {one.method for source in sources() for one in source.methods if one.method}
 
 
 def table(model: Stack, cluster: Cluster = Cluster()) -> list[Row]:
-    """Return a row for each algorithm: formulas, their values in FLOPs, bytes and updates, and where it is shown.
+    """Return a row for each algorithm: cost formulas, their values in FLOPs, bytes and updates, and where it is shown.
 
     `memory` is that of the worker that holds most, `server` that of such a server, "" where there is none.
     Values are of a step of all workers; None where there is no formula, and then the formula is the reason why not.
@@ -98,7 +98,7 @@ def table(model: Stack, cluster: Cluster = Cluster()) -> list[Row]:
 
 
 def run_of(name: str, cluster: Cluster) -> str:
-    """Return the query of an experiment that shows a method's costs on so many workers, on digits."""
+    """Return the query of an experiment on digits that shows a method's costs with this many workers."""
     settings = {"algorithm": name, "network": cluster.network, "device": cluster.device}
     if algorithms.family(name) != "sequential":
         settings["workers"] = cluster.workers
@@ -118,7 +118,7 @@ def shown(value: float | None, unit: str) -> str:
 
 
 def first_page(address: Address | None = None) -> str:
-    """Return Markdown that names the five sources, what their abstracts say, and which figure has that shape."""
+    """Return Markdown on the five sources: what their abstracts claim, and which figure shows it."""
     lines = []
     for source in sources():
         figure = f" Here: {_figure_link(source.figure, address)}." if source.figure else ""

@@ -1,4 +1,4 @@
-"""The bibliography as data: docs/bibliography.md parsed, and as BibTeX.
+"""The bibliography as data, parsed from docs/bibliography.md, and as BibTeX.
 
 An entry reads: key, authors, *title*, where and when, the modules that name it, what was checked.
 """
@@ -26,7 +26,7 @@ ESCAPED = {"&": r"\&", "%": r"\%", "#": r"\#", "_": r"\_", "$": r"\$"}
 
 @dataclass(frozen=True)
 class Work:
-    """A work, as the bibliography has it."""
+    """A work in the bibliography."""
 
     surname: str
     year: str  # with its letter: "2016a"
@@ -37,28 +37,28 @@ class Work:
 
     @property
     def name(self) -> str:
-        """What the bibliography calls it: "Dean 2012"."""
+        """The entry's name in the bibliography: "Dean 2012"."""
         return f"{self.surname} {self.year}"
 
     @property
     def key(self) -> str:
-        """Its BibTeX key: letters and digits only."""
+        """The BibTeX key: letters and digits only."""
         plain = unicodedata.normalize("NFKD", self.name.translate(str.maketrans("øØłŁ", "oOlL")))
         return "".join(c for c in plain if c.isascii() and c.isalnum()).lower()
 
     @property
     def arxiv(self) -> str:
-        """Its arXiv number, or ""."""
+        """The arXiv number, or ""."""
         return found[1] if (found := ARXIV.search(self.where)) else ""
 
     @property
     def doi(self) -> str:
-        """Its DOI, or ""."""
+        """The DOI, or ""."""
         return found[1] if (found := DOI.search(self.where)) else ""
 
     @property
     def link(self) -> str:
-        """Where it is: by DOI, arXiv number, OpenReview's name or address; "" if nothing of these is known."""
+        """The URL, from the DOI, arXiv number, OpenReview identifier or address; "" if none is known."""
         if self.doi:
             return f"https://doi.org/{self.doi}"
         if self.arxiv:
@@ -70,19 +70,21 @@ class Work:
 
 @cache
 def entries() -> tuple[Work, ...]:
-    """Return all entries in their order. ValueError if one cannot be read."""
+    """Return all entries in order. Raise ValueError if one cannot be read."""
     found = []
     for item in ITEM.findall(FILE.read_text("utf-8").split("## A", 1)[1]):
         match = ENTRY.match(" ".join(item.split()))
         if match is None:
-            raise ValueError(f"docs/bibliography.md: {item[:60]!r} is no entry; see the ones around it.")
+            raise ValueError(
+                f"docs/bibliography.md: {item[:60]!r} is not a valid entry; compare it with the entries around it."
+            )
         surname, year, authors, title, where, modules = match.groups()
         found.append(Work(surname, year, authors, title, where, tuple(re.findall(r"`(.+?)`", modules))))
     return tuple(found)
 
 
 def cited_by(name: str) -> tuple[Work, ...]:
-    """Return the entries that a chapter or module names: "averaging", "easgd", "algorithms.averaging.easgd".
+    """Return the entries cited by a chapter or module, such as "averaging", "easgd", "algorithms.averaging.easgd".
 
     ValueError if nothing of this name cites anything.
     """
@@ -98,7 +100,7 @@ def cited_by(name: str) -> tuple[Work, ...]:
 
 
 def bibtex(entry: Work) -> str:
-    """Return an entry in BibTeX: an article of a journal, a paper of a conference, or what is on arXiv or elsewhere."""
+    """Return an entry in BibTeX: a journal article, a conference paper, or a work on arXiv or elsewhere."""
     where = _venue(entry)
     periodical = PERIODICAL.match(where)
     fields = {"author": _authors(entry.authors), "title": f"{{{entry.title}}}", "year": entry.year[:4]}
@@ -126,7 +128,7 @@ def bibtex(entry: Work) -> str:
 
 
 def _venue(entry: Work) -> str:
-    """Return where a work appeared, without numbers, pages, year and notes that have fields of their own."""
+    """Return the venue of a work, without numbers, pages, year and notes, which have their own fields."""
     text = ADDRESS.sub("", OPEN_REVIEW.sub("OpenReview", DOI.sub("", ARXIV.sub("", entry.where))))
     text = re.sub(r"\([^()]*[a-z ]{3,}[^()]*\)", "", PAGES.sub("", text))
     parts = [part.strip() for part in text.split(",")]

@@ -1,4 +1,4 @@
-"""Costs of every method of the catalogue, as formulas in symbols and as numbers for a model and a cluster.
+"""The costs of every method in the catalogue, as symbolic formulas and as numbers for a model and a cluster.
 
 Formulas stand in costs.toml and are proven against runs (tests/contract/test_costs.py). Settings that a formula names
 are those of the module, unless the reader gives others.
@@ -40,7 +40,7 @@ SYMBOLS = {
     "T": "ranks that share a layer",
     "G": "groups that each hold the whole model",
     "D": "replicas of the pipeline",
-    "g": "neighbours of a worker, in the mean",
+    "g": "neighbours of a worker, on average",
     "k": "delay, in steps",
     "c": "mini-batches of each worker in an update",
     "m": "past steps from which L-BFGS computes a direction",
@@ -72,7 +72,7 @@ FILE = Path(__file__).with_name("costs.toml")
 
 @dataclass(frozen=True)
 class Costs:
-    """Formulas of one method; "" where there is none, and then `unproven` says why."""
+    """The formulas of one method; "" if there is none, in which case `unproven` says why."""
 
     computation: str
     communication: str
@@ -84,13 +84,14 @@ class Costs:
     unproven: Mapping[str, str] = field(default_factory=dict)
 
     def shown(self, quantity: str) -> str:
-        """Return a formula as a reader writes it, "2 (N-1) d"; or the reason why there is none."""
+        """Return a formula in readable form, "2 (N-1) d", or the reason why there is none."""
         formula = getattr(self, quantity).replace("*", " ")
         bound = "at most " if quantity in self.at_most else ""
         return bound + formula if formula else self.unproven.get(quantity, "")
 
     def evaluate(self, quantity: str, symbols: Mapping[str, float]) -> float | None:
-        """Return the value of a formula; the largest over stages, if it is about one. None if it has no number."""
+        """Return the value of a formula; the largest over stages if it depends on the stage. None if it has no
+        value."""
         formula = getattr(self, quantity)
         if not formula:
             return None
@@ -104,7 +105,7 @@ class Costs:
 
 @cache
 def every() -> dict[str, Costs]:
-    """Return the costs of every method of the catalogue, by its short name."""
+    """Return the costs of every method in the catalogue, by short name."""
     found = {}
     for family in tomllib.loads(FILE.read_text("utf-8")).values():
         common = {name: value for name, value in family.items() if isinstance(value, str)}
@@ -122,18 +123,18 @@ def every() -> dict[str, Costs]:
 
 @dataclass(frozen=True)
 class Stack:
-    """A stack of equal dense layers: every size follows from their number and their width."""
+    """A stack of equal dense layers: all sizes follow from their number and width."""
 
     layers: int
     width: int
 
     @property
     def parameters(self) -> int:
-        """Weights and biases."""
+        """The number of weights and biases."""
         return self.layers * (self.width**2 + self.width)
 
     def symbols(self, batch: int) -> dict[str, float]:
-        """Return the symbols of formulas that the model and the batch decide."""
+        """Return the values of the symbols that depend on the model and the batch."""
         layer = self.width**2 + self.width
         return {
             "d": self.parameters,
@@ -158,7 +159,8 @@ MODELS = {
 def symbols(
     name: str, model: Mapping[str, float], workers: int, chosen: Mapping[str, Any] | None = None
 ) -> dict[str, float]:
-    """Return the symbols of one method's formulas; `chosen` replaces settings of its module, such as {"H": 16}."""
+    """Return the values of the symbols in one method's formulas; `chosen` overrides the module's settings, as in {"H":
+    16}."""
     settings = algorithms.find(name).Settings().model_dump()
     values = {"N": workers, "S": workers, "E": 100, **model}
     for symbol, setting in SETTINGS.items():

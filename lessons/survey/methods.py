@@ -1,4 +1,4 @@
-"""The five sources section by section: for each of their methods its module, and where the book shows it.
+"""The five sources section by section: each method's module, and where the book shows it.
 
 A method's source is the `Source:` line of its module. A figure shows a method if one of its recorded runs, or its own
 code, trains with it; a chapter shows it if one of its figures does, or its text has the module's code.
@@ -25,7 +25,7 @@ ROOT = FILE.parents[2]
 
 @dataclass(frozen=True)
 class Method:
-    """A work that a source names, and the module that it became; or `without`, why there is none."""
+    """A work that a source names, with the module that implements it, or, in `without`, why there is none."""
 
     section: str
     reference: str
@@ -37,20 +37,20 @@ class Method:
 
     @property
     def module(self) -> str:
-        """Its module, "algorithms.averaging.easgd"; "" without one."""
+        """The module's name, "algorithms.averaging.easgd"; "" if there is none."""
         if self.compression:
             return f"algorithms.compression.{self.compression}"
         return f"algorithms.{algorithms.family(self.method)}.{self.method}" if self.method else ""
 
     @property
     def name(self) -> str:
-        """The name by which an experiment chooses it; "" without one."""
+        """The name by which an experiment selects the method; "" if there is none."""
         return self.method or self.compression
 
 
 @dataclass(frozen=True)
 class Survey:
-    """One of the works that the catalogue set out from; `key` is its entry in the bibliography."""
+    """One of the works that the catalogue is based on; `key` is its entry in the bibliography."""
 
     key: str
     title: str
@@ -71,16 +71,16 @@ def sources() -> tuple[Survey, ...]:
 
 @cache
 def declared_source(module: str) -> str:
-    """Return what a module says of where it comes from, in one line. ValueError if it says nothing."""
+    """Return the source that a module declares, on one line. Raise ValueError if it declares none."""
     text = ast.get_docstring(ast.parse(ROOT.joinpath(*module.split(".")).with_suffix(".py").read_text("utf-8"))) or ""
     if (found := re.search(r"^Source: ((?:.+\n?)+)", text, re.MULTILINE)) is None:
-        raise ValueError(f"{module} names no source; give it a line that begins with 'Source:'.")
+        raise ValueError(f"{module} declares no source; add a line that begins with 'Source:'.")
     return " ".join(found[1].split())
 
 
 @cache
 def figures_of(name: str) -> tuple[str, ...]:
-    """Return the full names of the figures that show an algorithm or a compression, in the order of the book."""
+    """Return the full names of the figures that show an algorithm or a compression, in the book's order."""
     return tuple(figure for chapter in lessons.CHAPTERS for figure, shown in _shown(chapter).items() if name in shown)
 
 
@@ -97,7 +97,7 @@ def chapters_of(name: str) -> tuple[str, ...]:
 
 @cache
 def _shown(chapter: str) -> dict[str, set[str]]:
-    """Return figure -> the names that it trains with, of a chapter's own figures."""
+    """Return figure -> names of the algorithms and compressions it uses, for a chapter's own figures."""
     tree = ast.parse((ROOT / "lessons" / chapter / "experiments.py").read_text("utf-8"))
     defined = {name: node for node in tree.body for name in _names(node)}
     golden = ROOT / "lessons" / chapter / "golden.json"
@@ -125,7 +125,7 @@ def _names(node: ast.stmt) -> list[str]:
 
 
 def _words(node: ast.AST, defined: dict[str, ast.stmt], seen: frozenset[str] = frozenset()) -> set[str]:
-    """Return the texts in a function and in all that it refers to, but for columns and values of other settings."""
+    """Return the strings in a function and in all it refers to, except column names and values of other settings."""
     words: set[str] = set()
     for statement in node.body if isinstance(node, ast.FunctionDef) else [node]:
         others = {id(value) for part in ast.walk(statement) for value in _other_values(part)}
@@ -138,7 +138,7 @@ def _words(node: ast.AST, defined: dict[str, ast.stmt], seen: frozenset[str] = f
 
 
 def _other_values(part: ast.AST) -> Iterator[ast.AST]:
-    """Yield what is given to other settings than `algorithm` and `compression`, and the names of columns."""
+    """Yield the values given to settings other than `algorithm` and `compression`, and the names of columns."""
     if isinstance(part, ast.keyword) and part.arg not in ("algorithm", "compression"):
         yield part.value
     elif isinstance(part, ast.Dict):

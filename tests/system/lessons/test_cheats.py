@@ -288,11 +288,11 @@ def test_no_number_of_the_start_is_seen_and_lengths_and_steps_are_the_same_in_a_
 
 
 HOLDS = {  # what holds the grader up: by what it is ended
-    "while True: pass": "at one go; is there an endless loop?",
+    "while True: pass": "endless loop?",
     "time.sleep(1e6)": "no answer within 1 s",
-    "while True:\n        try: os.fork()\n        except OSError: pass": "at one go; is there an endless loop?",
-    "while True: print('x' * 10_000)": "at one go; is there an endless loop?|no answer within 1 s",
-    "sys.setrecursionlimit(10**9); deep(0)": "at one go|MemoryError|SIGSEGV|RecursionError",
+    "while True:\n        try: os.fork()\n        except OSError: pass": "endless loop?",
+    "while True: print('x' * 10_000)": "endless loop?|no answer within 1 s",
+    "sys.setrecursionlimit(10**9); deep(0)": "CPU time|MemoryError|SIGSEGV|RecursionError",
     "while True: task.measure('gap', 1.0)": "called comm and task 20000 times",
     "while True: comm.send(1.0, 1, 5)": "called comm and task 20000 times",
     "while True: comm.send(np.zeros(10**6), 1, 5)": f"sent more than {SENT // 10**6} MB",

@@ -67,7 +67,7 @@ def test_a_sum_where_a_mean_is_asked_for_loses_the_marks_for_the_mean_and_for_wh
         (
             "        _, g = task.gradient(w)",
             "        g = task.gradient(w)[1] if comm.rank == 0 else 0 * w",
-            "rank 1 computed 0 gradients, too few for update 0",
+            "rank 1 computed 0 gradients",
         ),
         ("if comm.rank == 0:", "if True:", "only rank 0 reports"),
         ("_, g = task.gradient(w)", "_, g = task.gradient(w); task.gradient(w)", "more gradients than it has steps"),

@@ -245,7 +245,7 @@ def test_a_table_of_another_exercise_is_left_alone(tmp_path, quick):
     table = tmp_path / "grades.csv"
     table.write_text("name,grade\nann,1\n")
     done = call("check", "stragglers", tmp_path, "--csv", table)
-    assert done.exit_code == 2 and "is the file of another exercise" in done.output
+    assert done.exit_code == 2 and "belongs to another exercise" in done.output
     assert table.read_text() == "name,grade\nann,1\n"
 
 

@@ -35,4 +35,4 @@ def test_a_stage_that_waits_for_a_rank_that_is_no_neighbour_is_told():
         solution("pipedream", ("comm.recv(before)", "comm.recv(max(0, before - 1))")),
         seed=5,
     )
-    assert "which is no neighbour of it" in report.error
+    assert "not its neighbour" in report.error

@@ -62,7 +62,7 @@ def test_places_are_asked_of_a_start_that_takes_some_and_refused_in_a_sentence_b
             return np.arange(3.0) if places is None else np.arange(3.0)[places]
 
     assert list(HostedRank(Comm(), Numbers()).do(("start", 0, np.array([2, 0])))) == [2, 0]
-    with pytest.raises(SolutionError, match="start was called with what it cannot take"):
+    with pytest.raises(SolutionError, match="start was called with invalid arguments"):
         HostedRank(Comm(), Task()).do(("start", 0, np.array([2, 0])))
 
 
@@ -81,14 +81,14 @@ def test_a_wrong_call_without_a_message_of_its_own_has_one():
         def send(self, x, dst, tag=0):
             raise KeyError
 
-    with pytest.raises(SolutionError, match="send was called with what it cannot take: KeyError"):
+    with pytest.raises(SolutionError, match="invalid arguments: KeyError"):
         HostedRank(Refusing(), Task()).do(("send", 0, 1.0, 1))
 
 
 def test_what_all_ranks_of_a_run_ask_for_is_limited():
     quota = Quota()
     one, other = HostedRank(Comm(), Task(), quota), HostedRank(Comm(), Task(), quota)
-    with pytest.raises(SolutionError, match="called comm and task 20000 times in one run, measure the last time"):
+    with pytest.raises(SolutionError, match="called comm and task 20000 times in one run"):
         for rank in (one, other) * CALLS:
             rank.do(("measure", 0, "gap", 1.0))
     rank, x = HostedRank(Comm(), Task()), np.zeros(SENT // 80)
