@@ -1,8 +1,7 @@
 """Judge the worker of this chapter's exercise: what its model has learned, and the cost.
 
-It meets every problem in a `Disguise`, so that nothing helps which is known of the data or the optimum beforehand.
-Sizes are drawn, and memory is counted in all runs.
-"""
+It sees every problem in a `Disguise`, so that knowing the data or the optimum in advance does not help. Sizes are
+random, and memory is counted in all runs."""
 
 from __future__ import annotations
 
@@ -91,7 +90,8 @@ def check(solution, seed):
 
 
 def _run(ranks, disguise, gradients, **values):
-    """Return the Run in which each of `ranks` plays the rank of its number, with so many gradients at most."""
+    """Return the Run in which each of `ranks` plays the rank with its index, with at most `gradients` gradients
+    each."""
     roles = [attempt.role("worker") for attempt in ranks]
 
     def worker(comm, task, s):
@@ -104,14 +104,14 @@ def _run(ranks, disguise, gradients, **values):
 
 
 def _progress(done, disguise):
-    """Return the powers of ten by which the loss has fallen in the valley; minus infinity if it has diverged."""
+    """Return the powers of ten by which the loss fell in the valley; minus infinity if it diverged."""
     curvature = np.geomspace(1, 1 / CONDITION, len(disguise.origin))  # the optimum is 0 in our coordinates
     before, after = (float(curvature @ np.square(w)) for w in (disguise.origin, done.parameters))
     return log10(before / after) if isfinite(after) and after > 0 else -inf
 
 
 class ArrayComm:
-    """A comm that sends arrays only: other values would not be counted in bytes."""
+    """A comm that sends only arrays; the bytes of other values would not be counted."""
 
     def __init__(self, comm):
         self.comm = comm

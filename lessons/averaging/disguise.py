@@ -1,4 +1,4 @@
-"""Disguise: a problem in coordinates that nobody has seen, so that knowing the problem does not help.
+"""A problem in unknown coordinates, so that knowing the problem does not help.
 
     theirs    v = T w + shift                what the solution computes with
     ours      w, with gradients T g in theirs
@@ -23,13 +23,13 @@ AWAY = 100.0  # from 0 to the optimum, at most
 
 
 class Disguise:
-    """One disguise, the same for all ranks of a run and of its textbook's; its coordinates are drawn at first use."""
+    """A disguise shared by all ranks of a run and of the textbook's run; its coordinates are drawn at first use."""
 
     def __init__(self, seed: int, anywhere: bool = False):
         self.dice, self.anywhere, self.turns = np.random.default_rng(seed), anywhere, None
 
     def start(self, w: np.ndarray) -> np.ndarray:
-        """Return where training starts, in their coordinates, if it starts at `w` without a disguise."""
+        """Return the start of training in the disguised coordinates, where an undisguised run starts at `w`."""
         if self.turns is None:
             self.turns, self.shift, self.origin = self._drawn_turns(w), w.dtype.type(0), w
             if self.anywhere:
@@ -39,7 +39,7 @@ class Disguise:
         return self.gradient(self.origin) + self.shift
 
     def ours(self, v: np.ndarray) -> np.ndarray:
-        """Return parameters in our coordinates."""
+        """Return parameters in the original coordinates."""
         v = v - self.shift
         for order, cos, sin in reversed(self.turns):
             w = np.empty_like(v)
@@ -48,13 +48,13 @@ class Disguise:
         return v
 
     def gradient(self, g: np.ndarray) -> np.ndarray:
-        """Return a gradient in their coordinates."""
+        """Return a gradient in the disguised coordinates."""
         for order, cos, sin in self.turns:
             g = _turned(g[order], cos, sin)
         return g
 
     def _drawn_turns(self, w: np.ndarray) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """Return TURNS tuples (order, cosines, sines). A pair is a number of the first half and one of the second."""
+        """Return TURNS tuples (order, cosines, sines). A pair is one number of the first half and one of the second."""
         angles = (self.dice.uniform(0, 2 * np.pi, len(w) // 2) for _ in range(TURNS))
         return [
             (self.dice.permutation(len(w)), np.cos(angle).astype(w.dtype), np.sin(angle).astype(w.dtype))
@@ -62,7 +62,7 @@ class Disguise:
         ]
 
     def around(self, worker: Callable[[Any, Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:
-        """Return `worker`, a program for ranks, meeting its task in this disguise and returning its last report."""
+        """Return a program for ranks that runs `worker` on the disguised task and returns its last report."""
 
         def disguised(comm, task, s) -> np.ndarray | None:
             task = DisguisedTask(task, self)
@@ -78,7 +78,7 @@ def _turned(x: np.ndarray, cos: np.ndarray, sin: np.ndarray) -> np.ndarray:
 
 
 class DisguisedTask:
-    """A task in other coordinates."""
+    """A task in disguised coordinates."""
 
     def __init__(self, task: Any, disguise: Disguise):
         self.task, self.disguise = task, disguise

@@ -1,4 +1,4 @@
-"""Judge the choices of this chapter's exercise: each is trained, and so is everything else that was allowed."""
+"""Judge the choices of this chapter's exercise by training each, and every other strategy that was allowed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ AMPLE = 1e12  # bytes: no limit
 
 
 class Trained(NamedTuple):
-    """A run to the loss."""
+    """A run until the target loss."""
 
     seconds: float
     steps: float
@@ -42,7 +42,7 @@ class Trained(NamedTuple):
 
 @dataclass(frozen=True)
 class HiddenCase:
-    """A cluster and the model that it is for; `kind` is the word of the mark that it counts for."""
+    """A cluster and a model; `kind` is the keyword of the mark that the case counts for."""
 
     kind: str
     hidden: str
@@ -55,11 +55,11 @@ class HiddenCase:
 
     @property
     def offered(self) -> tuple[str, ...]:
-        """The strategies that there are for this model."""
+        """The strategies available for this model."""
         return tuple(name for name in MENU if self.splits or name != "tensor")
 
     def given(self) -> tuple[dict, dict]:
-        """Return what `choose` gets."""
+        """Return the arguments of `choose`."""
         ideal = {name: trained(name, self.hidden, 1.0) for name in self.offered}
         model = {
             "gradient": 4 * (75 * int(self.hidden) + 10),
@@ -81,12 +81,12 @@ class HiddenCase:
         return trained(name, self.hidden, self.speed, self.latency, self.bandwidth)
 
     def allowed(self, one: Trained) -> bool:
-        """Return whether a run fits and stays within the budget."""
+        """Return whether a run fits in memory and stays within the budget."""
         return one.memory <= self.memory and one.sent <= self.budget
 
 
 def drawn(dice: random.Random) -> list[HiddenCase]:
-    """Return eight cases; their numbers are drawn, and what decides in each is not."""
+    """Return eight cases. Their numbers are random, but what decides each case is fixed."""
     some = dice.uniform
     return [
         HiddenCase("fast", "64", some(0.9, 1.1), some(2e-6, 6e-6), 1e10, splits=False),
@@ -109,7 +109,7 @@ def shuffled(dice: random.Random) -> list[HiddenCase]:
 
 @cache
 def trained(name: str, hidden: str, speed: float, latency: float = 0.0, bandwidth: float = 1e13) -> Trained:
-    """Return the run of a strategy to the loss; without a network unless one is given."""
+    """Return the run of a strategy until the target loss, without a network unless one is given."""
     where = {"hidden": hidden, "device": f"{speed * 1e9:.6g}:1e15:0", "latency": latency, "bandwidth": bandwidth}
     done = run(Experiment.of({**DIGITS, **MENU[name], **where, "learning_rate": BEST[name], "seed": SEED}))
     seconds = arrival(done)
@@ -131,7 +131,7 @@ def check(solution, seed):
     yield named, True, ", ".join(sorted(set(chosen)))
     runs = [case.trained(name) for case, name in zip(cases, chosen, strict=True)]
     too_large += [
-        f"{name} needs {one.memory:,} bytes, and a worker has {case.memory:,.0f}"
+        f"{name} needs {one.memory:,} bytes, but a worker has {case.memory:,.0f}"
         for case, name, one in zip(cases, chosen, runs, strict=True)
         if one.memory > case.memory
     ]
@@ -154,7 +154,7 @@ def check(solution, seed):
 
 
 def _choice(attempt, case: HiddenCase, needs: dict | None = None, **limits: float) -> str:
-    """Return what the solution names in this case, with other `limits`, and other `needs` of memory, if given."""
+    """Return the strategy that the solution names for this case, with other `limits` and memory `needs`, if given."""
     model, cluster = case.given()
     name = attempt.call("choose", model | {"memory": model["memory"] | (needs or {})}, cluster | limits)
     if not isinstance(name, str) or name not in MENU:
@@ -165,17 +165,19 @@ def _choice(attempt, case: HiddenCase, needs: dict | None = None, **limits: floa
 
 
 def _too_large(attempt, case: HiddenCase, favourite: str) -> str:
-    """Return that it names what it names without limits even where that alone does not fit; "" if it does not.
+    """Return a message if the solution names the same strategy as without limits even where only that one does not fit;
+    else "".
 
     So the mark for memory is not earned by a name that fits wherever it is asked for, as "tensor" does.
     """
     most = max(case.given()[0]["memory"].values())
     name = _choice(attempt, case, {favourite: 2 * most}, memory=1.5 * most, budget=AMPLE)
-    return f"{name} needs {2 * most:,} bytes, and a worker has {1.5 * most:,.0f}" if name == favourite else ""
+    return f"{name} needs {2 * most:,} bytes, but a worker has {1.5 * most:,.0f}" if name == favourite else ""
 
 
 def _too_much(attempt, case: HiddenCase, favourite: str) -> str | None:
-    """Return that it exceeds half of the bytes of what it names without limits; "" if not, None if that sends none."""
+    """Return a message if the choice exceeds half the bytes of the choice without limits; "" if not, None if that one
+    sends nothing."""
     budget = case.trained(favourite).sent / 2
     if not budget:
         return None
@@ -184,12 +186,12 @@ def _too_much(attempt, case: HiddenCase, favourite: str) -> str | None:
 
 
 def _exceeded(name: str, sent: float, budget: float) -> str:
-    allowed = f"sends {sent / 1e6:.1f} MB until the loss, and {budget / 1e6:.1f} are allowed"
+    allowed = f"sends {sent / 1e6:.1f} MB until the target loss, but {budget / 1e6:.1f} are allowed"
     return f"{name} {allowed}" if sent > budget else ""
 
 
 def _against_the_oracle(case: HiddenCase, name: str, one: Trained) -> float:
-    """Return the oracle's time over this one's; 0 if this one was not allowed."""
+    """Return the oracle's time divided by this strategy's; 0 if the strategy was not allowed."""
     if not case.allowed(one):
         return 0.0
     others = (case.trained(other) for other in case.offered)

@@ -1,4 +1,4 @@
-"""Rehearsal: the eight strategies on the simulated cluster, every message sent, without training.
+"""Rehearse the eight strategies on the simulated cluster: all messages are sent, but nothing is trained.
 
 A rank computes by letting its clock run. Vectors have a thousandth of their length and the network a thousandth of its
 bandwidth, which saves work and changes no time. Sums follow one another, as on one stream of a GPU.
@@ -43,12 +43,12 @@ def rehearse(c: Case, strategy: str) -> float:
 
 
 def spend(seconds: float) -> None:
-    """Let the clock of this rank run."""
+    """Advance this rank's clock."""
     METER.get().charge("compute", seconds * FLOPS, 0.0)
 
 
 def vector(nbytes: float) -> np.ndarray:
-    """Return the stand-in of so many bytes."""
+    """Return an array that stands in for this many bytes."""
     return np.zeros(max(1, round(nbytes / FLOAT32 / SCALE)), np.float32)
 
 
@@ -139,4 +139,5 @@ PROGRAMS = {
     "tensor": tensor,
     "ZeRO-3": zero3,
 }
-"""By the name of a strategy, what each rank runs in a step: program(comm, case). It may return when timing begins."""
+"""Strategy name -> what each rank runs in a step: program(comm, case). It may return the time at which timing
+begins."""

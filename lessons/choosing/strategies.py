@@ -1,4 +1,4 @@
-"""Eight strategies on paper: seconds of a step, and bytes on a rank, for a published model on N equal ranks.
+"""Eight strategies in closed form: seconds per step and bytes per rank, for a published model on N equal ranks.
 
 b samples per rank and step, t seconds to compute them, n bytes of weights, alpha and beta of the network; ring(n) is an
 all-reduce. A step is the N b samples that data parallelism takes in one, so that steps are alike:
@@ -35,7 +35,7 @@ MEMORY = {"V100": 16e9, "H100": 80e9}  # bytes, by NVIDIA's data sheets; there i
 
 @dataclass(frozen=True)
 class Case:
-    """A model on a cluster: `ranks` devices, each a node of its own, `batch` samples on each."""
+    """A model on a cluster of `ranks` devices, each its own node, with `batch` samples on each."""
 
     model: str
     device: str
@@ -48,17 +48,17 @@ class Case:
 
     @property
     def name(self) -> str:
-        """What figures call it."""
+        """The case's label in figures."""
         return f"{self.model}, {self.device}, {self.network}"
 
     @cached_property
     def layers(self) -> list[LayerShape]:
-        """The chain of layers."""
+        """The model's chain of layers."""
         return published_models.MODELS[self.model]()
 
     @property
     def flops(self) -> float:
-        """FLOP/s of a rank."""
+        """The FLOP/s of a rank."""
         return self.speed * OF_PEAK * DEVICES[self.device].flops
 
     @property
@@ -68,17 +68,17 @@ class Case:
 
     @property
     def alpha(self) -> float:
-        """Seconds of a short message."""
+        """The seconds that a short message takes."""
         return self.latency * self.links.between.alpha
 
     @property
     def beta(self) -> float:
-        """Seconds of a byte."""
+        """The seconds that one byte takes."""
         return 1 / (self.bandwidth * self.links.between.bandwidth)
 
     @property
     def samples(self) -> int:
-        """Samples of a step, of all ranks."""
+        """The samples in a step, over all ranks."""
         return self.ranks * self.batch
 
     @property
@@ -88,7 +88,7 @@ class Case:
 
     @property
     def parameters(self) -> int:
-        """Parameters of the model."""
+        """The number of parameters."""
         return sum(layer.parameters for layer in self.layers)
 
     @property
@@ -98,7 +98,7 @@ class Case:
 
     @property
     def recipe(self) -> zero_memory.Recipe:
-        """Bytes per parameter."""
+        """The bytes per parameter."""
         return zero_memory.RECIPES["float32 Adam" if self.model.startswith("GPT") else "float32 momentum"]
 
     @cached_property
@@ -111,7 +111,7 @@ class Case:
         return cut
 
     def seconds(self, layers: list[LayerShape]) -> float:
-        """Return the seconds in which a rank computes forward and backward of these layers, for its batch."""
+        """Return the seconds a rank needs for the forward and backward pass of these layers on its batch."""
         return self.batch * sum(layer.flops for layer in layers) / self.flops
 
     def ring(self, nbytes: float) -> float:
@@ -119,7 +119,7 @@ class Case:
         return collective_costs.ring(self.ranks, nbytes, self.alpha, self.beta)
 
     def overlap(self) -> overlap.StepCosts:
-        """Return the costs of the layers, and of all-reduces in a ring one after the other."""
+        """Return the costs of the layers, and of consecutive ring all-reduces."""
         times = [self.seconds([layer]) for layer in self.layers]
         line = overlap.Cost(2 * (self.ranks - 1) * self.alpha, collective_costs.share(self.ranks) * self.beta)
         sizes = [FLOAT32 * layer.parameters for layer in self.layers]
@@ -143,12 +143,12 @@ def overlapped(c: Case) -> float:
 
 
 def server(c: Case) -> float:
-    """Return the seconds in which the server gets a gradient of every worker."""
+    """Return the seconds until the server has a gradient from every worker."""
     return max(c.compute + 2 * (c.alpha + c.nbytes * c.beta), c.ranks * c.nbytes * c.beta)
 
 
 def local_sgd(c: Case) -> float:
-    """Return the seconds of a step, with its share of the next meeting."""
+    """Return the seconds of a step, with its share of the next averaging."""
     return c.compute + c.ring(c.nbytes) / PERIOD
 
 
@@ -180,11 +180,11 @@ CLOSED_FORMS: dict[str, Callable[[Case], float]] = {
     "tensor": tensor,
     "ZeRO-3": zero3,
 }
-"""By the name of a strategy, the seconds of a step in closed form; `rehearsal.PROGRAMS` are the messages of each."""
+"""Strategy name -> closed form for the seconds of a step; `rehearsal.PROGRAMS` has the messages of each."""
 
 
 def states(c: Case, strategy: str) -> float:
-    """Return the bytes of weights, gradients and optimizer's state on the fullest rank that trains."""
+    """Return the bytes of weights, gradients and optimiser state on the training rank that holds most."""
     if strategy == "server":  # which has the state of the update rule
         return c.parameters * (c.recipe.weights + c.recipe.gradients)
     if strategy == "1F1B":
@@ -195,7 +195,7 @@ def states(c: Case, strategy: str) -> float:
 
 
 def memory(c: Case, strategy: str) -> float:
-    """Return the bytes on the fullest rank that trains: states, and what backward needs."""
+    """Return the bytes on the training rank that holds most: states, and what the backward pass needs."""
     kept = FLOAT32 * c.batch * sum(layer.kept for layer in c.layers)
     if strategy == "1F1B":
         return max(
@@ -213,5 +213,5 @@ def memory(c: Case, strategy: str) -> float:
 
 
 def fits(c: Case, strategy: str) -> bool:
-    """Return whether it fits the memory of the device."""
+    """Return whether a strategy fits in the device's memory."""
     return memory(c, strategy) <= MEMORY[c.device]

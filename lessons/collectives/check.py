@@ -1,6 +1,6 @@
 """Judge the all-reduce of this chapter's exercise: the result on every rank, and the cost in seconds and bytes.
 
-Each rank is its own process, so that ranks can only share data by messages.
+Each rank is its own process, so that ranks can share data only by messages.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _bits(total):
 
 
 class Sum:
-    """One sum of random vectors, (numbers,) on each of `ranks`; it knows what comes out, and what it costs."""
+    """A sum of random vectors, shape (numbers,), over `ranks` ranks, with its expected result and cost."""
 
     def __init__(self, ranks: int, numbers: int, seed: int):
         self.ranks, self.nbytes = ranks, 4 * numbers
@@ -78,7 +78,8 @@ class Sum:
         self.wrong, self.alike, self.took = "", True, 0.0
 
     def run(self, attempts, beside=None):
-        """Return the Run in which `attempts` sum, one for each rank; remember what is wrong, and when all were done."""
+        """Return the Run in which `attempts`, one per rank, compute the sum; record errors, and when all ranks were
+        done."""
         plays, results, ended = [one.role("worker") for one in attempts], {}, {}
         heard = Heard(self.ranks)
 
@@ -93,11 +94,11 @@ class Sum:
         return done
 
     def busiest(self, done) -> float:
-        """Return what the busiest rank sent as a multiple of the least."""
+        """Return the bytes sent by the busiest rank as a multiple of the minimum."""
         return done.trace.traffic().sum(axis=1).max() / (collective_costs.share(self.ranks) * self.nbytes)
 
     def textbook(self, collective: str):
-        """Return the Run in which ranks sum by this collective, and when the last was done, in seconds."""
+        """Return the Run in which ranks sum with this collective, and when the last was done, in seconds."""
         ended = []
 
         def worker(comm, task, s):
@@ -107,7 +108,7 @@ class Sum:
         return run(Experiment.of({**self.values, "collective": collective}), worker_override=worker), max(ended)
 
     def _difference(self, results) -> str:
-        """Return where a result is not the sum, "" if none is."""
+        """Return where a result is not the sum; "" if all are."""
         expected = self.vectors.sum(axis=0, dtype=np.float64)
         for rank in range(self.ranks):
             found = results[rank]
@@ -120,24 +121,25 @@ class Sum:
         return ""
 
     def _unsent(self, done) -> str:
-        """Return what a sum must have sent and did not, "" if nothing: each number travels 2 (P - 1) times."""
+        """Return a message if fewer bytes were sent than a sum needs, where each number travels 2 (P - 1) times; else
+        ""."""
         sent, least = done.summary["bytes"], 2 * (self.ranks - 1) * self.nbytes
         return f"all ranks together sent {sent:,} bytes, and a sum takes {least:,}" if sent < least else ""
 
 
 class Heard:
-    """Who has heard of whom, directly or through others, as the messages say."""
+    """Tracks from the messages whose data has reached which rank, directly or through others."""
 
     def __init__(self, ranks: int):
         self.of = [{rank} for rank in range(ranks)]
         self.under_way: dict[tuple, list] = {}  # (src, dst, tag) -> what the senders had heard
 
     def by(self, comm):
-        """Return a comm without collectives, whose messages are followed."""
+        """Return a comm without collectives whose messages are tracked."""
         return SendsOnly(comm, self)
 
     def missing(self) -> str:
-        """Return who never heard of whom, "" if all have heard of all."""
+        """Return which rank never received data of which other; "" if there is none."""
         for rank, known in enumerate(self.of):
             if len(known) < len(self.of):
                 other = min({*range(len(self.of))} - known)
@@ -146,7 +148,7 @@ class Heard:
 
 
 class OwnVector:
-    """A task that has a vector to sum, and nothing else."""
+    """A task that only provides a vector to sum."""
 
     per_epoch = 1
 
@@ -158,7 +160,7 @@ class OwnVector:
 
 
 class SendsOnly:
-    """A comm without collectives; its messages are arrays."""
+    """A comm without collectives whose messages must be arrays."""
 
     def __init__(self, comm, heard):
         self.rank, self.size, self._comm, self._heard = comm.rank, comm.size, comm, heard
@@ -188,7 +190,7 @@ class SendsOnly:
 
 
 class Arriving:
-    """A message that is waited for."""
+    """A message still to be waited for."""
 
     def __init__(self, handle, arrived):
         self._handle, self._arrived = handle, arrived

@@ -1,4 +1,4 @@
-"""Exchanges: ways to give everybody the sum of everybody's vector, and the time they take on the simulated cluster.
+"""Ways to give every rank the sum of all ranks' vectors, and the time each takes on the simulated cluster.
 
 Every message is really sent, over 10 GbE (20 us, 1.17 GB/s) if nothing else is said, and all ranks come at once.
 Arithmetic is free here, so that the closed forms of `theory.collective_costs` are exact.
@@ -24,7 +24,7 @@ MS = 1e3
 
 
 def exchanged(exchange: Callable, ranks: int, nbytes: int, collective: str = "fast", network=NETWORK) -> Outcome:
-    """The outcome of `exchange(comm, x)` on vectors of so many bytes; a rank's result is when it was done."""
+    """Return the outcome of `exchange(comm, x)` on vectors of `nbytes` bytes; a rank's result is its finish time."""
 
     def program(comm):
         exchange(comm, np.zeros(nbytes // 4, np.float32))
@@ -37,7 +37,7 @@ def exchanged(exchange: Callable, ranks: int, nbytes: int, collective: str = "fa
 
 
 def took(exchange: Callable, ranks: int, nbytes: int, **where) -> float:
-    """Milliseconds until the last rank is done."""
+    """The milliseconds until the last rank is done."""
     return MS * max(exchanged(exchange, ranks, nbytes, **where).results)
 
 
@@ -58,7 +58,7 @@ def by_one_server(comm, x):
 
 
 def by_many_servers(comm, x):
-    """As many servers as workers; each looks after its piece. The first half of the ranks serves."""
+    """One server per worker, each in charge of one piece; the first half of the ranks serves."""
     half = comm.size // 2
     pieces = [x[share] for share in shares(len(x), half)]
     if comm.rank < half:
@@ -89,10 +89,10 @@ def by_everybody(comm, x, orders=None):
 
 
 def in_turn(first, count):
-    """Everybody begins with somebody else."""
+    """Each rank starts with a different peer."""
     return [(first + i) % count for i in range(count)]
 
 
 def all_at_once(comm, x):
-    """The same, but all begin with rank 0: a crowd before one port, and later before the next."""
+    """The same, but all start with rank 0, so they queue at one port, then at the next."""
     by_everybody(comm, x, lambda first, count: list(range(count)))

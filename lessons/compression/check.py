@@ -1,4 +1,4 @@
-"""Judge the worker of this chapter's exercise: what each message has, what is owed afterwards, and the cost.
+"""Judge the worker of this chapter's exercise: the content of each message, the error owed afterwards, and the cost.
 
 All that a rank sends passes through a `Ledger` on our side, which computes for itself what the rank owes and where w
 has to be. So nothing is taken from the solution but its messages.
@@ -69,7 +69,7 @@ def check(solution, seed):
 
 
 def play(ranks, density, values, beside=None):
-    """Return (Ledger, Run) of the solution, each rank in a process of its own."""
+    """Return (Ledger, Run) of the solution, with each rank in its own process."""
     plays, ledger = [one.role("worker") for one in ranks], Ledger(len(ranks), density, values["learning_rate"])
     given, final = {"learning_rate": values["learning_rate"], "density": density}, {}
 
@@ -83,7 +83,7 @@ def play(ranks, density, values, beside=None):
 
 
 class Ledger:
-    """Track what every rank owes and where w has to be, step by step, from gradients and messages.
+    """Tracks, step by step, what every rank owes and what w must be, from gradients and messages.
 
     `absent` says where a step has no exchange, `wrong` which step was not the mean of what was sent, `other` which
     message had not the largest numbers, `lost` which had not what was owed, `long` which had not k numbers: of each the
@@ -97,7 +97,7 @@ class Ledger:
         self.sent = self.k = 0
 
     def between(self, comm, task):
-        """Return (comm, task) for a rank: what goes through is written down here."""
+        """Return (comm, task) for a rank; the ledger records all calls."""
         book = self.books[comm.rank] = Book(self, comm, task)
         return (
             Restricted("comm", rank=comm.rank, size=comm.size, all_gather=book.all_gather, all_reduce=book.all_reduce),
@@ -108,7 +108,7 @@ class Ledger:
         )  # fmt: skip
 
     def finish(self, final, steps: int):
-        """Compare the end of each rank with what its messages led to."""
+        """Compare each rank's final parameters with those its messages imply."""
         if len(final) < self.size:
             self.note(
                 "absent", f"training was given up after {self.books[0].reports} steps: its numbers are not finite"
@@ -122,13 +122,13 @@ class Ledger:
             self.note("wrong", f"rank 0 reported {self.books[0].reports} times in {steps} steps")
 
     def note(self, what: str, words: str) -> None:
-        """Keep the first of its kind."""
+        """Record the first error of its kind."""
         if not getattr(self, what):
             setattr(self, what, words)
 
 
 class Book:
-    """One rank's page of the ledger."""
+    """One rank's entries in the ledger."""
 
     def __init__(self, ledger: Ledger, comm, task):
         self.ledger, self.comm, self.task, self.rank = ledger, comm, task, comm.rank
@@ -190,7 +190,7 @@ class Book:
         self.waiting = False
 
     def pay(self, index, values):
-        """Take what was sent off what is owed."""
+        """Subtract what was sent from what is owed."""
         off = np.flatnonzero(~np.isclose(values, self.owed[index], **CLOSE))
         if len(off):
             place = int(index[off[0]])
@@ -206,7 +206,7 @@ class Book:
         self.before, self.w = self.w, (self.w - self.ledger.rate * mean).astype(self.w.dtype)
 
     def compare(self, w, what: str):
-        """Note where a rank's w is not the one that its messages have led to, and go on from the right one."""
+        """Record where a rank's w differs from the one its messages imply, and continue from the right one."""
         if not isinstance(w, np.ndarray) or w.shape != self.w.shape or w.dtype.kind != "f":
             raise SolutionError(f"rank {self.rank} {what} something that is no w: a vector of {len(self.w)} floats.")
         if not np.allclose(w, self.w, **CLOSE):
@@ -218,7 +218,7 @@ class Book:
             self.ledger.note("wrong", words)
 
     def parts(self, message):
-        """Return (index, values) of a message that is one. SolutionError, in a sentence, if it is not."""
+        """Return the (index, values) of a message. Raise SolutionError if it is invalid."""
         if not (
             isinstance(message, tuple)
             and len(message) == 2
@@ -237,7 +237,7 @@ class Book:
 
 
 def largest(what, index) -> bool:
-    """Tell whether no number elsewhere is larger in size than the smallest at `index`."""
+    """Return whether no number elsewhere is larger in magnitude than the smallest at `index`."""
     sizes = np.abs(what)
     elsewhere = np.delete(sizes, index)
     return not len(elsewhere) or sizes[index].min() >= elsewhere.max() * (1 - 1e-4) - 1e-9

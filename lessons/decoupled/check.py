@@ -1,4 +1,4 @@
-"""Judge the module of this chapter's exercise: what each module learns from, who waits, what is kept and sent.
+"""Judge the module of this chapter's exercise: what each module learns from, who waits, and what is stored and sent.
 
 A module that learns nothing need not wait for anything. So the cost counts only if the model has learned, and if every
 module goes backward with the gradient of a loss: its classifier's, or the one that the module above has computed.
@@ -69,9 +69,9 @@ def check(solution, seed):
 
 
 class Probe:
-    """Observe all modules. `blind` says which module first went backward with an error that is the gradient of no loss,
-    `fixed` which classifier was first given weights that it has not learned; each is "" as long as there is none.
-    """
+    """Observes all modules. `blind` describes the first module that went backward with an error that is not the
+    gradient of a loss, `fixed` the first classifier that was given weights it has not learned; each is "" while there
+    is none."""
 
     def __init__(self, modules: int, batches: int):
         self.batches, self.updates, self.most = batches, [0] * modules, 0
@@ -81,7 +81,7 @@ class Probe:
 
     @property
     def missing(self) -> str:
-        """Where an update is missing, "" if none is."""
+        """Where an update is missing; "" if none is."""
         for module, count in enumerate(self.updates):
             if count < self.batches:
                 return f"module {module} made {count} updates for {self.batches} mini-batches"
@@ -89,7 +89,7 @@ class Probe:
 
 
 class ObservedModule:
-    """The task of one module as the solution gets it; its weights are those that the grader knows."""
+    """The task of one module as the solution sees it; its weights are known to the grader."""
 
     per_epoch = 1
 
@@ -184,7 +184,7 @@ class ObservedModule:
         return self._module.index
 
     def _of_a_loss(self, dy, batch) -> bool:
-        """Return whether the classifier, or the module above, gave this error for this mini-batch."""
+        """Return whether the classifier, or the module above, produced this error for this mini-batch."""
         known = self._errors.pop(batch, None), self._seen.back.get((self._index + 1, batch))
         return self._module.last or any(one is not None and np.allclose(dy, one, **CLOSE) for one in known)
 
@@ -194,7 +194,7 @@ class ObservedModule:
         return self._flying[batch]
 
     def _features(self, x, batch):
-        """Return `x` if the module before has computed it from this mini-batch."""
+        """Return `x` if the previous module computed it from this mini-batch; else raise SolutionError."""
         sent = self._seen.sent.get((self._index - 1, batch))
         if sent is None or not np.array_equal(x, sent):
             raise SolutionError(

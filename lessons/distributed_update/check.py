@@ -1,4 +1,4 @@
-"""Judge the worker of this chapter's exercise: each of its updates, what a rank holds for it, and the cost.
+"""Judge the worker of this chapter's exercise: each update, the memory a rank needs for it, and the cost.
 
 Adam's moments follow from the gradients, on our side, and with these where each reported model has to be, from the one
 before it. Who takes which step is read off what goes through the collectives: a rank that is sent no mean gradient but
@@ -77,7 +77,7 @@ def check(solution, seed):
 
 
 class Training(AccumulatedUpdates):
-    """One training of so many weights on so many ranks, observed; `full` updates, and a smaller one at the end."""
+    """An observed training run with `full` full updates, and a smaller one at the end."""
 
     def __init__(self, dice: random.Random, ranks: int, weights: int, full: int):
         self.weights, self.full = weights, full
@@ -97,28 +97,28 @@ class Training(AccumulatedUpdates):
 
     @property
     def textbook(self):
-        """The Run of a worker that makes one all-reduce for each update."""
+        """The Run of a worker that does one all-reduce per update."""
         if not hasattr(self, "_textbook"):
             self._textbook = run_now(**self.values)
         return self._textbook
 
     def run(self, attempts, beside=None):
-        """Return the Run in which `attempts` train, one for each rank."""
+        """Return the Run in which `attempts` train, one per rank."""
         plays = [one.role("worker") for one in attempts]
         return attempts[0].run(
             lambda comm, task, s: plays[comm.rank](*self._between(comm, task)), beside=beside, **self.values
         )
 
     def wrong(self) -> str:
-        """Return what is wrong with the first full update that is not right; "" if all are."""
+        """Return a message on the first full update that is wrong; "" if all are right."""
         return self.miscounted(self.full) or next(filter(None, map(self._wrong, range(self.full))), "")
 
     def missed(self) -> str:
-        """Return what is wrong with the last update, which is not full; "" if nothing is."""
+        """Return what is wrong with the last, partial update; "" if nothing is."""
         return self.left_out(self.full) or self._wrong(self.full)
 
     def beside(self) -> str:
-        """Return where a rank was sent more, for a full update, than the step of its own piece needs; "" if nowhere."""
+        """Return where a rank received more for a full update than the step of its own piece needs; "" if nowhere."""
         for t in range(self.full):
             for rank, piece in enumerate(np.array_split(np.arange(self.weights), self.ranks)):
                 reduced, scattered, gathered = (
@@ -135,7 +135,7 @@ class Training(AccumulatedUpdates):
         return ""
 
     def _new(self, t: int, piece: np.ndarray, gathered: list[np.ndarray]) -> bool:
-        """Return whether a rank gave its piece of the new weights, or by how much they change, to all_gather."""
+        """Return whether a rank gave all_gather its piece of the new weights, or of their change."""
         before, after = self.models[t][piece], self.models[t + 1][piece]
         x = np.concatenate([x for x in gathered if len(x) > BESIDE] or [np.empty(0)])
         if len(piece) <= BESIDE:
@@ -145,7 +145,7 @@ class Training(AccumulatedUpdates):
         )
 
     def _between(self, comm, task):
-        """Return (comm, task, s) for one rank, observed."""
+        """Return the observed (comm, task, s) for one rank."""
 
         def observed(what):
             def collective(x, *given):
@@ -162,7 +162,7 @@ class Training(AccumulatedUpdates):
         return seen, self.task(comm, task), self.settings
 
     def _wanted(self, t: int) -> np.ndarray:
-        """Return Adam's step of update t, from 0, by which the model is to change."""
+        """Return Adam's step for update t, from 0, by which the model should change."""
         b1, b2 = self.settings["beta1"], self.settings["beta2"]
         m, v = np.zeros(self.weights), np.zeros(self.weights)
         for update in range(t + 1):

@@ -1,4 +1,4 @@
-"""Judge the worker of this chapter's exercise by the x and p that its messages imply.
+"""Judge the worker of this chapter's exercise by the x and p implied by its messages.
 
 Every rank is its own process, between a probe of its messages and one of its task. The probes keep account of x and p;
 what the rank reports is compared with that account, and the account is what is judged.
@@ -73,7 +73,7 @@ def check(solution, seed):
 
 
 def _run(ranks, account, beside=None, **values):
-    """Return the Run in which each of `ranks` plays the rank of its number, between the probes of `account`."""
+    """Return the Run in which each of `ranks` plays the rank with its index, observed by `account`."""
     plays = [one.role("worker") for one in ranks]
 
     def worker(comm, task, s):
@@ -84,7 +84,7 @@ def _run(ranks, account, beside=None, **values):
 
 
 class Account:
-    """What all workers hold by the messages that were seen; with `dice` each starts elsewhere, and gradients are 0."""
+    """What all workers hold, according to their messages. With `dice`, each starts elsewhere and gradients are 0."""
 
     def __init__(self, workers: int, dice: np.random.Generator | None = None):
         self.dice, self.workers = dice, workers
@@ -96,7 +96,7 @@ class Account:
         self.flying = [0.0] * workers  # weight that is on its way to each
 
     def missing(self) -> str:
-        """Return which rank does not do what a step takes, "" if all do."""
+        """Return which rank does not do what a step requires; "" if all do."""
         for rank in range(self.workers):
             if not self.steps[rank]:
                 return f"rank {rank} has made no step"
@@ -110,23 +110,23 @@ class Account:
         return ""
 
     def least(self, ranks) -> int:
-        """Return the fewest steps that any of these ranks has made."""
+        """Return the smallest number of steps that any of these ranks has made."""
         return min(self.steps[rank] for rank in ranks)
 
     def apart(self) -> float:
-        """Return how far workers are from the mean of all starts, as a part of how far they were."""
+        """Return the workers' distance from the mean of all starts, as a fraction of the initial distance."""
         starts = np.array([self.held[rank].began for rank in range(self.workers)])
         ends = np.array([self.held[rank].model for rank in range(self.workers)])
         mean = starts.mean(0)
         return float(np.sqrt(np.square(ends - mean).sum(1).max() / np.square(starts - mean).sum(1).mean()))
 
     def weight(self, lost: int) -> float:
-        """Return the weights of all ranks but the lost one, added up, with those that are on their way to them."""
+        """Return the sum of the weights of all ranks except the lost one, including weights on their way to them."""
         return sum(held.p + self.flying[rank] for rank, held in self.held.items() if rank != lost)
 
 
 class Holding:
-    """What one worker holds: (x, p) by the messages that it sent and received, and its gradients."""
+    """What one worker holds: (x, p), according to the messages it sent and received and its gradients."""
 
     def __init__(self, comm, task, rate: float, account: Account):
         self._comm, self._task, self._rate, self._account = comm, task, rate, account
@@ -139,18 +139,18 @@ class Holding:
 
     @property
     def model(self) -> np.ndarray:
-        """The model that it holds, (d,)."""
+        """The worker's model, (d,)."""
         return self.x / self.p
 
     def comm(self):
-        """Return the comm that the worker gets."""
+        """Return the observed comm for the worker."""
         c = self._comm
         return Restricted(
             "comm", rank=c.rank, size=c.size, poll=self._poll, send=self._send, recv=self._recv, recv_any=self._recv_any
         )
 
     def task(self):
-        """Return the task that the worker gets."""
+        """Return the observed task for the worker."""
         parts = {"start": self._start, "steps": self._steps, "gradient": self._gradient, "report": self._report}
         return Restricted("task", per_epoch=self._task.per_epoch, **parts)
 
@@ -206,7 +206,7 @@ class Holding:
         self._comm.send((x, p), dst, tag)
 
     def _poll(self, tag=0):
-        """Poll as a cluster does; who is listed without a message is lost, and that is told by the next `recv_any`.
+        """Poll like a cluster; a rank listed without a message is lost, which the next `recv_any` reports.
 
         `recv_any` of a cluster tells of a loss when no message is on its way, but to one that is slow some always are.
         """
@@ -238,7 +238,7 @@ class Holding:
         return message
 
     def _read(self, message):
-        """Return (x, p) of a message. SolutionError if it is none."""
+        """Return the (x, p) of a message. Raise SolutionError if it is invalid."""
         if isinstance(message, tuple) and len(message) == 2 and np.shape(message[0]) == self.x.shape:
             x, p = message
             if np.size(p) == 1 and isinstance(p, int | float | np.ndarray):

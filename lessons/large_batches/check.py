@@ -70,7 +70,7 @@ def check(solution, seed):
 
 
 class UpdateRules:
-    """What an update is to be: the settings as the solution gets them, and the rate that follows from them."""
+    """The rules for updates: the settings as the solution gets them, and the rates that follow from them."""
 
     def __init__(self, **settings: float):
         self.settings = settings
@@ -87,7 +87,7 @@ class UpdateRules:
 
 
 class LargeBatchProbe(AccumulatedUpdates):
-    """Proxy between a solution and its cluster that compares its updates with the rules."""
+    """A proxy between a solution and its cluster that compares the solution's updates with the rules."""
 
     def __init__(self, workers: int, steps: int, rules: UpdateRules):
         super().__init__(workers, steps, rules.accumulate, "parameters")
@@ -103,7 +103,7 @@ class LargeBatchProbe(AccumulatedUpdates):
         return self.miscounted(full) or next(filter(None, map(self._wrong, range(full))), "")
 
     def multiplied(self, full: int) -> str:
-        """Return by how much every full update is too large, or too small; "" if not all are by the same factor.
+        """Return a message on the factor by which all full updates are too large or too small; "" if they share none.
 
         The first rate of a warm-up is that of a single mini-batch, whatever k is. So the rule for the rate is not to
         blame if this one is off, too: it was no mean that the rates were multiplied with.
@@ -118,7 +118,7 @@ class LargeBatchProbe(AccumulatedUpdates):
         return told + (f"; is their sum divided by {divisor}?" if divisor else "")
 
     def misrated(self, full: int) -> str:
-        """Return which full update has another rate than it should; "" if none has."""
+        """Return which full update has the wrong rate; "" if none has."""
         return next(filter(None, map(self._misrated, range(full))), "")
 
     def missed(self, full: int) -> str:
@@ -126,7 +126,7 @@ class LargeBatchProbe(AccumulatedUpdates):
         return self.left_out(full) or self._wrong(full) or self._misrated(full)
 
     def _step(self, t: int) -> tuple[float, float]:
-        """Return the rate of update t, and how much of it is not along the mean gradient, as a share."""
+        """Return the rate of update t, and the fraction of the update that is not along the mean gradient."""
         moved, g = (self.models[t] - self.models[t + 1]).astype("f8"), self.mean(t)
         rate = float(moved @ g / (g @ g))
         length = float(np.linalg.norm(moved))

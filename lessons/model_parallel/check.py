@@ -1,4 +1,4 @@
-"""Judge the worker of this chapter's exercise: what each rank holds, hands over and sends, and how long it takes.
+"""Judge the worker of this chapter's exercise: what each rank holds, returns and sends, and how long it takes.
 
 The layers around the block are on our side, and so is the block as one rank would train it. Whatever a rank hands over
 is compared with that, so nothing that a solution says of itself counts. A rank is charged for what it has asked for.
@@ -75,7 +75,7 @@ def check(solution, seed):
 
 
 class BlockLedger:
-    """A block of two layers as one rank would train it, and beside it what each of `ranks` does."""
+    """A block of two layers as a single rank would train it, compared with what each of `ranks` does."""
 
     def __init__(self, ranks: int, samples: int, width: int, units: int, seed: int):
         self.ranks, self.samples, self.width, self.units = ranks, samples, width, units
@@ -86,7 +86,7 @@ class BlockLedger:
         self.sides: dict[int, BlockSide] = {}
 
     def play(self, plays, attempt=None, beside=None):
-        """Return the Run in which rank r of the block is played by `plays[r]`, in the sandbox of `attempt` if given."""
+        """Return the Run in which `plays[r]` plays rank r of the block, in the sandbox of `attempt` if given."""
         given, final = {"width": self.width, "units": self.units, "learning_rate": self.rate}, {}
         values = {
             "algorithm": "sync_sgd", "workload": "quadratic", "dimension": 2, "points": 64, "batch": 1, "steps": STEPS,
@@ -108,11 +108,11 @@ class BlockLedger:
         return done
 
     def missing(self) -> str:
-        """Return what is wrong with what was handed over, "" if nothing is."""
+        """Return what is wrong with the returned values; "" if nothing is."""
         return next(iter(self.wrong.values()), "") or self.untrained()
 
     def untrained(self) -> str:
-        """Return which numbers are not trained, or are trained wrongly; "" if all are right."""
+        """Return which numbers are not trained, or trained wrongly; "" if all are right."""
         if "weights" in self.wrong:
             return self.wrong["weights"]
         for rank in range(self.ranks):
@@ -124,18 +124,18 @@ class BlockLedger:
         return ""
 
     def most_held(self) -> int:
-        """Return how many numbers the fullest rank holds."""
+        """Return how many numbers the rank that holds most has."""
         return max(len(side.places) for side in self.sides.values())
 
     def uneven(self) -> str:
-        """Return which rank holds more than it must where units do not divide evenly, "" if none does."""
+        """Return which rank holds more than it must if units do not divide evenly; "" if none does."""
         most = 2 * self.width * -(-self.units // self.ranks)
         if self.most_held() > most:
             return f"the fullest rank holds {self.most_held()} numbers; {most} are enough"
         return ""
 
     def exchanges(self, phase: str) -> str:
-        """Return where a phase has anything else than one all-reduce, "" if nowhere."""
+        """Return where a phase has anything other than one all-reduce; "" if nowhere."""
         for rank, side in sorted(self.sides.items()):
             for step, spoken in enumerate(side.spoken):
                 if spoken[phase] != ["all_reduce"]:
@@ -144,14 +144,14 @@ class BlockLedger:
         return ""
 
     def at(self, number: int) -> WholeStep:
-        """Return a step as one rank would take it."""
+        """Return a step as a single rank would take it."""
         while len(self.steps) <= number:
             self.steps.append(WholeStep(self.steps[-1].after, self))
         return self.steps[number]
 
 
 class WholeStep:
-    """One step of the whole block, in double precision: w before and after, and what passes in between."""
+    """One step of the whole block, in double precision: w before and after, and all values in between."""
 
     def __init__(self, w: np.ndarray, block: BlockLedger):
         half, samples = w.size // 2, block.samples
@@ -168,7 +168,7 @@ class WholeStep:
 
 
 class BlockSide:
-    """What one rank asks for, hands over and exchanges."""
+    """What one rank requests, returns and exchanges."""
 
     ORDER = "forward", "classify", "backward", "report"
 
@@ -193,13 +193,13 @@ class BlockSide:
         return self._block.at(self.done).w[self.places]
 
     def compare_weights(self, w, did: str) -> None:
-        """Note where w is not what steps of the whole block make of it, beside the change that the last one made."""
+        """Record where w differs from that of the whole block, relative to the change in the last step."""
         before = self._block.at(max(0, self.done - 1)).w[self.places]
         size = np.abs(self.now() - before).max(initial=0) if self.done else None
         self.compare("weights", w, self.now(), f"{did} a w", size)
 
     def compare(self, kind: str, found, wanted, what: str, size: float | None = None) -> None:
-        """Note the first value of each kind that differs from the whole block's. `size` is the scale of an error."""
+        """Record the first value of each kind that differs from the whole block's. `size` is the scale of an error."""
         if not isinstance(found, np.ndarray) or found.shape != wanted.shape or found.dtype.kind != "f":
             shape = f"of shape {found.shape}" if isinstance(found, np.ndarray) else f"that is a {type(found).__name__}"
             raise SolutionError(f"rank {self._comm.rank} {what} {shape}; expected floats of shape {wanted.shape}.")
@@ -253,7 +253,7 @@ class BlockSide:
         self._next = (self._next + 1) % len(self.ORDER)
 
     def _charge(self, label: str, passes: int):
-        """Let the products with all that this rank holds take their time."""
+        """Advance the clock by the time of this rank's products."""
         with self._comm.event_log.doing(COMPUTE, label):
             METER.get().charge("matmul", 2 * passes * self._block.samples * len(self.places), 0)
 

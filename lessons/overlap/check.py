@@ -1,4 +1,4 @@
-"""Judge the plans of this chapter's exercise: each is run on the simulated cluster, beside plans of ours.
+"""Judge the plans of this chapter's exercise by running each on the simulated cluster, next to reference plans.
 
 The layers of a run are vectors of the sizes that were drawn, and going back through one takes the seconds that were
 drawn.
@@ -39,7 +39,7 @@ Plan = list[list[int]]
 
 @dataclass(frozen=True)
 class BucketCase:
-    """A model and a network; `kind` is the mark that it counts for."""
+    """A model and a network; `kind` is the mark that the case counts for."""
 
     kind: str
     sizes: tuple[int, ...]  # numbers of 4 bytes
@@ -49,12 +49,12 @@ class BucketCase:
     bandwidth: float
 
     def given(self) -> tuple[list[dict], dict]:
-        """Return what `plan` gets."""
+        """Return the arguments of `plan`."""
         layers = [{"bytes": 4 * n, "backward": b} for n, b in zip(self.sizes, self.backward, strict=True)]
         return layers, {"workers": self.workers, "latency": self.latency, "bandwidth": self.bandwidth}
 
     def values(self) -> dict:
-        """Return the experiment that a plan is run in."""
+        """Return the experiment that runs a plan."""
         return {
             "algorithm": "sync_sgd", "workload": "quadratic", "dimension": 1, "points": 32, "batch": 1,
             "workers": self.workers, "latency": self.latency, "bandwidth": self.bandwidth, "steps": STEPS,
@@ -62,7 +62,7 @@ class BucketCase:
         }  # fmt: skip
 
     def worker(self, buckets: Plan):
-        """Return a program for ranks: the backward pass of each step, with these all-reduces under way."""
+        """Return a program for ranks: the backward pass of each step, overlapped with these all-reduces."""
 
         def worker(comm, task, s):
             w = task.start()
@@ -95,7 +95,7 @@ class BucketCase:
 
     @property
     def naive(self) -> tuple[Plan, Plan]:
-        """One message at the end, and one for each layer."""
+        """Two plans: one message at the end, and one message per layer."""
         layers = [*reversed(range(len(self.sizes)))]
         return [layers], [[layer] for layer in layers]
 
@@ -108,7 +108,7 @@ class BucketCase:
 
 
 def fastest(p: StepCosts) -> Plan:
-    """Return the buckets after which the network is free first: of the last layer, of the last two, and so on."""
+    """Return the buckets that free the network first: for the last layer, the last two, and so on."""
     free, buckets = {p.layers: 0.0}, {p.layers: []}
     for first in reversed(range(p.layers)):
         ends = {stop: max(p.ready[first], free[stop]) + p.line(p.size(range(first, stop))) for stop in free}
@@ -118,7 +118,7 @@ def fastest(p: StepCosts) -> Plan:
 
 
 def drawn(dice: random.Random) -> list[BucketCase]:
-    """Return cases; their numbers are drawn, and what decides in each is not."""
+    """Return cases. Their numbers are random, but what decides each case is fixed."""
 
     def some(layers: int, mean: float, spread: float = 0.2) -> list[float]:
         return [mean * dice.uniform(1 - spread, 1 + spread) for _ in range(layers)]
@@ -127,7 +127,7 @@ def drawn(dice: random.Random) -> list[BucketCase]:
         return [int(n) for n in some(layers, mean, spread)]
 
     def case(kind: str, sizes: list[int], backward: list[float], latency: float, ratio: float) -> BucketCase:
-        """The bytes take `ratio` times the backward pass."""
+        """Return a case in which the bytes take `ratio` times as long as the backward pass."""
         workers = dice.choice((6, 8))
         bandwidth = share(workers) * 4 * sum(sizes) / (ratio * sum(backward))
         return BucketCase(kind, tuple(sizes), tuple(backward), workers, latency / (workers - 1), bandwidth)
@@ -184,7 +184,7 @@ def check(solution, seed):
 
 
 def understood(found, layers: int) -> Plan:
-    """Return a plan as lists of whole numbers. SolutionError if it is none."""
+    """Return a plan as lists of whole numbers. Raise SolutionError if it is invalid."""
     if not isinstance(found, list | tuple) or not all(isinstance(one, list | tuple) and len(one) for one in found):
         raise SolutionError(f"plan returned {str(found)[:60]!r}; expected a list of buckets, each a list of layers.")
     numbers = [layer for bucket in found for layer in bucket]

@@ -1,4 +1,4 @@
-"""Judge the stage of this chapter's exercise: the weights that its passes read, and the cost.
+"""Judge the stage of this chapter's exercise: the weights its passes read, and the cost.
 
 There are two runs, of many mini-batches and of few; memory is counted in both, and layers are so wide that weights are
 most of it.
@@ -109,7 +109,7 @@ class PipelineProbe:
 
 
 class ObservedLayers:
-    """The task of one stage as the solution gets it, with the versions of its weights as the grader knows them."""
+    """The task of one stage as the solution sees it, with the weight versions that the grader knows."""
 
     def __init__(self, comm, task, s, seen: PipelineProbe):
         self.task, self.rate, self.seen, self.index = task, s.learning_rate, seen, comm.rank
@@ -168,7 +168,8 @@ class ObservedLayers:
         self.task.report(w, self.stage.where)
 
     def _sent(self, kind, stage, batch, given):
-        """Return `given` if that stage computed it for this mini-batch and sent it here; SolutionError if not."""
+        """Return `given` if that stage computed it for this mini-batch and sent it here. Otherwise raise
+        SolutionError."""
         sent = self.seen.crossed.get((kind, stage, batch))
         if sent is None or not np.array_equal(given, sent):
             passes = "forward" if kind == "F" else "backward"
@@ -183,7 +184,7 @@ class ObservedLayers:
         return given
 
     def _version(self, w, where) -> int:
-        """Return which version of the weights `w` is. SolutionError if it is none."""
+        """Return which version of the weights `w` is. Raise SolutionError if it is not a version."""
         for version in reversed(range(len(self.versions))):
             if np.array_equal(w, self.versions[version]):
                 return version

@@ -1,4 +1,4 @@
-"""Gradients: where in the space of weights an update of PipeDream is the gradient of anything."""
+"""Find where in weight space an update of PipeDream is a gradient."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PLACES = "the weights it met", "one older version", "the newest version"
 
 
 def distance(run: Seeded, batches=range(24, 28), **values) -> dict[str, float]:
-    """How far updates are from the gradient of their mini-batch at each of PLACES, as a part of that gradient.
+    """The distance of updates from their mini-batch's gradient at each of PLACES, as a fraction of that gradient.
 
     `values` are those of an experiment with pipedream, without momentum. Mini-batch b met version b-(S-1-s) of stage
     s; version b-(S-1) is the newest that all stages had when it set out, version b the newest before its update. What

@@ -1,4 +1,4 @@
-"""Judge the weights of this chapter's exercise, and tell known mistakes by the weights that they lead to."""
+"""Judge the weights of this chapter's exercise, and recognise known mistakes by the weights they lead to."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TOLD_APART = 1e-7  # how far a mistake's weights have to be from the right ones
 
 
 class Chain(NamedTuple):
-    """What `train` is called with."""
+    """The arguments of `train`."""
 
     w: list[float]
     xs: list[float]
@@ -69,7 +69,7 @@ def check(solution, seed):
 
 
 def weights(case: Chain, late=None, back="", hasty=False) -> list[float]:
-    """Return the weights after the last update; with `late`, `back` or `hasty` those that a mistake leads to."""
+    """Return the weights after the last update or, with `late`, `back` or `hasty`, those that a mistake leads to."""
     stages = len(case.w)
     due = [case.hops * (stages - 1 - s) for s in range(stages)]
     late, back = due if late is None else late, back or ("met" if case.stash else "newest")
@@ -89,7 +89,7 @@ def weights(case: Chain, late=None, back="", hasty=False) -> list[float]:
 
 
 def _weights(attempt, case: Chain) -> list[float]:
-    """Return what the solution makes of a case. SolutionError unless it is a number for each stage."""
+    """Return the solution's weights for a case. Raise SolutionError unless there is one number per stage."""
     found = attempt.call("train", *case)
     try:
         found = np.asarray(found, float)

@@ -1,4 +1,4 @@
-"""A pipeline that never waits, computed on one machine: mini-batch after mini-batch, on the weights that it would meet.
+"""A pipeline that never waits, computed on one machine: one mini-batch at a time, on the weights it would meet.
 
 Stage s goes forward with mini-batch b after update b - hops (S-1-s) of its own, and backward after update b:
 
@@ -22,7 +22,7 @@ from workloads.batches import Batches
 
 
 class Update(NamedTuple):
-    """One mini-batch through all stages; vectors are the stages', one after the other, (d,)."""
+    """One mini-batch through all stages; vectors concatenate those of the stages, (d,)."""
 
     samples: tuple
     loss: float

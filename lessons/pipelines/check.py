@@ -1,4 +1,4 @@
-"""Judge the schedule of this chapter's exercise: check its lists, time them, count memory, and train with them."""
+"""Judge the schedule of this chapter's exercise: check its lists, time them, measure memory, and train with them."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def check(solution, seed):
 
 
 def _lists(attempt, stages: int, chunks: int) -> list[list[Op]]:
-    """Return each stage's ops as the solution orders them, and an update at the end.
+    """Return each stage's ops in the solution's order, with an update at the end.
 
     SolutionError if they are no schedule: an op is missing, out of order, or waits for ever.
     """
@@ -91,7 +91,7 @@ def _lists(attempt, stages: int, chunks: int) -> list[list[Op]]:
 
 
 def _own(lists) -> dict[str, str]:
-    """Return a schedule as a timeline of the report: ops as they are typed in, a line for each rank."""
+    """Return a schedule as a timeline for the report: ops in the notation of the exercise, a row per rank."""
     return {"schedule": "\n".join(" ".join(f"{op.stage}{op.kind}{op.chunk}" for op in ops) for ops in lists)}
 
 
@@ -101,7 +101,7 @@ def _idle(lists) -> float:
 
 
 def _trained(attempt, lists, chunks: int, seed: int) -> tuple[float, float]:
-    """Train with these lists; return (distance of the loss from that of one machine, bytes relative to GPipe's)."""
+    """Train with these lists; return (difference of the loss from one machine's, bytes relative to GPipe's)."""
     plan = Flush(lists, chunks)
 
     def worker(comm, task, s):

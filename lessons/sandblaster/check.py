@@ -1,4 +1,4 @@
-"""Judge the coordinator of this chapter's exercise: what is in the sum of each step, and the cost.
+"""Judge the coordinator of this chapter's exercise: the terms of each step's sum, and the cost.
 
 Workers are ours, and label each gradient with its step and portion; the coordinator gets it without the label. So we
 know what has arrived at each step's end, and which w it has to lead to.
@@ -82,12 +82,12 @@ def check(solution, seed):
 
 
 def _among_few(said, few, workers):
-    """Return what is wrong where there are fewer portions than workers, "" if nothing is."""
+    """Return what is wrong with fewer portions than workers; "" if nothing is."""
     return said and f"with {few} portions for {workers} workers: {said}"
 
 
 def _compared(probe, textbook):
-    """Return whether it is about as fast as the textbook's, and what to say."""
+    """Return whether it is about as fast as the textbook's, and a message."""
     times = probe.seconds / textbook.seconds
     told = f"its steps take {times:.2f} times what the textbook's take; at most {TARGETS['time']} is allowed"
     return times <= TARGETS["time"], told
@@ -124,7 +124,7 @@ def _textbook(comm, task, s, portions):
 
 
 class Handing:
-    """Proxy between a coordinator and its workers, and these workers.
+    """A proxy between a coordinator and its workers, and the workers themselves.
 
     `absent` names the first step that was reported without all of its portions, `wrong` the first that had them and is
     not their sum: "" if there is none. `computed` counts portions, `fetched` counts how often w was sent to a worker in
@@ -140,7 +140,7 @@ class Handing:
         self.arrived: dict[int, np.ndarray] = {}  # gradients of this step, by portion
 
     def program(self, coordinate):
-        """Return a program for all ranks: `coordinate(comm, task, s)` on rank 0, our workers elsewhere."""
+        """Return a program for all ranks: `coordinate(comm, task, s)` on rank 0, the grader's workers elsewhere."""
 
         def worker(comm, task, s):
             if comm.rank != COORDINATOR:
@@ -158,11 +158,11 @@ class Handing:
         return worker
 
     def missing(self, steps: int) -> str:
-        """Return which step lacks portions, or how many steps were reported; "" if all steps have all portions."""
+        """Return which step lacks portions, or how many steps were reported; "" if every step has all portions."""
         return self.absent or ("" if self.step == steps else f"{self.step} steps of {steps} were reported")
 
     def work(self, comm, task):
-        """Play a worker: compute what is ordered, until nothing is."""
+        """Play a worker: compute the requested portions until there are none."""
         w = None
         indices = np.array_split(np.arange(task.workload.samples), self.portions)
         while (order := comm.recv(COORDINATOR)) is not None:

@@ -1,4 +1,4 @@
-"""Judge the step of this chapter's exercise: in valleys, in noise, and by what it remembers."""
+"""Judge the step of this chapter's exercise in valleys, in noise, and by its memory."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def check(solution, seed):
 
 
 class Bowl:
-    """A quadratic of which the solution sees gradients only: turned, with its optimum anywhere.
+    """A quadratic of which the solution sees only gradients, with random rotation and optimum.
 
     The largest curvature is 1 and the smallest 1 / condition. A gradient has noise of this standard deviation along
     each axis, times its curvature, and the same noise whoever asks. `away` is how far off the start is.
@@ -89,11 +89,11 @@ class Bowl:
         return gradient
 
     def loss(self, w) -> float:
-        """Return the loss above that of the optimum."""
+        """Return the loss above the optimum's."""
         return float(self.curvature @ np.square(self.rotation.T @ (w - self.optimum)) / 2)
 
     def heavy_ball(self) -> int:
-        """Return how many gradients heavy ball needs, with the rate and the momentum that are best here."""
+        """Return how many gradients heavy ball needs with the best rate and momentum for this bowl."""
         root = sqrt(1 / self.condition)
         rate, momentum = 4 / (1 + root) ** 2, ((1 - root) / (1 + root)) ** 2
         w, v, gradient, taken = self.start.copy(), 0.0, self.gradients(), 0
@@ -104,7 +104,7 @@ class Bowl:
         return taken
 
     def averaged(self, steps: int) -> float:
-        """Return the loss of the mean of SGD's models after its burn-in, at a rate of 1."""
+        """Return the loss of the mean of SGD's models after burn-in, at a rate of 1."""
         w, mean, gradient = self.start.copy(), 0.0, self.gradients()
         for taken in range(steps):
             w = w - gradient(w)
@@ -114,7 +114,7 @@ class Bowl:
 
 
 class Steps:
-    """Call the solution's step, in two processes by turns, and now and then again in a third one.
+    """Calls the solution's step in two processes alternately, and sometimes repeats it in a third.
 
     The third process has seen few of the earlier steps. It repeats some steps, chosen at random, and those
     whose model is judged. `hidden` says where it returned something else, "" if nowhere. Steps also records the largest
@@ -126,7 +126,7 @@ class Steps:
         self.vectors, self.least, self.arrived, self.hidden = 0.0, inf, inf, ""
 
     def until(self, bowl: Bowl, most: int) -> float:
-        """Return after how many gradients the loss is a millionth; infinite after `most`."""
+        """Return how many gradients it takes to reduce the loss to a millionth; infinite if more than `most`."""
         self.arrived = inf
         for taken, (w, model) in enumerate(self._models(bowl, most), 1):
             if bowl.loss(w) <= LOWER * bowl.loss(bowl.start):
@@ -137,7 +137,7 @@ class Steps:
         return inf
 
     def loss(self, bowl: Bowl, gradients: int) -> float:
-        """Return the loss of what is shipped after so many gradients; infinite if it diverges."""
+        """Return the loss of the shipped model after this many gradients; infinite if it diverges."""
         model = None
         for _, model in self._models(bowl, gradients):
             if not np.isfinite(model).all():
@@ -147,7 +147,7 @@ class Steps:
         return found if np.isfinite(found) else inf
 
     def _models(self, bowl: Bowl, gradients: int):
-        """Yield (weights, the model that is shipped) after each gradient; stop where weights are no longer finite."""
+        """Yield (weights, shipped model) after each gradient; stop when weights are no longer finite."""
         w, memory, gradient = bowl.start, [], bowl.gradients()
         self.least = min(self.least, len(w))
         for taken in range(gradients):
@@ -162,7 +162,7 @@ class Steps:
                 return
 
     def _ask_again(self) -> None:
-        """Have the third process repeat the last step, and note if it takes a different one."""
+        """Repeat the last step in the third process, and record whether it differs."""
         if self.hidden:
             return
         taken, given, found = self._last
@@ -177,7 +177,7 @@ class Steps:
             )
 
     def _step(self, attempt, w, g, memory):
-        """Return (weights, model, memory) of one call. SolutionError if they are not what is asked for."""
+        """Return the (weights, model, memory) of one call. Raise SolutionError if they are invalid."""
         found = attempt.call("step", w, g, memory)
         if not isinstance(found, tuple | list) or len(found) != 3:
             raise SolutionError("step(w, g, memory) must return three things: weights, the model to ship, memory.")
@@ -196,7 +196,7 @@ def _is_same(a: np.ndarray, b: np.ndarray) -> bool:
 
 
 def _numbers(memory: list) -> int:
-    """Return how many numbers are remembered. SolutionError if there is anything else."""
+    """Return how many numbers are remembered. Raise SolutionError if there is anything else."""
     count = 0
     for thing in memory:
         if isinstance(thing, np.ndarray) and thing.dtype.itemsize <= 8:

@@ -1,4 +1,4 @@
-"""Judge the thread of this chapter's exercise by a probe in the memory: who read what when, and which writes were lost.
+"""Judge the thread of this chapter's exercise by observing the memory: who read what when, and which writes were lost.
 
 Threads see each other's work only in the memory: messages carry nothing, and the rows are drawn when grading begins,
 since a thread that knew them could work out what the others do.
@@ -68,7 +68,7 @@ def check(solution, seed):
 
 
 def watched(play, seen, comm, task, s):
-    """Run a thread between probes, and report the memory when all are done."""
+    """Run an observed thread, and report the memory when all are done."""
     memory, task.workload = WatchedMemory(comm, seen), seen.data
     play(memory, WatchedSamples(comm, task, seen), s)
     comm.barrier()
@@ -79,7 +79,7 @@ def watched(play, seen, comm, task, s):
 
 
 class Watched:
-    """What all threads together have read, written and covered."""
+    """What all threads together have read, written and overwritten."""
 
     def __init__(self, data):
         self.data = data  # the workload that is trained
@@ -89,7 +89,8 @@ class Watched:
         self.added, self.asked = {}, {}  # by thread, (d,): what it added, and the sum of its gradients
 
     def wrong(self, rate: float, samples: int) -> str:
-        """Where a gradient is missing from what a thread added, "" if nowhere; each has so many samples."""
+        """Return where a gradient is missing from what a thread added; "" if nowhere. Each thread has this many
+        samples."""
         for rank, taken in sorted(self.gradients.items()):
             if taken < samples:
                 return f"thread {rank} took the gradients of {taken} of its {samples} samples"
@@ -101,7 +102,7 @@ class Watched:
 
 
 class WatchedMemory:
-    """The comm of a thread: the shared vector, and what is needed to wait."""
+    """A thread's comm: the shared vector, and methods for waiting."""
 
     def __init__(self, comm, seen: Watched):
         self._comm, self._seen, self.vector = comm, seen, None
@@ -126,7 +127,7 @@ class WatchedMemory:
 
 
 class WatchedVector:
-    """The shared vector of one thread."""
+    """The shared vector as one thread sees it."""
 
     def __init__(self, inner, seen: Watched, rank: int):
         self.inner, self._seen = inner, seen
@@ -159,7 +160,7 @@ class WatchedVector:
 
 
 class WatchedSamples:
-    """The task of a thread; its steps and gradients are counted."""
+    """A thread's task, which counts steps and gradients."""
 
     per_epoch = 1
 
@@ -186,7 +187,7 @@ class WatchedSamples:
 
 
 def places(where):
-    """Return coordinates to index with. SolutionError if one is there twice."""
+    """Return coordinates to index with. Raise SolutionError if one occurs twice."""
     if where is None:
         return slice(None)
     if not isinstance(where, slice) and len(np.unique(where)) < len(where):

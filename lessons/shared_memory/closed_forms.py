@@ -1,4 +1,4 @@
-"""Closed forms of threads that share a vector: how often their samples meet, what is lost, and when a lock is full.
+"""Closed forms for threads that share a vector: how often samples collide, what is lost, and when a lock saturates.
 
 Of `Samples` with k of d features, feature v is in a sample with probability p_v. A step takes T, in the mean, and its
 time is exponential, so that the others write n times meanwhile with probability (1 - q) q^n, with mean N - 1:
@@ -23,7 +23,7 @@ NUMBERS = LINE // 4  # float32 numbers in a cache line
 
 @dataclass(frozen=True)
 class SparseRows:
-    """Rows of `nonzeros` draws out of `features`, feature v drawn (v + 1)^-skew times as often as the first."""
+    """Rows of `nonzeros` draws from `features` features, feature v (v + 1)^-skew times as likely as the first."""
 
     features: int
     nonzeros: int = 8
@@ -31,7 +31,7 @@ class SparseRows:
 
     @property
     def present(self) -> np.ndarray:
-        """For each feature, the probability p_v that a row has it: (features,)."""
+        """The probability p_v that a row has each feature v, (features,)."""
         drawn = np.arange(1, self.features + 1) ** -self.skew
         return 1 - (1 - drawn / drawn.sum()) ** self.nonzeros
 
@@ -49,10 +49,10 @@ class SparseRows:
         return (threads - 1) * float(p**2 @ window / p.sum()) / step
 
     def written(self, rows: int) -> float:
-        """Return the coordinates that are written for a row if `rows` of them are gathered before a write."""
+        """Return the coordinates written per row if `rows` rows are accumulated before a write."""
         return float((1 - (1 - self.present) ** rows).sum() / rows)
 
     @property
     def lock(self) -> float:
-        """Return the seconds of a step in which a lock is held: each coordinate's line is moved three times."""
+        """Return the seconds per step that a lock is held: each coordinate's cache line is moved three times."""
         return 3 * LINE * float(self.present.sum()) / DEVICES["laptop"].bandwidth

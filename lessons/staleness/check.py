@@ -1,4 +1,4 @@
-"""Judge the server of this chapter's exercise: what it does with each gradient, and which worker it answers when.
+"""Judge the server of this chapter's exercise: what it does with each gradient, and when it answers which worker.
 
 There are two runs, in the second of which a slow worker crashes; memory is counted in both.
 """
@@ -98,10 +98,9 @@ def trainer(comm, task):
 
 
 class BoundProbe:
-    """Proxy between a server and its cluster that checks updates and answers. `miscounted` says which update did not
-    apply exactly one gradient, `misstepped` which took a wrong step, `misled` what was wrong with an answer, and `kept`
-    which worker was kept waiting; each is "" if there is none.
-    """
+    """A proxy between a server and its cluster that checks updates and answers. `miscounted` names an update that did
+    not apply exactly one gradient, `misstepped` one with a wrong step, `misled` a wrong answer, and `kept` a worker
+    kept waiting; each is "" if there is none."""
 
     def __init__(self):
         self.miscounted, self.misstepped, self.misled, self.kept = "", "", "", ""
@@ -169,11 +168,11 @@ class BoundProbe:
         self.task.report(w)
 
     def ahead(self, rank):
-        """Return how many more gradients than the slowest a worker has sent."""
+        """Return how many more gradients a worker has sent than the slowest one."""
         return self.sent[rank] - min(self.sent[other] for other in self.left)
 
     def now(self):
-        """Return the parameters as they should be, with every gradient so far."""
+        """Return the correct parameters after every gradient so far."""
         return self.w - self.rate * np.sum(self.new, axis=0) if self.new else self.w
 
 

@@ -1,4 +1,4 @@
-"""Ensemble: what asynchronous SGD does on average, over many clusters that differ in their random times alone."""
+"""The average behaviour of asynchronous SGD over many clusters that differ only in their random times."""
 
 from __future__ import annotations
 

@@ -71,7 +71,8 @@ def check(solution, seed):
 
 
 def crashes(trace, dice):
-    """Return the setting `crash` by which two workers crash at once: one idle and counted, the other computing.
+    """Return the setting `crash` that makes two workers crash at once: one whose gradient was counted and who is idle,
+    and one who is computing.
 
     `trace` is of the same server without crashes: until the first, a run with them is the same.
     """
@@ -87,7 +88,7 @@ def crashes(trace, dice):
 
 
 def trainer(comm, task):
-    """Play a worker: send a gradient, wait for the answer, until that is None."""
+    """Play a worker: send a gradient and wait for the answer, until the answer is None."""
     w = task.start()
     for step in count():
         task.at(step)
@@ -99,7 +100,7 @@ def trainer(comm, task):
 
 
 class BackupProbe:
-    """Proxy between a server and its cluster that checks each update, made of `n` gradients.
+    """A proxy between a server and its cluster that checks each update, which should use `n` gradients.
 
     `miscounted` names the first update made of other gradients, `misstepped` the first that did not take their mean;
     each is "" if there is none.
@@ -109,7 +110,7 @@ class BackupProbe:
         self.n, self.miscounted, self.misstepped, self.updates = n, "", "", []
 
     def missing(self, steps: int) -> str:
-        """Return which update is missing or made of the wrong gradients, "" if none is."""
+        """Return which update is missing or made of the wrong gradients; "" if none is."""
         made = len(self.updates)
         return self.miscounted or ("" if made == steps else f"{made} updates of {steps}")
 
