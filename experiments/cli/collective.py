@@ -1,4 +1,4 @@
-"""`collective`: what an all-reduce costs on a network, by every algorithm.
+"""`collective`: compare what an all-reduce costs on a network with each algorithm.
 
 lockstep collective --ranks 32 --bytes 4e9 --network HDR --per-node 8
 """

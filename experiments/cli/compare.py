@@ -1,4 +1,4 @@
-"""`compare`: stored runs side by side."""
+"""`compare`: compare stored runs side by side."""
 
 from __future__ import annotations
 

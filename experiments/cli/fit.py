@@ -20,9 +20,7 @@ NEAR = 1.25  # a factor
 @click.option("--json", "as_json", is_flag=True, help="print what was measured and fitted as JSON, in SI units")
 @click.option("--anyway", is_flag=True, help="allow the fit to be used even if the machine was busy")
 def fit_command(as_json: bool, anyway: bool) -> int:
-    """Measure kernels and messages on this machine, and fit the simulated cluster to them, for --device here --network
-    here.
-    """
+    """Measure this machine and fit the simulated cluster to it, for use with --device here --network here."""
     from cluster.comm import ClusterError
     from experiments.measure.fit import fit
     from experiments.specification import catalogue, this_machine

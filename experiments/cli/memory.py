@@ -1,4 +1,4 @@
-"""`memory`: how much memory parameters, gradients and optimizer state take on each rank, by ZeRO stage.
+"""`memory`: show the memory of parameters, gradients and optimizer state on each rank, by ZeRO stage.
 
 lockstep memory --parameters 7.5e9 --ranks 64
 """
