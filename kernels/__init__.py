@@ -16,7 +16,7 @@ import os
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-# One BLAS thread per rank, before NumPy loads: on our small matrices two are up to eight times slower than one.
+# One BLAS thread per rank, set before NumPy loads: on our small matrices two are up to eight times slower than one.
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 for _variable in ONE_THREAD:
     os.environ.setdefault(_variable, "1")
@@ -95,12 +95,13 @@ FAMILIES: dict[str, tuple[str, ...]] = {
 
 
 ALIKE = (
-    "numbers must be all float32 or all float64, and arrays contiguous and of as many axes as the kernel's file says."
+    "numbers must be all float32 or all float64, and arrays must be contiguous, with the number of axes that the "
+    "kernel's file gives."
 )
 
 
 class Kernel:
-    """Dispatcher of one kernel: `cpu` for NumPy arrays, `gpu` for GPU tensors; the price is charged to the meter."""
+    """One kernel: runs `cpu` on NumPy arrays and `gpu` on GPU tensors, and charges its price to the meter."""
 
     __slots__ = ("_cpu", "_gpu", "_module", "_price", "family", "name")
 
@@ -110,7 +111,7 @@ class Kernel:
 
     @property
     def module(self) -> Any:
-        """The kernel's module: reference, cpu, gpu and price."""
+        """The kernel's module, which defines `reference`, `cpu`, `gpu` and the price."""
         if self._module is None:
             self._load()
         return self._module
@@ -135,7 +136,7 @@ class Kernel:
         return result
 
     def charge(self, *args) -> None:
-        """Charge a call with these arguments without making it: another kernel has done its work on the way."""
+        """Charge for a call with these arguments without making it: another kernel has already done the work."""
         meter = METER.get()
         if meter is not None:
             flops, words = self.price(*args)

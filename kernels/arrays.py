@@ -1,4 +1,4 @@
-"""Arrays: the operations that NumPy arrays and torch GPU tensors name differently.
+"""Arrays: the operations whose names differ between NumPy arrays and torch GPU tensors.
 
 On a CPU an array is a NumPy array, on a GPU a torch CUDA tensor. Algorithms use what both share (`+ - * @`,
 in-place forms, slices) and these few functions for the rest. torch is imported lazily: an array that is not
@@ -20,7 +20,7 @@ def copy(x):
 
 
 def zeros_like(x):
-    """Return zeros of the shape, type and device of `x`."""
+    """Return zeros with the shape, type and device of `x`."""
     return np.zeros_like(x) if isinstance(x, np.ndarray) else x.new_zeros(x.shape)
 
 
@@ -30,19 +30,19 @@ def state_like(w):
 
 
 def keep(x, kind: str = "buffers"):
-    """Return `x`, which the calling rank keeps from step to step; its meter accounts for the memory, once."""
+    """Return `x` after charging its memory to the calling rank's meter; for arrays kept from step to step."""
     if meter := METER.get():
         meter.keep(kind, x.nbytes)
     return x
 
 
 def empty_like(x):
-    """Return uninitialised memory of the shape, type and device of `x`."""
+    """Return an uninitialised array with the shape, type and device of `x`."""
     return np.empty_like(x) if isinstance(x, np.ndarray) else x.new_empty(x.shape)
 
 
 def empty(shape, like, kind: str | None = None):
-    """Return uninitialised memory of `shape` on the device of `like`, with its dtype or another `kind`, as "uint8"."""
+    """Return an uninitialised array of `shape` on the device of `like`, with its dtype or `kind`, e.g. "uint8"."""
     if isinstance(like, np.ndarray):
         return np.empty(shape, kind or like.dtype)
     if kind is None:
@@ -53,7 +53,7 @@ def empty(shape, like, kind: str | None = None):
 
 
 def joined(parts, axis: int = 0):
-    """Return several arrays concatenated along `axis`."""
+    """Return `parts` concatenated along `axis`."""
     if isinstance(parts[0], np.ndarray):
         return np.concatenate(parts, axis)
     import torch
@@ -67,14 +67,14 @@ def beside(x: np.ndarray, like):
 
 
 def to_device(x: np.ndarray, device: str):
-    """Return `x` as an array on `device`: "cpu" keeps NumPy, "cuda:0" makes a torch tensor there."""
+    """Return `x` as an array on `device`: a NumPy array for "cpu", a torch tensor for "cuda:0"."""
     return x if device == "cpu" else _tensor(x, device)
 
 
 def _tensor(x: np.ndarray, device):
     import torch
 
-    return torch.tensor(x, device=device)  # a copy, as an array may be read-only
+    return torch.tensor(x, device=device)  # a copy, since an array may be read-only
 
 
 def to_numpy(x) -> np.ndarray:
@@ -83,7 +83,7 @@ def to_numpy(x) -> np.ndarray:
 
 
 def extents(nest) -> dict[int, int]:
-    """Return bytes by address of the arrays in nested tuples and lists; an array that occurs twice counts once."""
+    """Return the size in bytes of each array in nested tuples and lists, by address; a repeated array counts once."""
     if isinstance(nest, tuple | list):
         return {address: nbytes for part in nest for address, nbytes in extents(part).items()}
     if isinstance(nest, np.ndarray):

@@ -25,7 +25,7 @@ from kernels import compiling
 
 
 class _Compilations(event.Listener):
-    """Tell `kernels.compiling` what Numba compiles; of what it finds on disk there is no such event."""
+    """Report Numba's compilations to `kernels.compiling`; loading from disk sends no such event."""
 
     def on_start(self, _):
         compiling.begin()
@@ -36,19 +36,19 @@ class _Compilations(event.Listener):
 
 event.register("numba:compile", _Compilations())
 
-STRIDED = "an array of this call is strided; give x.copy() in place of x, and read the result there."
-WHOLE = "the first array of this call holds whole numbers, which cannot take the result; give float32 or float64."
+STRIDED = "an array of this call is strided; pass x.copy() instead of x, and read the result from the copy."
+WHOLE = "the first array of this call holds whole numbers and cannot store the result; use float32 or float64."
 
 formula = njit(inline="always", error_model="numpy")
 
 
 def on_disk(**options):
-    """Return a decorator that compiles a function and keeps it on disk. OSError, in a sentence, if it cannot."""
+    """Return a decorator that compiles a function and caches it on disk. Raise OSError if no folder is writable."""
 
     def compile(function):
         try:
             return njit(cache=True, **options)(function)
-        except RuntimeError as error:  # Numba has found no folder
+        except RuntimeError as error:  # Numba found no folder to write to
             raise OSError(
                 f"compiled kernels cannot be kept: neither {Path(inspect.getfile(function)).parent} nor the home "
                 "folder can be written to; set NUMBA_CACHE_DIR to a folder that can."
@@ -58,9 +58,9 @@ def on_disk(**options):
 
 
 def exact(function):
-    """Return the function compiled, and kept on disk until its file, or that of a function it calls, has changed.
+    """Return the function compiled, cached on disk until its file or that of a function it calls changes.
 
-    Numba by itself looks at the function's own file alone.
+    Numba itself checks only the function's own file.
     """
     compiled = on_disk(nogil=True, error_model="numpy")(function)
     if is_jitted(compiled):  # not under NUMBA_DISABLE_JIT
@@ -69,13 +69,13 @@ def exact(function):
 
 
 def until_changed(compiled, function) -> None:
-    """Keep what Numba keeps of `function` on disk only until a file of kernels that it calls into has changed."""
+    """Invalidate Numba's cache of `function` when the file of any kernel code it calls has changed."""
     kept = compiled._cache._cache_file
     kept._source_stamp = kept._source_stamp, _digest(function)
 
 
 def is_whole(array) -> bool:
-    """True if an array holds whole numbers, on a CPU or a GPU; it may be called in compiled functions."""
+    """True if an array, on a CPU or a GPU, holds whole numbers. Compiled functions can call it."""
     return array.dtype.kind in "iub" if isinstance(array, np.ndarray) else not array.dtype.is_floating_point
 
 
@@ -87,9 +87,10 @@ def _is_whole(array):
 
 @njit(error_model="numpy")
 def length(array, *others):
-    """Return the number of elements of every vector of a call; ValueError if they differ, or are no vectors.
+    """Return the length shared by all vectors of a call.
 
-    Nor may the first, the result, be of whole numbers where others are not.
+    Raise ValueError if lengths differ, or an array is not a vector, or the first one, the result, holds whole numbers
+    and another does not.
     """
     vectors = array.ndim == 1
     for other in literal_unroll(others):
@@ -97,27 +98,27 @@ def length(array, *others):
         if is_whole(array) and not is_whole(other):
             raise ValueError(WHOLE)
         if other.size != array.size:
-            raise ValueError("the arrays of this call have different lengths; they must be alike.")
+            raise ValueError("the arrays of this call have different lengths; their lengths must be alike.")
     if not vectors:
-        raise ValueError("the arrays of this call must be vectors: give x.reshape(-1) in place of x.")
+        raise ValueError("the arrays of this call must be vectors: pass x.reshape(-1) instead of x.")
     return array.size
 
 
 @njit(error_model="numpy")
 def flat(array):
-    """Return the elements of a contiguous array as a vector that shares them; ValueError if they are strided."""
+    """Return a contiguous array as a vector on the same memory. Raise ValueError if it is strided."""
     if not array.flags.c_contiguous:
         raise ValueError(STRIDED)
     return array.ravel()
 
 
 def _digest(function) -> str:
-    """Return the digest of the files of all functions of kernels that a function knows, and that these know."""
+    """Return a digest of the files of all kernel functions that a function can call, directly or indirectly."""
     files, wanted = set(), [function]
     while wanted:
         one = wanted.pop()
         file = Path(inspect.getfile(one))
-        if file not in files and file.exists():  # a cell of a notebook is none
+        if file not in files and file.exists():  # a notebook's cell is not a file
             files.add(file)
             wanted += [
                 getattr(known, "py_func", known)

@@ -1,7 +1,7 @@
-"""Compiling: what Numba compiles because it finds nothing on disk, how long that takes, and who is told.
+"""Compiling: count the time Numba spends compiling kernels that it did not find on disk, and notify listeners.
 
-A kernel is compiled when it is first called and kept on disk, so this happens in the first runs after an installation.
-The time is the compiler's and not the run's. `kernels.compiled` tells of each compilation; this module loads no Numba.
+A kernel is compiled at its first call and then cached on disk, so this happens in the first runs after an installation.
+The time does not belong to the run. `kernels.compiled` reports each compilation; this module does not load Numba.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator
 
 WORDS = "compiling kernels, once"
 
-_depth, _began, _spent = 0, 0.0, 0.0  # a kernel that calls others has them compiled within its own compilation
+_depth, _began, _spent = 0, 0.0, 0.0  # nested: the kernels that a kernel calls are compiled during its own compilation
 _heard: list[Callable[[], None]] = []
 
 
 def begin() -> None:
-    """Count a compilation that begins, and tell those who want to hear."""
+    """Record that a compilation begins, and notify the listeners."""
     global _depth, _began
     _depth += 1
     if _depth == 1:
@@ -27,7 +27,7 @@ def begin() -> None:
 
 
 def end() -> None:
-    """Count a compilation that has ended."""
+    """Record that a compilation has ended."""
     global _depth, _spent
     _depth -= 1
     if not _depth:
@@ -35,13 +35,13 @@ def end() -> None:
 
 
 def seconds() -> float:
-    """Return how long this process has compiled so far, s."""
+    """Return the time this process has spent compiling so far, s."""
     return _spent + (time.perf_counter() - _began if _depth else 0.0)
 
 
 @contextlib.contextmanager
 def telling(heard: Callable[[], None]) -> Iterator[None]:
-    """Call `heard()` in here whenever a compilation begins, in the thread that waits for it."""
+    """Inside this context, call `heard()` whenever a compilation begins, in the thread that waits for it."""
     _heard.append(heard)
     try:
         yield

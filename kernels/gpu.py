@@ -1,15 +1,15 @@
-"""GPU side of the kernels: the one door to a CUDA compiler, which nobody opens before a kernel is launched.
+"""GPU side of the kernels: the only access to a CUDA compiler, which is loaded when a kernel is first launched.
 
-A kernel file says `from kernels.gpu import cuda` and `@cuda.jit`: the function is only written down. Its first launch
-decides who runs it:
+A kernel file uses `from kernels.gpu import cuda` and `@cuda.jit`, which only register the function. The first launch
+chooses the backend that runs it:
 
     on a GPU                numba-cuda where it is installed (`pip install "lockstep[gpu]"`), else what is built into
                             Numba, else a message that says what to install
     in `simulated()`        our simulator (`kernels/simulator.py`), which runs it on the CPU as plain Python
 
-Whoever it is gets a copy of the function, whose globals name the real `cuda` and compiled device functions where the
-file names the door's. So without a GPU neither package is imported, and neither can break a kernel's CPU side.
-"""
+The chosen backend receives a copy of the function whose globals refer to the real `cuda` module and compiled device
+functions instead of this module's placeholders. So without a GPU neither package is imported, and neither can break a
+kernel's CPU side."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ INSTALL = 'pip install "numba-cuda>=0.30,<0.31" "numpy<2.5"'
 
 
 class Deferred:
-    """A kernel, launched by `kernel[blocks, threads, stream](...)`, or a device function, for whoever runs it."""
+    """A kernel, launched by `kernel[blocks, threads, stream](...)`, or a device function; not yet compiled."""
 
     def __init__(self, function: Callable, device: bool):
         functools.update_wrapper(self, function)  # type: ignore[arg-type]  # typeshed wants it to be callable
@@ -39,20 +39,22 @@ class Deferred:
 
 
 class LazyCuda:
-    """What kernel files call `cuda`: it writes down what `jit` decorates. The rest has a meaning in kernels only."""
+    """The `cuda` that kernel files import: `jit` wraps a function in `Deferred`; other names exist only in kernels."""
 
     def jit(self, function: Callable | None = None, *, device: bool = False):
         return Deferred(function, device) if function else functools.partial(Deferred, device=device)
 
     def __getattr__(self, name: str):
-        raise AttributeError(f"cuda.{name} exists only inside a kernel that is launched; here there is cuda.jit.")
+        raise AttributeError(
+            f"cuda.{name} can be used only inside a running kernel; outside, only cuda.jit is available."
+        )
 
 
 cuda = LazyCuda()
 
 
 class Backend:
-    """What runs kernels: `cuda` is its module of that name, and what its `jit` has made of functions is kept."""
+    """A compiler or simulator that runs kernels; `cuda` is its module of that name. It keeps what it has compiled."""
 
     def __init__(self, cuda: Any):
         self.cuda = cuda
@@ -60,19 +62,19 @@ class Backend:
         self._launchers: dict[tuple, Callable] = {}
 
     def launched(self, kernel: Deferred, launch: tuple) -> Callable:
-        """Return what launches the kernel with (blocks, threads, stream)."""
+        """Return a function that launches the kernel with (blocks, threads, stream)."""
         if (kernel, launch) not in self._launchers:
-            self._launchers[kernel, launch] = self.ready(kernel)[launch]  # which takes a fifth of a launch
+            self._launchers[kernel, launch] = self.ready(kernel)[launch]  # cached: this takes a fifth of a launch
         return self._launchers[kernel, launch]
 
     def ready(self, deferred: Deferred) -> Any:
-        """Return the kernel or device function as it is here."""
+        """Return the kernel or device function, compiled for this backend."""
         if deferred not in self._ready:
             self._ready[deferred] = self.made(deferred)
         return self._ready[deferred]
 
     def made(self, deferred: Deferred) -> Any:
-        """Return a kernel, which is kept on disk once compiled, or a device function, a part of those that call it."""
+        """Compile a kernel, cached on disk, or a device function, which becomes part of the kernels that call it."""
         if deferred.device:
             return self.cuda.jit(self.bound(deferred.py_func), device=True)
         from kernels.compiled import until_changed
@@ -82,7 +84,7 @@ class Backend:
         return kernel
 
     def bound(self, function: Callable) -> Callable:
-        """Return a copy of a function whose globals, and what it closes over, are those of this backend."""
+        """Return a copy of a function whose globals and closure are those of this backend."""
         names = dict(function.__globals__)
         names.update({name: self.meant(names[name]) for name in function.__code__.co_names if name in names})
         cells = tuple(CellType(self.meant(cell.cell_contents)) for cell in function.__closure__ or ())
@@ -90,29 +92,29 @@ class Backend:
         return functools.update_wrapper(copy, function)
 
     def meant(self, value: Any) -> Any:
-        """Return what a name of a kernel means here."""
+        """Return this backend's value for a global of a kernel."""
         if value is cuda:
             return self.cuda
         return self.ready(value) if isinstance(value, Deferred) else value
 
 
 class Compiler(Backend):
-    """Numba's compiler for GPUs, which is given its own arrays on the memory of torch's."""
+    """Numba's compiler for GPUs; torch tensors are passed to it as Numba arrays on the same memory."""
 
     def launched(self, kernel: Deferred, launch: tuple) -> Callable:
         launcher = super().launched(kernel, launch)
         return lambda *args: launcher(*map(self._argument, args))
 
     def _argument(self, x: Any) -> Any:
-        """Return an argument as Numba takes it at once. Of a tensor it would find out at every launch what it is."""
-        if not hasattr(x, "data_ptr") or not x.numel():  # Numba gives its own empty arrays no address
+        """Return an argument in a form that Numba accepts directly; it would inspect a tensor at every launch."""
+        if not hasattr(x, "data_ptr") or not x.numel():  # Numba's empty arrays have no address
             return x
         strides = None if x.is_contiguous() else x.stride()
         return self._view(x.data_ptr(), tuple(x.shape), strides, x.dtype)
 
-    @functools.lru_cache(4096)  # noqa: B019 - there is one compiler, which lasts
+    @functools.lru_cache(4096)  # noqa: B019 - there is a single compiler, which is never freed
     def _view(self, address: int, shape: tuple, strides: tuple | None, dtype: Any) -> Any:
-        """Return Numba's array at an address, which does not keep the memory."""
+        """Return Numba's array at an address; it does not keep the memory alive."""
         kind = np.dtype(str(dtype).removeprefix("torch."))
         steps = strides and tuple(stride * kind.itemsize for stride in strides)
         seen = {"data": (address, False), "shape": shape, "strides": steps, "typestr": kind.str, "version": 3}
@@ -124,10 +126,10 @@ BACKEND: ContextVar[Backend | None] = ContextVar("lockstep_gpu", default=None)
 
 @contextmanager
 def simulated(watch: Callable | None = None) -> Iterator[None]:
-    """Run the GPU kernels that are launched inside on the CPU, on NumPy arrays, by our simulator.
+    """Inside this context, run GPU kernels on the CPU, on NumPy arrays, in our simulator.
 
-    watch(access) is told every access to memory, a `kernels.watching.Access`. Race and DivergentBarrier of
-    `kernels/simulator.py` if threads do what a block of a GPU must not.
+    `watch(access)` is called with every memory access, a `kernels.watching.Access`. Raises `Race` or `DivergentBarrier`
+    of `kernels/simulator.py` if threads break the rules of a GPU's blocks.
     """
     from kernels.simulator import Simulator
     from kernels.watching import Watching
@@ -140,15 +142,15 @@ def simulated(watch: Callable | None = None) -> Iterator[None]:
 
 
 def numba_cuda():
-    """Return the module `numba.cuda`; ImportError with what to install if there is none.
+    """Return the module `numba.cuda`; raise ImportError, naming the package to install, if there is none.
 
-    Where numba-cuda is installed it takes the place of the one built into Numba, under the same name.
+    An installed numba-cuda replaces the one built into Numba, under the same name.
     """
     try:
         from numba import cuda as module
     except ImportError as error:
         raise ImportError(
-            "no CUDA compiler for GPU kernels: this Numba has none built in, and numba-cuda is not installed. "
+            "no CUDA compiler for GPU kernels: this Numba has no built-in one, and numba-cuda is not installed. "
             f"Try `{INSTALL}`, or run on the CPU."
         ) from error
     return module
@@ -158,8 +160,8 @@ def numba_cuda():
 def _compiler() -> Backend:
     from numba.core import config
 
-    config.CUDA_LOW_OCCUPANCY_WARNINGS = 0  # Numba warns for every small vector, and ours are often small
+    config.CUDA_LOW_OCCUPANCY_WARNINGS = 0  # Numba warns of every small vector, and ours are often small
     module = numba_cuda()
-    if "numba_cuda" in str(module.__file__) and not hasattr(np, "row_stack"):  # which numba-cuda 0.30 names
-        raise ImportError(f"numba-cuda needs NumPy before 2.5, and this is {np.__version__}. Try `{INSTALL}`.")
+    if "numba_cuda" in str(module.__file__) and not hasattr(np, "row_stack"):  # numba-cuda 0.30 uses it
+        raise ImportError(f"numba-cuda needs NumPy older than 2.5, but {np.__version__} is installed. Try `{INSTALL}`.")
     return Compiler(module)

@@ -17,37 +17,37 @@ MAX_BLOCKS = 4096
 
 
 def over(array, *others) -> tuple:
-    """Return the launch of an elementwise kernel: `kernel[over(w, g)](w, g)`; ValueError if shapes differ."""
+    """Return the launch of an elementwise kernel: `kernel[over(w, g)](w, g)`. Raise ValueError if shapes differ."""
     if any(other.shape != array.shape for other in others):
         shapes = " and ".join(str(tuple(x.shape)) for x in (array, *others))
-        raise ValueError(f"the arrays of this call have shapes {shapes}; they must be alike.")
+        raise ValueError(f"the arrays of this call have shapes {shapes}; their shapes must be alike.")
     return grid(array.size if isinstance(array, np.ndarray) else array.numel()), THREADS, stream_of(array)
 
 
 def flattened(*arrays) -> list:
-    """Return the elements of contiguous arrays as vectors that share them; ValueError if some are strided."""
+    """Return contiguous arrays as vectors on the same memory. Raise ValueError if one is strided."""
     return reshaped((-1,), *arrays)
 
 
 def reshaped(shape: tuple, *arrays) -> list:
-    """Return contiguous arrays in another shape, on the same memory; ValueError if some are strided."""
+    """Return contiguous arrays in another shape, on the same memory. Raise ValueError if one is strided."""
     if not all(x.flags.c_contiguous if isinstance(x, np.ndarray) else x.is_contiguous() for x in arrays):
         raise ValueError(STRIDED)
     return [x.reshape(shape) for x in arrays]
 
 
 def grid(elements: int) -> int:
-    """Return the blocks of `THREADS` threads for a grid-stride loop over `elements`, at least 1."""
+    """Return the number of blocks of `THREADS` threads for a grid-stride loop over `elements`, at least 1."""
     return max(1, min(MAX_BLOCKS, -(-elements // THREADS)))
 
 
 def blocks_over(count: int, array) -> tuple:
-    """Return the launch of a kernel whose blocks take `count` things in turn, on the stream of `array`."""
+    """Return the launch of a kernel whose blocks process `count` items in turn, on the stream of `array`."""
     return max(1, min(MAX_BLOCKS, count)), THREADS, stream_of(array)
 
 
 def stream_of(array):
-    """Return the stream to launch on: torch's current one for a torch tensor, the default one otherwise."""
+    """Return the stream to launch on: torch's current stream for a torch tensor, otherwise the default stream."""
     if isinstance(array, np.ndarray):
         return 0
     import torch

@@ -17,16 +17,16 @@ import numpy as np
 
 
 class Meter(Protocol):
-    """Observer of the cost of kernels.
+    """An observer of the cost of kernels.
 
-    One that is quicker at many calls together also has `charge_all(prices)`, which charges the rows of `Prices`.
+    If it can charge many calls faster together, it also has `charge_all(prices)`, which charges the rows of `Prices`.
     """
 
     def charge(self, kernel: str, flops: float, nbytes: float) -> None:
         """Record that one call of `kernel` did `flops` floating-point operations and moved `nbytes` bytes."""
 
     def keep(self, kind: str, nbytes: int) -> None:
-        """Record that the rank holds so many more bytes of this kind (`tracing.HELD`)."""
+        """Record that the rank holds this many more bytes of this kind (`tracing.HELD`)."""
 
 
 METER: ContextVar[Meter | None] = ContextVar("lockstep_meter", default=None)
@@ -34,7 +34,7 @@ METER: ContextVar[Meter | None] = ContextVar("lockstep_meter", default=None)
 
 @contextmanager
 def metered(observer: Meter | None) -> Iterator[None]:
-    """Report the kernels called inside to `observer`, or to none: evaluation is outside the clock."""
+    """Inside this context, report kernel calls to `observer`, or to nobody if it is None, as for evaluation."""
     token = METER.set(observer)
     try:
         yield
@@ -43,18 +43,19 @@ def metered(observer: Meter | None) -> Iterator[None]:
 
 
 class Prices:
-    """A meter that takes down what kernels charge, for whom the same work is done again in one call."""
+    """A meter that records the prices of kernel calls, so that they can be charged again when one call repeats that
+    work."""
 
     def __init__(self):
         self.rows: list[tuple[str, float, float]] = []  # kernel, FLOPs, bytes
 
     def charge(self, kernel: str, flops: float, nbytes: float) -> None:
-        """Take down the price of a kernel call."""
+        """Record the price of a kernel call."""
         self.rows.append((kernel, flops, nbytes))
 
     @cached_property
     def columns(self) -> tuple[np.ndarray, np.ndarray]:
-        """FLOPs and bytes of all rows, (rows,) each; asked for when all have been taken down."""
+        """FLOPs and bytes of all rows, (rows,) each; read it only when all rows are recorded."""
         flops, nbytes = (np.array([row[column] for row in self.rows], float) for column in (1, 2))
         return flops, nbytes
 

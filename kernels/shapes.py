@@ -1,12 +1,11 @@
-"""Shapes: what the arrays of a kernel must have in common, declared once for its CPU and its GPU side.
+"""Shapes: the shapes that a kernel's arrays must have, declared once for its CPU and its GPU side.
 
-    check = shapes("y (n, o), x (n, i), w (i, o), b (o)")        check(y, x, w, b) raises ValueError unless they have it
+    check = shapes("y (n, o), x (n, i), w (i, o), b (o)")        check(y, x, w, b) raises ValueError unless they match
 
-The first place of a letter says what it is, and every other one must agree. A place may also be computed from letters
-and from arguments that are no arrays, which follow the arrays: "y (n // window), x (n)" is check(y, x, window). With >=
-it may be longer. The first array, the result, must not hold whole numbers where others do not, unless it is a code.
-Compiled code does no bounds checks: without this a kernel reads and writes beyond the end of a shorter array.
-"""
+The first occurrence of a letter defines its size, and all others must agree. A size may also be computed from letters
+and from arguments that are not arrays and follow them: "y (n // window), x (n)" is check(y, x, window). With >= an axis
+may be longer. The first array, the result, must not hold whole numbers if the others do not, unless it is a code.
+Compiled code does no bounds checks: without this, a kernel would read and write beyond the end of a shorter array."""
 
 import re
 
@@ -14,12 +13,12 @@ from numba.extending import register_jitable
 
 from kernels.compiled import WHOLE, is_whole
 
-CODES = ("codes", "packed", "words")  # results of whole numbers
+CODES = ("codes", "packed", "words")  # names of results that hold whole numbers
 ARRAY = re.compile(r"(\w+) \(((?:[^()]|\([^()]*\))*)\)")
 
 
 def shapes(declared: str, *scalars: str):
-    """Return the check of these shapes, for Python and for compiled functions."""
+    """Return a function that checks these shapes, callable from Python and from compiled functions."""
     arrays = {name: [place.strip() for place in places.split(",")] for name, places in ARRAY.findall(declared)}
     error = f"raise ValueError({f'the arrays of this call must have the shapes {declared}.'!r})"
     lines, letters = [f"def check({', '.join((*arrays, *scalars))}):"], set(scalars)

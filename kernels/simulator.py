@@ -1,13 +1,13 @@
-"""CUDA simulator: GPU kernels on the CPU, as plain Python, with an eye on who touches what.
+"""CUDA simulator: runs GPU kernels on the CPU, as plain Python, and checks which thread accesses which memory.
 
 Blocks run one after the other, the threads of a block in lock step from barrier to barrier:
 
     thread 0   ------|  ----|  --        a thread is a greenlet, which a barrier switches away from until all have come;
     thread 1   ----|    ------|  -       threads that meet no barrier share one, at the price of a call each
 
-Mistakes that a GPU often forgives are errors: `Race`, `DivergentBarrier`. What a GPU computes is none: the root of -1
-is NaN, 1 / 0 infinity, and a kernel's `math` is NumPy's here, as Python's raises. The compiler's types are not seen.
-"""
+Mistakes that a GPU often forgives are errors: `Race`, `DivergentBarrier`. Arithmetic raises no error, as on a GPU: the
+root of -1 is NaN, 1 / 0 is infinity, and a kernel's `math` is NumPy's here, because Python's raises. The compiler's
+types are not checked."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from kernels.gpu import Backend, Deferred
 READ, WRITE, ADD, WAIT = "reads", "writes", "adds to", "waits"
 CLASHES = {READ: (WRITE, ADD), WRITE: (READ, WRITE, ADD), ADD: (READ, WRITE)}  # ADD is atomic
 Dim3 = namedtuple("Dim3", "x y z", defaults=(1, 1, 1))
-OTHERWISE = ("ceil", "floor", "isclose", "remainder", "trunc")  # which mean something else in NumPy
+OTHERWISE = ("ceil", "floor", "isclose", "remainder", "trunc")  # these differ in NumPy
 NUMPYS = {
     function: getattr(np, name)
     for name, function in vars(math).items()
@@ -39,11 +39,11 @@ MATH = SimpleNamespace(**vars(math) | {function.__name__: numpys for function, n
 
 
 class Race(RuntimeError):
-    """Two threads of a block use a cell of shared memory, one of them writes it, and no barrier is between."""
+    """Two threads of a block access a cell of shared memory, at least one writes it, and no barrier separates them."""
 
 
 class DivergentBarrier(RuntimeError):
-    """Some threads of a block stand at a barrier, others at another one or at their end."""
+    """Some threads of a block wait at a barrier while others wait at another one or have finished."""
 
 
 class SourceLine(NamedTuple):
@@ -57,7 +57,8 @@ class SourceLine(NamedTuple):
 
 
 class GpuArray:
-    """An array as the threads see it: every access to a number, the cell-th of the array, is told to the simulator."""
+    """An array as threads see it: it reports every access to one of its numbers, by position `cell`, to the
+    simulator."""
 
     def __init__(self, cuda: Simulator, array: np.ndarray, name: str, shared: bool = False, start=0, touched=None):
         self.cuda, self.array, self.name, self.shared, self.start = cuda, array, name, shared, start
@@ -67,7 +68,7 @@ class GpuArray:
 
     def __getitem__(self, index):
         value = self.array[index]
-        if isinstance(value, np.ndarray):  # a row, or a piece
+        if isinstance(value, np.ndarray):  # a row or a slice
             start = self.start + (value.ctypes.data - self.array.ctypes.data) // value.itemsize
             return GpuArray(self.cuda, value, self.name, self.shared, start, self.touched)
         self.cuda.touch(self, index, READ)
@@ -91,7 +92,7 @@ class Simulator(Backend):
         self.shared, self.atomic = SimpleNamespace(array=self._shared_array), SimpleNamespace(add=self._atomic_add)
 
     def meant(self, value: Any) -> Any:
-        """Return what a name of a kernel means here: a formula shared with the CPU is its Python."""
+        """Return this backend's value for a global of a kernel; a formula shared with the CPU runs as plain Python."""
         if value is math:
             return MATH
         if isinstance(value, BuiltinFunctionType):
@@ -121,11 +122,12 @@ class Simulator(Backend):
         self.thread, self.threadIdx = thread, place
 
     def run(self, function: Callable, blocks: Any, threads: Any, *args: Any) -> None:
-        """Run a kernel on a grid of blocks."""
         self.kernel = f"{function.__module__}.{function.__name__}"
         if any(x is None for x in args):
-            raise TypeError(f"{self.kernel} is launched with None, which no GPU takes: give it arrays and numbers.")
-        args = tuple(np.float64(x) if type(x) is float else x for x in args)  # whose division by 0 is none of Python's
+            raise TypeError(
+                f"{self.kernel} was launched with None, which no GPU accepts: pass arrays and numbers only."
+            )
+        args = tuple(np.float64(x) if type(x) is float else x for x in args)  # dividing these by 0 does not raise
         self.gridDim, self.blockDim = (Dim3(*n) if isinstance(n, tuple) else Dim3(n) for n in (blocks, threads))
         with np.errstate(all="ignore"):
             for block in enumerate(_places(self.gridDim)):
@@ -134,7 +136,10 @@ class Simulator(Backend):
     def _run_block(self, block: tuple[int, Dim3], function: Callable, args: Sequence) -> None:
         (self.block, self.blockIdx), threads, self.round = block, _places(self.blockDim), 0
         self._home, self._arrived, self._arrays = getcurrent(), [], []
-        self._claimed, ahead = [0] * len(threads), enumerate(threads)  # how many of them each thread has asked for
+        self._claimed, ahead = (
+            [0] * len(threads),
+            enumerate(threads),
+        )  # the number of shared arrays each thread has requested
 
         def go():
             for self.thread, self.threadIdx in ahead:
@@ -145,9 +150,11 @@ class Simulator(Backend):
                     raise
 
         runner = None
-        while runner is None or runner:  # true if it waits at a barrier: another one goes on with the next threads
+        while (
+            runner is None or runner
+        ):  # True if it waits at a barrier: another greenlet continues with the next threads
             runner = greenlet(go)
-            runner.gr_context = contextvars.copy_context()  # which holds NumPy's errstate
+            runner.gr_context = contextvars.copy_context()  # the context holds NumPy's errstate
             runner.switch()
         while self._arrived:
             arrived, self._arrived, self.round = self._arrived, [], self.round + 1
@@ -164,14 +171,17 @@ class Simulator(Backend):
         if but:
             raise DivergentBarrier(
                 f"{self.kernel}, block {self.block}: thread {first} waits at the barrier in {stack[-1]}, but {but[0]}. "
-                "All threads of a block must come to the same cuda.syncthreads(): move it out of the branch or loop."
+                "All threads of a block must reach the same cuda.syncthreads(): move it out of the branch or loop."
             )
 
     def _shared_array(self, shape: Any, dtype: Any) -> GpuArray:
         self._claimed[self.thread] += 1
-        if self._claimed[self.thread] > len(self._arrays):  # this thread is the first to ask for so many
-            kind, frame = np.dtype(getattr(dtype, "__name__", str(dtype))), sys._getframe(1)  # Numba's, by NumPy's name
-            unset = np.nan if kind.kind == "f" else np.iinfo(kind).min  # so that it shows if it is read unwritten
+        if self._claimed[self.thread] > len(self._arrays):  # this thread is the first to request this one
+            kind, frame = (
+                np.dtype(getattr(dtype, "__name__", str(dtype))),
+                sys._getframe(1),
+            )  # Numba's type, by NumPy's name
+            unset = np.nan if kind.kind == "f" else np.iinfo(kind).min  # so that reading it before writing shows
             name = linecache.getline(frame.f_code.co_filename, frame.f_lineno).partition("=")[0].strip()
             self._arrays.append(GpuArray(self, np.full(shape, unset, kind), name, shared=True))
         return self._arrays[self._claimed[self.thread] - 1]
@@ -183,7 +193,7 @@ class Simulator(Backend):
             self.touch(array, index, ADD)
 
     def touch(self, memory: GpuArray, index: Any, does: str) -> None:
-        """Write an access down; raise Race if it does not go with another thread's."""
+        """Record an access; raise Race if it conflicts with another thread's."""
         frame, me = sys._getframe(2), self.thread
         cell = memory.start
         for place, step in zip(index if type(index) is tuple else (index,), memory.steps, strict=True):
@@ -201,7 +211,7 @@ class Simulator(Backend):
         self.tell(frame, does, memory, cell)
 
     def tell(self, frame: FrameType, does: str, memory: GpuArray | None = None, cell: int = 0) -> None:
-        """Tell nobody; `kernels/watching.py` does."""
+        """Report an access or a wait; does nothing here, see `kernels/watching.py`."""
 
 
 def _places(extent: Dim3) -> list[Dim3]:
@@ -209,6 +219,6 @@ def _places(extent: Dim3) -> list[Dim3]:
 
 
 def stack(frame: FrameType) -> tuple[SourceLine, ...]:
-    """Return the lines where a thread is, the kernel's first."""
+    """Return the source lines a thread is at, outermost (the kernel's) first."""
     line, outer = SourceLine(frame.f_code, frame.f_lineno), frame.f_back
     return (line,) if outer is None or outer.f_globals is globals() else (*stack(outer), line)

@@ -1,4 +1,4 @@
-"""Watching: the CUDA simulator, and somebody who is told every access to memory and every wait at a barrier."""
+"""Watching: the CUDA simulator, with a callback for every memory access and every wait at a barrier."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import numpy as np
 
 from kernels.simulator import GpuArray, Simulator, SourceLine, stack
 
-BLOCKS = 16  # of a launch that are run
+BLOCKS = 16  # the number of blocks of a launch that are run
 
 
 class Access(NamedTuple):
-    """One thread touches the cell-th number of memory, or waits at a barrier (memory None); counted from 0.
+    """One thread accesses number `cell` of `memory`, or waits at a barrier (memory None). Everything is counted from 0.
 
-    round: barriers that the block has passed. stack: the lines where the thread is, the kernel's first. turns: (depth
-    of the function in the stack, line, turns begun) of every loop over a range that it is in. offset: bytes into the
-    code of the last line's function.
+    `round`: barriers that the block has passed. `stack`: the source lines the thread is at, the kernel's first.
+    `turns`: (depth of the function in the stack, line, iterations begun) of every enclosing loop over a range.
+    `offset`: bytes into the code of the last line's function.
     """
 
     kernel: str
@@ -37,10 +37,10 @@ class Access(NamedTuple):
 
 
 class Watching(Simulator):
-    """The simulator of `kernels.gpu.simulated(watch)`: it runs the first BLOCKS blocks of a launch, as all do alike.
+    """The simulator of `kernels.gpu.simulated(watch)`: it runs only the first BLOCKS blocks of a launch.
 
-    Layers have hundreds of them, which would take minutes. What the others would write stays as it was.
-    """
+    All blocks are alike, and layers launch hundreds, which would take minutes. Memory that the other blocks would write
+    keeps its old values."""
 
     def __init__(self, watch: Callable[[Access], None]):
         super().__init__()
@@ -48,13 +48,13 @@ class Watching(Simulator):
         self._turns: dict[tuple[int, int], list[list[int]]] = defaultdict(list)  # of each (block, thread)
 
     def bound(self, function: Callable) -> Callable:
-        """Return the function with loops that are counted."""
+        """Return the function with its loops over ranges counted."""
         copy = super().bound(function)
         copy.__globals__["range"] = self._range
         return copy
 
     def run(self, function: Callable, blocks: Any, threads: Any, *args: Any) -> None:
-        """Run a kernel on arrays that tell who touches them."""
+        """Run a kernel on arrays that report every access."""
         self.launch += 1
         self._turns.clear()
         named = zip(args, function.__code__.co_varnames, strict=False)
@@ -66,7 +66,7 @@ class Watching(Simulator):
             super()._run_block(block, function, args)
 
     def tell(self, frame: FrameType, does: str, memory: GpuArray | None = None, cell: int = 0) -> None:
-        """Tell the watcher."""
+        """Call the watcher."""
         turns = tuple((depth, line, begun) for depth, line, begun in self._turns[self.block, self.thread])
         thread = self.kernel, self.launch, self.block, self.thread, self.round
         self.watch(Access(*thread, stack(frame), turns, frame.f_lasti, does, memory, cell))

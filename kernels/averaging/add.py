@@ -1,4 +1,4 @@
-"""Add: the sum of two vectors, in place; the arithmetic of a reduction over ranks.
+"""Add: the sum of two vectors, in place, as used in a reduction over ranks.
 
     out <- out + x
 

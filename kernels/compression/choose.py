@@ -1,4 +1,4 @@
-"""Choose: decode one bit per number to one of the two values of its segment.
+"""Choose: decode each bit to one of the two values of its segment.
 
     out_i <- high[r] if bit i is set, else low[r]        for the i of segment r
 

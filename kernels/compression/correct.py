@@ -1,4 +1,4 @@
-"""Momentum correction (DGC): accumulate momentum locally, so that delayed coordinates arrive with theirs.
+"""Momentum correction (DGC): accumulate momentum locally, so that delayed coordinates arrive with their momentum.
 
     u <- m u + g          v <- v + u
     u <- m (u + g)        v <- v + u + g        ahead: Nesterov's

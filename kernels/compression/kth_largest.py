@@ -53,7 +53,7 @@ def cpu(v, k):
 
 @cuda.jit
 def _count_gpu(counts, numbers, sign_off, shift, chosen):
-    mine = cuda.shared.array(256, int32)  # of this block: its threads do not wait for all others'
+    mine = cuda.shared.array(256, int32)  # per block, so that its threads do not wait for those of all other blocks
     mine[cuda.threadIdx.x] = 0
     cuda.syncthreads()
     for i in range(cuda.grid(1), numbers.size, cuda.gridsize(1)):
@@ -69,11 +69,11 @@ def gpu(v, k):
         counts[:] = 0
         _count_gpu[over(v)](counts, *args)
 
-    return _descend(v, k, empty(THREADS, bits(v)), count)  # a thread for each of the 256 digits
+    return _descend(v, k, empty(THREADS, bits(v)), count)  # one thread for each of the 256 digits
 
 
 def _descend(v, k, counts, count):
-    """Digit by digit to the k-th largest; `count(counts, numbers, ...)` fills counts."""
+    """Find the k-th largest digit by digit; `count(counts, numbers, ...)` fills counts."""
     check(v)
     if not 0 <= k <= len(v):
         raise ValueError(f"{len(v)} numbers have no {k}-th largest; k is 1 to {len(v)}, or 0 for none.")

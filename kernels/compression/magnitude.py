@@ -19,7 +19,7 @@ MAX_BLOCKS = 256
 
 
 def bits(v):
-    """The bits of v, whole numbers of the same size in the same memory."""
+    """Return a view of v's memory as integers of the same size."""
     name = f"int{8 * v.itemsize}"
     if isinstance(v, np.ndarray):
         return v.view(name)
@@ -29,17 +29,17 @@ def bits(v):
 
 
 def mask(v) -> int:
-    """All bits of one of v's numbers but the sign."""
+    """Return the mask of all bits of one of v's numbers except the sign."""
     return 2 ** (8 * v.itemsize - 1) - 1
 
 
 def key(cut: float, v) -> int:
-    """|cut| among the bits of v."""
+    """Return the bits of |cut| as an integer, comparable with those of v."""
     return int(np.array(cut, f"f{v.itemsize}").view(f"i{v.itemsize}")) & mask(v)
 
 
 def shared_out(v) -> tuple[tuple, int]:
-    """(a launch, the share of v that one of its blocks looks at, in whole tiles)."""
+    """Return (a launch, the number of elements of v that each block processes, in whole tiles)."""
     blocks = max(1, min(MAX_BLOCKS, -(-len(v) // THREADS)))
     return (blocks, THREADS, stream_of(v)), THREADS * -(-len(v) // (blocks * THREADS))
 
@@ -48,7 +48,7 @@ def shared_out(v) -> tuple[tuple, int]:
 def scan(flag, scratch):
     """Return the inclusive prefix sum of `flag` over the threads of the block; scratch[-1] becomes the total.
 
-    scratch holds a number per thread; synchronise after reading it before it is used again.
+    `scratch` holds a number per thread; synchronise between reading it and using it again.
     """
     thread, step = cuda.threadIdx.x, 1
     scratch[thread] = flag

@@ -1,4 +1,4 @@
-"""Majority vote: each bit is the value that most ballots have.
+"""Majority vote: each bit takes the value that most ballots have.
 
     bit_i <- 1 if more than half of the ballots have it set, 0 if less than half; if it is half, as on ballot `chair`
 

@@ -38,7 +38,7 @@ def cpu(out, v, edges, order):
         if order == 0:
             for x in segment:
                 size = abs(x)
-                if size > total or size != size:  # nothing is above a NaN
+                if size > total or size != size:  # no number compares greater than NaN
                     total = float(size)
         elif order == 1:
             for x in segment:

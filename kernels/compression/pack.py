@@ -19,7 +19,7 @@ check = shapes("packed (>= -(-n * width // 8)), codes (n)", "width")
 
 
 def size(codes: int, width: int) -> int:
-    """Bytes for so many codes."""
+    """Return the number of bytes that this many codes occupy."""
     return -(-codes * width // 8)
 
 
@@ -34,7 +34,7 @@ def reference(packed, codes, width):
 
 
 def eight(packed, codes, group, width):
-    """Pack codes 8 group to 8 group + 7."""
+    """Pack the codes 8 group to 8 group + 7."""
     at, held, bits = group * width, 0, 0
     last = 8 * group + 8
     for i in range(8 * group, last if last < codes.size else codes.size):
@@ -50,7 +50,7 @@ def eight(packed, codes, group, width):
 
 
 def field(packed, i, width):
-    """Code i, unpacked."""
+    """Return code i, unpacked."""
     at, shift = i * width >> 3, i * width & 7
     held, bits = int(packed[at]) >> shift, 8 - shift
     while bits < width:
@@ -68,7 +68,7 @@ field_cpu, field_gpu = formula(field), cuda.jit(device=True)(field)
 def cpu(packed, codes, width):
     check(packed, codes, width)
     whole = codes.size // 8 if width <= 8 else 0
-    for group in range(whole):  # what `eight` does, without asking at every code whether a byte is full
+    for group in range(whole):  # same as `eight`, without checking at every code whether a byte is full
         held = 0
         for k in range(8):
             held |= int(codes[8 * group + k]) << k * width

@@ -1,4 +1,4 @@
-"""Scatter signs: decode what `threshold` wrote, and add it at its positions.
+"""Scatter signs: decode the words that `threshold` wrote, and add the values at their positions.
 
     out[i] <- out[i] + tau for a word i, out[i] <- out[i] - tau for a word ~i
 

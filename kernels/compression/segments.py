@@ -1,4 +1,4 @@
-"""Segments: consecutive pieces of a vector that share something, a scale or two means.
+"""Segments: consecutive pieces of a vector that share a scale or two means.
 
     edges 0      4         9  10        segment r is v[edges[r]:edges[r + 1]]; edges are int64
     v     . . . .  . . . . .  .
@@ -16,7 +16,7 @@ SUMMERS = 16  # threads that each add up a sixteenth of the others' numbers
 
 
 def pieces(edges) -> list[slice]:
-    """Return the segments, as slices."""
+    """Return the segments as slices."""
     return [slice(a, b) for a, b in pairwise(edges.tolist())]
 
 
@@ -27,7 +27,7 @@ def over_segments(edges) -> tuple:
 
 @cuda.jit(device=True)
 def block_sum(scratch, mine):
-    """Return the sum of `mine` over the threads of the block; scratch holds a number per thread."""
+    """Return the sum of `mine` over the threads of the block; `scratch` holds a number per thread."""
     thread = cuda.threadIdx.x
     cuda.syncthreads()  # until all threads have read an earlier sum from the scratch
     scratch[thread] = mine
@@ -44,7 +44,7 @@ def block_sum(scratch, mine):
 
 @cuda.jit(device=True)
 def block_largest(scratch, mine):
-    """Return the largest of `mine` over the threads of the block, NaN if one is."""
+    """Return the largest `mine` over the threads of the block, or NaN if any is NaN."""
     thread = cuda.threadIdx.x
     cuda.syncthreads()
     scratch[thread] = mine

@@ -54,7 +54,7 @@ def cpu(values, index, v, cut, ties):
 
 @cuda.jit
 def _count(counts, numbers, sign_off, cut, share):
-    """(above, equal) of every block's share."""
+    """Return (above, equal) for each block's share."""
     block, above, equal = cuda.blockIdx.x, 0, 0
     for tile in range(block * share, (block + 1) * share, THREADS):
         i = tile + cuda.threadIdx.x

@@ -30,7 +30,7 @@ def price(codes, v, scales, edges, levels, key):
 
 @formula
 def dice(key, i):
-    """24 bits that are as good as random, a whole number."""
+    """Return 24 pseudo-random bits as a whole number."""
     z = key + i * STEP
     z = (z ^ (z >> A)) * FIRST
     z = (z ^ (z >> B)) * SECOND

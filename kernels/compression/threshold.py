@@ -1,4 +1,4 @@
-"""Threshold (Strom): encode position and sign of each number beyond tau in one word.
+"""Threshold (Strom): encode the position and sign of each number beyond tau in one word.
 
     words <- i for v_i > tau, ~i for v_i < -tau, in order of i
 
@@ -59,7 +59,7 @@ def cpu(words, v, tau):
 
 @cuda.jit
 def _count(counts, v, tau, share):
-    """(beyond tau, not finite) of every block's share."""
+    """Return (beyond tau, not finite) for each block's share."""
     tau, block, out, lost = v.dtype.type(tau), cuda.blockIdx.x, 0, 0
     for tile in range(block * share, (block + 1) * share, THREADS):
         i = tile + cuda.threadIdx.x

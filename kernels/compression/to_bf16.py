@@ -23,7 +23,7 @@ def price(codes, v):
 def reference(codes, v):
     with np.errstate(over="ignore"):
         wide = v.astype(np.float32).astype(np.float64)
-    digits = 8 - np.maximum(np.frexp(wide)[1], -125)  # of the mantissa that are before the point of 2^digits v
+    digits = 8 - np.maximum(np.frexp(wide)[1], -125)  # bits of the mantissa before the point of 2^digits v
     with np.errstate(over="ignore"):
         rounded = np.ldexp(np.rint(np.ldexp(wide, digits)), -digits).astype(np.float32)
     codes[:] = rounded.view(np.uint32) >> 16
@@ -32,7 +32,7 @@ def reference(codes, v):
 @formula
 def element(word):
     word = int(word) & 0xFFFFFFFF
-    if word & 0x7FFFFFFF > 0x7F800000:  # NaN: an exponent of ones, and a mantissa
+    if word & 0x7FFFFFFF > 0x7F800000:  # NaN: an exponent of all ones and a non-zero mantissa
         return word >> 16 | 0x40
     return word + 0x7FFF + (word >> 16 & 1) >> 16
 

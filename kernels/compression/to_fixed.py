@@ -1,4 +1,4 @@
-"""To block floating point: a block of numbers shares one exponent, and each number keeps a sign and seven bits.
+"""To block floating point: each block of numbers shares one exponent, and each number keeps a sign and seven bits.
 
     e <- the least with max |v_i| <= 127 * 2^e        codes_i <- v_i / 2^e, rounded        over each block
 

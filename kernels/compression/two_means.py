@@ -1,4 +1,4 @@
-"""Two means: the reconstruction values of a segment of which only the signs are sent (1-bit SGD).
+"""Two means: the reconstruction values of a segment whose elements are sent as signs only (1-bit SGD).
 
     low[r] <- mean of the v_i < 0        high[r] <- mean of the v_i >= 0        over the i of segment r
 

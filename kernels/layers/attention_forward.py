@@ -44,7 +44,7 @@ def reference(y, p, q, k, v):
 
 
 def look_with(exp):
-    """Return the function that turns the products (time,) of position i with all into what it takes from each."""
+    """Return the function that turns the scores of position i, (time,), into attention weights, by causal softmax."""
 
     def look(p, i, scale):
         largest = p[0] * scale

@@ -1,4 +1,4 @@
-"""Batch norm backward, weight half: the gradients of gain and bias, which the input half needs, too.
+"""Batch norm backward, weight half: the gradients of gain and bias, which the input half also needs.
 
     dgain[c] = sum of dy[:, c] (x[:, c] - m) / sqrt(v + eps)        dbias[c] = sum of dy[:, c]
 

@@ -1,4 +1,4 @@
-"""BLAS: the one product that NumPy has no name for, c <- c + x^T z.
+"""BLAS: the one product that NumPy lacks, c <- c + x^T z.
 
 np.dot writes its result over c, so a sum would take another pass over the product and another array for it.
 """
@@ -21,7 +21,7 @@ def _add_product(c, x, z):
     ensure_blas()
     pointer, char, length = types.CPointer(c.dtype), types.char, types.intp
     arguments = char, char, char, length, length, length, pointer, pointer, length, pointer, length, pointer, pointer
-    gemm = types.ExternalFunction("numba_xxgemm", types.intc(*arguments, length))  # what np.dot calls, with beta = 0
+    gemm = types.ExternalFunction("numba_xxgemm", types.intc(*arguments, length))  # np.dot calls it with beta = 0
     kind, plain, transposed = ord(get_blas_kind(c.dtype)), ord("n"), ord("t")
 
     def call(c, x, z):
@@ -29,7 +29,7 @@ def _add_product(c, x, z):
             raise ValueError(STRIDED)
         (n, i), o = x.shape, z.shape[1]
         one = np.ones(1, c.dtype)
-        if n and c.size:  # BLAS counts along columns: to it, c is (o, i), z (o, n) and x (i, n)
+        if n and c.size:  # BLAS is column-major: it sees c as (o, i), z as (o, n) and x as (i, n)
             gemm(kind, plain, transposed, o, i, n, one.ctypes, z.ctypes, o, x.ctypes, i, one.ctypes, c.ctypes, o)
 
     return call

@@ -1,4 +1,4 @@
-"""Causal products: those with a matrix a (time, time) that is 0 above the diagonal, as no position sees later ones.
+"""Causal products: products with a matrix a (time, time) that is 0 above the diagonal: no position sees later ones.
 
     earlier    y[i] = sum over j <= i of a[i, j] x[j]          what position i takes from those that it sees
     later      y[j] = sum over i >= j of a[i, j] x[i]          what position j gets back from those that see it
@@ -13,12 +13,12 @@ from kernels.compiled import exact
 
 
 def earlier(a, x):
-    """Return y of samples and heads, x (n, heads, time, d); plain NumPy."""
+    """Return a x for all samples and heads; x (n, heads, time, d); plain NumPy."""
     return np.concatenate([a[:, :, i : i + 1, : i + 1] @ x[:, :, : i + 1] for i in range(a.shape[2])], axis=2)
 
 
 def later(a, x):
-    """Return y of samples and heads, x (n, heads, time, d); plain NumPy."""
+    """Return a^T x for all samples and heads; x (n, heads, time, d); plain NumPy."""
     a = a.swapaxes(2, 3)
     return np.concatenate([a[:, :, j : j + 1, j:] @ x[:, :, j:] for j in range(a.shape[2])], axis=2)
 

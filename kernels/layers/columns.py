@@ -16,13 +16,13 @@ COLUMNS, ROWS = 32, 32
 
 
 def over_columns(x, sums: int = 1) -> tuple:
-    """Return the launch of a kernel whose blocks take 32 columns of x (..., width) each, for so many sums of them."""
+    """Return the launch of a kernel whose blocks process 32 columns of x (..., width) each, for `sums` sums."""
     return max(1, sums * -(-x.shape[-1] // COLUMNS)), (COLUMNS, ROWS), stream_of(x)
 
 
 @cuda.jit(device=True)
 def column_sum(scratch, mine):
-    """Return the sum of `mine` over the threads of this column; scratch (ROWS, COLUMNS) is shared."""
+    """Return the sum of `mine` over the threads of this column; `scratch`, (ROWS, COLUMNS), is in shared memory."""
     column = cuda.threadIdx.x
     cuda.syncthreads()  # until all threads have read an earlier sum from the scratch
     scratch[cuda.threadIdx.y, column] = mine

@@ -1,4 +1,4 @@
-"""Dense pass: loss and gradient of dense layers and blocks in a row, at softmax cross-entropy, in one compiled call.
+"""Dense pass: loss and gradient of a chain of dense layers and blocks with softmax cross-entropy, in one compiled call.
 
 It is no kernel of its own: it calls those of the layers with the same numbers in the same order as a pass layer by
 layer, so its bits are the same. Called one by one, a kernel of a small layer is 0.3 us of arithmetic in 1 us or more of
@@ -19,7 +19,7 @@ from kernels.layers import (
     tanh_forward,
 )
 
-RELU, TANH = 1, 2  # any other number is no activation
+RELU, TANH = 1, 2  # any other number means no activation
 
 _forward, _tanh = dense_forward.cpu, tanh_forward.cpu
 _backward_input, _backward_weights = dense_backward_input.cpu, dense_backward_weights.cpu
@@ -35,10 +35,10 @@ def loss_and_gradient(g, w, x, target, widths, activations, scales):
     the last; activations (layers,); scales (layers,): of a layer inside a residual block, 0 of any other.
     """
     n, depth = len(x), len(activations)
-    outputs = n * np.cumsum(widths)  # where in y the outputs of layers end, x before the first
-    weights = np.zeros(depth + 1, np.int64)  # where the parameters of each layer begin in w
+    outputs = n * np.cumsum(widths)  # where each layer's outputs end in y; x comes first
+    weights = np.zeros(depth + 1, np.int64)  # where each layer's parameters begin in w
     y = np.empty(outputs[-1], w.dtype)
-    inside = np.empty(outputs[-1] if scales.any() else 0, w.dtype)  # blocks, before the input is added
+    inside = np.empty(outputs[-1] if scales.any() else 0, w.dtype)  # of blocks, before the input is added
     y[: outputs[0]] = x.ravel()
     for k in range(depth):
         a, b = widths[k], widths[k + 1]

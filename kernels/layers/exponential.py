@@ -1,4 +1,4 @@
-"""Exponential and tanh of single precision in plain arithmetic, which the compiler does for eight numbers at once.
+"""Exponential and tanh in plain arithmetic, which the compiler vectorises: eight single-precision numbers at once.
 
     exp(x) = 2^n exp(r),  n = round(x / ln 2),  r = x - n ln 2, |r| <= ln(2) / 2          exp(r) by a polynomial
     tanh(x) = 1 - 2 / (exp(2 x) + 1)                             below 0.625, where that cancels, by a polynomial
@@ -27,12 +27,12 @@ EXPONENT, BIAS = 23, 127  # where the bits of an exponent begin, and what stands
 
 
 def exp(x):
-    """Return e^x; of a NaN a NaN. In single precision infinity above 2.4e38, and 0 below the least normal number."""
+    """Return e^x, NaN for NaN. In single precision, infinity if e^x is above 2.4e38, and 0 if it is subnormal."""
     return math.exp(x)
 
 
 def tanh(x):
-    """Return the hyperbolic tangent of x; of a NaN a NaN."""
+    """Return the hyperbolic tangent of x, NaN for NaN."""
     return math.tanh(x)
 
 

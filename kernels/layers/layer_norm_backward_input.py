@@ -26,7 +26,7 @@ def reference(dx, dy, u, r, gain):
 
 
 def row(dx, dy, u, r, gain):
-    """Write dx of one row, all (width,) but r, its number."""
+    """Write dx of one row; all arguments are (width,) except r, a number."""
     width = dx.dtype.type(dx.size)
     mean = along = dx.dtype.type(0)
     for j in range(dx.size):

@@ -38,7 +38,7 @@ def reference(dx, dy, x, y, window):
 
 
 def spread(dx, dy, x, y, n, c, i, j, window):
-    """Give dy of window (i, j) to the first number of x that equals y, or is a NaN."""
+    """Pass dy of window (i, j) to the first number of x that equals y or is NaN."""
     waiting = True
     for u in range(window):
         for v in range(window):
@@ -78,7 +78,7 @@ def _clear_rest(dx, height, width):
     _, channels, rows, columns = dx.shape
     for at in range(cuda.grid(1), dx.size, cuda.gridsize(1)):
         j, i = at % columns, at // columns % rows
-        if i >= height or j >= width:  # what did not fill a window
+        if i >= height or j >= width:  # the edges that do not fill a window
             dx[at // (columns * rows * channels), at // (columns * rows) % channels, i, j] = 0.0
 
 

@@ -12,7 +12,7 @@ from kernels.compiled import exact
 
 @exact
 def overlap(shifted, image, down, right):
-    """The views of both, (h, w) each, where shifted[i, j] is image[i + down, j + right] and both exist."""
+    """Return views of both, of equal shape, where shifted[i, j] is image[i + down, j + right] and both exist."""
     height, width = image.shape
     top, left = max(0, -down), max(0, -right)
     bottom, end = max(top, height - max(0, down)), max(left, width - max(0, right))
@@ -36,7 +36,7 @@ def unfold(patches, image, k):
 
 @exact
 def fold(image, patches, k):
-    """image (c, h, w) <- the sum of what patches (c k k, h w) say about each pixel."""
+    """image (c, h, w) <- the sum of all entries of patches (c k k, h w) that stand for each pixel."""
     channels, height, width = image.shape
     image[:] = 0
     for c in range(channels):

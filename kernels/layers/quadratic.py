@@ -28,7 +28,7 @@ def reference(g, w, points, curvature):
 
 
 def coordinate(g, w, points, curvature, i):
-    """Write g[i]; gives this coordinate's part of the loss."""
+    """Write g[i]; return this coordinate's part of the loss."""
     n = w.dtype.type(points.shape[0])
     total = squares = w.dtype.type(0)
     for j in range(points.shape[0]):

@@ -24,7 +24,7 @@ def reference(largest, z):
 
 
 def row(z):
-    """The largest of (columns,)."""
+    """Return the largest number of a row, (columns,)."""
     largest = z[0]
     for j in range(1, z.size):
         if z[j] > largest or z[j] != z[j]:

@@ -33,7 +33,7 @@ def reference(dz, z, target):
 
 
 def row(dz, z, target, samples):
-    """The loss of one sample; its dz, all (classes,)."""
+    """Write dz of one sample, all (classes,); return its loss."""
     largest = z[0]
     for j in range(1, z.size):
         if z[j] > largest:

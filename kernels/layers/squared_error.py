@@ -27,7 +27,7 @@ def reference(dy, y, t):
 
 
 def row(dy, y, t, samples):
-    """The loss of one sample; its dy, all (outputs,)."""
+    """Write dy of one sample, all (outputs,); return its loss."""
     loss = y.dtype.type(0)
     for j in range(y.size):
         difference = y[j] - t[j]

@@ -22,9 +22,9 @@ TILE = 16
 @cuda.jit
 def _product(c, a, b, bias, relu, add):
     left = cuda.shared.array((TILE, TILE), a.dtype)
-    right = cuda.shared.array((TILE, TILE), a.dtype)  # on a line of its own, which names it in the simulator
+    right = cuda.shared.array((TILE, TILE), a.dtype)  # on its own line, by which the simulator names it
     across, down = cuda.threadIdx.x, cuda.threadIdx.y
-    j = cuda.blockIdx.y * TILE + across  # neighbouring threads take neighbouring columns, so they read side by side
+    j = cuda.blockIdx.y * TILE + across  # neighbouring threads take neighbouring columns, so that reads are coalesced
     i = cuda.blockIdx.x * TILE + down
     total = zero = a.dtype.type(0)
     for k in range(0, a.shape[1], TILE):
@@ -33,7 +33,7 @@ def _product(c, a, b, bias, relu, add):
         cuda.syncthreads()
         for inner in range(TILE):
             total += left[down, inner] * right[inner, across]
-        cuda.syncthreads()  # before a tile is overwritten that another thread still reads
+        cuda.syncthreads()  # before overwriting a tile that another thread still reads
     if i < c.shape[0] and j < c.shape[1]:
         if bias.size:
             total += bias[j]
@@ -43,9 +43,9 @@ def _product(c, a, b, bias, relu, add):
 
 
 def product(c, a, b, bias=None, relu=False, add=False):
-    """c <- a b (+ bias, + c, or no less than 0); (m, n), (m, k), (k, n), (n,), any strides, on a GPU."""
+    """c <- a b (+ bias, + c, or clipped at 0); (m, n), (m, k), (k, n), (n,), any strides, on a GPU."""
     rows, columns = c.shape
-    # rows along x, as a large batch of texts has millions of them: along y a grid has at most 65,535 blocks
+    # rows along x, since a large batch of texts has millions: along y a grid has at most 65,535 blocks
     blocks = (max(1, -(-rows // TILE)), max(1, -(-columns // TILE)))
-    bias = empty((0,), c) if bias is None else bias  # a launch takes no None
+    bias = empty((0,), c) if bias is None else bias  # a launch does not accept None
     _product[blocks, (TILE, TILE), stream_of(c)](c, a, b, bias, relu, add)

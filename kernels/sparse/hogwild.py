@@ -1,4 +1,4 @@
-"""Hogwild: SGD over rows in shared memory, with updates that others may overwrite.
+"""Hogwild: SGD over rows in shared memory; other threads may overwrite its updates.
 
     for every `examples` rows:    acc <- sum of the gradients of f_i at w          w_v <- w_v - rate acc_v
 
@@ -69,7 +69,7 @@ def cpu(w, acc, rows, target, indptr, index, values, penalty, rate, examples, at
             for j in range(indptr[i], indptr[i + 1]):
                 v = index[j]
                 g = acc[v]
-                if g != 0:  # another row has not been here before
+                if g != 0:  # no other row of the batch has touched this coordinate
                     acc[v] = 0
                     if atomic:
                         atomic_add(w, v, -(rate * g))
@@ -96,7 +96,7 @@ def _launch(losses, w, acc, rows, target, indptr, index, values, penalty, rate, 
                 if g != 0:
                     if g - g == 0:
                         cuda.atomic.add(acc, v, -g)
-                    else:  # what is added to a NaN or an infinity is lost anyway
+                    else:  # anything added to NaN or infinity is lost anyway
                         acc[v] = 0
                     if atomic:
                         cuda.atomic.add(w, v, -(rate * g))

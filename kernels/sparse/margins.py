@@ -1,4 +1,4 @@
-"""Margins: y x.w of each row at the model w, positive where it is classified correctly.
+"""Margins: y x.w of each row at the model w, positive if the row is classified correctly.
 
     out_k <- y x.w of row rows_k
 

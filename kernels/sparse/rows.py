@@ -6,9 +6,8 @@ a, b = indptr[i], indptr[i + 1]. Its target y is 1 or -1, and with the margin m 
     f_i(w) = log(1 + exp(-m)) + 1/2 sum over v in row i of penalty_v w_v^2          penalty_v = l2 n / n_v
 
 where n_v of the n rows have a number at v. The mean of all f_i has the penalty l2 |w|^2 / 2, and yet a row's gradient
-is zero wherever the row is: an update touches as many coordinates as the row has numbers. No other coordinate of w is
-read, so a NaN there changes nothing.
-Source of the penalty's form: Niu, Recht, Re & Wright, NIPS 2011, section 2.
+is zero wherever the row is: an update touches only the coordinates at which the row has numbers. No other coordinate of
+w is read, so a NaN there has no effect. Source of the penalty's form: Niu, Recht, Re & Wright, NIPS 2011, section 2.
 """
 
 import math
@@ -24,18 +23,18 @@ from kernels.gpu import cuda
 
 
 def numbers(rows, indptr) -> int:
-    """How many numbers these rows have together."""
+    """Return the total number of entries of these rows."""
     return int((indptr[rows + 1] - indptr[rows]).sum())
 
 
 def own(i, indptr, index, values) -> tuple[np.ndarray, np.ndarray]:
-    """The coordinates of row i and its numbers there; plain NumPy."""
+    """Return the coordinates of row i and its numbers there; plain NumPy."""
     inside = slice(indptr[i], indptr[i + 1])
     return index[inside], values[inside]
 
 
 def gradients(w, rows, target, indptr, index, values, penalty) -> tuple[np.ndarray, np.ndarray]:
-    """(f, g): the losses (rows,) and gradients (rows, d) of these rows at w; plain NumPy."""
+    """Return (f, g), the losses (rows,) and gradients (rows, d) of these rows at w; plain NumPy."""
     losses, slopes = np.zeros(len(rows), w.dtype), np.zeros((len(rows), len(w)), w.dtype)
     for k, i in enumerate(rows):
         v, x = own(i, indptr, index, values)
@@ -47,7 +46,7 @@ def gradients(w, rows, target, indptr, index, values, penalty) -> tuple[np.ndarr
 
 
 def _margin(w, i, target, indptr, index, values):
-    """y x.w of row i."""
+    """Return y x.w of row i."""
     total = w.dtype.type(0)
     for j in range(indptr[i], indptr[i + 1]):
         total += values[j] * w[index[j]]
@@ -55,12 +54,12 @@ def _margin(w, i, target, indptr, index, values):
 
 
 def _fault(m):
-    """log(1 + exp(-m)), which does not overflow."""
+    """Return log(1 + exp(-m)) without overflow."""
     return math.log1p(math.exp(-m)) if m > 0 else math.log1p(math.exp(m)) - m
 
 
 def _pull(m, y):
-    """The derivative of the fault by x.w."""
+    """Return the derivative of the fault with respect to x.w."""
     return -y / (y * y + math.exp(m))  # y y is 1, of y's own type
 
 
@@ -71,7 +70,7 @@ pull_cpu, pull_gpu = formula(_pull), cuda.jit(device=True)(_pull)
 
 @formula
 def gather(acc, w, i, target, indptr, index, values, penalty):
-    """Add the gradient of f_i at w to acc, (d,); gives f_i(w)."""
+    """Add the gradient of f_i at w to acc, (d,); return f_i(w)."""
     m = margin_cpu(w, i, target, indptr, index, values)
     c = pull_cpu(m, target[i])
     square = w.dtype.type(0)
@@ -93,7 +92,7 @@ def add_gradients(acc, w, rows, target, indptr, index, values, penalty):
 
 @cuda.jit(device=True)
 def gather_gpu(acc, w, i, target, indptr, index, values, penalty):
-    """The same; other threads may add to acc at the same time."""
+    """As `gather`; other threads may add to acc at the same time."""
     m = margin_gpu(w, i, target, indptr, index, values)
     c = pull_gpu(m, target[i])
     square = w.dtype.type(0)
@@ -106,7 +105,7 @@ def gather_gpu(acc, w, i, target, indptr, index, values, penalty):
 
 @intrinsic
 def atomic_add(typing, array, i, value):
-    """array[i] += value, without losing what another thread or process adds at the same time; on a CPU."""
+    """array[i] += value on a CPU, without losing concurrent additions by other threads or processes."""
 
     def generate(context, builder, signature, args):
         kind = signature.args[0]

@@ -1,4 +1,4 @@
-"""SVRG: variance-reduced steps over rows in shared memory, with updates that others may overwrite.
+"""SVRG: variance-reduced steps over rows in shared memory; other threads may overwrite its updates.
 
     for every row i:    u <- u - rate (f_i'(u) - f_i'(a) + G)
 
@@ -91,7 +91,7 @@ def _launch(losses, u, acc, rows, target, indptr, index, values, penalty, anchor
             for j in range(indptr[i], indptr[i + 1]):
                 square += penalty[index[j]] * u[index[j]] * u[index[j]]
             losses[k] = fault_gpu(m) + square * u.dtype.type(0.5)
-        cuda.syncthreads()  # all have read u, and acc is whole
+        cuda.syncthreads()  # all threads have read u, and acc is complete
         for v in range(cuda.threadIdx.x, u.size, cuda.blockDim.x):
             u[v] -= rate * (acc[v] + slope[v])
             acc[v] = 0

@@ -1,4 +1,4 @@
-"""Nesterov's momentum: the gradient is taken at the point that the velocity leads to.
+"""Nesterov's momentum: the gradient is taken at the point the velocity leads to.
 
     v <- mu v + g        w <- w - lr (g + mu v)
 
