@@ -6,7 +6,7 @@ __all__ = ["CATALOGUE", "FAMILIES", "family", "find", "idea", "module", "names"]
 
 
 def __getattr__(name: str) -> Any:
-    """Load the catalogue when it is first asked for: `python -m algorithms` has to handle Ctrl-C before."""
+    """Load the catalogue at first use: `python -m algorithms` must be able to handle Ctrl-C before that."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import algorithms.catalogue as catalogue

@@ -1,4 +1,4 @@
-"""The catalogue: every algorithm, in teaching order, and every compression. One of them, one file.
+"""The catalogue: every algorithm, in teaching order, and every compression. Each has its own file.
 
 Naming a module here, with its title, is all the registration there is; it is imported when it is asked for.
 """
@@ -112,7 +112,7 @@ FAMILIES: dict[str, str] = {
     "decoupled": "Decoupled backpropagation",
     "compression": "Compression",
 }
-"""By family, its title, in the order in which the catalogue begins them; compression, which goes with several, last."""
+"""Title of each family, in the catalogue's order; compression, which combines with several families, comes last."""
 
 COMPRESSIONS: dict[str, str] = {
     "bf16": "bfloat16",
@@ -127,7 +127,7 @@ COMPRESSIONS: dict[str, str] = {
     "threshold": "Strom's threshold",
     "dgc": "Deep gradient compression",
 }
-"""By name, its title."""
+"""Title of each compression, by name."""
 
 
 def names() -> tuple[str, ...]:
@@ -141,37 +141,39 @@ def family(name: str) -> str:
 
 
 def find(name: str) -> Algorithm:
-    """Return the declaration of an algorithm, by short or full name. ValueError if unknown."""
+    """Return the declaration of an algorithm, by short or full name. Raise ValueError if it is unknown."""
     return module(name).ALGORITHM
 
 
 @cache
 def module(name: str) -> ModuleType:
-    """Return the module of an algorithm, by short name ("easgd") or full ("averaging.easgd"). ValueError if unknown."""
+    """Return the module of an algorithm named "easgd" or "averaging.easgd". Raise ValueError if it is unknown."""
     entry = next((entry for entry in CATALOGUE if name in (entry, entry.split(".")[1])), None)
     if entry is None:
         if name.casefold() in COMPRESSIONS:
             code = name.casefold()
-            raise ValueError(f"{code} is a compression, which goes with an algorithm: sync_sgd --compression {code}.")
+            raise ValueError(
+                f"{code} is a compression, which is used with an algorithm: sync_sgd --compression {code}."
+            )
         titles = dict(zip(names(), CATALOGUE.values(), strict=True))
         raise _unknown("algorithm", name, titles, f"there are {len(CATALOGUE)}, such as sync_sgd, easgd and gpipe.")
     return importlib.import_module(f"algorithms.{entry}")
 
 
 def compression(name: str) -> Compression:
-    """Return the declaration of a compression. ValueError if unknown."""
+    """Return the declaration of a compression. Raise ValueError if it is unknown."""
     return compression_module(name).COMPRESSION
 
 
 def compression_module(name: str) -> ModuleType:
-    """Return the module of a compression. ValueError if unknown."""
+    """Return the module of a compression. Raise ValueError if it is unknown."""
     if name not in COMPRESSIONS:
         raise _unknown("compression", name, COMPRESSIONS, f"there are none, {', '.join(COMPRESSIONS)}.")
     return importlib.import_module(f"algorithms.compression.{name}")
 
 
 def idea(module: ModuleType) -> str:
-    """Return the first sentence of the module's docstring: what it is, in one line."""
+    """Return the first line of the module's docstring, its one-line description."""
     return (module.__doc__ or "").strip().split("\n")[0]
 
 
@@ -181,7 +183,9 @@ def _unknown(kind: str, name: str, titles: Mapping[str, str], otherwise: str) ->
 
 
 def _meant(words: str, titles: Mapping[str, str]) -> str:
-    """Return the name that is meant by what is none: EASGD is easgd, FSDP a word of a title; "" if nothing is near."""
+    """Return the name that an unknown name probably means, such as easgd for EASGD, or a title that has it; "" if
+    none.
+    """
     spelled = {name.casefold(): name for name in titles}
     called = {title.casefold(): name for name, title in titles.items()}
     parts: dict[str, str] = {}

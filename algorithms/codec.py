@@ -19,41 +19,43 @@ from knobs import Knobs
 
 
 class Codec(Protocol):
-    """A rank's encoder and decoder of gradients v, (d,). Which methods there are, `Compression` declares.
+    """A rank's encoder and decoder of gradients v, (d,). `Compression` declares which of the methods it has.
 
     It is made by `Codec(s, tensors, rank, size, seed)`: the settings, slice and shape of each tensor in the gradient,
     this rank among the `size` that train, and a seed that all ranks share.
     """
 
     def encode(self, v) -> Any:
-        """Return the message for v, which stays as it is; None if v is not finite and the code cannot express that."""
+        """Return the message for v, which is left unchanged; None if v is not finite and the code cannot express
+        that.
+        """
 
     def decode(self, message, out) -> None:
         """out (d,) <- the vector that the message stands for."""
 
     def add(self, message, total) -> None:
-        """total (d,) <- total + the vector that the message stands for; of codecs that are all-gathered."""
+        """total (d,) <- total + the vector that the message stands for; only for codecs that are all-gathered."""
 
     def mean(self, comm, v) -> Any:
-        """v <- the mean over the ranks of their decoded vectors; return this rank's own. Of the other codecs."""
+        """v <- the mean over ranks of the decoded vectors; return this rank's own. Only for the other codecs."""
 
 
 def by_setting(s: Any) -> bool:
-    """Return the setting `error_feedback`."""
+    """The setting `error_feedback`."""
     return s.error_feedback
 
 
 def inside_the_codec(s: Any) -> bool:
-    """Return False: the codec itself keeps what it does not send."""
+    """False: the codec itself keeps the part that it does not send."""
     return False
 
 
 @dataclass(frozen=True)
 class Compression:
-    """What a compression module declares. `s` is an instance of its `Settings`."""
+    """The declaration of a compression module. `s` is an instance of its `Settings`."""
 
     Codec: Callable[..., Any]
-    """Makes a `Codec`, with the methods that `combine` and `pushable` ask for."""
+    """Makes a `Codec`, with the methods that `combine` and `pushable` require."""
     Settings: type[Knobs]
     combine: Literal["all-gather", "codec"] = "all-gather"
     """How messages become a mean: every rank receives all of them and adds them up, or by the codec's own `mean`."""
@@ -63,4 +65,4 @@ class Compression:
     unstable: Callable[[Any], Iterable[tuple[str, str]]] = nothing_foretold
     """`unstable(e)`: (setting, why) for each setting that makes experiment `e` diverge, as for an `Algorithm`."""
     error_feedback: Callable[[Any], bool] = by_setting
-    """`error_feedback(s)`: whether what a message leaves out is added to the rank's next gradient."""
+    """`error_feedback(s)`: True if the part that a message leaves out is added to the rank's next gradient."""

@@ -1,8 +1,8 @@
-"""Learning rates that were searched for: `rates.toml`, one line for each algorithm on each workload and model.
+"""The learning rates found by a search: `rates.toml`, one line per algorithm, workload and model.
 
     known("easgd", "digits", "mlp")      Rate(best=0.5, loss=0.112, rate=0.5, many=0.5)
 
-`lockstep tune --table` writes the file. The default of the settings is for models of one's own.
+`lockstep tune --table` writes the file. The default in the settings applies only to custom models.
 """
 
 from __future__ import annotations
@@ -13,32 +13,32 @@ from functools import cache
 from pathlib import Path
 
 PATH = Path(__file__).with_name("rates.toml")
-STEPS = 200  # of the runs that were searched
-FEW = 4  # workers; gradients that many workers add up, each of them late, bear smaller rates
+STEPS = 200  # of each run in the search
+FEW = 4  # workers; sums of late gradients from many workers need smaller rates
 TOO_FEW = (
-    "With fewer than 4 workers its held-out loss is up to {few:.2g} after {steps} steps, and half the rate does not "
-    "mend it for all numbers up to 4; with 4 it is {best:.2g}. Give it more steps, or more workers."
+    "With fewer than 4 workers its held-out loss is up to {few:.2g} after {steps} steps, and halving the rate "
+    "does not help for every number up to 4; with 4 it is {best:.2g}. Give it more steps, or more workers."
 )
 TOO_MANY = (
-    "With more than 4 workers its held-out loss is up to {many:.2g} after {steps} steps at every rate that was tried; "
+    "With more than 4 workers its held-out loss is up to {many:.2g} after {steps} steps at every rate tried; "
     "with 4 it is {best:.2g}. Give it more steps, or fewer workers."
 )
-STAND_INS = {"mnist": "digits"}  # workloads that begin with the rates of another one: images of digits, only larger
+STAND_INS = {"mnist": "digits"}  # workloads that use another one's rates: images of digits, only larger
 
 
 @dataclass(frozen=True)
 class Rate:
-    """A line of the table. 200 steps, batches of 32, 4 workers, or as many as the model can be cut for.
+    """A line of the table, for 200 steps, batches of 32 and 4 workers, or as many as the model can be cut for.
 
-    best   the rate of the lowest held-out loss at the end, in the mean over seeds; lower and higher rates are worse
+    best   the rate with the lowest final held-out loss, averaged over seeds; lower and higher rates are worse
     loss   that held-out loss
-    rate   the default for up to 4 workers: `best`, or the half of it, if fewer workers bear no more and 4 bear it
-    many   the default for more: `rate`, or the half, quarter, eighth or sixteenth of it that 6, 8 and 16 bear; of
-           what cannot have 16, as a pipeline of few layers, that which every number above 4 bears
-    many_loss   the held-out loss, of the worst seed, at which these end where they bear none of these parts; or 0
-    few_loss   that at which fewer than 4 workers end at `rate`, of the worst seed, where 1 to 4 bear neither
-               `best` nor its half; or 0
-    note   what is to be known where even the best rate ends far above the lowest loss of all methods; "" elsewhere
+    rate   the default for up to 4 workers: `best`, or half of it, if fewer workers tolerate no more and 4 tolerate it
+    many   the default for more: `rate`, or a half, quarter, eighth or sixteenth of it, as 6, 8 and 16 workers tolerate;
+           if 16 are impossible, as in a pipeline of few layers, what every number above 4 tolerates
+    many_loss   the held-out loss, with the worst seed, at which they end if they tolerate none of these; or 0
+    few_loss   the loss, with the worst seed, at which fewer than 4 workers end at `rate`, if 1 to 4 tolerate neither
+               `best` nor half of it; or 0
+    note   a warning, if even the best rate ends far above the lowest loss of all methods; else ""
     """
 
     best: float
@@ -50,11 +50,11 @@ class Rate:
     note: str = ""
 
     def default(self, workers: int) -> float:
-        """Return the default rate for so many workers."""
+        """Return the default rate for this many workers."""
         return self.rate if workers <= FEW else self.many
 
     def notes(self, workers: int) -> list[str]:
-        """Return what is to be known of so many workers at the default rate, in so few steps, in sentences."""
+        """Return notes on training with this many workers at the default rate, for as few steps as in the search."""
         sparse = TOO_FEW.format(steps=STEPS, few=self.few_loss, best=self.loss)
         crowded = TOO_MANY.format(steps=STEPS, many=self.many_loss, best=self.loss)
         return (
@@ -70,7 +70,7 @@ def known(algorithm: str, workload: str, model: str = "") -> Rate | None:
 
 
 def pair(workload: str, model: str = "") -> str:
-    """Return the name of a part of the table: "digits-cnn", or "sparse" where there is no choice of models."""
+    """Return the name of a part of the table: "digits-cnn", or "sparse" if the workload has only one model."""
     return f"{workload}-{model}" if model else workload
 
 
@@ -88,8 +88,8 @@ def _line(note: str = "", **numbers: float) -> Rate:
 
 
 def write(lines: dict[str, dict[str, Rate]], path: Path = PATH) -> None:
-    """Write a table, parts and algorithms in the order given, one line each."""
-    text = ["# Written by `lockstep tune --table`; algorithms/rates.py says what the columns are.\n"]
+    """Write a table, with parts and algorithms in the given order, one line each."""
+    text = ["# Written by `lockstep tune --table`; algorithms/rates.py explains the columns.\n"]
     for part, rates in lines.items():
         text.append(f"\n[{part}]\n")
         for name, one in rates.items():

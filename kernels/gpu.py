@@ -9,7 +9,8 @@ chooses the backend that runs it:
 
 The chosen backend receives a copy of the function whose globals refer to the real `cuda` module and compiled device
 functions instead of this module's placeholders. So without a GPU neither package is imported, and neither can break a
-kernel's CPU side."""
+kernel's CPU side.
+"""
 
 from __future__ import annotations
 

@@ -44,7 +44,8 @@ def metered(observer: Meter | None) -> Iterator[None]:
 
 class Prices:
     """A meter that records the prices of kernel calls, so that they can be charged again when one call repeats that
-    work."""
+    work.
+    """
 
     def __init__(self):
         self.rows: list[tuple[str, float, float]] = []  # kernel, FLOPs, bytes

@@ -5,7 +5,8 @@
 The first occurrence of a letter defines its size, and all others must agree. A size may also be computed from letters
 and from arguments that are not arrays and follow them: "y (n // window), x (n)" is check(y, x, window). With >= an axis
 may be longer. The first array, the result, must not hold whole numbers if the others do not, unless it is a code.
-Compiled code does no bounds checks: without this, a kernel would read and write beyond the end of a shorter array."""
+Compiled code does no bounds checks: without this, a kernel would read and write beyond the end of a shorter array.
+"""
 
 import re
 

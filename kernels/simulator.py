@@ -7,7 +7,8 @@ Blocks run one after the other, the threads of a block in lock step from barrier
 
 Mistakes that a GPU often forgives are errors: `Race`, `DivergentBarrier`. Arithmetic raises no error, as on a GPU: the
 root of -1 is NaN, 1 / 0 is infinity, and a kernel's `math` is NumPy's here, because Python's raises. The compiler's
-types are not checked."""
+types are not checked.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +59,8 @@ class SourceLine(NamedTuple):
 
 class GpuArray:
     """An array as threads see it: it reports every access to one of its numbers, by position `cell`, to the
-    simulator."""
+    simulator.
+    """
 
     def __init__(self, cuda: Simulator, array: np.ndarray, name: str, shared: bool = False, start=0, touched=None):
         self.cuda, self.array, self.name, self.shared, self.start = cuda, array, name, shared, start

@@ -40,7 +40,8 @@ class Watching(Simulator):
     """The simulator of `kernels.gpu.simulated(watch)`: it runs only the first BLOCKS blocks of a launch.
 
     All blocks are alike, and layers launch hundreds, which would take minutes. Memory that the other blocks would write
-    keeps its old values."""
+    keeps its old values.
+    """
 
     def __init__(self, watch: Callable[[Access], None]):
         super().__init__()

@@ -1,4 +1,4 @@
-"""ADAG measures staleness as a distance: the further a weight has moved meanwhile, the smaller its step.
+"""ADAG measures staleness as a distance: the further a weight has moved in the meantime, the smaller its step.
 
 Rank 0 is the server, the others are workers, which commit the mean a of `period` local steps as in `agn`. The server
 stores w' as each worker last read it:

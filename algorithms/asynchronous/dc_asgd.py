@@ -86,7 +86,7 @@ def server(comm, task, s):
 
 
 def mean_squares(w, workers, s):
-    """Return s of each worker, all the same one if it is shared; none in the constant form."""
+    """Return s of each worker: the same array for all if it is shared, and none in the constant form."""
     if s.form == "constant":
         return {}
     if s.shared:
@@ -104,7 +104,9 @@ ALGORITHM = Algorithm(
     restartable=always,
     compresses="push",
     equivalences=(
-        Equivalence("one worker is SGD, since nothing has moved", to="sgd"),
-        Equivalence("so it is in the constant form", to="sgd", settings={"form": "constant", "compensation": 1}),
+        Equivalence("one worker is SGD, since its gradients are never late", to="sgd"),
+        Equivalence(
+            "in the constant form, too, one worker is SGD", to="sgd", settings={"form": "constant", "compensation": 1}
+        ),
     ),
 )

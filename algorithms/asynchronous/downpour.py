@@ -1,4 +1,4 @@
-"""Downpour SGD: replicas push gradients to a server or several and fetch parameters from them, each at its own pace.
+"""Downpour SGD: replicas push gradients to one or more servers and fetch parameters from them, each at its own pace.
 
 Ranks 0 to S-1 are servers, by default one, each with a shard of the parameters; the others are replicas. Every n_fetch
 steps a replica fetches w, every n_push steps it pushes the sum a of its gradients since the last push; between fetches
@@ -147,7 +147,7 @@ ALGORITHM = Algorithm(
     restartable=restartable,
     equivalences=(
         Equivalence("one replica is SGD", to="sgd", settings={"update": "sgd"}),
-        Equivalence("so it is with three servers", to="sgd", settings={"update": "sgd", "shards": 3}),
+        Equivalence("one replica with three servers is SGD", to="sgd", settings={"update": "sgd", "shards": 3}),
         Equivalence(
             "one replica that fetches right after it pushes is SGD",
             to="sgd",

@@ -81,7 +81,7 @@ ALGORITHM = Algorithm(
             to_settings={"momentum": 0.9},
         ),
         Equivalence(
-            "where just the implicit momentum is wanted it is asynchronous SGD",
+            "if only the implicit momentum is wanted, it is asynchronous SGD",
             to="asgd",
             workers=4,
             settings={"momentum": 0.75},

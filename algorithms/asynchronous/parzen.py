@@ -37,7 +37,7 @@ def elements_sent(shape, s):
 
 def notes(e):
     if e.workers > 1:
-        yield "While no state lies ahead of the worker that it reaches, this is one_shot: watch the share accepted."
+        yield "Unless a worker accepts a state it receives, this is one_shot: watch the share accepted."
 
 
 def worker(comm, task, s=Settings()):
@@ -77,7 +77,7 @@ def worker(comm, task, s=Settings()):
 
 
 def ahead(w, g, theirs, rate):
-    """Return whether a step down the gradient brings w closer to theirs."""
+    """Return True if a step down the gradient brings w closer to theirs."""
     return float(g @ (w - theirs)) > rate / 2 * float(g @ g)
 
 

@@ -32,8 +32,12 @@ def elements_sent(shape, s):
 
 def notes(e):
     if e.knobs.finish == 1:
-        sent = "" if e.knobs.factors and "model" in e.data else ", and here not even these: it sends no factors"
-        yield f"As long as all workers are waited for, this is asgd but for the bytes that it sends{sent}."
+        sent = (
+            ""
+            if e.knobs.factors and "model" in e.data
+            else "; here the bytes are equal, too, since it sends no factors"
+        )
+        yield f"As long as it waits for all workers, this is asgd except for the bytes that it sends{sent}."
 
 
 def worker(comm, task, s=Settings()):
@@ -81,7 +85,7 @@ def server(comm, task, s):
 
 
 def gradient(push, w):
-    """Return the gradient, (d,), from what was pushed for each layer, the last one first."""
+    """Return the gradient, (d,), from the values pushed for each layer, the last layer first."""
     g = kernels.empty_like(w)
     stop = len(g)
     for layer in push:
@@ -114,6 +118,6 @@ ALGORITHM = Algorithm(
     restartable=always,
     equivalences=(
         Equivalence("one worker is SGD", to="sgd"),
-        Equivalence("it is asynchronous SGD where no layer is dense", to="asgd", workers=3, to_workers=3),
+        Equivalence("without dense layers it is asynchronous SGD", to="asgd", workers=3, to_workers=3),
     ),
 )

@@ -35,7 +35,7 @@ def elements_sent(shape, s):
 def notes(e):
     s = e.knobs
     if 2 * s.splits > e.workers and not s.hard and (not s.modulate or e.workers == 2):
-        yield "An update takes a single gradient and leaves its rate as it is, so this is asgd; use fewer splits."
+        yield "Every update uses a single gradient at its full rate, so this is asgd; use fewer splits."
 
 
 def worker(comm, task, s=Settings()):
@@ -95,7 +95,7 @@ ALGORITHM = Algorithm(
     equivalences=(
         Equivalence("one worker is SGD", to="sgd"),
         Equivalence(
-            "hard and unsplit it is synchronous SGD",
+            "hard, with one split, it is synchronous SGD",
             to="sync_sgd",
             exactness="RND",
             workers=4,

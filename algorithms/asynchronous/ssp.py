@@ -45,7 +45,7 @@ def notes(e):
     alike = e.jitter == "none" and not (e.slow.by_rank or e.pause.by_rank or e.crash.by_rank)
     if e.workers > 1 and e.knobs.bound > 1 and alike and not e.knobs.cache:
         yield (
-            f"Nobody gets {e.knobs.bound} clocks ahead while all workers are equally fast, so this is asgd with "
+            f"No worker gets {e.knobs.bound} clocks ahead while all workers are equally fast, so this is asgd with "
             f"learning_rate / {e.workers}; use bound 0, jitter cloud, or slow 1:3."
         )
 

@@ -91,7 +91,7 @@ ALGORITHM = Algorithm(
             **FOUR,
         ),
         Equivalence(
-            "with SGD inside, and an outer step after every one, it is synchronous SGD with Nesterov's momentum",
+            "with SGD inside, and an outer step after every inner one, it is synchronous SGD with Nesterov's momentum",
             to="sync_sgd",
             settings={"update": "sgd", "outer_rate": 1, "outer_momentum": 0.9, "period": 1},
             to_settings={"update": "nesterov", "momentum": 0.9},

@@ -44,7 +44,7 @@ def elements_sent(shape, s):
 
 def notes(e):
     if not e.knobs.switch and e.knobs.period > 1:
-        yield "Without a switch this is model_averaging, with the same period, but for rounding."
+        yield "Without a switch this is model_averaging with the same period, up to rounding."
 
 
 def worker(comm, task, s=Settings()):
@@ -87,7 +87,7 @@ ALGORITHM = Algorithm(
             "with an average in every step it is synchronous SGD", to="sync_sgd", settings={"period": 1}, **FOUR
         ),
         Equivalence(
-            "so it is with momentum, though the velocities stay local",
+            "with momentum it is synchronous SGD, too, though the velocities stay local",
             to="sync_sgd",
             settings={"period": 1, "update": "momentum"},
             to_settings={"update": "momentum"},

@@ -61,14 +61,14 @@ ALGORITHM = Algorithm(
         Equivalence("one worker is SGD", to="sgd"),
         Equivalence("averaging in every step is synchronous SGD", to="sync_sgd", settings={"period": 1}, **EVERY_STEP),
         Equivalence(
-            "so it is with momentum, though every worker has its own velocity",
+            "averaging in every step with momentum is synchronous SGD, though every worker has its own velocity",
             to="sync_sgd",
             settings={"period": 1, "update": "momentum", "state": "keep"},
             to_settings={"update": "momentum"},
             **EVERY_STEP,
         ),
         Equivalence(
-            "and with Nesterov's",
+            "averaging in every step with Nesterov's momentum is synchronous SGD, too",
             to="sync_sgd",
             settings={"period": 1, "update": "nesterov", "state": "keep"},
             to_settings={"update": "nesterov"},

@@ -1,4 +1,4 @@
-"""One-shot averaging: every worker trains alone to the end, then all models become one, their mean.
+"""One-shot averaging: every worker trains alone to the end, then the models are averaged.
 
 Worker i takes SGD steps on its own data shard, without communication:
 

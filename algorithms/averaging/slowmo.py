@@ -77,14 +77,14 @@ ALGORITHM = Algorithm(
             **FOUR,
         ),
         Equivalence(
-            "in every step it is synchronous SGD with momentum",
+            "with a slow step after every local one it is synchronous SGD with momentum",
             to="sync_sgd",
             settings={"slow_momentum": 0.9, "period": 1},
             to_settings={"update": "momentum", "momentum": 0.9},
             **FOUR,
         ),
         Equivalence(
-            "it is BMUF in its classical form",
+            "with the same momentum and rate it is BMUF in its classical form",
             to="bmuf",
             settings={"slow_momentum": 0.6, "slow_rate": 0.9, "period": 3},
             to_settings={"form": "classical", "block_momentum": 0.6, "block_rate": 0.9, "period": 3},

@@ -68,7 +68,7 @@ def worker(comm, task, s=Settings()):
 
 
 class Coordinator(ShardedVectors):
-    """Rank 0: names the shards' vectors, and assigns portions to the workers."""
+    """Rank 0: commands the shards' vectors, and assigns portions to the workers."""
 
     def __init__(self, comm, task, s):
         super().__init__(comm, range(1, 1 + s.shards))
@@ -112,7 +112,7 @@ class Coordinator(ShardedVectors):
         return self.task.start()[:0]  # it has no parameters
 
     def record(self, step, f):
-        """Record f before a step that is over, and the samples whose gradients were computed since the last record."""
+        """Record f before the step just taken, and the samples whose gradients were computed since the last record."""
         self.task.at(step)
         self.task.record(f, self.computed)
         self.computed = 0
@@ -160,7 +160,7 @@ class Coordinator(ShardedVectors):
 
 
 def work(comm, task, s):
-    """Compute portions, accumulate those that count, and push the sum when told to."""
+    """Compute portions, accumulate those that count, and push the sum on command."""
     w = task.start()  # (d,)
     total, g, at = kernels.keep(kernels.zeros_like(w)), None, 0
     while (order := comm.recv(COORDINATOR, WORK)) is not None:

@@ -70,7 +70,7 @@ class Codec:
         return max(self.s.density, 4.0 ** -(1 + stage))
 
     def largest(self, density):
-        """Return (index, values, elements of the other tensors), removed from v."""
+        """Remove and return (index, values, elements of the tensors sent whole) from v."""
         cuts = [self.cut(self.v[part], max(1, round(density * (part.stop - part.start)))) for part in self.sparse]
         count = sum(count for *_, count in cuts)
         values, index = kernels.empty(count, self.v), kernels.empty(count, self.v, "int32")
@@ -90,7 +90,7 @@ class Codec:
         return index, values, rest
 
     def cut(self, v, k):
-        """Return (cut, ties, count): `count` elements of v, about k, reach the cut, `ties` of them exactly."""
+        """Return (cut, ties, count): `count` elements of v, about k, reach the cut, and `ties` of them equal it."""
         stride = min(
             max(1, round(1 / self.s.sampling)), max(1, k // 2)
         )  # so that at least two of the sample are above the cut

@@ -1,4 +1,4 @@
-"""1-bit SGD sends the sign of every element, and adds what that leaves out to the next gradient.
+"""1-bit SGD sends the sign of every element, and adds the part it leaves out to the next gradient.
 
     v <- g + e        bit <- [v >= 0]        q <- the mean of the v with this bit, node by node        e <- v - q
 

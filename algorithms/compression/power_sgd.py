@@ -1,4 +1,4 @@
-"""PowerSGD sends two thin matrices whose product approximates the gradient, and which an all-reduce can sum.
+"""PowerSGD sends two thin matrices whose product approximates the gradient and which an all-reduce can sum.
 
     M <- G + E        P <- mean over ranks of M Q        P <- its columns orthonormalised
                       Q <- mean over ranks of M^T P      G <- P Q^T        E <- M - G
@@ -34,7 +34,9 @@ class Settings(Knobs):
 
 
 class Matrix(NamedTuple):
-    """A coded tensor: its slice of the gradient, its shape, and the slices of its P and Q among all."""
+    """A coded tensor: its slice of the gradient, its shape, and the slices of its P and Q in the vectors of all P and
+    Q.
+    """
 
     place: slice
     rows: int
@@ -78,7 +80,9 @@ class Codec:
             out[place] = p[where]
 
     def factors(self, v, mean):
-        """Return all P and uncoded tensors in one vector, and all Q in another; `mean` averages each over the ranks."""
+        """Return all P and uncoded tensors in one vector and all Q in another; `mean` averages a vector over the
+        ranks.
+        """
         p, q = (kernels.empty(length, v) for length in self.lengths)
         before = self.before(q)
         for m in self.matrices:
@@ -99,7 +103,7 @@ class Codec:
         return p, q
 
     def before(self, like):
-        """Return the last step's Q, or random numbers."""
+        """Return Q of the last step, or random numbers."""
         if self.warm and self.q is not None:
             return self.q
         q = kernels.empty_like(like)

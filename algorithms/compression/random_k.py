@@ -1,4 +1,4 @@
-"""Random-k sends the same random elements of every worker's gradient, so a ring can sum them and no index is sent.
+"""Random-k sends the same random elements of every worker's gradient, so a ring can sum them without sending indices.
 
     S <- k = density d places, drawn equally on all ranks        g <- (d/k) mean over the ranks of g[S], 0 elsewhere
 

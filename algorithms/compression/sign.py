@@ -95,7 +95,7 @@ class Codec:
 
 
 def ballot(m, zero_is_above: bool = True):
-    """Return a packed vote on every element, None if an element is not finite."""
+    """Return a packed vote on every element, or None if an element is not finite."""
     return packed(m >= 0 if zero_is_above else m > 0, 1) if math.isfinite(float(m @ m)) else None
 
 

@@ -1,4 +1,4 @@
-"""D-PSGD: every worker averages with its neighbours only, and takes its own step; no server, no sum over all.
+"""D-PSGD: every worker averages with its neighbours only and takes its own step, without a server or a global sum.
 
 Workers sit on a graph. Each holds its own x_i, and in every step mixes it with those of its neighbours:
 

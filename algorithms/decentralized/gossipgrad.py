@@ -57,7 +57,7 @@ def partners(rank, size, step, s, seed=0):
 
 def notes(e):
     if e.workers == 2:
-        yield "Two workers are sync_sgd: each averages with all others in every step; use 4 or more."
+        yield "Two workers are sync_sgd, because each averages with all others in every step; use 4 or more."
 
 
 def worker(comm, task, s=Settings()):
@@ -90,7 +90,7 @@ ALGORITHM = Algorithm(
     equivalences=(
         Equivalence("one worker is SGD", to="sgd"),
         Equivalence(
-            "two that exchange gradients are synchronous SGD",
+            "two workers that exchange gradients are synchronous SGD",
             to="sync_sgd",
             workers=2,
             settings={"mode": "gradient"},

@@ -101,7 +101,7 @@ def worker(comm, task, s=Settings()):
 
 
 def is_gradient(other, theirs, owed):
-    """Count a gradient that has arrived, or remove a neighbour that is lost."""
+    """Add a gradient that has arrived, or remove a lost neighbour."""
     if theirs is None:
         owed.pop(other, None)
         return False

@@ -1,4 +1,4 @@
-"""Push-sum SGP: each worker sends half of its model to one other, a different one in every step, one way only.
+"""Push-sum SGP: in every step each worker sends half of its model to one other worker, one way only.
 
 In step t worker i sends half of x_i and of its weight p_i to the worker 2^(t mod log2 N) ahead:
 
@@ -30,11 +30,11 @@ def elements_sent(shape, s):
 
 def notes(e):
     if e.workers == 2:
-        yield "Half of each other's model is the mean, so two workers are sync_sgd; use 4 or more."
+        yield "Two workers that exchange half their models hold the mean, which is sync_sgd; use 4 or more."
     elif e.workers > 2 and not e.crash.by_rank:
         yield (
-            "Everybody receives from one worker, so all weights p stay 1 and dividing by them changes nothing; "
-            "lose a worker, such as crash 3:0.02, to see what they are for."
+            "Each worker receives from exactly one, so all weights p stay 1 and dividing by them has no effect; "
+            "lose a worker, for example with crash 3:0.02, to see their purpose."
         )
 
 

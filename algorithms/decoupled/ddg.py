@@ -87,9 +87,9 @@ ALGORITHM = Algorithm(
     model_defaults={"model": "residual", "depth": 6, "width": 64, "activation": "tanh"},  # eight layers to cut
     equivalences=(
         Equivalence("one module is SGD", to="sgd"),
-        Equivalence("it is PipeDream", to="pipedream", workers=4, to_workers=4),
+        Equivalence("it is PipeDream with stashing", to="pipedream", workers=4, to_workers=4),
         Equivalence(
-            "as its code has it, it is PipeDream without stashing",
+            "with the newest weights, as in its code, it is PipeDream without stashing",
             to="pipedream",
             workers=4,
             settings={"weights": "none", "update": "momentum", "momentum": 0.5},

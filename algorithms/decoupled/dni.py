@@ -108,7 +108,10 @@ ALGORITHM = Algorithm(
     equivalences=(
         Equivalence("one module is SGD", to="sgd"),
         Equivalence(
-            "a guess that is nothing but the lesson is back-propagation", to="sgd", workers=3, settings={"mix": 1}
+            "with mix 1 the prediction is the true gradient, which is back-propagation",
+            to="sgd",
+            workers=3,
+            settings={"mix": 1},
         ),
     ),
 )

@@ -87,7 +87,7 @@ ALGORITHM = Algorithm(
     equivalences=(
         Equivalence("one module is SGD", to="sgd"),
         Equivalence(
-            "where a module is one linear layer, it is PipeDream without stashing",
+            "if every module is one linear layer, it is PipeDream without stashing",
             to="pipedream",
             workers=8,
             to_workers=8,

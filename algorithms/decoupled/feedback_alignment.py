@@ -44,7 +44,7 @@ def elements_sent(shape, s):
 def notes(e):
     if e.data.get("model") == "cnn":
         yield (
-            "Convolutions hardly align with random errors, since all positions share their weights (Bartunov et al., "
+            "Convolutions hardly align with random errors, because all positions share their weights (Bartunov et al., "
             "NeurIPS 2018); use a learning rate of 0.02 at most, or model cnn_bn."
         )
 
@@ -89,6 +89,9 @@ ALGORITHM = Algorithm(
             settings={"direct": direct},
             to_settings={"direct": direct},
         )
-        for claim, direct in (("a cut changes nothing", True), ("nor where errors go from layer to layer", False))
+        for claim, direct in (
+            ("cutting the model into modules does not change the weights", True),
+            ("cutting does not change the weights if errors go from layer to layer, either", False),
+        )
     ),
 )

@@ -1,1 +1,1 @@
-"""Model-parallel methods: several ranks hold one model together, and take every sample together."""
+"""Model-parallel methods: several ranks share one model and process every sample together."""

@@ -112,7 +112,9 @@ def summed(comm, dx, units):
 
 
 def tell(comm, what):
-    """Send `what(machine)` to every other machine, beginning with the next, so that not all send to one first."""
+    """Send `what(machine)` to every other machine, starting with the next, so that they do not all send to the same one
+    first.
+    """
     for step in range(1, comm.size):
         machine = (comm.rank + step) % comm.size
         comm.send(what(machine), machine)
@@ -127,8 +129,20 @@ ALGORITHM = Algorithm(
     elements_sent=elements_sent,
     equivalences=(
         Equivalence("one machine is SGD", to="sgd"),
-        Equivalence("three machines are SGD, in a row", to="sgd", exactness="RND", workers=3),
-        Equivalence("or by turns", to="sgd", exactness="RND", workers=3, settings={"assignment": "by turns"}),
-        Equivalence("or as it happens", to="sgd", exactness="RND", workers=3, settings={"assignment": "shuffled"}),
+        Equivalence("three machines with units in a row are SGD", to="sgd", exactness="RND", workers=3),
+        Equivalence(
+            "three machines with units by turns are SGD",
+            to="sgd",
+            exactness="RND",
+            workers=3,
+            settings={"assignment": "by turns"},
+        ),
+        Equivalence(
+            "three machines with shuffled units are SGD",
+            to="sgd",
+            exactness="RND",
+            workers=3,
+            settings={"assignment": "shuffled"},
+        ),
     ),
 )

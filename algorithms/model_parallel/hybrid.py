@@ -1,4 +1,4 @@
-"""Hybrid parallelism forms groups: inside a group ranks share a model unit by unit, among groups they share the data.
+"""Hybrid parallelism forms groups: ranks of a group share a model unit by unit, and groups share the data.
 
 N ranks are G groups of P. Every layer's units, or feature maps, are split within a group, whose ranks take the same
 samples. A layer's inputs are gathered, and the errors at its inputs are summed:
@@ -77,7 +77,7 @@ def elements_sent(shape, s):
 
 def notes(e):
     if e.workers > 1 and e.workers == data_shards(e.workers, e.knobs):
-        yield "A group for each rank is sync_sgd; use layout model, or fewer groups than workers."
+        yield "One group per rank is sync_sgd; use layout model, or fewer groups than workers."
 
 
 def worker(comm, task, s=Settings()):
@@ -106,7 +106,7 @@ def worker(comm, task, s=Settings()):
 
 
 def in_a_row(units, ranks):
-    """Return the units of each rank: consecutive, and as equal in number as possible."""
+    """Return the units of each rank: consecutive, in numbers as equal as possible."""
     return [np.arange(units)[share] for share in shares(units, ranks)]
 
 

@@ -85,7 +85,7 @@ def forward(blocks, w, x, between):
 
 
 def backward(blocks, w, saved, dy, g, between):
-    """Write g; return dx, None where the first block is the model's."""
+    """Write g; return dx, or None for the model's first block."""
     for block, (entered, inside, left) in zip(reversed(blocks), reversed(saved), strict=True):
         dz, past = block.leave_back(left, dy)
         dh = block.inner_back(w, inside, between.g_back(dz) if block.partial else dz, g)
@@ -149,9 +149,9 @@ ALGORITHM = Algorithm(
     elements_sent=elements_sent,
     equivalences=(
         Equivalence("one rank is SGD", to="sgd", exactness="RND"),
-        Equivalence("so are three", to="sgd", exactness="RND", workers=3),
+        Equivalence("three ranks are SGD", to="sgd", exactness="RND", workers=3),
         Equivalence(
-            "the sequence-parallel form, too", to="sgd", exactness="RND", workers=2, settings={"sequence": True}
+            "the sequence-parallel form is SGD, too", to="sgd", exactness="RND", workers=2, settings={"sequence": True}
         ),
     ),
     example_workers=4,

@@ -116,7 +116,7 @@ ALGORITHM = Algorithm(
             to_batch=2,
         ),
         Equivalence(
-            "two replicas of two that share matrices, too",
+            "two replicas of two ranks that share matrices are SGD with twice the batch",
             to="sgd",
             exactness="RND",
             workers=4,

@@ -1,4 +1,4 @@
-"""Bit packing: small whole numbers side by side, without the bits that they do not need."""
+"""Store small whole numbers side by side, in only as many bits as they need."""
 
 import kernels
 

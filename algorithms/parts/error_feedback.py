@@ -1,4 +1,4 @@
-"""Error feedback: encoded gradients are averaged, and what the encoding loses is added to the next gradient.
+"""Average encoded gradients, and add what the encoding loses to the next gradient: error feedback.
 
     v <- g + e        m <- encode(v)        e <- v - decode(m)        g <- mean over the ranks of decode(m)
 
@@ -33,7 +33,7 @@ def attach(comm, compression: Compression, s, tensors, seed: int, servers: int =
 
 
 class ErrorFeedback:
-    """One rank's side of it: a codec and, with `feedback`, its error e, (d,); `combine` is the compression's."""
+    """A rank's codec and, with `feedback`, its error e, (d,); `combine` is that of the compression."""
 
     def __init__(self, codec, feedback: bool = True, combine: str = "all-gather"):
         self.codec, self.feedback, self.combine, self.error = codec, feedback, combine, None
@@ -67,7 +67,7 @@ class ErrorFeedback:
         kernels.scale(g, 1 / comm.size)
 
     def _owed(self, g):
-        """Return v, what should be sent; with feedback it is the error's own array, which `kept` is subtracted from."""
+        """Return v, the vector to send; with feedback it is the error's own array, from which `kept` is subtracted."""
         if not self.feedback:
             return g
         if self.error is None:
@@ -77,7 +77,7 @@ class ErrorFeedback:
 
 
 class CompressedComm:
-    """A communicator whose means of gradients are compressed; everything else is that of `comm`.
+    """A communicator that compresses gradients for their mean; everything else is passed to `comm`.
 
     A gradient is a vector of the model's length in an all-reduce with op mean; sums and shorter vectors are unchanged.
     """
@@ -96,7 +96,7 @@ class CompressedComm:
 
 
 class CompressedPushes:
-    """A communicator whose pushes from workers to servers are compressed; everything else is that of `comm`.
+    """A communicator that compresses pushes from workers to servers; everything else is passed to `comm`.
 
     A push is a worker's message to a server that is a vector of the model's length. Answers are unchanged.
     """

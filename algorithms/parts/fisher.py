@@ -1,4 +1,4 @@
-"""Fisher matrix of low rank, for natural gradient: preconditions rows, such as the inputs of a layer or its errors.
+"""Low-rank Fisher matrix for the natural gradient: preconditions rows, such as a layer's inputs or its errors.
 
 F approximates the mean of x x^T over rows x with D elements, by r directions, the orthonormal rows of R, and a multiple
 of the identity:
@@ -44,7 +44,9 @@ class Fisher:
         self.seen = 0
 
     def precondition(self, X):
-        """Return X (n, D) times the inverse of G, with the norm of X: a new array. Then F may be updated with X."""
+        """Return X (n, D) times the inverse of G, scaled to the norm of X, as a new array. Then F may be updated with
+        X.
+        """
         if self.R is None:
             self._begin(X)
         Y, common, along = kernels.copy(X), kernels.empty((len(X), len(self.R)), X), kernels.empty_like(X)

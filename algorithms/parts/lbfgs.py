@@ -1,4 +1,4 @@
-"""L-BFGS: the direction of a quasi-Newton step, from the last m steps and their changes of the gradient.
+"""Compute the direction of an L-BFGS step from the last m steps and their changes of the gradient.
 
 With s_j = w_(j+1) - w_j, y_j = g_(j+1) - g_j and rho_j = 1 / (y_j . s_j), newest last:
 

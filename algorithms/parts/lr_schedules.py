@@ -1,4 +1,4 @@
-"""Schedules of learning rate, batch size and momentum, as pure functions of the time trained.
+"""Schedules of the learning rate, batch size and momentum, as pure functions of training time.
 
 Time is counted in steps or in epochs (passes over the data, with fractions), never in seconds.
 """
@@ -54,7 +54,7 @@ def slow_start(epoch: float, length: float = 90) -> float:
 
 
 def sgd_share(epoch: float, centre: float = 10, period: float = 5) -> float:
-    """Return the share of SGD in Akiba's transition from RMSprop: 1/2 at `centre`, 1 from half a `period` later on.
+    """Return the share of SGD in Akiba's transition from RMSprop: 1/2 at `centre`, 1 from half a `period` later.
 
         exp(2 (e - c) / p) / 2     until c
         1/2 + (e - c) / p          until c + p/2, with the same slope at c; the paper's notes have twice this slope,

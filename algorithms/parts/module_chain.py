@@ -1,4 +1,4 @@
-"""Module chain: features travel up from rank to rank, and errors, or what a method has in their place, down.
+"""A chain of modules: features travel up from rank to rank, and errors, or a method's substitute for them, down.
 
 Module 0 checks the budget before each mini-batch; when it is spent, it sends None up instead of features. Only the last
 module sees losses: when the target loss is reached, it says so by wrapping the error that it sends down in a tuple.
@@ -10,7 +10,7 @@ from kernels.arrays import extents
 
 
 class ModuleChain:
-    """Module `comm.rank` of `comm.size`, and its neighbours. With `labels` targets travel up with features."""
+    """Module `comm.rank` of `comm.size`, and its neighbours. With `labels`, targets travel up with the features."""
 
     def __init__(self, comm, task, labels=False):
         self.comm, self.task, self.labels = comm, task, labels
@@ -23,7 +23,7 @@ class ModuleChain:
         return self.comm.size - 1 - self.comm.rank
 
     def batches(self, more=0):
-        """Yield (t, x, target), mini-batch t as it arrives from below, until the budget is spent.
+        """Yield (t, x, target) for each mini-batch t as it arrives from below, until the budget is spent.
 
         Then yield (t, None, None) for `more` steps, in which errors are still in flight. Without labels, the last
         module looks its targets up, and those in between have none.
@@ -61,7 +61,7 @@ class ModuleChain:
             self.comm.send((dx,) if self.enough else dx, self.comm.rank - 1)
 
     def recv_error(self):
-        """Return the error that the module above has sent down."""
+        """Return the error that the module above sent."""
         return self._unwrap(self.comm.recv(self.comm.rank + 1))
 
     def broadcast_error(self, e):
@@ -69,7 +69,7 @@ class ModuleChain:
         return self._unwrap(self.comm.broadcast((e,) if self.enough else e, src=self.comm.size - 1))
 
     def holds(self, weights, g, saved):
-        """Account for what this rank holds: `weights`, its own and others, a gradient, and saved activations."""
+        """Account for this rank's memory: `weights`, its own and others, a gradient, and saved activations."""
         self.task.holds("parameters", sum(extents(weights).values()))
         self.task.holds("gradients", g.nbytes)
         self.task.holds("activations", sum(extents(saved).values()))

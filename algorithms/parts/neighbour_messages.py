@@ -1,4 +1,4 @@
-"""Receiving from one neighbour that may have been lost, so that gossip goes on without it."""
+"""Receive from a neighbour that may have been lost, so that gossip continues without it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def recv_or_lost(comm, source: int, tag: int, lost: set[int]) -> Any:
-    """Return the message with this tag from `source`, the only rank that sends one; None if that rank is lost.
+    """Return the message with this tag from `source`, the only rank that sends one, or None if that rank is lost.
 
     Ranks whose loss is reported meanwhile, `source` or others, are added to `lost`.
     """

@@ -1,4 +1,4 @@
-"""Optimizers: update rules that a parallel algorithm applies to its gradients.
+"""Update rules that a parallel algorithm applies to its gradients.
 
 The algorithm decides which gradient is applied when; the optimizer decides how. Algorithms that offer the choice have a
 setting `update: Rule` and make `optimizer(s.update, w, s.momentum)`, whose `step(w, g, rate)` is one kernel call. The
@@ -13,7 +13,7 @@ import kernels
 
 Rule = Literal["sgd", "momentum", "nesterov", "adagrad", "rmsprop", "adam"]
 HEAVY = {"update": ("momentum", "nesterov")}
-"""When a setting `momentum` beside `update: Rule` is in force: with the rules that have a velocity."""
+"""When a setting `momentum` next to `update: Rule` applies: with the rules that have a velocity."""
 
 EPS = 1e-8  # in the denominators of Adagrad, RMSprop and Adam
 FORGET = 0.99  # RMSprop: decay of the mean square
@@ -21,12 +21,12 @@ BETAS = 0.9, 0.999  # Adam
 
 
 def state_vectors(rule: Rule) -> int:
-    """Return the number of state vectors, each as long as w, of the rule."""
+    """Return the number of state vectors of the rule, each as long as w."""
     return {"sgd": 0, "adam": 2}.get(rule, 1)
 
 
 def optimizer(rule: Rule, w, momentum: float = 0.9) -> Optimizer:
-    """Return an optimizer with this rule for parameters like w, with zero state."""
+    """Return an optimiser with this rule for parameters like w, with zero state."""
     return Optimizer(rule, w, momentum)
 
 

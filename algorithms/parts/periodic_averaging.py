@@ -1,4 +1,4 @@
-"""Periodic averaging: what a round costs, and what it does to the state of the workers' optimizers.
+"""The cost of a round of periodic averaging, and its effect on the state of the workers' optimisers.
 
 Workers that train on their own for `period` steps and then average their models each have a local optimizer, such as
 momentum or Adam. In an averaging round its state is kept as it is, reset, or averaged like the model.
@@ -13,7 +13,7 @@ StatePolicy = Literal["keep", "reset", "average"]
 
 
 def sync_optimizer_state(comm, rule, policy: StatePolicy) -> None:
-    """Apply `policy` to the state of the optimizer `rule`, in place.
+    """Apply `policy` to the state of the optimiser `rule`, in place.
 
     The average is formed as a sum, which no compression of gradients touches.
     """
@@ -26,12 +26,16 @@ def sync_optimizer_state(comm, rule, policy: StatePolicy) -> None:
 
 
 def elements_sent(shape, s) -> int:
-    """Return the elements that all rounds move by the ring, one vector each; the last round ends the training."""
+    """Return the number of elements that all rounds send over the ring, one vector each; the last round ends
+    training.
+    """
     rounds = -(-shape.steps // s.period)
     return 2 * (shape.workers - 1) * shape.parameters * rounds
 
 
 def elements_sent_with_state(shape, s) -> int:
-    """Return the same for algorithms with a setting `state`: averaged state vectors are moved as well."""
+    """Return the number of elements for algorithms with a setting `state`, which may also send the optimiser's
+    state.
+    """
     vectors = 1 + (state_vectors(s.update) if s.state == "average" else 0)
     return vectors * elements_sent(shape, s)

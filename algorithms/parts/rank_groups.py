@@ -1,4 +1,4 @@
-"""Rank groups: the best number of model replicas on N ranks, if G groups of N/G ranks share a model each.
+"""The best number of model replicas on N ranks, if each of G groups of N/G ranks shares a model.
 
 A group takes B/G of a batch of B samples. Its ranks exchange the outputs of their units, and in backward the errors of
 each other's units; ranks with the same units average their gradients. A rank sends

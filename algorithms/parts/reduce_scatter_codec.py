@@ -1,4 +1,4 @@
-"""Reduce-scatter codec: rank k owns part k of the vector, averages all ranks' codes of it, and sends that to all.
+"""Average by reduce-scatter: rank k owns part k of the vector, averages all ranks' codes of it, and sends the mean back.
 
     rank i -> owner k       m_ik <- encode(part k of v_i)                                           (reduce-scatter)
     owner k -> all ranks    a_k <- encode(u)        u <- mean over i of decode(m_ik) + E_k              (all-gather)
@@ -23,8 +23,12 @@ TO_OWNER = 0x0E  # a tag that no algorithm uses
 
 
 def exchange_parts(comm, messages, merge):
-    """Send message k to rank k, which merges those of all ranks, in their order; return all merged ones, by rank."""
-    for ahead in range(1, comm.size):  # each rank begins with another owner: all would queue at the first one's port
+    """Send message k to rank k, which merges the messages of all ranks in rank order; return the merged messages, by
+    rank.
+    """
+    for ahead in range(
+        1, comm.size
+    ):  # each rank begins with another owner; otherwise all would queue at the first one's port
         owner = (comm.rank + ahead) % comm.size
         comm.send(messages[owner], owner, TO_OWNER)
     mine = [messages[r] if r == comm.rank else comm.recv(r, TO_OWNER) for r in range(comm.size)]

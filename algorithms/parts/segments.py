@@ -1,4 +1,4 @@
-"""Segments: consecutive pieces of a gradient whose elements share a scale or means, and their cut to a part of it."""
+"""Consecutive segments of a gradient, each with its own scale or means, and those of a part of the gradient."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ class Segments:
         self._known: dict = {}
 
     def within(self, part: slice, like) -> tuple[slice, np.ndarray]:
-        """Return the slice of segments that `part` of the vector touches, and their edges within it, beside `like`."""
+        """Return the slice of segments that overlap `part` of the vector, and their edges within it, on the device of
+        `like`.
+        """
         if (part.start, part.stop) not in self._known:
             first = int(np.searchsorted(self._edges, part.start, "right")) - 1
             last = int(np.searchsorted(self._edges, part.stop, "left"))
@@ -28,7 +30,7 @@ class Segments:
         return self._known[part.start, part.stop]
 
     def edges(self, part: slice, like):
-        """Return the edges alone."""
+        """Return only the edges."""
         return self.within(part, like)[1]
 
 

@@ -1,4 +1,4 @@
-"""Sharded vectors: a coordinator commands vector operations, and each server performs them on its shard.
+"""Vectors sharded over servers: a coordinator commands vector operations, and each server performs them on its shard.
 
 Both sides of the protocol are here. A command is a few numbers, however long the vectors are; only dot products are
 answered, by one number from each shard.
@@ -21,7 +21,7 @@ FETCH = ()  # a worker's request for a shard's part of w
 
 
 class Command(IntEnum):
-    """What a shard is to do."""
+    """The commands to a shard."""
 
     DOT, AXPY, SCALE, COPY = range(4)
     SYNC = 4  # answer when all earlier commands have been executed
@@ -74,7 +74,7 @@ def push_sum(comm, total, count: int) -> None:
 
 
 def serve_shard(comm, task, s):
-    """Run a server: it holds its part of every vector, serves w to workers, and adds up their pushes."""
+    """Run a server, which holds its part of every vector, serves w to workers, and adds up their pushes."""
     whole = task.start()
     part = shares(len(whole), s.shards)[comm.rank - 1]
     w = kernels.copy(whole[part])  # (d / S,)

@@ -1,4 +1,4 @@
-"""Topologies: graphs of neighbours, their mixing matrices, and how fast they bring all ranks to agreement.
+"""Graphs of neighbours, their mixing matrices, and how fast all ranks come to agree.
 
 A topology is a pure function from the number of ranks to the neighbours of each rank; edges are undirected. Row i of
 its mixing matrix W has the weights with which rank i averages: W is symmetric, and its rows and columns sum to 1, so
@@ -22,7 +22,7 @@ import numpy as np
 
 Topology = Literal["ring", "torus", "exponential", "complete", "star", "random"]
 Graph = list[list[int]]  # of each rank, sorted
-FEW = 8  # ranks: graphs of more are alike under two names only if one is a torus
+FEW = 8  # ranks: above this, two named graphs are alike only if one is a torus
 
 
 def ring(size: int) -> Graph:
@@ -66,7 +66,7 @@ def random(size: int, degree: int = 3, seed: int = 0) -> Graph:
 
 
 def custom(size: int, text: str) -> Graph:
-    """Parse edges such as "0-1,1-2". ValueError, one sentence, if they do not parse or do not connect all ranks."""
+    """Parse edges such as "0-1,1-2". Raise ValueError if they do not parse or do not connect all ranks."""
     if not re.fullmatch(r"\s*\d+\s*-\s*\d+\s*(,\s*\d+\s*-\s*\d+\s*)*", text):
         raise ValueError(f"edges is {text[:60]!r}; write pairs of workers, for example 0-1,1-2,2-0.")
     edges = [tuple(map(int, edge.split("-"))) for edge in text.split(",")]
@@ -77,14 +77,15 @@ def custom(size: int, text: str) -> Graph:
     islands = components(found)
     if len(islands) > 1:
         raise ValueError(
-            f"the graph is not connected: workers {', '.join(map(str, islands[1][:8]))} are not reached from worker 0; "
+            f"the graph is not connected: workers {', '.join(map(str, islands[1][:8]))} cannot be reached from worker "
+            "0; "
             f"add an edge such as 0-{islands[1][0]}."
         )
     return found
 
 
 def neighbours(name: Topology, size: int, edges: str = "") -> Graph:
-    """Return the topology of this name, or the graph of `edges`. ValueError, one sentence, if it is invalid."""
+    """Return the topology of this name, or the graph of `edges`. Raise ValueError if it is invalid."""
     if edges:
         return custom(size, edges)
     graphs = {
@@ -94,7 +95,7 @@ def neighbours(name: Topology, size: int, edges: str = "") -> Graph:
 
 
 def same_graph(name: Topology, size: int, edges: str = "") -> list[str]:
-    """Return a note if this topology is one of another name, as a torus of a prime number of ranks is a ring."""
+    """Return a note if this topology equals one of another name, as a torus of a prime number of ranks is a ring."""
     if size < 3 or edges or (size > FEW and name != "torus"):
         return []
     degrees = {len(others) for others in neighbours(name, size)}
@@ -128,7 +129,7 @@ def spectral_gap(w: np.ndarray) -> float:
 
 
 def components(graph: Graph) -> list[list[int]]:
-    """Return the connected components, each sorted; that of rank 0 first."""
+    """Return the connected components, each sorted, with that of rank 0 first."""
     left, parts = set(range(len(graph))), []
     while left:
         part, edge = set(), {min(left)}

@@ -1,4 +1,4 @@
-"""Work queue: a batch in small portions, assigned to workers as they become free, each counted exactly once.
+"""A batch in small portions, assigned to workers as they become free, each counted exactly once.
 
     pending -> assigned -> computed (accumulated by a worker) -> pushed -> summed
 
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 
 class WorkQueue:
-    """Assignment of `count` portions to workers.
+    """The assignment of `count` portions to workers.
 
     A worker pushes to all of `shards` after `every` portions, and after each when at most `few` are pending; `backups`
     allows a portion to be assigned more than once.
@@ -30,26 +30,26 @@ class WorkQueue:
 
     @property
     def done(self) -> bool:
-        """Whether every portion is in the sum."""
+        """True if every portion is in the sum."""
         return len(self.summed) == self.count
 
     @property
     def finished(self) -> set[int]:
-        """Portions that have been computed and not lost."""
+        """The portions that have been computed and not lost."""
         return self.summed.union(*self.computed.values(), *self.pushed.values())
 
     def assign(self, worker: int) -> int | None:
-        """Return a portion for a free worker: pending, or not finished by others; None if there is none."""
+        """Return a portion for a free worker, pending or not yet finished by another worker; None if there is none."""
         portion = self.pending.pop() if self.pending else None
         if portion is None and self.backups:
             running = [p for p in self.assigned.values() if p not in self.finished]
-            portion = min(running, key=running.count, default=None)  # the one that fewest are computing
+            portion = min(running, key=running.count, default=None)  # the one that the fewest workers are computing
         if portion is not None:
             self.assigned[worker] = portion
         return portion
 
     def complete(self, worker: int) -> int | None:
-        """Return the portion that the worker has computed if it counts, None if another worker was faster."""
+        """Return the portion that the worker has computed, or None if another worker was faster."""
         portion = self.assigned.pop(worker)
         if portion in self.finished:
             self.duplicates += 1
@@ -58,7 +58,7 @@ class WorkQueue:
         return portion
 
     def push_due(self, worker: int) -> bool:
-        """Return whether the worker is to push now what it has accumulated; from then on that is in flight."""
+        """Return True if the worker should push its accumulated portions now; they are then in flight."""
         ready = self.computed.get(worker, set())
         due = bool(ready) and worker not in self.pushed and (len(ready) >= self.every or len(self.pending) <= self.few)
         if due:
@@ -66,7 +66,7 @@ class WorkQueue:
         return due
 
     def confirm(self, worker: int, shard: int = 0) -> bool:
-        """Note that the worker's push has reached a shard; return whether it has reached all, and is in the sum."""
+        """Record that the worker's push has reached a shard; return True once it has reached all and is in the sum."""
         self.unconfirmed.get(worker, set()).discard(shard)
         whole = worker in self.pushed and not self.unconfirmed[worker]
         if whole:
@@ -74,7 +74,7 @@ class WorkQueue:
         return whole
 
     def forget_worker(self, worker: int) -> None:
-        """Make the portions of a lost worker that are not in the sum pending again."""
+        """Make a lost worker's portions pending again, except those already in the sum."""
         lost = {*self.computed.pop(worker, ()), *self.pushed.pop(worker, ())}
         if worker in self.assigned:
             lost.add(self.assigned.pop(worker))

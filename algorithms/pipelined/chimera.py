@@ -46,7 +46,7 @@ class Settings(FlushSettings):
 
 
 def schedule(rank: int, ranks: int, chunks: int, pipes: int = 1, doubling: bool = False) -> list[Op]:
-    """Return the ops of one mini-batch. Slots only give their order: forward and backward may take any time."""
+    """Return the ops of one mini-batch. Slots only define their order: forward and backward may take any time."""
     if ranks % 2:
         raise Refusal(
             f"{ranks} rank{'s' * (ranks > 1)} cannot be paired; Chimera needs an even number.", [ranks - 1, ranks + 1]
@@ -64,7 +64,7 @@ def schedule(rank: int, ranks: int, chunks: int, pipes: int = 1, doubling: bool 
         )
     if chunks % forward:
         raise Refusal(
-            f"{chunks} micro-batches do not go forward in pairs; use an even number.", [chunks - 1, chunks + 1]
+            f"{chunks} micro-batches cannot go forward in pairs; use an even number.", [chunks - 1, chunks + 1]
         )
     if chunks < fewest:
         raise Refusal(
@@ -99,14 +99,14 @@ ALGORITHM = pipeline(
     equivalences=(
         Equivalence("two directions are SGD", to="sgd", exactness="RND", workers=4),
         Equivalence(
-            "a pipeline each way for every pair of ranks is SGD",
+            "one pipeline each way per pair of ranks is SGD",
             to="sgd",
             exactness="RND",
             workers=4,
             settings={"pipes": 2},
         ),
         Equivalence(
-            "so are forwards of two micro-batches",
+            "two directions with forwards of two micro-batches are SGD",
             to="sgd",
             exactness="RND",
             workers=4,

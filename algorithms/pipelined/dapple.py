@@ -1,4 +1,4 @@
-"""DAPPLE keeps GPipe's one update but lets each stage go backward as soon as it can: 1F1B with a flush.
+"""DAPPLE keeps GPipe's single update but lets each stage go backward as soon as it can: 1F1B with a flush.
 
 Stage s goes forward S-s times; then backwards and forwards alternate (1F1B), so a stage never holds more than S-s
 micro-batches, where GPipe holds all M. The gradient is that of the mini-batch:
@@ -47,11 +47,9 @@ class Settings(FlushSettings):
 def schedule(rank: int, ranks: int, chunks: int, policy: Literal["PA", "PB"] = "PA", cap: float = inf) -> Iterator[Op]:
     """Return the ops of one mini-batch; no rank ever holds more than `cap` micro-batches."""
     if policy not in ("PA", "PB"):
-        raise ValueError(
-            f"there is no policy {policy!r}; use PA (few micro-batches on their way) or PB (twice as many)."
-        )
+        raise ValueError(f"there is no policy {policy!r}; use PA (few micro-batches in flight) or PB (twice as many).")
     if cap < 1:
-        raise ValueError(f"a cap of {cap} micro-batches lets nothing through; use at least 1.")
+        raise ValueError(f"a cap of {cap} micro-batches lets none through; use at least 1.")
     held = ranks - rank if policy == "PA" else 2 * (ranks - rank) - 1
     return one_f_one_b(rank, ahead=int(min(held, cap)) - 1, per_update=chunks, chunks=chunks)
 
@@ -68,7 +66,7 @@ ALGORITHM = pipeline(
     equivalences=(
         Equivalence("one stage and one micro-batch is SGD", to="sgd", settings={"chunks": 1}),
         Equivalence(
-            "it is GPipe, but for the order in which gradients are added",
+            "it is GPipe, except for the order in which gradients are added",
             to="gpipe",
             exactness="RND",
             workers=3,
@@ -76,7 +74,9 @@ ALGORITHM = pipeline(
             settings={"chunks": 4},
             to_settings={"chunks": 4},
         ),
-        Equivalence("copies are SGD", to="sgd", exactness="RND", workers=4, settings={"copies": 2}),
-        Equivalence("copies of one stage are SGD", to="sgd", exactness="RND", workers=2, settings={"copies": 2}),
+        Equivalence("two copies of the pipeline are SGD", to="sgd", exactness="RND", workers=4, settings={"copies": 2}),
+        Equivalence(
+            "two copies of a single stage are SGD", to="sgd", exactness="RND", workers=2, settings={"copies": 2}
+        ),
     ),
 )

@@ -1,4 +1,4 @@
-"""Interleaved 1F1B gives each rank several thin stages, so that the pipeline fills and drains that much faster.
+"""Interleaved 1F1B gives each rank several thin stages, so that the pipeline fills and drains several times faster.
 
 Rank r of S holds the stages r, S+r, 2S+r, ...: the model winds around the ranks `pieces` times. Micro-batches go in
 groups of S: a group passes the first stage of a rank, then its second, and so on. The gradient is that of the
@@ -44,12 +44,12 @@ def schedule(rank: int, ranks: int, chunks: int, pieces: int = 2) -> list[Op]:
 
 
 def passes(rank, ranks, chunks, pieces, kind):
-    """Return how many micro-batches go in a group, the forwards of a rank, and its backwards of that kind, in order."""
+    """Return (micro-batches per group, a rank's forwards, its backwards of that kind), the ops in order."""
     groups = max(1, chunks // ranks)
     if chunks % groups:
         fewer, more = chunks - chunks % groups, min(chunks + -chunks % groups, (groups + 1) * ranks)
         raise Refusal(
-            f"{chunks} micro-batches do not go through {ranks} ranks in {groups} equal groups; use {fewer} or {more}.",
+            f"{chunks} micro-batches cannot go through {ranks} ranks in {groups} equal groups; use {fewer} or {more}.",
             [fewer, more],
         )
     if pieces < 1:
@@ -78,7 +78,7 @@ ALGORITHM = pipeline(
         Equivalence("one stage and one micro-batch is SGD", to="sgd", settings={"chunks": 1, "pieces": 1}),
         AS_DAPPLE,
         Equivalence(
-            "so it does in groups that are larger than there are ranks",
+            "in groups larger than the number of ranks it sums as DAPPLE does, too",
             to="dapple",
             workers=2,
             to_workers=4,

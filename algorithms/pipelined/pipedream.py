@@ -1,4 +1,4 @@
-"""PipeDream keeps the pipeline full: each stage alternates one forward and one backward, on weights it stashed.
+"""PipeDream keeps the pipeline full: each stage alternates one forward and one backward, on stashed weights.
 
 Stage s goes forward S-1-s times; then F and B take turns without end (1F1B), with an update after every B. By the
 time a mini-batch comes back, the weights it met have been updated S-1-s times: so each stage stashes the version
@@ -50,12 +50,12 @@ class Settings(StreamSettings):
 
 
 def schedule(rank: int, ranks: int, chunks: float) -> Iterator[Op]:
-    """Return the ops of a stream of `chunks` mini-batches, an update after every backward."""
+    """Return the ops of a stream of `chunks` mini-batches, with an update after every backward."""
     return one_f_one_b(rank, ahead=ranks - 1 - rank, per_update=1, chunks=chunks)
 
 
 def replicated(rank: int, replicas: Sequence[int], chunks: float) -> Iterator[Op]:
-    """Yield the same with stages on several neighbouring ranks, which take turns.
+    """Yield the ops if each stage may have several neighbouring ranks, which take turns.
 
     Each replica runs as far ahead as it takes to keep the later ranks busy.
     """
@@ -84,7 +84,7 @@ def check(workers, batch, workload, s):
     if wanted != workers:
         raise ValueError(
             f"replicas {join_numbers(s.replicas)} are {wanted} ranks and there are {workers} workers; "
-            f"let them add up to {workers}."
+            f"make them add up to {workers}."
         )
     if s.replicas and s.weights == "vertical":
         raise ValueError("vertical sync is not defined for stages of several ranks; use stash or none.")

@@ -35,7 +35,9 @@ class Settings(StreamSettings):
 
 
 def schedule(rank: int, ranks: int, chunks: float, per_update: int | None = None) -> Iterator[Op]:
-    """Return the ops of a stream of `chunks` micro-batches, an update every `per_update`, by default every `ranks`."""
+    """Return the ops of a stream of `chunks` micro-batches, with an update every `per_update`, by default every
+    `ranks`.
+    """
     per_update = per_update or ranks
     if chunks < inf and chunks % per_update:
         raise Refusal(
@@ -51,7 +53,7 @@ def schedule(rank: int, ranks: int, chunks: float, per_update: int | None = None
 
 
 def version(chunk: int, per_update: int, ranks: int) -> int:
-    """Return the version of the weights that micro-batch `chunk` reads. A single rank needs no delay, and has none."""
+    """Return the version of the weights that micro-batch `chunk` reads. With a single rank there is no delay."""
     batch = chunk // per_update
     return max(batch - 1, 0) if ranks > 1 else batch
 

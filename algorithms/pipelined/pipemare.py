@@ -1,4 +1,4 @@
-"""PipeMare leaves out the bubble and the stash, and makes up for stale weights with arithmetic.
+"""PipeMare has neither bubble nor stash, and compensates for stale weights with arithmetic.
 
 Every slot each stage goes forward with one mini-batch and back with an older one, on the only copy of the weights:
 t_s = 2(S-1-s)+1 updates lie between the two passes. Three techniques compensate:
@@ -54,7 +54,7 @@ def schedule(rank: int, ranks: int, chunks: float) -> Iterator[Op]:
 
 
 def warmed_up(rank, ranks, chunks, warm):
-    """Yield the same after T3: the first `warm` mini-batches one at a time."""
+    """Yield the ops with T3: the first `warm` mini-batches go through one at a time."""
     for batch in range(warm):
         yield from (Op(kind, rank, batch) for kind in "FBU")
     yield from (op._replace(chunk=op.chunk + warm) for op in schedule(rank, ranks, chunks))
@@ -67,7 +67,7 @@ def worker(comm, task, s):
 
 
 class CorrectedWeights:
-    """Weight policy of a stage: the newest weights, but for T1 and T2 after `warm` updates."""
+    """Weight policy of a stage: the newest weights, with T1 and T2 after `warm` updates."""
 
     versions, stash = 1, False
 
@@ -104,9 +104,7 @@ ALGORITHM = stream(
     Settings,
     worker=worker,
     schedules={"pipemare": schedule},
-    equivalences=(
-        Equivalence("as long as it is warming up it is SGD", to="sgd", workers=3, settings={"warm_up": 100.0}),
-    ),
+    equivalences=(Equivalence("during the warm-up it is SGD", to="sgd", workers=3, settings={"warm_up": 100.0}),),
     stable_rate=0.03,
     steps_to_learn=400,
 )

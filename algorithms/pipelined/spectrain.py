@@ -1,4 +1,4 @@
-"""SpecTrain predicts the weights that there will be when a mini-batch is done, and passes it on those.
+"""SpecTrain predicts the weights at the end of a mini-batch, and runs its passes on those.
 
 The pipeline is PipeDream's, 1F1B without a flush, but nothing is stashed. With momentum the next updates are nearly
 known, so a pass that will be overtaken by n of them reads
@@ -48,7 +48,7 @@ def schedule(rank: int, ranks: int, chunks: float) -> Iterator[Op]:
 
 
 def ahead(stage, stages, form="end"):
-    """Return (forward, backward): how many updates of `stage` a pass looks ahead.
+    """Return (forward, backward): the number of updates of `stage` that each pass looks ahead.
 
     >>> [ahead(stage, 4) for stage in range(4)]
     [(3, 0), (2, 0), (2, 1), (1, 1)]
@@ -58,7 +58,7 @@ def ahead(stage, stages, form="end"):
 
 
 class PredictedWeights:
-    """Weight policy of a stage: passes read the weights that many updates `ahead`, (forward, backward)."""
+    """Weight policy of a stage: passes read weights predicted `ahead` updates later, (forward, backward)."""
 
     versions = 1
 
@@ -75,7 +75,7 @@ class PredictedWeights:
         return self.predicted(weights, self.ahead[1])
 
     def predicted(self, weights, n):
-        """Return (version, u): the newest weights, n updates later."""
+        """Return (version, u): the newest weights, predicted n updates ahead."""
         version, w = weights.newest
         if not n:
             return version, w
@@ -92,6 +92,10 @@ ALGORITHM = stream(
     schedule,
     Settings,
     PredictedWeights,
-    equivalences=(Equivalence("one stage has nothing to predict", to="momentum", to_settings={"momentum": 0.9}),),
+    equivalences=(
+        Equivalence(
+            "one stage has nothing to predict: it is SGD with momentum", to="momentum", to_settings={"momentum": 0.9}
+        ),
+    ),
     stable_rate=0.01,
 )

@@ -1,4 +1,4 @@
-"""V-Half folds the pipeline in a V as ZB-V does, and lets micro-batches go down slowly: half the activations of 1F1B.
+"""V-Half folds the pipeline into a V as ZB-V does, but sends micro-batches down slowly: half the activations of 1F1B.
 
 Rank r of S holds the stages r and 2S-1-r, so a rank that is early on the way down, and holds a micro-batch for long, is
 late on the way up, and holds it briefly: all ranks hold as much as one another. How much is decided by the slots in

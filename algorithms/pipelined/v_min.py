@@ -1,4 +1,4 @@
-"""V-Min sends each micro-batch through the V as fast as it can go: a third of the activations of 1F1B.
+"""V-Min sends each micro-batch through the V as fast as it can: a third of the activations of 1F1B.
 
 Rank r of S holds the stages r and 2S-1-r, as in ZB-V and V-Half. A micro-batch passes without a stop in the slots
 

@@ -1,4 +1,4 @@
-"""XPipe predicts weights as SpecTrain does, once per mini-batch of micro-batches, and by Adam's step.
+"""XPipe predicts weights as SpecTrain does, but once per mini-batch of micro-batches, and by Adam's step.
 
 The pipeline is 1F1B over micro-batches without a flush, an update every M of them. The first micro-batch of a
 mini-batch, the bellwether, looks at how many updates are missing: mini-batch t ought to meet version t, and meets
@@ -44,7 +44,7 @@ class Settings(StreamSettings):
 
 
 def schedule(rank: int, ranks: int, chunks: float, per_update: int = 1) -> Iterator[Op]:
-    """Return the ops of a stream of `chunks` micro-batches, an update every `per_update`."""
+    """Return the ops of a stream of `chunks` micro-batches, with an update every `per_update`."""
     return one_f_one_b(rank, ahead=ranks - 1 - rank, per_update=per_update, chunks=chunks)
 
 
@@ -67,7 +67,7 @@ class BellwetherPrediction(StashedWeights):
         return self.prediction
 
     def ahead(self, w, n):
-        """Return the weights that n more updates like the last one would lead to."""
+        """Return the weights after n more updates like the last one."""
         if not n or not self.rule.steps:
             return w
         u = kernels.copy(w)
@@ -84,7 +84,7 @@ ALGORITHM = stream(
     BellwetherPrediction,
     plan=plan,
     equivalences=(
-        Equivalence("one stage has nothing to predict", to="adam", settings={"chunks": 1}),
+        Equivalence("one stage has nothing to predict: it is Adam", to="adam", settings={"chunks": 1}),
         Equivalence(
             "with one micro-batch and momentum it is SpecTrain",
             to="spectrain",

@@ -1,4 +1,4 @@
-"""ZB-1p and ZB-2p search for their schedule: they place F, I and W by the times that these really take.
+"""ZB-1p and ZB-2p search for their schedule: they place F, I and W by the times these actually take.
 
 I is the gradient of a stage's inputs, which the stage before needs; W, that of its weights, may come any time before
 the update:
@@ -39,7 +39,7 @@ from algorithms.parts.pipeline.ops import Op
 from algorithms.parts.pipeline.plan import Flush
 from algorithms.parts.pipeline.settings import FlushSettings
 
-KEPT = 32 / (34 + 5 * 8)  # of a micro-batch's activations, what I leaves behind for W: in a transformer's block
+KEPT = 32 / (34 + 5 * 8)  # share of a micro-batch's activations that I leaves for W, in a transformer's block
 # 32 sbh of 34 sbh + 5 s^2 ab bytes, if s a = 8 h
 
 
@@ -65,9 +65,9 @@ def schedule(
     return best(ranks, chunks, limit * ranks, forward, inputs, weights, latency)[rank]
 
 
-@lru_cache(maxsize=64)  # every rank asks for the same
+@lru_cache(maxsize=64)  # every rank requests the same lists
 def best(ranks: int, chunks: int, memory: float, f: float, i: float, w: float, latency: float) -> list[list[Op]]:
-    """Return the lists of all ranks, none of which holds more than `memory` micro-batches."""
+    """Return the ops of all ranks, none of which holds more than `memory` micro-batches."""
     given = ranks, chunks, memory, f, i, w, latency
     warm_ups = dict.fromkeys(warm_up(*given, late) for late in (False, True))
     tried = [Lists(*given).search(*on) for on in product(warm_ups, (False, True), (False, True))]
@@ -76,7 +76,7 @@ def best(ranks: int, chunks: int, memory: float, f: float, i: float, w: float, l
 
 
 def warm_up(ranks, chunks, memory, f, i, w, latency, late):
-    """Return how many F each rank does before its first I: more than the next rank does, or all there are."""
+    """Return the number of F that each rank does before its first I: more than the next rank does, or all of them."""
     wanted, back = [], 0.0  # when the first I of the rank after is done
     for rank in reversed(range(ranks)):
         begins, count = rank * (f + latency), 1
@@ -94,7 +94,7 @@ def warm_up(ranks, chunks, memory, f, i, w, latency, late):
 
 
 class Lists:
-    """The lists of all ranks, filled op by op; each starts as early as it can."""
+    """The ops of all ranks, appended one by one; each starts as early as it can."""
 
     def __init__(self, ranks, chunks, memory, f, i, w, latency):
         self.chunks, self.memory, self.latency = chunks, memory, latency
@@ -120,7 +120,9 @@ class Lists:
         return self.finish()
 
     def lag(self, by):
-        """Do as H1 (`by` 1) and H2 (2) do: each W comes that many micro-batches times the rank's number after I."""
+        """Schedule as H1 (`by` 1) or H2 (`by` 2) does: each W comes `by` times the rank's number of micro-batches after
+        its I.
+        """
         self.start([1 + by * later for later in reversed(range(len(self.lists)))])
         for chunk in range(self.chunks):
             for rank in range(len(self.lists)):
@@ -133,13 +135,13 @@ class Lists:
         return self.finish()
 
     def start(self, ahead):
-        """Do the first F of every rank."""
+        """Append the first F of every rank."""
         for rank, count in enumerate(ahead):
             for _ in range(min(count, self.chunks)):
                 self.put("F", rank)
 
     def finish(self):
-        """Do the W that are left, and the update."""
+        """Append the remaining W and the update."""
         for rank, ops in enumerate(self.lists):
             while self.done["W"][rank] < self.chunks:
                 self.put("W", rank)
@@ -148,18 +150,18 @@ class Lists:
 
     @property
     def span(self):
-        """The longest span of a rank."""
+        """The longest span of any rank."""
         return max(end - rank * (self.cost["F"] + self.latency) for rank, end in enumerate(self.free))
 
     def arrival(self, kind, rank):
-        """Return when all that the next op of this kind needs from other ranks has arrived."""
+        """Return the time at which the inputs of the next op of this kind have arrived from other ranks."""
         number = self.done[kind][rank]
         if kind == "F":
             return self.end["F", rank - 1, number] + self.latency if rank else 0.0
         return self.end["I", rank + 1, number] + self.latency if rank + 1 < len(self.lists) else 0.0
 
     def has_memory(self, rank):
-        """Return whether one more micro-batch fits into memory."""
+        """Return True if one more micro-batch fits into memory."""
         f, i, w = (self.done[kind][rank] for kind in "FIW")
         return f - i + KEPT * (i - w) <= self.memory - 1
 

@@ -27,12 +27,12 @@ from algorithms.parts.pipeline.settings import FlushSettings as Settings
 
 
 def schedule(rank: int, ranks: int, chunks: int) -> Iterator[Op]:
-    """Return the ops of one mini-batch; no rank holds more than the first one does in 1F1B."""
+    """Return the ops of one mini-batch; no rank holds more than the first rank does in 1F1B."""
     return lagging(rank, ahead=ranks - 1 - rank, lag=rank, chunks=chunks)
 
 
 def lagging(stage: int, ahead: int, lag: int, chunks: int) -> Iterator[Op]:
-    """Yield `ahead` forwards, then F, I and W in turn, each W `lag` micro-batches behind I."""
+    """Yield `ahead` forwards, then F, I and W in turn, each W `lag` micro-batches after its I."""
     for chunk in range(min(ahead, chunks)):
         yield Op("F", stage, chunk)
     for chunk in range(chunks):

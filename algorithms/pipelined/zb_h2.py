@@ -39,7 +39,7 @@ class Settings(FlushSettings):
 
 
 def schedule(rank: int, ranks: int, chunks: int) -> Iterator[Op]:
-    """Return the ops of one mini-batch, in twice the memory of 1F1B; between its first and last op no rank idles."""
+    """Return the ops of one mini-batch, with twice the memory of 1F1B; between its first and last op no rank idles."""
     if chunks < 2 * ranks - 1:
         raise Refusal(
             f"{chunks} micro-batches do not fill {ranks} ranks in ZB-H2; use {2 * ranks - 1} or more.", [2 * ranks - 1]
@@ -77,7 +77,7 @@ ALGORITHM = pipeline(
             batch=8,
         ),
         Equivalence(
-            "an update that is taken back is as one that waited for the norm",
+            "an update that is rolled back equals one that waited for the norm",
             to="zb_h2",
             workers=3,
             to_workers=3,

@@ -26,7 +26,7 @@ from algorithms.pipelined.interleaved import Settings, passes
 
 
 def schedule(rank: int, ranks: int, chunks: int, pieces: int = 2) -> list[Op]:
-    """Return the ops of one mini-batch on `pieces` stages per rank; the n-th W comes after I number n + rank."""
+    """Return the ops of one mini-batch on `pieces` stages per rank; W number n comes after I number n + rank."""
     group, forward, inputs = passes(rank, ranks, chunks, pieces, "I")
     weights = [op._replace(kind="W") for op in inputs]
     ahead = min(len(forward), ranks - 1 - rank + (pieces - 1) * group)

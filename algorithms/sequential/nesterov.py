@@ -1,4 +1,4 @@
-"""Looking ahead improves momentum: the gradient is taken where the velocity leads, and then corrects the velocity.
+"""Nesterov's momentum looks ahead: it takes the gradient where the velocity leads, then corrects the velocity.
 
 PyTorch's form stores the look-ahead point w, Sutskever's the point x behind it:
 
@@ -55,6 +55,8 @@ ALGORITHM = sequential(
     Settings,
     equivalences=(
         Equivalence("without momentum it is SGD", to="sgd", settings={"momentum": 0}),
-        Equivalence("so is Sutskever's form", to="sgd", settings={"momentum": 0, "form": "sutskever"}),
+        Equivalence(
+            "without momentum Sutskever's form is SGD, too", to="sgd", settings={"momentum": 0, "form": "sutskever"}
+        ),
     ),
 )

@@ -35,7 +35,7 @@ class Settings(Knobs):
 def check(workers, batch, workload, s):
     if workload.over_batch:
         raise ValueError(
-            "with batch norm a sample's gradient depends on its batch, so G is not the mean of the g_i that it is to "
+            "with batch norm a sample's gradient depends on its batch, so G is not the mean of the g_i it should "
             "correct; use another model, such as cnn."
         )
 
@@ -84,12 +84,12 @@ def descend(u, sample, rate, a, G):
 
 
 def descend_rows(u, indices, rows, rate, a, G, atomic):
-    """Take the same step for each of these sparse rows, in one compiled loop; return the sum of losses."""
+    """Take the same step for each of these sparse rows in one compiled loop; return the sum of losses."""
     return kernels.svrg(u, kernels.zeros_like(u), indices, *rows, a, G, rate, atomic)
 
 
 def anchor(comm, shared, mean):
-    """Return where the next epoch starts. No thread takes a step before all have reduced the next G."""
+    """Return the start of the next epoch. No thread takes a step before all have reduced the next G."""
     comm.barrier()  # the last step is written
     if mean is None:
         return shared.read()

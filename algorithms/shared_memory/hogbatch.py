@@ -50,7 +50,7 @@ def descend(w, samples, rate):
 
 
 def descend_rows(b, w, indices, rows, rate, atomic):
-    """Take the same step for every b of these sparse rows, in one compiled loop; return the sum of losses."""
+    """Take the same step for every b of these sparse rows in one compiled loop; return the sum of losses."""
     return kernels.hogwild(w, kernels.zeros_like(w), indices, *rows, rate, b, atomic)
 
 
@@ -63,7 +63,7 @@ ALGORITHM = Algorithm(
     counts_staleness=True,
     equivalences=(
         Equivalence(
-            "with one sample to a write it is Hogwild", to="hogwild", workers=3, to_workers=3, settings={"per_write": 1}
+            "with one sample per write it is Hogwild", to="hogwild", workers=3, to_workers=3, settings={"per_write": 1}
         ),
         Equivalence(
             "one thread is mini-batch SGD with the sum of gradients",

@@ -30,13 +30,13 @@ class Settings(Knobs):
 
 def check(workers, batch, workload, s):
     if s.atomic and s.locked:
-        raise ValueError("under a lock nobody else adds, so nothing is left for atomic to do; choose atomic or locked.")
+        raise ValueError("under a lock no other thread adds, so atomic has no effect; choose either atomic or locked.")
 
 
 def notes(e):
     if e.workload != "sparse":
         yield (
-            f"Each sample is a step of its own, and on {e.workload} a step reads and writes every parameter: that is "
+            f"Each sample is its own step, and on {e.workload} a step reads and writes every parameter: that is "
             "why Hogwild does far fewer samples per second here than a method that writes them once per batch, and "
             "most of its writes conflict. It is meant for samples that touch few parameters: workload sparse."
         )
@@ -53,7 +53,7 @@ def worker(comm, task, s=Settings()):
 
 
 def descend(w, sample, rate):
-    """Take the step of one sample, which waits for no other thread, and return the loss."""
+    """Take the step of one sample, without waiting for other threads, and return the loss."""
     v = sample.coordinates  # (k,) of d, few if the sample is sparse
     w_v = w[v]  # read
     loss, g_v = sample.gradient(w_v)  # others write meanwhile

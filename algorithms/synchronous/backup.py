@@ -55,7 +55,7 @@ def elements_sent(shape, s):  # if no worker is more than a step late
 
 def notes(e):
     if e.workers > 1 and e.knobs.waited_for(e.workers) == 1:
-        yield f"It waits for the first of {e.workers} gradients, so a step is one of sgd; use fewer backups."
+        yield f"It waits for only one of {e.workers} gradients, so each step is one of sgd; use fewer backups."
 
 
 def worker(comm, task, s=Settings()):
@@ -140,7 +140,7 @@ ALGORITHM = Algorithm(
             settings={"backups": 0},
         ),
         Equivalence(
-            "and so are more, but for the order in which the server adds",
+            "more workers without a backup are, too, except for the order in which the server adds",
             to="sync_sgd",
             exactness="RND",
             workers=5,

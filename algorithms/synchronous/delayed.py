@@ -1,4 +1,4 @@
-"""Delayed gradient descent applies gradients a fixed number of steps late, so that their all-reduce can overlap those.
+"""Delayed gradient descent applies gradients a fixed number of steps late, to overlap their all-reduce with those steps.
 
 Every worker computes g_i(w_t), starts its all-reduce, and continues; it applies the sum that was started k steps ago:
 
@@ -100,7 +100,7 @@ def worker(comm, task, s=Settings()):
 
 
 def start_sums(comm, layers, w, layerwise):
-    """Pass backward and start the sums of a step; return them by first parameter: (place, handle)."""
+    """Run the backward pass and start the sums of a step; return (place, handle) of each, by first parameter."""
     gradients = ((layer.place, layer.backward(w[layer.place])) for layer in reversed(layers))
     if not layerwise:
         whole = kernels.empty_like(w)

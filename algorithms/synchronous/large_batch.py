@@ -1,4 +1,4 @@
-"""Large-batch SGD scales the rate with the batch, and warms up to it, since early steps cannot be k times as long.
+"""Large-batch SGD scales the rate with the batch, and warms up to it, because early steps cannot be k times as long.
 
     k = N b / base_batch        lr <- base + (k base - base) t / T        in the first T steps, k base after them
 
@@ -75,6 +75,11 @@ ALGORITHM = Algorithm(
             settings={"base_batch": 16},
             to_settings={"update": "nesterov"},
         ),
-        Equivalence("one worker with the base batch is Nesterov", to="nesterov", batch=4, settings={"base_batch": 4}),
+        Equivalence(
+            "one worker with the base batch is SGD with Nesterov's momentum",
+            to="nesterov",
+            batch=4,
+            settings={"base_batch": 4},
+        ),
     ),
 )

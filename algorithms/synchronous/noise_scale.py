@@ -1,4 +1,4 @@
-"""Gradient noise scale: synchronous SGD measures its gradient noise for free, and so the largest useful batch size.
+"""Gradient noise scale: synchronous SGD measures its gradient noise, and so the largest useful batch size, for free.
 
 A worker's gradient g_i is the mean of b samples, their mean g one of B = N b: two batch sizes, two mean norms.
 
@@ -32,7 +32,9 @@ class Settings(Knobs):
 
 def check(workers, batch, workload, s):
     if workers < 2:
-        raise ValueError("one worker has one batch size, and measuring noise takes two; use at least 2 workers.")
+        raise ValueError(
+            "one worker gives gradients of one batch size only, but measuring noise takes two; use at least 2 workers."
+        )
 
 
 def elements_sent(shape, s):
@@ -69,5 +71,9 @@ ALGORITHM = Algorithm(
     Settings,
     check=check,
     elements_sent=elements_sent,
-    equivalences=(Equivalence("measuring changes nothing", to="sync_sgd", workers=3, to_workers=3),),
+    equivalences=(
+        Equivalence(
+            "measuring does not change the weights: it is synchronous SGD", to="sync_sgd", workers=3, to_workers=3
+        ),
+    ),
 )

@@ -49,7 +49,7 @@ def worker(comm, task, s=Settings()):
         return optimizer(s.update, w[start:stop], s.momentum)  # each layer has its own state
 
     def update(place):
-        """Update a layer, once its gradient is the mean over all workers."""
+        """Update a layer once its gradient is averaged over all workers."""
         g, sums = in_flight.pop(place.start)
         for handle in sums:
             handle.wait()
@@ -85,9 +85,11 @@ ALGORITHM = Algorithm(
     equivalences=(
         Equivalence("one worker is SGD", to="sgd"),
         Equivalence("two workers are synchronous SGD, bit for bit", to="sync_sgd", workers=2, to_workers=2),
-        Equivalence("it is synchronous SGD", to="sync_sgd", exactness="RND", workers=3, to_workers=3),
         Equivalence(
-            "the order of travel changes when and not what",
+            "more workers are synchronous SGD, up to rounding", to="sync_sgd", exactness="RND", workers=3, to_workers=3
+        ),
+        Equivalence(
+            "the order of sending changes only the timing, not the weights",
             to="priority",
             workers=3,
             settings={"order": "fifo"},

@@ -1,4 +1,4 @@
-"""ZeRO-2 shards the gradient, too: of a layer's gradient a rank keeps only the piece that it needs for its update.
+"""ZeRO-2 shards the gradient, too: a rank keeps only the piece of each layer's gradient that its update needs.
 
 In the backward pass each layer's gradient is reduced as soon as it is computed, and then freed. Rank r owns piece r of
 every layer, written [r]:

@@ -1,4 +1,4 @@
-"""ZeRO-3 shards the parameters, too, and gathers a layer's only while that layer computes; also known as FSDP.
+"""ZeRO-3 shards the parameters, too, and gathers those of a layer only while it computes; also known as FSDP.
 
 Rank r owns piece r of every layer, written [r]. No rank holds all of w:
 
@@ -57,7 +57,7 @@ def worker(comm, task, s=Settings()):
 
 
 class ShardedParameters:
-    """A rank's shard of w: `mine`, (d / N,), its piece of every layer, one after the other, from `where` in w."""
+    """A rank's shard of w: `mine`, (d / N,), its pieces of all layers in order, which start at `where` in w."""
 
     def __init__(self, task, rank, size):
         self._pieces, where, end = {}, [], 0  # by the layer's first place in w

@@ -7,7 +7,8 @@ a, b = indptr[i], indptr[i + 1]. Its target y is 1 or -1, and with the margin m 
 
 where n_v of the n rows have a number at v. The mean of all f_i has the penalty l2 |w|^2 / 2, and yet a row's gradient
 is zero wherever the row is: an update touches only the coordinates at which the row has numbers. No other coordinate of
-w is read, so a NaN there has no effect. Source of the penalty's form: Niu, Recht, Re & Wright, NIPS 2011, section 2.
+w is read, so a NaN there has no effect.
+Source of the penalty's form: Niu, Recht, Re & Wright, NIPS 2011, section 2.
 """
 
 import math

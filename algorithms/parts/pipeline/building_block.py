@@ -1,4 +1,4 @@
-"""Building blocks: V-shaped schedules that repeat the passes of one micro-batch, whose lifespan decides the memory.
+"""V-shaped schedules built from a repeated block, the passes of one micro-batch, whose lifespan decides the memory.
 
 Rank r of S holds the stages r and 2S-1-r. A block gives the slots, all equally long, in which it does F of the first, F
 of the second, I of the second and I of the first for micro-batch 0; for micro-batch m that is 6 m slots later, since a
@@ -6,8 +6,8 @@ rank has six passes for each. W go into the free slots. What a micro-batch holds
 divided by 6, is what a rank holds.
 
     repeat    the block for every micro-batch
-    squeeze   slot by slot, until the first micro-batch is back: each op comes forward to the first free slot in which
-              what it needs has been done, an F only as far as no rank holds more than before
+    squeeze   slot by slot, until the first micro-batch is back: each op moves forward to the first free slot in which
+              its inputs are ready, an F only as far as no rank holds more than before
     drain     after its last F a rank does W only where no I has arrived
 
 Source: Qi, Wan, Amar & Lin, NeurIPS 2024, arXiv:2405.15362; they squeeze in several passes, to the same times.
@@ -22,7 +22,7 @@ from algorithms.parts.pipeline.ops import Op, needs
 Block = Callable[[int, int], tuple[int, int, int, int]]
 
 
-@lru_cache(maxsize=64)  # every rank asks for the same
+@lru_cache(maxsize=64)  # every rank requests the same lists
 def lists(block: Block, ranks: int, chunks: int) -> list[list[Op]]:
     """Return the ops of all ranks for a mini-batch, without updates; `block(rank, ranks)` gives its four slots."""
     slots = [repeat(block(rank, ranks), (rank, 2 * ranks - 1 - rank), chunks) for rank in range(ranks)]
@@ -31,7 +31,7 @@ def lists(block: Block, ranks: int, chunks: int) -> list[list[Op]]:
 
 
 def repeat(block, stages, chunks):
-    """Return the slots of a rank's ops; W come in the order of I, each in the first free slot."""
+    """Return the slot of each of a rank's ops; W follow the order of I, each in the first free slot."""
     down, up = stages
     passes = [("F", down), ("F", up), ("I", up), ("I", down)]
     slots = {
@@ -49,7 +49,7 @@ def repeat(block, stages, chunks):
 
 
 def squeeze(slots, last):
-    """Bring ops forward in the slots of all ranks, of which the last stage is `last`."""
+    """Move ops of all ranks forward into free slots; `last` is the last stage."""
     taken, held, ready = [], [], {}
     for mine in slots:
         taken.append(set(mine.values()))
@@ -72,7 +72,7 @@ def squeeze(slots, last):
 
 
 def drain(orders, last):
-    """Return the ops of all ranks, W after each rank's last F only where it has nothing else to do."""
+    """Return the ops of all ranks; after its last F, a rank does W only when no I is ready."""
     lists, ends, now = [[] for _ in orders], {}, 0
     steady = [max(n for n, op in enumerate(ops) if op.kind == "F") + 1 for ops in orders]
     tails = [sorted(ops[n:], key=lambda op: op.kind == "W") for ops, n in zip(orders, steady, strict=True)]
@@ -92,10 +92,10 @@ def drain(orders, last):
 
 
 def required(op, last):
-    """Return what the op waits for, where every backward is split."""
+    """Return the ops that `op` waits for, if every backward is split."""
     return [Op("I" if kind == "B" else kind, stage, chunk) for kind, stage, chunk in needs(op, last)]
 
 
 def previous(op):
-    """Return the same for the micro-batch before."""
+    """Return the same op for the micro-batch before."""
     return op._replace(chunk=op.chunk - 1)

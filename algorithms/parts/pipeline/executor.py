@@ -1,4 +1,4 @@
-"""Executor: carries out the list of ops of one rank, in any pipeline with a flush; and declares such pipelines.
+"""Execute the list of ops of one rank, in any pipeline with a flush; and declare such pipelines.
 
 Waiting is left to the messages: a forward needs the activations of the stage before, a backward the gradient of the
 stage after, and each arrives once it has been computed. So the list of ops is all there is to a schedule. Which weights
@@ -29,7 +29,7 @@ from knobs import Knobs
 def pipeline(
     schedule: Callable, Settings: type[Knobs], policy: Callable | None = settings.optimizer_weights, **facts: Any
 ) -> Algorithm:
-    """Declare the pipeline that carries out `schedule(rank, ranks, chunks)` for each mini-batch of `s.chunks`.
+    """Declare the pipeline that executes `schedule(rank, ranks, chunks)` for each mini-batch of `s.chunks`.
 
     `policy(s, stage, w)` makes the weight policy of a stage that starts with w. `facts` are further fields of
     `Algorithm`, and take the place of what follows from the schedule; so does `executor`, called as `Executor` is.
@@ -72,7 +72,7 @@ class Executor:
             group = comm.split(0 if index in self.stages else None)
             if group:
                 self.stages[index].group = group
-        self.local: dict[tuple[str, int, int], Any] = {}  # what goes from one stage of this rank to another
+        self.local: dict[tuple[str, int, int], Any] = {}  # messages between stages of this rank
         self.target_reached = False  # whether the target loss was seen, in an endless stream
 
     def run(self):
@@ -91,7 +91,7 @@ class Executor:
         return w
 
     def _do(self, ops: list[Op]) -> None:
-        """Carry out overlapped ops, mostly a single one."""
+        """Execute a group of overlapped ops, usually a single one."""
         inputs = [self._input(*op) for op in ops]
         outputs = [self._compute(op, x) for op, x in zip(ops, inputs, strict=True)]
         for op, y in zip(ops, outputs, strict=True):
@@ -103,7 +103,7 @@ class Executor:
         self._record_memory()
 
     def _input(self, kind: str, stage: int, chunk: int):
-        """Return what this op needs from a neighbouring stage or from the data; None if nothing."""
+        """Return the input of this op, from a neighbouring stage or the data, or None if it needs none."""
         state = self.stages[stage]
         if kind == "F":
             if state.stage.first:
@@ -117,7 +117,7 @@ class Executor:
         return None
 
     def _compute(self, op: Op, x):
-        """Return what a neighbouring stage waits for; None if nothing."""
+        """Return the output that a neighbouring stage waits for, or None."""
         kind, stage, chunk = op
         state = self.stages[stage]
         if kind == "U":
@@ -175,20 +175,20 @@ class Executor:
         self._report(state, batches)
 
     def _step(self, state: StageState, g) -> None:
-        """Make the next version of the weights; what held their gradient holds the next one, too."""
+        """Make the next version of the weights; the gradient's memory is reused for the next one."""
         state.weights.step(state.policy, g)
         state.spare = g
 
     def _report(self, state: StageState, batches: int) -> None:
-        """Report once per mini-batch, so that the reports of all stages belong together."""
+        """Report once per mini-batch, so that the reports of all stages match."""
         for number in range(batches):
             self.task.report(state.weights.w, state.stage.where, new=number == 0)
 
     def _after_loss(self) -> None:
-        """Called when the last stage has computed a loss."""
+        """Do nothing more after the last stage's loss; subclasses may stop here."""
 
     def _batches(self, state: StageState) -> int:
-        """Return how many mini-batches are in this update."""
+        """Return the number of mini-batches in this update."""
         return 1
 
     def _output(self, op: Op, y) -> None:
@@ -198,7 +198,7 @@ class Executor:
             self._send((y,) if self.target_reached else y, "B", op.stage - 1, op.chunk)
 
     def _send(self, x, kind: str, stage: int, chunk: int) -> None:
-        """Send `x` to the rank that does `kind` of `stage` with this micro-batch."""
+        """Send `x` to the rank that executes `kind` of `stage` for this micro-batch."""
         rank = self.plan.rank_of(stage, chunk)
         if rank == self.comm.rank:
             self.local[kind, stage, chunk] = x
@@ -219,13 +219,12 @@ class Executor:
         self.task.holds("activations", sum(flight.nbytes for flight in flights))
 
     def _label(self, op: Op) -> str:
-        """Return F3 for micro-batch 3 of its mini-batch, where mini-batches are cut; 2F3 on stage 2, where a rank has
-        several."""
+        """Return a label such as F3, for micro-batch 3 of its mini-batch, or 2F3 if the rank has several stages."""
         kind, stage, chunk = op
         number = chunk % self.plan.chunks if self.plan.chunks > 1 else chunk
         return f"{kind}{number}" if len(self.stages) == 1 else f"{stage}{kind}{number}"
 
 
 def tag(kind: str, stage: int) -> int:
-    """Return the tag of messages for `kind` of `stage`, which arrive in the order in which the stage takes them."""
+    """Return the tag of messages for `kind` of `stage`; they arrive in the order in which the stage processes them."""
     return 2 * stage + (kind == "B")

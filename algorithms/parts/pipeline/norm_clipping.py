@@ -1,4 +1,4 @@
-"""Clipping by the global norm, which no stage of a pipeline knows alone: before the update, or after it.
+"""Clip by the global norm, which no pipeline stage knows alone: before the update, or after it.
 
     g <- g min(1, max_norm / |g|)        |g|^2 = |g_0|^2 + ... + |g_{S-1}|^2, over all stages
 
@@ -33,7 +33,7 @@ from algorithms.parts.pipeline.stage_state import LatestWeights, StageState
 
 
 class GlobalNormClipping(Executor):
-    """All stages learn the norm before they update. One stage for each rank."""
+    """All stages learn the norm before they update. Each rank has one stage."""
 
     plan: Flush
 
@@ -49,7 +49,9 @@ class GlobalNormClipping(Executor):
         super()._step(state, g)
 
     def _add_norm(self, g) -> float:
-        """Return |g|^2 of the stages up to this one, and send it to the next one; the last stage sends it back up."""
+        """Return |g|^2 of the stages up to this one after sending it to the next; the last stage sends the total
+        back.
+        """
         squared_norm = kernels.squared_norm(g)
         if not self.state.stage.first:
             squared_norm += self.comm.recv(self.comm.rank - 1, tag=self.up)
@@ -60,15 +62,15 @@ class GlobalNormClipping(Executor):
         return squared_norm
 
     def _receive_norm(self) -> float:
-        """Return |g|^2 of all stages, and pass it on."""
+        """Return |g|^2 of all stages after passing it on."""
         squared_norm = self.comm.recv(self.comm.rank + 1, tag=self.down)
         if not self.state.stage.first:
             self.comm.send(squared_norm, self.comm.rank - 1, tag=self.down)
         return squared_norm
 
     def _clip(self, g, squared_norm: float) -> bool:
-        """Clip g in place; return whether it was too long."""
-        if clipped := self.max_norm**2 < squared_norm < inf:  # an infinite norm stays: divergence must be seen
+        """Clip g in place; return True if its norm was too large."""
+        if clipped := self.max_norm**2 < squared_norm < inf:  # an infinite norm stays: divergence must show
             kernels.scale(g, self.max_norm / sqrt(squared_norm))
         return clipped
 
@@ -105,10 +107,10 @@ class PostValidation(GlobalNormClipping):
         self.g, state.spare = g, None
 
     def _report(self, state: StageState, batches: int) -> None:
-        """Report nothing yet."""
+        """Report nothing: the update is not validated yet."""
 
     def _validate(self, last: bool = False) -> None:
-        """Receive |g|, and correct the update. After the `last` mini-batch there are no forwards to repeat."""
+        """Receive |g| and correct the update. After the `last` mini-batch no forwards are repeated."""
         state, g, self.g = self.state, self.g, None
         if not state.stage.last:
             self.clipped = self._clip(g, self._receive_norm())
@@ -126,7 +128,7 @@ class PostValidation(GlobalNormClipping):
 
 
 class RollbackWeights(LatestWeights):
-    """The newest weights, by an update rule whose last update can be rolled back."""
+    """Weight policy: the newest weights, with an update rule whose last update can be rolled back."""
 
     def __init__(self, s, stage, w):
         self.rule = optimizer(s.update, w, s.momentum)

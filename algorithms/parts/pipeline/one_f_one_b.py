@@ -1,4 +1,4 @@
-"""1F1B: one forward, one backward, in turn, once enough micro-batches are in flight.
+"""1F1B: alternate one forward and one backward once enough micro-batches are in flight.
 
     stage 0   F0 F1 F2 .. .. B0 F3 B1 .. B2 .. B3        2 ahead, 4 micro-batches
     stage 1   .. F0 F1 .. B0 F2 B1 F3 B2 .. B3 ..        1 ahead
@@ -18,7 +18,8 @@ from algorithms.parts.pipeline.ops import Op
 
 
 def one_f_one_b(stage: int, ahead: int, per_update: float, chunks: float = inf) -> Iterator[Op]:
-    """Yield `ahead` forwards, then F and B in turn, an update after every `per_update` backwards; endless by default.
+    """Yield `ahead` forwards, then F and B in turn, with an update after every `per_update` backwards; endless by
+    default.
 
     At the end, when no forward is left, the last `ahead` backwards follow one another.
     """

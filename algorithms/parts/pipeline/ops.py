@@ -1,4 +1,4 @@
-"""Ops: a schedule is data, for each rank the ordered list of what it does, without times.
+"""The ops of a schedule. A schedule is data: for each rank the ordered list of its ops, without times.
 
     F   forward of a micro-batch            R   its forward repeated, from the stored input (re-materialisation)
     B   backward, both halves of it         U   update with the gradients of one mini-batch
@@ -27,7 +27,7 @@ KINDS = "FRBIWU"
 
 
 class Op(NamedTuple):
-    """Operation of one stage. `chunk` counts micro-batches through the whole run; for an update, mini-batches."""
+    """An operation of one stage. `chunk` counts micro-batches over the whole run; for an update, mini-batches."""
 
     kind: str
     stage: int
@@ -47,7 +47,8 @@ class Overlapped(Op):
 
 
 class ScheduleError(ValueError):
-    """A mistake in a schedule. `word` is the op that is wrong, or the word that is no op, and `rank` whose list has it.
+    """A mistake in a schedule. `word` is the invalid op, or the word that is not an op, and `rank` the rank whose list
+    has it.
 
     `word` is "" and `rank` -1 if no list has it, as of an op that is missing.
     """
@@ -58,7 +59,7 @@ class ScheduleError(ValueError):
 
 
 def parse(text: str) -> list[Op]:
-    """Read ops from text, "2F0 2F1+0B0". ScheduleError for a word that is not an op."""
+    """Read ops from text, "2F0 2F1+0B0". Raise ScheduleError for a word that is not an op."""
     ops = []
     for word in text.replace("+", "+ ").split():
         match = re.fullmatch(rf"(\d+)([{KINDS}])(\d+)(\+?)", word)
@@ -76,7 +77,7 @@ def spell(ops: Iterable[Op]) -> str:
 
 
 def rematerialise(ops: Iterable[Op], late: bool = False, stored: Collection[int] = ()) -> Iterator[Op]:
-    """Yield the same ops, a repeated forward before each backward: at once, or (`late`) once its gradient has arrived.
+    """Yield the ops with a repeated forward before each backward: early, or (`late`) once its gradient has arrived.
 
     For micro-batches that are `stored` as a whole no forward is repeated.
     """
@@ -98,7 +99,7 @@ def lists(schedule: Callable[..., Iterable[Op]], ranks: int, chunks: int, **opti
 
 
 def needs(op: Op, last: int) -> tuple[tuple[str, int, int], ...]:
-    """Return the ops that `op` waits for, in a pipeline whose last stage is `last`; plain tuples, which equal ops.
+    """Return the ops that `op` waits for in a pipeline whose last stage is `last`, as plain tuples, which equal ops.
 
     Where the next stage splits its backward, its I stands for the B named here. An update waits only for its place in
     the list, and for the other ranks that hold its stage.
@@ -115,7 +116,7 @@ def needs(op: Op, last: int) -> tuple[tuple[str, int, int], ...]:
 
 
 def check(lists: Sequence[Sequence[Op]]) -> None:
-    """Raise ScheduleError unless each micro-batch goes once forward and once backward on each stage.
+    """Raise ScheduleError unless each micro-batch goes forward and backward exactly once on each stage.
 
     Whether the lists of all ranks fit together without a deadlock is found by timing them.
     """
@@ -132,7 +133,7 @@ def check(lists: Sequence[Sequence[Op]]) -> None:
                 updates[op].add(rank)
         if ops and isinstance(ops[-1], Overlapped):
             raise ScheduleError(
-                f"{ops[-1]} at the end of rank {rank} is joined to nothing; write it without the +.", ops[-1], rank
+                f"{ops[-1]} at the end of rank {rank} has no op after its +; remove the +.", ops[-1], rank
             )
     chunks = sorted({op.chunk for op in place if op.kind == "F"})
     holders: dict[int, set[int]] = {stage: set() for stage in range(1 + max((op.stage for op in place), default=-1))}
@@ -163,11 +164,11 @@ def _order(stage: int, chunk: int, place) -> list[Op]:
     whole = Op("B", stage, chunk)
     if split and whole in place:
         raise ScheduleError(
-            f"{whole} is both halves of a backward already; leave out {split[0]}.", whole, place[whole][0]
+            f"{whole} already includes both halves of a backward; remove {split[0]}.", whole, place[whole][0]
         )
     halves = [Op("I", stage, chunk), Op("W", stage, chunk)] if split else [whole]
     recomputed = [op for op in (Op("R", stage, chunk),) if op in place]
     order = [Op("F", stage, chunk), *recomputed, *halves]
     if missing := [op for op in order if op not in place]:
-        raise ScheduleError(f"{missing[0]} is missing: every stage does every micro-batch once.")
+        raise ScheduleError(f"{missing[0]} is missing: every stage must process every micro-batch once.")
     return order

@@ -1,4 +1,4 @@
-"""Plans: a schedule on all its ranks, mini-batch after mini-batch, and which rank has the other end of each message.
+"""A plan expands a schedule over all ranks and mini-batches, and finds the other end of each message.
 
 A schedule with a flush is the ops of one mini-batch, with an update at the end, and is repeated; one without is an
 endless stream.
@@ -16,7 +16,7 @@ from algorithms.parts.pipeline.ops import Op, Overlapped, lists, rematerialise
 
 
 class Flush:
-    """The lists of all ranks for one mini-batch of `chunks` micro-batches."""
+    """A plan with a flush: the ops of all ranks for one mini-batch of `chunks` micro-batches."""
 
     def __init__(self, ops: list[list[Op]], chunks: int):
         self.ops, self.chunks = ops, chunks
@@ -37,7 +37,9 @@ class Flush:
         """
         for number, what in ((ranks, "workers"), (chunks, "micro-batches")):
             if number % copies:
-                raise ValueError(f"{copies} copies do not divide {number} {what}; use as many as divide both, or 1.")
+                raise ValueError(
+                    f"{copies} copies do not divide {number} {what}; use a number that divides both, or 1."
+                )
         ops = []
         for copy in range(copies):
             first = copy * (chunks // copies)
@@ -48,13 +50,13 @@ class Flush:
         return cls(ops, chunks)
 
     def ops_of(self, rank: int, batch: int) -> Iterator[list[Op]]:
-        """Yield what `rank` does for mini-batch `batch`: groups of overlapped ops, mostly a single one."""
+        """Yield the ops of `rank` for mini-batch `batch`, in groups of overlapped ops, mostly of a single op."""
         first = batch * self.chunks
         for group in self._groups[rank]:
             yield [Op(kind, stage, batch if kind == "U" else first + chunk) for kind, stage, chunk in group]
 
     def rank_of(self, stage: int, chunk: int) -> int:
-        """Return the rank that takes this micro-batch through `stage`."""
+        """Return the rank that processes this micro-batch on `stage`."""
         return self._rank[stage, chunk % self.chunks]
 
     def stages_of(self, rank: int) -> list[int]:
@@ -62,7 +64,7 @@ class Flush:
         return sorted({op.stage for op in self.ops[rank]})
 
     def losses_of(self, rank: int) -> int:
-        """Return how many micro-batches of a mini-batch `rank` computes the loss of."""
+        """Return the number of micro-batches per mini-batch whose loss `rank` computes."""
         return sum(op.kind == "F" and op.stage == self.stages - 1 for op in self.ops[rank])
 
     def recomputed(self, rank: int) -> set[tuple[int, int]]:
@@ -70,8 +72,10 @@ class Flush:
         return {(op.stage, op.chunk) for op in self.ops[rank] if op.kind == "R"}
 
     def elements_sent(self, shape) -> float:
-        """Return the numbers sent in a run of `shape` (`algorithm.Shape`): activations and gradients that cross from
-        rank to rank, and the ring that sums the gradients of shared stages, each held by as many ranks."""
+        """Return the number of elements sent in a run of `shape` (`algorithm.Shape`): activations and gradients that
+        cross from rank to rank, and the rings that sum the gradients of shared stages, all held by equally many
+        ranks.
+        """
         crossing = sum(
             shape.boundaries[stage]
             for (stage, chunk), rank in self._rank.items()
@@ -82,13 +86,13 @@ class Flush:
 
     @cached_property
     def shared(self) -> list[int]:
-        """The stages that several ranks hold."""
+        """The stages held by several ranks."""
         holders = [stage for rank in range(len(self.ops)) for stage in self.stages_of(rank)]
         return [stage for stage in range(self.stages) if holders.count(stage) > 1]
 
 
 class Stream:
-    """An endless list for each rank, which holds one stage; an update every `chunks` micro-batches.
+    """A plan without a flush: an endless list of ops per rank, one stage each; an update every `chunks` micro-batches.
 
     Stage s is on replicas[s] neighbouring ranks, which take turns: micro-batch b goes to replica b mod replicas[s], and
     after each turn they update together.
@@ -107,7 +111,7 @@ class Stream:
         return cls([1] * ranks, partial(schedule, ranks=ranks, chunks=inf, **options), chunks)
 
     def rank_of(self, stage: int, chunk: int) -> int:
-        """Return the rank that takes this micro-batch through `stage`."""
+        """Return the rank that processes this micro-batch on `stage`."""
         return self.first[stage] + chunk % self.replicas[stage]
 
     def stages_of(self, rank: int) -> list[int]:
@@ -115,15 +119,17 @@ class Stream:
         return [bisect(self.first, rank) - 1]
 
     def losses_of(self, rank: int) -> int:
-        """Return how many micro-batches of a mini-batch the last rank computes the loss of."""
+        """Return the number of micro-batches per mini-batch whose loss the last rank computes."""
         return self.chunks
 
     def recomputed(self, rank: int) -> set[tuple[int, int]]:
-        """Return nothing: no forward is repeated."""
+        """Return the empty set: no forward is repeated."""
         return set()
 
     def elements_sent(self, shape) -> float | None:
-        """Return the numbers sent in a run of `shape`; None with replicas: that depends on the size of each stage."""
+        """Return the number of elements sent in a run of `shape`; None with replicas, where it depends on the stages'
+        sizes.
+        """
         return None if self.shared else 2 * shape.steps * shape.batch * sum(shape.boundaries)
 
 

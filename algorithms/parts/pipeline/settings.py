@@ -1,4 +1,4 @@
-"""Settings that pipelines share, and the check of what they cannot run."""
+"""Settings shared by pipelines, and the check for settings that a pipeline cannot run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ AS_DAPPLE = Equivalence(
     settings={"chunks": 4},
     to_settings={"chunks": 4},
 )
-"""Of schedules with two stages on each rank: their sums are those of DAPPLE on twice as many ranks."""
+"""For schedules with two stages per rank: they sum as DAPPLE does on twice as many ranks."""
 
 
 class FlushSettings(Knobs):
@@ -47,10 +47,12 @@ def optimizer_weights(s: FlushSettings, stage, w) -> LatestWeights:
 
 
 def check(batch: int, workload, plan, cuts: Sequence[int] = ()) -> None:
-    """Raise ValueError, one sentence, if `plan` cannot be carried out."""
+    """Raise ValueError if `plan` cannot be executed."""
     if cuts and len(cuts) != plan.stages:
-        raise ValueError(f"cuts names {len(cuts)} stages and there are {plan.stages}; name the layers of each.")
-    workload.split(cuts or plan.stages)  # raises if it cannot be cut in so many stages
+        raise ValueError(
+            f"cuts names {len(cuts)} stages and there are {plan.stages}; give the number of layers of each stage."
+        )
+    workload.split(cuts or plan.stages)  # raises if it cannot be cut into this many stages
     if batch % plan.chunks:
         fitting = [n for n in range(1, batch + 1) if batch % n == 0]
         raise Refusal(f"{plan.chunks} micro-batches do not divide a batch of {batch}; use {one_of(fitting)}.", fitting)

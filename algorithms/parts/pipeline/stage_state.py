@@ -1,4 +1,4 @@
-"""State of one stage on one rank: weights and their versions, micro-batches in flight, the gradients to be applied.
+"""The state of one stage on one rank: versions of the weights, micro-batches in flight, gradients not yet applied.
 
 Update number v makes version v of the weights. Which version a pass reads is left to a weight policy, which has
 
@@ -24,7 +24,7 @@ from kernels.arrays import extents
 
 
 class Policy(Protocol):
-    """How one stage reads and updates its weights; see the head of this file."""
+    """How one stage reads and updates its weights; see the top of this file."""
 
     versions: int
     stash: bool
@@ -37,7 +37,7 @@ class Policy(Protocol):
 
 
 class LatestWeights:
-    """Both passes read the newest weights at the time they run."""
+    """Both passes read the weights that are newest when they run."""
 
     versions, stash = 1, False
 
@@ -52,7 +52,7 @@ class LatestWeights:
 
 
 class StashedWeights(LatestWeights):
-    """The backward reads the same weights as its forward (weight stashing)."""
+    """The backward pass reads the same weights as its forward pass (weight stashing)."""
 
     stash = True
 
@@ -72,7 +72,7 @@ class PinnedVersion(StashedWeights):
 
 
 class Weights:
-    """The newest weights of a stage, (d_s,), and the versions before it that are kept."""
+    """The newest weights of a stage, (d_s,), and the earlier versions that are kept."""
 
     def __init__(self, w, versions: int = 1):
         self.several = versions > 1
@@ -85,7 +85,7 @@ class Weights:
 
     @property
     def version(self) -> int:
-        """Updates so far."""
+        """The number of updates so far."""
         return self.history[-1][0]
 
     @property
@@ -94,11 +94,11 @@ class Weights:
         return self.history[-1][1]
 
     def at(self, version: int) -> tuple[int, Any]:
-        """Return (version, w) of a version that is kept."""
+        """Return (version, w) for a version that is kept."""
         return self.history[version - self.version - 1]
 
     def step(self, policy: Policy, g) -> None:
-        """Make the next version: in place, where no pass can read the last one any more."""
+        """Make the next version, in place if no pass can read the last one any more."""
         version, w = self.newest
         if policy.stash or self.several:
             w = kernels.copy(w)
@@ -108,24 +108,24 @@ class Weights:
 
 @dataclass
 class InFlight:
-    """A micro-batch on one stage, from its forward until its gradient is complete."""
+    """A micro-batch on one stage, from its forward pass until its gradient is complete."""
 
     version: int  # of the weights that its forward read
-    w: Any  # these weights, if its backward is to read them again
-    saved: Any = None  # what backward needs of the forward; with re-materialisation the input, until R
+    w: Any  # these weights, if its backward pass reads them again
+    saved: Any = None  # saved by the forward for the backward; with re-materialisation only the input, until R
     dy: Any = None  # gradient of the outputs, on the last stage
-    pending: Any = None  # what W needs of I
+    pending: Any = None  # saved by I for W
     gap: int = 0  # versions by which its backward read newer weights than its forward
     nbytes: int = 0  # of what is saved or pending
 
     def store(self, arrays) -> Any:
-        """Return `arrays`, which from now on count as what this micro-batch stores."""
+        """Return `arrays` after counting their memory as this micro-batch's."""
         self.nbytes = sum(extents(arrays).values())
         return arrays
 
 
 class StageState:
-    """One stage that this rank holds; `policy(stage, w)` makes its weight policy."""
+    """A stage held by this rank; `policy(stage, w)` returns its weight policy."""
 
     def __init__(self, stage, policy: Callable[[Any, Any], Policy]):
         w = stage.start()
@@ -140,18 +140,18 @@ class StageState:
 
     @property
     def versions_held(self) -> int:
-        """How many versions of its weights are in memory now."""
+        """The number of versions of its weights in memory now."""
         if not self.policy.stash and self.policy.versions == 1:
             return 1
         stashed = (id(flight.w) for flight in self.in_flight.values() if flight.w is not None)
         return len({id(w) for _, w in self.weights.history}.union(stashed))
 
     def sum(self) -> tuple[Any, bool]:
-        """Return (vector or None, whether to add to it) for the gradient of the next micro-batch."""
+        """Return (vector or None, True to add to it) for the gradient of the next micro-batch."""
         return (self.spare, False) if self.g is None else (self.g, True)
 
     def accumulate(self, chunk: int) -> None:
-        """Count the gradient of a micro-batch as one of the sum, which its backward pass has added it to."""
+        """Count a micro-batch whose backward pass has added its gradient to the sum."""
         flight = self.in_flight.pop(chunk)
         self.gradients += 1
         if self.gradients == 1:
@@ -162,6 +162,6 @@ class StageState:
         self.gap = max(self.gap, flight.gap)
 
     def take_gradient(self):
-        """Return the sum of gradients, and start the next one; zeros if there is none."""
+        """Return the sum of gradients, zeros if there are none, and start the next sum."""
         g, self.g, self.spare, self.gradients = self.g, None, None, 0
         return kernels.zeros_like(self.weights.w) if g is None else g

@@ -1,4 +1,4 @@
-"""Stream executor: carries out the endless ops of one rank, and ends them; and declares pipelines without a flush.
+"""Execute the endless ops of one rank, and end them; and declare pipelines without a flush.
 
 All ranks know a budget in steps. For one in seconds or with a target loss rank 0 decides before each round (a
 mini-batch; where stages have replicas, as many as give each its turns) whether there is another, and tells the other
@@ -21,7 +21,7 @@ from knobs import Knobs
 
 
 def stream(schedule: Callable, Settings: type[Knobs], policy: Callable | None = None, **facts: Any) -> Algorithm:
-    """Declare the pipeline that carries out `schedule(rank, ranks, inf)`, one stage per rank, with stale gradients.
+    """Declare the pipeline that executes `schedule(rank, ranks, inf)`, one stage per rank, with stale gradients.
 
     They are always stale by the same updates, so the network changes when, but not what. See `pipeline`.
     """
@@ -30,7 +30,7 @@ def stream(schedule: Callable, Settings: type[Knobs], policy: Callable | None = 
 
 
 class StreamExecutor(Executor):
-    """Rank `comm.rank` of a stream; see `Executor`."""
+    """The executor of rank `comm.rank` of a stream; see `Executor`."""
 
     plan: Stream
 
@@ -57,7 +57,7 @@ class StreamExecutor(Executor):
         return state.weights.w
 
     def _within_budget(self, chunk: int) -> bool:
-        """Return whether the mini-batch of this micro-batch is within the budget; if not, set `end`."""
+        """Return True if the mini-batch of this micro-batch is within the budget; if not, set `end`."""
         batch, part = divmod(chunk, self.plan.chunks)
         first = batch - batch % self.plan.round
         if part == 0 and self.limit is not None and batch >= self.limit:
@@ -69,7 +69,7 @@ class StreamExecutor(Executor):
         return self.end is None
 
     def _another_round(self) -> bool:
-        """Return whether there is another round: rank 0 decides, and tells the other ranks."""
+        """Return True if there is another round; rank 0 decides and sends its decision to the other ranks."""
         if self.comm.rank:
             return self.comm.recv(0, tag=0) is not None
         over = self.target_reached or self.task.spent()
@@ -78,7 +78,7 @@ class StreamExecutor(Executor):
         return not over
 
     def _others_update(self, state: StageState) -> bool:
-        """Return whether the other replicas wait for this one to update, though its last turn is empty."""
+        """Return True if the other replicas wait for this one to update although it has no mini-batch left."""
         if self.end is None or state.in_flight or state.g is not None:
             return False
         replicas = self.plan.replicas[state.stage.index]
