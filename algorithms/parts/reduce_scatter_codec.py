@@ -1,4 +1,4 @@
-"""Average by reduce-scatter: rank k owns part k of the vector, averages all ranks' codes of it, and sends the mean back.
+"""Average by reduce-scatter: rank k owns part k of the vector, averages all ranks' codes of it, and returns the mean.
 
     rank i -> owner k       m_ik <- encode(part k of v_i)                                           (reduce-scatter)
     owner k -> all ranks    a_k <- encode(u)        u <- mean over i of decode(m_ik) + E_k              (all-gather)

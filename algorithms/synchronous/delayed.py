@@ -1,4 +1,4 @@
-"""Delayed gradient descent applies gradients a fixed number of steps late, to overlap their all-reduce with those steps.
+"""Delayed gradient descent applies gradients a fixed number of steps late, to overlap their all-reduce with the steps.
 
 Every worker computes g_i(w_t), starts its all-reduce, and continues; it applies the sum that was started k steps ago:
 
