@@ -63,7 +63,7 @@ def test_only_the_input_half_of_a_split_backward_waits_for_the_stage_after():
         (["0F0 0W0 0I0"], "0W0 comes before 0I0"),
         (["0F0 0B0 0R0"], "0B0 comes before 0R0"),
         (["0F0 0I0"], "0W0 is missing"),
-        (["0F0 0I0 0B0 0W0"], "0B0 … leave out 0I0"),
+        (["0F0 0I0 0B0 0W0"], "0B0 … halves … remove 0I0"),
         (["0F0 1F0 1B0", "0B0"], "0B0 … rank 1 … 0F0 … rank 0"),
         (["0F0 0B0+"], "0B0+ … end of rank 0"),
         (["0F0 0B0 0U0", "0F1 0B1"], "0U0 … stage 0 … rank 1 … does not"),
