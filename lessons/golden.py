@@ -23,7 +23,7 @@ from lessons import seeds
 CLOSE = 0.05  # of a number, or of the largest in its column, that another run of the same may be off
 BEYOND = 2  # times the range over seeds that it may leave that range: other processors round otherwise, and training
 # amplifies that as it does another seed
-SAME = 1e-4  # what CLOSE is under the kernels of the record, where rows are equal but for the digits that it lacks
+SAME = 1e-4  # tolerance with the recorded kernels, where rows are equal except for rounding in the file
 RUNS = 60  # most links to single runs that a figure keeps
 
 
@@ -41,7 +41,7 @@ class RecordedFigure:
     rows: Rows  # means
     samples: Mapping[int, Rows]  # by seed, where seeds differ: a row has the columns that do
     runs: tuple[str, ...]
-    kernels: str = ""  # under which it was recorded; "" if nobody noted them
+    kernels: str = ""  # used for the recording; "" if unknown
 
     @property
     def spread(self) -> Spread:

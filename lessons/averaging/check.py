@@ -31,7 +31,7 @@ POINTS = {
 HIDDEN = 500, 800  # neurons that read digits: 37,500 to 60,000 parameters, in float32
 VALLEY = 20_000, 30_000  # parameters, in float64
 CONDITION = 300  # largest curvature over smallest
-ALIKE = 1.1  # a loss so many times another is as good
+ALIKE = 1.1  # losses within this factor count as equal
 OTHERWISE = "judged only when they learn as much as averages do"
 LAGGING = "judged only when they make up for the mean, on digits or in the valley"
 
@@ -121,7 +121,7 @@ class ArrayComm:
     size = property(lambda self: self.comm.size)
 
     def send(self, x, dst, tag=0):
-        if dst == self.rank:  # its vector would wait where nobody counts it
+        if dst == self.rank:  # the stored vector would not be counted
             raise SolutionError(f"rank {self.rank} sent a message to itself; messages are for other ranks.")
         self.comm.send(_array(x), dst, tag)
 

@@ -17,11 +17,11 @@ TEMPLATE = HOME / "template"
 
 
 @click.command(
-    "golden", help="For authors: record a chapter. Run all its figures and quiz items; write its golden file."
+    "golden", help="For authors: record a chapter. Runs all its figures and quiz items, and writes its golden file."
 )
 @click.argument("name")
 @click.option("--only", multiple=True, metavar="FIGURE", help="a figure or quiz item; the rest stays as recorded")
-@click.option("--missing", is_flag=True, help="only what is not recorded yet")
+@click.option("--missing", is_flag=True, help="record only what is not recorded yet")
 def write_golden(name: str, only: tuple[str, ...], missing: bool) -> None:
     with usage_errors():
         for_authors()
@@ -39,13 +39,15 @@ def write_golden(name: str, only: tuple[str, ...], missing: bool) -> None:
     console.print(f"{len(new.figures)} figures and {len(new.answers)} quiz items written.", highlight=False)
 
 
-@click.command("new", help="For authors: begin a chapter. Its folder gets all files, and what to write in them.")
+@click.command("new", help="For authors: start a chapter. Creates its folder with templates for all files.")
 @click.argument("name")
 def begin(name: str) -> None:
     with usage_errors():
         for_authors()
         if not name.isidentifier() or name != name.lower():
-            raise ValueError(f"{name[:60]!r} cannot be a chapter's name; use small letters and _, as in shared_memory.")
+            raise ValueError(
+                f"{name[:60]!r} is not a valid chapter name; use lower-case letters and _, as in shared_memory."
+            )
         folder = HOME / name
         if folder.exists():
             raise ValueError(f"there is {folder} already; choose another name.")
@@ -54,6 +56,8 @@ def begin(name: str) -> None:
             path.write_text(path.read_text("utf-8").replace("lessons.template", f"lessons.{name}"), "utf-8")
     todo = sum(path.read_text("utf-8").count("WRITE") for path in folder.iterdir())
     console.print(f"{folder}: {todo} places say WRITE.", highlight=False)
-    console.print(f'Add "{name}", to CHAPTERS in lessons/__init__.py, where it is to be taught. Then:', highlight=False)
+    console.print(
+        f'Add "{name}", to CHAPTERS in lessons/__init__.py, at its place in the course. Then:', highlight=False
+    )
     for words in (f"show {name} --draft", f"golden {name}", f"lab {name} --record"):
         console.print(f"  lockstep book {words}", highlight=False)

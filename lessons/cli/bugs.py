@@ -30,11 +30,11 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 )
 @click.argument("name", required=False)
 @click.option("--seed", type=click.IntRange(0), help="of the order of choices; random by default")
-@click.option("--save", type=FILE, help="add your answers to this file, to hand them in")
+@click.option("--save", type=FILE, help="add your answers to this file, for handing in")
 @click.option("--answers", type=click.Path(exists=True, dir_okay=False, path_type=Path),
               help="grade a file of answers, from here or from My work of the textbook")  # fmt: skip
 @click.option(
-    "--json", "to", type=FILE, help="with --answers: write the graded answers to this file, not to the screen"
+    "--json", "to", type=FILE, help="with --answers: write the graded answers to this file instead of printing them"
 )
 @click.option("--record", is_flag=True, help="for authors: run all mutants and write the golden file")
 def bugs(
@@ -42,9 +42,9 @@ def bugs(
 ) -> None:
     with usage_errors():
         if not answers:
-            refuse("goes with --answers FILE; add that, or leave it out.", "to")
+            refuse("goes with --answers FILE; add that, or remove it.", "to")
         if not name:
-            refuse("is of one bug; give its NAME, or leave it out.", "save", "seed")
+            refuse("applies to a single bug; give its NAME, or remove the option.", "save", "seed")
         if answers and name:
             raise ValueError(f"--answers grades all answers of a file; leave {name} out.")
         if record:

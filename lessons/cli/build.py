@@ -9,12 +9,10 @@ import click
 from lessons.cli.console import console, usage_errors
 
 
-@click.command(
-    help="Write the whole book as static HTML. It needs no server and no network; with --pdf it is printed, too."
-)
+@click.command(help="Write the whole book as static HTML. It needs no server or network. With --pdf, also write a PDF.")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), default="site", show_default=True)
-@click.option("--workbench", default="", metavar="URL", help="address of a workbench to which runs and exercises lead")
-@click.option("--pdf", type=click.Path(dir_okay=False, path_type=Path), help="also print the book into this file")
+@click.option("--workbench", default="", metavar="URL", help="address of the workbench that runs and exercises link to")
+@click.option("--pdf", type=click.Path(dir_okay=False, path_type=Path), help="also print the book to this file")
 def build(out: Path, workbench: str, pdf: Path | None) -> None:
     from lessons import book
     from lessons.book import paper

@@ -23,10 +23,12 @@ if TYPE_CHECKING:
 WRITTEN = click.Path(dir_okay=False, path_type=Path)
 
 
-@click.command(help="Grade a solution of the exercise. With --csv: a pile; without a file: what each mark is worth.")
+@click.command(
+    help="Grade a solution of the exercise. With --csv: many at once; without a file: list the points of each mark."
+)
 @click.argument("name")
 @click.argument("file", required=False, type=click.Path(exists=True, path_type=Path))
-@click.option("--csv", "table", type=WRITTEN, help="grade a pile: a row per student; what was graded before is kept")
+@click.option("--csv", "table", type=WRITTEN, help="grade many: one row per student; earlier rows are kept")
 @click.option("--json", "plain", type=WRITTEN, help="write the report to this file, as JSON")
 @click.option("--gradescope", type=WRITTEN, help="write Gradescope's results.json")
 @click.option("--otter", type=WRITTEN, help="write the JSON that Otter-Grader reads")
@@ -59,14 +61,16 @@ def check(
     with usage_errors():
         sheet = Sheet(lessons.chapter(name))
         if hint:
-            refuse("is of a report, and --hint gives none; leave one of them out.", "plain", "seed", *others)
+            refuse("applies to a report, but --hint gives none; remove one of them.", "plain", "seed", *others)
             step, text = hints.take(sheet, hint, file)
             console.print(f"[bold]{STEPS[step - 1]}[/] ({step} of {len(STEPS)}): {escape(text)}", highlight=False)
             line = hints.LINE.format(", ".join(hints.taken(sheet, file)))
             console.print(f"To say so in what you hand in: [bold]{line}[/]", style="dim", highlight=False)
             return
         if not file:
-            refuse("is of a report on a solution; give its FILE, or leave it out.", "plain", "seed", *others)
+            refuse(
+                "applies to the report on a solution; give its FILE, or remove the option.", "plain", "seed", *others
+            )
             exercise.show(sheet)
             return
         source, taken, claim = file.read_text("utf-8", "replace"), hints.taken(sheet, file), None

@@ -1,4 +1,4 @@
-"""`exercise`: what is asked for, and the file to begin with on each level."""
+"""`exercise`: the task of an exercise, and the start file of each level."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lessons.grading import levels
 from lessons.grading.sheet import STEPS, Sheet
 
 
-@click.command(help="Print the task of the chapter's exercise. With --level: the file to begin with.")
+@click.command(help="Print the task of the chapter's exercise. With --level: its start file.")
 @click.argument("name")
 @click.option("--level", type=click.IntRange(0, len(levels.LEVELS)), help="0 exercise.py, which works, but not well "
               "enough; 1 read and predict, 2 a line is missing, 3 a role is missing, 4 a blank page")  # fmt: skip
@@ -39,6 +39,6 @@ def show(sheet: Sheet) -> None:
     each = "0 exercise.py, " + ", ".join(f"{number} {what.lower()}" for number, what in levels.LEVELS.items())
     console.print(
         f"\nA hint on mark 2, of {len(STEPS)}:\nlockstep book check {sheet.name} FILE --hint 2\n"
-        f"A file to begin with, of level {each}:\nlockstep book exercise {sheet.name} --level 2",
+        f"The start file of level {each}:\nlockstep book exercise {sheet.name} --level 2",
         highlight=False, style="dim",
     )  # fmt: skip

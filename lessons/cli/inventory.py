@@ -19,7 +19,9 @@ STUDENTS = ("student", "before", "after", "gain")
 ITEMS = ("question", "right before", "right after", "discrimination", "misconceptions chosen")
 
 
-@click.command("inventory", help="Ask 25 questions before and after a course. Wrong answers are named misconceptions.")
+@click.command(
+    "inventory", help="Ask 25 questions before and after a course. Each wrong choice is a known misconception."
+)
 @click.option("--before", type=WRITTEN, help="ask, and write the answers to this file, as those before the course")
 @click.option("--after", type=WRITTEN, help="the same after the course")
 @click.option("--student", help="your name; by default that of the file")
@@ -67,7 +69,7 @@ def _report(folder: Path, to: Path | None) -> None:
     """Print the students' gains, statistics of the questions, and misconceptions; also write the first two as CSV."""
     sittings, mistakes = inventory_report.read_folder(folder)
     if not sittings:
-        raise ValueError(f"{folder} has no file of answers; collect what `inventory --before FILE` wrote.")
+        raise ValueError(f"{folder} contains no files of answers; collect those that `inventory --before FILE` wrote.")
     questions = inventory.questions()
     every = inventory_report.students(sittings, questions)
     people = [(one.name, _plain(one.before), _plain(one.after), _plain(one.gain)) for one in every]

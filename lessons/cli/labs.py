@@ -10,7 +10,7 @@ import lessons
 from installation import for_authors
 from lessons.cli.console import console, markdown, usage_errors
 
-BASE = click.option("--base", help="address of the workbench, for the links; http://localhost:8501/ if not given")
+BASE = click.option("--base", help="address of the workbench for links; default: http://localhost:8501/")
 
 
 def _with_lab(name: str):
@@ -21,9 +21,9 @@ def _with_lab(name: str):
     return chapter
 
 
-@click.command(help="Print the lab sheet for instructors. It has hints, and the results to be expected.")
+@click.command(help="Print the lab sheet for instructors. It has hints and expected results.")
 @click.argument("name")
-@click.option("--record", is_flag=True, help="for authors: run its assignments and write the expected results first")
+@click.option("--record", is_flag=True, help="for authors: first run its assignments and record the expected results")
 @BASE
 def lab(name: str, record: bool, base: str | None) -> None:
     from lessons import golden
@@ -42,7 +42,7 @@ def lab(name: str, record: bool, base: str | None) -> None:
         console.print(markdown(sheet.sheet(chapter, base=base or sheet.HERE)))
 
 
-@click.command(help="Write the handout of a lab for students. No hints, no results, tables to fill in; it prints well.")
+@click.command(help="Write the handout of a lab for students. It has no hints or results, and prints well.")
 @click.argument("name")
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), required=True, help="HTML file to write")
 @BASE

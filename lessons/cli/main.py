@@ -5,19 +5,19 @@ lockstep book show stragglers               print a chapter; with the name of a 
 lockstep book run stragglers --out folder   run all figures of a chapter; export rows (CSV) and charts (HTML)
 lockstep book run --fresh 5                 for authors: try all claims under five seeds nobody has looked at
 lockstep book quiz stragglers               predict, then compare with the simulator
-lockstep book exercise stragglers --level 2 print the file to begin with; without --level, the task
+lockstep book exercise stragglers --level 2 print the start file; without --level, the task
 lockstep book check stragglers mine.py      grade a solution; without a file, print points and targets
 lockstep book check stragglers mine.py --hint 2   print the next hint on mark 2
 lockstep book bugs easgd                    find the bug: name what is wrong, then the line
 lockstep book inventory --before ada.json    the concept inventory before (--after) a course; --report FOLDER
-lockstep book progress *.json --csv out     for instructors: a table of handed-in answers, a row for each student
+lockstep book progress *.json --csv out     for instructors: a table of handed-in answers, one row per student
 lockstep book check stragglers pile --csv grades.csv    grade a folder or zip of solutions
 lockstep grade --gradescope stragglers the zip of an autograder; --nbgrader: a notebook
 lockstep book lab stragglers                for instructors: the lab sheet with what is to be expected
 lockstep book handout stragglers --out FILE the same for students, without
 lockstep book build --out site              write the whole book as static HTML; --pdf FILE prints it, too
 lockstep book golden stragglers             for authors: record figures and quiz answers in the golden file
-lockstep book new momentum                  for authors: begin a chapter
+lockstep book new momentum                  for authors: start a chapter
 lockstep book survey --costs                the survey section by section; what a step of each method costs
 lockstep book bib --cited-by averaging      BibTeX of what the house cites, or one chapter or module
 

@@ -17,7 +17,7 @@ from lessons.cli.console import console
 COLUMNS = ("student", "answered", "right at first", "sure and wrong")
 
 
-@click.command("progress", help="Print a table of handed-in progress, a row for each student.")
+@click.command("progress", help="Print a table of handed-in progress, one row per student.")
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--csv", "to", type=click.Path(dir_okay=False, path_type=Path), help="also write it to this file")
 def handed_in(files: tuple[Path, ...], to: Path | None) -> None:

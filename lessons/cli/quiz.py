@@ -13,7 +13,7 @@ from lessons.cli.console import choices, console, markdown, usage_errors
 from lessons.quiz import Item
 
 
-@click.command(help="Predict, then compare with the simulator. The same --seed asks with the same numbers.")
+@click.command(help="Predict, then compare with the simulator. The same --seed gives the same numbers.")
 @click.argument("name")
 @click.option("--seed", type=click.IntRange(0), help="of the numbers in the questions; random by default")
 @click.option(

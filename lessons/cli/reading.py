@@ -19,10 +19,13 @@ from experiments.cli.console import refuse
 from lessons import chapters, golden, markup
 from lessons.cli.console import console, markdown, usage_errors
 
-INDENT = 4  # columns by which what is folded on a page is set in
+INDENT = 4  # columns by which folds are indented
 
 
-@click.command("list", help="List all chapters in order, with what they ask of a reader. With --figures: all figures.")
+@click.command(
+    "list",
+    help="List all chapters in order, with their reading times. With --figures: list all figures.",
+)
 @click.option("--figures", is_flag=True, help="of all chapters, with their questions")
 def listing(figures: bool) -> None:
     if figures:
@@ -38,7 +41,7 @@ def listing(figures: bool) -> None:
     console.print("\nlockstep book show NAME reads one.", style="dim")
 
 
-@click.command(help="Print a chapter; or run one figure. Of a figure, as show collectives order_of_sums: rows, claims.")
+@click.command(help="Print a chapter, or run one of its figures. Example: show collectives order_of_sums.")
 @click.argument("name")
 @click.argument("figure", required=False)
 @click.option("--draft", is_flag=True, help="for authors: also what is not recorded yet, numbers as ?")
@@ -72,12 +75,12 @@ def _show_chapter(one: chapters.Chapter, draft: bool) -> None:
     console.print(f"Chapter {one.number}, {one.length}.{before}{known}", style="dim", highlight=False)
     if not one.written:
         _list_figures(one)
-        console.print("\nThis chapter has no text yet; show with the name of a figure runs it.", style="dim")
+        console.print("\nThis chapter has no text yet; to run a figure, add its name to show.", style="dim")
         return
     for block in one.blocks(draft=draft):
         console.print(_terminal(one, block))
         if isinstance(block, markup.Predict):
-            click.pause("What do you expect? Any key reads on.")  # asks nobody where there is no terminal
+            click.pause("What do you expect? Press any key to continue.")  # does nothing without a terminal
 
 
 def _list_figures(one: chapters.Chapter) -> None:
@@ -105,7 +108,7 @@ def _list_figures(one: chapters.Chapter) -> None:
 def run(names: tuple[str, ...], out: Path | None, count: int | None, seed: int | None) -> None:
     with usage_errors():
         if count:
-            refuse("writes what all seeds give, and --fresh tries others; leave one of them out.", "out")
+            refuse("writes the results of the recorded seeds, but --fresh tries others; remove one of them.", "out")
             from lessons import fresh
             from lessons.cli.fresh import try_claims
 

@@ -17,7 +17,9 @@ from lessons.cli.console import console, usage_errors, whole
 OF_THE_TABLE = ("family", "workers", "batch", "layers", "width", "period", "network", "device")
 
 
-@click.command(help="The survey and its four companions, section by section. With --costs: what a step of each costs.")
+@click.command(
+    help="Print the survey and its four companions by section. With --costs: what a step of each method costs."
+)
 @click.option("--costs", is_flag=True, help="the table of computation, communication, memory, staleness, approximation")
 @click.option("--family", default="", help="methods of this family only")
 @click.option("--workers", type=click.IntRange(2, 4096), default=8, help="workers of the cluster")
@@ -35,7 +37,7 @@ def survey(costs, family, workers, batch, layers, width, period, network, device
         chosen = {"H": period} if period else {}
         cluster = companion.Cluster(workers, batch, network, device, chosen)
         if not costs and not file:
-            refuse("is of the table of costs; add --costs, or leave it out.", *OF_THE_TABLE)
+            refuse("applies to the table of costs; add --costs, or remove it.", *OF_THE_TABLE)
             return _sections(companion)
         rows = companion.table(companion.Stack(layers, width), cluster)
     families = dict.fromkeys(row["family"] for row in rows)
@@ -101,8 +103,10 @@ def write_csv(rows: list[dict], file: Path) -> None:
             writer.writerow({key: " ".join(v) if isinstance(v, tuple) else v for key, v in row.items()})
 
 
-@click.command(help="BibTeX of everything that Lockstep cites.")
-@click.option("--cited-by", default="", help="only what this chapter or module names, such as averaging or easgd")
+@click.command(help="Print BibTeX for everything that Lockstep cites.")
+@click.option(
+    "--cited-by", default="", help="only the works that this chapter or module cites, such as averaging or easgd"
+)
 def bib(cited_by: str) -> None:
     from lessons.survey import bibliography
 

@@ -75,7 +75,7 @@ def play(ranks, density, values, beside=None):
 
     def worker(comm, task, s):
         final[comm.rank] = plays[comm.rank](*ledger.between(comm, task), given)
-        return ledger.books[comm.rank].w  # what is shipped; a solution's own is compared with it
+        return ledger.books[comm.rank].w  # the shipped model; the solution's own is compared with it
 
     done = ranks[0].run(worker, beside=beside, **values)
     ledger.finish(final, values["steps"])

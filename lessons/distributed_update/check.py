@@ -19,7 +19,7 @@ from lessons.grading.held import Held
 from lessons.grading.restricted import Restricted
 from lessons.grading.seeds import experiment_seed
 
-SIZES = 250_000, 350_000  # weights: vectors so long that what else a process holds is little beside them
+SIZES = 250_000, 350_000  # weights: so long that everything else in a process is small
 NEAR = 2e-2  # of the length of an update: where a gradient is nearly zero, rounding may turn a number's step
 POINTS = {
     "every full update is Adam's, with the mean gradient of its whole batch": 3,
@@ -32,7 +32,7 @@ POINTS = {
 }
 OTHERWISE = "judged only when every full update is right"
 SHARED = "judged only when each rank takes the steps of its own piece, and of no other"
-BESIDE = 16  # numbers that a rank may exchange for an update beside gradients and weights
+BESIDE = 16  # numbers that a rank may exchange per update, in addition to gradients and weights
 
 
 def check(solution, seed):

@@ -14,7 +14,7 @@ import numpy as np
 from cluster.shared_memory import GUARDS
 
 NUMBER = 2**31 - 1  # the largest tag, step or color
-QUANTITY = 60  # characters of the name of what is measured
+QUANTITY = 60  # characters in the name of a quantity
 
 
 class Misuse(Exception):

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from math import inf
 from typing import Any
 
-BESIDE = 500_000  # bytes that modules and small objects of a solution may take beside what is counted
+BESIDE = 500_000  # bytes allowed for modules and small objects of a solution, not counted
 
 
 class Held:

@@ -8,7 +8,7 @@ from typing import Any
 
 from experiments.runs.record import Run
 
-GROUPS = 8  # of ranks that a sentence names, by whom they wait for
+GROUPS = 8  # groups of ranks that a sentence names; a group waits for the same ranks
 
 RAGGED = re.compile(r"ValueError: setting an array element with a sequence\..*?inhomogeneous part\.")
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-NOT_REACHED = "not reached"  # what is observed of a mark that was not judged
+NOT_REACHED = "not reached"  # the observation for a mark that was not judged
 STEPS = ("concept", "principle", "almost the line")
 
 

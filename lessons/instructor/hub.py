@@ -54,9 +54,9 @@ def _of(name: str) -> list[Section]:
 
 COMMANDS = """
 ```
-lockstep book lab averaging                                     # the sheet with what is to be expected
+lockstep book lab averaging                                     # the sheet with expected results
 lockstep book handout averaging --out handout.html --base https://lab.example.edu/   # for students: no results
-lockstep book check averaging hand_ins.zip --csv grades.csv     # grade a pile; again: only what is new or changed
+lockstep book check averaging hand_ins.zip --csv grades.csv     # grade many; again: only new or changed ones
 lockstep book check averaging mine.py --gradescope results.json # also --otter, --classroom
 lockstep grade --gradescope averaging                      # the zip of its autograder; also --nbgrader
 lockstep book quiz averaging --gift quiz.gift --seed 3          # questions for Moodle, with drawn numbers

@@ -53,7 +53,7 @@ def grade(
         for one, report in _reports(chapter.name, missing, seed):
             rows[one.student] = row = _row(one, report, points, seed)
             writer.writerow(row)
-            file.flush()  # what is done stays done
+            file.flush()  # keep finished rows even after a crash
             log(row)
     ordered = [rows[one.student] for one in hand_ins]
     _write(to, ordered, points)

@@ -16,8 +16,8 @@ from lessons.grading.restricted import Restricted
 from lessons.grading.seeds import experiment_seed
 from lessons.large_batches.exercise import TARGETS
 
-SIZES = 60_000, 90_000  # parameters: vectors so long that what else a process holds is little beside them
-NEAR = 1e-2  # of a rate, and of the length of an update beside its direction
+SIZES = 60_000, 90_000  # parameters: so long that everything else in a process is small
+NEAR = 1e-2  # relative error of a rate, and of an update's deviation from its direction
 POINTS = {
     "every full update is along the mean gradient of its whole batch": 4,
     "its rate is scaled, warms up, and falls": 3,

@@ -27,7 +27,7 @@ POINTS = {
     "few portions are computed twice": 2,
     "w is sent to a worker once in a step": 2,
 }
-NETWORK = "1e-6:1e11:0"  # latency in s and bytes/s: messages take no time beside a portion
+NETWORK = "1e-6:1e11:0"  # latency in s and bytes/s: messages take no time compared with a portion
 STEPS = 6
 CLOSE = 0.01  # of the step that the smallest portion makes: an older gradient differs by more
 OTHERWISE = "judged only when every step has every portion"
@@ -63,7 +63,7 @@ def check(solution, seed):
         yield quick, not absent and fast, OTHERWISE if absent else told
         work = probe.computed / (STEPS * portions)
         told = f"{work:.2f} times as many portions computed as there are; at most {TARGETS['work']} is allowed"
-        if not fast:  # whoever makes no copies at all makes few
+        if not fast:  # a solution that makes no copies at all would pass
             told = SLOW
         yield frugal, not absent and fast and work <= TARGETS["work"], OTHERWISE if absent else told
         most = max(probe.fetched.values(), default=0)

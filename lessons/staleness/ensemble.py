@@ -14,7 +14,7 @@ from workloads import quadratic
 from workloads.budget import Budget
 from workloads.task import Task
 
-HEAVY = 300  # times as long as one number takes: beside the gradient, the server takes no time
+HEAVY = 300  # times the cost of one number: the server takes no time compared with the gradient
 
 
 @cache

@@ -20,7 +20,7 @@ from lessons.stragglers.experiments import BOWL, slow
 from tracing import COMPUTE, WAIT
 
 SERVER = 0
-SIZES = 100_000, 160_000  # parameters: vectors so long that what else a process holds is little beside them
+SIZES = 100_000, 160_000  # parameters: so long that everything else in a process is small
 FAST = "1e-5:1e12:0"  # latency in s and bytes/s: vectors travel in no time, as short ones do elsewhere
 POINTS = {
     "every update is the mean of the first gradients of its step": 4,

@@ -60,23 +60,23 @@ def test_chapters_are_listed_in_order_in_80_columns(command):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("survey", "--workers", "8"), "--workers is of the table of costs; add --costs, or leave it out."),
-        (("survey", "--family", "averaging"), "--family is of the table of costs; add --costs"),
-        (("check", "sgd", "--json", "report.json"), "--json is of a report on a solution; give its FILE"),
-        (("check", "sgd", "--seed", "3"), "--seed is of a report on a solution; give its FILE"),
-        (("check", "sgd", "--gradescope", "results.json"), "--gradescope is of a report on a solution; give its FILE"),
+        (("survey", "--workers", "8"), "add --costs"),
+        (("survey", "--family", "averaging"), "add --costs"),
+        (("check", "sgd", "--json", "report.json"), "--json applies to the report on a solution"),
+        (("check", "sgd", "--seed", "3"), "--seed applies to the report on a solution"),
+        (("check", "sgd", "--gradescope", "results.json"), "--gradescope applies to the report on a solution"),
         (
             ("check", "sgd", __file__, "--hint", "1", "--json", "report.json"),
-            "--json is of a report, and --hint gives none",
+            "--json applies to a report, but --hint gives none",
         ),
         (("run", "sgd", "--seed", "3"), "--seed is the first of the seeds of --fresh; add that"),
         (
             ("run", "sgd", "--fresh", "1", "--out", "figures"),
-            "--out writes what all seeds give, and --fresh tries others",
+            "--out writes the results of the recorded seeds",
         ),
         (("bugs", "easgd", "--answers", __file__), "--answers grades all answers of a file; leave easgd out."),
-        (("bugs", "--json", "graded.json"), "--json goes with --answers FILE; add that, or leave it out."),
-        (("bugs", "--save", "answers.json"), "--save is of one bug; give its NAME, or leave it out."),
+        (("bugs", "--json", "graded.json"), "--json goes with --answers FILE"),
+        (("bugs", "--save", "answers.json"), "--save applies to a single bug"),
     ],
 )
 def test_an_option_that_would_do_nothing_is_refused(command, words, told):
