@@ -52,7 +52,7 @@ def _choose_all_reduce() -> JobSpec:
     )  # fmt: skip
     nics = st.segmented_control(
         "NICs per node", [n for n in (1, 2, 4, 8) if n <= per_node], key="network_nics", **BOUND,
-        help="Network interfaces of a node; each rank uses the one next to it. Choose none for those of the preset.",
+        help="Network interfaces of a node; each rank uses the nearest one. Choose none to use the preset's number.",
     )  # fmt: skip
     return collectives.job_spec(ranks, nbytes, name, per_node, nics)
 
@@ -81,9 +81,9 @@ def _all_reduce(work: JobSpec) -> None:
     st.dataframe(
         frame(collectives.rows(costs)), hide_index=True,
         column_config={
-            "rounds": st.column_config.Column(help="Messages that have to follow one another."),
-            "sent": st.column_config.Column(help="By the rank that sends most."),
-            "latency": st.column_config.Column(help="Share of the time that links without latency would save."),
+            "rounds": st.column_config.Column(help="Messages that must follow one another."),
+            "sent": st.column_config.Column(help="Bytes sent by the busiest rank."),
+            "latency": st.column_config.Column(help="Share of the time that zero latency would save."),
             "bus bandwidth": st.column_config.Column(
                 help="2 (ranks - 1) / ranks of the vector per time, as in nccl-tests. Compare it with the links."
             ),

@@ -107,7 +107,7 @@ def details(one: Shown, shown: list[Shown], before: Shown | None = None) -> None
                 chart(charts.traffic, [one], told)
             st.markdown(told)
         elif traffic.open:
-            st.info("No rank sent anything: these ranks train alone.", icon=":material/wifi_off:")
+            st.info("No rank sent anything: each trains alone.", icon=":material/wifi_off:")
     with stale:
         if stale.open and any(len(other.run.applied["staleness"]) for other in shown):
             chart(charts.staleness, shown, _heard(shown, "staleness_mean"))
@@ -118,13 +118,13 @@ def details(one: Shown, shown: list[Shown], before: Shown | None = None) -> None
             bars(charts.memory, [one], _fullest(run))
             st.caption(_fullest(run))
         elif memory.open:
-            st.info("No rank recorded what it held in this run.", icon=":material/memory:")
+            st.info("This run has no record of memory.", icon=":material/memory:")
     with ranks:
         if ranks.open and (rows := charts.ranked(run)):
             chart(charts.by_rank, [one], f"By rank: {', '.join(rows)}.")
         elif ranks.open:
             st.info(
-                f"Nothing in this run was measured by several ranks one by one. {_linked('pipedream')} has "
+                f"This run has no per-rank measurements. {_linked('pipedream')} has "
                 "staleness and versions of the weights by rank.",
                 icon=":material/groups:",
             )
@@ -187,7 +187,7 @@ def _fresh(e: Experiment) -> str:
     if e.method.deterministic is True:
         why = f"{name} is synchronous: every update is computed from the newest parameters, so none is stale."
     else:
-        why = f"No update of a shared model was counted in this run of {name}, so there is no staleness to show."
+        why = f"This run of {name} recorded no update of a shared model, so it has no staleness to show."
     return f"{why} {_linked('asgd')} has some."
 
 

@@ -135,7 +135,7 @@ def by_rank(shown: list[Shown]) -> go.Figure:
             x=mean.astype(np.float32), y=[names[one] for one in rank], orientation="h", showlegend=False,
             marker={"color": shown[0].line.colour, "line": {"width": 0}}, name="",
             customdata=most.astype(np.float32), row=row + 1, col=column + 1,
-            hovertemplate="%{y}: %{x:.4g} in the mean, %{customdata:.4g} at most",
+            hovertemplate="%{y}: %{x:.4g} on average, %{customdata:.4g} at most",
         )  # fmt: skip
     frame(figure, "mean over the run")
     figure.update_layout(height=down * max(170, min(420, 90 + 24 * len(next(iter(rows.values()))[0]))), bargap=0.3)

@@ -37,16 +37,16 @@ def between(before: Run, now: Run, other: str = BEFORE) -> str:
     """
     was, has = before.summary, now.summary
     if was.get("digest") and was.get("digest") == has.get("digest"):
-        return "the same run to the bit, clock and all"
+        return "the same run, bit for bit, including all times"
     diverged = "diverged" in (before.status, now.status)
     cut = {"failed", "cancelled"} & {before.status, now.status}
     parts = [_ending(before, now, other) if diverged else _end(was, has) if cut else _clock(was, has)]
     if not (diverged or cut):
         parts.append(_dearer(before, now))
     if not comparable(before.experiment, now.experiment):
-        return _sentences([*parts, "trained on other data, so that losses cannot be compared"])
+        return _sentences([*parts, "trained on different data, so losses cannot be compared"])
     if same_model(before, now):
-        parts.append("the same model to the bit")
+        parts.append("the same model, bit for bit")
     elif not diverged and same_to_rounding(before, now):
         parts.append("the same model to rounding")
     elif not diverged:
@@ -176,7 +176,7 @@ def _loss(was: dict, has: dict) -> str:
     if before is None or now is None:
         return "another model"
     if units.loss(before) == units.loss(now):
-        return f"another model, as good: held-out loss {units.loss(now)}"
+        return f"a different model with the same held-out loss, {units.loss(now)}"
     return f"held-out loss {units.loss(now)} instead of {units.loss(before)}"
 
 

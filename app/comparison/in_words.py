@@ -29,11 +29,11 @@ def since(before: Shown | None, now: Experiment, run: Run | None = None) -> None
         return
     these = changes.between(before.run.experiment, now)
     changed = f"**{escaped(changes.listed(these))}**" if these else "**Once more**"
-    came = ", drawn over the run before, in grey."
+    came = ": the previous run is shown in grey."
     if run:
         came = f": {escaped(difference.between(before.run, run, before.name))}."
     if run and axis.is_settled_for(_pair(before, run)):
-        came += " Against the step both curves are one, so they are drawn against time."
+        came += " Plotted against time, because against the step both curves coincide."
     elif run:
         came += _covered(before.run, run)
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="before"):
@@ -61,7 +61,7 @@ def _covered(before: Run, now: Run) -> str:
     if same or axis.now() != "step" or not learned_alike(before, now):
         return ""
     way = "; choose *time* to see both" * only_the_clock(before, now)
-    return f" Against the step one curve lies on the other{way}."
+    return f" Plotted against the step, one curve hides the other{way}."
 
 
 def _pair(before: Shown, run: Run) -> tuple[str, str]:

@@ -124,12 +124,12 @@ def _scaling(shown: list[Shown], stops: list[int], loss: float | None) -> str:
     told += f", {units.percent(share)} of the ideal {units.number(stops[-1] / stops[0])}"
     if not reached:
         return f"{told}."
-    lowest = f"to a held-out loss of {units.loss(loss)}, the lowest that all reach at some time,"
+    lowest = f"to a held-out loss of {units.loss(loss)}, the lowest that every run reaches at some time,"
     return f"{told}; {lowest} {sooner(reached[0][1][-1].speed_up)}."
 
 
 def sooner(times: float) -> str:
     """Describe how much sooner the last run arrives than the first, which takes `times` as long."""
     if times >= 1:
-        return f"they come {units.number(times)} times as fast"
+        return f"they are {units.number(times)} times as fast"
     return f"they take {units.number(1 / times)} times as long"

@@ -22,8 +22,8 @@ OWN_CORES = 4  # ranks that are measured as fast as this machine computes; more 
 LEAST = 0.01  # of all ranks' time, below which a kind of span has no ratio: it would be one of two trifles
 EMULATED = 8  # ranks that are measured where they emulate a device, and sleep for most of the time
 UNFITTED = (
-    "To predict this run, let the simulated cluster know this machine: choose *Fit to this machine* under *Cluster* on "
-    "the left, or `lockstep fit`. A run that emulates both a network and a device needs no fit."
+    "To predict this run, measure this machine first: choose *Fit to this machine* under *Cluster* on the left, or "
+    "run `lockstep fit`. A run that emulates both a network and a device needs no fit."
 )
 
 

@@ -35,7 +35,7 @@ def offer(before: Shown | None, pair: list[Shown]) -> None:
     with_whom = "the pinned run" if pair else "the run before"
     if st.button(
         "Race", key="race", icon=":material/sports_score:", disabled=full,
-        help="Unpin a run first." if full else f"This run and {with_whom} on one clock, to the same loss.",
+        help="Unpin a run first." if full else f"This run and {with_whom} on one clock, up to the same loss.",
     ):  # fmt: skip
         if not pair:
             pins.add(before.folder)
@@ -52,7 +52,9 @@ def show(pair: list[Shown]) -> None:
         left, right = st.columns([3, 2], gap="medium") if having else (st.container(), None)
     with left:
         with st.container(height=HEAD, border=False):
-            heading("Loss against time", "On a logarithmic scale, so that the finish is seen. Points: held-out loss.")
+            heading(
+                "Loss against time", "On a logarithmic scale, so that the finish is visible. Points: held-out loss."
+            )
         zoom = axis.zoomed("seconds")
         lines(race.picture, pair, race.verdict(pair, target), target, key="loss", zoom=zoom)
     if right:
@@ -62,7 +64,7 @@ def show(pair: list[Shown]) -> None:
             lines(charts.accuracy, having, "Held-out accuracy of both against time.", "seconds", zoom=zoom)
     many = any(one.others for one in pair)
     of = " and ".join(dict.fromkeys(f", seed {one.run.experiment.seed}" for one in pair)) if many else ""
-    heading(f"Both timelines{of}", "One axis and one clock: Play, and watch both runs and both curves.")
+    heading(f"Both timelines{of}", "One axis and one clock: press Play to watch both runs and both curves.")
     name = " ".join([*(f"{one.folder}/{one.colour}" for one in pair), str(target), str(len(race.heats(pair)))])
     window = components.wanted(st.session_state.get(KEY), name)
     components.timeline(_lanes(pair, name, target, window, sharing.view(pair[-1].run.experiment)), key=KEY)
@@ -77,10 +79,10 @@ def _head(pair: list[Shown]) -> float:
     """Draw the heading with the adjustable finish line next to it; return the finish."""
     default = _finish(pair)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium", key="race-head"):
-        heading("Race", "Who is first at this held-out loss? By default the highest final loss, which all runs reach.")
+        heading("Race", "The race ends at this held-out loss. Default: the highest final loss, which all runs reach.")
         address.hold("goal", None, address.number(0.0, sys.float_info.max))
         st.number_input(
-            "Finish at a held-out loss of", min_value=0.0, value=None, key="goal", format="%.4g", width=220,
+            "Finish line: held-out loss", min_value=0.0, value=None, key="goal", format="%.4g", width=220,
             placeholder=f"{default:.4g}", persist_state="session",
         )  # fmt: skip
         if st.button("End the race", key="end-race", icon=":material/close:", type="tertiary"):

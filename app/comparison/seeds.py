@@ -22,7 +22,7 @@ def choose(run: Run) -> None:
     address.toggle(
         f"{SEEDS} seeds", "seeds", disabled=real,
         help="On the simulated cluster only." if real else
-        f"Every run on the page with {SEEDS} seeds: mean, and a band of one standard deviation.",
+        f"Repeat every run on the page with {SEEDS} seeds; show the mean and a band of one standard deviation.",
     )  # fmt: skip
 
 

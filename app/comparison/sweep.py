@@ -27,12 +27,12 @@ from experiments.study import rates
 
 MAPPED = 5  # values of each of two settings
 BEST = (
-    "Search for the learning rate at which each of these runs ends lowest, so that none is better or worse than "
-    "another only by its rate. A search is about fifteen runs; those of the table of defaults are known."
+    "Use the best learning rate for each of these runs, so that none wins only because of its rate. A search takes "
+    "about fifteen runs; rates from the table of defaults are already known."
 )
 DIVIDED = (
-    "Divide the global batch of the run on the page among the workers, so that more workers take a smaller batch each: "
-    "strong scaling. When off, each worker keeps its batch: weak scaling."
+    "Divide the global batch of the run on the page among the workers, so that with more workers each has a smaller "
+    "batch: strong scaling. When off, each worker keeps its batch: weak scaling."
 )
 
 
@@ -40,18 +40,18 @@ def show(run: Run) -> None:
     """Draw the choice of settings to sweep, and the runs."""
     heading(
         "Sweep",
-        "The same run again and again with one setting turned, everything else as it is on the page; a learning rate "
-        "that is the default there is each run's own default.",
+        "Repeats the run on the page with one setting varied. If its learning rate is the default, every run uses "
+        "its own default.",
     )
     e = run.experiment
     if e.cluster != "simulated":
-        st.info("Sweeps are made on the simulated cluster: run this there first.", icon=":material/tune:")
+        st.info("Sweeps need the simulated cluster: run this experiment there first.", icon=":material/tune:")
         return
     wanted, given = variation.linked(e)
     names = list(dict.fromkeys([*variation.axes(e), *filter(None, [wanted])]))
     axis, other, best, strong = _choose(names, divisible=not (e.method.shares_samples or e.method.whole_batch))
     if axis is None:
-        st.caption("Choose what to turn: about six runs are made, those that were made before are just shown.")
+        st.caption("Choose a setting to vary. About six runs are needed; stored ones are reused.")
         return
     named = partial(variation.control_of, e)
     stops, bound = (given, "") if axis == wanted else variation.of(e, axis, strong)
@@ -137,8 +137,8 @@ def _strip(one: Control, made: list[tuple[Any, JobState]], best: bool) -> None:
     if alike := len(shown) > 1 and same_model(*(one.run for one in shown)):
         along = "seconds" if along == "step" else along
         st.caption(
-            f":material/equal: All of them end with the same model, to the bit: {spoken(one.name)} changes when, and "
-            "not what. So their losses are drawn against the time."
+            f":material/equal: All runs end with the same model, bit for bit: {spoken(one.name)} changes when "
+            "things happen, not what is computed. Losses are therefore plotted against time."
         )
     most, top = charts.reach(shown, along)
     left, right = st.columns([2, 3], gap="medium")

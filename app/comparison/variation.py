@@ -37,8 +37,8 @@ def worker_stops(e: Experiment, strong: bool = False) -> tuple[list[int], str]:
     able = [n for n in stops if not refused[n]]
     beyond = [n for n in stops if refused[n] and n > max(able, default=0)]
     if beyond:
-        return able, f"With {beyond[0]} workers it cannot run: {refused[beyond[0]]}"
-    return able, f"To {max(able, default=0)} workers: a run with more takes this page too long."
+        return able, f"With {beyond[0]} workers the run is impossible: {refused[beyond[0]]}"
+    return able, f"To {max(able, default=0)} workers: larger runs would take too long here."
 
 
 def values(one: Control, now: Any) -> list:

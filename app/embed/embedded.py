@@ -117,6 +117,6 @@ def _schedule(given: dict[str, str]) -> tuple[str, str, dict]:
     values["options"] = {n: read.get(v.lower(), int(v) if v.isdigit() else v) for n, v in own.items()}
     plan = Plan.of(**values)
     if schedules.size(plan) > schedules.QUICK:
-        raise ValueError("this schedule is too large to be embedded; take fewer ranks or micro-batches.")
+        raise ValueError("this schedule is too large to be embedded; use fewer ranks or micro-batches.")
     done = schedules.study(plan)
     return plan.title, place("schedule"), {"schedule": ("timeline", schedule.frame(done))}

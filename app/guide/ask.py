@@ -28,7 +28,7 @@ def menu(key: str = "question") -> None:
     st.menu_button(
         "Try a question", QUESTIONS, key=key, icon=":material/psychology_alt:", width="stretch",
         format_func=lambda question: question.asks, on_click=_try, args=(key,),
-        help="Sets all controls, runs them, and pins the run that the question compares with, in place of other pins.",
+        help="Sets all controls, runs the experiment, and pins the run it is compared with. Replaces your pinned runs.",
     )  # fmt: skip
 
 

@@ -40,7 +40,7 @@ def slowed(now: Run, before: Run) -> str:
     others = [busy for rank, busy in enumerate(now.trace.busy()) if rank not in slow]
     waited = sum(busy[KINDS.index("wait")] for busy in others) / sum(busy.sum() for busy in others)
     same = now.summary["weights"] == before.summary["weights"]
-    model = "The model is the same to the bit: only the clock has changed." if same else "The model is another one."
+    model = "The model is the same, bit for bit: only the times differ." if same else "The model is a different one."
     return (
         f"They wait. The same {now.experiment.steps} steps take {longer} times as long, and the "
         f"{len(others)} others spend {units.percent(waited)} of their time waiting "
@@ -55,12 +55,13 @@ def unwaited(now: Run, before: Run) -> str:
     waits = now.causes.training
     network = units.percents(waits.sum(axis=0).tolist())[NETWORK]  # in the digits of the timeline
     return (
-        f"In {units.seconds(now.experiment.seconds)} it goes through {more} times as many samples as synchronous SGD "
-        "does with the same slow worker, where all agree in each step whether time is up. Its held-out loss is then "
+        f"In {units.seconds(now.experiment.seconds)} it processes {more} times as many samples as synchronous SGD "
+        "with the same slow worker, whose workers must also agree in every step whether time is up. Its held-out loss "
+        "is then "
         f"{run_figure_text(now, 'held_out_loss')}, and that of synchronous SGD "
         f"{run_figure_text(before, 'held_out_loss')}. "
-        f"Nobody waits for another worker: of the grey that is left, {network} is for the network and the rest for the "
-        f"server, which takes one gradient at a time. The price is staleness: while a gradient is computed, the "
+        f"No worker waits for another: {network} of the remaining grey is the network, and the rest is the server, "
+        "which handles one gradient at a time. The price is staleness: while a gradient is computed, the "
         f"model changes {stale} times on average, and at most {now.summary['staleness_max']} times."
     )
 
@@ -79,9 +80,9 @@ CARDS = (
     Card(
         "Slow one worker down",
         ":material/hourglass_bottom:",
-        "One of four computes four times slower.",
+        "One of four workers computes four times slower.",
         "Worker 3 computes four times slower than the others. What do the other three do in every step?",
-        ("They go on without it", "They wait for it"),
+        ("They continue without it", "They wait for it"),
         1,
         _BY_QUERY["slow=3:4"],
         slowed,
@@ -89,10 +90,10 @@ CARDS = (
     Card(
         "Let nobody wait",
         ":material/fast_forward:",
-        "The same slow worker, but all go on.",
-        "Worker 3 computes four times slower than the others, and each worker sends its gradient to a server as soon "
-        "as it has one, and goes on: asynchronous SGD. What does that cost?",
-        ("Nothing, it is only faster", "Gradients go stale"),
+        "The same slow worker, but nobody waits for it.",
+        "Worker 3 computes four times slower than the others, and each worker sends its gradient to a server as "
+        "soon as it is ready and continues with the next (asynchronous SGD). What does that cost?",
+        ("Nothing: it is simply faster", "Gradients go stale"),
         1,
         _BY_QUERY["algorithm=asgd&slow=3:4&seconds=0.1"],
         unwaited,
@@ -100,7 +101,7 @@ CARDS = (
     Card(
         "Kill a worker",
         ":material/power_off:",
-        "One of four is gone in the middle of the run.",
+        "One of four workers fails halfway through the run.",
         "Worker 2 is lost after 40 ms, in the middle of the run. What do the other three do?",
         ("They stop", "They train on without it"),
         0,

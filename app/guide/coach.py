@@ -29,7 +29,7 @@ STEPS = (
     CoachStep(
         "lanes",
         "Each colour is a kind of work",
-        "In blue it computes a gradient, in orange all workers add theirs up, in green each updates its model.",
+        "Blue: it computes a gradient. Orange: all workers sum their gradients. Green: each updates its model.",
     ),
     CoachStep("wait", "Grey is waiting", "Slow one worker down, and the others turn grey while they wait for it."),
     CoachStep(
@@ -40,7 +40,7 @@ STEPS = (
     CoachStep(
         "run",
         "Change something",
-        "A short run begins at once, a long one when you press Run. The charts keep the run before, in grey.",
+        "A short run starts by itself, a long one when you press Run. The previous run stays in the charts, in grey.",
     ),
 )
 

@@ -52,7 +52,7 @@ QUESTIONS = (
     Question(
         "What if no worker waits for the straggler?",
         "algorithm=asgd&slow=3:4&seconds=0.1",
-        "In the same tenth of a second asynchronous SGD goes through twice as many samples. The price is staleness: "
+        "In the same tenth of a second asynchronous SGD processes twice as many samples. The price is staleness: "
         "a gradient is three updates old on average.",
         "seconds",
         against="slow=3:4&seconds=0.1",
@@ -74,8 +74,8 @@ QUESTIONS = (
     Question(
         "Do more workers always help?",
         "workers=16&steps=50",
-        "Sixteen workers go through the same samples less than twice as fast as four, since they mostly communicate. "
-        "They also make a quarter of the updates, so the loss stays higher, with both at their own best rate.",
+        "Sixteen workers process the same samples less than twice as fast as four, because they mostly communicate. "
+        "They also make a quarter of the updates, so their loss stays higher, each at its best rate.",
         "seconds",
     ),
     Question(
@@ -90,7 +90,8 @@ QUESTIONS = (
         "Why does a pipeline idle?",
         "algorithm=gpipe&batch=256&steps=50&chunks=8",
         "A stage waits for the activations of the one before it, then for the errors of the one after it. With the "
-        "batch in one piece only one stage of four works at a time; in eight they overlap, in about half the time.",
+        "batch in one piece, only one of four stages works at a time; split into eight, the stages overlap and take "
+        "about half the time.",
         "seconds",
         against="algorithm=gpipe&batch=256&steps=50&chunks=1",
     ),
@@ -103,8 +104,8 @@ QUESTIONS = (
     Question(
         "Can training survive the loss of a worker?",
         "algorithm=asgd&crash=2:0.04",
-        "Asynchronous workers only need the server: the other three go on to their last step, and end at "
-        "more than 90 % accuracy.",
+        "Asynchronous workers need only the server: the other three continue to their last step, and reach more "
+        "than 90 % accuracy.",
         "step",
         against="crash=2:0.04",
     ),

@@ -60,7 +60,10 @@ def awaited() -> None:
     """Draw the first screen while its run is in progress, reserving the space that the lanes will take."""
     with st.container(key="welcome", gap="small"):
         _title()
-        _words("Each machine will have a lane here: what it **computes**, when it **talks**, and how it **waits**.")
+        _words(
+            "Each machine will have a lane here that shows what it **computes**, when it **talks**, and how it "
+            "**waits**."
+        )
         st.container(height=LANES, border=False)
 
 
@@ -70,7 +73,7 @@ def _title() -> None:
         st.button("Show me around", key="tour", icon=":material/explore:", type="tertiary", on_click=coach.start)
         st.button(
             "Close", key="leave", icon=":material/close:", type="tertiary", on_click=_leave,
-            help="Leave this introduction, and show the workbench alone.",
+            help="Close this introduction.",
         )  # fmt: skip
 
 

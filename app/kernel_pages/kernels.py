@@ -64,7 +64,8 @@ def _choose() -> tuple[str, int]:
     address.keep("numbers", kernel_times.SIZES, kernel_times.SIZE)
     n = st.select_slider(
         "Numbers in a call", kernel_times.SIZES, key="numbers", format_func=units.count, persist_state="session",
-        help="About so many: a vector of this length, a table, a matrix, images or sequences of together as many.",
+        help="Approximate number of elements: the length of a vector, or the total size of a table, a matrix, "
+        "images or sequences.",
     )  # fmt: skip
     return name, n
 
@@ -76,10 +77,10 @@ def _source(source: Source) -> None:
         _theory(source.theory)
         st.code(source.price, language="python", wrap_lines=True)
     with right:
-        heading("Reference", "Plain NumPy, to which both implementations are compared in the tests.")
+        heading("Reference", "Plain NumPy. The tests compare both implementations with it.")
         st.code(source.reference, language="python", wrap_lines=True)
         if source.shared:
-            heading("In both implementations", "The same lines serve the CPU and the GPU, so they cannot differ there.")
+            heading("In both implementations", "The CPU and the GPU share these lines, so they cannot differ in them.")
             st.code(source.shared, language="python", wrap_lines=True)
     left, right = st.columns(2, gap="medium")
     with left:
@@ -163,7 +164,7 @@ def _text(text: str, node: ast.stmt) -> str:
 
 def _measured(name: str, n: int) -> None:
     """Show this kernel's times and the roofline, with all kernels if all were measured."""
-    heading("Measured here", "By a process of its own on one thread: the best of a few rounds of calls.")
+    heading("Measured here", "Measured in a separate process on one thread: the best of several rounds of calls.")
     state = st.session_state
     every = kernel_times.job_spec(KERNELS, n)
     all_of_them = every.stored(session.ROOT) is not None or state.get("roofline") == n
@@ -184,17 +185,17 @@ def _measured(name: str, n: int) -> None:
     if len(reports) > 1:
         st.caption(_spread([one.row(name) for one in reports], [one.cpu for one in reports]))
     st.caption(
-        f"{units.count(row.flops)} FLOPs and {units.size(row.bytes)} a call, by its price: "
+        f"{units.count(row.flops)} FLOPs and {units.size(row.bytes)} per call, by the cost model: "
         f"{units.number(row.intensity)} FLOPs per byte. {report.machine}, {units.moment(report.moment)}."
     )
     st.caption(_roof(row, report.cpu))
     st.button(
         "Measure again", key="measure-again", icon=":material/refresh:", on_click=state.update,
         args=({asked: len(reports) + 1},), disabled=folder is None,
-        help=f"{'All kernels: a minute or two. ' if all_of_them else ''}A machine is not equally fast all the time: "
-        "measure twice before you believe a small difference.",
+        help=f"{'All kernels: a minute or two. ' if all_of_them else ''}A machine's speed varies: measure twice "
+        "before you trust a small difference.",
     )  # fmt: skip
-    heading("Roofline", "How near a kernel comes to what this machine can do for so many FLOPs per byte.")
+    heading("Roofline", "How close the kernel comes to this machine's limit at its number of FLOPs per byte.")
     if not all_of_them:
         st.button("Measure all kernels", key="all", on_click=st.session_state.update, args=({"roofline": n},))
     st.plotly_chart(charts.roofline(report, name), key="roofline-chart", config=charts.CONFIG, alt=_heard(row, report))

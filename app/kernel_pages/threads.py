@@ -28,7 +28,7 @@ def watch(name: str) -> None:
     """Let the reader step through the first block of a launch of this kernel on a few numbers."""
     heading(
         "One block, thread by thread",
-        "The GPU implementation in our CUDA simulator. A moment is one instruction that touches memory, of each warp.",
+        "The GPU implementation, run in our CUDA simulator. A moment is one memory instruction of every warp.",
     )
     with st.container(horizontal=True, vertical_alignment="bottom"):
         n = st.segmented_control("Numbers in the call", warps.SIZES, default=warps.SIZES[1], key="watched-numbers")
@@ -44,7 +44,7 @@ def watch(name: str) -> None:
     launch = launches[which]
     last = len(launch.moments) - 1
     key = f"moment-{name}-{n}-{which}"
-    moment = st.slider("Moment", 0, last, key=key, help="Arrow keys go on and back.") if last else 0
+    moment = st.slider("Moment", 0, last, key=key, help="The arrow keys step forward and back.") if last else 0
     steps = launch.moments[moment]
     left, right = st.columns(2, gap="medium")
     with left:

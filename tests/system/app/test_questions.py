@@ -89,12 +89,12 @@ SAYS = {  # of each card: the prediction that is right, what its run shows, and 
     "Slow one worker down": (
         "They wait for it", lambda now, _: waiting(now, 3) < 0.05 < 0.3 < waiting(now, 0),
         ["They wait", "same 200 steps take 2 times as long",
-         "the 3 others spend 51.7 % of their time waiting (38.8 % over all 4 workers)", "the same to the bit"],
+         "the 3 others spend 51.7 % of their time waiting (38.8 % over all 4 workers)", "the same, bit for bit"],
     ),
     "Let nobody wait": (
         "Gradients go stale", lambda now, _: now.summary["staleness_mean"] > 2 and not caused(now, "worker"),
-        ["In 100 ms", "2.2 times as many samples as synchronous SGD", "all agree in each step whether time is up",
-         "78 % is for the network and the rest for the server", "changes 3 times on average"],
+        ["In 100 ms", "2.2 times as many samples as synchronous SGD", "agree in every step whether time is up",
+         "78 % of the remaining grey is the network, and the rest is the server", "changes 3 times on average"],
     ),
     "Kill a worker": (
         "They stop", lambda now, was: now.summary["updates"] < was.summary["updates"] / 2,

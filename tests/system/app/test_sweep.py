@@ -208,7 +208,7 @@ def test_a_value_that_cannot_run_says_why_and_the_others_are_shown(page, stored,
 def test_what_is_not_swept_yet_says_how(page, stored):
     stored(Experiment())
     opened = page()
-    assert any("Choose what to turn" in caption.value for caption in opened.caption)
+    assert any("Choose a setting to vary" in caption.value for caption in opened.caption)
     opened.button_group("sweep").set_value("batch")
     assert not opened.exception
 
@@ -272,4 +272,4 @@ def test_real_processes_are_not_swept(page, stored):
     opened = page("sweep=workers")
     opened.session_state.shown = str(stored(Experiment(cluster="processes", workers=2)))
     opened.run()
-    assert any("Sweeps are made on the simulated cluster" in info.value for info in opened.info)
+    assert any("Sweeps need the simulated cluster" in info.value for info in opened.info)

@@ -23,8 +23,8 @@ def ran(**values):
 
 def test_a_straggler_changes_the_clock_and_not_one_bit_of_the_model():
     before, now = ran(), ran(slow="1:200")
-    assert re.search(quote("times as long … to the bit"), difference.between(before, now))
-    assert re.search(quote("times as fast … to the bit"), difference.between(now, before))
+    assert re.search(quote("times as long … bit for bit"), difference.between(before, now))
+    assert re.search(quote("times as fast … bit for bit"), difference.between(now, before))
     assert difference.only_the_clock(before, now)
 
 
@@ -100,7 +100,7 @@ def test_losses_on_other_data_are_not_compared():
 
 def test_the_same_run_again_is_the_same_clock_and_all():
     again = run(ran().experiment)
-    assert difference.between(ran(), again) == "the same run to the bit, clock and all"
+    assert difference.between(ran(), again) == "the same run, bit for bit, including all times"
 
 
 @pytest.fixture
