@@ -33,8 +33,8 @@ TITLES = {
 }  # fmt: skip
 HELPS = {
     "staleness": "In updates.",
-    "sending": "If all ports are busy without a pause.",
-    "computing": "If all devices are at their peak.",
+    "sending": "If all ports are always busy.",
+    "computing": "If all devices run at peak speed.",
 }
 
 
@@ -44,8 +44,8 @@ def page() -> None:
         model, cluster = _choose()
     st.markdown("# The survey, section by section", anchors=False)
     st.markdown(
-        "Lockstep accompanies a survey of parallel training, and sets out from four more works. Here are their "
-        "methods, with the module that each became, and the chapters and figures that show it."
+        "Lockstep follows a survey of parallel training and four more works. These are their methods, with the "
+        "module that implements each one, and the chapters and figures that show it."
     )
     costs, sections = st.tabs(["What a step costs", "Section by section"], key="survey-part")
     with costs:
@@ -56,14 +56,19 @@ def page() -> None:
 
 def _choose() -> tuple[survey.Stack, survey.Cluster]:
     name = st.selectbox(
-        "Model", survey.MODELS, index=2, key="survey_model", help="Equal dense layers: all sizes follow.", **BOUND
+        "Model",
+        survey.MODELS,
+        index=2,
+        key="survey_model",
+        help="A stack of equal dense layers, from which all sizes follow.",
+        **BOUND,
     )
     workers = st.select_slider("Workers", [2, 4, 8, 16, 32, 64, 128, 256], 8, key="survey_workers", **BOUND)
     batch = st.select_slider(
         "Samples of a step", [8, 16, 32, 64, 128, 256], 32, key="survey_samples", help="B", **BOUND
     )
     period = st.select_slider(
-        "Period", [1, 2, 4, 8, 16, 32, 64], 8, key="survey_period", help="H, of all that have one", **BOUND
+        "Period", [1, 2, 4, 8, 16, 32, 64], 8, key="survey_period", help="H, for methods with a period", **BOUND
     )
     chunks = st.select_slider(
         "Micro-batches", [2, 4, 8, 16, 32, 64], 8, key="survey_chunks", help="M, of pipelines", **BOUND
@@ -90,15 +95,15 @@ def _costs(model: survey.Stack, cluster: survey.Cluster) -> None:
         and word.lower() in f"{row['method']} {row['family']} {row['approximation']}".lower()
     ]
     st.caption(
-        f"{len(kept)} of {len(rows)} methods; {model.parameters:,} parameters in float32. Numbers are of one step at "
-        "each module's settings: FLOPs and bytes of all ranks together, memory of the worker that holds most, "
-        "messages not counted, staleness in updates. Formulas are held to runs."
+        f"{len(kept)} of {len(rows)} methods; {model.parameters:,} parameters in float32. Numbers are per step, at "
+        f"each module's settings: FLOPs and bytes of all ranks together, memory of the worker that uses most, "
+        f"without messages, staleness in updates. Tests check the formulas against runs."
     )
     if not kept:
-        st.info("No method fits; clear the search or choose another family.", icon=":material/search_off:")
+        st.info("No method matches; clear the search or choose another family.", icon=":material/search_off:")
         return
     if shown == "formulas":
-        st.markdown(f":small[{_symbols(kept)} A dash: there is no formula; choose the row to read why.]")
+        st.markdown(f":small[{_symbols(kept)} A dash means there is no formula; select the row to read why.]")
     chosen = st.dataframe(
         _numbers(kept) if shown == "numbers" else frame(_formulas(kept)), key=f"costs-{shown}", hide_index=True,
         height=min(35 * len(kept) + 38, 620), on_select="rerun", selection_mode="single-row",

@@ -23,9 +23,9 @@ from experiments.wording import naming, units
 MOST = upload.MOST_BYTES // 1_000_000  # MB
 BROUGHT = (
     "A run that was made elsewhere is shown like one of the workbench's own, and a table becomes data to train on. "
-    "What is uploaded is read in a process of its own; nothing in it is executed"
+    "Uploads are read in a separate process; nothing in them is executed"
 )
-RUN = ", but the Python file of a network is: it is run on this machine, once you train it"
+RUN = ", except for a network's Python file, which runs on this machine when you train it"
 PREVIEW = 6  # rows of a table
 ROW = 36  # px
 
@@ -37,7 +37,7 @@ def page() -> None:
     st.markdown("# Your own runs and data", anchors=False)
     left, right = st.columns(2, gap="medium")
     with left:
-        heading("Open a run", "A run that was made elsewhere, by the command line or by a workbench.")
+        heading("Open a run", "A run that was made elsewhere, on the command line or in a workbench.")
         _bring("run", "A run's folder, as a zip or as all its files", "Reading the run.")
     with right:
         heading("Train on a table", "CSV with a row for each sample, or two IDX files: images and labels.")
@@ -67,7 +67,7 @@ def _bring(kind: str, label: str, waiting: str) -> None:
         try:
             upload.put(session.ROOT, files)
         except OSError as error:
-            st.error(sentence(f"this could not be taken: {error.strerror}"), icon=":material/block:")
+            st.error(sentence(f"the upload could not be stored: {error.strerror}"), icon=":material/block:")
             return
     found = background.fetch(job_spec, waiting, f"upload-{kind}")
     if found and found.stem != st.session_state.get(f"opened-{kind}"):
@@ -80,7 +80,7 @@ def _bring(kind: str, label: str, waiting: str) -> None:
 def _run(name: str) -> None:
     run = session.find(name) if upload.uploaded(name) else None
     if run is None:
-        st.warning("This run is not on this machine any more; upload it once more.", icon=":material/folder_off:")
+        st.warning("This run is no longer on this machine; upload it again.", icon=":material/folder_off:")
         return
     st.divider()
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -94,9 +94,9 @@ def _run(name: str) -> None:
     figures.show(*shown)
     st.fragment(pictures.loss_and_accuracy)(shown)
     if run.quantities:
-        heading("What the method measured", "What this algorithm, and no other, records of itself in each step.")
+        heading("What the method measured", "Quantities that only this algorithm records, in each step.")
         st.fragment(pictures.measured)(shown)
-    heading("Timeline", "Who did what when: one lane per rank, one bar per span. Arrows are messages.")
+    heading("Timeline", "What each rank did when: one lane per rank, one bar per span. Arrows are messages.")
     st.fragment(_lanes)(run, name)
     st.fragment(pictures.details)(shown[0], shown)
 
@@ -129,7 +129,7 @@ def _table(name: str) -> None:
         label = st.selectbox("What is to be predicted", names, key=f"label-{name}")
         estimated = label not in table.words and st.toggle(
             "Estimate it as a number", tables.is_estimated(table, label), key=f"regression-{name}-{label}",
-            help="Regression by squared error. Off, each different value is a class.",
+            help="Regression by squared error. When off, each distinct value is a class.",
         )  # fmt: skip
         first = _first_run(name, label, estimated)
     if first:
@@ -162,7 +162,7 @@ def _first_run(name: str, label: str, estimated: bool) -> tables.FirstRun | None
     for note in first.notes:
         st.caption(f":material/info: {escaped(note)}")
     if first.why:
-        st.caption(f"It begins with {first.why}.")
+        st.caption(f"Starting values: {first.why}.")
     st.button(
         "Train on it", type="primary", icon=":material/play_arrow:", on_click=_train, args=(first.experiment,),
         key="train-table",
@@ -201,8 +201,8 @@ def _preview(table: tables.Table) -> dict[str, Sequence]:
 def _module() -> None:
     if upload.modules_folder() is None:
         st.caption(
-            "A torch module of your own can be trained too, on your own machine: set LOCKSTEP_MODULES to a folder "
-            "before you start the workbench. It is off here, since its file would be run."
+            "You can also train your own torch module, on your own machine: set LOCKSTEP_MODULES to a folder before "
+            "you start the workbench. This is off here, because it executes your file."
         )
         return
     heading(

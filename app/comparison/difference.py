@@ -67,7 +67,7 @@ def over_seeds(heats: Sequence[tuple[Run, Run]]) -> str:
     """Describe how the second runs of these pairs differ from the first, as `between` does; the runs of a pair share a
     seed.
 
-    It is in the mean, and in how many seeds: "over 5 seeds 1.5 to 1.8 times as fast on the clock. Held-out loss ...".
+    It is in the mean, and in how many seeds: "over 5 seeds 1.5 to 1.8 times as fast. Held-out loss ...".
     """
     if any("diverged" in (before.status, now.status) for before, now in heats):
         gone = [sum(one.status == "diverged" for one in side) for side in zip(*heats, strict=True)]
@@ -77,7 +77,7 @@ def over_seeds(heats: Sequence[tuple[Run, Run]]) -> str:
     alike = low >= 1 - ALIKE and high <= 1 + ALIKE
     word, ends = ("fast", (1 / high, 1 / low)) if 0 < high < 1 else ("long", (low, high))
     between = " to ".join(dict.fromkeys(units.number(one, 2) for one in ends))
-    parts = [f"{'as long' if alike else f'{between} times as {word}'} on the clock"]
+    parts = ["takes as long" if alike else f"{between} times as {word}"]
     losses = [[one.summary.get("held_out_loss") for one in side] for side in zip(*heats, strict=True)]
     if None not in losses[0] + losses[1] and comparable(*(one.experiment for one in heats[0])):
         lower = sum(now < before for before, now in zip(*losses, strict=True))
@@ -131,8 +131,8 @@ def _clock(was: dict, has: dict) -> str:
         many = f"{units.number(samples, 2)} times as many" if samples > 1 else f"{_part(samples)} of the"
         more = f" for {many} samples"
     if abs(longer - 1) <= ALIKE:
-        return f"as long on the clock{more}"
-    return f"{_times(longer)} as {'long' if longer > 1 else 'fast'} on the clock{more}"
+        return f"takes as long{more}"
+    return f"{_times(longer)} as {'long' if longer > 1 else 'fast'}{more}"
 
 
 def _dearer(before: Run, now: Run) -> str:

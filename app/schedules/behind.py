@@ -63,14 +63,15 @@ def _path(done: Study) -> None:
     rows = rows[done.ops["start"][rows].argsort(kind="stable")]
     words = [f"{done.op(row)} on rank {done.ops['rank'][row]}" for row in rows[:SHOWN_OPS]]
     st.markdown(
-        "One after the other without slack, from the start to the end: with its links it is as long as the makespan."
+        "Ops that follow each other without slack, from start to end: with their links they take as long as the "
+        "makespan."
     )
     st.code(" → ".join(words) + (" → …" if len(rows) > SHOWN_OPS else ""), language=None, wrap_lines=True)
 
 
 def _text(done: Study) -> None:
     if len(done.ops["start"]) > SHOWN_OPS * 8:
-        st.markdown("This schedule is too long to be read as text.")
+        st.markdown("This schedule is too long to show as text.")
         return
     text = done.spelled()
     st.code(text, language=None)

@@ -12,7 +12,7 @@ from experiments.study.schedules import Plan
 NOTHING = "nothing"
 COSTS = 1000  # letters of costs of ops
 CHOICES = {"PA": "few (PA)", "PB": "twice as many (PB)"}
-IGNORED = "Not with a schedule of your own: its lines say how many ranks and micro-batches there are."
+IGNORED = "Not used with your own schedule: its lines determine the numbers of ranks and micro-batches."
 
 
 def choose() -> dict[str, Plan]:
@@ -49,7 +49,7 @@ def _called(name: str) -> str:
 
 def _about(name: str) -> None:
     if name == study.OWN:
-        st.markdown(":small[Ops of your own: a line for each rank, in the order in which it does them.]")
+        st.markdown(":small[Your own ops: a line for each rank, in the order in which it executes them.]")
     else:
         st.markdown(f":small[{study.idea(name)}]")
 
@@ -103,7 +103,7 @@ def _common(own: bool, alone: bool) -> dict:
             "Ops, a line for each rank", height=130, max_chars=study.LONGEST, key="own_schedule",
             persist_state="session",
             help="Stage, kind, number: 2F0 is the forward of micro-batch 0 on stage 2. "
-            "F forward, B backward, I and W its halves, R forward once more, U update; 3F6+0B2 are done together.",
+            "F forward, B backward, I and W its halves, R recomputed forward, U update; 3F6+0B2 run together.",
         )  # fmt: skip
     left, right = st.columns(2)
     with left:
@@ -115,14 +115,13 @@ def _common(own: bool, alone: bool) -> dict:
         values["inputs"] = number("inputs", "Inputs (I) take", "cost_i", 0.1)
         values["latency"] = number("latency", "A link takes", "link_takes", 0.1)
     st.markdown(
-        ":small[A backward (B) is two halves: the gradient of the inputs (I), which the stage before waits for, "
-        "and that of the weights (W). Costs are those of a rank's share of the model: a thin stage takes "
-        "its part of them.]"
+        ":small[A backward pass (B) has two halves: the gradient of the inputs (I), which the previous stage needs, "
+        "and that of the weights (W). Costs are per rank: if a rank holds several stages, each takes its share.]"
     )
     address.hold("other_costs", "", lambda text: text[:COSTS])
     values["costs"] = st.text_input(
         "Other costs", key="other_costs", placeholder="2F=3 0B=1.5 2F0=5 F+B=2 U=0.5", max_chars=COSTS,
         persist_state="session",
-        help="Of one stage, of one op, of two ops done together, of an update: as they are written.",
+        help="Costs of one stage, one op, two ops done together, or an update, in the notation above.",
     )  # fmt: skip
     return values

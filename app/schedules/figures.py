@@ -32,13 +32,13 @@ FIGURES = (
         "held",
         "Activations held",
         figure,
-        "the same, of those whose activations are there: kept until W, made again by a repeated forward (R)",
+        "likewise, counting only those whose activations are in memory: kept until W, recomputed by R",
     ),
     ("copies", "Weights held", figure, "most on one rank: versions that are still read, and stages held twice"),
     ("versions", "Versions alive", figure, "most of one stage: the newest, and those that a backward will still read"),
     ("delay", "Delay", figure, "most updates between what a gradient's forward saw and its own update"),
     ("path_ops", "Ops on the critical path", figure, "outlined: none of them can take longer unnoticed"),
-    ("path_links", "Links on the critical path", figure, "times it goes from rank to rank"),
+    ("path_links", "Links on the critical path", figure, "number of transfers between ranks"),
 )
 """The rows of the table: name in the summary, label, words, meaning."""
 MORE_IS_BETTER = ("throughput",)
@@ -76,7 +76,8 @@ def unlike(studies: dict[str, Study]) -> str:
     own, other = sorted(studies.values(), key=lambda done: done.plan.schedule != study.OWN)
     mine, its = (sized(done.summary["ranks"], done.chunks, " and ") for done in (own, other))
     return (
-        f"They do not do the same work, so neither is better: your own schedule has {mine}, {other.plan.title} has "
+        f"They do not do the same work, so they cannot be compared: your own schedule has {mine}, "
+        f"{other.plan.title} has "
         f"{its}. To compare them, set Ranks to {own.summary['ranks']} and Micro-batches to {own.chunks}."
     )
 

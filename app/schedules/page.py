@@ -22,12 +22,13 @@ from experiments.viewer.canvases import schedule
 
 LINES = 64  # of a schedule of one's own that are shown where something is wrong
 INTRODUCTION = (
-    "Who does what when, without a model: a row is a rank of a pipeline, a box one micro-batch on its way forward (F) "
-    "or backward (B), and a gap is the bubble, in which the rank waits. Choose a schedule, turn what things "
-    "take, and click a gap to see what it waits for. Answers name a box with its stage: 2B0 is the backward of "
-    "micro-batch 0 on stage 2."
+    "What each rank does when, without a model: a row is a rank of a pipeline, a box is one micro-batch on its way "
+    "forward (F) or backward (B), and a gap is the bubble, in which the rank waits. Choose a schedule, change the "
+    "costs, and click a gap to see what the rank waits for. Answers name a box with its stage: 2B0 is the backward "
+    "pass of micro-batch 0 on stage 2."
 )
-FIRST = "**A first question.** GPipe does all forwards first, 1F1B goes backward as soon as it can. Does it wait less?"
+FIRST = "**A first question.** GPipe does all forward passes first, 1F1B starts going backward as soon as it can. "
+"Does it wait less?"
 
 
 def page() -> None:
@@ -53,7 +54,7 @@ def page() -> None:
         if link := schedule_links.training(done.plan):
             st.caption(link)
         if done.summary["stages"] > done.summary["ranks"] or done.summary["copies"] > done.summary["versions"]:
-            st.caption("Lighter bars are those of a rank's second stage, third stage and so on.")
+            st.caption("Lighter bars belong to a rank's second stage, third stage and so on.")
     compared = comparable and len(studies) > 1
     st.markdown("## Differences" if compared else "## In numbers", anchors=False)
     table(list(studies.values()), compared)
@@ -112,7 +113,7 @@ def _unfinished(plan: Plan, slot: str) -> None:
     """Show the valid part of a reader's faulty schedule, and where the fault is."""
     found = unfinished(plan)
     if found.study:
-        st.markdown("Up to where it goes wrong:")
+        st.markdown("Up to the error:")
         components.timeline(schedule.frame(found.study), key=f"lanes_{slot}")
     rows = []
     for number, line in enumerate(plan.own.strip().splitlines()[:LINES]):

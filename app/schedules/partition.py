@@ -30,12 +30,12 @@ METHODS = {
     "blocks": "torchgpipe's, without its trap",
 }
 LAYERS = (
-    "A line for each layer, as `lockstep profile` writes it: seconds of its forward and of its backward, "
-    "bytes that it hands on, bytes of its weights."
+    "A line for each layer, as `lockstep profile` writes it: seconds of its forward and backward passes, bytes of "
+    "its output, bytes of its weights."
 )
 ABOUT = (
-    "A pipeline is as fast as its slowest stage. Here are the layers of the transformer that trains here, with the "
-    "prices of its kernels on the laptop; put those of your own model in their place, measured or guessed."
+    "A pipeline is as fast as its slowest stage. These are the layers of Lockstep's transformer, with the costs of "
+    "its kernels on the laptop. Replace them with your own model's, measured or estimated."
 )
 
 
@@ -72,8 +72,8 @@ def _cut(study: Study) -> None:
         st.button(
             "Time the schedule with these stages", key="with-stages", icon=":material/content_cut:",
             on_click=state.update, args=({"other_costs": costs},), disabled=state.get("other_costs") == costs,
-            help="Writes what these stages take into *Other costs*, in units of the page: their forwards together "
-            "take as long as those of even stages. I and W are half a backward each.",
+            help="Copies the costs of these stages to *Other costs*, scaled so that all forward passes together "
+            "take as long as with even stages. I and W each count as half a backward pass.",
         )  # fmt: skip
         st.button(
             "Even stages again", key="even-stages", on_click=state.update, args=({"other_costs": ""},),

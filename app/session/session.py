@@ -83,11 +83,12 @@ def _waits(experiment: Experiment) -> str:
     if real := naming.REAL.get(experiment.cluster):
         return f"{real[:1].upper()}{real[1:]} start only with **Run**."
     if math.isinf(samples):
-        return "How long this run takes is not known before: it begins with **Run**."
+        return "The length of this run is not known in advance: press **Run** to start it."
     if samples > SHORT:
-        return f"{units.count(int(samples))} samples: up to {units.count(SHORT)} begin at once, more with **Run**."
+        return f"{units.count(int(samples))} samples: up to {units.count(SHORT)} start by themselves. Press **Run** "
+        "to start this one."
     if pool().crowded(owner()):
-        return "Others wait for this machine: this run begins with **Run**."
+        return "Others are waiting for this machine: press **Run** to queue this run."
     return ""
 
 
@@ -196,7 +197,7 @@ def show_named(name: str) -> Experiment:
     """Show the stored run of this name, as `?run=` does, and return its experiment. Raise ValueError if there is
     none."""
     if not NAME.fullmatch(name) or find(name) is None:
-        raise ValueError(f"there is no run {name[:40]!r} on this machine; it may be in another folder of runs.")
+        raise ValueError(f"there is no run {name[:40]!r} on this machine; it may be in another runs folder.")
     keep(name)
     experiment = load(str(ROOT / name)).experiment
     st.session_state.shown, st.session_state.asked = str(ROOT / name), experiment

@@ -99,7 +99,7 @@ def receive() -> list[str]:
         try:
             experiment = Experiment.from_query(query)
             if experiment.cluster != "simulated":
-                raise ValueError("it ran on real processes, which no link starts.")
+                raise ValueError("it ran on real processes, which links never start.")
             place = f"pin-{experiment.key()}"
             state = background.ask(experiment, place)
         except ValueError as error:
@@ -109,7 +109,7 @@ def receive() -> list[str]:
             continue
         made[query] = state.folder.name if state.folder else ""
         if not state.folder:
-            wrong.append(f"A pinned run of this link is left out: {state.message}")
+            wrong.append(f"A pinned run of this link was omitted: {state.message}")
     if made:
         pins.receive(made)
     if active:

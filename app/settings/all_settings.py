@@ -51,7 +51,7 @@ def _family() -> None:
         told = [f"- {escaped(one.claim)}: {EXACTNESS[one.exactness]}" for one in claims]
         st.markdown(
             f":small[Special case:] :green-badge[:material/equal: {escaped(claims[0].claim)}]",
-            help="What it becomes in special cases, as the tests hold it to:\n\n" + "\n".join(told),
+            help="What it becomes in special cases, as tests verify:\n\n" + "\n".join(told),
         )
 
 
@@ -80,7 +80,7 @@ def _controls():
     data = [controls.control(workload, name) for name, owner in owners.items() if owner is workload]
 
     own("batch")
-    _heading("Delay", "What makes information late: links that take time, and what the algorithm itself puts off.")
+    _heading("Delay", "What delays information: slow links, and delays that the algorithm itself introduces.")
     own(*controls.DELAY)
     for knob in delays:
         widgets.draw(knob)
@@ -90,7 +90,7 @@ def _controls():
                 other = ALGORITHMS[name].title
                 st.button(
                     f"{words}: {other}", key=f"late-{field}", type="tertiary", icon=":material/arrow_forward:",
-                    on_click=_switch, args=(name,), help="Another meaning of delay: go to the algorithm that has it.",
+                    on_click=_switch, args=(name,), help="Other kinds of delay: switch to an algorithm that has one.",
                 )  # fmt: skip
     title = ALGORITHMS[state.algorithm].title
     _heading(f"Settings of {title}")

@@ -10,9 +10,9 @@ from experiments.specification.experiment import Experiment
 from experiments.study import rates
 
 HELP = (
-    "The learning rate with the lowest held-out loss at the end, the mean of three seeds, or of eight where three "
-    "cannot tell two rates apart; lower and higher rates are worse. Compare methods each at its own best rate, or you "
-    "see whose default was lucky. Also: --learning-rate best"
+    "The learning rate with the lowest final held-out loss, averaged over three seeds, or over eight where three "
+    "cannot tell two rates apart; lower and higher rates are worse. Compare methods each at its own best rate, or "
+    "you only compare their defaults. On the command line: --learning-rate best"
 )
 
 
@@ -29,7 +29,7 @@ def offer(experiment: Experiment | None) -> None:
         return
     spec = rates.job_spec(experiment)
     if state.get("rate_wanted") == spec.key():
-        folder = background.fetch(spec, "Rates are tried, at least three seeds each.", "rate")
+        folder = background.fetch(spec, "Trying learning rates, at least three seeds each.", "rate")
         if folder:
             state.rate_wanted, state.rate_found = None, rates.read(folder)
             st.rerun()

@@ -32,7 +32,7 @@ def choose(experiment: Experiment | None) -> None:
 
     common = {
         "key": "rank", "format_func": said, "on_change": _clicked,
-        "help": f"Click a rank to {_ways(experiment.cluster)}. A click on its name in the timeline does the same.",
+        "help": f"Click a rank to {_ways(experiment.cluster)}. Clicking its name in the timeline does the same.",
     }  # fmt: skip
     if ranks <= FEW:
         st.pills("Faults of a rank", range(ranks), **common)
@@ -43,9 +43,9 @@ def choose(experiment: Experiment | None) -> None:
 def _ways(cluster: str) -> str:
     """Describe which faults this cluster can inject."""
     if _unlosable(cluster):
-        return "slow it down (×), or to let it pause (‖)"
-    lost = ", for good (✕) or until it comes back (↺)" if cluster in RESTARTING else " for good (✕)"
-    return f"slow it down (×), to let it pause (‖), or to lose it{lost}"
+        return "slow it down (×) or pause it (‖)"
+    lost = ", for good (✕) or until a restart (↺)" if cluster in RESTARTING else " for good (✕)"
+    return f"slow it down (×), pause it (‖), or make it fail{lost}"
 
 
 def _unlosable(cluster: str) -> str:
@@ -102,7 +102,7 @@ def _form(experiment: Experiment, rank: int) -> None:
         if returns and st.toggle("Comes back, having forgotten everything", back < math.inf, key="fault-returns"):
             with right:
                 _time("away for, ms", "fault-away", back - lost if back < math.inf else at / 2)
-    st.caption(f"Times are of the run's own clock; the run on the page took {units.seconds(2 * at)}.")
+    st.caption(f"Times are on the run's own clock; the run on the page took {units.seconds(2 * at)}.")
     with st.container(horizontal=True):
         done = [
             st.button("Run with it", type="primary", key="fault-run", on_click=_run, args=(experiment, rank)),

@@ -89,7 +89,9 @@ def why_not(values: Mapping[str, Any]) -> Reason:
     """Return why these flat values, valid or not, cannot run. Plans too large to be made here count as not runnable."""
     try:
         experiment = Experiment.of(values)
-        return _reason(experiment) if _has_short_plan(experiment) else Reason("its plan is made only where it runs.")
+        return (
+            _reason(experiment) if _has_short_plan(experiment) else Reason("the plan is too large to be checked here.")
+        )
     except ValueError as error:
         return Reason.of(error)
 

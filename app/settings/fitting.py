@@ -45,8 +45,8 @@ def offer() -> None:
         st.button(
             "Fit again to this machine" if known else "Fit to this machine", key="fit", icon=":material/straighten:",
             type="tertiary", on_click=_begin,
-            help="Measures kernels and messages on two processes of this machine for half a minute, and gives the "
-            f"simulated cluster its device and network.{when} Also: lockstep fit",
+            help="Measures kernels and messages with two processes on this machine, for half a minute, and sets the "
+            f"simulated cluster's device and network accordingly.{when} Also: lockstep fit",
         )  # fmt: skip
         return
     if background.fetch(fit.job_spec(state.fitting), "This machine is being measured.", "fit"):

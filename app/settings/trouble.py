@@ -40,8 +40,8 @@ def choose(cluster: str) -> None:
 
 def _help(refused: dict[str, str]) -> str:
     lines = [
-        f"What goes wrong. A slow worker computes {SLOWER} times longer, jitter makes every step of every worker take "
-        "a random time, a pause stops a worker for a while, and a lost worker is gone from the middle of the run.",
+        f"Faults to inject. A slow worker computes {SLOWER} times longer, jitter makes every step of every worker "
+        f"take a random time, a pause stops a worker for a while, and a lost worker fails halfway through the run.",
         "Click a worker's name in the timeline to choose how much, and when.",
         *(f"Not on this cluster: {WORDS[name].lower()}, since {why}" for name, why in refused.items() if name in WORDS),
     ]

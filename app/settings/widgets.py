@@ -18,7 +18,7 @@ from experiments.wording import naming, units
 from knobs import in_force
 
 MEANING = {
-    "network": "messages take as long as they really do between processes here; nothing is emulated",
+    "network": "messages take as long as they really do between processes on this machine; nothing is emulated",
     "device": "a rank computes as fast as this machine does; nothing is emulated",
 }
 """What OWN means, by field. It is offered on real clusters only."""

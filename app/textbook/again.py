@@ -62,7 +62,7 @@ def _next() -> None:
 def _count(due: list[returning.Return], coming: list[returning.Return]) -> str:
     """Return how many questions are due, and when the next one is."""
     if not coming:
-        return "Nothing yet: questions that you answer in a text or a quiz come back here."
+        return "Nothing yet: questions that you answer in a text or a quiz will come back here."
     if due:
         worst = sum(one.urgency == 0 for one in due)
         told = f"**{len(due)}** {'question is' if len(due) == 1 else 'questions are'} due"

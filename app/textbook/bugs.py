@@ -20,8 +20,8 @@ def show(chapter: Chapter) -> None:
     names = [one.name for one in sorted(mutants(), key=lambda one: lessons.chapter(one.chapter).number)]
     st.markdown("# Find the bug")
     st.markdown(
-        "An experiment was run twice: with the algorithm as it is, and with one mistake in its code. Curves and "
-        "timelines show that something is wrong. Name what, then find the line."
+        "An experiment was run twice: with the correct algorithm, and with one bug in its code. Curves and "
+        "timelines show that something is wrong. Name the mechanism, then find the line."
     )
     _choose(chapter, names)
     name = st.selectbox("Bug", names, key="bug", format_func=lambda n: _label(find(n)))

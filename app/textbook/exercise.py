@@ -32,7 +32,7 @@ def show(chapter: Chapter) -> None:
     if handed := state.get(key):
         text, name, seed, hints = handed
         work = job_specs.grading_spec(chapter.name, text, name, seed, hints)
-        if folder := background.fetch(work, "Grading, in a process of its own.", key):
+        if folder := background.fetch(work, "Grading in a separate process.", key):
             report = job_specs.read(folder)
             practice = report.get("level") == 1 or report.get("untouched")  # what counts nowhere
             if not practice and memory.grade(report, text):
@@ -79,10 +79,10 @@ def _begin(sheet: Sheet, key: str) -> None:
     if sheet.notes:
         files |= {n: (f"{n}. {what}", levels.template(sheet, n)) for n, what in levels.LEVELS.items()}
     st.markdown(
-        "Take one of these files, change it, and have it graded below. The first is the one above: it works, and is "
-        "not good enough. The others are steps: in 1 you predict what a program does, for practice and without points; "
-        "in 2 a line of a solution is yours to write, in 3 a part of it, in 4 all of it. Files 2 to 4 earn the same "
-        "points as the first."
+        "Start from one of these files, edit it and submit it below. The first is the one above: it runs, but does "
+        "not pass. The others are steps: in 1 you predict what a program does, for practice and without points; in "
+        "2 you write one line of a solution, in 3 a part of it, in 4 all of it. Files 2 to 4 earn the same points "
+        "as the first."
     )
     with st.container(horizontal=True):
         for level, (label, source) in files.items():
@@ -103,8 +103,8 @@ def _given(sheet: Sheet, key: str) -> bool:
         return st.file_uploader("Your solution", type="py", key=f"given-{key}", max_upload_size=1) is not None
     written = st.text_area(
         "Your solution", sheet.program, key=f"typed-{key}", height=480, max_chars=LONGEST, persist_state="session",
-        help="It begins with the file above, without the task. It is graded as a file is, and gone after a reload: "
-        "keep a copy.",
+        help="It begins with the file above, without the task. It is graded like an uploaded file, and lost after a "
+        "reload: keep a copy.",
     )  # fmt: skip
     return bool(written.strip())
 
@@ -119,7 +119,7 @@ def _way_to_hand_in(chapter: Chapter) -> None:
             + (
                 ""
                 if best.solution
-                else f" It has more than {progress.LONGEST:,} characters: hand in its own file, too."
+                else f" The file has more than {progress.LONGEST:,} characters: hand in the solution's own file, too."
             )
         )
         st.button("Hand it in, under My work", key=f"go-{chapter.name}", icon=":material/assignment_turned_in:",

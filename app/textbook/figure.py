@@ -20,7 +20,7 @@ from experiments.wording import naming
 from lessons import job_specs, references
 from lessons.golden import RecordedFigure
 
-WAITING = "Running its experiments; until then, as published."
+WAITING = "Running its experiments; until they finish, the published figure is shown."
 PROGRESS = 340  # px of how far they are
 
 
@@ -47,7 +47,7 @@ def show(recorded: RecordedFigure, where: str, number: str = "") -> None:
                 st.button(
                     "Run it here", key=f"run-{key}", icon=":material/play_arrow:", on_click=state.__setitem__,
                     args=(f"again-{key}", True),
-                    help=f"Do its experiments again, on this machine. {recorded.said_of_seeds()}",
+                    help=f"Run its experiments again, on this machine. {recorded.said_of_seeds()}",
                 )  # fmt: skip
             with st.popover("Rows", icon=":material/table_rows:"):
                 st.dataframe(frame(recorded.table()), hide_index=True)

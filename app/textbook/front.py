@@ -61,9 +61,9 @@ def first_page() -> None:
     st.markdown("# Contents")
     chapters = [*map(lessons.chapter, lessons.CHAPTERS)]
     st.markdown(
-        "How deep networks are trained on many machines, in questions that are answered by measuring. Every number "
-        f"comes from a run that you can repeat here. Each of the {len(chapters)} chapters asks, has you predict, "
-        f"measures and explains. {_beginnings(chapters)}"
+        "How to train deep networks on many machines, in questions that are answered by measuring. Every number "
+        f"comes from a run that you can repeat here. Each of the {len(chapters)} chapters asks a question, lets you "
+        f"predict the answer, measures and explains. {_beginnings(chapters)}"
     )
     with st.container(key="contents"):
         for one in chapters:
@@ -72,10 +72,10 @@ def first_page() -> None:
                 st.caption(f"{facts(one)}{_after(one)}")
     st.markdown("## What it accompanies")
     st.markdown(
-        "A survey, and four more works; the page *Survey* goes through their methods.\n\n" + survey.first_page(address)
+        "A survey and four more works; the page *Survey* goes through their methods.\n\n" + survey.first_page(address)
     )
     st.markdown("## Notation")
-    st.markdown("A letter has one meaning in all chapters, but where a row says otherwise.")
+    st.markdown("A letter has the same meaning in all chapters, unless a row says otherwise.")
     st.markdown(notation.table())
 
 
@@ -85,7 +85,7 @@ def _beginnings(chapters: list[Chapter]) -> str:
     *others, last = [str(one.number) for one in free]
     easiest = min(free, key=lambda one: one.difficulty)
     return (
-        f"Chapters {', '.join(others)} and {last} need no other chapter first; if all of this is new to you, begin "
+        f"Chapters {', '.join(others)} and {last} need no other chapter first; if all of this is new to you, start "
         f"with chapter {easiest.number}, {escaped(easiest.title())}."
     )
 

@@ -46,7 +46,9 @@ def _timelines(kept: dict[str, dict], key: str) -> None:
     both = len(kept) > 1
     st.markdown("### Your timeline and the textbook's" if both else "### Your timeline", anchors=False)
     if not both:
-        st.caption("The textbook's stands beside it when you have earned every mark: before, it would tell the answer.")
+        st.caption(
+            "The textbook's appears next to it once you have earned every mark: earlier, it would give away the answer."
+        )
     for number, (whose, frame) in enumerate(_frames(kept).items()):
         st.caption(whose[:1].upper() + whose[1:])
         with st.container(key=f"strip-{key}-{number}"):

@@ -12,8 +12,8 @@ from lessons import progress, returning
 from lessons.progress import EMPTY, Answer, ReaderProgress
 
 NOT_KEPT = (
-    "This browser keeps nothing (a private window?): download your answers under *My work*, or they are gone after "
-    "a reload."
+    "This browser cannot store anything (a private window?): download your answers under *My work*, or they are "
+    "lost after a reload."
 )
 
 
@@ -111,7 +111,7 @@ def _listen() -> None:
             found = progress.read(str(kept))
             state.progress = progress.merge(document(), found)
     except ValueError as error:
-        state.not_kept = f"What this browser has kept cannot be read: {error}"
+        state.not_kept = f"What this browser has stored cannot be read: {error}"
 
 
 def _reset() -> None:

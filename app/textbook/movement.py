@@ -29,7 +29,7 @@ def timeline(chapter: Chapter, block: markup.Timeline, place: str) -> None:
         if frame := timelines.find(chapter.folder, block):
             components.timeline(frame, key=f"lanes-{place}-{name}")
         else:
-            st.info("This run is not recorded; do it in the workbench.", icon=":material/hourglass_empty:")
+            st.info("This run is not recorded; run it in the workbench.", icon=":material/hourglass_empty:")
         st.caption(f"{escaped(block.settings)}. [In the workbench](./{origin.link(block.link, box)})")
 
 

@@ -36,7 +36,7 @@ def page() -> None:
         with st.container(key="reader"):
             memory.keep("", front.CONTENTS)
             if last := memory.place():
-                label = f"Go on where you were: {front.name(chapters[last])}"
+                label = f"Continue where you were: {front.name(chapters[last])}"
                 st.button(label, key="go-on", type="primary", on_click=memory.go_on)
             return front.first_page()
     chapter = chapters[name]

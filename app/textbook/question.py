@@ -120,5 +120,5 @@ def _others(counts: Counter, said: str, right: bool) -> str:
     known, alike = many(lambda _, right, __: right), many(lambda other, _, __: other == said)
     told = f"Of {counts.total()} first answers here, {known} {'was' if known == 1 else 'were'} right"
     if certain := many(lambda _, __, sure: sure == 2):
-        told += f" ({many(lambda _, right, sure: right and sure == 2)} of the {certain} that were sure)"
-    return f"{told}." if right or not said else f"{told}, and {alike} said what you said."
+        told += f" ({many(lambda _, right, sure: right and sure == 2)} of the {certain} who were sure)"
+    return f"{told}." if right or not said else f"{told}, and {alike} gave the same answer."

@@ -11,6 +11,6 @@ from lessons.chapters import Chapter
 def show(chapter: Chapter) -> None:
     st.markdown(f"# {chapter.title()}: quiz")
     if chapter.items:
-        st.caption("The predictions of the text come again, then the other questions. Each draws its numbers anew.")
+        st.caption("The predictions from the text, then further questions, all with new numbers.")
     for item in chapter.quiz:
         question.ask(chapter, item, "quiz")

@@ -18,7 +18,7 @@ def show(chapter: Chapter) -> None:
     st.markdown("# My work")
     with st.container(key="work-table"):
         st.markdown(_table())
-    st.caption("It is kept in this browser, and nowhere else.")
+    st.caption("It is stored in this browser, and nowhere else.")
     st.markdown("## Take it along", anchors=False)
     st.download_button(
         "Download my progress", memory.document().text(), "lockstep-progress.json", "application/json",
@@ -39,7 +39,7 @@ def show(chapter: Chapter) -> None:
     )  # fmt: skip
     st.caption(
         "It has your name, your answers, and of each exercise your best solution with its score. Send it to your "
-        "instructor, who has it graded again."
+        "instructor, who will grade it again."
     )
     with st.popover("Forget everything", icon=":material/delete:"):
         st.markdown("Answers, places and scores in this browser are deleted. A file that you downloaded stays.")

@@ -39,14 +39,17 @@ def share(e: Experiment, name: str) -> None:
         if urlsplit(sharing.here()).hostname in LOCAL:
             st.caption("It opens on this machine only.")
         st.caption(
-            "Axis, zoom, critical path, the wait that is explained, pinned runs with their colours, and the switches "
-            "above the charts come with it. The run before, in grey, does not: pin it, and it does."
+            "The link includes axis, zoom, critical path, the selected wait, pinned runs with their colours, and "
+            "the switches above the charts. It does not include the previous run, in grey: pin that run to include it."
         )
         st.markdown("**Repeat it on the command line**")
         st.code(e.command(), language="bash", wrap_lines=True)
         _view(data={"view": reported}, key="view", on_view_change=lambda: None)
         if e.cluster == "simulated":
-            st.caption("On the simulated cluster it gives the same numbers: bit for bit here, elsewhere to rounding.")
+            st.caption(
+                "On the simulated cluster this gives the same numbers: bit for bit on this machine, up to "
+                "rounding on others."
+            )
 
 
 def downloads(run: Run, name: str) -> None:
@@ -72,9 +75,10 @@ def downloads(run: Run, name: str) -> None:
             label, partial(kept, make), f"{file}-{suffix}", mime, key=suffix, on_click="ignore", width="stretch"
         )
     st.caption(
-        "The report is this page in one file, with pinned runs and, once they are seen, the pictures of how it learns; "
-        "it needs no network. ui.perfetto.dev and chrome://tracing open a Chrome trace. The timeline in SVG is as it "
-        "opens; as it is now, and every other picture, its own Save button gives: SVG, PNG, film."
+        "The report is this page in one file, with pinned runs and, once they have been shown, the pictures of how "
+        "it learns; it needs no network. ui.perfetto.dev and chrome://tracing open a Chrome trace. The SVG shows "
+        "the timeline as it first opens. To save the current view, or any other picture, use its own Save button: "
+        "SVG, PNG, film."
     )
 
 

@@ -31,7 +31,7 @@ def show(run: Run, folder: str, changed: list[str]) -> None:
         with st.container(horizontal=True, width="content", vertical_alignment="center", gap="xsmall", key="toolbar"):
             _pin(name, folder)
             seeds.choose(run)
-            address.toggle("Source", "source", help="The algorithm's own file beside the charts.")
+            address.toggle("Source", "source", help="The algorithm's source file next to the charts.")
             with st.container(width="content"):
                 st.fragment(export.share)(run.experiment, name)
             with st.popover("Download", icon=":material/download:"):
@@ -42,12 +42,13 @@ def _pin(name: str, folder: str) -> None:
     pinned = pins.names()
     if name in pinned:
         st.button(
-            "Pinned", key="pin-it", icon=":material/keep_off:", help="Unpin it: the next run takes its place.",
+            "Pinned", key="pin-it", icon=":material/keep_off:", help="Unpin it: the next run replaces it.",
             on_click=pins.remove, args=(name,),
         )  # fmt: skip
         return
     full = len(pinned) >= pins.MOST
-    help = f"{pins.MOST} runs are pinned; unpin one first." if full else "It stays, and the next runs are compared."
+    help = f"{pins.MOST} runs are pinned; unpin one first." if full else "Keep this run, and compare the next ones "
+    "with it."
     st.button("Pin", key="pin-it", icon=":material/keep:", help=help, disabled=full, on_click=pins.add, args=(folder,))
 
 

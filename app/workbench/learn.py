@@ -18,7 +18,7 @@ from experiments.wording import units
 
 LONG = 10.0  # s of a run that is replayed only when a reader says so
 HELP = (
-    "The run is replayed with its models watched: where each worker computes its gradient, and the model that would be "
+    "Replays the run and records its models: where each worker computes its gradient, and the model that would be "
     "shipped. The slider and the timeline share one clock."
 )
 
@@ -51,7 +51,7 @@ def _pictures(run: Run, folder: str, job: JobSpec) -> None:
         learned = known[folder] = background.fetch(job, "Replaying the run.", session.REPLAY)
     with place:
         if learned is None:
-            said = "The run is being replayed." if asked else "The run is replayed when this comes into sight."
+            said = "The run is being replayed." if asked else "The run is replayed when you scroll here."
             components.landscape(landscape.pending(folder, said, not asked, _two(run)))
             return
         try:

@@ -34,7 +34,7 @@ def show(run: Run, missing: list[str]) -> None:
     if more := st.session_state.get("remark", "").removeprefix(run.error).strip():
         st.warning(sentence(more), icon=":material/folder_off:")
     for name in missing:
-        st.warning(f"The pinned run {name} is not on this machine any more.", icon=":material/folder_off:")
+        st.warning(f"The pinned run {name} is no longer on this machine.", icon=":material/folder_off:")
     for note in run.notes[:NOTES]:
         st.caption(f":material/info: {_told(run, note)}")
     if len(run.notes) > NOTES:
@@ -52,14 +52,14 @@ def _diverged(run: Run) -> None:
     """Explain which change made the run diverge, and why, with a button that undoes it."""
     why = _told(run, run.error)
     with st.container(gap="xsmall", key="diverged"):
-        told = f"**Diverged.** {why} A red line in the timeline marks the moment; what came after it is shown, too."
+        told = f"**Diverged.** {why} A red line in the timeline marks the moment; the run is shown beyond it."
         st.error(told, icon=":material/trending_up:")
         if undo := divergence.cause(run.experiment).undo:
             ((name, value),) = undo.items()
             st.button(
                 f"Run with {changes.setting(run.experiment.change(**{name: value}), name, value)}", key="undo",
                 icon=":material/undo:", on_click=_undo, args=(run.experiment, name, value),
-                help="Takes this one setting back to its default, and runs again.",
+                help="Resets this setting to its default, and runs again.",
             )  # fmt: skip
 
 

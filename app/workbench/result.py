@@ -23,8 +23,8 @@ from experiments.runs.record import Run
 from experiments.specification.experiment import Experiment
 
 LANES = (
-    "Who did what when: one lane per rank, one bar per span. Arrows are messages. Click a rank's name to slow it down, "
-    "let it pause, or lose it."
+    "What each rank did when: one lane per rank, one bar per span. Arrows are messages. Click a rank's name to slow "
+    "it down, pause it, or make it fail."
 )
 
 

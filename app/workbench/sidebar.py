@@ -22,9 +22,9 @@ SAID = 3  # settings behind the switch that are told while it is off
 
 
 AT_ONCE = (
-    "A short simulated run begins as soon as a setting changes, and the run before stays behind it in grey. Others "
-    "begin with **Run**: long ones, those on real processes, and all while others wait for this machine. Turned off, "
-    "every run waits for **Run**, and you can predict first what will come of it."
+    "Start short simulated runs as soon as a setting changes; the previous run stays visible in grey. Long runs, "
+    "runs on real processes, and all runs while others wait for this machine need **Run**. When off, every run "
+    "waits for **Run**, and you can predict its outcome first."
 )
 
 
@@ -115,7 +115,7 @@ def _actions(experiment: Experiment | None, refusal: str) -> None:
             "Reset",
             key="reset",
             on_click=_reset,
-            help="Sets everything on this side back to its default, and runs that. Pinned runs and the axis stay.",
+            help="Resets all settings to their defaults, and runs. Keeps pinned runs and the axis.",
         )
     if refusal:
         st.markdown(f":small[:material/block: {sentence(refusal)}]")

@@ -14,9 +14,9 @@ from experiments.specification.experiment import Experiment
 
 WHY = {
     "simulated": "This has not run yet.",
-    "processes": "This link asks for real processes of this machine, and those only start when you say so.",
-    "threads": "This link asks for real threads of this machine, and those only start when you say so.",
-    "gpus": "This link asks for real GPUs, and those only start when you say so.",
+    "processes": "This link asks for real processes on this machine, so it waits for you.",
+    "threads": "This link asks for real threads on this machine, so it waits for you.",
+    "gpus": "This link asks for real GPUs, so it waits for you.",
 }
 
 
@@ -107,7 +107,7 @@ def _open() -> None:
         except ValueError as error:
             state.complaint = sentence(str(error))
     if trouble := chosen.read_address():
-        state.complaint = f"This link is not quite right: {sentence(trouble)} Here is the default experiment instead."
+        state.complaint = f"This link is invalid: {sentence(trouble)} The default experiment is shown instead."
     experiment = chosen.experiment()
     state.all_settings = state.get("all_settings", False) or bool(sidebar.beyond(experiment))
     if feasible.refusal(experiment):

@@ -179,7 +179,7 @@ def test_on_a_touch_screen_the_buttons_of_a_table_cover_no_text(page, address):
         touched = context.new_page()
         touched.goto(f"{address}/survey")
         expect(touched.get_by_test_id("stDataFrame").first).to_be_visible()
-        text = touched.get_by_text("Formulas are held to runs").bounding_box()
+        text = touched.get_by_text("Tests check the formulas").bounding_box()
         buttons = touched.get_by_test_id("stElementToolbar").first.bounding_box()
         assert buttons["y"] >= text["y"] + text["height"] - 1
 

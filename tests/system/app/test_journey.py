@@ -336,9 +336,7 @@ def test_the_run_before_stays_as_a_ghost_says_the_difference_and_is_raced(tab, a
     expect(page).to_have_url(re.compile("workers=8"))
     page.get_by_role("button", name="Run", exact=True).click()
     difference = page.locator(".st-key-before")
-    expect(difference).to_contain_text(
-        re.compile(r"workers 4 → 8: [\d.]+ times as long on the clock for 2 times as many")
-    )
+    expect(difference).to_contain_text(re.compile(r"workers 4 → 8: [\d.]+ times as long for 2 times as many"))
     result(page)
     expect(page.locator(".st-key-loss .stage")).to_have_attribute("aria-label", re.compile("the run before ends at"))
 
@@ -469,7 +467,7 @@ def test_a_server_that_ends_leaves_no_run_behind(window, tmp_path):
 )
 def test_a_hostile_link_gives_a_sentence_and_the_defaults(tab, address, link):
     page = tab(f"{address}?{link}")
-    expect(page.get_by_role("alert").first).to_contain_text("This link is not quite right")
+    expect(page.get_by_role("alert").first).to_contain_text("This link is invalid")
     result(page)
     expect(page.locator("img[src=x]")).to_have_count(0)
 
@@ -697,7 +695,7 @@ def test_a_student_sees_what_is_asked_takes_a_hint_and_is_told_what_shows_the_te
     expect(page.get_by_text("Hints taken: 2.1.")).to_be_visible()
     strips = page.locator("[class*=st-key-strip-solution-stragglers]")
     expect(strips.locator("canvas").first).to_be_visible()
-    expect(page.get_by_text("The textbook's stands beside it when you have earned every mark")).to_be_visible()
+    expect(page.get_by_text("The textbook's appears next to it once you have earned every mark")).to_be_visible()
     with page.expect_response(lambda answer: "upload_file" in answer.url and answer.request.method == "PUT"):
         page.locator("input[type=file]").set_input_files(ROOT / "lessons" / "stragglers" / "solution.py")
     page.wait_for_timeout(1000)  # the page that came of the first file has a button, too, until this one has come

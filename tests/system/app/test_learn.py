@@ -16,7 +16,7 @@ class State(dict):
 def test_a_run_is_replayed_only_when_its_pictures_come_in_sight(page, stored, canvases):
     folder = stored(Experiment())
     header, _ = canvases(page())["landscape"]
-    assert header["asks"] and "comes into sight" in header["pending"] and header["run"] == str(folder)
+    assert header["asks"] and "when you scroll here" in header["pending"] and header["run"] == str(folder)
 
 
 def test_what_is_awaited_takes_the_room_that_it_will_have(page, stored, canvases):

@@ -88,7 +88,7 @@ def test_a_reader_who_reloads_in_the_middle_is_where_he_was_with_his_answers(add
     expect(tab.get_by_text("You said 7 times")).to_be_attached()
     expect(tab.locator(f"#{place}")).to_be_in_viewport()
     tab.goto(f"{address}/textbook")  # the contents
-    tab.get_by_role("button", name="Go on where you were").click()
+    tab.get_by_role("button", name="Continue where you were").click()
     expect(tab.get_by_text(SAID)).to_have_count(2)
     expect(tab.get_by_text("You said 7 times")).to_be_attached()
     expect(tab.locator(f"#{place}")).to_be_in_viewport()
@@ -222,7 +222,7 @@ def test_who_answers_again_after_a_reload_does_not_count_again_in_the_poll(addre
 def test_a_reader_without_storage_is_told_that_nothing_is_kept(address, reader):  # noqa: F811
     tab = reader(PRIVATE).new_page()
     tab.goto(f"{address}/textbook?chapter=stragglers")
-    expect(tab.get_by_text("This browser keeps nothing")).to_be_visible()
+    expect(tab.get_by_text("This browser cannot store anything")).to_be_visible()
     answer(tab, "predict-stragglers-elsewhere", "It is a little higher", "sure")
 
 

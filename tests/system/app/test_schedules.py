@@ -110,7 +110,7 @@ def test_of_two_schedules_it_is_said_in_a_sentence_which_waits_less(page):
 def test_names_in_answers_and_policies_are_explained_at_sight(page):
     told = " ".join(one.value for one in page().markdown)
     assert (
-        "2B0 is the backward of micro-batch 0 on stage 2" in told
+        "2B0 is the backward pass of micro-batch 0 on stage 2" in told
         and "twice as many (PB), which hides slow links" in told
     )
 

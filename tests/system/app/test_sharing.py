@@ -38,7 +38,7 @@ def test_a_link_pins_its_runs_where_they_were_never_made(page, stored):
 def test_what_a_link_cannot_pin_it_says_in_a_sentence(page, stored):
     stored(Experiment())
     opened = page(f"{Experiment().query()}&pin=cluster%3Dprocesses")
-    assert any("left out" in warning.value for warning in opened.warning)
+    assert any("omitted" in warning.value for warning in opened.warning)
     assert "pin" not in opened.query_params
 
 
@@ -59,7 +59,7 @@ def test_what_does_not_come_with_a_link_is_said_beside_it(page, stored):
     stored(Experiment())
     opened = page(Experiment().query())
     linked(opened)
-    assert any("The run before, in grey, does not" in one.value for one in opened.caption)
+    assert any("does not include the previous run" in one.value for one in opened.caption)
 
 
 def test_the_files_of_a_result_are_made_when_they_are_asked_for_and_not_before(page, stored, monkeypatch):

@@ -185,7 +185,7 @@ def test_the_first_page_lists_all_chapters_in_order_and_the_notation(book):
     assert "more to go deeper, easy" in words(page)
     free = [one for one in map(lessons.chapter, lessons.CHAPTERS) if not one.prerequisites]
     first = next(one for one in free if one.difficulty == min(other.difficulty for other in free))
-    assert f"begin with chapter {first.number}, {escaped(first.title())}" in words(page)
+    assert f"start with chapter {first.number}, {escaped(first.title())}" in words(page)
     assert all(str(one.number) in words(page).partition(" need no other chapter")[0] for one in free)
     assert notation.table() in words(page)
     page.button("open-staleness").click().run()
@@ -332,7 +332,7 @@ def test_a_figure_is_run_again_in_the_pool_and_shows_what_came_out(book, pool, t
     page.button(f"run-text-{name}").click().run()
     assert not page.exception and made.asked == (job_specs.figure_spec(name),)
     (running,) = page.get("progress")
-    assert running.proto.text == "Running its experiments; until then, as published."
+    assert running.proto.text == "Running its experiments; until they finish, the published figure is shown."
     assert headed(page, running) == lessons.recorded_figure(name).question  # below its picture, where the button was
     made.now = JobState("finished", folder=job_specs.perform(job_specs.figure_spec(name).values, tmp_path))
     page.run()

@@ -188,7 +188,7 @@ def test_a_link_to_what_is_not_there_opens_the_page_all_the_same(page, link):
 
 def test_a_run_that_was_done_here_is_not_shown_as_uploaded(page, stored):
     folder = stored(Experiment(seed=77))
-    assert "not on this machine" in said(page(run=folder.name))
+    assert "no longer on this machine" in said(page(run=folder.name))
 
 
 def test_networks_are_off_unless_the_machine_says_otherwise(page, tmp_path, monkeypatch):
@@ -207,7 +207,7 @@ def test_networks_are_off_unless_the_machine_says_otherwise(page, tmp_path, monk
 def test_only_where_networks_are_on_the_page_says_that_a_file_of_theirs_is_executed(page, tmp_path, monkeypatch):
     assert "nothing in it is executed." in page().sidebar.markdown[0].value
     monkeypatch.setenv("LOCKSTEP_MODULES", str(tmp_path))
-    assert "the Python file of a network is" in page().sidebar.markdown[0].value
+    assert "except for a network's Python file" in page().sidebar.markdown[0].value
 
 
 def test_the_server_takes_what_is_read_and_no_more():

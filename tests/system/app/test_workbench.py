@@ -648,7 +648,7 @@ def test_what_only_one_rank_measured_is_not_shown_rank_by_rank(page, stored):
 
 def test_a_link_alone_starts_no_real_processes(page):
     opened = page("cluster=processes&workers=2")
-    assert "those only start when you say so" in said(opened)
+    assert "so it waits for you" in said(opened)
     assert "job" not in opened.session_state
 
 
@@ -786,10 +786,10 @@ def test_a_short_simulated_run_begins_as_soon_as_a_setting_changes(page, pool):
     ("change", "others", "why"),
     [
         ({"workers": 2, "steps": 10_000}, False, "640,000 samples … 300,000"),
-        ({"steps": None, "epochs": 1.0}, False, "How long … not known"),
+        ({"steps": None, "epochs": 1.0}, False, "length … not known"),
         ({"cluster": "processes"}, False, "Real processes"),
         ({"cluster": "gpus"}, False, "Real GPUs"),
-        ({"workers": 2}, True, "Others wait"),
+        ({"workers": 2}, True, "Others are waiting"),
     ],
 )
 def test_what_does_not_begin_at_once_says_why_until_it_runs(page, pool, monkeypatch, change, others, why):
