@@ -205,7 +205,7 @@ def test_networks_are_off_unless_the_machine_says_otherwise(page, tmp_path, monk
 
 
 def test_only_where_networks_are_on_the_page_says_that_a_file_of_theirs_is_executed(page, tmp_path, monkeypatch):
-    assert "nothing in it is executed." in page().sidebar.markdown[0].value
+    assert "nothing in them is executed." in page().sidebar.markdown[0].value
     monkeypatch.setenv("LOCKSTEP_MODULES", str(tmp_path))
     assert "except for a network's Python file" in page().sidebar.markdown[0].value
 
