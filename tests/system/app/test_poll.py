@@ -77,10 +77,10 @@ def test_what_others_said_is_told_from_less_to_more():
         (
             "later",
             False,
-            "Of 7 first answers here, 2 were right (1 of the 5 that were sure), and 5 said what you said.",
+            "Of 7 first answers here, 2 were right (1 of the 5 who were sure), and 5 gave the same answer.",
         ),
-        ("sooner", True, "Of 7 first answers here, 2 were right (1 of the 5 that were sure)."),
-        ("", False, "Of 7 first answers here, 2 were right (1 of the 5 that were sure)."),
+        ("sooner", True, "Of 7 first answers here, 2 were right (1 of the 5 who were sure)."),
+        ("", False, "Of 7 first answers here, 2 were right (1 of the 5 who were sure)."),
     ],
 )
 def test_who_was_wrong_hears_how_many_said_the_same(said, right, words):

@@ -34,7 +34,7 @@ REPORT = {
 }  # fmt: skip
 
 
-OTHERS = "Of 2 first answers here, 1 was right (1 of the 2 that were sure), and 1 said what you said."
+OTHERS = "Of 2 first answers here, 1 was right (1 of the 2 who were sure), and 1 gave the same answer."
 
 
 def script():

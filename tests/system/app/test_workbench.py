@@ -511,7 +511,9 @@ def test_pinned_runs_are_laid_over_the_next_one(page, stored, canvases):
     header, _ = canvases(opened)["loss"]
     assert len({line["colour"] for line in header["lines"] if not line["bare"]}) == 2
     told = [one.value for one in opened.markdown if "Beside **EASGD, period 2**, pinned: " in one.value]
-    assert len(told) == 1 and told[0].endswith("including all times.")  # fabricated runs are alike; before Race is pressed
+    assert len(told) == 1 and told[0].endswith(
+        "including all times."
+    )  # fabricated runs are alike; before Race is pressed
 
 
 def test_algorithms_are_told_apart_by_what_both_could_have_and_not_by_knobs_of_their_own(page, stored, canvases):
