@@ -36,7 +36,7 @@ class Deferred:
         self.py_func, self.device = function, device
 
     def __getitem__(self, launch):
-        return (BACKEND.get() or _compiler()).launched(self, launch)
+        return (BACKEND.get() or _compiler()).launcher(self, launch)
 
 
 class LazyCuda:
@@ -62,7 +62,7 @@ class Backend:
         self._ready: dict[Deferred, Any] = {}
         self._launchers: dict[tuple, Callable] = {}
 
-    def launched(self, kernel: Deferred, launch: tuple) -> Callable:
+    def launcher(self, kernel: Deferred, launch: tuple) -> Callable:
         """Return a function that launches the kernel with (blocks, threads, stream)."""
         if (kernel, launch) not in self._launchers:
             self._launchers[kernel, launch] = self.ready(kernel)[launch]  # cached: this takes a fifth of a launch
@@ -71,28 +71,28 @@ class Backend:
     def ready(self, deferred: Deferred) -> Any:
         """Return the kernel or device function, compiled for this backend."""
         if deferred not in self._ready:
-            self._ready[deferred] = self.made(deferred)
+            self._ready[deferred] = self.compile(deferred)
         return self._ready[deferred]
 
-    def made(self, deferred: Deferred) -> Any:
+    def compile(self, deferred: Deferred) -> Any:
         """Compile a kernel, cached on disk, or a device function, which becomes part of the kernels that call it."""
         if deferred.device:
-            return self.cuda.jit(self.bound(deferred.py_func), device=True)
+            return self.cuda.jit(self.bind(deferred.py_func), device=True)
         from kernels.compiled import until_changed
 
-        kernel = self.cuda.jit(self.bound(deferred.py_func), cache=True)
+        kernel = self.cuda.jit(self.bind(deferred.py_func), cache=True)
         until_changed(kernel, deferred.py_func)
         return kernel
 
-    def bound(self, function: Callable) -> Callable:
+    def bind(self, function: Callable) -> Callable:
         """Return a copy of a function whose globals and closure are those of this backend."""
         names = dict(function.__globals__)
-        names.update({name: self.meant(names[name]) for name in function.__code__.co_names if name in names})
-        cells = tuple(CellType(self.meant(cell.cell_contents)) for cell in function.__closure__ or ())
+        names.update({name: self.resolve_global(names[name]) for name in function.__code__.co_names if name in names})
+        cells = tuple(CellType(self.resolve_global(cell.cell_contents)) for cell in function.__closure__ or ())
         copy = FunctionType(function.__code__, names, function.__name__, function.__defaults__, cells)
         return functools.update_wrapper(copy, function)
 
-    def meant(self, value: Any) -> Any:
+    def resolve_global(self, value: Any) -> Any:
         """Return this backend's value for a global of a kernel."""
         if value is cuda:
             return self.cuda
@@ -102,8 +102,8 @@ class Backend:
 class Compiler(Backend):
     """Numba's compiler for GPUs; torch tensors are passed to it as Numba arrays on the same memory."""
 
-    def launched(self, kernel: Deferred, launch: tuple) -> Callable:
-        launcher = super().launched(kernel, launch)
+    def launcher(self, kernel: Deferred, launch: tuple) -> Callable:
+        launcher = super().launcher(kernel, launch)
         return lambda *args: launcher(*map(self._argument, args))
 
     def _argument(self, x: Any) -> Any:

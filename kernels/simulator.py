@@ -93,19 +93,19 @@ class Simulator(Backend):
         super().__init__(self)
         self.shared, self.atomic = SimpleNamespace(array=self._shared_array), SimpleNamespace(add=self._atomic_add)
 
-    def meant(self, value: Any) -> Any:
+    def resolve_global(self, value: Any) -> Any:
         """Return this backend's value for a global of a kernel; a formula shared with the CPU runs as plain Python."""
         if value is math:
             return MATH
         if isinstance(value, BuiltinFunctionType):
             return NUMPYS.get(value, value)
         formula = not hasattr(value, "device") and getattr(value, "py_func", None)
-        return self.bound(formula) if formula else super().meant(value)
+        return self.bind(formula) if formula else super().resolve_global(value)
 
-    def made(self, deferred: Deferred) -> Callable:
-        return self.bound(deferred.py_func)
+    def compile(self, deferred: Deferred) -> Callable:
+        return self.bind(deferred.py_func)
 
-    def launched(self, kernel: Deferred, launch: tuple) -> Callable:
+    def launcher(self, kernel: Deferred, launch: tuple) -> Callable:
         return lambda *args: self.run(self.ready(kernel), *launch[:2], *args)
 
     def grid(self, dimensions: int) -> int | tuple[int, ...]:

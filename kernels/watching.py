@@ -48,9 +48,9 @@ class Watching(Simulator):
         self.watch, self.launch = watch, -1
         self._turns: dict[tuple[int, int], list[list[int]]] = defaultdict(list)  # of each (block, thread)
 
-    def bound(self, function: Callable) -> Callable:
+    def bind(self, function: Callable) -> Callable:
         """Return the function with its loops over ranges counted."""
-        copy = super().bound(function)
+        copy = super().bind(function)
         copy.__globals__["range"] = self._range
         return copy
 

@@ -75,7 +75,7 @@ def forward(comm, model, w, x):
     for block, units in zip(model.blocks, model.assigned, strict=True):
         z, inside = block.inner(w, x)
         mine, _ = block.leave(w, z, mine)
-        x = gathered(comm, mine, units)
+        x = gather_units(comm, mine, units)
         saved.append(inside)
     return x, saved
 
@@ -86,10 +86,10 @@ def backward(comm, model, w, saved, dy, g):
         dz, past = block.leave_back((), d)
         dx = block.inner_back(w, saved[number], dz, g)
         if number:
-            d = block.enter_back(w, (), summed(comm, dx, model.assigned[number - 1]), past, g)
+            d = block.enter_back(w, (), sum_parts(comm, dx, model.assigned[number - 1]), past, g)
 
 
-def gathered(comm, mine, units):
+def gather_units(comm, mine, units):
     """Return (samples, units, ...), gathered from (samples, units of this machine, ...)."""
     x = kernels.empty((len(mine), sum(map(len, units)), *mine.shape[2:]), mine)
     tell(comm, lambda machine: mine)
@@ -98,7 +98,7 @@ def gathered(comm, mine, units):
     return x
 
 
-def summed(comm, dx, units):
+def sum_parts(comm, dx, units):
     """Return (samples, units of this machine, ...), the sum of all machines' parts, in the order of machines."""
     tell(comm, lambda machine: dx[:, units[machine]])
     d = None

@@ -53,7 +53,7 @@ def schedule(rank: int, ranks: int, chunks: float) -> Iterator[Op]:
     return one_f_one_b(rank, ahead=2 * (ranks - 1 - rank) + 1, per_update=1, chunks=chunks)
 
 
-def warmed_up(rank, ranks, chunks, warm):
+def with_warm_up(rank, ranks, chunks, warm):
     """Yield the ops with T3: the first `warm` mini-batches go through one at a time."""
     for batch in range(warm):
         yield from (Op(kind, rank, batch) for kind in "FBU")
@@ -62,7 +62,7 @@ def warmed_up(rank, ranks, chunks, warm):
 
 def worker(comm, task, s):
     warm = round(s.warm_up * task.per_epoch)
-    plan = Stream.of(warmed_up, comm.size, warm=warm)
+    plan = Stream.of(with_warm_up, comm.size, warm=warm)
     return StreamExecutor(comm, task, plan, s, partial(CorrectedWeights, warm)).run()
 
 

@@ -38,7 +38,7 @@ def key(cut: float, v) -> int:
     return int(np.array(cut, f"f{v.itemsize}").view(f"i{v.itemsize}")) & mask(v)
 
 
-def shared_out(v) -> tuple[tuple, int]:
+def partition(v) -> tuple[tuple, int]:
     """Return (a launch, the number of elements of v that each block processes, in whole tiles)."""
     blocks = max(1, min(MAX_BLOCKS, -(-len(v) // THREADS)))
     return (blocks, THREADS, stream_of(v)), THREADS * -(-len(v) // (blocks * THREADS))

@@ -14,7 +14,7 @@ from numba import int32
 
 from kernels.arrays import empty
 from kernels.compiled import exact
-from kernels.compression.magnitude import bits, key, mask, scan, shared_out
+from kernels.compression.magnitude import bits, key, mask, partition, scan
 from kernels.gpu import cuda
 from kernels.launch import THREADS
 from kernels.shapes import shapes
@@ -91,7 +91,7 @@ def _write(values, index, counts, v, numbers, sign_off, cut, ties, share):
 
 def gpu(values, index, v, cut, ties):
     check(values, index, v)
-    (blocks, *where), share = shared_out(v)
+    (blocks, *where), share = partition(v)
     numbers, cut = bits(v), key(cut, v)
     counts = empty((blocks, 2), numbers)
     counts[:] = 0

@@ -14,7 +14,7 @@ from numba import int32
 
 from kernels.arrays import empty
 from kernels.compiled import exact, formula
-from kernels.compression.magnitude import scan, shared_out
+from kernels.compression.magnitude import partition, scan
 from kernels.gpu import cuda
 from kernels.launch import THREADS
 from kernels.shapes import shapes
@@ -88,7 +88,7 @@ def _write(words, counts, v, tau, share):
 
 def gpu(words, v, tau):
     check(words, v)
-    (blocks, *where), share = shared_out(v)
+    (blocks, *where), share = partition(v)
     counts = empty((blocks, 2), words)
     counts[:] = 0
     _count[blocks, *where](counts, v, tau, share)

@@ -61,7 +61,7 @@ def squeeze(slots, last):
     for slot, rank, op in sorted((at, rank, op) for rank, mine in enumerate(slots) for op, at in mine.items()):
         if op == Op("I", 0, 0):
             return  # from here on there is a pass for every slot
-        first = max([ready.get(need, 0) for need in required(op, last)] + [ready.get(previous(op), 0)])
+        first = max([ready.get(need, 0) for need in dependencies(op, last)] + [ready.get(previous(op), 0)])
         if op.kind == "F":
             first = next((at + 1 for at in range(slot - 1, first - 1, -1) if held[rank][at] >= most), first)
         at = next((at for at in range(first, slot) if at not in taken[rank]), slot)
@@ -80,7 +80,7 @@ def drain(orders, last):
         starting = []
         for rank, mine in enumerate(lists):
             left = orders[rank][len(mine) : len(mine) + 1] if len(mine) < steady[rank] else tails[rank]
-            ready = (op for op in left if all(ends.get(need, now + 1) <= now for need in required(op, last)))
+            ready = (op for op in left if all(ends.get(need, now + 1) <= now for need in dependencies(op, last)))
             starting += [(rank, op) for op in [next(ready, None)] if op]
         now += 1
         for rank, op in starting:
@@ -91,7 +91,7 @@ def drain(orders, last):
     return lists
 
 
-def required(op, last):
+def dependencies(op, last):
     """Return the ops that `op` waits for, if every backward is split."""
     return [Op("I" if kind == "B" else kind, stage, chunk) for kind, stage, chunk in needs(op, last)]
 
