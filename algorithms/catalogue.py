@@ -183,9 +183,7 @@ def _unknown(kind: str, name: str, titles: Mapping[str, str], otherwise: str) ->
 
 
 def _meant(words: str, titles: Mapping[str, str]) -> str:
-    """Return the name that an unknown name probably means, such as easgd for EASGD, or a title that has it; "" if
-    none.
-    """
+    """Return the known name closest to `words`, such as easgd for EASGD, by name or title; "" if none is close."""
     spelled = {name.casefold(): name for name in titles}
     called = {title.casefold(): name for name, title in titles.items()}
     parts: dict[str, str] = {}

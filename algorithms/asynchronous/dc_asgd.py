@@ -106,7 +106,7 @@ ALGORITHM = Algorithm(
     equivalences=(
         Equivalence("one worker is SGD, since its gradients are never late", to="sgd"),
         Equivalence(
-            "in the constant form, too, one worker is SGD", to="sgd", settings={"form": "constant", "compensation": 1}
+            "one worker is SGD in the constant form, too", to="sgd", settings={"form": "constant", "compensation": 1}
         ),
     ),
 )

@@ -44,7 +44,7 @@ def schedule(rank: int, ranks: int, chunks: int, pieces: int = 2) -> list[Op]:
 
 
 def passes(rank, ranks, chunks, pieces, kind):
-    """Return (micro-batches per group, a rank's forwards, its backwards of that kind), the ops in order."""
+    """Return (micro-batches per group, a rank's forwards in order, its backwards of this kind in order)."""
     groups = max(1, chunks // ranks)
     if chunks % groups:
         fewer, more = chunks - chunks % groups, min(chunks + -chunks % groups, (groups + 1) * ranks)
