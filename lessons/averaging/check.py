@@ -67,7 +67,7 @@ def check(solution, seed):
         ):
             told = f"{part:.2f} times {of}; at most {TARGETS[target]} is allowed"
             if silent and mark == together:
-                told = f"they sent {done['bytes']:,} bytes: nobody has what {workers} workers have learned"
+                told = f"they sent {done['bytes']:,} bytes: no rank has what {workers} workers have learned"
             judged = learned or (mark == together and not silent)
             earned = judged and part <= TARGETS[target]
             made_up |= earned and mark == together

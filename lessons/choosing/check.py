@@ -149,7 +149,7 @@ def check(solution, seed):
             if case.kind in kinds
         ]
         told = "; ".join(f"{name}: {share:.2f}" if share else f"{name}: not allowed there" for name, share in mine)
-        asked = f"of the oracle's speed; at least {TARGETS['speed']} is asked"
+        asked = f"of the oracle's speed; at least {TARGETS['speed']} is required"
         yield mark, min(share for _, share in mine) >= TARGETS["speed"], f"{told} {asked}"
 
 

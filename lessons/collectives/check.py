@@ -117,14 +117,14 @@ class Sum:
                 raise SolutionError(f"rank {rank} returned {what}; expected an array of shape {expected.shape}.")
             off = np.flatnonzero(~(np.abs(found - expected) < 1e-4))
             if len(off):
-                return f"number {off[0]} of rank {rank} is {found[off[0]]:.6g}, and the sum is {expected[off[0]]:.6g}"
+                return f"number {off[0]} of rank {rank} is {found[off[0]]:.6g}, but the sum is {expected[off[0]]:.6g}"
         return ""
 
     def _unsent(self, done) -> str:
         """Return a message if fewer bytes were sent than a sum needs, where each number travels 2 (P - 1) times; else
         ""."""
         sent, least = done.summary["bytes"], 2 * (self.ranks - 1) * self.nbytes
-        return f"all ranks together sent {sent:,} bytes, and a sum takes {least:,}" if sent < least else ""
+        return f"all ranks together sent {sent:,} bytes, but a sum takes {least:,}" if sent < least else ""
 
 
 class Heard:

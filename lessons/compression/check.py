@@ -152,7 +152,7 @@ class Book:
         index, values = self.parts(message)
         self.begins()
         if len(index) != self.k:
-            words = f"rank {self.rank} sent {len(index)} numbers in step {self.step - 1}; {self.k} are asked for"
+            words = f"rank {self.rank} sent {len(index)} numbers in step {self.step - 1}; {self.k} are required"
             self.ledger.note("long", words)
             self.ledger.note("other", words)
         elif not any(largest(what, index) for what in (self.owed, self.g)):
@@ -171,7 +171,7 @@ class Book:
         self.begins()
         words = f"rank {self.rank} sent a whole vector in step {self.step - 1}"
         self.ledger.note("long", words)
-        self.ledger.note("other", f"{words}; {self.k} numbers are asked for")
+        self.ledger.note("other", f"{words}; {self.k} numbers are required")
         self.pay(np.arange(len(x)), x)
         mean = self.comm.all_reduce(x.astype(self.w.dtype), op="mean")
         self.moves(mean)
@@ -208,7 +208,9 @@ class Book:
     def compare(self, w, what: str):
         """Record where a rank's w differs from the one its messages imply, and continue from the right one."""
         if not isinstance(w, np.ndarray) or w.shape != self.w.shape or w.dtype.kind != "f":
-            raise SolutionError(f"rank {self.rank} {what} something that is no w: a vector of {len(self.w)} floats.")
+            raise SolutionError(
+                f"rank {self.rank} {what} something that is not a valid w: a vector of {len(self.w)} floats."
+            )
         if not np.allclose(w, self.w, **CLOSE):
             away = float(np.abs(w - self.w).max())
             words = f"rank {self.rank} {what} a w that is up to {away:.2g} away from where the messages lead"
@@ -232,7 +234,7 @@ class Book:
                 f"length {len(values)}; expected whole numbers and floats, equally many."
             )
         if len(index) and (index.min() < 0 or index.max() >= len(self.w) or len(np.unique(index)) < len(index)):
-            raise SolutionError(f"the places of a message are to be different, and from 0 to {len(self.w) - 1}.")
+            raise SolutionError(f"the places of a message must be distinct, and from 0 to {len(self.w) - 1}.")
         return index, values
 
 

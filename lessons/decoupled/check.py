@@ -55,7 +55,7 @@ def check(solution, seed):
     told = f"{batches} errors on each module" if learns else missing or blind
     yield learned, learns and not fixed, fixed if learns and fixed else told
     share = 100 * float(done.evaluations["accuracy"][-1])
-    told = f"{share:.0f} % of held-out points in the right spiral; at least {TARGETS['accuracy']} % is asked for"
+    told = f"{share:.0f} % of held-out points in the right spiral; at least {TARGETS['accuracy']} % is required"
     tells = share >= TARGETS["accuracy"]
     yield apart, not missing and tells, missing or told
     counts = learns and tells
@@ -138,7 +138,7 @@ class ObservedModule:
             )
         _, ours, _, target = self._kept(batch, "classified")
         if not np.array_equal(y, ours):
-            raise SolutionError(f"module {self._index} classified something else than its y of mini-batch {batch}.")
+            raise SolutionError(f"module {self._index} classified something other than its y of mini-batch {batch}.")
         a = np.asarray(a, self._w.dtype)
         if batch != self._classified:
             self._classified, self._a = batch, self._after

@@ -68,7 +68,7 @@ def check(solution, seed):
         steps, left = account.least(others), account.weight(lost) / (workers - 1)
         enough = steps >= STEPS / TARGETS["time"] and left >= TARGETS["weight"]
         told = f"rank {lost} crashes; the others make {steps} steps where {STEPS} are possible"
-        told = f"{told}; {left:.2f} of their weight is left, and {TARGETS['weight']} is asked for"
+        told = f"{told}; {left:.2f} of their weight is left, but {TARGETS['weight']} is required"
         yield steadfast, not wrong and enough, OTHERWISE if wrong else told
 
 
@@ -104,7 +104,7 @@ class Account:
                 return f"rank {rank} sent {self.sent[rank]} messages in {self.steps[rank]} steps"
             share = self.shares[rank] / max(1, self.sent[rank])
             if self.sent[rank] and share < LEAST:
-                return f"rank {rank} sent {share:.2g} of its x and p per message, on average; a half is asked for"
+                return f"rank {rank} sent {share:.2g} of its x and p per message, on average; a half is required"
             if (left := self.unread[:, rank].sum()) > MOST * self.workers:
                 return f"rank {rank} has left {left} messages unread"
         return ""
@@ -197,7 +197,7 @@ class Holding:
         if dst == rank:
             raise SolutionError(f"rank {rank} sent a message to itself.")
         if not 0 < p < self.p:
-            raise SolutionError(f"rank {rank} sent a weight of {p:.3g}, and holds {self.p:.3g}; send a part of it.")
+            raise SolutionError(f"rank {rank} sent a weight of {p:.3g}, but holds {self.p:.3g}; send a part of it.")
         self._account.shares[rank] += min(p / self.p, float(x @ self.x) / max(1e-300, float(self.x @ self.x)))
         self.x, self.p = self.x - x, self.p - p
         self._account.sent[rank] += 1

@@ -218,7 +218,7 @@ class BlockSide:
         if not isinstance(places, np.ndarray) or places.dtype.kind not in "iu" or places.ndim != 1:
             raise SolutionError("task.start takes the places of the numbers, a vector of whole numbers.")
         if len(places) and (places.min() < 0 or places.max() >= total or len(np.unique(places)) < len(places)):
-            raise SolutionError(f"the places of task.start are to be different, and from 0 to {total - 1}.")
+            raise SolutionError(f"the places of task.start must be distinct, and from 0 to {total - 1}.")
         self.places, self._asked = places.astype(int), True
         return self.now().astype(np.float32)
 

@@ -188,4 +188,4 @@ class ObservedLayers:
         for version in reversed(range(len(self.versions))):
             if np.array_equal(w, self.versions[version]):
                 return version
-        raise SolutionError(f"{where} on stage {self.index} was given weights that are no version of this stage.")
+        raise SolutionError(f"{where} on stage {self.index} was given weights that are not a version of this stage's.")

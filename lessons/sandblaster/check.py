@@ -187,7 +187,7 @@ class Handing:
             )
         if new is None:
             if self.at[dst] < 0:
-                raise SolutionError(f"worker {dst} was given portion {portion}, and has never been sent w.")
+                raise SolutionError(f"worker {dst} was given portion {portion}, but was never sent w.")
             self.comm.send((self.at[dst], portion), dst, tag)
             return
         if not (self.absent or self.wrong) and (

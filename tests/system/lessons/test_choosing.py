@@ -55,7 +55,7 @@ def marks(text):
 def test_whoever_maximises_samples_per_second_is_told_the_share_of_the_oracles_speed():
     earned, told, _ = marks(MOST_SAMPLES)
     assert earned == [True, False, False, False, False, False]
-    assert re.search(r"local SGD, 16: 0\.\d\d .*of the oracle's speed; at least 0\.8 is asked", told[FAST])
+    assert re.search(r"local SGD, 16: 0\.\d\d .*of the oracle's speed; at least 0\.8 is required", told[FAST])
     assert "local SGD, 16 needs" in told[MEMORY]
 
 

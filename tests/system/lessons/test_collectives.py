@@ -99,7 +99,7 @@ def test_ranks_that_keep_a_table_and_send_zeros_lose_what_they_do_so_for():
     source = TELEPATHY + solution()[solution().index("def ring(") : solution().index("def doubling(")]
     earned, told, _ = marks(source)
     assert earned == [True, True, False, True, False, True]
-    assert "and the sum is" in told[SHORT] and "and the sum is" in told[ANY]
+    assert "but the sum is" in told[SHORT] and "but the sum is" in told[ANY]
 
 
 UNHEARD = """
@@ -157,4 +157,4 @@ def test_a_sum_that_sends_too_little_or_was_not_heard_of_is_seen():
     heard.of = [{0, 1, 2, 3}] * 4
     assert heard.missing() == ""
     few = SimpleNamespace(summary={"bytes": 2 * 3 * 40 - 1})
-    assert total._unsent(few) == "all ranks together sent 239 bytes, and a sum takes 240"
+    assert total._unsent(few) == "all ranks together sent 239 bytes, but a sum takes 240"

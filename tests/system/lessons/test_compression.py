@@ -67,7 +67,7 @@ CHEATS = {
         "    comm.all_gather((index, owed[index]))\n    messages =",
         "sent something before the gradient of its step",
     ),
-    "sends a place twice": ("np.int32)\n", "np.int32)\n    index[1] = index[0]\n", "are to be different"),
+    "sends a place twice": ("np.int32)\n", "np.int32)\n    index[1] = index[0]\n", "must be distinct"),
     "sends a vector as one place": (
         "(index, owed[index])", "(index[:1], owed)", "expected whole numbers and floats, equally many"
     ),

@@ -112,7 +112,7 @@ def test_weights_that_travel_in_place_of_activations_lose_the_marks_for_what_is_
     ("old", "new", "said"),
     [
         ("w = task.start(", "task.start(rows.ravel())\n    w = task.start(", r"called task\.start\(places\) twice"),
-        ("[columns.ravel(), rows.ravel()]", "[columns.ravel(), columns.ravel()]", "are to be different, and from 0 to"),
+        ("[columns.ravel(), rows.ravel()]", "[columns.ravel(), columns.ravel()]", "must be distinct, and from 0 to"),
         ("np.concatenate([columns.ravel(), rows.ravel()])", "", "takes the places of the numbers"),
         ("task.backward(w, dx)", "pass", "called task.report where task.backward was next"),
         ("dz = task.classify(z)", "task.classify(z)\n        dz = task.classify(z)", "where task.backward was next"),

@@ -115,7 +115,7 @@ def test_a_step_without_all_of_its_portions_earns_nothing(old, new, told):
         ),
         ("else (w, portion), rank)", "else (w, s.portions), rank)", "it sent a tuple of 2 to a worker"),
         ("else (w, portion), rank)", "else w, rank)", "it sent ndarray to a worker"),
-        ("else (w, portion), rank)", "else portion, rank)", "was given portion .*, and has never been sent w"),
+        ("else (w, portion), rank)", "else portion, rank)", "was given portion .*, but was never sent w"),
         ("else (w, portion), rank)", "else (w + 1, portion), rank)", "was sent another w than that of the last report"),
         ("        task.report(w)\n", "", "was sent another w than that of the last report"),
         ("else (w, portion), rank)", "else (w, portion), 0)", "it sent something to rank 0; workers are ranks 1 to"),
