@@ -157,4 +157,4 @@ def _unrecorded(name: str, number: str, place: str) -> None:
     """Show the question of a figure that is not in the golden file."""
     with st.container(border=True, key=f"unrecorded-{place}-{name}"):
         figure.head(name, number, lessons.question(name))
-        st.caption(f"Not recorded yet; record it with: lockstep book golden {name.partition('.')[0]} does that.")
+        st.caption(f"Not recorded yet: lockstep book golden {name.partition('.')[0]} does that.")
