@@ -72,7 +72,7 @@ def headings(text: str) -> list[Heading]:
 
 
 def sections(text: str) -> list[tuple[Heading | None, str]]:
-    """Return the words of a text for the search, by heading; None holds those before the first heading."""
+    """Return the words of a text for the search, by heading; those before the first heading are under None."""
     found: list[tuple[Heading | None, list[str]]] = [(None, [])]
     tokens = _READER.parse(text)
     for before, token in zip([None, *tokens], tokens, strict=False):
