@@ -1,10 +1,10 @@
 """Where an algorithm runs: the Comm contract, and the clusters that implement it.
 
     comm.py            the contract: send, recv, all_reduce, ...; shared_memory.py is its part for shared vectors
-    collectives/       all-reduce, broadcast, ... in terms of send and recv
+    collectives/       all-reduce, broadcast, ... built from send and recv
     event_log.py       what ranks record, and the outcome of a run
     faults.py          slow ranks, jitter, pauses, crashes
-    network.py         links and presets of networks; devices.py has those of devices
+    network.py         links, and presets of networks; devices.py has the presets of devices
     simulated/         one process, virtual time
     real/              processes, threads, or ranks started by torchrun, SLURM or Open MPI; real time
 

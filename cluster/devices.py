@@ -1,10 +1,10 @@
-"""Devices: what a rank of the simulated cluster computes on, and presets with their sources.
+"""The devices on which ranks of the simulated cluster compute, and presets with their sources.
 
 A kernel takes overhead + max(FLOPs / flops, bytes / bandwidth) seconds: the roofline, plus the cost of a call.
 
-The laptop's rates are sustained ones. Those of servers and GPUs are peaks from their makers' data sheets, for float32
-without tensor cores; real kernels stay below. The overhead of a kernel call is our choice: a typical 5 us for a launch
-on a GPU, and 1 us for a call on a CPU.
+The laptop's rates are sustained ones. Those of servers and GPUs are peaks from the vendors' data sheets, for float32
+without tensor cores; real kernels stay below them. The overhead of a kernel call is our choice: 5 us, typical of a
+launch on a GPU, and 1 us for a call on a CPU.
 
     Xeon    Intel ARK, E5-2690 v4: 14 cores at 2.6 GHz, two 8-wide FMA units each (32 FLOP a cycle); 76.8 GB/s
     K40     NVIDIA Tesla K40 board specification: 4.29 TFLOP/s at the base clock; 288 GB/s
@@ -16,7 +16,7 @@ on a GPU, and 1 us for a call on a CPU.
     B200    NVIDIA, Blackwell architecture technical brief of 2024, HGX B200 at 1,000 W: 80 TFLOP/s; 8 TB/s
     MI300X  AMD Instinct MI300X, of 2023: 304 compute units at 2.1 GHz, 256 FLOP a cycle (163.4 TFLOP/s); 5.3 TB/s
 
-The last three were checked in November 2026 against what others quote of these sheets, not against the sheets.
+The last three were checked in November 2026 against quotations of these sheets, not against the sheets themselves.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from knobs import match_name, numbers
 
 @dataclass(frozen=True)
 class Device:
-    """Rates at which kernels run, and the cost of a call."""
+    """The rates at which kernels run, and the cost of a call."""
 
     flops: float  # FLOP/s
     bandwidth: float  # bytes/s of its memory
@@ -36,11 +36,11 @@ class Device:
     source: str = ""
 
     def seconds(self, flops: float, nbytes: float) -> float:
-        """Return the time of one kernel call in s."""
+        """Return the time of one kernel call, in s."""
         return self.overhead + max(flops / self.flops, nbytes / self.bandwidth)
 
     @property
-    def spelled(self) -> str:
+    def text(self) -> str:
         """The text that `parse_device` parses."""
         return f"{self.flops:.4g}:{self.bandwidth:.4g}:{self.overhead:.4g}"
 
@@ -75,13 +75,10 @@ DEVICES: dict[str, Device] = {
 
 
 def parse_device(text: str) -> Device:
-    """Return the preset of this name, or a device from numbers, "40e9:15e9:1e-6".
-
-    Raises ValueError, in one sentence.
-    """
+    """Return the preset of this name, or a device from numbers, "40e9:15e9:1e-6". Raise ValueError for other text."""
     if (name := match_name(text, DEVICES)) in DEVICES:
         return DEVICES[name]
     flops, bandwidth, overhead = numbers(text, "device", "FLOP/s:bytes/s:s per call, for example 40e9:15e9:1e-6")
     if not flops or not bandwidth:
-        raise ValueError(f"device: {text} would never finish a kernel; FLOP/s and bytes/s must be above 0.")
+        raise ValueError(f"device: {text} would never finish a kernel; use FLOP/s and bytes/s above 0.")
     return Device(flops, bandwidth, overhead, "as given")

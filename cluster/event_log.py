@@ -1,4 +1,4 @@
-"""Event logs: what the ranks of a cluster record while they run, and the outcome of a run."""
+"""What the ranks of a cluster record while they run, and the outcome of a run."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ _NUMBER = {kind: number for number, kind in enumerate(HELD)}
 
 
 class EventLog:
-    """Rows recorded by one rank; times are seconds since the start of the run.
+    """The rows recorded by one rank. Times are seconds since the start of the run.
 
     spans      (kind, start, end, step, label)      kind indexes KINDS, label is a few letters: "gradient", "F3"
     messages   (dst, tag, bytes, sent, arrived, collective)   arrived is NaN while unknown
     losses     (step, samples, seconds, loss)       one mini-batch; samples counts this rank's so far
     applied    (seconds, staleness)                 one update of the shared model
-    measures   (step, seconds, quantity, value)     a quantity specific to the algorithm, by name: its noise scale, the
-                                                    spread of its replicas
-    memory     (step, seconds, kind, bytes)         bytes this rank holds of a kind from then on; kind indexes HELD, and
-                                                    `held` has the latest value of each
-    reports    (index, seconds, start, stop, w)     parameters start:stop of the model this rank would ship; index
+    measures   (step, seconds, quantity, value)     a quantity specific to the algorithm, by name, such as its noise
+                                                    scale or the spread of its replicas
+    memory     (step, seconds, kind, bytes)         the bytes of a kind that this rank holds from then on; kind indexes
+                                                    HELD, and `held` has the latest value of each kind
+    reports    (index, seconds, start, stop, w)     parameters start:stop of the model that this rank would ship; index
                                                     counts this rank's reports of that part from 1, kept or dropped;
                                                     `places` has the indices of parts that are not contiguous, by
                                                     (start, stop)
 
-    `clock` returns the rank's time, `step` is its current step (-1 before the first, and on servers). `mark` is the
-    time up to which every second is accounted for. `flops` is what its kernels have charged so far, `updates` how many
-    new versions of the model it has reported, and `shared_updates` how many it has written into shared memory.
-    On a real rank `ran` are the seconds in which it had a core, `starved` those in which it wanted one and had none,
-    `late` those by which it fell behind the device that it emulates, and `overdue` those by which its messages came
-    later than over the network that it emulates, in sum.
+    `clock` returns the rank's time; `step` is its current step (-1 before the first, and on servers). `mark` is the
+    time up to which every second is accounted for. `flops` counts the FLOPs of its kernels so far, `updates` the new
+    versions of the model that it has reported, and `shared_updates` those that it has written into shared memory.
+    On a real rank, `ran` is the time in s for which it had a core, `starved` that for which it wanted a core but had
+    none, `late` that by which it fell behind its emulated device, and `overdue` the total by which its messages arrived
+    later than over the emulated network.
     """
 
     COUNTS = ("flops", "updates", "shared_updates", "ran", "starved", "late", "overdue")
@@ -44,7 +44,7 @@ class EventLog:
     def __init__(self, rank: int, clock: Callable[[], float]):
         self.rank, self.clock = rank, clock
         self.step = -1
-        self.busy = False  # inside `doing`: kernels belong to that span
+        self.busy = False  # True inside `doing`, to whose span kernels belong
         self.mark = 0.0
         self.flops, self.updates, self.shared_updates = 0.0, 0, 0
         self.ran = self.starved = self.late = self.overdue = 0.0
@@ -59,30 +59,30 @@ class EventLog:
         self.reports: list[tuple] = []
 
     def hold(self, kind: str, nbytes: int) -> None:
-        """Record that this rank now holds `nbytes` of memory of this kind. Raises ValueError for an unknown kind."""
+        """Record that this rank now holds `nbytes` of memory of this kind. Raise ValueError for an unknown kind."""
         number = _NUMBER.get(kind)
         if number is None:
-            raise ValueError(f"a rank holds {', '.join(HELD[:-1])} or {HELD[-1]}; not {kind!r}.")
+            raise ValueError(f"there is no kind of memory {kind!r}; use {', '.join(HELD[:-1])} or {HELD[-1]}.")
         if self.held[number] != nbytes:
             self.held[number] = nbytes
             self.memory.append((self.step, self.clock(), number, nbytes))
 
     def keep(self, kind: str, nbytes: int) -> None:
-        """Record that this rank holds `nbytes` more of this kind than before."""
+        """Record that this rank holds `nbytes` bytes more of this kind than before."""
         self.hold(kind, self.held[HELD.index(kind)] + nbytes)
 
     def inventory(self) -> str:
-        """Describe what this rank holds now: "1,200: 400 for parameters, 800 for optimizer state"."""
+        """Describe the memory that this rank holds now: "1,200: 400 for parameters, 800 for optimizer state"."""
         parts = [f"{nbytes:,} for {kind}" for kind, nbytes in zip(HELD, self.held, strict=True) if nbytes]
         return f"{sum(self.held):,}: {', '.join(parts)}"
 
     def doing(self, kind: int, label: str) -> Doing:
-        """Record the block as one span of `kind`, including the kernels it calls."""
+        """Record the block, including the kernels it calls, as one span of `kind`."""
         return Doing(self, kind, label)
 
 
 class Doing:
-    """A block that is one span of an event log; a class, which is entered in half the time of a generator."""
+    """A block that is one span of an event log. A class, since entering a generator takes twice as long."""
 
     __slots__ = ("event_log", "kind", "label", "start")
 
@@ -104,7 +104,7 @@ class Doing:
 class Outcome:
     """The outcome of a run: the result and the event log of every rank.
 
-    `error` is what ended the run early, None if it finished; ranks that did not finish have the result None, and the
+    `error` is what ended the run early, or None if it finished. Ranks that did not finish have the result None, and the
     event logs contain everything recorded until then. `notes` are one-line remarks for the reader (ranks lost but
     survived, messages never received, a device that was not there). `lost` are ranks that ended without their result
     in a run that finished without them. `gpus` is how many GPUs the ranks had, 0 if they computed on the CPU since
@@ -119,14 +119,14 @@ class Outcome:
     gpus: int | None = None
 
     def trace(self) -> Trace:
-        """Return the event logs of all ranks as one Trace."""
+        """Return the trace of the event logs of all ranks."""
         return Trace.of(self.event_logs)
 
     def updates(self) -> int:
-        """Return the number of new versions of the model that would be shipped.
+        """Return the number of versions of the model that were reported.
 
-        In shared memory the ranks make them one after the other. Otherwise every rank that reports tells of each, of
-        its own part or its own replica.
+        In shared memory the ranks create versions one after the other, so their counts add up. Otherwise every rank
+        that reports does so for each version, of its own part or its own replica.
         """
         shared = sum(event_log.shared_updates for event_log in self.event_logs)
         return shared or max(event_log.updates for event_log in self.event_logs)

@@ -1,10 +1,10 @@
 """Faults: slow ranks, jitter, pauses, crashes and restarts. All of them are values.
 
 slow     a rank takes a constant factor longer than the others; with a factor below 1 it is faster
-jitter   every step of every rank takes a random factor of its time, drawn from one distribution, seeded per rank; its
-         mean is 1, so that some steps are shorter, and 1.03 for "noisy cloud"
+jitter   the time of every step of every rank is multiplied by a random factor, drawn from one distribution and seeded
+         per rank; its mean is 1, so some steps are shorter, except for "noisy cloud", whose mean is 1.03
 pause    a rank stops at one time and continues at another
-crash    a rank is lost at a time, for good or until it restarts without memory: its program runs from the beginning
+crash    a rank is lost at a given time, either for good or until it restarts its program without memory
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Jitter:
-    """A distribution of factors: `draw(generator, count)` draws some. `source` names it."""
+    """A distribution of factors: `draw(generator, count)` draws `count` of them. `source` describes it."""
 
     draw: Callable[[np.random.Generator, int], np.ndarray]
     source: str
@@ -61,7 +61,7 @@ JITTERS: dict[str, Jitter | None] = {
 
 @dataclass(frozen=True)
 class Faults:
-    """The faults of a run, by rank. Times are seconds of the run's clock."""
+    """The faults of a run, by rank. Times are in seconds of the run's clock."""
 
     slow: dict[int, float] = field(default_factory=dict)  # rank -> factor
     jitter: Jitter | None = None
@@ -71,7 +71,7 @@ class Faults:
     seed: int = 0
 
     def after_restart(self, rank: int) -> Faults:
-        """Return what is left for a rank that comes back: it does not crash again, and takes what is left of pauses."""
+        """Return the faults that a restarted rank still has: no second crash, and the rest of its pauses."""
         born = self.back[rank]
         left = tuple((max(start, born), end) for start, end in self.pause.get(rank, ()) if end > born)
         crash = {other: at for other, at in self.crash.items() if other != rank}
@@ -82,7 +82,7 @@ NONE = Faults()
 
 
 class Slowness:
-    """By which factor one rank takes longer than its device: constant, or drawn anew for every step."""
+    """The factor by which a rank takes longer than its device: constant, or drawn again for every step."""
 
     __slots__ = ("_draws", "_drawn", "_factor", "_jitter", "_slow")
 
@@ -92,7 +92,7 @@ class Slowness:
         self._draws: Any = np.random.default_rng([faults.seed, 0x517E, rank]) if faults.jitter else None
 
     def at(self, step: int) -> float:
-        """Return the factor of this step, which is not before that of the last call."""
+        """Return the factor of this step, which must not be earlier than that of the last call."""
         if self._jitter:
             while self._drawn < step:
                 self._drawn += 1
@@ -100,32 +100,34 @@ class Slowness:
         return self._factor
 
 
-LONGEST = 1e7  # s of a run: of its budget, and until a fault
+LONGEST = 1e7  # s: the largest time budget of a run, and the latest time of a fault
 _NUMBER = r"(\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)"
 
 
 def parse_slow(text: str, ranks: int) -> dict[int, float]:
-    """Parse "2:3,5:1.5": rank 2 is three times slower. Raises ValueError, in one sentence."""
+    """Parse "2:3,5:1.5": rank 2 is three times slower. Raise ValueError for invalid text."""
     slow: dict[int, float] = {}
     for rank, (factor,) in _entries(text, ranks, _NUMBER, "slow", "rank:factor, for example 2:3,5:1.5"):
         if not 0.01 <= factor <= 1000:
-            raise ValueError(f"slow: factor {factor:g} of rank {rank} is out of bounds; allowed is 0.01 to 1000.")
+            raise ValueError(f"slow: factor {factor:g} of rank {rank} is out of range; use 0.01 to 1000.")
         if rank in slow:
-            raise ValueError(f"slow: rank {rank} has two factors, {slow[rank]:g} and {factor:g}; leave one out.")
+            raise ValueError(f"slow: rank {rank} has two factors, {slow[rank]:g} and {factor:g}; remove one.")
         slow[rank] = factor
     return slow
 
 
 def parse_pause(text: str, ranks: int) -> dict[int, tuple[tuple[float, float], ...]]:
-    """Parse "1:0.5-0.8": rank 1 stops between these seconds. Raises ValueError, in one sentence.
+    """Parse "1:0.5-0.8": rank 1 pauses between these seconds. Raise ValueError for invalid text.
 
-    Pauses of a rank that overlap are one.
+    Overlapping pauses of a rank are merged.
     """
     pauses: dict[int, tuple] = {}
     form = "rank:from-to in seconds, for example 1:0.5-0.8"
     for rank, (start, end) in _times(text, ranks, _NUMBER + "-" + _NUMBER, "pause", form):
         if end <= start:
-            raise ValueError(f"pause: rank {rank} would continue at {end:g} s before it stops at {start:g} s.")
+            raise ValueError(
+                f"pause: for rank {rank} the end, {end:g} s, is not after the start, {start:g} s; write {form}."
+            )
         joined: list[tuple[float, float]] = []
         for pause in sorted((*pauses.get(rank, ()), (start, end))):
             if joined and pause[0] < joined[-1][1]:
@@ -137,18 +139,20 @@ def parse_pause(text: str, ranks: int) -> dict[int, tuple[tuple[float, float], .
 
 
 def parse_crash(text: str, ranks: int) -> dict[int, tuple[float, float]]:
-    """Parse "3:0.4,1:0.5-0.8": rank 3 is lost for good, rank 1 restarts. Raises ValueError, in one sentence.
+    """Parse "3:0.4,1:0.5-0.8": rank 3 is lost for good, rank 1 restarts. Raise ValueError for invalid text.
 
-    Return (time of the crash, time of the restart) by rank, the latter inf for a rank that is lost for good.
+    Return (time of the crash, time of the restart) by rank; the latter is inf for a rank that is lost for good.
     """
     crashes: dict[int, tuple[float, float]] = {}
     form = "rank:second, for example 3:0.4, or rank:from-to if it restarts, for example 1:0.5-0.8"
     for rank, (lost, again) in _times(text, ranks, _NUMBER + f"(?:-{_NUMBER})?", "crash", form):
         back = math.inf if again is None else again
         if rank in crashes:
-            raise ValueError(f"crash: rank {rank} is lost twice; a rank can be lost once in a run.")
+            raise ValueError(f"crash: rank {rank} is listed twice; each rank can crash once per run.")
         if back <= lost:
-            raise ValueError(f"crash: rank {rank} would restart at {back:g} s before it is lost at {lost:g} s.")
+            raise ValueError(
+                f"crash: for rank {rank} the restart, {back:g} s, is not after the crash, {lost:g} s; write {form}."
+            )
         crashes[rank] = lost, back
     return crashes
 
@@ -183,5 +187,5 @@ def _entries(text: str, ranks: int, value: str, name: str, form: str):
 def _times(text: str, ranks: int, value: str, name: str, form: str):
     for rank, times in _entries(text, ranks, value, name, form):
         if late := [at for at in times if at is not None and at > LONGEST]:
-            raise ValueError(f"{name}: {late[0]:g} s is out of bounds for rank {rank}; allowed is 0 to {LONGEST:g} s.")
+            raise ValueError(f"{name}: {late[0]:g} s is out of range for rank {rank}; use 0 to {LONGEST:g} s.")
         yield rank, times

@@ -1,13 +1,13 @@
 """Networks: latency, overhead and bandwidth of links, and presets with their sources.
 
 A message of n bytes occupies the processor of its sender for `overhead`, then takes latency + n / bandwidth (L, o and
-1/G of LogGP). Where processors themselves carry the bytes, as between ranks of one computer, either end's is occupied
-for so many seconds per byte (O of LogGOPS). A node has one or several network interfaces (NICs), each with a port each
-way; a rank uses the NIC next to it, as in NCCL. Ranks of one node communicate over the link within it.
-Times are in seconds, sizes in bytes; gigabits appear nowhere else.
+1/G of LogGP). Where the processors move the bytes themselves, as between ranks of one computer, the processor at each
+end is occupied for `per_byte` seconds per byte (O of LogGOPS). A node has one or several network interfaces (NICs),
+each with one port per direction; a rank uses the NIC next to it, as in NCCL. Ranks of one node communicate over the
+link within it. Times are in seconds, sizes in bytes; gigabits appear only in the names of presets.
 
 The simulated cluster and emulated networks on real ranks (`cluster.real.emulated_network`) compute with the same links
-and ports. What the model leaves out, `docs/simulated_network.md` says.
+and ports. `docs/simulated_network.md` lists what the model leaves out.
 Source: Alexandrov, Ionescu, Schauser & Scheiman, SPAA 1995 (LogGP); Hoefler, Schneider & Lumsdaine, HPDC 2010
 (LogGOPS).
 """
@@ -24,29 +24,29 @@ from knobs import match_name, numbers
 class Link:
     """One direction of a connection."""
 
-    latency: float  # s, first bit sent to first bit received, the receiver's software included
+    latency: float  # s from the first bit sent to the first bit received, including the receiver's software
     bandwidth: float  # bytes/s
     overhead: float = 0.0  # s of the sender's processor per message
-    per_byte: float = 0.0  # s of either end's processor per byte, while the link carries it; at most 1 / bandwidth
+    per_byte: float = 0.0  # s of each end's processor per byte, while the link carries it; at most 1 / bandwidth
 
     @property
     def alpha(self) -> float:
-        """Return the seconds a short message takes from one program to the other; see `theory.collective_costs`."""
+        """The seconds that a short message takes from one program to the other; see `theory.collective_costs`."""
         return self.overhead + self.latency
 
     @property
-    def spelled(self) -> str:
+    def text(self) -> str:
         """The text that `parse_network` parses."""
         return f"{self.latency:.4g}:{self.bandwidth:.4g}:{self.overhead:.4g}"
 
 
 @dataclass(frozen=True)
 class Network:
-    """The links between nodes and, for ranks that share one, within a node; `source` is where the numbers come from.
+    """The links between nodes and, for ranks on the same node, within it. `source` tells where the numbers come from.
 
-    `bandwidth` of `between` is that of one of a node's `nics`. NICs in excess of `per_node` are not used.
-    A computer that sums vectors in memory and not by messages has a `sum`: P ranks have the sum of n bytes each
-    latency + 2 (P - 1) / P n / bandwidth after the last has joined.
+    The bandwidth of `between` is that of one of a node's `nics`. NICs in excess of `per_node` are not used.
+    A computer that sums vectors in memory instead of sending messages has a `sum`: P ranks have the sum of n bytes each
+    latency + 2 (P - 1) / P n / bandwidth after the last one has joined.
     """
 
     between: Link
@@ -57,39 +57,38 @@ class Network:
     sum: Link | None = None
 
     @property
-    def spelled(self) -> str:
-        """The text that `parse_network` parses, of a network with one link for all ranks."""
+    def text(self) -> str:
+        """The text that `parse_network` parses, for a network with one link for all ranks."""
         link, total = self.between, self.sum
         own = f":{link.per_byte:.4g}:{total.latency:.4g}:{total.bandwidth:.4g}" if total else ""
-        return link.spelled + own
+        return link.text + own
 
     def node(self, rank: int) -> int:
-        """Return the node that `rank` is on."""
         return rank // self.per_node
 
     def nic(self, rank: int) -> int:
-        """Return the NIC, counted over all nodes, that `rank` reaches other nodes by: ranks take them in blocks.
+        """Return the NIC, numbered across all nodes, through which `rank` reaches other nodes.
 
-        Of 4 ranks on a node with 2 NICs, ranks 0 and 1 use NIC 0, ranks 2 and 3 use NIC 1.
+        Ranks are assigned in blocks: of 4 ranks on a node with 2 NICs, ranks 0 and 1 use NIC 0, the others NIC 1.
         """
         node, place = divmod(rank, self.per_node)
         nics = min(self.nics, self.per_node)
         return node * nics + place * nics // self.per_node
 
     def on_nodes(self, per_node: int, nics: int | None = None) -> Network:
-        """Return this network with `per_node` ranks on a node, and with `nics` on each, or as many as it has.
+        """Return this network with `per_node` ranks and `nics` NICs on each node (None: unchanged).
 
-        Raises ValueError if there are more of them than ranks, since some would do nothing.
+        Raise ValueError for more NICs than ranks per node, since some would do nothing.
         """
         if nics is not None and not 1 <= nics <= per_node:
             raise ValueError(
-                f"nics: a rank uses one NIC, and {nics} are given for {per_node} rank{'s' * (per_node > 1)} per node; "
-                "use at most as many NICs as ranks per node."
+                f"nics: each rank uses one NIC, but there are {nics} for {per_node} rank{'s' * (per_node > 1)} per "
+                "node; use at most as many NICs as ranks per node."
             )
         return replace(self, per_node=per_node, nics=nics or self.nics)
 
     def link(self, src: int, dst: int) -> Link:
-        """Return the link from rank `src` to rank `dst`; a message to oneself takes no time."""
+        """Return the link from rank `src` to rank `dst`. A message of a rank to itself takes no time."""
         if src == dst:
             return _NOTHING
         return self.within if self.node(src) == self.node(dst) else self.between
@@ -102,7 +101,7 @@ class Carrier(Protocol):
 
 
 class Port:
-    """One direction of a network interface: it carries one message at a time, first in, first out.
+    """One direction of a network interface. It carries one message at a time, first in, first out.
 
     A message of n bytes sent at time t over a link with latency a and 1/b bytes per second:
 
@@ -113,10 +112,10 @@ class Port:
     __slots__ = ("free",)
 
     def __init__(self):
-        self.free = 0.0  # s, when the last byte of all messages so far has passed
+        self.free = 0.0  # s: the time at which the last byte of all messages so far has passed
 
     def carry(self: Carrier, ready: float, seconds: float) -> float:
-        """Carry a message that is `ready` at this time and takes `seconds`; return when it begins to pass."""
+        """Carry a message that is ready at time `ready` and takes `seconds`. Return when it begins to pass."""
         begins = ready if ready > self.free else self.free
         self.free = begins + seconds
         return begins
@@ -124,16 +123,16 @@ class Port:
 
 _NOTHING = Link(0.0, float("inf"))
 
-# What a message costs its sender's processor. It is the price of the software, so it does not fall as ports get faster.
+# The time a message takes of its sender's processor. This is software, so it does not fall as ports get faster.
 TCP = 5e-6  # s; small MPI_Sends of Open MPI on 10 GbE: 3.8 and 5.8 us (SimGrid's calibrations of Grid'5000's taurus)
 VERBS = 0.4e-6  # s; 0.38 us by InfiniBand verbs (Poke, Hoefler & Glass, HPDC 2017); MVAPICH has 1.0 us by netgauge
 POST = 0.2e-6  # s; MPI_Isend until the network has the message (Zambre et al., "Breaking Band", ICPP 2019)
 
 
 def link_of(one_way: float, bandwidth: float, overhead: float) -> Link:
-    """Return the link whose short messages take `one_way` seconds in all, as half a ping-pong measures them.
+    """Return the link whose short messages take `one_way` seconds in total, i.e. half the time of a ping-pong.
 
-    The overhead is a part of them, all of them if it would be more.
+    This includes the overhead, which is reduced to `one_way` if it is larger.
     """
     overhead = min(overhead, one_way)
     return Link(one_way - overhead, bandwidth, overhead)
@@ -181,14 +180,14 @@ NETWORKS: dict[str, Network] = {
     "NVLink": Network(_NVLINK, _NVLINK, source="NVLink 4, ring all-reduce rate (stas00's notes)"),
     "loopback": Network(_LOOPBACK, _LOOPBACK, source="TCP on one machine, measured with Python sockets"),
 }
-"""Presets. The seconds and bytes/s are those of `source`, the overheads those above."""
+"""Presets. Latencies and bandwidths are from `source`, overheads from the constants above."""
 
 
 def parse_network(text: str) -> Network:
     """Return the preset of this name, or one link for all ranks from numbers, "4e-5:1.5e9:1e-5".
 
-    Three numbers more are what a computer whose processors carry the bytes has: seconds per byte at either end, and
-    latency and bandwidth of a sum. Raises ValueError, in one sentence.
+    Three more numbers describe a computer whose processors move the bytes themselves: seconds per byte at each end, and
+    latency and bandwidth of a sum. Raise ValueError for other text.
     """
     if (name := match_name(text, NETWORKS)) in NETWORKS:
         return NETWORKS[name]
@@ -196,10 +195,11 @@ def parse_network(text: str) -> Network:
     latency, bandwidth, overhead, *own = numbers(text, "network", form, counts=(3, 6))
     per_byte, *total = own or (0.0,)
     if not bandwidth or 0 in total[1:]:
-        raise ValueError(f"network: over {text} nothing would ever arrive; bytes/s must be above 0.")
+        raise ValueError(f"network: no message would ever arrive over {text}; use bytes/s above 0.")
     if per_byte * bandwidth > 1.002:
         raise ValueError(
-            f"network: {per_byte:g} s per byte are more than the link's {1 / bandwidth:.3g}; use at most that."
+            f"network: the processors take {per_byte:g} s per byte, more than the link's {1 / bandwidth:.3g}; use at "
+            "most that."
         )
     link = Link(latency, bandwidth, overhead, per_byte)
     return Network(link, link, source="as given", sum=Link(*total) if total else None)

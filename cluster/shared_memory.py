@@ -18,45 +18,46 @@ class Shared(Protocol):
 
     Its guard states what is guaranteed to ranks that write at the same time:
 
-        none      nothing: of two additions to one element one may be lost
-        atomic    no addition is lost; a read may see a part of another rank's step
+        none      nothing: if two ranks add to one element, one addition may be lost
+        atomic    no addition is lost; a read may see part of another rank's step
         writes    steps are written one at a time, under a lock
-        locked    as writes, and reads take the lock too
+        locked    like writes, and reads take the lock too
     """
 
     @property
     def vector(self) -> np.ndarray:
-        """The memory itself, to read at no cost."""
+        """The memory itself, for reading without cost."""
 
     def read(self, where: Any = None) -> np.ndarray:
-        """Return a copy of the vector, or of its coordinates `where` (a slice or an index array)."""
+        """Return a copy of the vector, or of the coordinates `where` (a slice or an index array)."""
 
     def add(self, delta: np.ndarray, where: Any = None) -> None:
-        """Add `delta` to the vector, or to its coordinates `where`, one that occurs twice twice.
+        """Add `delta` to the vector, or to the coordinates `where`; a coordinate that occurs twice is added to twice.
 
-        As NumPy's: raises ValueError or IndexError, and adds nothing, where the shapes do not fit or there is no such
-        coordinate.
+        Like NumPy, raise ValueError or IndexError, and add nothing, if the shapes do not match or a coordinate does not
+        exist.
         """
 
     def walk(self, walk: SharedSteps) -> tuple[float, WriteCounts | None]:
-        """Take steps in the memory; return the sum of their losses and, where observable, the write counts."""
+        """Take steps in the memory. Return the sum of their losses and, where observable, the write counts."""
 
 
 class SharedSteps(Protocol):
-    """The gradient steps of one mini-batch in shared memory, such as a thread of Hogwild takes.
+    """The gradient steps of one mini-batch in shared memory, as a thread of Hogwild takes them.
 
-    `where` is the coordinates that a step touches, an index array or slice(None) for all; `price` is its cost in
-    (FLOPs, bytes), None if its kernels charge the meter themselves. Both are of a single step, as returned by `parts`.
+    `where` is the coordinates that a step accesses, an index array or slice(None) for all. `price` is the cost of a
+    step in (FLOPs, bytes), or None if its kernels charge the meter themselves. Both describe a single step, as returned
+    by `parts`.
     """
 
     where: Any
     price: tuple[float, float] | None
 
     def __call__(self, w: np.ndarray, atomic: bool) -> float:
-        """Take all steps on w, (d,), in place; return the sum of their losses."""
+        """Take all steps on w, (d,), in place. Return the sum of their losses."""
 
     def parts(self) -> Iterable[SharedSteps]:
-        """Return the single steps."""
+        """Return the steps one by one."""
 
 
 @dataclass
@@ -65,14 +66,14 @@ class WriteCounts:
 
     written: int
     conflicts: int  # written by other ranks between this rank's read and write
-    lost: int  # additions of others that were overwritten, less those restored
-    staleness: list[int]  # by step, the steps of other ranks between its read and its write
+    lost: int  # additions of other ranks that were overwritten, less those restored
+    staleness: list[int]  # for each step, the number of steps of other ranks between its read and its write
 
 
-def guarded(guard: Guard, like: np.ndarray) -> Guard:
-    """Return `guard`. Raises ValueError if it is not one of GUARDS, or "atomic" for a `like` that is not of floats."""
+def check_guard(guard: Guard, like: np.ndarray) -> Guard:
+    """Return `guard`. Raise ValueError if it is not one of GUARDS, or is "atomic" and `like` does not hold floats."""
     if guard not in GUARDS:
-        raise ValueError(f"there is no guard {guard!r} of shared memory; allowed are {', '.join(GUARDS)}.")
+        raise ValueError(f"there is no guard {guard!r} of shared memory; use one of {', '.join(GUARDS)}.")
     if guard == "atomic" and like.dtype not in ATOMIC:
-        raise ValueError(f"{like.dtype} has no atomic addition; share float32 or float64, or guard by a lock.")
+        raise ValueError(f"{like.dtype} has no atomic addition; share float32 or float64, or use a guard with a lock.")
     return guard

@@ -1,15 +1,15 @@
-"""Waits: whom a rank waits for and since when, which a deadlock consists of."""
+"""The waits that a deadlock consists of: for whom a rank waits, and since when."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
-NAMED = 8  # waits that a message names; of more it gives the number
+NAMED = 8  # waits that a message lists; the rest are only counted
 
 
 class Wait(NamedTuple):
-    """What a rank waits for since `since` s of the run's clock: a message with `tag`, or inside a `collective`."""
+    """What `rank` has been waiting for since `since`, in s of the run's clock: a message or, if set, a `collective`."""
 
     rank: int
     source: int | Literal["any rank", "the others"]
@@ -19,16 +19,15 @@ class Wait(NamedTuple):
 
     @property
     def whom(self) -> str:
-        """The source in words."""
         return self.source if isinstance(self.source, str) else f"rank {self.source}"
 
     def __str__(self) -> str:
         message = f"for a message from {self.whom} (tag {self.tag})"
         what = f"in {self.collective} for {self.whom}" if self.collective else message
-        return f"rank {self.rank} has waited {what} since {self.since:.6g} s"
+        return f"rank {self.rank} has been waiting {what} since t = {self.since:.6g} s"
 
 
 def describe_deadlock(waits: Sequence[Wait], notes: Iterable[str] = ()) -> str:
-    """Return a sentence that names the first waits of a deadlock, and what else there is to know about it."""
+    """Describe a deadlock in one sentence: its first waits, followed by `notes`."""
     more = [f"and {len(waits) - NAMED} more"] if len(waits) > NAMED else []
-    return f"deadlock, nothing is on its way: {'; '.join([*map(str, waits[:NAMED]), *more, *notes])}."
+    return f"deadlock, no message is on its way: {'; '.join([*map(str, waits[:NAMED]), *more, *notes])}."

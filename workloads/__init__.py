@@ -1,7 +1,7 @@
-"""Workloads: data sets, layers and models, and the task that gives a rank its part of them.
+"""Workloads: data sets, layers and models, and the task that gives each rank its part of them.
 
-A workload module has `Settings`, which say how many numbers the data are, and `build(settings, dtype) -> Workload`;
-its docstring says what the data is and where it comes from.
+A workload module has `Settings`, which tell how many numbers the data consist of, and
+`build(settings, dtype) -> Workload`. Its docstring describes the data and where they come from.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ WORKLOADS: dict[str, str] = {
     "table": "your own table",
     "own_module": "your own network",
 }
-"""By name, its title, as it reads within a sentence: "Synchronous SGD on handwritten digits"."""
+"""The title of each workload, as used within a sentence: "Synchronous SGD on handwritten digits"."""
 
 
 def find(name: str) -> ModuleType:
-    """Return the module of a workload by name; ValueError if there is none."""
+    """Return the module of the workload `name`. Raise ValueError if there is none."""
     if name not in WORKLOADS:
         close = difflib.get_close_matches(name, WORKLOADS, n=1)
-        hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(WORKLOADS)}."
+        hint = f"did you mean {close[0]}?" if close else f"use one of {', '.join(WORKLOADS)}."
         raise ValueError(f"there is no workload {name[:60]!r}; {hint}")
     return importlib.import_module(f"workloads.{name}")

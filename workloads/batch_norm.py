@@ -1,18 +1,18 @@
-"""Batch norm: a convolution whose outputs are normalised over the batch in training, over the population outside it.
+"""Batch norm: a convolution whose outputs are normalised by batch statistics, and in evaluation by population ones.
 
-In training each channel of z = conv(x, w) is normalised to mean 0 and variance 1 over the current batch: a worker's
-mini-batch, a pipeline's micro-batch. How a batch is split therefore changes what is learned, as with no other layer.
-A synchronised batch norm takes the mini-batches of all workers: they exchange mean and variance in the forward pass,
-and in the backward pass the sums by which every input moves them (`workloads.batch_statistics`).
-Outside training a sample must not depend on those beside it: mean and variance are those of training samples, passed
-through the model once more with the weights that are evaluated (`Sequential.statistics`).
+In training, each channel of z = conv(x, w) is normalised to mean 0 and variance 1 over the current batch: a worker's
+mini-batch or a pipeline's micro-batch. How a batch is split therefore changes what is learned, unlike for any other
+layer. A synchronised batch norm uses the mini-batches of all workers: they exchange mean and variance in the forward
+pass, and the sums through which every input changes these in the backward pass (`workloads.batch_statistics`).
+In evaluation, a sample must not depend on the rest of its batch. Mean and variance are therefore computed from training
+samples, in an extra forward pass with the weights being evaluated (`Sequential.statistics`).
 
-So weights are all that a model is, and all that algorithms average, compress, correct and send. Frameworks keep running
-averages of the batches' statistics instead. As parts of w these would be moved as parameters are (an outer step of
-DiLoCo's overshot them to a loss of 700 where the weights were worth 0.2), and even averaged as statistics they are
-those of the replicas' models, not of the mean of these.
+A model therefore consists of its weights only, and these are all that algorithms average, compress, correct and send.
+Frameworks keep running averages of the batch statistics instead. As part of w, these would be updated like parameters
+(an outer step of DiLoCo overshot them to a loss of 700, where the weights gave 0.2), and even if they are averaged as
+statistics, they belong to the replicas' models, not to the mean of these.
 Source: Ioffe & Szegedy, ICML 2015, Algorithm 2 (population statistics after training); Wu & Johnson,
-arXiv:2105.07576, section 3 (PreciseBN: a thousand samples or more do, running averages lag behind the weights).
+arXiv:2105.07576, section 3 (PreciseBN: a thousand samples or more suffice; running averages lag behind the weights).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import kernels
-from workloads.batch_statistics import GATHER, averaged, pooled
+from workloads.batch_statistics import GATHER, average, pool
 from workloads.layers import Convolution
 
 EPS = 1e-5  # keeps the division by a channel's standard deviation finite
@@ -56,7 +56,7 @@ class NormedConvolution(Convolution):
         kernels.conv2d_forward(z, x, w, kernels.zeros_like(bias), False)  # a bias here would be subtracted with m
         kernels.batch_norm_forward(a, m, v, z, gain, bias, EPS, True)
         if gather := GATHER.get():
-            m, v = pooled(gather, m, v)
+            m, v = pool(gather, m, v)
             kernels.batch_norm_apply(a, z, m, v, gain, bias, EPS, True)
         kernels.max_pool_forward(y, a, self.pool)
         return y, (x, z, m, v, a, y)
@@ -70,7 +70,7 @@ class NormedConvolution(Convolution):
         dgain, dbias = kernels.empty_like(gain), kernels.empty_like(gain)
         kernels.batch_norm_backward_weights(dgain, dbias, da, z, m, v, EPS)
         gather = GATHER.get()  # the mean sum over a worker's batch is to it what the whole sum is to all samples
-        sums = averaged(gather, dgain, dbias) if gather else (dgain, dbias)
+        sums = average(gather, dgain, dbias) if gather else (dgain, dbias)
         kernels.batch_norm_backward_input(dz, da, z, m, v, gain, *sums, EPS)
         if needed:
             dx = kernels.empty_like(x)
@@ -85,13 +85,13 @@ class NormedConvolution(Convolution):
             gradient[:] = value
 
     def statistics(self, saved):
-        """Return (m, v), the mean and variance of each channel of z in this pass."""
+        """Return (m, v), the mean and variance of each channel of z in the pass that is `saved`."""
         _, _, m, v, _, _ = saved
         return m, v
 
     @np.errstate(over="ignore", invalid="ignore")
     def evaluate(self, parts, x, statistics):
-        """Return y by these statistics: with them fixed, batch norm folds into the filters."""
+        """Return y for these statistics. Once they are fixed, batch norm folds into the filters."""
         (w, gain, bias), (m, v) = parts, statistics
         slope = gain / np.sqrt(v + EPS)
         return super().forward((w * slope[:, None, None, None], bias - slope * m), x)[0]

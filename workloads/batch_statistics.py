@@ -1,7 +1,7 @@
-"""Whose samples a batch norm normalises over: those of its own worker, or those of all workers in a step.
+"""The samples over which a batch norm normalises: those of its own worker, or those of all workers in a step.
 
-A layer asks `GATHER` for a function that exchanges a message with the layers of all other workers. There is none where
-a worker's own mini-batch is the batch, as it is by default, and in every evaluation.
+A layer gets from `GATHER` a function that exchanges a message with the same layer on all other workers. There is none
+if a worker's own mini-batch is the batch, as it is by default, and during evaluation.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from contextvars import ContextVar
 from typing import Any
 
 GATHER: ContextVar[Callable[[Any], list] | None] = ContextVar("lockstep_gather", default=None)
-"""Takes a message and returns those of all workers, by rank, like `comm.all_gather`; every worker must call it."""
+"""Takes a message and returns those of all workers, by rank, like `comm.all_gather`. Every worker must call it."""
 
 
 @contextmanager
-def gathered(gather: Callable[[Any], list] | None) -> Iterator[None]:
-    """Let layers inside take their statistics over all workers that `gather` reaches, or with None over their own."""
+def use_gather(gather: Callable[[Any], list] | None) -> Iterator[None]:
+    """Make layers in the block compute statistics over all workers that `gather` reaches (None: over their own)."""
     token = GATHER.set(gather)
     try:
         yield
@@ -25,18 +25,18 @@ def gathered(gather: Callable[[Any], list] | None) -> Iterator[None]:
         GATHER.reset(token)
 
 
-def pooled(gather: Callable[[Any], list], mean, variance) -> tuple:
-    """Return (mean, variance), (c,) each, over the equal batches of all workers, from those of this worker's batch.
+def pool(gather: Callable[[Any], list], mean, variance) -> tuple:
+    """Return (mean, variance), (c,) each, over the equal batches of all workers, given those of this worker's batch.
 
-    They are added in the order of ranks, so all workers have the same bits. The variance is summed from distances,
-    which keeps its digits where the mean is far from zero.
+    They are added in the order of ranks, so all workers get the same bits. The variance is summed from distances to the
+    mean, which keeps its digits if the mean is far from zero.
     """
     parts = gather((mean, variance))
     m = sum(mean for mean, _ in parts) / len(parts)
     return m, sum(variance + (mean - m) ** 2 for mean, variance in parts) / len(parts)
 
 
-def averaged(gather: Callable[[Any], list], *vectors) -> tuple:
+def average(gather: Callable[[Any], list], *vectors) -> tuple:
     """Return the mean over all workers of each of these vectors, added in the order of ranks."""
     parts = gather(vectors)
     return tuple(sum(values) / len(parts) for values in zip(*parts, strict=True))

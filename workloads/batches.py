@@ -1,10 +1,10 @@
 """Batches: which samples each worker sees at which step.
 
-Each epoch is shuffled once, and of the k-th `data_shards * batch` samples worker i takes the i-th `batch`. N workers
-with batch b thus see together exactly what one worker with batch N b sees, in the same order, and sequential and
-synchronous training can be compared sample by sample. The incomplete rest of an epoch is dropped. Where an update takes
-several batches of each worker, so is the rest that fills no update: A batches of b are then one of A b in every epoch.
-So uneven inputs never leave a worker waiting for another that has no batch left.
+Each epoch is shuffled once. Worker i takes the i-th `batch` out of every `data_shards * batch` samples. Together, N
+workers with batch b thus see exactly what one worker with batch N b sees, in the same order, so sequential and
+synchronous training can be compared sample by sample. The incomplete rest of an epoch is dropped. If an update takes
+several batches of each worker, the rest that does not fill an update is dropped as well, so that A batches of b equal
+one batch of A b in every epoch. A worker therefore never waits for another that has no batch left.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from knobs import Refusal
 
 
 class Batches:
-    """Endless stream of the batches of one data shard, which depends on the seed alone, never on timing.
+    """The endless stream of the batches of one data shard. It depends only on the seed, never on timing.
 
-    It starts after the first `taken` batches. An update takes `per_update` batches.
+    The stream starts after the first `taken` batches. An update takes `per_update` batches.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class Batches:
         self.per_epoch = samples // (batch * data_shards)
         if not self.per_epoch:
             raise Refusal(_too_few(samples, batch, data_shards), [samples // data_shards, samples // batch])
-        if self.per_epoch >= per_update:  # else an update takes several epochs
+        if self.per_epoch >= per_update:  # otherwise an update takes several epochs
             self.per_epoch -= self.per_epoch % per_update
         self.samples, self.batch, self.data_shard, self.data_shards = samples, batch, data_shard, data_shards
         self.seed, self.shuffle = seed, shuffle
@@ -57,7 +57,7 @@ class Batches:
 
 
 def _too_few(samples: int, batch: int, shards: int) -> str:
-    """Return why no batch can be filled, and the largest batch or number of workers with which one can."""
+    """Explain why no batch can be filled, and name the largest batch or number of workers with which one can."""
     workers = f"{samples // batch:,} worker{'s' * (samples // batch > 1)}"
     ways = [f"a batch of at most {samples // shards:,}"] * (samples >= shards)
     ways += [f"at most {workers}"] * (samples >= batch and shards > 1)
@@ -71,7 +71,7 @@ def _too_few(samples: int, batch: int, shards: int) -> str:
 
 @lru_cache(maxsize=8)
 def _order(samples: int, seed: int, epoch: int) -> np.ndarray:
-    """Return the permutation of an epoch, made once for all workers of a process."""
+    """Return the permutation of an epoch, which is computed once for all workers of a process."""
     order = np.random.default_rng([seed, 0xBA7C, epoch]).permutation(samples)
     order.flags.writeable = False
     return order

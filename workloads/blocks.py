@@ -1,15 +1,15 @@
 """Blocks: the parts of a model between two all-reduces of tensor parallelism.
 
-The middle of a block is split, columns of its first matrices and rows of the last, so that in between each rank has
-units or heads of its own. What surrounds it is computed by every rank alike.
+The middle of a block is split, its first matrices by columns and the last by rows, so that each rank has its own units
+or heads in between. Every rank computes what surrounds the middle.
 
-    enter   h = norm(x)                 where the block has a norm
+    enter   h = norm(x)                 if the block has a norm
     inner   z = this rank's share       `partial`: a summand of the whole z; else, in a last block, some of the outputs
     leave   y = act(z + bias),  or  x + z + bias
 
-x, h, z and y are (rows, width): a row is a sample, or a position of one. `axes` is the axis along which each parameter
-of the block's layers is split, None where every rank has all of it. The first `norms` of them belong to `enter`. The
-communication in between is in `algorithms/model_parallel/tensor.py`.
+x, h, z and y are (rows, width), where a row is a sample or a position of a sample. `axes` is the axis along which each
+parameter of the block's layers is split, or None if every rank has all of it. The first `norms` parameters belong to
+`enter`. The communication in between is in `algorithms/model_parallel/tensor.py`.
 Source: Shoeybi et al., Megatron-LM, arXiv:1909.08053, section 3.
 """
 
@@ -24,7 +24,7 @@ from workloads.transformer import back
 
 
 class Block(Protocol):
-    """One rank's part of a block. `parts` are its parameters, and `g` their gradients, to be written."""
+    """One rank's part of a block. `parts` are its parameters, and `g` receives their gradients."""
 
     axes: tuple[int | None, ...]
     norms: int
@@ -37,20 +37,20 @@ class Block(Protocol):
         """Return (z, saved)."""
 
     def leave(self, parts, z, x) -> tuple:
-        """Return (y, saved). It may write into z."""
+        """Return (y, saved). May write into z."""
 
     def leave_back(self, saved, dy) -> tuple:
-        """Return (dz, past); past is the gradient on the residual path, None where there is none."""
+        """Return (dz, past). `past` is the gradient along the residual path, or None without one."""
 
     def inner_back(self, parts, saved, dz, g, needed: bool):
-        """Return this rank's summand of dh; None where it is not `needed`."""
+        """Return this rank's contribution to dh, or None if it is not `needed`."""
 
     def enter_back(self, parts, saved, dh, past, g):
         """Return dx."""
 
 
 class PlainBlock:
-    """Enter and leave of a block without norm, bias and residual path."""
+    """`enter` and `leave` of a block without norm, bias and residual path."""
 
     norms, partial = 0, True
 
@@ -69,7 +69,7 @@ class PlainBlock:
 
 @dataclass(frozen=True)
 class DensePair(PlainBlock):
-    """Two dense layers: a rank has some units of the first, columns of its weights, and the same rows of the second."""
+    """Two dense layers. A rank has columns of the first layer's weights, and the same rows of the second layer's."""
 
     first: Dense  # with the units of this rank
     second: Dense
@@ -105,7 +105,7 @@ class DensePair(PlainBlock):
 
 @dataclass(frozen=True)
 class Outputs(PlainBlock):
-    """A layer of which a rank has some outputs: columns of a dense layer's weights, filters of a convolution."""
+    """A layer of which a rank has some outputs: columns of a dense layer's weights, or filters of a convolution."""
 
     layer: Layer  # with the outputs of this rank
     axes: tuple[int, ...] = (1, 0)
@@ -123,7 +123,7 @@ class Outputs(PlainBlock):
 
 @dataclass(frozen=True)
 class ResidualOutputs(Outputs):
-    """A residual block of which a rank has some outputs, and the inputs that are added to them."""
+    """A residual block of which a rank has some outputs, and the inputs to which they are added."""
 
     scale: float = 1.0
 

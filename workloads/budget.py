@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from knobs import Knobs, knob
 
-RECENT = 20  # mini-batch losses in the moving mean that is compared with a target loss
+RECENT = 20  # number of mini-batch losses in the moving mean that is compared with a target loss
 
 
 class Budget(Knobs):
-    """When to stop: whichever comes first."""
+    """The bounds of a run. It ends when the first of them is reached."""
 
     steps: int | None = knob(None, "mini-batches per worker", ge=1, le=10_000_000, unit="steps")
     epochs: float | None = knob(None, "passes over the training set", gt=0, le=10_000, unit="epochs")
@@ -19,16 +19,16 @@ class Budget(Knobs):
 
     @property
     def open_ended(self) -> bool:
-        """Whether the run may end before its steps are done: there is a bound in seconds or a target loss."""
+        """True if the run has a bound in seconds or a target loss, and so may end before its steps are done."""
         return self.seconds is not None or self.target_loss is not None
 
     def limit(self, per_epoch: int) -> int | None:
-        """Return the steps allowed to a worker with `per_epoch` batches an epoch; None for no such limit."""
+        """Return the number of steps of a worker with `per_epoch` batches per epoch, or None if it is not limited."""
         limits = [self.steps, None if self.epochs is None else max(1, round(self.epochs * per_epoch))]
         return min((n for n in limits if n is not None), default=None)
 
-    def reached(self, seconds: float, losses: Sequence[float]) -> bool:
-        """Return whether the time is up at `seconds`, or the mean of the last `RECENT` losses meets the target."""
+    def is_reached(self, seconds: float, losses: Sequence[float]) -> bool:
+        """Return whether the time is up at `seconds`, or the mean of the last `RECENT` losses is at most the target."""
         if self.seconds is not None and seconds >= self.seconds:
             return True
         return self.target_loss is not None and len(losses) == RECENT and sum(losses) / RECENT <= self.target_loss

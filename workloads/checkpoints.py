@@ -1,4 +1,4 @@
-"""Checkpoints: the newest reported model at each time at which a rank restarts, which it restarts from."""
+"""Checkpoints: the models from which ranks restart, each the newest one reported at the time of a restart."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ import numpy as np
 
 
 class Checkpoints:
-    """The model as it was last reported by each of the `moments` (s) of restarts; `w` before any report."""
+    """The model as last reported before each of the `moments` (s) of restarts, or `w` before any report."""
 
     def __init__(self, w: np.ndarray, moments: Iterable[float]):
         self._models = {moment: w.copy() for moment in moments}
 
     def write(self, seconds: float, where: slice | np.ndarray, part: np.ndarray) -> None:
-        """Record that the part of the model at `where` was reported at this time."""
+        """Store `part`, the part of the model at `where`, which was reported at time `seconds`."""
         for moment, w in self._models.items():
             if seconds <= moment:
                 w[where] = part
 
     def read(self, moment: float) -> np.ndarray | None:
-        """Return the model that a rank restarts from at this moment, (d,); None if none restarts then."""
+        """Return the model from which a rank restarts at this moment, (d,), or None if none restarts then."""
         return self._models.get(moment)
 
     def losses(self, event_log) -> list[tuple]:
-        """Return the rows of losses that the predecessor of a rank that restarts had recorded."""
+        """Return the rows of losses that the predecessor of a restarted rank had recorded."""
         return event_log.losses

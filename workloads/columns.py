@@ -1,8 +1,8 @@
-"""Columns of a table: the cells of one column as numbers or words, and what a reader should know about it.
+"""Columns of a table: the cells of one column as numbers or words, and what the user should know about it.
 
-A column has numbers if most of its cells are numbers; every other cell of it is missing, and its number is NaN. In a
+A column has numbers if most of its cells are numbers; every other cell counts as missing, and its number is NaN. In a
 column of words, an empty cell or a question mark is a word of its own. A unit that all numbers of a column share, and
-commas between thousands, are removed, and a note says so.
+commas between thousands, are removed, with a note.
 """
 
 from __future__ import annotations
@@ -14,24 +14,25 @@ from typing import NamedTuple
 
 import numpy as np
 
-CLASSES = 100  # of a label; a column of more different words is not kept
-LARGEST = 1e100  # a number; the squares of those beyond have no sum, and programs write them where a cell is missing
+CLASSES = 100  # largest number of classes of a label; columns with more different words are left out
+LARGEST = 1e100  # largest number; squares of larger ones overflow, and some programs write them for a missing cell
 LONGEST = 60  # characters of a word or a name
-UNKNOWN = "?"  # the word of a cell without one
+UNKNOWN = "?"  # stands for the word of an empty cell
 BLANK = {"", UNKNOWN}
 ABSENT = BLANK | {"na", "n/a", "#n/a", "nan", "null", "none", "nil", "-", "--", "."}
-"""Cells, in lower case, that do not count when numbers or words are in the majority."""
+"""Cells, in lower case, that do not count in deciding whether most cells are numbers or words."""
 UNIT = re.compile(r"([$€£¥]?)\s*([^$€£¥%]*?)\s*([$€£¥%]?)")
 GROUPED = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?")
 SURELY_GROUPED = re.compile(r"[+-]?\d{1,3}(,\d{3}(,\d{3})+(\.\d+)?|,\d{3}\.\d+)")  # not 1,234, which may be 1.234
 NINES = re.compile(r"-?9{2,}(\.9+)?")
-REPEATED, FAR = 2, 10  # a value that stands there so often, so many times their extent away from all others
+REPEATED, FAR = 2, 10  # an outlier: occurs at least this often, at a distance of this many times the others' range
 COUNTER = re.compile(r"(unnamed.*|index|row|no\.?|nr\.?|.*id)?", re.IGNORECASE)
 
 
 class Column(NamedTuple):
-    """A column as read: `numbers` are its values, NaN where one is missing, or indices into `words`. `gap` names the
-    first cell without a number, `notes` what was changed or looks odd.
+    """A column as read. `numbers` are its values, NaN where one is missing, or indices into `words`.
+
+    `gap` describes the first cell without a number; `notes` tell what was changed or looks odd.
     """
 
     name: str
@@ -42,21 +43,21 @@ class Column(NamedTuple):
 
 
 class Unusable(ValueError):
-    """The column can be neither learned from nor predicted; the message says why."""
+    """The column can be neither a feature nor a label. The message explains why."""
 
 
 def read(name: str, cells: Sequence[str], lines: Sequence[int], commas_part_cells: bool) -> Column:
-    """Return the column of these cells, which come from these lines of their file. Raise Unusable if it has no use.
+    """Return the column with these cells, which come from these lines of the file. Raise Unusable if it is of no use.
 
-    `commas_part_cells` says that a comma within a cell cannot be a decimal one.
+    `commas_part_cells` tells that commas separate cells, so a comma within a cell cannot be a decimal comma.
     """
-    with contextlib.suppress(ValueError):  # almost always all are numbers: then they are converted at once
+    with contextlib.suppress(ValueError):  # in most columns all cells are numbers, which are converted together
         numbers = np.fromiter(map(float, cells), float, len(cells))
         if (abs(numbers) <= LARGEST).all() and "_" not in "".join(cells):
             return Column(name, numbers, notes=_far(name, numbers))
-    distinct = dict.fromkeys(cells)  # in the order they came, since notes quote the first
+    distinct = dict.fromkeys(cells)  # in order of appearance, since notes quote the first
     if distinct.keys() <= BLANK:
-        raise Unusable(f"{name} was left out, it is empty.")
+        raise Unusable(f"{name} was left out: it is empty.")
     plain, notes = _plain(name, [cell for cell in distinct if cell.lower() not in ABSENT], commas_part_cells)
     known = {cell: as_number(plain.get(cell, cell)) for cell in distinct}
     words = sum(cell in plain and known[cell] is None and not _is_float(plain[cell]) for cell in cells)
@@ -65,12 +66,12 @@ def read(name: str, cells: Sequence[str], lines: Sequence[int], commas_part_cell
     numbers = np.array([np.nan if known[cell] is None else known[cell] for cell in cells])
     if np.isnan(numbers).all():
         odd = next(cell for cell in cells if cell not in BLANK)
-        raise Unusable(f"{name} was left out, none of its cells is a number up to {LARGEST:g}; one is {odd[:40]!r}.")
+        raise Unusable(f"{name} was left out: none of its cells is a number up to {LARGEST:g}; one is {odd[:40]!r}.")
     return Column(name, numbers, (), _gap(name, cells, numbers, lines), (*notes, *_far(name, numbers)))
 
 
 def as_number(cell: str) -> float | None:
-    """Return the cell as a number up to LARGEST, None if it is not one; Python's own 1_000 is not."""
+    """Return the cell as a number of at most LARGEST, or None if it is not a number. Python's 1_000 is not accepted."""
     return float(cell) if _is_float(cell) and abs(float(cell)) <= LARGEST else None
 
 
@@ -86,8 +87,7 @@ def is_word(cell: str) -> bool:
 
 
 def counts_rows(column: Column, name: str) -> bool:
-    """Return whether the column only counts the rows, from 0 or 1. `name` is its name in the file, "" if it has
-    none."""
+    """Return whether the column only numbers the rows, from 0 or 1. `name` is its name in the file, or ""."""
     first = column.numbers[0]
     return (
         not column.words
@@ -106,14 +106,15 @@ def _is_float(cell: str) -> bool:
 def _words(name: str, cells: Sequence[str], distinct: set[str]) -> Column:
     words = sorted(distinct - {""} | ({UNKNOWN} if "" in distinct else set()))
     if len(words) > CLASSES:
-        raise Unusable(f"{name} was left out, it has more than {CLASSES} different words; one is {cells[0][:40]!r}.")
+        raise Unusable(f"{name} was left out: it has more than {CLASSES} different words; one is {cells[0][:40]!r}.")
     code = {word: float(n) for n, word in enumerate(words)}
     return Column(name, np.array([code[cell or UNKNOWN] for cell in cells]), tuple(word[:LONGEST] for word in words))
 
 
 def _plain(name: str, cells: Sequence[str], commas_part_cells: bool) -> tuple[dict[str, str], list[str]]:
-    """Return the cells without a shared unit and commas between thousands, and what was done. They are unchanged if
-    that does not make all of them numbers.
+    """Return the cells without a shared unit and commas between thousands, and notes about this.
+
+    The cells are unchanged unless this makes all of them numbers.
     """
     as_they_are = {cell: cell for cell in cells}
     if all(map(_is_float, cells)):
@@ -133,7 +134,7 @@ def _plain(name: str, cells: Sequence[str], commas_part_cells: bool) -> tuple[di
 
 
 def _gap(name: str, cells: Sequence[str], numbers: np.ndarray, lines: Sequence[int]) -> str:
-    """Return where the first number is missing, "" if none is."""
+    """Describe where the first number is missing; "" if none is missing."""
     if not (missing := np.flatnonzero(np.isnan(numbers))).size:
         return ""
     cell = cells[missing[0]]
@@ -151,5 +152,5 @@ def _far(name: str, numbers: np.ndarray) -> tuple[str, ...]:
         bar = 1 if NINES.fullmatch(f"{value:.15g}") else FAR if counts[end] >= REPEATED else np.inf
         if gap > bar * (rest[-1] - rest[0]):
             where = f"{counts[end]:,} row{'s' * int(counts[end] != 1)}, far from the rest, {rest[0]:g} to {rest[-1]:g}"
-            return (f"{name} is {value:.15g} in {where}; if it marks missing cells, empty them.",)
+            return (f"{name} is {value:.15g} in {where}; if this marks missing cells, empty them.",)
     return ()

@@ -1,7 +1,7 @@
-"""Parse CSV and IDX files as tables, or say in one sentence what is wrong with them.
+"""CSV and IDX files: parse them as tables, or explain what is wrong with them.
 
-Nothing is guessed where a guess could be wrong: a missing number stays missing, and its line and column are recorded.
-Sizes are bounded before anything large is allocated.
+Nothing is guessed if the guess could be wrong: a missing number stays missing, and its line and column are recorded.
+Sizes are checked before anything large is allocated.
 """
 
 from __future__ import annotations
@@ -20,28 +20,29 @@ from workloads import columns, file_formats
 from workloads.columns import LARGEST, LONGEST
 from workloads.stored_table import LEAST, MOST_CELLS, Table
 
-MOST_BYTES = 10_000_000  # of a file as it comes
-MOST_UNPACKED = 50_000_000  # of one that was gzipped
+MOST_BYTES = 10_000_000  # of a file as uploaded
+MOST_UNPACKED = 50_000_000  # of a gzipped file after unpacking
 MOST_ROWS, MOST_COLUMNS = 200_000, 2000
-SEPARATOR = re.compile(r"sep=([,;\t])\r?\n", re.IGNORECASE)  # the first line of files that are written for Excel
+SEPARATOR = re.compile(r"sep=([,;\t])\r?\n", re.IGNORECASE)  # the first line of files written for Excel
 COMMA, POINT = re.compile(r"[+-]?\d+,\d+"), re.compile(r"[+-]?\d*\.\d+")
-POINTS = re.compile(r"[+-]?\d{1,3}(\.\d{3})+,\d+")  # between thousands, before a decimal comma
+POINTS = re.compile(r"[+-]?\d{1,3}(\.\d{3})+,\d+")  # points between thousands, and a decimal comma
 BETWEEN_BLANKS = re.compile(r'"[^"]*"|[^\s"]+')
-NUMBERS = re.compile(r"[-+.\d]\S* +[-+.\d]")  # parted by blanks, in a line that has tabs, too
+NUMBERS = re.compile(r"[-+.\d]\S* +[-+.\d]")  # separated by blanks, in a line that also has tabs
 TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}  # of IDX
 
 
 def from_csv(content: bytes, file: str) -> Table:
     """Return the table in a text file called `file`: rows of equal length, with or without a header.
 
-    Between cells are commas, semicolons, tabs or blanks. Columns that nothing can be learned from are left out, and
-    notes say so. ValueError if it is no table, which names the file's format and what to do if it is known.
+    Cells are separated by commas, semicolons, tabs or blanks. Columns from which nothing can be learned are left out,
+    with a note. Raise ValueError if it is not a table; if the file has a known format, the message names it and how to
+    convert it.
     """
     file_formats.refuse(content, file)
     text = _text(content, file)
     text = _with_tabs(text) or text
     delimiter = _delimiter(text)
-    lines, rows = _parsed(text, delimiter, file)
+    lines, rows = _parse(text, delimiter, file)
     notes = []
     if delimiter != "," and _has_decimal_commas(rows):
         rows = [[_with_point(cell) for cell in row] for row in rows]
@@ -52,7 +53,7 @@ def from_csv(content: bytes, file: str) -> Table:
     given = [name[:LONGEST] if named else "" for name in rows[0]]
     names = [name or f"column {n}" for n, name in enumerate(given, 1)]
     if twice := next((name for name in names if names.count(name) > 1), None):
-        raise ValueError(f"{file} has two columns that are called {twice!r}; names must differ.")
+        raise ValueError(f"{file} has two columns called {twice!r}; give them different names.")
     usable = []
     for name, cells in zip(names, zip(*rows[named:], strict=True), strict=True):
         try:
@@ -64,7 +65,7 @@ def from_csv(content: bytes, file: str) -> Table:
         del usable[0]
     if len(usable) < 2:
         why = f": {' '.join(notes)}"[:300] if notes else "."
-        raise ValueError(f"{file} has {len(usable)} usable columns; features and a label are needed{why}")
+        raise ValueError(f"{file} has {len(usable)} usable columns, but features and a label are needed{why}")
     notes += [note for column in usable for note in column.notes]
     return Table(
         tuple(column.name for column in usable),
@@ -79,17 +80,19 @@ def from_csv(content: bytes, file: str) -> Table:
 def from_idx(contents: list[bytes], file: str) -> Table:
     """Return the table of two IDX files, gzipped or not, in any order: images or rows (n, ...), and labels (n,)."""
     if len(contents) != 2:
-        raise ValueError(f"IDX comes in two files, images and labels, and {len(contents)} came; add both together.")
+        raise ValueError(
+            f"IDX data needs two files, images and labels, but there are {len(contents)}; add both together."
+        )
     one, two = (_idx(content, file) for content in contents)
     rows, labels = (one, two) if one.ndim > two.ndim else (two, one)
     if labels.ndim != 1 or rows.ndim < 2:
         raise ValueError(
-            f"of two IDX files one has labels, in 1 dimension, and one rows or images, in 2 or more; these have "
-            f"{one.ndim} and {two.ndim}."
+            "expected one IDX file of labels (1 dimension) and one of rows or images (2 or more), but these have "
+            f"{one.ndim} and {two.ndim} dimensions."
         )
     if len(rows) != len(labels):
         raise ValueError(
-            f"there are {len(labels):,} labels for {len(rows):,} images; these files do not belong together."
+            f"there are {len(labels):,} labels for {len(rows):,} images; choose two files that belong together."
         )
     if len(rows) < LEAST:
         raise ValueError(f"there are {len(rows)} images; a table needs at least {LEAST}.")
@@ -97,7 +100,7 @@ def from_idx(contents: list[bytes], file: str) -> Table:
     cells = np.concatenate([flat, labels[:, None]], axis=1).astype(np.float64)
     if not (abs(cells) <= LARGEST).all():
         raise ValueError(
-            f"{file} has numbers that are not finite, or beyond {LARGEST:g}; replace them or leave their rows out."
+            f"{file} has numbers that are infinite, NaN or beyond {LARGEST:g}; replace them or remove their rows."
         )
     names = [f"pixel {n}" for n in range(flat.shape[1])]
     shape = (1, *rows.shape[1:]) if rows.ndim == 3 else rows.shape[1:] if rows.ndim == 4 else ()
@@ -110,24 +113,26 @@ def _text(content: bytes, file: str) -> str:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ValueError(f"{file} is no text in UTF-8, byte {error.start:,} is none; save it as CSV UTF-8.") from None
+        raise ValueError(
+            f"{file} is not UTF-8 text (invalid byte at position {error.start:,}); save it as CSV UTF-8."
+        ) from None
     if "\0" in text:
-        raise ValueError(f"{file} has zero bytes in it and is no CSV; save the table as CSV UTF-8.")
+        raise ValueError(f"{file} contains zero bytes, so it is not CSV; save the table as CSV UTF-8.")
     if not text.strip():
         raise ValueError(f"{file} is empty; a table needs at least {LEAST} rows.")
     return text
 
 
-def _parsed(text: str, delimiter: str, file: str) -> tuple[tuple[int, ...], Sequence[list[str]]]:
+def _parse(text: str, delimiter: str, file: str) -> tuple[tuple[int, ...], Sequence[list[str]]]:
     """Return (line of each row, its cells)."""
     if not (read := list(_rows(text, delimiter, file))):
-        raise ValueError(f"{file} has no cell with anything in it; a table needs at least {LEAST} rows.")
+        raise ValueError(f"{file} has only empty cells; a table needs at least {LEAST} rows.")
     lines, rows = zip(*read, strict=True)
     return lines, rows
 
 
 def _rows(text: str, delimiter: str, file: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield (line, cells without spaces around them) of every row that is not blank, all of one length."""
+    """Yield (line, cells without surrounding spaces) of every row that is not blank, all of the same length."""
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True, skipinitialspace=True)
     width = count = 0
     if SEPARATOR.match(text):
@@ -140,26 +145,25 @@ def _rows(text: str, delimiter: str, file: str) -> Iterator[tuple[int, list[str]
                 width = len(row)
                 if not 2 <= width <= MOST_COLUMNS:
                     raise ValueError(
-                        f"{file} has {width:,} column{'s' * (width != 1)}; 2 to {MOST_COLUMNS:,} are read, between "
-                        "commas, semicolons, tabs or blanks."
+                        f"{file} has {width:,} column{'s' * (width != 1)}; a table needs 2 to {MOST_COLUMNS:,}, "
+                        "separated by commas, semicolons, tabs or blanks."
                     )
             if len(row) != width:
                 raise ValueError(f"{file}, line {reader.line_num}: {len(row)} cells where the first row has {width}.")
             count += 1
             if count > MOST_ROWS or count * width > MOST_CELLS:
                 raise ValueError(
-                    f"{file} is too large; at most {MOST_ROWS:,} rows and {MOST_CELLS:,} cells are read, so take some "
-                    "of its rows."
+                    f"{file} is too large; use a part of it, with at most {MOST_ROWS:,} rows and {MOST_CELLS:,} cells."
                 )
             yield reader.line_num, row
     except csv.Error as error:
-        raise ValueError(f"{file}, line {reader.line_num}: this is no CSV ({error}).") from None
+        raise ValueError(f"{file}, line {reader.line_num}: this is not valid CSV ({error}).") from None
 
 
 def _has_header(rows: Sequence[Sequence[str]]) -> bool:
-    """Return whether the first row has names: words where the second row has numbers, or words that do not recur.
+    """Return whether the first row has names: words above numbers, or words that do not recur in their columns.
 
-    The second rule is for tables of words only: a name does not stand below itself, and most words of a row do.
+    The second rule is for tables that contain only words, where a name does not recur but most other words do.
     """
     first, second = rows[0], rows[min(1, len(rows) - 1)]
     if any(columns.is_word(a) and columns.is_numeric(b) for a, b in zip(first, second, strict=True)):
@@ -170,7 +174,7 @@ def _has_header(rows: Sequence[Sequence[str]]) -> bool:
 
 
 def _with_tabs(text: str) -> str:
-    """Return the text with tabs in place of the blanks between cells; "" if blanks do not separate its cells."""
+    """Return the text with tabs in place of the blanks between cells, or "" if blanks do not separate its cells."""
     lines = text.splitlines()
     first, second, *_ = [*filter(str.strip, lines), "", ""]
     bare = re.sub('"[^"]*"', "", first)
@@ -181,7 +185,7 @@ def _with_tabs(text: str) -> str:
 
 
 def _delimiter(text: str) -> str:
-    """Return what stands between the cells of the first row; what is quoted does not count, nor do decimal commas."""
+    """Return the delimiter of the first row, ignoring quoted text and decimal commas."""
     if said := SEPARATOR.match(text):
         return said[1]
     first = re.sub('"[^"]*"', "", text.lstrip().partition("\n")[0])
@@ -191,7 +195,7 @@ def _delimiter(text: str) -> str:
 
 
 def _has_decimal_commas(rows: Sequence[Sequence[str]]) -> bool:
-    """Return whether some cells are numbers with a comma, and none is one with a point."""
+    """Return whether some cells are numbers with a decimal comma, and none is a number with a point."""
     cells = [cell for row in rows for cell in row]
     commas = any(map(COMMA.fullmatch, cells)) and not any(map(POINT.fullmatch, cells))
     return commas or any(map(POINTS.fullmatch, cells))
@@ -208,7 +212,6 @@ def _stem(file: str) -> str:
 
 
 def _idx(content: bytes, file: str) -> np.ndarray:
-    """Return the array of an IDX file."""
     if len(content) > MOST_BYTES:
         raise ValueError(f"{file} has {len(content):,} bytes; at most {MOST_BYTES:,} are read.")
     if content[:2] == b"\x1f\x8b":
@@ -221,8 +224,8 @@ def _idx(content: bytes, file: str) -> np.ndarray:
             raise ValueError(f"{file} is cut short, or unpacks to more than {MOST_UNPACKED:,} bytes.")
     if len(content) < 4 or content[:2] != b"\0\0" or content[2] not in TYPES or not 1 <= content[3] <= 4:
         raise ValueError(
-            f"{file} begins with {content[:4].hex(' ') or 'nothing'}; IDX begins with two zeros, a type and 1 to 4 "
-            "dimensions."
+            f"{file} is not an IDX file: it begins with {content[:4].hex(' ') or 'nothing'} instead of two zero bytes, "
+            "a type and a number of dimensions from 1 to 4."
         )
     kind, dimensions = np.dtype(TYPES[content[2]]), content[3]
     header = 4 + 4 * dimensions
@@ -230,12 +233,12 @@ def _idx(content: bytes, file: str) -> np.ndarray:
     announced = math.prod(shape)
     if len(content) != header + announced * kind.itemsize or not announced:
         raise ValueError(
-            f"{file} has {max(0, len(content) - header):,} bytes of data where it announces "
-            f"{' x '.join(map(str, shape))} numbers of {kind.itemsize}."
+            f"{file} has {max(0, len(content) - header):,} bytes of data, but its header announces "
+            f"{' x '.join(map(str, shape))} numbers of {kind.itemsize} bytes."
         )
     if announced > MOST_CELLS or announced // shape[0] > MOST_COLUMNS:
         raise ValueError(
-            f"{file} has {announced:,} numbers in {shape[0]:,} rows; at most {MOST_CELLS:,} are read, "
-            f"{MOST_COLUMNS:,} in a row."
+            f"{file} has {announced:,} numbers in {shape[0]:,} rows; use at most {MOST_CELLS:,} numbers, and "
+            f"{MOST_COLUMNS:,} per row."
         )
     return np.frombuffer(content, kind, offset=header).reshape(shape)

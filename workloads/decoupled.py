@@ -1,14 +1,14 @@
 """Decoupled learning: a stage that learns without the error of the stage after it, called a module.
 
-Each method replaces that error by something of its own, with parameters that are not part of the model:
+Each method replaces that error by something else, with parameters that are not part of the model:
 
-    Classifier     the module's own outputs for the loss, from its features
-    Synthesiser    a guess at the gradient of the loss at its features, from the features alone or with the labels
-    feedback       random weights, for backward through its layers
-    Direct         random matrices, from the error at the model's outputs to each of its layers
+    Classifier     predicts the model's outputs, and so a loss, from the module's features
+    Synthesiser    predicts the gradient of the loss at the module's features, from these and perhaps the labels
+    feedback       random weights that replace the module's own in its backward pass
+    Direct         random matrices that project the error at the model's outputs to each layer
 
-Auxiliary networks are dense layers, on the flattened features of a sample, or of each position of a sequence. Random
-numbers are seeded by the run's seed and the number of a module or layer.
+Auxiliary networks consist of dense layers, on the flattened features of a sample, or of each position of a sequence.
+Random numbers are seeded by the run's seed and the number of the module or layer.
 """
 
 from __future__ import annotations
@@ -31,27 +31,27 @@ _AUXILIARY, _FEEDBACK = 0xA0, 0xFB  # random streams, in addition to the seed
 
 
 class Module(Stage):
-    """Module `index` of `count`, held by one rank."""
+    """Module `index` of `count`, which one rank holds."""
 
     def __init__(self, task, index: int, count: int):
         super().__init__(task, index, count)
         self.as_first = _as_first(self.part)
 
     def gradient(self, w, saved, dy, label: str = "B"):
-        """Return g alone: the backward pass of a module whose input gradient is not needed."""
+        """Return g only. This is the backward pass of a module whose input gradient is not needed."""
         with self.task.event_log.doing(COMPUTE, label):
             return self.as_first.backward(w, saved, dy)[1]
 
     def classifier(self, layers: int, width: int) -> Classifier:
-        """Return an auxiliary classifier on this module's features, with `layers` hidden layers of so many neurons."""
+        """Return an auxiliary classifier on this module's features, with `layers` hidden layers of `width` neurons."""
         return Classifier(self, layers, width)
 
     def synthesiser(self, layers: int, width: int, labels: bool) -> Synthesiser:
-        """Return a predictor of gradients, perhaps from `labels`, with `layers` hidden layers of so many neurons."""
+        """Return a predictor of gradients, with `layers` hidden layers of `width` neurons. It may use the `labels`."""
         return Synthesiser(self, layers, width, labels)
 
     def feedback(self):
-        """Return random weights, (d_k,), drawn like the initial ones, to use in backward in place of its own."""
+        """Return random weights, (d_k,), drawn like the initial ones, to replace the module's own in backward."""
         return to_device(self.part.start(self.task.seed + (_FEEDBACK << 32)), self.task.comm.device)
 
     def direct(self) -> Direct:
@@ -60,13 +60,13 @@ class Module(Stage):
 
 
 class Auxiliary:
-    """An auxiliary network of a module, with parameters `a`, (d_a,), of its own and `hidden` layer sizes.
+    """An auxiliary network of a module, with its own parameters `a`, (d_a,), and hidden layers of sizes `hidden`.
 
-    Its inputs are the module's `features`, and the one-hot `labels` if wanted, of each sample or position of a
-    sequence.
+    Its inputs are the module's features of each sample or position of a sequence and, with `labels`, the one-hot
+    labels.
     """
 
-    activation, first = "relu", 1  # of hidden layers; 0 where the gradient of the inputs is not needed
+    activation, first = "relu", 1  # of hidden layers; first is 0 if the gradient of the inputs is not needed
 
     def __init__(self, module: Module, hidden: Sequence[int], to_outputs: bool, labels: bool = False):
         workload = module.task.workload
@@ -90,7 +90,7 @@ class Auxiliary:
 
 
 class Classifier(Auxiliary):
-    """Auxiliary classifier: predicts the model's outputs from the features of one of its modules."""
+    """An auxiliary classifier, which predicts the model's outputs from the features of one of its modules."""
 
     def __init__(self, module: Module, layers: int, width: int):
         super().__init__(module, [width] * layers, to_outputs=True)
@@ -105,11 +105,11 @@ class Classifier(Auxiliary):
 
 
 class Synthesiser(Auxiliary):
-    """Synthetic gradient: predicts the gradient at a module's features. Its last layer, and so its output, starts at 0.
+    """Predicts the gradient at a module's features. Its last layer, and so its output, is initially 0.
 
-    It predicts for every sample by itself, so that what it has learned does not depend on the batch size. One-hot
-    labels are scaled to the norm of the features, which would dominate them otherwise. Hidden layers are bounded
-    (tanh): a prediction that grew with the features would drive them further in the same direction.
+    It predicts for each sample separately, so that what it has learned does not depend on the batch size. One-hot
+    labels are scaled to the norm of the features, which would otherwise dominate them. Hidden layers are bounded
+    (tanh), since a prediction that grew with the features would drive them further in the same direction.
     """
 
     activation, first = "tanh", 0
@@ -124,7 +124,7 @@ class Synthesiser(Auxiliary):
         return a
 
     def guess(self, a, y, target) -> tuple:
-        """Return (dy, saved): the prediction, and what `lesson` needs of this pass."""
+        """Return (dy, saved): the prediction, and what `lesson` needs from this pass."""
         with self.event_log.doing(COMPUTE, "guess"):
             h = y.reshape(-1, self.features)
             x = kernels.empty((len(h), self.features + self.labels), y)
@@ -142,7 +142,7 @@ class Synthesiser(Auxiliary):
             return loss, self.network.backward(a, saved, dz)[1]
 
     def _one_hot(self, target):
-        """Return labels as one-hot rows, (n, labels); real-valued targets as they are."""
+        """Return labels as one-hot rows, (n, labels), and real-valued targets unchanged."""
         if "int" not in str(target.dtype):
             return target.reshape(-1, self.labels)
         return target.reshape(-1, 1) == kernels.beside(np.arange(self.labels), target)
@@ -151,9 +151,9 @@ class Synthesiser(Auxiliary):
 class Direct:
     """The layers of a module for direct feedback alignment, where layer l of the model has a random matrix B_l.
 
-    B_l is (outputs, features of l), uniform from 0 to 2 / sqrt(outputs); the last layer has none. That all entries are
-    positive makes no difference where errors add up to 0, as those of softmax do; with a single output it gives the
-    error its sign.
+    B_l is (outputs, features of l), uniform from 0 to 2 / sqrt(outputs); the last layer has none. If errors add up
+    to 0, as those of softmax do, it makes no difference that all entries are positive. With a single output, this
+    preserves the sign of the error.
     """
 
     def __init__(self, module: Module):
@@ -197,9 +197,9 @@ class Direct:
 
 
 def outputs(workload) -> tuple[tuple[int, ...], int]:
-    """Return the shape of a sample's outputs, and how many positions it has if it is a sequence, 1 otherwise.
+    """Return the shape of a sample's outputs, and its number of positions if it is a sequence, else 1.
 
-    Found by passing a sample through the model.
+    This passes a sample through the model.
     """
     (whole,) = workload.split(1)
     with kernels.metered(None):
@@ -208,7 +208,7 @@ def outputs(workload) -> tuple[tuple[int, ...], int]:
 
 
 def _as_first(part):
-    """Return this part of a model as if it were the first, so that the gradient of its inputs is not computed."""
+    """Return a copy of `part` that acts as the first part of a model, so that it computes no gradient of its inputs."""
     part = copy.copy(part)
     part.first = 0
     return part

@@ -1,6 +1,6 @@
-"""Dense pass: the gradient of dense layers and residual blocks in a row, which compiled code computes in one call.
+"""Dense pass: the gradient of a stack of dense layers and residual blocks, computed in one call of compiled code.
 
-The first pass over so many samples goes layer by layer and its prices are taken down; the passes after it charge them.
+The first pass for a given batch size runs layer by layer and records the kernels' prices; later passes charge those.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from workloads.layers import Dense, Layer, Residual
 
 
 class DensePass:
-    """The pass of these layers; `by_layer` returns (loss, g) of (w, x, target) layer by layer."""
+    """The pass through `layers`. by_layer(w, x, target) returns the same (loss, g), computed layer by layer."""
 
     def __init__(self, layers: Sequence[Dense | Residual], by_layer: Callable):
         self.by_layer = by_layer
@@ -24,16 +24,16 @@ class DensePass:
         dense = [layer.inner if isinstance(layer, Residual) else layer for layer in layers]
         self.widths = np.array([math.prod(dense[0].inputs), *(layer.units for layer in dense)])
         self.activations = np.array([("none", "relu", "tanh").index(layer.activation) for layer in dense])
-        self._prices: dict[tuple[int, int], Prices] = {}  # by samples, and bytes of a number
+        self._prices: dict[tuple[int, int], Prices] = {}  # by (number of samples, bytes per number)
 
     @classmethod
     def of(cls, layers: Sequence[Layer], loss: kernels.Kernel, by_layer: Callable) -> Callable:
-        """Return what computes (loss, g) of these layers: such a pass, or `by_layer` if there is none for them."""
+        """Return a DensePass for these layers if it supports them, else `by_layer`."""
         small = all(type(layer) is Dense or _is_block(layer) for layer in layers)
         return cls(layers, by_layer) if small and loss.name == "softmax_cross_entropy" else by_layer
 
     def __call__(self, w, x, target) -> tuple:
-        """Return (loss, g); layer by layer on a GPU."""
+        """Return (loss, g). On a GPU, this is computed layer by layer."""
         if not isinstance(w, np.ndarray):
             return self.by_layer(w, x, target)
         kind = len(x), x.itemsize
@@ -44,7 +44,7 @@ class DensePass:
                 loss, g = self.by_layer(w, x, target)
             self._prices[kind] = prices
         else:
-            from kernels.layers.dense_pass import loss_and_gradient  # Numba, which an import of ours does without
+            from kernels.layers.dense_pass import loss_and_gradient  # only here, since it loads Numba
 
             g = np.empty_like(w)
             loss = loss_and_gradient(g, w, x, target, self.widths, self.activations, self.scales)
@@ -53,5 +53,5 @@ class DensePass:
 
 
 def _is_block(layer: Layer) -> bool:
-    """Return whether this is a residual block that adds something of a dense layer."""
+    """Return whether `layer` is a residual block around a dense layer, with a scale other than 0."""
     return type(layer) is Residual and type(layer.inner) is Dense and layer.scale != 0

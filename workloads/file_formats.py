@@ -1,5 +1,4 @@
-"""File formats that cannot be read as tables: recognise them by their first bytes, and say how to convert them to
-CSV."""
+"""File formats that cannot be read as tables: recognise them by their first bytes, and tell how to convert them."""
 
 from __future__ import annotations
 
@@ -22,16 +21,16 @@ STARTS: tuple[tuple[bytes, str, str], ...] = (
     (b"MATLAB 5.0", "a MATLAB file", 'save it as CSV in MATLAB: writematrix(x, "{new}")'),
     (
         b"SQLite format 3",
-        "a database of SQLite",
+        "an SQLite database",
         'save it as CSV: sqlite3 -csv "{file}" "select * from NAME" > "{new}"',
     ),
     (b"\xd0\xcf\x11\xe0", "a spreadsheet", SPREADSHEET),
     *((bytes([0x80, n]), "a pickle", f"save it as CSV {PANDAS.format('read_pickle')}") for n in range(2, 6)),
-    (b"BZh", "packed", UNPACK),
-    (b"\xfd7zXZ", "packed", UNPACK),
-    (b"\x28\xb5\x2f\xfd", "packed", UNPACK),
-    (b"7z\xbc\xaf", "packed", UNPACK),
-    (b"Rar!", "packed", UNPACK),
+    (b"BZh", "compressed", UNPACK),
+    (b"\xfd7zXZ", "compressed", UNPACK),
+    (b"\x28\xb5\x2f\xfd", "compressed", UNPACK),
+    (b"7z\xbc\xaf", "compressed", UNPACK),
+    (b"Rar!", "compressed", UNPACK),
     (b"%PDF", "a PDF", "copy its table into a spreadsheet and save that as CSV UTF-8"),
     (b"\x89PNG", "an image", PICTURE),
     (b"\xff\xd8\xff", "an image", PICTURE),
@@ -41,7 +40,7 @@ TEXTS = (".csv", ".tsv", ".txt", ".data", ".dat")
 
 
 def refuse(content: bytes, file: str) -> None:
-    """Raise ValueError if a file's format is not supported, naming the format and what to do."""
+    """Raise ValueError if a file's format is not supported. The message names the format and what to do."""
     if said := zip_of(content, file) if content[:2] == b"PK" else _by_its_start(content) or _text(content):
         what, remedy = said
         new = f"{PureWindowsPath(file).stem[-60:]}.csv"
@@ -49,12 +48,12 @@ def refuse(content: bytes, file: str) -> None:
 
 
 def is_called_like_a_table(file: str) -> bool:
-    """Return whether the name is that of a text file with a table."""
+    """Return whether this is the usual name of a text file with a table."""
     return file.lower().endswith(TEXTS) and not file.lower().endswith("readme.txt")
 
 
 def zip_of(content: bytes, file: str) -> tuple[str, str] | None:
-    """Return (what a zip is, what to do) if it holds no run; None if it does, or if that is unclear."""
+    """Return (what a zip is, what to do) if it does not contain a run; None if it does, or if this is unclear."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             names = [PureWindowsPath(name).name for name in archive.namelist()]
@@ -64,13 +63,13 @@ def zip_of(content: bytes, file: str) -> tuple[str, str] | None:
         return None
     arrays = [name.removesuffix(".npy") for name in names]
     if names and all(name.endswith(".npy") for name in names):
-        return f"a NumPy archive ({_listed(arrays)})", f"save it as one CSV with NumPy: {_stacked(arrays)}"
+        return f"a NumPy archive ({_join(arrays)})", f"save it as one CSV with NumPy: {_stack_code(arrays)}"
     if {"[Content_Types].xml", "mimetype"} & {*names} or file.lower().endswith(".numbers"):
         return "a spreadsheet", SPREADSHEET
     if "data.pkl" in names:
         return "a file of torch.save", 'save its samples as CSV with NumPy: numpy.savetxt("{new}", x, delimiter=",")'
     if tables := [*filter(is_called_like_a_table, names)]:
-        return f"a zip with {_listed(tables)} in it", f"unpack it, and add {_braced(tables[0])}"
+        return f"a zip with {_join(tables)} in it", f"unpack it, and add {_escape_braces(tables[0])}"
     return None
 
 
@@ -82,9 +81,9 @@ def _text(content: bytes) -> tuple[str, str] | None:
     """Return (what it is, what to do) for text formats other than CSV."""
     start = content[:4096].lstrip(b"\xef\xbb\xbf \t\r\n")
     if start[:9].lower() == b"@relation":
-        return "an ARFF file", "save it as CSV: leave its lines with @ and % out, and write the names above the rows"
+        return "an ARFF file", "save it as CSV: remove its lines with @ and %, and write the names above the rows"
     if start[:5].lower() in (b"<!doc", b"<html", b"<?xml"):
-        return "a page of HTML or XML", "save the table itself as CSV UTF-8"
+        return "an HTML or XML page", "save the table itself as CSV UTF-8"
     if start[:1] in (b"{", b"["):
         for text, lines in ((content, ""), (start.partition(b"\n")[0], ", lines=True")):
             try:
@@ -96,16 +95,16 @@ def _text(content: bytes) -> tuple[str, str] | None:
     return None
 
 
-def _stacked(arrays: Sequence[str]) -> str:
-    """Return the code that lays arrays side by side."""
-    parts = ", ".join(f'f["{_braced(name)}"]' for name in arrays[:3])
+def _stack_code(arrays: Sequence[str]) -> str:
+    """Return the code that stacks arrays as columns."""
+    parts = ", ".join(f'f["{_escape_braces(name)}"]' for name in arrays[:3])
     return f'f = numpy.load("{{file}}"); numpy.savetxt("{{new}}", numpy.column_stack([{parts}]), delimiter=",")'
 
 
-def _listed(names: Sequence[str]) -> str:
+def _join(names: Sequence[str]) -> str:
     return ", ".join(name[:40] for name in names[:3]) + ", ..." * (len(names) > 3)
 
 
-def _braced(name: str) -> str:
+def _escape_braces(name: str) -> str:
     """Return a file's name with its braces escaped for `str.format`."""
     return name[:40].replace("{", "{{").replace("}", "}}")

@@ -2,11 +2,11 @@
 
     forward(parts, x)                -> (y, saved)       saved: what backward needs of this pass
     backward_input(parts, saved, dy) -> (dx, pending)    B: the layer before waits for it
-    backward_weights(gradients, pending)                 W: only the optimizer waits for it
+    backward_weights(gradients, pending)                 W: only the optimiser waits for it
     add_weights(gradients, pending)                      the same, added to gradients of other samples
-    evaluate(parts, x, statistics)   -> y                outside training: forward's, unless a layer has its own
+    evaluate(parts, x, statistics)   -> y                in evaluation: like forward, unless a layer overrides it
 
-A layer holds no parameters: `parts` are passed in, in the shapes it declares, and may be any version of them.
+A layer does not hold its parameters: `parts` are passed in, in the shapes it declares, and may be any version of them.
 backward_input multiplies by the transposed weights it is given; everything else comes from `saved`. Samples are the
 first axis of every array; all arrays are contiguous.
 """
@@ -26,11 +26,11 @@ Activation = Literal["relu", "tanh", "none"]
 
 
 class Layer(Protocol):
-    """Shapes are those of one sample. Layers inherit from it."""
+    """A layer of a model. Shapes are those of one sample. Layers inherit from this class."""
 
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
-    shapes: tuple[tuple[int, ...], ...]  # of the parameters, in the order in which they lie in the flat vector
+    shapes: tuple[tuple[int, ...], ...]  # of the parameters, in the order of the flat vector
     flops: int  # of the forward pass, per sample
     over_batch: bool = False  # whether y depends on the other samples of the batch
 
@@ -43,11 +43,11 @@ class Layer(Protocol):
         """Return (y, saved)."""
 
     def statistics(self, saved) -> Any:
-        """Return what `evaluate` takes from a forward pass of training samples, if y depends on the batch."""
+        """Return what `evaluate` needs from a forward pass of training samples, if y depends on the batch."""
         return None
 
     def evaluate(self, parts, x, statistics=None) -> Any:
-        """Return y outside training."""
+        """Return y in evaluation."""
         return self.forward(parts, x)[0]
 
     @abstractmethod
@@ -59,7 +59,7 @@ class Layer(Protocol):
         """Write the gradients of the parameters, with dy the gradient of the mean over samples."""
 
     def add_weights(self, gradients, pending) -> None:
-        """Add the gradients of the parameters to `gradients`; the sum is not charged."""
+        """Add the gradients of the parameters to `gradients`. The sum is not charged."""
         own = [kernels.empty_like(part) for part in gradients]
         self.backward_weights(own, pending)
         with kernels.metered(None):
@@ -125,8 +125,8 @@ class Dense(Layer):
 class Residual(Layer):
     """y = x + scale * inner(x): a residual block.
 
-    The initial weights are `gain` times those of He: with gain 1 / n the activations of n consecutive blocks stay
-    bounded, where with 1 they would grow exponentially in n.
+    The initial weights are `gain` times He's. With gain 1 / n, the activations of n consecutive blocks stay bounded;
+    with gain 1 they would grow exponentially in n.
     """
 
     inner: Dense
@@ -135,7 +135,10 @@ class Residual(Layer):
 
     def __post_init__(self):
         if self.inner.inputs != self.inner.outputs:
-            raise ValueError(f"a residual block adds its output {self.inner.outputs} to its input {self.inner.inputs}.")
+            raise ValueError(
+                f"a residual block needs an output like its input, but they have the shapes {self.inner.outputs} and "
+                f"{self.inner.inputs}."
+            )
 
     @property
     def inputs(self) -> tuple[int, ...]:
@@ -224,10 +227,10 @@ class Convolution(Layer):
 
 
 def he(generator: np.random.Generator, shape: tuple[int, ...], fan_in: int, activation: Activation) -> np.ndarray:
-    """Return normal numbers of variance 2 / fan_in before a ReLU, 1 / fan_in otherwise, which preserve variance.
+    """Return normal numbers with variance 2 / fan_in before a ReLU, else 1 / fan_in, which preserves variance.
 
     Source: He et al., Delving Deep into Rectifiers, ICCV 2015.
     """
     w = generator.standard_normal(shape)
-    w *= math.sqrt((2 if activation == "relu" else 1) / fan_in)  # in place: a layer may be a gigabyte
+    w *= math.sqrt((2 if activation == "relu" else 1) / fan_in)  # in place, since a layer may be a gigabyte
     return w

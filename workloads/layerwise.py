@@ -1,8 +1,8 @@
-"""Layerwise pass: one mini-batch through the model layer by layer, with the algorithm between the layers.
+"""Layerwise pass: one mini-batch passes through the model layer by layer, and the algorithm acts in between.
 
 Back-propagation finishes the last layer's gradient first, and the next forward pass reads the first layer's weights
-first, so communication between two layers hides behind the computation of the others. The weights of a layer are an
-argument of its forward and of its backward: no rank needs to hold all of them at once. The loop of ZeRO-3:
+first, so communication for one layer can hide behind the computation of others. The weights of a layer are an argument
+of its forward and of its backward, so no rank needs to hold all weights at once. The loop of ZeRO-3:
 
     layers = task.layerwise()
     for layer in layers:                            # the first layer first
@@ -21,88 +21,88 @@ from kernels.arrays import extents
 
 
 class LayerwisePass:
-    """One mini-batch: iterate for the forward pass, then over `reversed` of it for the backward pass.
+    """One mini-batch. Iterate over it for the forward pass, then over `reversed` of it for the backward pass.
 
-    Activations are accounted for as they are kept and freed; of parameters and gradients only the algorithm knows how
-    many it holds, and says so by `task.holds`.
+    Memory for activations is recorded as they are stored and freed. Only the algorithm knows how many parameters and
+    gradients it holds, so it must record these with `task.holds`.
     """
 
     def __init__(self, task, batch: tuple):
         self.task, self.batch = task, batch
         parts = _layers(task.workload)
         self.layers = [LayerPass(self, number, *part) for number, part in enumerate(parts)] or [WholePass(self)]
-        self._kept: dict[int, int] = {}  # bytes by address, of what backward needs
+        self._kept: dict[int, int] = {}  # address -> bytes, of the arrays that backward needs
 
     def __iter__(self) -> Iterator[LayerPass]:
-        """Yield each layer, the first one first; ValueError if its forward is skipped."""
+        """Yield each layer, the first one first. Raise ValueError if its forward is skipped."""
         self.x = self.batch[0]
         for layer in self.layers:
             yield layer
             if not layer.ready:
                 raise ValueError(
-                    f"the forward pass went on without layer {layer.number}; call layer.forward(w) with its weights, "
-                    f"{layer.place.stop - layer.place.start} numbers, before the next layer."
+                    f"the forward pass skipped layer {layer.number}; call layer.forward(w) with its "
+                    f"{layer.place.stop - layer.place.start} weights before moving to the next layer."
                 )
 
     def __reversed__(self) -> Iterator[LayerPass]:
-        """Record the loss, then yield each layer, the last one first; ValueError if its backward is skipped."""
+        """Record the loss, then yield each layer, the last one first. Raise ValueError if its backward is skipped."""
         self.dy = self.layers[-1].loss(self.x)
         for layer in reversed(self.layers):
             yield layer
             if layer.ready:
                 raise ValueError(
-                    f"the backward pass went on without layer {layer.number}; call layer.backward(w) with its weights, "
-                    f"{layer.place.stop - layer.place.start} numbers, before the layer in front of it."
+                    f"the backward pass skipped layer {layer.number}; call layer.backward(w) with its "
+                    f"{layer.place.stop - layer.place.start} weights before moving to the layer before it."
                 )
 
     def forward(self, w) -> None:
-        """Pass all layers forward with the weights w, (d,), for algorithms that do nothing between them."""
+        """Run the forward pass of all layers with the weights w, (d,), for algorithms that do nothing in between."""
         self.task.holds("parameters", w.nbytes)
         for layer in self:
             layer.forward(w[layer.place])
 
     def keep(self, more: dict[int, int]) -> None:
-        """Account for these activations, bytes by address."""
+        """Record that these activations (address -> bytes) are stored."""
         self._kept |= more
         self.task.holds("activations", sum(self._kept.values()))
 
     def free(self, some: dict[int, int]) -> None:
-        """Account for the release of these activations."""
+        """Record that these activations are freed."""
         for address in some:
             del self._kept[address]
         self.task.holds("activations", sum(self._kept.values()))
 
-    def unkept(self, saved) -> dict[int, int]:
-        """Return the bytes, by address, of arrays in `saved` that no earlier layer keeps."""
+    def new_arrays(self, saved) -> dict[int, int]:
+        """Return address -> bytes of the arrays in `saved` that no earlier layer has stored."""
         return {address: nbytes for address, nbytes in extents(saved).items() if address not in self._kept}
 
 
 class LayerPass:
-    """One layer of the pass. `place` is the slice of the model's vector where its weights lie, w (d_l,)."""
+    """One layer of the pass. `place` is the slice of the model's vector that has the layer's weights w, (d_l,)."""
 
     def __init__(self, model: LayerwisePass, number: int, layer, place: slice):
         self.model, self.number, self.layer, self.place = model, number, layer, place
-        self.ready = False  # to go backward
+        self.ready = False  # whether it can run backward
         self._computing = model.task.computing
 
     def forward(self, w) -> None:
-        """Compute the outputs with the weights w, and keep what backward needs; w is not kept."""
+        """Compute the outputs with the weights w, and store what backward needs. w itself is not stored."""
         model = self.model
         with self._computing(f"F{self.number}"):
             model.x, self._saved = self.layer.forward(w, model.x)
-        self._own = model.unkept(self._saved)
+        self._own = model.new_arrays(self._saved)
         model.keep(self._own)
         self.ready = True
 
     def backward(self, w):
-        """Return g, (d_l,), a new array: the gradient of the mini-batch's mean loss. All layers' are the model's g."""
+        """Return the layer's gradient of the mini-batch's mean loss, (d_l,), as a new array."""
         return self.backward_factors(w)[0]
 
     def backward_factors(self, w) -> tuple:
-        """Return (g, factors): of a dense layer the inputs (batch, rows) and errors (batch, columns), else None.
+        """Return (g, factors). For a dense layer, `factors` are its inputs (batch, rows) and errors (batch, columns).
 
-        A dense layer's g is inputs' errors, (rows, columns) in row order, then the sum of errors over the batch, which
-        is the bias's gradient.
+        For other layers they are None. A dense layer's g consists of inputs^T errors, (rows, columns) in row order,
+        followed by the sum of the errors over the batch, which is the gradient of the bias.
         """
         model, saved = self.model, self._saved
         self._saved, self.ready = None, False
@@ -113,7 +113,7 @@ class LayerPass:
         return g, factors
 
     def loss(self, y):
-        """Return dy, the gradient at the model's outputs y, and record the mini-batch's loss."""
+        """Record the mini-batch's loss. Return dy, the gradient at the model's outputs y."""
         _, target = self.model.batch
         with self._computing("loss"):
             loss, dy = self.layer.loss(y, target)
@@ -122,7 +122,7 @@ class LayerPass:
 
 
 class WholePass:
-    """A model that cannot be cut, as one layer: its forward pass belongs to its gradient."""
+    """A model that cannot be cut, treated as one layer. Its `backward` does the forward pass as well."""
 
     number, ready = 0, True
 
@@ -130,28 +130,28 @@ class WholePass:
         self.model, self.place = model, slice(0, model.task.workload.parameters)
 
     def forward(self, w) -> None:
-        """Do nothing; `backward` goes both ways."""
+        """Do nothing, since `backward` does both passes."""
 
     def backward(self, w):
-        """Return g, (d,), and record the loss."""
+        """Record the loss. Return g, (d,)."""
         return self.backward_factors(w)[0]
 
     def backward_factors(self, w) -> tuple:
-        """Return (g, None), and record the loss."""
+        """Record the loss. Return (g, None)."""
         self.ready = False
         return self.model.task.gradient(w, self.model.batch)[1], None
 
     def loss(self, y) -> None:
-        """Do nothing; `backward` records the loss."""
+        """Do nothing, since `backward` records the loss."""
 
 
 def places(workload) -> tuple[slice, ...]:
-    """Return the slices of w where the layers' parameters lie; one for all of w if the model cannot be cut."""
+    """Return the slice of w of each layer's parameters; a single slice for all of w if the model cannot be cut."""
     return tuple(place for _, place in _layers(workload)) or (slice(0, workload.parameters),)
 
 
 @lru_cache(maxsize=8)
 def _layers(workload) -> list[tuple]:
-    """(layer, its slice of w) of a model, one by one; none if it cannot be cut."""
+    """Return (layer, its slice of w) for each layer of a model; empty if the model cannot be cut."""
     parts = workload.split(workload.depth) if workload.depth > 1 else ()
     return [(part, slice(part.offset, part.offset + part.parameters)) for part in parts]

@@ -1,7 +1,7 @@
-"""Models that a supervised workload can be given, all sequential.
+"""Models for supervised workloads, all of them sequential.
 
-mlp        dense layers with ReLU; `hidden` says how large
-residual   a dense layer, `depth` equal blocks h + 1/2 act(h W + b), a dense layer: many layers to cut in stages
+mlp        dense layers with ReLU, of the sizes in `hidden`
+residual   a dense layer, `depth` equal blocks h + 1/2 act(h W + b), a dense layer: many layers to cut into stages
 cnn        two convolutions with pooling, two dense layers; for images
 cnn_bn     the same with batch norm in both convolutions
 """
@@ -27,7 +27,7 @@ MAX_WIDTH = 65536
 MAX_HIDDEN = 64
 
 MLP, DEEP, FILTERS = {"model": ("mlp",)}, {"model": ("residual",)}, {"model": ("cnn", "cnn_bn")}
-"""When a knob of a model is in force."""
+"""The models to which some knobs apply."""
 
 
 class ModelKnobs(DataKnobs):
@@ -51,16 +51,16 @@ class ModelKnobs(DataKnobs):
 
 
 def sizes(text: str) -> list[int]:
-    """Parse "128,128" as layer sizes; ValueError if it does not parse."""
+    """Parse layer sizes such as "128,128". Raise ValueError for other text."""
     text = text.replace(" ", "")
     if not text:
         return []
     if not re.fullmatch(r"\d{1,9}(,\d{1,9})*", text):
-        raise ValueError(f"hidden is {text[:60]!r}; write layer sizes with commas, for example 128,128.")
+        raise ValueError(f"hidden is {text[:60]!r}; write layer sizes separated by commas, for example 128,128.")
     numbers = [int(size) for size in text.split(",")]
     if not all(1 <= size <= MAX_WIDTH for size in numbers) or len(numbers) > MAX_HIDDEN:
         raise ValueError(
-            f"hidden is {text[:60]!r}; allowed are up to {MAX_HIDDEN} sizes of 1 to {MAX_WIDTH}, for example 128,128."
+            f"hidden is {text[:60]!r}; use at most {MAX_HIDDEN} sizes of 1 to {MAX_WIDTH}, for example 128,128."
         )
     return numbers
 
@@ -72,8 +72,10 @@ def build(
     dtype=np.float32,
     loss: kernels.Kernel = kernels.softmax_cross_entropy,
 ) -> Sequential:
-    """Return the model that the knobs ask for, from samples of shape `inputs` to this many `outputs`: a logit for each
-    class, or the numbers to estimate."""
+    """Return the model that the knobs ask for.
+
+    It maps samples of shape `inputs` to `outputs` numbers: a logit for each class, or the numbers to estimate.
+    """
     make = {"mlp": mlp, "residual": residual, "cnn": cnn, "cnn_bn": cnn_bn}[knobs.model]
     return Sequential(make(knobs, inputs, outputs), loss, dtype)
 
@@ -93,7 +95,7 @@ def residual(knobs: ModelKnobs, inputs: tuple[int, ...], classes: int) -> list[L
 
 def cnn(knobs: ModelKnobs, inputs: tuple[int, ...], classes: int, block=Convolution) -> list[Layer]:
     if len(inputs) != 3 or min(inputs[1:]) < 4:
-        raise ValueError("a cnn needs images of at least 4 x 4 pixels, which this workload does not have; use mlp.")
+        raise ValueError("model cnn needs images of at least 4 x 4 pixels, but this workload has none; use mlp.")
     one = block(inputs, knobs.channels)
     two = block(one.outputs, 2 * knobs.channels)
     dense = Dense(two.outputs, 64)

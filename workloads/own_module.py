@@ -4,12 +4,12 @@
     loss = nn.functional.cross_entropy
     train, test = (x, y), (x_test, y_test)
 
-The file is executed. Anybody who can type a command can run Python anyway, so commands keep such files beside the runs
-and execute them (`allowed`). Everywhere else, above all on a server, this is off unless $LOCKSTEP_MODULES names a
-folder. Only files that `lockstep add FILE.py` or the workbench put there are executed. A file is stored
-under a name with a hash of its content, which is checked before it is executed: so an experiment that names it is
-reproducible, and a changed file is a new one. Generators of random numbers are seeded before. How the network becomes a
-workload is described in `workloads/torch_module.py`.
+The file is executed. Anybody who can type a command can run Python anyway, so the command line stores such files next
+to the runs and executes them (`allow_folder`). Everywhere else, above all on a server, this is disabled unless
+$LOCKSTEP_MODULES names a folder. Only files that `lockstep add FILE.py` or the workbench put there are executed. A file
+is stored under a name with a hash of its content, which is checked before it is executed. An experiment that names it
+is therefore reproducible, and a changed file is a new one. Random generators are seeded first.
+`workloads/torch_module.py` describes how the network becomes a workload.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from knobs import knob
 from workloads.workload import DataKnobs
 
 MOST_BYTES = 1_000_000
-TRIED = 2  # samples on which a network is tried before it is trained; one would have no variance
+TRIED = 2  # number of samples on which a network is tried before training; a single one would have no variance
 SETTING = "LOCKSTEP_MODULES"
 WANTED = ("net", "loss", "train", "test")
 SHOULD = (
@@ -52,7 +52,7 @@ net = nn.Sequential(nn.Linear(2, 32), nn.ReLU(), nn.Linear(32, 2))
 loss = nn.functional.cross_entropy
 train, test = (x[:1000], y[:1000]), (x[1000:], y[1000:])
 '''
-"""A file that can be trained as it is."""
+"""A file that can be trained without changes."""
 
 
 class Settings(DataKnobs):
@@ -62,20 +62,20 @@ class Settings(DataKnobs):
 
     @property
     def numbers(self) -> float:
-        """Infinitely many: what a file does is known once it has been executed."""
+        """Infinity, since what a file does is unknown until it has been executed."""
         return math.inf
 
 
 def folder() -> Path | None:
-    """Return the folder of the files, None where this is off."""
+    """Return the folder of the files, or None if own modules are disabled."""
     return Path(os.environ[SETTING]).expanduser() if os.environ.get(SETTING) else None
 
 
 @contextmanager
-def allowed(place: Path) -> Iterator[None]:
-    """Execute files of the folder `place` during the block, also in processes that it starts.
+def allow_folder(place: Path) -> Iterator[None]:
+    """Allow files of the folder `place` to be executed in the block, and in processes started there.
 
-    $LOCKSTEP_MODULES goes before it: another folder, or, where it is set and empty, none.
+    $LOCKSTEP_MODULES takes precedence if it is set: it names another folder or, if it is empty, none.
     """
     if SETTING in os.environ:
         yield
@@ -88,27 +88,27 @@ def allowed(place: Path) -> Iterator[None]:
 
 
 def save(content: bytes, file: str) -> str:
-    """Store a file that was called `file` and return its new name; ValueError if it cannot be stored."""
+    """Store a file that was called `file`. Return its new name. Raise ValueError if it is invalid or not allowed."""
     if len(content) > MOST_BYTES:
-        raise ValueError(f"{file} has {len(content):,} bytes; a Python file has at most {MOST_BYTES:,}.")
+        raise ValueError(f"{file} has {len(content):,} bytes; use a Python file of at most {MOST_BYTES:,}.")
     try:
         compile(content, file, "exec")
-        missing = [name for name in WANTED if name not in defined(content)]
+        missing = [name for name in WANTED if name not in defined_names(content)]
     except (SyntaxError, ValueError, RecursionError) as error:
-        raise ValueError(f"{file} is no Python: {' '.join(str(error).split())[:200]}.") from None
+        raise ValueError(f"{file} is not valid Python: {' '.join(str(error).split())[:200]}.") from None
     if missing:
         raise ValueError(f"{file} does not define {', '.join(missing)}; {SHOULD}.")
     stem = re.sub(r"\W", "_", Path(file).stem, flags=re.ASCII)[:40] or "net"
     name = f"{stem}_{hashlib.sha256(content).hexdigest()[:8]}"
-    _allowed().mkdir(parents=True, exist_ok=True)
-    (_allowed() / f"{name}.py").write_bytes(content)
+    _allowed_folder().mkdir(parents=True, exist_ok=True)
+    (_allowed_folder() / f"{name}.py").write_bytes(content)
     return name
 
 
-def defined(content: bytes) -> set[str]:
-    """Return the names that a Python file defines at any place of it, or imports; all WANTED if it imports *.
+def defined_names(content: bytes) -> set[str]:
+    """Return the names that a Python file defines anywhere, or imports, including all WANTED if it imports *.
 
-    The file is read and not executed. SyntaxError, ValueError if it is no Python.
+    The file is parsed, not executed. Raise SyntaxError or ValueError if it is not valid Python.
     """
     found = set()
     for node in ast.walk(ast.parse(content)):
@@ -122,15 +122,15 @@ def defined(content: bytes) -> set[str]:
 
 
 def title(name: str) -> str:
-    """Return what the network of this name is called: "mynet_0f9a2c11" is mynet."""
+    """Return the title of the network stored as `name`: "mynet" for "mynet_0f9a2c11"."""
     return name.rpartition("_")[0] or name
 
 
 def build(settings: Settings, dtype=np.float32):
-    """Return the workload; ValueError if this is off, or the file does not define what it must and can be trained."""
+    """Return the workload. Raise ValueError if own modules are disabled or the file cannot be trained."""
     from workloads.torch_module import TorchModule
 
-    path = _stored(settings.net)
+    path = _stored_file(settings.net)
     try:
         _seed()
         made = runpy.run_path(str(path))
@@ -141,43 +141,44 @@ def build(settings: Settings, dtype=np.float32):
         train, test = (_arrays(name, made[name]) for name in ("train", "test"))
         _try(TorchModule(net, loss, *(tuple(part[:TRIED] for part in pair) for pair in (train, test)), dtype=dtype))
         return TorchModule(net, loss, train, test, name="own_module", dtype=dtype)
-    except SystemExit as error:  # of a script that reads options, or says that it has done its work
+    except SystemExit as error:  # from a script that parses arguments, or exits when it is done
         raise ValueError(
-            f"own_module: {settings.net}: it ends the program (exit {error.code}); it is run without options and "
-            f"should only define {', '.join(WANTED)}."
+            f"own_module: {settings.net}: the file ends the program (exit code {error.code}); it is run without "
+            f"arguments and should only define {', '.join(WANTED)}."
         ) from None
-    except Exception as error:  # a reader's file may raise anything
+    except Exception as error:  # a user's file may raise anything
         kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
         raise ValueError(f"own_module: {settings.net}: {kind}{' '.join(str(error).split())[:300]}") from None
 
 
-def _allowed() -> Path:
+def _allowed_folder() -> Path:
     place = folder()
     if place is None:
         raise ValueError(
-            f"own_module: it is off, since it runs files; on your own machine, say with ${SETTING} in which folder "
-            "they are kept."
+            f"own_module: disabled, because it executes Python files; on your own machine, set {SETTING} to the folder "
+            "that holds them."
         )
     return place
 
 
-def _stored(name: str) -> Path:
-    place = _allowed()
+def _stored_file(name: str) -> Path:
+    place = _allowed_folder()
     if not name:
         add = "lockstep add FILE.py"
-        raise ValueError(f"own_module: no file was named; add one with {add}.")
+        raise ValueError(f"own_module: no file was given; add one with {add}.")
     path = place / f"{name}.py"
     if not re.fullmatch(r"\w{1,60}_[0-9a-f]{8}", name, flags=re.ASCII) or not path.is_file():
-        raise ValueError(f"own_module: there is no file {name[:60]!r} in {place}; add it once more.")
+        raise ValueError(f"own_module: there is no file {name[:60]!r} in {place}; add it again.")
     if hashlib.sha256(path.read_bytes()).hexdigest()[:8] != name[-8:]:
-        raise ValueError(f"own_module: {name} was changed since it was added; add it once more.")
+        raise ValueError(f"own_module: {name} has changed since it was added; add it again.")
     return path
 
 
 def _seed() -> None:
-    """Seed what a file may draw from, unless it does so itself: its network and data are the same on every rank.
+    """Seed all random generators before the user's file runs, so that its network and data are equal on every rank.
 
-    Ranks of one machine are copies of one process, but those of torchrun and SLURM start apart, as a replay does.
+    The file may set its own seeds. Ranks started by torchrun or SLURM, and replays, are separate processes and would
+    otherwise differ.
     """
     import torch
 
@@ -187,7 +188,7 @@ def _seed() -> None:
 
 
 def _arrays(name: str, pair) -> tuple:
-    """Return (x, target) as NumPy arrays, from arrays or tensors. ValueError for what is no such pair."""
+    """Return a pair (x, target) of arrays or tensors as NumPy arrays. Raise ValueError if `pair` is not such a pair."""
     import torch
 
     try:
@@ -195,25 +196,25 @@ def _arrays(name: str, pair) -> tuple:
         fits = len(x) == len(target) > 0 and x.dtype.kind in "biuf" and target.dtype.kind in "biuf"
     except (TypeError, ValueError):
         raise ValueError(
-            f"{name} is of type {type(pair).__name__}; it should be a pair (x, target) of arrays or tensors."
+            f"{name} has the type {type(pair).__name__}; it should be a pair (x, target) of arrays or tensors."
         ) from None
     if not fits:
         raise ValueError(
-            f"{name} has an x of {_said(x)} and a target of {_said(target)}; it should have numbers, and as many "
-            "targets as samples, at least one."
+            f"{name} has an x of {_describe(x)} and a target of {_describe(target)}; it should have numbers, and the "
+            "same number of samples and targets, at least one."
         )
     return x, target
 
 
-def _said(array: np.ndarray) -> str:
+def _describe(array: np.ndarray) -> str:
     return f"shape {array.shape} and type {array.dtype}"
 
 
 def _try(few) -> None:
-    """Use the workload of a few samples once: whatever is wrong with net and loss is raised here, and not in a run."""
+    """Use the workload of a few samples once, so that errors in net and loss are raised here and not during a run."""
     import torch
 
-    with metered(None), torch.random.fork_rng(devices=[]):  # a dropout draws the same afterwards
+    with metered(None), torch.random.fork_rng(devices=[]):  # so that a dropout draws the same numbers afterwards
         w = few.start()
         few.gradient(w, few.batch(np.arange(few.samples)))
         few.evaluate(w)

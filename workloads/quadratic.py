@@ -2,13 +2,13 @@
 
     f(w) = mean over samples j of 1/2 sum_i h_i (w_i - p_ji)^2          optimum: the mean of the points p_j
 
-Synthetic, from a fixed seed: the same points in every run. The points' mean is 0. With `noise` 0 all points are 0 and
-every mini-batch has the same gradient, h w; otherwise a mini-batch's gradient points to the mean of its own points.
+Synthetic, from a fixed seed: the points are the same in every run, and their mean is 0. With `noise` 0, all points are
+0 and every mini-batch has the same gradient, h w; otherwise a mini-batch's gradient points to the mean of its points.
 
 Samples can be of several `kinds`, for data that are not identically distributed over workers. Kind k has its points
-around a centre of its own, `apart` from the next, and a curvature s_k h; `unequal` is the first s, 1, over the last.
-The optimum is the mean of all points weighted by s. Samples are then not shuffled: a batch of one kind follows a batch
-of the next, so with as many workers as kinds worker k sees kind k alone.
+around its own centre, at a distance `apart` from the next, and a curvature s_k h; `unequal` is the first s, which is 1,
+divided by the last. The optimum is the mean of all points weighted by s. Samples are then not shuffled: batches of the
+kinds alternate, so with as many workers as kinds, worker k sees only kind k.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import kernels
 from knobs import Refusal, knob
 from workloads.workload import DataKnobs, Evaluation, Workload
 
-ALIKE = {"kinds": (1,)}  # when knobs of the kinds are not in force
+ALIKE = {"kinds": (1,)}  # when the knobs about kinds have no effect
 
 
 class Settings(DataKnobs):
@@ -47,7 +47,7 @@ class Settings(DataKnobs):
 
     @property
     def numbers(self) -> int:
-        """The coordinates of all points."""
+        """The number of coordinates of all points."""
         return self.points * self.dimension
 
 
@@ -68,15 +68,15 @@ def build(settings: Settings, dtype=np.float32) -> Quadratic:
         workload = Quadratic(points, curvature, start, dtype=dtype)
         if not settings.noise:
             workload.notes = (
-                "With noise 0 every mini-batch has the same gradient, so workers that average take the steps of one; "
-                "use noise 1 to see what more samples are good for.",
+                "With noise 0, every mini-batch has the same gradient, so workers that average take the steps of a "
+                "single worker; use noise 1 to see what more samples are good for.",
             )
         return workload
     return Kinds(points, curvature, start, settings, dtype)
 
 
 class Quadratic(Workload):
-    """The workload of `points` (n, d) with `curvature` (d,), from `start` (d,)."""
+    """The workload with `points` (n, d) and `curvature` (d,), which starts at `start` (d,)."""
 
     name = "quadratic"
 
@@ -94,28 +94,27 @@ class Quadratic(Workload):
         return self.origin.copy()
 
     def batch(self, indices: np.ndarray) -> tuple:
-        """Return (points, curvature) of these samples."""
+        """Return (points, curvature) for these samples."""
         return self.points[indices], self.curvature
 
     def gradient(self, w, batch: tuple) -> tuple:
-        """Return (loss, g): the mean over the batch and its gradient."""
         g = kernels.empty_like(w)
         return kernels.quadratic(g, w, *batch), g
 
     def evaluate(self, w: np.ndarray) -> Evaluation:
-        """Return the excess loss, f(w) - f(optimum), 0 at best. There is no accuracy."""
+        """Return the excess loss, f(w) - f(optimum), which is at least 0. There is no accuracy."""
         return Evaluation(float(self.curvature @ np.square(w - self.optimum)) / 2, math.nan)
 
 
 class Kinds(Quadratic):
-    """A quadratic with samples of several kinds, one batch of each after the other."""
+    """A quadratic with samples of several kinds, whose batches alternate."""
 
     def __init__(self, points, curvature, start, settings: Settings, dtype):
         kinds, self.stretch = settings.kinds, settings.stretch
         rounds = len(points) // (kinds * self.stretch)
         if not rounds:
             raise ValueError(
-                f"{len(points)} points are too few for {kinds} kinds with {self.stretch} in a row; "
+                f"{len(points)} points are too few for {kinds} kinds with a stretch of {self.stretch}; "
                 f"use at least {kinds * self.stretch} points."
             )
         kind = np.tile(np.repeat(np.arange(kinds), self.stretch), rounds)  # (n,)
@@ -126,10 +125,10 @@ class Kinds(Quadratic):
         self.optimum = self.scale @ self.points / self.scale.sum()
 
     def batch(self, indices: np.ndarray) -> tuple:
-        """Return (points, curvature) of these samples; ValueError if they are not one stretch."""
+        """Return (points, curvature) for these samples. Raise ValueError if they are not one stretch."""
         if len(indices) != self.stretch:
             raise Refusal(
-                f"batch is {len(indices)}, but samples of one kind come {self.stretch} in a row; "
+                f"batch is {len(indices)}, but each stretch of one kind has {self.stretch} samples; "
                 f"use batch {self.stretch}, or stretch {len(indices)}.",
                 [self.stretch],
             )

@@ -1,4 +1,4 @@
-"""Recorder: what a task writes into its rank's event log: losses, staleness, measures, memory and reported models."""
+"""Recorder: writes a task's losses, staleness, measures, memory and reported models to its rank's event log."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from workloads.checkpoints import Checkpoints
 
 
 class Diverged(ArithmeticError):
-    """The loss became NaN or infinite; `rank` and `step` say where. What was recorded until then is kept."""
+    """The loss became NaN or infinite on `rank`, at `step`. Everything recorded until then is kept."""
 
     def __init__(self, loss: float, rank: int, step: int):
         super().__init__(f"the loss was no longer finite at step {step} on rank {rank}")
@@ -29,12 +29,12 @@ class OutOfMemory(ValueError):
 
 
 class Recorder:
-    """Writer of one rank's `event_log`, for a model of so many `parameters`.
+    """Writes to one rank's `event_log`, for a model with `parameters` parameters.
 
-    One report in `report_every` is kept for evaluation; whenever twice `keep` have accumulated, every second one is
-    dropped, so that a run of any length keeps between `keep` and twice as many, evenly spaced. `memory` is the rank's
-    capacity in bytes, None for unbounded. A rank that restarts continues the counts of the
-    rows of losses `before`.
+    One report in `report_every` is kept for evaluation. Whenever twice `keep` reports have accumulated, every second
+    one is dropped, so a run of any length keeps between `keep` and twice as many, evenly spaced. `memory` is the rank's
+    capacity in bytes, None for unbounded. A restarted rank continues the counts of `before`, its predecessor's rows of
+    losses.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Recorder:
         self._reports: dict[tuple[int, int], int] = {}  # part of the model -> how often it was reported
 
     def loss(self, loss: float, samples: int) -> None:
-        """Record the mean loss of a mini-batch of so many samples; raise Diverged if it is not finite."""
+        """Record the mean loss of a mini-batch. `samples` is its size. Raise Diverged if the loss is not finite."""
         self.samples += samples
         event_log = self.event_log
         event_log.losses.append((event_log.step, self.samples, event_log.clock(), float(loss)))
@@ -65,32 +65,32 @@ class Recorder:
             raise Diverged(float(loss), event_log.rank, event_log.step)
         self.recent.append(float(loss))
 
-    def applied(self, staleness: int) -> None:
+    def record_update(self, staleness: int) -> None:
         """Record an update of the shared model, computed from parameters `staleness` updates old."""
         self.event_log.applied.append((self.event_log.clock(), staleness))
 
     def shared_updates(self, count: int) -> None:
-        """Record that this rank has updated the model in shared memory so many times."""
+        """Record that this rank has updated the model in shared memory `count` times."""
         self.event_log.shared_updates += count
 
     def measure(self, quantity: str, value: float) -> None:
-        """Record the value of a quantity that the algorithm measures, by its name: "noise scale", "spread"."""
+        """Record the value of a quantity that the algorithm measures, under its name: "noise scale", "spread"."""
         self.event_log.measures.append((self.event_log.step, self.event_log.clock(), quantity, float(value)))
 
     def holds(self, kind: str, nbytes: int) -> None:
-        """Record that the rank holds `nbytes` of a kind (`tracing.HELD`); raise OutOfMemory beyond its capacity."""
+        """Set the bytes of `kind` (one of `tracing.HELD`) that the rank holds. Raise OutOfMemory if it has fewer."""
         event_log = self.event_log
         event_log.hold(kind, nbytes)
         if self.memory is not None and sum(event_log.held) > self.memory:
             raise OutOfMemory(
-                f"rank {event_log.rank} has {self.memory:,.0f} bytes of memory and needs {event_log.inventory()}; "
+                f"rank {event_log.rank} has {self.memory:,.0f} bytes of memory but needs {event_log.inventory()}; "
                 "use a smaller model or batch, or shard the model over more ranks."
             )
 
     def report(self, w: np.ndarray, where: slice | np.ndarray, new: bool = True) -> None:
-        """Record a model, or the part of it that lies at `where`: a slice, or an array of places.
+        """Record a model, or the part of it at `where`, a slice or an index array.
 
-        It counts as an update unless it is not `new`, or another part of the same update was reported before it.
+        It counts as an update if it is `new` and the first part of that update to be reported.
         """
         event_log = self.event_log
         if isinstance(where, slice):

@@ -1,8 +1,8 @@
 """Sequential model: layers in a row, on one flat vector of parameters.
 
-It can be cut in stages, sequential models themselves, and running these one after the other is running the whole, bit
-for bit: the same kernels see the same numbers. Passes are pure; the weights are an argument of both, so that a schedule
-may use any version of them.
+It can be cut into stages, which are sequential models themselves. Running the stages one after the other gives the same
+bits as running the whole, since the same kernels see the same numbers. Passes are pure, and the weights are an argument
+of forward and backward, so that a schedule may use any version of them.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ import numpy as np
 import kernels
 from kernels.arrays import extents
 from knobs import Refusal
-from workloads.batch_statistics import gathered
+from workloads.batch_statistics import use_gather
 from workloads.dense_pass import DensePass
 from workloads.layers import Layer
 from workloads.workload import Evaluation
 
-AT_ONCE = 2048  # held-out samples, or positions of sequences, per forward pass, which bounds the memory
-SMALL = 65536  # parameters of a layer, up to which its initial ones are kept; in float64 they are twice the model
-POPULATION = 2048  # training samples, at most, that stand for all of them in a layer's statistics
+AT_ONCE = 2048  # held-out samples, or positions of sequences, per forward pass; bounds the memory
+SMALL = 65536  # largest number of parameters of a layer whose initial ones are cached, in float64
+POPULATION = 2048  # largest number of training samples from which a layer's statistics are computed
 
 
 class Sequential:
-    """`layers`, and the kernel of the loss at the outputs of the last one.
+    """A model made of `layers`, with the kernel of the loss at the outputs of the last one.
 
-    `first` is the number of the first layer, and `offset` the place of its first parameter, in the whole model that
-    this one is a part of. w and g are vectors (parameters,), x and y (samples, ...), losses means over samples.
+    If this model is part of a larger one, `first` is the number of its first layer there, and `offset` the place of its
+    first parameter. w and g are vectors (parameters,), x and y are (samples, ...), and losses are means over samples.
     """
 
     def __init__(
@@ -39,10 +39,10 @@ class Sequential:
     ):
         for before, after in pairwise(layers):
             if before.outputs != after.inputs:
-                raise ValueError(f"a layer returns {before.outputs} where the next expects {after.inputs}.")
+                raise ValueError(f"a layer returns shape {before.outputs}, but the next expects {after.inputs}.")
         self.layers, self.criterion, self.dtype = tuple(layers), loss, np.dtype(dtype)
         self.first, self.offset = first, offset
-        self._places: list[list[tuple[slice, tuple[int, ...]]]] = []  # of each layer's parts in w
+        self._places: list[list[tuple[slice, tuple[int, ...]]]] = []  # where the parts of each layer are in w
         self._seen: tuple = None, None
         self.activations: dict[int, int] = {}  # samples -> bytes that their forward pass keeps for backward
         self.parameters = 0
@@ -55,31 +55,28 @@ class Sequential:
         self._pass = DensePass.of(self.layers, loss, self._by_layer)
 
     def __str__(self) -> str:
-        """Return kind and outputs of every layer: "dense 64, dense 10"."""
+        """Return the kind and outputs of every layer: "dense 64, dense 10"."""
         return ", ".join(f"{type(layer).__name__.lower()} {'x'.join(map(str, layer.outputs))}" for layer in self.layers)
 
     @property
     def depth(self) -> int:
-        """Number of layers."""
         return len(self.layers)
 
     @property
     def tensors(self) -> tuple[tuple[slice, tuple[int, ...]], ...]:
-        """Slice of w and shape of each tensor."""
+        """The slice of w and the shape of each tensor."""
         return tuple(place for places in self._places for place in places)
 
     @property
     def inputs(self) -> tuple[int, ...]:
-        """The shape of one sample going in."""
-        return self.layers[0].inputs
+        return self.layers[0].inputs  # shape of one sample
 
     @property
     def outputs(self) -> tuple[int, ...]:
-        """The shape of one sample coming out."""
-        return self.layers[-1].outputs
+        return self.layers[-1].outputs  # shape of one sample
 
     def start(self, seed: int) -> np.ndarray:
-        """Return the initial parameters; each layer has a generator of its own, so a stage starts as the whole does."""
+        """Return the initial parameters. Each layer has its own generator, so a stage starts like the whole model."""
         w = np.empty(self.parameters, self.dtype)
         for index, (layer, parts) in enumerate(zip(self.layers, self._cut(w), strict=True), self.first):
             small = sum(map(math.prod, layer.shapes)) <= SMALL
@@ -97,19 +94,19 @@ class Sequential:
         return x, saved
 
     def backward(self, w, saved, dy, g=None, add=False) -> tuple:
-        """Return (dx, g): both halves. dx is None on the first stage, which does not need it."""
+        """Return (dx, g), i.e. do both halves of backward. dx is None on the first stage, which does not need it."""
         dx, pending = self.backward_input(w, saved, dy)
         return dx, self.backward_weights(pending, g, add)
 
     def backward_factors(self, w, saved, dy) -> tuple:
-        """Return (dx, g, factors): of one dense layer, the inputs and errors that g is the product of; else None."""
+        """Return (dx, g, factors). For a single dense layer, `factors` are the inputs and errors whose product is g."""
         dx, pending = self.backward_input(w, saved, dy)
         *_, inputs, errors = pending[-1]
         flat = len(pending) == 1 and inputs.ndim == errors.ndim == 2
         return dx, self.backward_weights(pending), (inputs, errors) if flat else None
 
     def backward_input(self, w, saved, dy) -> tuple:
-        """Return (dx, pending): products with transposed weights use `w`, everything else is in `saved`."""
+        """Return (dx, pending). Products with transposed weights use `w`; everything else comes from `saved`."""
         pending = [()] * len(self.layers)
         parts = self._parts(w)
         for i in reversed(range(len(self.layers))):
@@ -118,14 +115,14 @@ class Sequential:
         return dy, pending
 
     def backward_weights(self, pending, g=None, add=False):
-        """Return g, written into the vector that is given, or with `add` added to it, or else into a new one."""
+        """Return the gradient of the weights: in a new vector or, if given, in `g`, overwritten or (`add`) added to."""
         g = kernels.empty(self.parameters, pending[0][-1]) if g is None else g
         for layer, gradients, rest in zip(self.layers, self._cut(g), pending, strict=True):
             (layer.add_weights if add else layer.backward_weights)(gradients, rest)
         return g
 
     def loss(self, y, target) -> tuple:
-        """Return (loss, dy). Of a sequence, y (samples, time, ...), the loss is the mean over all positions."""
+        """Return (loss, dy). For sequences, y (samples, time, ...), the loss is the mean over all positions."""
         dy = kernels.empty_like(y)
         judged = dy, y, target
         if y.ndim == 3:
@@ -145,35 +142,35 @@ class Sequential:
 
     @property
     def over_batch(self) -> bool:
-        """Whether in training a sample's outputs depend on the other samples of its batch, as with batch norm."""
+        """True if, in training, a sample's outputs depend on the rest of its batch, as with batch norm."""
         return any(layer.over_batch for layer in self.layers)
 
     def statistics(self, w, x) -> list:
-        """Return for each layer what evaluation takes in place of a batch, from training samples x, evenly chosen."""
+        """Return the statistics that each layer uses in evaluation, from evenly spaced training samples of x."""
         if not self.over_batch:
             return [None] * self.depth
         kept = []
         x = population(x)
-        with kernels.metered(None), gathered(None):
+        with kernels.metered(None), use_gather(None):
             for layer, parts in zip(self.layers, self._parts(w), strict=True):
                 x, saved = layer.forward(parts, x)
                 kept.append(layer.statistics(saved))
         return kept
 
     def infer(self, w, x, statistics):
-        """Return y outside training."""
+        """Return y in evaluation."""
         for layer, parts, kept in zip(self.layers, self._parts(w), statistics, strict=True):
             x = layer.evaluate(parts, x, kept)
         return x
 
     def evaluate(self, w, x, target, training=None) -> Evaluation:
-        """Return loss and accuracy (NaN without classes), at no cost on the run's clock.
+        """Return loss and accuracy (NaN without classes). This takes no time on the run's clock.
 
-        A model with layers `over_batch` needs samples `training` (n, ...) as the population to normalise over.
+        A model that is `over_batch` needs `training` samples, (n, ...), as the population over which to normalise.
         """
         statistics = self.statistics(w, training)
         classes = self.criterion.name == "softmax_cross_entropy"
-        positions = math.prod(self.outputs[:-1])  # of a sample: 1, but for a sequence
+        positions = math.prod(self.outputs[:-1])  # per sample: 1, except for a sequence
         at_once = max(1, AT_ONCE // positions)
         loss = right = 0.0
         with kernels.metered(None):
@@ -185,13 +182,15 @@ class Sequential:
         return Evaluation(loss / len(x), right / len(x))
 
     def split(self, stages: int | Sequence[int]) -> list[Sequential]:
-        """Return this model as consecutive stages: so many, as equal in work as the layers allow, or stages of so many
-        layers each."""
+        """Split the model into consecutive stages.
+
+        `stages` is their number, with work as equal as layers allow, or a sequence with the number of layers of each.
+        """
         work = [layer.flops * (3 if i + self.first else 2) for i, layer in enumerate(self.layers)]
-        return [self._part(some) for some in cut(work, stages)]
+        return [self._part(some) for some in cut_layers(work, stages)]
 
     def boundaries(self, stages: int | Sequence[int]) -> tuple[int, ...]:
-        """Return how many numbers per sample cross from each stage to the next."""
+        """Return how many numbers per sample pass from each stage to the next."""
         return tuple(math.prod(stage.outputs) for stage in self.split(stages)[:-1])
 
     def _part(self, some: slice) -> Sequential:
@@ -199,9 +198,9 @@ class Sequential:
         return Sequential(self.layers[some], self.criterion, self.dtype, first=self.first + some.start, offset=offset)
 
     def _parts(self, w) -> list[list]:
-        """Return each layer's parameters; the views of the last w are kept, since forward is followed by backward.
+        """Return each layer's parameters. The views of the last w are cached, since backward follows forward.
 
-        A single layer keeps none: its views are soon made, and weights gathered for it alone (ZeRO-3) must be freed.
+        A single layer caches none: its views are cheap, and weights gathered for it alone (ZeRO-3) must be freed.
         """
         if len(self.layers) == 1:
             return self._cut(w)
@@ -222,22 +221,22 @@ def _draw(layer: Layer, seed: int, index: int) -> tuple[np.ndarray, ...]:
 
 
 def population(x: np.ndarray) -> np.ndarray:
-    """Return at most POPULATION of the training samples x, evenly chosen."""
+    """Return at most POPULATION evenly spaced samples out of the training samples x."""
     return x[:: math.ceil(len(x) / POPULATION)]
 
 
-def cut(work: Sequence[float], stages: int | Sequence[int], what: str = "layers") -> list[slice]:
-    """Return layers of this work in `stages` balanced parts, or in parts of so many layers each.
+def cut_layers(work: Sequence[float], stages: int | Sequence[int], what: str = "layers") -> list[slice]:
+    """Split layers, given the work of each, into `stages` balanced parts, or into parts of `stages[i]` layers.
 
-    ValueError, which calls the layers `what`, if a part were empty or a layer left over.
+    Raise ValueError (calling the layers `what`) if a part would be empty or a layer left over.
 
-    >>> cut([1, 2, 3, 4, 5], (1, 4))
+    >>> cut_layers([1, 2, 3, 4, 5], (1, 4))
     [slice(0, 1, None), slice(1, 5, None)]
     """
     if isinstance(stages, Sequence):
         given = ",".join(map(str, stages)) or "of no stages"
         if min(stages, default=0) < 1:
-            raise ValueError(f"cuts {given} leave a stage empty; give each at least 1 of the {len(work)} {what}.")
+            raise ValueError(f"cuts {given} leave a stage empty; give each stage at least 1 of the {len(work)} {what}.")
         if sum(stages) != len(work):
             raise ValueError(
                 f"cuts {given} add up to {sum(stages)}, but there are {len(work)} {what}; make both equal."
@@ -245,25 +244,25 @@ def cut(work: Sequence[float], stages: int | Sequence[int], what: str = "layers"
         return [slice(a, b) for a, b in pairwise(accumulate(stages, initial=0))]
     if not 1 <= stages <= len(work):
         raise Refusal(f"{stages} stages do not fit {len(work)} {what}; use 1 to {len(work)}.", [len(work)])
-    return balanced(work, stages)
+    return balance(work, stages)
 
 
-def balanced(work: Sequence[float], parts: int) -> list[slice]:
-    """Return `work` cut in consecutive parts: the largest as small as possible, then the rest as equal as possible.
+def balance(work: Sequence[float], parts: int) -> list[slice]:
+    """Cut `work` into consecutive parts: the largest as small as possible, then the rest as equal as possible.
 
-    >>> balanced([1, 2, 3, 4, 5], 2)
+    >>> balance([1, 2, 3, 4, 5], 2)
     [slice(0, 3, None), slice(3, 5, None)]
     """
     edges = np.concatenate([[0], np.cumsum(work, dtype=float)])
-    between = edges[None, :] - edges[:, None]  # [a, b]: the work of a, ..., b - 1
-    between[np.tril_indices(len(edges))] = np.inf  # no part is empty
+    between = edges[None, :] - edges[:, None]  # [a, b]: the total work of a, ..., b - 1
+    between[np.tril_indices(len(edges))] = np.inf  # so that no part is empty
     largest, _ = _shortest(between, parts, np.maximum)
     _, cuts = _shortest(np.where(between <= largest, between**2, np.inf), parts, np.add)
     return [slice(a, b) for a, b in pairwise(cuts)]
 
 
 def _shortest(length: np.ndarray, hops: int, join: np.ufunc) -> tuple[float, list[int]]:
-    """Return the length of the shortest path from the first node to the last in so many hops, and its nodes.
+    """Return the length of the shortest path from the first node to the last with `hops` hops, and its nodes.
 
     `join` combines the lengths of two hops.
     """

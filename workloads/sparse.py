@@ -1,11 +1,12 @@
-"""Sparse: logistic regression on rows that have few of many features each, as documents have words.
+"""Sparse: logistic regression on rows that each have few of many features, like the words of documents.
 
     f(w) = mean over rows of log(1 + exp(-y x.w)) + l2/2 |w|^2          y is 1 or -1
 
-Synthetic, from a fixed seed: the same rows in every run. The v-th feature is drawn about (v+1)^-skew times as often as
-the first, so with `skew` 0 rows rarely share a feature, and with 1 the first few features are in most rows. Rows have
-length 1; a row's y is drawn with probability 1 / (1 + exp(-x.t)) for a hidden t. A quarter as many rows are held out.
-The penalty is distributed over rows as in `kernels/sparse/rows.py`, so a row's gradient is as sparse as the row.
+Synthetic, from a fixed seed: the rows are the same in every run. The v-th feature is drawn about (v+1)^-skew times as
+often as the first, so with `skew` 0 rows rarely share a feature, and with `skew` 1 the first few features are in most
+rows. Rows have length 1; a row's y is 1 with probability 1 / (1 + exp(-x.t)) for a hidden t. A quarter as many
+additional rows are held out. The penalty is distributed over rows as in `kernels/sparse/rows.py`, so a row's gradient
+is as sparse as the row.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ from knobs import knob
 from workloads.shared_memory import Samples
 from workloads.workload import DataKnobs, Evaluation, Workload
 
-SEPARATION = 8.0  # standard deviation of the entries of t: the larger, the more certain a row's y
+SEPARATION = 8.0  # standard deviation of the entries of t; the larger, the more certain is a row's y
 SEED = 3  # of the rows
-MOST = 2000  # features of a problem whose minimum is computed
+MOST = 2000  # largest number of features for which the minimum is computed
 
 
 class Settings(DataKnobs):
-    """The rows and features, and what a model is evaluated on."""
+    """The rows and features, and how a model is evaluated."""
 
     rows: int = knob(8192, "number of samples", ge=1, le=10_000_000, unit="samples")
     features: int = knob(10_000, "features, one parameter each", ge=1, le=100_000_000)
@@ -40,12 +41,12 @@ class Settings(DataKnobs):
 
     @property
     def numbers(self) -> int:
-        """The hidden model, how popular each feature is, and the rows, of which a quarter as many are held out."""
+        """The number of entries of the hidden model, the popularity of each feature, and all rows."""
         return 2 * self.features + 5 * self.rows * self.nonzeros // 4
 
 
 def build(settings: Settings, dtype=np.float32, seed: int = SEED) -> Sparse:
-    """Return the workload. Every run has the rows of SEED; an exercise has those of a secret seed."""
+    """Return the workload. Every run uses the rows of SEED; an exercise uses those of a secret seed."""
     s = settings
     if s.rows * s.nonzeros > 2 * 10**8:
         raise ValueError(
@@ -53,7 +54,7 @@ def build(settings: Settings, dtype=np.float32, seed: int = SEED) -> Sparse:
         )
     if s.judged == "gap" and s.features > MOST:
         raise ValueError(
-            f"judged is gap, but the minimum is looked for among at most {MOST} features, not {s.features}; "
+            f"judged is gap, but the minimum is only computed for up to {MOST} features, not {s.features}; "
             f"use judged unseen, or features {MOST}."
         )
     rng = np.random.default_rng(seed)
@@ -64,7 +65,7 @@ def build(settings: Settings, dtype=np.float32, seed: int = SEED) -> Sparse:
 
 
 def _draw(rng: np.random.Generator, rows: int, popularity: np.ndarray, truth: np.ndarray, nonzeros: int) -> tuple:
-    """Return (target, indptr, index, values) of so many rows."""
+    """Return (target, indptr, index, values) of `rows` random rows."""
     drawn = np.searchsorted(popularity, rng.random((rows, nonzeros)) * popularity[-1], side="right")
     drawn.sort(axis=1)
     first = np.ones(drawn.shape, bool)
@@ -77,7 +78,7 @@ def _draw(rng: np.random.Generator, rows: int, popularity: np.ndarray, truth: np
 
 
 class SparseSamples(Samples):
-    """Rows of one step: their coordinates are those that any of the rows has, unless the step is to be `dense`."""
+    """The rows of one step. `coordinates` are the features of these rows or, if `dense`, all features."""
 
     def __init__(self, workload: Sparse, indices: np.ndarray, dense: bool = False):
         self.workload, self.indices, self._dense = workload, indices, dense
@@ -94,8 +95,8 @@ class SparseSamples(Samples):
             self._target, self._index, self._values = target[indices], index[rows], values[rows]
 
     def gradient(self, w_v: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return (loss, g), sums over the rows: g has the shape of w_v, the parameters at their coordinates."""
-        from kernels.sparse.rows import add_gradients  # here, as it imports the compiler
+        """Return (loss, g), sums over the rows. g has the shape of w_v, the parameters at their coordinates."""
+        from kernels.sparse.rows import add_gradients  # only here, since it imports the compiler
 
         g = np.zeros_like(w_v)
         if self._dense:
@@ -107,7 +108,7 @@ class SparseSamples(Samples):
 
     @property
     def price(self) -> tuple[float, float]:
-        """(FLOPs, bytes) beside those of touching w."""
+        """The (FLOPs, bytes) of the step, without those of accessing w."""
         along = self.workload.parameters if self._dense else 0
         numbers = self._bounds[-1]
         flops, words = 10 * numbers + 40, 3 * numbers + 3
@@ -137,21 +138,20 @@ class Sparse(Workload):
         return np.zeros(self.parameters, self.dtype)
 
     def batch(self, indices: np.ndarray) -> tuple:
-        """Return the indices themselves; the rows are not copied."""
+        """Return the indices themselves, since the rows are not copied."""
         return (np.asarray(indices),)
 
     def gradient(self, w, batch: tuple) -> tuple:
-        """Return (loss, g): the mean over the batch and its gradient."""
         g = kernels.empty_like(w)
         return kernels.logistic(g, w, *batch, *self._data_for(w)), g
 
     @property
     def rows(self) -> tuple:
-        """(target, indptr, index, values, penalty), as the sparse kernels take them."""
+        """(target, indptr, index, values, penalty), as the sparse kernels expect them."""
         return *self.data, self.penalty
 
     def evaluate(self, w: np.ndarray) -> Evaluation:
-        """Return accuracy and loss on held-out rows, or with `gap` the objective's excess over its minimum as loss."""
+        """Return loss and accuracy on held-out rows. With `gap`, the loss is f's excess over its minimum."""
         with kernels.metered(None), np.errstate(all="ignore"):
             margins = self.margins(w, self.held_out)
             accuracy = float((margins > 0).mean())
@@ -166,14 +166,14 @@ class Sparse(Workload):
             return float(np.logaddexp(0, -self.margins(w, self.data)).mean() + self.l2 * float(w @ w) / 2)
 
     def margins(self, w: np.ndarray, data: tuple) -> np.ndarray:
-        """Return y x.w of every row."""
+        """Return y x.w for every row."""
         out = np.empty(len(data[0]), w.dtype)
         kernels.margins(out, w, np.arange(len(out)), *(x.astype(w.dtype) if x.dtype.kind == "f" else x for x in data))
         return out
 
     @cached_property
     def minimum(self) -> tuple[np.ndarray, float]:
-        """(w, f(w)) at the minimum, by Newton's method on all rows, which is fast for few features."""
+        """(w, f(w)) at the minimum, found by Newton's method on all rows, which is fast for few features."""
         target, indptr, index, values = self.data
         x = np.zeros((self.samples, self.parameters))
         x[np.repeat(np.arange(self.samples), np.diff(indptr)), index] = values

@@ -1,8 +1,8 @@
-"""Spirals: intertwined arms, one class each, which no straight line separates.
+"""Spirals: intertwined arms, one class each, which no straight line can separate.
 
     r = uniform in (0, 1)    angle = 2 pi (turns r + class / classes)    point = r (cos, sin) + noise
 
-Synthetic, from a fixed seed: the same points in every run. A fifth of them is held out.
+Synthetic, from a fixed seed: the points are the same in every run. A fifth of them is held out.
 Source: the two spirals are Alexis Wieland's benchmark, unpublished, 1988 at the latest; see Lang & Witbrock, Learning
 to Tell Two Spirals Apart, 1988.
 """
@@ -26,7 +26,7 @@ class Settings(models.ModelKnobs):
 
     @property
     def numbers(self) -> int:
-        """The coordinates of all points, and their arms."""
+        """The number of coordinates of all points, plus their arms."""
         return 3 * self.points
 
 

@@ -1,8 +1,8 @@
 """Stage: one rank's consecutive layers in a pipeline.
 
-Stage 0 reads the inputs from the data, the last stage compares its outputs with the targets; every stage iterates over
-the same batches, so targets need not be sent. Passes are pure: `forward` returns what `backward` needs, and the weights
-are an argument of both, so that a schedule may use any version of them.
+Stage 0 reads the inputs from the data, and the last stage compares its outputs with the targets. Every stage iterates
+over the same batches, so targets need not be sent. Passes are pure: `forward` returns what `backward` needs, and the
+weights are an argument of both, so that a schedule may use any version of them.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ class Stage:
         self.first, self.last = index == 0, index == count - 1
         workload = task.workload
         self.batches = Batches(workload.samples, task.batch, replica, replicas, task.seed, workload.shuffle)
-        self._open: dict[int, list] = {}  # batch -> [micro-batches whose loss is missing, loss so far]
+        self._open: dict[int, list] = {}  # batch -> [number of micro-batches without a loss, loss so far]
         self._at = -1
         self._chunks: list[tuple] = []
 
     @property
     def where(self) -> slice:
-        """Slice of the whole model's parameter vector that this stage holds."""
+        """The slice of the whole model's parameter vector that this stage holds."""
         return slice(self.part.offset, self.part.offset + self.part.parameters)
 
     def start(self) -> np.ndarray:
@@ -39,7 +39,7 @@ class Stage:
         return to_device(self.part.start(self.task.seed), self.task.comm.device)
 
     def chunk(self, batch: int, index: int = 0, chunks: int = 1) -> tuple:
-        """Return (x, target) of micro-batch `index` of `chunks` of mini-batch number `batch`; batches come in order."""
+        """Return (x, target) of micro-batch `index` of `chunks` in mini-batch `batch`. Request batches in order."""
         if batch != self._at:
             if batch < self._at:
                 raise ValueError(f"batch {batch} was requested after batch {self._at}; request batches in order.")
@@ -47,38 +47,38 @@ class Stage:
                 indices = next(self.batches)
                 self._at += 1
             if len(indices) % chunks:
-                raise ValueError(f"{chunks} micro-batches do not divide a batch of {len(indices)}.")
+                raise ValueError(f"{chunks} micro-batches do not divide a batch of {len(indices)}; use a divisor.")
             self._chunks = [self.task.workload.batch(part) for part in np.split(indices, chunks)]
         return tuple(to_device(part, self.task.comm.device) for part in self._chunks[index])
 
     def forward(self, w, x, label: str = "F"):
-        """Return (y, saved): the outputs, and what backward needs of this pass."""
+        """Return (y, saved): the outputs, and what backward needs from this pass."""
         with self.task.event_log.doing(COMPUTE, label):
             return self.part.forward(w, x)
 
     def backward(self, w, saved, dy, label: str = "B", g=None, add: bool = False):
         """Return (dx, g): gradients of the inputs (None on the first stage) and of the parameters.
 
-        Products with transposed weights use `w`; everything else comes from the forward pass. g is a new vector, or the
-        one that is given, overwritten or with `add` added to; the sum is not charged.
+        Products with transposed weights use `w`; everything else comes from the forward pass. The result is in a new
+        vector or, if given, in `g`, which is overwritten or, with `add`, added to. The sum is not charged.
         """
         with self.task.event_log.doing(COMPUTE, label):
             return self.part.backward(w, saved, dy, g, add)
 
     def backward_input(self, w, saved, dy, label: str = "I"):
-        """Return (dx, pending): the half of backward that the stage before waits for."""
+        """Return (dx, pending), the half of backward for which the stage before waits."""
         with self.task.event_log.doing(COMPUTE, label):
             return self.part.backward_input(w, saved, dy)
 
     def backward_weights(self, pending, label: str = "W", g=None, add: bool = False):
-        """Return g: the other half, which no stage waits for."""
+        """Return g, the other half of backward, for which no stage waits."""
         with self.task.event_log.doing(COMPUTE, label):
             return self.part.backward_weights(pending, g, add)
 
     def loss(self, y, target, batch: int, chunks: int = 1):
-        """Return (loss, dy) of one micro-batch on the last stage: the mean over its samples.
+        """Return (loss, dy) of one micro-batch on the last stage; the loss is the mean over its samples.
 
-        The mean over the mini-batch's `chunks` micro-batches is recorded after the last of them.
+        The mean over the mini-batch's `chunks` micro-batches is recorded after the last one.
         """
         with self.task.event_log.doing(COMPUTE, "loss"):
             loss, dy = self.part.loss(y, target)

@@ -1,6 +1,6 @@
-"""Tables of the reader's own, as they are stored: under the name of the file and a hash of the content.
+"""The user's own tables, stored under the name of the file and a hash of the content.
 
-So an experiment that names one is reproducible, and a link to it reveals no folder of the machine.
+An experiment that names a table is therefore reproducible, and a link to it does not reveal a folder of the machine.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ import numpy as np
 
 from installation import data_folder
 
-LEAST = 10  # rows of a table
+LEAST = 10  # smallest number of rows of a table
 MOST_CELLS = 10_000_000
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of numbers, (rows, columns), NaN where one is missing.
+    """A table of numbers, shape (rows, columns), with NaN for missing ones.
 
-    `words` maps columns of words to the words that their numbers stand for; `shape` is that of an image whose pixels
-    are all columns but the last, () if there is none; `notes` are sentences to show beside the results;
-    `file` is what the file was called, as a word; `gaps` says of columns where their first number is missing.
+    `words` gives, for each column of words, the word that each number stands for. `shape` is the image shape if all
+    columns but the last are pixels, else (). `notes` are shown with the results. `file` is the name of the original
+    file, as one word. `gaps` describes, for each column with missing numbers, the first of them.
     """
 
     names: tuple[str, ...]
@@ -43,16 +43,18 @@ class Table:
 
 
 def folder() -> Path:
-    """Return the folder of tables: $LOCKSTEP_TABLES, or data/tables beside the source, or of the user."""
+    """Return the folder of tables: $LOCKSTEP_TABLES, or data/tables in the clone or in the user's data folder."""
     return data_folder("LOCKSTEP_TABLES", "data/tables")
 
 
 def save(table: Table) -> str:
-    """Store `table` and return its name, made of its file's name and a hash; OSError if it cannot be written."""
+    """Store `table`. Return its name, made of its file's name and a hash. Raise OSError if it cannot be written."""
     content = {"names": table.names, "words": table.words, "shape": table.shape, "notes": ()}
     about = json.dumps(content | {"notes": table.notes, "gaps": table.gaps}, sort_keys=True).encode()
     cells = np.ascontiguousarray(table.cells, _smallest_type(table.cells))
-    hashed = json.dumps(content, sort_keys=True).encode()  # no sentences: a table keeps its name if we reword them
+    hashed = json.dumps(
+        content, sort_keys=True
+    ).encode()  # without notes, so that a table keeps its name if we reword them
     digest = hashlib.sha256(hashed + str(cells.dtype).encode() + cells.tobytes()).hexdigest()
     name = f"{table.file}_{digest[:8]}" if table.file else digest[:16]
     folder().mkdir(parents=True, exist_ok=True)
@@ -70,37 +72,37 @@ def title(name: str) -> str:
 
 
 def cells(name: str) -> int:
-    """Return how many cells the table of this name has, without reading them; ValueError if there is none."""
+    """Return the number of cells of the table `name` without reading them. Raise ValueError if there is no table."""
     try:
         with zipfile.ZipFile(_path(name)) as file, file.open("cells.npy") as array:
             np.lib.format.read_magic(array)
             return math.prod(np.lib.format.read_array_header_1_0(array)[0])
     except (OSError, KeyError, zipfile.BadZipFile):
-        return 0  # `load` says what is wrong with the file
+        return 0  # `load` explains what is wrong with the file
 
 
 def load(name: str) -> Table:
-    """Return the table of this name; ValueError if there is none."""
+    """Return the table called `name`. Raise ValueError if there is none."""
     path = _path(name)
     try:
         with np.load(io.BytesIO(path.read_bytes())) as file:  # pickles are refused
             about, cells = json.loads(file["about"].tobytes()), file["cells"]
         words = {column: tuple(words) for column, words in about["words"].items()}
         file = name.rpartition("_")[0]
-        notes = tuple(note.removeprefix("table: ") for note in about["notes"])  # with which older files have them
+        notes = tuple(note.removeprefix("table: ") for note in about["notes"])  # a prefix that older files have
         gaps = about.get("gaps", {})
         return Table(tuple(about["names"]), cells, words, tuple(about["shape"]), notes, file, gaps)
-    except Exception as error:  # a damaged file may be wrong in any way
+    except Exception as error:  # a damaged file can raise anything
         raise ValueError(f"table: {name} cannot be read: {' '.join(str(error).split())[:200]}") from None
 
 
 def _path(name: str) -> Path:
     if not name:
         add = "lockstep add FILE.csv"
-        raise ValueError(f"table: none was named; add one with {add}, or in the workbench.")
+        raise ValueError(f"table: no table was given; add one with {add}, or in the workbench.")
     path = folder() / f"{name}.npz"
     if not re.fullmatch(r"\w{1,40}_[0-9a-f]{8}|[0-9a-f]{16}", name, flags=re.ASCII) or not path.is_file():
-        raise ValueError(f"table: there is no table {name[:40]!r} here; add its file once more.")
+        raise ValueError(f"table: there is no table {name[:40]!r} here; add its file again.")
     return path
 
 

@@ -1,4 +1,4 @@
-"""Supervised learning: a sequential model, samples with targets to train it on, and others to evaluate it on."""
+"""Supervised learning: a sequential model, with samples and targets for training and others for evaluation."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from workloads.workload import Evaluation, Workload
 class Supervised(Workload):
     """The workload of a sequential model and a data set.
 
-    `train` and `test` are pairs (x, target); x is reshaped to the model's inputs and cast to its dtype, but for
-    integers, which are tokens or classes. `notes` are sentences to show beside the results.
+    `train` and `test` are pairs (x, target). x is reshaped to the model's inputs, and both are cast to its dtype,
+    except for integers, which are tokens or classes. `notes` are shown with the results.
     """
 
     shuffle = True
@@ -33,55 +33,49 @@ class Supervised(Workload):
 
     @property
     def guessing(self) -> float | None:
-        """The loss of the same chance for every class, the logarithm of their number; of a regression that of the mean,
-        half the variance of the held-out targets."""
+        """The loss of guessing: uniformly (the logarithm of the number of classes) or, in a regression, the mean.
+
+        The latter is half the variance of the held-out targets.
+        """
         return math.log(self.model.outputs[-1]) if self.classifies else self.target_variance / 2
 
     def start(self, seed: int) -> np.ndarray:
-        """Return the initial parameters."""
         return self.model.start(seed)
 
     def batch(self, indices: np.ndarray) -> tuple:
-        """Return (x, target) of these samples."""
         return self.x[indices], self.target[indices]
 
     def gradient(self, w, batch: tuple) -> tuple:
-        """Return (loss, g): the mean over the batch and its gradient."""
         return self.model.gradient(w, *batch)
 
     def evaluate(self, w: np.ndarray) -> Evaluation:
-        """Return loss and accuracy on all held-out samples."""
         return self.model.evaluate(w, *self.held_out, self.x)
 
     def split(self, stages: int | Sequence[int]) -> list[Sequential]:
-        """Return the model in so many stages, or in stages of so many layers each."""
         return self.model.split(stages)
 
     def blocks(self, rank: int, ranks: int) -> list:
-        """Return the blocks of `rank`, split by columns and rows; ValueError if the layers cannot be split so."""
         from workloads.tensor_split import blocks
 
         own = blocks(self.model.layers, rank, ranks)
         if not own[-1].partial and not self.classifies:
             raise ValueError(
-                f"{self.model.depth} dense layers leave the last one without a partner and its outputs split, "
-                "which needs softmax cross-entropy; use one layer more or less."
+                f"with {self.model.depth} dense layers the last one has no partner and its outputs stay split, which "
+                "needs softmax cross-entropy; use one layer more or less."
             )
         return own
 
     @property
     def units(self) -> tuple[int, ...]:
-        """Outputs of each layer: units, or the filters of a convolution."""
+        """The number of outputs of each layer: units, or the filters of a convolution."""
         return tuple(layer.outputs[0] for layer in self.model.layers)
 
     def unit_blocks(self, units: Sequence[int]) -> list:
-        """Return the blocks of a rank that has so many units of each layer; ValueError if they cannot be split."""
         from workloads.tensor_split import outputs
 
         return outputs(self.model.layers, units)
 
     def boundaries(self, stages: int | Sequence[int]) -> tuple[int, ...]:
-        """Return how many numbers per sample cross from each stage to the next."""
         return self.model.boundaries(stages)
 
     def _fitting(self, samples: tuple) -> tuple:

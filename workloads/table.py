@@ -1,9 +1,9 @@
-"""Table: your own data, rows of numbers and words, of which one column is predicted.
+"""Table: your own data, rows of numbers and words, one column of which is predicted.
 
-`lockstep add FILE.csv` stores a table and prints its name; so does the workbench. Every feature is
-standardised to mean 0 and variance 1 over the training rows. Labels may be words or numbers, each distinct value a
-class. With `regression` they are numbers to be estimated, standardised as features are, and the loss is half the mean
-squared error. Images keep their shape, so that a cnn can be trained on them.
+`lockstep add FILE.csv` stores a table and prints its name; so does the workbench. Every feature is standardised to mean
+0 and variance 1 over the training rows. Labels may be words or numbers; each distinct value is a class. With
+`regression`, labels are numbers to be estimated, standardised like the features, and the loss is half the mean squared
+error. Images keep their shape, so that a cnn can be trained on them.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ class Settings(models.ModelKnobs):
 
     @property
     def numbers(self) -> int:
-        """The cells of the table; ValueError if there is none."""
+        """The number of cells of the table. Raises ValueError if there is no such table."""
         return cells(self.table)
 
 
 def build(settings: Settings, dtype=np.float32) -> Supervised:
-    """Return the workload; ValueError if there is no such table or label, or it is not said what to do with gaps."""
+    """Return the workload. Raise ValueError if there is no such table or label, or gaps are present and refused."""
     s, table = settings, load(settings.table)
     try:
         x, target, classes, _, notes = samples(table, s.label, s.regression, s.missing)
@@ -57,7 +57,7 @@ def build(settings: Settings, dtype=np.float32) -> Supervised:
 
 
 def _standard(x: np.ndarray, train: np.ndarray) -> np.ndarray:
-    """Return columns of mean 0 and variance 1 over the training rows; a missing number becomes the mean."""
+    """Standardise columns to mean 0 and variance 1 over the training rows. A missing number becomes the mean."""
     known = ~np.isnan(x[train])
     count = np.maximum(known.sum(0), 1)
     centred = x - np.where(known, x[train], 0).sum(0) / count

@@ -1,8 +1,8 @@
 """Samples of a table: its rows as numbers to learn from, once the column to predict is known.
 
-Numbers are taken as they are. A column of up to 20 words becomes a column of 0 and 1 for each word; one of more is left
-out. Only rows and columns that are used count: a row without a label is left out, and cells that are missing matter in
-columns of numbers that are learned from.
+Numbers are used unchanged. A column of up to 20 words becomes a column of 0 and 1 for each word; a column of more words
+is left out. Rows without a label are left out, and missing cells matter only in columns of numbers that are used as
+features.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from workloads.columns import CLASSES, UNKNOWN
 from workloads.stored_table import LEAST, MOST_CELLS, Table
 
 Missing = Literal["refuse", "rows", "mean"]
-ONE_HOT = 20  # words of a column that is learned from
-NAMED = 5  # columns that a sentence names
-CLASS_NAMES = {"label", "class"}  # what a column of classes is called
-FEW = 20  # integers that are taken for classes, unless the reader says otherwise
+ONE_HOT = 20  # largest number of words in a column that is used as a feature
+NAMED = 5  # largest number of columns that a sentence lists
+CLASS_NAMES = {"label", "class"}  # usual names of a column of classes
+FEW = 20  # up to this many distinct integers are taken for classes, unless the user chooses otherwise
 
 
 class LearnedRows(NamedTuple):
     """Training data: x (rows, features), with NaN in gaps if `missing` is "mean", and the target of each row.
 
-    `classes` are names, and `target` indexes them; a regression has none, and `target` is the number itself.
-    `features` describes the columns of x in a sentence, `notes` what was done with rows.
+    `classes` are the names that `target` indexes; a regression has no classes, and `target` is the number itself.
+    `features` describes the columns of x in one sentence, and `notes` tell what was done with rows.
     """
 
     x: np.ndarray
@@ -37,7 +37,7 @@ class LearnedRows(NamedTuple):
 
 
 class Gaps(ValueError):
-    """Missing cells in `rows` rows, for which the reader has not chosen what to do."""
+    """There are missing cells in `rows` rows, and the user has not chosen how to handle them."""
 
     def __init__(self, message: str, rows: int):
         super().__init__(message)
@@ -45,15 +45,15 @@ class Gaps(ValueError):
 
 
 def samples(table: Table, label: str = "", regression: bool = False, missing: Missing = "refuse") -> LearnedRows:
-    """Return the samples that predict `label`, the last column if empty.
+    """Return the samples for predicting the column `label`, by default the last one.
 
-    ValueError if there are none, and Gaps if numbers are missing and `missing` does not say what to do.
+    Raise ValueError if there are none, and Gaps if numbers are missing and `missing` is "refuse".
     """
     label = label or table.names[-1]
     if label not in table.names:
-        raise ValueError(f"there is no column {label[:60]!r}; there are {', '.join(table.names[:20])}.")
+        raise ValueError(f"there is no column {label[:60]!r}; use one of {', '.join(table.names[:20])}.")
     notes = []
-    kept = _labelled(table, label)
+    kept = _has_label(table, label)
     if without := int((~kept).sum()):
         notes.append(f"{_count(without, 'row')} without {label} left out.")
     used = [name for name in table.names if name != label and len(table.words.get(name, ())) <= ONE_HOT]
@@ -74,13 +74,13 @@ def samples(table: Table, label: str = "", regression: bool = False, missing: Mi
     target, classes = _target(table, label, kept, regression)
     if not used:
         raise ValueError(
-            f"there is no column to predict {label} from: others need numbers, or at most {ONE_HOT} words."
+            f"no column can be used to predict {label}: other columns need numbers, or at most {ONE_HOT} words."
         )
     width = sum(len(table.words.get(name, "1")) for name in used)
     if rows * width > MOST_CELLS:
         raise ValueError(
-            f"with a column for each word there are {rows * width:,} cells, and at most {MOST_CELLS:,} are "
-            "read; remove some rows, or columns of words."
+            f"with a column for each word the table has {rows * width:,} cells, more than {MOST_CELLS:,}; remove some "
+            "rows, or columns of words."
         )
     x = np.concatenate([_columns(table, name, kept) for name in used], axis=1)
     return LearnedRows(x, target, classes, _features(table, label, used, width), tuple(notes))
@@ -90,17 +90,17 @@ def is_estimated(table: Table, label: str) -> bool:
     """Return whether a label looks like a number to estimate rather than a class."""
     if label in table.words:
         return False
-    values, counts = np.unique(_cells(table, label)[_labelled(table, label)], return_counts=True)
+    values, counts = np.unique(_cells(table, label)[_has_label(table, label)], return_counts=True)
     if label.lower() in CLASS_NAMES and len(values) <= CLASSES:
         return False
     return len(values) > min(FEW, max(2, counts.sum() / 2)) or bool((values % 1).any())
 
 
 def choose(table: Table) -> tuple[str, str]:
-    """Return the column to predict where the reader names none, and why.
+    """Return the column to predict if the user names none, and the reason.
 
-    It is the one called "label" or "class", else the last one. Some data sets without names have the label first: if
-    the last column is a number to be estimated, and the first has the numbers of classes, it is the first.
+    It is the column called "label" or "class", or else the last one. Some data sets without names have the label first:
+    if the last column is a number to be estimated, and the first numbers classes, it is the first.
     """
     last, first = table.names[-1], table.names[0]
     if called := next((name for name in table.names if name.lower() in CLASS_NAMES), ""):
@@ -122,8 +122,8 @@ def _cells(table: Table, name: str) -> np.ndarray:
     return table.cells[:, table.names.index(name)]
 
 
-def _labelled(table: Table, label: str) -> np.ndarray:
-    """Return which rows have this label, (rows,) of bool."""
+def _has_label(table: Table, label: str) -> np.ndarray:
+    """Return a mask of the rows in which this column is not missing, (rows,) of bool."""
     cells, words = _cells(table, label), table.words.get(label, ())
     return cells != words.index(UNKNOWN) if UNKNOWN in words else ~np.isnan(cells)
 
@@ -135,24 +135,24 @@ def _target(table: Table, label: str, kept: np.ndarray, regression: bool) -> tup
         raise ValueError(f"{label} is the same in every row, so there is nothing to predict.")
     if regression:
         if words:
-            raise ValueError(f"{label} has words, and regression estimates a number; turn regression off.")
+            raise ValueError(f"{label} has words, but regression estimates a number; turn regression off.")
         return cells, ()
     if len(values) > CLASSES:
         raise ValueError(
-            f"{label} has {len(values):,} different values, so it is no class; turn regression on, which "
-            "estimates a number, or choose another label."
+            f"{label} has {len(values):,} different values, too many for classes (2 to {CLASSES}); turn regression on "
+            "to estimate it as a number, or choose another label."
         )
     return target.astype(np.int64), tuple(words[int(v)] if words else f"{v:.15g}" for v in values)
 
 
 def _gaps(table: Table, numbers: Sequence[str], holes: np.ndarray, of: int) -> Gaps:
-    """Return what is missing in these columns: the line of the first cell, the number of cells, and what to do."""
+    """Return an error with the line of the first missing cell, the number of missing cells, and what to do."""
     cells, rows = int(holes.sum()), int(holes.any(axis=1).sum())
     first = numbers[int(holes.any(axis=0).argmax())]
     such = "it is the only such cell" if cells == 1 else f"{cells:,} such cells are in {rows:,} of {of:,} rows"
     return Gaps(
-        f"{table.gaps.get(first, f'{first} has missing cells')}; {such}: fill in what is missing, or choose a "
-        f"value of missing: rows leaves out {_count(rows, 'row')}, mean takes the mean of the column.",
+        f"{table.gaps.get(first, f'{first} has missing cells')}; {such}. Fill in what is missing, or set missing: rows "
+        f"leaves out {_count(rows, 'row')}, mean uses the mean of the column.",
         rows,
     )
 
@@ -169,12 +169,12 @@ def _features(table: Table, label: str, used: Sequence[str], width: int) -> str:
     if worded:
         parts.append(_some([f"{name} became {len(table.words[name])} columns" for name in worded]))
     if out := [name for name in table.names if name != label and name not in used]:
-        parts.append(f"left out, since a column of more than {ONE_HOT} words is not learned from: {_some(out)}")
+        parts.append(f"left out, because they have more than {ONE_HOT} words: {_some(out)}")
     return f"{'; '.join(parts)}."
 
 
 def _some(parts: Sequence[str]) -> str:
-    """Return a list in words that names at most NAMED items."""
+    """Return a list in words that contains at most NAMED items."""
     more = f" and {len(parts) - NAMED:,} more" if len(parts) > NAMED else ""
     return ", ".join(parts[:NAMED]) + more
 

@@ -1,8 +1,8 @@
-"""Task: what an algorithm asks of its rank's part of the training, the same for every algorithm and cluster.
+"""Task: one rank's part of the training, as an algorithm uses it; the same for every algorithm and cluster.
 
 An algorithm asks for initial parameters, steps and gradients, and reports the model that it would ship now. The task
-stops it by its budget, and writes losses, samples, staleness, memory and reports by its recorder, so that every
-algorithm is stopped, fails and is measured in the same way.
+ends it according to the budget, and records losses, samples, staleness, memory and reports, so that every algorithm
+stops, fails and is measured in the same way.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from kernels import metered, to_device
 from kernels.arrays import extents, shares
 from tracing import COMPUTE
-from workloads.batch_statistics import gathered
+from workloads.batch_statistics import use_gather
 from workloads.batches import Batches
 from workloads.budget import Budget
 from workloads.checkpoints import Checkpoints
@@ -29,10 +29,10 @@ from workloads.workload import Workload
 class Task:
     """One rank's part of the training of a workload.
 
-    `data_shard` of `data_shards` is the rank's part of the data, None on a server, which trains nothing. An update
-    takes `per_update` mini-batches of a rank. With `sync_batch_norm` batch norms take their statistics over the
-    mini-batches of all ranks, each of which must then compute as many gradients as the others. How many reports are
-    kept, and how much memory the rank has, is the `Recorder`'s to say.
+    `data_shard` of `data_shards` is the rank's part of the data, or None on a server, which does not train. An update
+    takes `per_update` mini-batches of a rank. With `sync_batch_norm`, batch norms compute their statistics over the
+    mini-batches of all ranks, so every rank must compute the same number of gradients. `report_every`, `keep` and
+    `memory` are explained at `Recorder`.
 
     A rank that restarts after a failure begins with the newest model of `checkpoints`, and continues its budget and
     its data after the last loss that it had recorded.
@@ -75,17 +75,17 @@ class Task:
 
     @property
     def tensors(self) -> tuple[tuple[slice, tuple[int, ...]], ...]:
-        """Slice of w and shape of each tensor of the model: a matrix of weights, a vector of biases."""
+        """The slice of w and the shape of each tensor of the model, such as a weight matrix or a bias vector."""
         return self.workload.tensors
 
     @property
     def layers(self) -> tuple[slice, ...]:
-        """Slice of w of each layer of a layerwise pass; one for all of w if the model is not in layers."""
+        """The slice of w of each layer in a layerwise pass; a single slice if the model does not consist of layers."""
         return places(self.workload)
 
     @property
     def per_epoch(self) -> int:
-        """Mini-batches of a rank that trains in one pass over the data."""
+        """The number of mini-batches of a training rank in one pass over the data."""
         return self.batches.per_epoch
 
     def start(self) -> np.ndarray:
@@ -97,15 +97,15 @@ class Task:
 
     @property
     def open_ended(self) -> bool:
-        """Whether the budget may be spent before its steps are: it has seconds or a target loss."""
+        """True if the budget has seconds or a target loss, and so may be spent before its steps are done."""
         return self.budget.open_ended
 
     def steps(self, together: bool = False) -> Iterator[int]:
         """Count this rank's steps, or a server's updates, until the budget is spent.
 
-        With `together` all ranks of the run stop at the same step, which algorithms need that communicate
-        collectively. A budget of steps or epochs ensures it; one in seconds or with a target loss is agreed on by
-        reducing one number in every step.
+        With `together`, all ranks of the run stop at the same step, as collective communication requires. A budget of
+        steps or epochs ensures this. For a budget in seconds or with a target loss, the ranks reduce one number in
+        every step to agree.
         """
         limit = self.budget.limit(self.per_epoch)
         step = self._first
@@ -117,30 +117,30 @@ class Task:
             step += 1
 
     def at(self, step: int) -> None:
-        """Set this rank's current step, where it follows the steps of another, as stages of a pipeline do."""
+        """Set this rank's current step, if it follows the steps of another rank, as stages of a pipeline do."""
         self.event_log.step = step
 
     def spent(self) -> bool:
-        """Return whether the seconds are up or the target loss is reached, as far as this rank can tell."""
+        """Return whether the time budget is spent or the target loss is reached, as far as this rank knows."""
         return self._spent(together=False)
 
     # gradients
 
     def next_batch(self) -> tuple:
-        """Return the next mini-batch of this rank's data shard; ValueError on a server."""
+        """Return the next mini-batch of this rank's data shard. Raise ValueError on a server."""
         if self.serves:
-            raise ValueError(f"rank {self.comm.rank} is a server: it has no data to take a batch from")
+            raise ValueError(f"rank {self.comm.rank} is a server, so it has no data; call next_batch on workers only.")
         return self._fetch(next(self.batches))
 
     def gradient(self, w: np.ndarray, batch: tuple | None = None) -> tuple[float, np.ndarray]:
-        """Return (loss, g) at w on `batch`, or on the next mini-batch: mean loss, and a new array of shape (d,)."""
+        """Return (loss, g) at w on `batch`, by default the next mini-batch: the mean loss, and a new array, (d,)."""
         batch = self.next_batch() if batch is None else batch
         loss, g = self._gradient(w, batch, "gradient")
         self.record(loss, len(batch[0]))
         return loss, g
 
     def portion(self, w: np.ndarray, indices: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return (loss, g) at w: means over any samples of the training set. The loss is not recorded."""
+        """Return (loss, g) at w, means over the training samples at `indices`. The loss is not recorded."""
         return self._gradient(w, self._fetch(indices), "portion")
 
     def descend(
@@ -153,13 +153,13 @@ class Task:
         dense: bool = False,
         gradients: int = 1,
     ) -> None:
-        """Take the next mini-batch through shared memory (`comm.shared`), `per_step` samples to a step.
+        """Take the steps of the next mini-batch in shared memory (`comm.shared`), `per_step` samples per step.
 
-        A step is `step(w, samples, *args)`, and many of them on sparse rows `compiled(w, indices, rows, *args,
-        atomic)`: see `workloads.shared_memory`. With `dense` a step touches all coordinates, however sparse samples
-        are. The gradient of each sample is computed `gradients` times, and counts so often. Where it can be observed,
-        staleness is recorded, and measured how many coordinates were "written" for a sample, and what share of these
-        writes were "conflicts" and what share "lost" additions of others.
+        A step is `step(w, samples, *args)`; many steps on sparse rows are `compiled(w, indices, rows, *args, atomic)`:
+        see `workloads.shared_memory`. With `dense`, a step accesses all coordinates, however sparse the samples are.
+        Each sample's gradient is computed, and counted, `gradients` times. Where this can be observed, record the
+        staleness, and measure the coordinates "written" per sample and the fractions of these writes that were
+        "conflicts" and "lost" additions of others.
         """
         indices = next(self.batches)
         with self.event_log.doing(COMPUTE, "descend"):
@@ -174,30 +174,30 @@ class Task:
             self.measure("lost", tally.lost / tally.written)
 
     def layerwise(self, batch: tuple | None = None) -> LayerwisePass:
-        """Return the pass of `batch`, or of the next mini-batch, through the model layer by layer."""
+        """Return the pass of `batch`, by default the next mini-batch, through the model layer by layer."""
         return LayerwisePass(self, self.next_batch() if batch is None else batch)
 
     # parts of the model
 
     def stage(self, index: int, count: int, replica: int = 0, replicas: int = 1, cuts: Sequence[int] = ()):
-        """Return stage `index` of the model cut in `count`, for pipelines; replicas share the data among themselves.
+        """Return stage `index` of the model cut into `count` stages. The `replicas` of a stage share the data.
 
-        `cuts` are the layers of each stage; without, stages are balanced by work.
+        `cuts` gives the number of layers of each stage; by default, stages are balanced by work.
         """
         from workloads.stage import Stage
 
         return Stage(self, index, count, replica, replicas, cuts)
 
     def module(self, index: int, count: int):
-        """Return the same stage for decoupled learning: it learns without the error of the stage after it."""
+        """Return stage `index` of `count` for decoupled learning: it learns without the error of the next stage."""
         from workloads.decoupled import Module
 
         return Module(self, index, count)
 
     def tensor_shard(self, rank: int, ranks: int, stage: int = 0, stages: int = 1, chunks: int = 1):
-        """Return shard `rank` of the model split by columns and rows over `ranks` that take every sample together.
+        """Return shard `rank` of the model, split by columns and rows over `ranks` ranks that share every sample.
 
-        Of a pipeline only the blocks of `stage`; mini-batches come in so many equal `chunks`.
+        In a pipeline, the shard contains only the blocks of `stage`, and mini-batches come in `chunks` equal parts.
         """
         from workloads.tensor_shard import TensorShard
 
@@ -206,9 +206,10 @@ class Task:
         return TensorShard(self, rank, blocks, lambda _, size: np.arange(size)[shares(size, ranks)[rank]], some, chunks)
 
     def unit_shard(self, rank: int, assign: Callable[[int], Sequence[np.ndarray]]):
-        """Return the shard of `rank` where assign(n), called layer by layer, gives each rank an array of the n units.
+        """Return the shard of `rank` in a model split by units.
 
-        The assignment is kept, by layer and rank, in the shard's `assigned`.
+        assign(n), called for each layer, returns an array of units for each rank, out of the layer's n. The shard's
+        `assigned` has the assignment, by layer and rank.
         """
         from workloads.tensor_shard import TensorShard
 
@@ -221,51 +222,51 @@ class Task:
     # records
 
     def needs(self, w, g, saved) -> None:
-        """Record that this rank holds w, a gradient g like it, and the arrays nested in `saved` for backward."""
+        """Record that this rank holds w, the gradient g, and the arrays nested in `saved` for backward."""
         self.event_log.hold("parameters", w.nbytes)
         self.event_log.hold("gradients", g.nbytes)
         self.holds("activations", sum(extents(saved).values()))
 
     def computing(self, label: str) -> AbstractContextManager[None]:
-        """Record the block as computing; where layers exchange statistics, as what is before and after that."""
+        """Record the block as a compute span, or as several spans if layers exchange statistics in between."""
         doing = self.event_log.doing(COMPUTE, label)
         return self._exchanging(doing) if self._synchronised else doing
 
     def applied(self, staleness: int) -> None:
         """Record an update of the shared model, computed from parameters `staleness` updates old."""
-        self.recorder.applied(staleness)
+        self.recorder.record_update(staleness)
 
     def holds(self, kind: str, nbytes: int) -> None:
-        """Record that this rank now holds so many bytes of a kind (`tracing.HELD`), in place of what it held before.
+        """Set the number of bytes of `kind` (one of `tracing.HELD`) that this rank holds.
 
-        Gradients account for parameters, gradients and activations, optimizers for their state, `kernels.keep` for what
-        it is given. OutOfMemory if it is more than the rank has.
+        Raise OutOfMemory if the total exceeds the rank's memory. Computing a gradient already records parameters,
+        gradients and activations; optimisers record their state, and `kernels.keep` its argument.
         """
         self.recorder.holds(kind, nbytes)
 
     def measure(self, quantity: str, value: float) -> None:
-        """Record the value of a quantity that the algorithm measures, by its name: "noise scale", "spread"."""
+        """Record the value of a quantity that the algorithm measures, under its name: "noise scale", "spread"."""
         self.recorder.measure(quantity, value)
 
     def report(self, w: np.ndarray, where: slice | np.ndarray = slice(None), new: bool = True) -> None:
-        """Record the model that this rank would ship now, or a part: a slice of it, or an array of places `where`.
+        """Record the model that this rank would ship now, or the part of it at `where`, a slice or an index array.
 
-        It is evaluated outside the clock, and counted as an update unless it is not `new`; steps in shared memory are
-        counted by themselves.
+        The model is evaluated outside the run's clock. The report counts as an update if it is `new`; steps in shared
+        memory are counted separately.
         """
-        if self.serves:  # a rank that trains has accounted for them with its gradient
+        if self.serves:  # a training rank has recorded them with its gradient
             self.holds("parameters", w.nbytes)
         self.recorder.report(w, where, new)
 
     def record(self, loss: float, samples: int) -> None:
-        """Record the mean loss of a mini-batch of so many samples; raise Diverged if it is not finite."""
+        """Record the mean loss of a mini-batch; `samples` is its size. Raise Diverged if the loss is not finite."""
         self.recorder.loss(loss, samples)
 
     def _fetch(self, indices: np.ndarray) -> tuple:
         return tuple(to_device(part, self.comm.device) for part in self.workload.batch(indices))
 
     def _gradient(self, w, batch: tuple, label: str) -> tuple:
-        """(loss, g), accounting for what a gradient of the whole model needs at least."""
+        """Return (loss, g), and record the memory that a gradient of the whole model needs at least."""
         with self.computing(label):
             loss, g = self.workload.gradient(w, batch)
         self.event_log.hold("parameters", w.nbytes)
@@ -275,7 +276,7 @@ class Task:
 
     @contextmanager
     def _exchanging(self, doing: AbstractContextManager) -> Iterator[None]:
-        """Let layers inside reach those of all ranks, outside of the span that is being recorded."""
+        """Let layers in the block exchange statistics with those of all ranks, outside the recorded span."""
 
         def gather(x: Any) -> list:
             doing.__exit__(None, None, None)
@@ -284,11 +285,11 @@ class Task:
             finally:
                 doing.__enter__()
 
-        with doing, gathered(gather):
+        with doing, use_gather(gather):
             yield
 
     def _spent(self, together: bool) -> bool:
-        spent = self.budget.reached(self.event_log.clock(), self.recorder.recent)
+        spent = self.budget.is_reached(self.event_log.clock(), self.recorder.recent)
         if not together or self.comm.size == 1:
             return spent
         with metered(None):

@@ -1,7 +1,7 @@
-"""Tensor shard: the part of a model that one rank holds when several compute every sample together.
+"""Tensor shard: the part of a model that one rank holds if several ranks compute every sample together.
 
-Its numbers lie in one vector w, (d_r,): first the sharded parameters, which no other rank has, then the replicated
-ones, those of norms last. Replicas stay equal, since every rank computes the same gradient for them.
+Its numbers are in one vector w, (d_r,): first the sharded parameters, which no other rank has, then the replicated
+ones, with those of norms last. Replicas stay equal, since every rank computes the same gradient for them.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ _SHARDED, _REPLICATED, _NORM = range(3)
 
 
 class TensorPiece(NamedTuple):
-    """This rank's piece of a tensor: the places of its numbers in the whole model, in the piece's own shape."""
+    """This rank's piece of a tensor: `places` are its numbers' indices in the whole model, in the piece's shape."""
 
     kind: int
     places: np.ndarray
 
 
 class TensorShard:
-    """The shard of rank `rank`: `blocks`, of which it has the places along a split axis that `own(block, size)`
-    returns.
+    """The shard of rank `rank` in a model that consists of `blocks`.
 
-    `some` are the blocks that it holds, if not all, and `chunks` the micro-batches whose mean loss is one record.
-    Arrays: w (d_r,), y (rows, outputs); with `outputs_split` only the outputs of this rank, `classes`.
+    Along a split axis, it has the indices that own(number of the block, size of the axis) returns. `some` selects the
+    blocks that it holds, by default all of them, and `chunks` is the number of micro-batches per recorded loss.
+    Arrays: w (d_r,), y (rows, outputs); with `outputs_split`, y has only the outputs of this rank, `classes`.
     """
 
     def __init__(
@@ -46,8 +46,8 @@ class TensorShard:
         chunks: int = 1,
     ):
         self.task, self.rank, self.model, self.chunks = task, rank, task.workload.model, chunks
-        self.assigned: list[Sequence[np.ndarray]] = []  # by layer and rank, where units are assigned
-        self._losses: list[float] = []  # of micro-batches whose mini-batch is not complete
+        self.assigned: list[Sequence[np.ndarray]] = []  # by layer and rank, if units are assigned
+        self._losses: list[float] = []  # of micro-batches whose mini-batch is incomplete
         tensors = iter(self.model.tensors)
         every = [[*_pieces(block, tensors, partial(own, number))] for number, block in enumerate(blocks)]
         here = range(len(blocks))[some]
@@ -59,7 +59,9 @@ class TensorShard:
         self.blocks = [
             BlockShard(task, number, blocks[number], list(islice(bound, len(blocks[number].axes)))) for number in here
         ]
-        self.where = np.concatenate([pieces[i].places.ravel() for i in order])  # (d_r,), of each number in the model
+        self.where = np.concatenate(
+            [pieces[i].places.ravel() for i in order]
+        )  # (d_r,): the place of each number in the model
         sizes = np.bincount([p.kind for p in pieces], [p.places.size for p in pieces], 3).astype(int)
         self.sharded, self.norms = int(sizes[_SHARDED]), slice(int(sizes[:_NORM].sum()), len(self.where))
         self.outputs_split = not blocks[-1].partial
@@ -71,21 +73,21 @@ class TensorShard:
         return to_device(self.task.workload.start(self.task.seed)[self.where], self.task.comm.device)
 
     def report(self, w) -> None:
-        """Report the shard that this rank would ship now; rank 0 also ships the replicated parameters."""
+        """Report the shard that this rank would ship now. Rank 0 also ships the replicated parameters."""
         count = len(w) if self.rank == 0 else self.sharded
         self.task.report(w[:count], self.where[:count])
 
-    # the loss; it is recorded on rank 0, since all ranks compute the same
+    # the loss is recorded on rank 0 only, since all ranks compute the same
 
     def loss(self, y, target) -> tuple:
-        """Return (loss, dy) where y has all outputs."""
+        """Return (loss, dy) if y has all outputs."""
         with self.task.event_log.doing(COMPUTE, "loss"):
             loss, dy = self.model.loss(y, target)
         self._record(loss, target)
         return loss, dy
 
     def largest(self, z):
-        """Return the largest of each row, (rows,)."""
+        """Return the largest number of each row, (rows,)."""
         with self.task.event_log.doing(COMPUTE, "loss"):
             largest = kernels.empty(len(z), z)
             kernels.row_largest(largest, z)
@@ -99,7 +101,7 @@ class TensorShard:
             return sums
 
     def cross_entropy(self, z, largest, sums, target) -> tuple:
-        """Return (loss, dz) from the sums over all ranks."""
+        """Return (loss, dz), given the `sums` over all ranks."""
         with self.task.event_log.doing(COMPUTE, "loss"):
             dz = kernels.empty_like(z)
             loss = kernels.vocabulary_cross_entropy(dz, z, largest, sums, target.reshape(-1), int(self.classes[0]))
@@ -115,7 +117,7 @@ class TensorShard:
 
 
 class BlockShard:
-    """A block of a shard, on the shard's vectors w and g; each of its parts is a compute span of the rank."""
+    """A block of a shard, on the shard's vectors w and g. Each of its methods is a compute span of the rank."""
 
     def __init__(self, task, number: int, block: Block, places: list[tuple[slice, tuple[int, ...]]]):
         self.event_log, self.block, self.places = task.event_log, block, places
@@ -123,27 +125,27 @@ class BlockShard:
         self._forward, self._backward = f"F{number}", f"B{number}"
 
     def enter(self, w, x) -> tuple:
-        """Return (h, saved): what every rank computes alike before the middle."""
+        """Return (h, saved), which every rank computes before the middle."""
         with self.event_log.doing(COMPUTE, self._forward):
             return self.block.enter(self._cut(w), x)
 
     def inner(self, w, h) -> tuple:
-        """Return (z, saved): this rank's part of the middle."""
+        """Return (z, saved), this rank's part of the middle."""
         with self.event_log.doing(COMPUTE, self._forward):
             return self.block.inner(self._cut(w), h)
 
     def leave(self, w, z, x) -> tuple:
-        """Return (y, saved): what every rank computes alike after the middle."""
+        """Return (y, saved), which every rank computes after the middle."""
         with self.event_log.doing(COMPUTE, self._forward):
             return self.block.leave(self._cut(w), z, x)
 
     def leave_back(self, saved, dy) -> tuple:
-        """Return (dz, past): the gradient for the middle, and the one on the residual path."""
+        """Return (dz, past): the gradients for the middle and on the residual path."""
         with self.event_log.doing(COMPUTE, self._backward):
             return self.block.leave_back(saved, dy)
 
     def inner_back(self, w, saved, dz, g):
-        """Return this rank's summand of dh; None in the first block."""
+        """Return this rank's contribution to dh, or None in the first block."""
         with self.event_log.doing(COMPUTE, self._backward):
             return self.block.inner_back(self._cut(w), saved, dz, self._cut(g), not self.first)
 
@@ -157,7 +159,9 @@ class BlockShard:
 
 
 def _pieces(block: Block, tensors: Iterator, own: Callable[[int], np.ndarray]) -> Iterator[TensorPiece]:
-    for number, (axis, (place, shape)) in enumerate(zip(block.axes, tensors, strict=False)):  # tensors go on
+    for number, (axis, (place, shape)) in enumerate(
+        zip(block.axes, tensors, strict=False)
+    ):  # tensors continue in the next block
         places = np.arange(place.start, place.stop).reshape(shape)
         if axis is None:
             yield TensorPiece(_NORM if number < block.norms else _REPLICATED, places)

@@ -1,10 +1,10 @@
-"""Tensor split: the blocks of a model, and over how many ranks they can be split.
+"""Tensor split: the blocks of a model, and the numbers of ranks over which they can be split.
 
-By columns and rows (`blocks`), dense layers form pairs; one left over at the end keeps its outputs split, as the head
-of a transformer does. The number of ranks must divide units and heads. It need not divide outputs and tokens, of which
-some ranks then have one more.
+In a split by columns and rows (`blocks`), dense layers form pairs. A single one at the end keeps its outputs split,
+like the head of a transformer. The number of ranks must divide units and heads. It need not divide outputs and tokens,
+of which some ranks then have one more.
 
-By units (`outputs`), every layer is a block, and each rank has those of its outputs that it is assigned.
+In a split by units (`outputs`), every layer is a block, and each rank has the outputs that are assigned to it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from workloads.transformer_blocks import HeadsBlock, HiddenBlock, LogitsBlock, T
 
 
 def blocks(layers: Sequence[Layer], rank: int, ranks: int) -> list[Block]:
-    """Return the blocks of rank `rank`; ValueError if the model cannot be split over `ranks`."""
+    """Return the blocks of rank `rank`. Raise ValueError if the model cannot be split over `ranks` ranks."""
     groups, cuts, most = list(_groups(layers)), [], math.inf  # cuts: (size that the ranks must divide, in words)
     for first, (layer, *others) in groups:
         match layer:
@@ -47,7 +47,7 @@ def blocks(layers: Sequence[Layer], rank: int, ranks: int) -> list[Block]:
 
 
 def outputs(layers: Sequence[Layer], units: Sequence[int]) -> list[Block]:
-    """Return the blocks of a rank that has so many `units` of each layer; ValueError if a layer cannot be split."""
+    """Return the blocks of a rank that has `units` of each layer. Raise ValueError if a layer cannot be split."""
     return [_outputs(number, layer, mine) for number, (layer, mine) in enumerate(zip(layers, units, strict=True))]
 
 
@@ -66,13 +66,13 @@ def _outputs(number: int, layer: Layer, units: int) -> Block:
 
 
 def _groups(layers: Sequence[Layer]) -> Iterator[tuple[int, tuple[Layer, ...]]]:
-    """Yield (number of its first layer, layers) of each block: dense layers form pairs."""
+    """Yield (number of its first layer, layers) for each block. Dense layers form pairs."""
     at = 0
     while at < len(layers):
         layer = layers[at]
         if not isinstance(layer, Dense | Embedding | AttentionBlock | MlpBlock | Head):
             raise ValueError(
-                f"layer {at}, of kind {type(layer).__name__}, cannot be cut by columns and rows; "
+                f"layer {at}, of kind {type(layer).__name__}, cannot be split by columns and rows; "
                 "use the model mlp, or the workload text."
             )
         pair = isinstance(layer, Dense) and at + 1 < len(layers) and isinstance(layers[at + 1], Dense)

@@ -1,10 +1,10 @@
-"""Text: a transformer reads a text character by character and predicts the next one at each.
+"""Text: a transformer reads a text character by character, and predicts the next character at each position.
 
 The text is Lewis Carroll's Alice's Adventures in Wonderland, 144,339 characters of 69 kinds, or a `file` of your own.
-A sample is `context` characters in a row and the one after each, so an epoch sees every character once. The last tenth
-is held out; a model is evaluated on samples evenly spread over it, 8,192 characters in all. Losses are nats per
-character: the entropy of single characters is 3.15, given the character before 2.43. Accuracy is the share of
-characters predicted.
+A sample is `context` characters in a row and the character after each, so an epoch sees every character once. The last
+tenth is held out; a model is evaluated on samples evenly spread over it, 8,192 characters in total. Losses are in nats
+per character: the entropy of single characters is 3.15, and 2.43 given the previous character. Accuracy is the fraction
+of characters predicted correctly.
 Source: texts/README.md.
 """
 
@@ -24,12 +24,12 @@ from workloads.workload import DataKnobs
 
 ALICE = Path(__file__).parent / "texts" / "alice.txt"
 MOST_BYTES = 20_000_000
-EVALUATED = 8192  # characters that a model is evaluated on, however long the text is
-MOST_KINDS = 1000  # different characters; each has a logit at every position
+EVALUATED = 8192  # number of characters on which a model is evaluated, however long the text is
+MOST_KINDS = 1000  # largest number of different characters, each of which has a logit at every position
 
 
 class Settings(DataKnobs):
-    """The context and size of the model, and the text it reads."""
+    """The context and size of the model, and the text that it reads."""
 
     context: int = knob(
         16, "context length: number of characters the model can look back", ge=2, le=1024, unit="characters"
@@ -41,20 +41,20 @@ class Settings(DataKnobs):
 
 
 def build(settings: Settings, dtype=np.float32) -> Supervised:
-    """Return the workload; ValueError if the text cannot be read or the model not be built."""
+    """Return the workload. Raise ValueError if the text cannot be read or the model cannot be built."""
     s = settings
     text = read(Path(os.path.expanduser(s.file)) if s.file else ALICE)  # Path's own raises for ~nobody
     kinds, tokens = np.unique(np.frombuffer(text.encode("utf-32-le"), "<u4"), return_inverse=True)
     held_out = len(tokens) // 10
     if len(kinds) > MOST_KINDS:
         raise ValueError(
-            f"text: {s.file} has {len(kinds):,} different characters; at most {MOST_KINDS:,} are allowed, and "
-            "alphabets have far fewer: use another text."
+            f"text: {s.file} has {len(kinds):,} different characters, far more than an alphabet; use a text with at "
+            f"most {MOST_KINDS:,}."
         )
     if held_out <= s.context:
         raise ValueError(
-            f"text: {s.file or ALICE.name} has {len(tokens):,} characters; with context {s.context} at least "
-            f"{10 * (s.context + 1):,} are needed: use a longer text or a smaller context."
+            f"text: {s.file or ALICE.name} has {len(tokens):,} characters, but context {s.context} needs at least "
+            f"{10 * (s.context + 1):,}; use a longer text or a smaller context."
         )
     layers = transformer.layers(len(kinds), s.context, s.width, s.heads, s.depth)
     model = Sequential(layers, kernels.softmax_cross_entropy, dtype)
@@ -64,27 +64,27 @@ def build(settings: Settings, dtype=np.float32) -> Supervised:
 
 
 def samples(tokens: np.ndarray, context: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return (x, target), (n, context) each: `tokens` in pieces of `context`, and the token after each."""
+    """Return (x, target), (n, context) each: `tokens` in pieces of length `context`, and the token after each token."""
     n = (len(tokens) - 1) // context
     return tokens[: n * context].reshape(n, context), tokens[1 : n * context + 1].reshape(n, context)
 
 
 def read(path: Path) -> str:
-    """Return the text in a file, with universal newlines; ValueError if there is none."""
+    """Return the text in a file, with universal newlines. Raise ValueError if it cannot be read."""
     try:
         if not path.is_file():
             raise ValueError(
-                f"text: there is no file {path}; say with file where the text is, or leave it empty for Alice."
+                f"text: there is no file {path}; set file to the path of the text, or leave it empty for Alice."
             )
         if path.stat().st_size > MOST_BYTES:
             raise ValueError(
-                f"text: {path} has {path.stat().st_size:,} bytes; use a text of at most {MOST_BYTES:,}, a part of it."
+                f"text: {path} has {path.stat().st_size:,} bytes; use a part of it, of at most {MOST_BYTES:,}."
             )
         return path.read_text(encoding="utf-8-sig")
     except OSError as error:
-        raise ValueError(f"text: {path} cannot be read: {error.strerror}; say with file where the text is.") from None
+        raise ValueError(f"text: {path} cannot be read: {error.strerror}; set file to another path.") from None
     except UnicodeDecodeError as error:
         raise ValueError(
-            f"text: {path} is not text in UTF-8: byte {error.start:,} is {error.object[error.start]:#04x}; "
+            f"text: {path} is not UTF-8 text: byte {error.start:,} is {error.object[error.start]:#04x}; "
             "save it as UTF-8, or use another file."
         ) from None

@@ -1,9 +1,9 @@
-"""Buffers of a torch module: numbers that it keeps beside its parameters.
+"""Torch buffers: the numbers that a torch module keeps in addition to its parameters.
 
-Parameters are all that a model is, as in `workloads/batch_norm.py`. So norms train on the statistics of each batch, and
-are evaluated with those of training samples, passed through the model once more with the weights that are evaluated;
-their running averages are never read. Other buffers must be constants, such as a mask: if training changed one, every
-rank would have a different one.
+A model consists of its parameters only, as in `workloads/batch_norm.py`. Norms therefore train with the statistics of
+each batch, and are evaluated with those of training samples, from an extra forward pass with the weights being
+evaluated; their running averages are never read. Other buffers must be constants, such as a mask: if training changed
+them, they would differ between ranks.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ def norms(module) -> list:
 
 
 def is_over_batch(module) -> bool:
-    """True if in training a sample's outputs depend on the other samples of its batch."""
+    """True if, in training, a sample's outputs depend on the rest of its batch."""
     from torch.nn.modules.batchnorm import _BatchNorm
 
     return any(isinstance(m, _BatchNorm) and (m.training or m.running_mean is None) for m in module.modules())
 
 
 def take_statistics(some: Iterable, forward: Callable[[], Any]) -> None:
-    """Set the statistics of these norms to those of the samples that `forward` passes through them."""
+    """Set the statistics of the norms `some` to those of the samples that `forward` passes through them."""
     for norm in some:
         norm.reset_running_stats()
-        norm.momentum = 1.0  # the average over passes is that of the last one
+        norm.momentum = 1.0  # so that the running average is that of the last pass
         norm.train()
     forward()
     for norm in some:
@@ -41,7 +41,7 @@ def take_statistics(some: Iterable, forward: Callable[[], Any]) -> None:
 
 
 def check(module, batches: Sequence[np.ndarray]) -> None:
-    """Raise ValueError if passes of these batches in training change a buffer other than a norm's statistics."""
+    """Raise ValueError if training passes of these batches change a buffer other than a norm's statistics."""
     import torch
 
     module = copy.deepcopy(module)
@@ -52,14 +52,14 @@ def check(module, batches: Sequence[np.ndarray]) -> None:
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
         for x in batches:
             before = {name: module.get_buffer(name) for name in others}
-            versions = {name: buffer._version for name, buffer in before.items()}  # which writing in place raises
+            versions = {name: buffer._version for name, buffer in before.items()}  # which in-place writes increase
             module(torch.from_numpy(x))
             after = {name: module.get_buffer(name) for name in others}
             changed = [n for n in others if before[n]._version != versions[n] or not _same(before[n], after[n])]
             if changed:
                 raise ValueError(
-                    f"training changes the module's buffer {changed[0]}, of which each rank would have its own; make "
-                    "it a parameter or a constant. Only the running statistics of norms may change."
+                    f"training changes the module's buffer {changed[0]}, so it would differ between ranks; make it a "
+                    "parameter or a constant. Only the running statistics of norms may change."
                 )
 
 

@@ -1,8 +1,8 @@
 """Torch stage: part of a torch module on a flat vector of parameters, differentiated by autograd.
 
-A backward pass may use other weights than its forward did. Autograd's graph is built on a private copy of w, and
-backward writes the weights it is given into that copy: products with transposed weights use these, and everything
-else comes from the forward pass, as in our own layers.
+A backward pass may use other weights than its forward pass. Autograd's graph is built on a private copy of w, and
+backward writes its own weights into that copy. Products with transposed weights use these, and everything else comes
+from the forward pass, as in our own layers.
 """
 
 from __future__ import annotations
@@ -14,44 +14,46 @@ import numpy as np
 
 from kernels.meter import METER
 
-TURN = Lock()  # to put parameters into a module for a forward pass: ranks that are threads share their modules
+TURN = Lock()  # for putting parameters into a module for a forward pass, since ranks that are threads share modules
 
 
 class TorchStage:
-    """The whole module, or consecutive children of it. Arrays are NumPy's, or torch tensors where w is one."""
+    """A whole module, or some consecutive children of it. Arrays are NumPy's, or torch tensors if w is one."""
 
     def __init__(self, module, loss, offset: int = 0):
         self.module, self.criterion, self.offset = module, loss, offset
         named = dict(module.named_parameters())
         kinds = {p.dtype for p in named.values()}
         if len(kinds) != 1:
-            raise ValueError(f"a module has parameters of one type, this one has {sorted(map(str, kinds)) or 'none'}.")
+            raise ValueError(
+                f"a module needs parameters of a single type, but this one has {sorted(map(str, kinds)) or 'none'}."
+            )
         self.shapes = {name: p.shape for name, p in named.items()}
         self.origin = np.concatenate([p.detach().cpu().numpy().ravel() for p in named.values()])
         self.parameters, self.dtype = self.origin.size, self.origin.dtype
         ends = np.cumsum([0, *(math.prod(shape) for shape in self.shapes.values())])
         places = map(slice, ends[:-1].tolist(), ends[1:].tolist())
         self.tensors = tuple((place, tuple(shape)) for place, shape in zip(places, self.shapes.values(), strict=True))
-        self._flops: dict[tuple, int] = {}  # of a forward pass, by shape of x
+        self._flops: dict[tuple, int] = {}  # of a forward pass, by the shape of x
 
     def __str__(self) -> str:
-        """Return the kinds of its children: "linear, relu"."""
+        """Return the kinds of the children: "linear, relu"."""
         return ", ".join(type(child).__name__.lower() for child in [*self.module.children()] or [self.module])
 
     def start(self, seed: int = 0) -> np.ndarray:
-        """Return the module's own parameters, as the initial ones. What torch draws from here on follows the seed."""
+        """Return the module's own parameters as the initial ones. Seed torch for what it draws from now on."""
         import torch
 
-        torch.manual_seed(seed)  # a dropout would go on where the run before in this process has ended
+        torch.manual_seed(seed)  # otherwise a dropout would continue where the previous run of this process ended
         return self.origin.copy()
 
     def apply(self, vector, x):
-        """Return the outputs with the parameters in `vector`, as torch tensors."""
+        """Return the outputs for the parameters in `vector`. All arrays are torch tensors."""
         from torch.func import functional_call
 
         parts = vector.split([shape.numel() for shape in self.shapes.values()])
         named = {name: part.view(shape) for (name, shape), part in zip(self.shapes.items(), parts, strict=True)}
-        if vector.device.type != "cpu":  # where the module's own buffers are
+        if vector.device.type != "cpu":  # the module's own buffers are on the CPU
             named |= {name: buffer.to(vector.device) for name, buffer in self.module.named_buffers()}
         with TURN:
             return functional_call(self.module, named, (x,))
@@ -66,7 +68,7 @@ class TorchStage:
         return _like(w, y.detach()), (own, x, y)
 
     def backward(self, w, saved, dy, g=None, add=False) -> tuple:
-        """Return (dx, g); dx is None on the first stage. A given g is overwritten, or with `add` added to."""
+        """Return (dx, g). dx is None on the first stage. A given g is overwritten or, with `add`, added to."""
         own, x, y = saved
         own.data.copy_(_tensor(w))  # .data bypasses autograd's check that the weights are those of the forward pass
         self._charge(x, y, times=2)
@@ -74,7 +76,7 @@ class TorchStage:
         return (dx[0] if dx else None), _put(new, g, add)
 
     def backward_factors(self, w, saved, dy) -> tuple:
-        """Return (dx, g, None): autograd does not expose a gradient's factors."""
+        """Return (dx, g, None), since autograd does not expose a gradient's factors."""
         return *self.backward(w, saved, dy), None
 
     def backward_input(self, w, saved, dy) -> tuple:
@@ -88,7 +90,7 @@ class TorchStage:
         return dx, (own, x, y, dy)
 
     def backward_weights(self, pending, g=None, add=False):
-        """Return g. Autograd traverses the stage a second time for it, which our own layers do not need."""
+        """Return g. Autograd traverses the stage a second time for this, unlike our own layers."""
         own, x, y, dy = pending
         self._charge(x, y, times=2 if self.offset else 1)
         return _put(_gradients(y, (own,), dy)[0], g, add)
@@ -116,14 +118,14 @@ class TorchStage:
         return y
 
     def _charge(self, x, y, times: int = 1) -> None:
-        """Charge `times` passes: FLOPs as torch counts them; parameters, inputs and outputs moved once."""
+        """Charge `times` passes, with FLOPs as torch counts them, and parameters, inputs and outputs moved once."""
         if meter := METER.get():
             nbytes = (self.parameters + x.numel() + y.numel()) * self.dtype.itemsize
             meter.charge("torch", times * self._flops.get(tuple(x.shape), 0), times * nbytes)
 
 
 def _put(new, g, add: bool):
-    """Return the gradient `new`: itself, or in g, which it is written over or added to."""
+    """Return `new`, or, if given, g with `new` written over it or added to it."""
     if g is None:
         return new
     g[:] = g + new if add else new
@@ -142,7 +144,7 @@ def _like(array, tensor):
 
 
 def _gradients(y, wanted: tuple, dy) -> list:
-    """Return the gradients of `wanted` for the gradient `dy` of y, as dy's kind of array; y's graph is retained."""
+    """Return the gradients of `wanted`, given the gradient `dy` of y, as dy's kind of array. Retain y's graph."""
     import torch
 
     return [_like(dy, g) for g in torch.autograd.grad(y, wanted, _tensor(dy), retain_graph=True)]

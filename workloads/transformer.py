@@ -1,13 +1,14 @@
-"""Transformer as a sequential model: an embedding, then alternating blocks of attention and MLP, then a head.
+"""Transformer: a sequential model of an embedding, alternating blocks of attention and MLP, and a head.
 
     Embedding         x_t = table[token_t] + places[t]
     AttentionBlock    x <- x + Wo attention(Wq LN(x), Wk LN(x), Wv LN(x))       causal
-    MlpBlock          x <- x + W2 gelu(W1 LN(x))                                each position by itself
+    MlpBlock          x <- x + W2 gelu(W1 LN(x))                                each position separately
     Head              logits = W LN(x)                                          of the next token
 
-Samples are (time, width), but for the input tokens, (time,), integers. Blocks are pre-norm, so the residual path from
-the last layer to the first passes no norm. All products have biases. A block of each kind, of t positions and
-width h, cost t h (24 h + 4 t) FLOPs forward, t h (24 h + 8 t) for B and 24 t h^2 for W, and lower-order terms.
+Samples are (time, width), except for the input tokens, which are (time,) integers. Blocks are pre-norm, so the residual
+path from the last layer to the first does not pass a norm. All products have biases. Two blocks, one of each kind, with
+t positions and width h, cost t h (24 h + 4 t) FLOPs forward, t h (24 h + 8 t) for B and 24 t h^2 for W, plus
+lower-order terms.
 Source: Vaswani et al., NeurIPS 2017; norms as in GPT-2 (Radford et al., 2019); FLOPs as Qi et al., ICLR 2024, count.
 """
 
@@ -21,12 +22,12 @@ import numpy as np
 import kernels
 from workloads.layers import Layer, he
 
-EPS = 1e-5  # in the variance of a layer norm
-GROWTH = 4  # hidden numbers of an MLP block for each of its width
+EPS = 1e-5  # added to the variance in a layer norm
+GROWTH = 4  # hidden size of an MLP block, as a multiple of its width
 
 
 def layers(tokens: int, time: int, width: int, heads: int, depth: int) -> list[Layer]:
-    """Return the `depth` + 2 layers of a model with `depth` blocks; ValueError if heads do not divide the width."""
+    """Return the `depth` + 2 layers of the model. Raise ValueError if heads do not divide the width."""
     if width % heads:
         lower = max(heads, width - width % heads)
         raise ValueError(f"{heads} heads do not divide a width of {width}; use a width of {lower} or {lower + heads}.")
@@ -37,7 +38,7 @@ def layers(tokens: int, time: int, width: int, heads: int, depth: int) -> list[L
 
 @dataclass(frozen=True)
 class Embedding(Layer):
-    """y = table[x] + places: learned embeddings of token and position; always the first layer."""
+    """y = table[x] + places: learned embeddings of token and position. Always the first layer."""
 
     tokens: int
     time: int
@@ -191,8 +192,10 @@ class MlpBlock(Layer):
 
 @dataclass(frozen=True)
 class Head(Layer):
-    """y = W LN(x) + b: logits of the next token. W is not tied to the embedding, which is on another stage of a
-    pipeline. Parameters: gain and bias of the norm, then W, b.
+    """y = W LN(x) + b: logits of the next token.
+
+    W is not tied to the embedding, which is on another stage of a pipeline. Parameters: gain and bias of the norm, then
+    W, b.
     """
 
     time: int
@@ -239,23 +242,23 @@ class Head(Layer):
         kernels.dense_backward_weights(*gradients[2:], rows(h), rows(dy))
 
 
-# operations on each position by itself see the positions of all samples as rows
+# operations on single positions treat the positions of all samples as rows
 
 
 def rows(x):
-    """Return x (n, time, width) as (n time, width), the same memory."""
+    """Return x, (n, time, width), as a view of shape (n time, width)."""
     return x.reshape(-1, x.shape[-1])
 
 
 def norm(x, gain, bias) -> tuple:
-    """Return (y, u, r) of layer norm; u and r are what backward needs."""
+    """Return (y, u, r) of a layer norm; backward needs u and r."""
     y, u, r = kernels.empty_like(x), kernels.empty_like(x), kernels.empty(math.prod(x.shape[:-1]), x)
     kernels.layer_norm_forward(rows(y), rows(u), r, rows(x), gain, bias, EPS)
     return y, u, r
 
 
 def norm_back(dy, dh, u, r, gain):
-    """Return dx of a block: the gradient through its norm plus dy on the residual path."""
+    """Return dx of a block: the gradient through its norm, plus dy from the residual path."""
     dx = kernels.empty_like(dy)
     kernels.layer_norm_backward_input(rows(dx), rows(dh), rows(u), r, gain)
     kernels.residual_add(dx, dx, dy, 1.0)
@@ -263,7 +266,7 @@ def norm_back(dy, dh, u, r, gain):
 
 
 def norm_weights(gradients, u, dh) -> None:
-    """Write the gradients of gain and bias."""
+    """Write the gradients of a norm's gain and bias to `gradients`."""
     kernels.layer_norm_backward_weights(*gradients, rows(dh), rows(u))
 
 
@@ -286,7 +289,7 @@ def _norm(width: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _dense(generator: np.random.Generator, *shapes: tuple[int, int], gain: float) -> list[np.ndarray]:
-    """Return weights and biases of products, one after the other; the last weights are `gain` times He's."""
+    """Return the weights and biases of products, alternating. The last weights are `gain` times He's."""
     parts = []
     for shape in shapes:
         parts += he(generator, shape, shape[0], "none"), np.zeros(shape[1])

@@ -1,7 +1,8 @@
-"""Blocks of a transformer split over ranks; see `blocks.py` for what a block is.
+"""Transformer blocks: the blocks of a transformer, split over ranks; see `blocks.py` for what a block is.
 
-A rank has heads of its own in an attention block, hidden units in an MLP block, tokens in the embedding and the head.
-Rows are positions, (samples time, width). Norms, biases after a sum and the residual path are replicated.
+A rank has some of the heads in an attention block, of the hidden units in an MLP block, and of the tokens in the
+embedding and the head. Rows are positions, (samples time, width). Norms, biases after a sum, and the residual path are
+replicated.
 Source: Shoeybi et al., Megatron-LM, arXiv:1909.08053, section 3.
 """
 
@@ -16,10 +17,10 @@ from workloads.transformer import back, norm, norm_weights, project, rows
 
 @dataclass(frozen=True)
 class TokenBlock(PlainBlock):
-    """Embedding: a rank looks up the tokens of its part of the table, and returns zeros for the others."""
+    """The embedding. A rank looks up the tokens of its part of the table, and returns zeros for the others."""
 
-    here: slice  # of the tokens
-    first: bool  # this rank adds the position embedding
+    here: slice  # the tokens of this rank
+    first: bool  # whether this rank adds the position embedding
     axes = (0, None)
 
     def inner(self, parts, x):
@@ -45,7 +46,7 @@ class TokenBlock(PlainBlock):
 
 
 class NormedBlock:
-    """Enter and leave of a block that begins with a norm and ends with a bias and the residual sum."""
+    """`enter` and `leave` of a block that begins with a norm and ends with a bias and the residual sum."""
 
     norms, partial = 2, True
 
@@ -73,7 +74,7 @@ class NormedBlock:
 
 @dataclass(frozen=True)
 class HeadsBlock(NormedBlock):
-    """Attention block: a rank has columns of Wq, Wk and Wv, those of its heads, and the same rows of Wo."""
+    """An attention block. A rank has the columns of Wq, Wk and Wv of its heads, and the same rows of Wo."""
 
     time: int
     heads: int  # of this rank
@@ -104,7 +105,7 @@ class HeadsBlock(NormedBlock):
 
 @dataclass(frozen=True)
 class HiddenBlock(NormedBlock):
-    """MLP block: a rank has columns of W1, those of its hidden units, and the same rows of W2."""
+    """An MLP block. A rank has the columns of W1 of its hidden units, and the same rows of W2."""
 
     axes = (None, None, 1, 0, 0, None)
 
@@ -129,7 +130,7 @@ class HiddenBlock(NormedBlock):
 
 @dataclass(frozen=True)
 class LogitsBlock(NormedBlock):
-    """Head: a rank has columns of W, the logits of some tokens; the loss does not gather the others."""
+    """The head. A rank has columns of W, i.e. the logits of some tokens, and the loss does not gather the others."""
 
     axes, partial = (None, None, 1, 0), False
 

@@ -1,4 +1,4 @@
-"""Workload: a model and its data, as tasks, algorithms and evaluations see them."""
+"""Workload: a model and its data, as tasks, algorithms and evaluations use them."""
 
 from __future__ import annotations
 
@@ -14,48 +14,49 @@ from workloads import shared_memory
 
 
 class Evaluation(NamedTuple):
-    """The quality of a model on held-out data; accuracy is NaN where the workload has none."""
+    """The quality of a model on held-out data. Accuracy is NaN if the workload has none."""
 
     loss: float
     accuracy: float
 
 
 class DataKnobs(Knobs):
-    """Settings of a workload, which say how large its data are before they are there."""
+    """The settings of a workload. They tell how large its data will be before the data exist."""
 
     @property
     def numbers(self) -> float:
-        """How many numbers are made or read to build the workload, about; 0 where they are few, whatever the values."""
+        """The approximate number of numbers created or read to build the workload; 0 if they are always few."""
         return 0
 
 
 class Workload(Protocol):
     """A model and its data. Parameters are one flat vector `w`, shape (parameters,).
 
-    Workloads inherit from it. What has a default here is optional; the default says that the workload has none.
+    Workloads inherit from this class. Attributes with a default are optional; the default means that the workload does
+    not have them.
     """
 
     name: str
     parameters: int
-    depth: int = 1  # layers that it can be cut in; 1 if it cannot be
+    depth: int = 1  # number of layers into which it can be cut; 1 if it cannot be cut
     tensors: tuple[tuple[slice, tuple[int, ...]], ...]  # slice of w and shape of each tensor of the model
-    samples: int  # in the training set
-    held_out_samples: int = 0  # that accuracy is a share of: rows, images, or characters of a text; 0 without accuracy
+    samples: int  # number in the training set
+    held_out_samples: int = 0  # rows, images or characters over which accuracy is computed; 0 without accuracy
     shuffle: bool
     dtype: Any
     units: tuple[int, ...] = ()  # outputs of each layer that can be split over ranks: units, or a convolution's filters
-    rows: tuple | None = None  # compressed sparse rows, as kernels take them; None where gradients are dense
-    Samples: type = shared_memory.Samples  # one step's samples in shared memory
-    activations: Mapping[int, int] = MappingProxyType({})  # samples -> bytes kept for backward, where they are known
-    notes: tuple[str, ...] = ()  # sentences to show beside the results
+    rows: tuple | None = None  # compressed sparse rows, as kernels expect them; None if gradients are dense
+    Samples: type = shared_memory.Samples  # the samples of one step in shared memory
+    activations: Mapping[int, int] = MappingProxyType({})  # number of samples -> bytes kept for backward, where known
+    notes: tuple[str, ...] = ()  # sentences to show with the results
     over_batch: bool = False  # whether a sample's gradient depends on its batch, as with batch norm
     synchronises: bool = False  # whether layers over a batch can take that of all workers (`batch_statistics`)
-    guessing: float | None = None  # held-out loss of the same chance for every class, or of the mean; None if unknown
-    target_variance: float | None = None  # of the held-out numbers of a regression by half the mean squared error
+    guessing: float | None = None  # held-out loss of guessing uniformly, or of predicting the mean; None if unknown
+    target_variance: float | None = None  # of the held-out targets of a regression; None for classification
 
     @abstractmethod
     def start(self, seed: int) -> np.ndarray:
-        """Return the initial parameters; seeded per layer, so every split of a model starts from the same numbers."""
+        """Return the initial parameters. They are seeded per layer, so every split of a model starts the same."""
 
     @abstractmethod
     def batch(self, indices: np.ndarray) -> tuple:
@@ -70,20 +71,21 @@ class Workload(Protocol):
         """Return the held-out loss and accuracy at w."""
 
     def split(self, stages: int | Sequence[int]) -> list:
-        """Return the model as consecutive stages: so many, as equal in work as layers allow, or stages of so many
-        layers each. ValueError if it cannot be cut so."""
-        raise ValueError(f"{self.name} has no layers to cut in stages; use digits, spirals, mnist or text instead.")
+        """Split the model into consecutive stages.
+
+        `stages` is their number, with work as equal as layers allow, or a sequence with the number of layers of each.
+        Raise ValueError if the model cannot be cut in this way.
+        """
+        raise ValueError(f"{self.name} has no layers to cut into stages; use digits, spirals, mnist or text instead.")
 
     def boundaries(self, stages: int | Sequence[int]) -> tuple[int, ...]:
-        """Return how many numbers per sample cross from each stage to the next. ValueError as for `split`."""
-        raise ValueError(f"{self.name} has no layers to cut in stages; use digits, spirals, mnist or text instead.")
+        """Return how many numbers per sample pass from each stage to the next. Raise ValueError like `split`."""
+        raise ValueError(f"{self.name} has no layers to cut into stages; use digits, spirals, mnist or text instead.")
 
     def blocks(self, rank: int, ranks: int) -> list:
-        """Return the blocks of `rank`, split by columns and rows; ValueError if the layers cannot be split so."""
-        raise ValueError(
-            f"{self.name} has no layers to be cut by columns and rows; use digits, spirals, mnist or text."
-        )
+        """Return the blocks of `rank`, split by columns and rows. Raise ValueError if the layers cannot be split."""
+        raise ValueError(f"{self.name} has no layers to split by columns and rows; use digits, spirals, mnist or text.")
 
     def unit_blocks(self, units: Sequence[int]) -> list:
-        """Return the blocks of a rank that has so many units of each layer; ValueError if they cannot be split."""
+        """Return the blocks of a rank that has `units` of each layer. Raise ValueError if they cannot be split."""
         raise ValueError(f"{self.name} has no units to split; use digits, spirals or mnist.")

@@ -1,4 +1,4 @@
-"""Collectives: operations of all ranks of a group, in terms of send and recv.
+"""Collectives: operations of all ranks of a group, built from send and recv.
 
 Each function is one algorithm on a communicator with `rank`, `size`, `send` and `recv`. P is the number of ranks, a the
 latency and b the seconds per byte of a link, n the bytes of the vector.
@@ -11,14 +11,14 @@ latency and b the seconds per byte of a link, n the bytes of the vector.
     double tree           a few per chunk     about 2 n b + 2 log2 P a           long vectors, many ranks
     hierarchical          2 (g-1) + 2 (k-1)   see theory.collective_costs                  k nodes of g ranks
 
-All of them take any P. Sums are formed in a fixed order, the same on every rank, so all ranks end with identical
-bits; the order differs between algorithms, and so does the rounding. Closed forms are in `theory.collective_costs`.
+All of them accept any P. Sums are formed in a fixed order, the same on every rank, so all ranks end with identical
+bits. The order, and so the rounding, differs between algorithms. Closed forms are in `theory.collective_costs`.
 
     rings.py       ring, reduce_scatter, all_gather
     exchanges.py   recursive_doubling, halving_doubling, barrier
     trees.py       tree, broadcast, double_tree
     nodes.py       hierarchical
-    summands.py    what is sent to be added, and added if it is alike
+    summands.py    the parts of a sum that ranks send to each other
 
 Source: Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005; Patarasuk & Yuan, JPDC 69(2), 2009; Sanders, Speck & Traeff,
 Parallel Computing 35(12), 2009.
@@ -54,8 +54,8 @@ def idea(name: str) -> str:
     return said[:1].upper() + said[1:]
 
 
-def known(name: str, own: tuple[str, ...] = ("fast",)) -> str:
+def check_name(name: str, own: tuple[str, ...] = ("fast",)) -> str:
     """Return `name`. Raise ValueError if it is neither in ALL_REDUCE nor among the cluster's `own`."""
     if name not in (*own, *ALL_REDUCE):
-        raise ValueError(f"collective is {name!r}; allowed are {', '.join((*own, *ALL_REDUCE))}.")
+        raise ValueError(f"collective: there is no {name!r}; use one of {', '.join((*own, *ALL_REDUCE))}.")
     return name

@@ -1,4 +1,4 @@
-"""Rings: pieces of a vector travel from neighbour to neighbour, so that every link is busy all the time."""
+"""Collectives on a ring: pieces of a vector travel from neighbour to neighbour, so every link is always busy."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ def ring(comm: Comm, x: np.ndarray, scale: float = 1.0, tag: int = COLLECTIVE) -
     """Sum x in place, times `scale`: a reduce-scatter, then an all-gather, each from neighbour to neighbour.
 
     piece   0   1   2
-    rank 0          >>      after P - 1 steps rank r has the whole sum of piece r,
-    rank 1  >>              after P - 1 more all ranks have all pieces
+    rank 0          >>      after P - 1 steps rank r has the whole sum of piece r;
+    rank 1  >>              after P - 1 more, all ranks have all pieces
     rank 2      >>
     """
     around(comm, range(comm.size), [x[share] for share in shares(len(x), comm.size)], scale, tag)
 
 
 def around(comm: Comm, ranks: Sequence[int], pieces: list[np.ndarray], scale: float, tag: int) -> None:
-    """Sum all pieces in place over `ranks`, which include this one, times `scale`."""
+    """Sum all pieces in place over `ranks`, which include this rank, and multiply them by `scale`."""
     sum_pieces(comm, ranks, pieces, scale, tag)
     if scale != 1.0:
         kernels.scale(pieces[ranks.index(comm.rank)], scale)
@@ -31,7 +31,7 @@ def around(comm: Comm, ranks: Sequence[int], pieces: list[np.ndarray], scale: fl
 
 
 def sum_pieces(comm: Comm, ranks: Sequence[int], pieces: list[np.ndarray], scale: float, tag: int) -> None:
-    """Reduce-scatter in place on the ring of `ranks`: afterwards ranks[i] has the whole sum of piece i, unscaled."""
+    """Reduce-scatter in place on the ring of `ranks`. Afterwards ranks[i] has the whole sum of piece i, unscaled."""
     size, i = len(ranks), ranks.index(comm.rank)
     right, left = ranks[(i + 1) % size], ranks[i - 1]
     for step in range(size - 1):
@@ -40,7 +40,7 @@ def sum_pieces(comm: Comm, ranks: Sequence[int], pieces: list[np.ndarray], scale
 
 
 def copy_pieces(comm: Comm, ranks: Sequence[int], pieces: list[np.ndarray], tag: int) -> None:
-    """All-gather in place on the ring of `ranks`: ranks[i] has piece i, afterwards all ranks have all pieces."""
+    """All-gather in place on the ring of `ranks`. ranks[i] starts with piece i; afterwards all have all pieces."""
     size, i = len(ranks), ranks.index(comm.rank)
     right, left = ranks[(i + 1) % size], ranks[i - 1]
     for step in range(size - 1):
@@ -49,7 +49,7 @@ def copy_pieces(comm: Comm, ranks: Sequence[int], pieces: list[np.ndarray], tag:
 
 
 def reduce_scatter(comm: Comm, x: np.ndarray, scale: float = 1.0, tag: int = COLLECTIVE) -> np.ndarray:
-    """Return piece `rank` of the sum over all ranks, with the same bits as from `ring`. x is not changed."""
+    """Return this rank's piece of the sum over all ranks, with the same bits as from `ring`. x is not changed."""
     size, rank = comm.size, comm.rank
     pieces = [x[share] for share in shares(len(x), size)]
     mine = pieces[rank - 1] if size > 1 else x.copy()
@@ -63,7 +63,7 @@ def reduce_scatter(comm: Comm, x: np.ndarray, scale: float = 1.0, tag: int = COL
 
 
 def all_gather(comm: Comm, x: Message, tag: int = COLLECTIVE) -> list[Message]:
-    """Return the x of all ranks, by rank: the messages travel round the ring."""
+    """Return the x of all ranks, in the order of ranks. The messages travel around the ring."""
     size, rank = comm.size, comm.rank
     gathered: list[Message] = [None] * size
     gathered[rank] = x

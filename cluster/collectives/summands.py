@@ -1,4 +1,4 @@
-"""Summands: what a rank sends of a sum so that another adds it, if both want the same."""
+"""Summands: the parts of a sum that ranks send to each other, with a check that all ranks want the same sum."""
 
 from __future__ import annotations
 
@@ -8,20 +8,26 @@ import kernels
 
 
 def summand(x: Any, scale: float) -> Any:
-    """Return `x` as it is sent to be added: in a tuple where a mean is formed. That says so, and is no byte more."""
+    """Return the message that carries `x`. A summand of a mean is in a tuple, which marks it without extra bytes."""
     return x if scale == 1.0 else (x,)
 
 
 def add(x: Any, received: Any, scale: float) -> None:
     """Add a `received` summand to `x` in place.
 
-    Raises ValueError if they differ in type or length, or one of them is for a mean: so do the ranks' vectors.
+    Raise ValueError if they differ in type or length, or if only one of them belongs to a mean.
     """
     of_mean = isinstance(received, tuple)
     if of_mean != (scale != 1.0):
-        raise ValueError("ranks of a group reduce to a sum and to a mean; they must be alike.")
+        raise ValueError(
+            "mismatched all-reduce: some ranks of the group ask for a sum, others for a mean; use the same op on every "
+            "rank."
+        )
     if of_mean:
         (received,) = received
     if x.dtype != received.dtype:
-        raise ValueError(f"ranks of a group reduce {x.dtype} and {received.dtype}; they must be alike.")
-    kernels.add(x, received)  # which compares the lengths
+        raise ValueError(
+            f"mismatched all-reduce: ranks of the group reduce {x.dtype} and {received.dtype}; use the same type on "
+            "every rank."
+        )
+    kernels.add(x, received)  # compares the lengths

@@ -1,4 +1,4 @@
-"""Trees: partial sums go up to a root, the sum comes down again; no rank is more than log2 P steps from the root."""
+"""Collectives on trees: partial sums go up to a root, at most log2 P steps away, and the sum comes down again."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import kernels
 from cluster.collectives.summands import add, summand
 from cluster.comm import COLLECTIVE, Comm, Message, shares
 
-LAG = 2  # chunks by which a level of the double tree is behind the one below it on the way up
-FILL = 8192  # bytes: a quarter of what links carry during their latency, 23 kB on 10 GbE, 60 kB on a loopback
+LAG = 2  # chunks by which a level of the double tree lags behind the level below it on the way up
+FILL = 8192  # bytes: about a quarter of what links carry during their latency, 23 kB on 10 GbE, 60 kB on a loopback
 
 
 def tree(comm: Comm, x: np.ndarray, scale: float = 1.0, tag: int = COLLECTIVE) -> None:
-    """Sum x in place: partial sums go up a binomial tree to rank 0, the sum comes down again."""
+    """Sum x in place: partial sums go up a binomial tree to rank 0, then the sum comes down again."""
     distance = 1
     while distance < comm.size:
         if comm.rank & distance:
@@ -30,7 +30,7 @@ def tree(comm: Comm, x: np.ndarray, scale: float = 1.0, tag: int = COLLECTIVE) -
 
 
 def broadcast(comm: Comm, x: Message, src: int = 0, tag: int = COLLECTIVE) -> Message:
-    """Return src's x on every rank, down a binomial tree: ceil(log2 P) (a + n b)."""
+    """Return src's x on every rank. It goes down a binomial tree, which takes ceil(log2 P) (a + n b) seconds."""
     size = comm.size
     rank = (comm.rank - src) % size  # renumbered so that src is 0
     distance = 1
@@ -52,10 +52,11 @@ def double_tree(comm: Comm, x: np.ndarray, scale: float = 1.0, tag: int = COLLEC
             2               6                level 1      the second tree is the mirror image: 7 for 0, 6 for 1, ...
         1       3       5       7            level 0
 
-    In one tree half of the ranks would be leaves, which pass nothing on; in two trees every rank sends and receives n
-    on the way up, and n on the way down. The halves are cut into `chunks`, so that many levels work at once. Each level
-    is LAG chunks behind the one before it, so that no rank waits for the latency either. No rank has the same parent in
-    both trees (except one of three ranks, at the same distance), so messages need not say to which tree they belong.
+    In a single tree, half of the ranks would be leaves, which pass nothing on. In two trees, every rank sends and
+    receives n bytes on the way up, and n on the way down. The halves are cut into `chunks`, so that many levels work at
+    the same time. Each level lags LAG chunks behind the one before it, so that no rank waits for the latency either.
+    No rank has the same parent in both trees (except one of three ranks, at the same distance), so messages need not
+    name the tree to which they belong.
     """
     size, rank = comm.size, comm.rank
     top = (size - 1).bit_length()
@@ -83,7 +84,7 @@ def double_tree(comm: Comm, x: np.ndarray, scale: float = 1.0, tag: int = COLLEC
 
 
 def chunks_of(size: int, nbytes: float) -> int:
-    """Return the number of chunks that `size` ranks cut each half of a vector of `nbytes` into."""
+    """Return the number of chunks into which `size` ranks cut each half of a vector of `nbytes` bytes."""
     return max(1, round(((size - 1).bit_length() * nbytes / FILL) ** 0.5))
 
 
@@ -91,11 +92,11 @@ def chunks_of(size: int, nbytes: float) -> int:
 def place(size: int, rank: int, second: bool) -> tuple[int, int | None, tuple[int, ...]]:
     """Return (level, parent or None, children) of a rank in NCCL's first or second tree.
 
-    In the first, the parent of a rank differs from it in its lowest set bit and in the next; that bit is its level. The
-    second is the same tree with ranks renumbered: reversed or, where P is odd, shifted by one.
+    In the first tree, a rank differs from its parent in its lowest set bit, which gives its level, and in the next bit.
+    The second tree is the same with the ranks renumbered: in reverse or, if P is odd, shifted by one.
     """
 
-    def renamed(r: int) -> int:
+    def renumber(r: int) -> int:
         return r if not second else (r + 1) % size if size % 2 else size - 1 - r
 
     def above(r: int) -> int:
@@ -103,8 +104,8 @@ def place(size: int, rank: int, second: bool) -> tuple[int, int | None, tuple[in
         parent = (r ^ bit) | (bit << 1)
         return parent if parent < size else r ^ bit
 
-    mine = next(r for r in range(size) if renamed(r) == rank)
-    children = tuple(renamed(r) for r in range(1, size) if above(r) == mine)
+    mine = next(r for r in range(size) if renumber(r) == rank)
+    children = tuple(renumber(r) for r in range(1, size) if above(r) == mine)
     if mine == 0:
         return (size - 1).bit_length(), None, children
-    return (mine & -mine).bit_length() - 1, renamed(above(mine)), children
+    return (mine & -mine).bit_length() - 1, renumber(above(mine)), children

@@ -1,4 +1,4 @@
-"""All-reduces in progress: one by a background thread of the rank, one by torch.distributed."""
+"""All-reduces in progress, performed by a background thread of the rank or by torch.distributed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cluster.real.rank_state import wait_of
 if TYPE_CHECKING:
     from cluster.real.comm import RealComm
 
-LARGE = 1 << 20  # bytes; smaller vectors the ranks' own rings sum faster than gloo, up to three times
+LARGE = 1 << 20  # bytes; the ranks' own rings sum smaller vectors up to three times as fast as gloo
 
 
 class ThreadedAllReduce:
@@ -48,12 +48,12 @@ class ThreadedAllReduce:
                 state.resume()
             end = event_log.clock()
             idle = sum(max(0.0, min(until, end) - max(since, start)) for since, until in self._waits)
-            event_log.blocked(start, start + idle, "all-reduce")
+            event_log.record_blocked(start, start + idle, "all-reduce")
         return self._x
 
 
 class AllReduceRecord:
-    """What a rank records of an all-reduce without messages of our own: bytes to its right neighbour, and one span."""
+    """What a rank records of an all-reduce that does not use its links: bytes to its right neighbour, and one span."""
 
     def __init__(self, comm: RealComm, flat: Any):
         event_log, rank, size = comm.event_log, comm.rank, comm.size
@@ -65,14 +65,14 @@ class AllReduceRecord:
         self._call = (comm._group, comm._calls, size, self.entered)
 
     def end(self, start: float) -> None:
-        """Record that this rank was blocked in it from `start` until now."""
+        """Record that this rank was blocked in the all-reduce from `start` until now."""
         event_log = self._event_log
         event_log.mark = end = event_log.clock()
         event_log.all_reduces.append((*self._call, start, end, event_log.step, self._row, self._right))
 
 
 class TorchAllReduce:
-    """An all-reduce by torch.distributed."""
+    """An all-reduce performed by torch.distributed."""
 
     def __init__(self, comm: RealComm, x: Any, flat: Any, scale: float):
         from torch import from_numpy
@@ -99,7 +99,7 @@ class TorchAllReduce:
 
 
 def _process_group(comm: RealComm, cuda: bool) -> Any:
-    """Return torch's group of these ranks, created directly: new_group requires every rank to create every group."""
+    """Return torch's group of these ranks. It is created directly, since every rank would have to call new_group."""
     import torch.distributed as dist
 
     state, made = comm._state, comm._process_groups
@@ -116,7 +116,7 @@ def _process_group(comm: RealComm, cuda: bool) -> Any:
 
 @contextlib.contextmanager
 def _cluster_errors(comm: RealComm, waiting: tuple) -> Iterator[None]:
-    """Convert torch's errors about other ranks to Deadlock and RankLost; the group is without collectives then."""
+    """Convert torch's errors about other ranks to Deadlock and RankLost, after which the group runs no collectives."""
     state = comm._state
     state.waiting = waiting
     try:
@@ -127,7 +127,7 @@ def _cluster_errors(comm: RealComm, waiting: tuple) -> Iterator[None]:
         text, wait = str(error).lower(), wait_of(state.rank, waiting)
         failure: ClusterError
         if "timed out" in text or "timeout" in text:
-            failure = Deadlock(f"{wait}, longer than the timeout of {state.timeout:g} s.", [wait])
+            failure = Deadlock(f"timeout of {state.timeout:g} s exceeded: {wait}", [wait])
         elif "connection" in text or "peer" in text:
             failure = RankLost(f"a rank was lost; {wait}", -1)
         else:

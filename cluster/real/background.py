@@ -10,14 +10,14 @@ from typing import Any
 
 
 class CachedThreadPool:
-    """A pool that grows to as many threads as are busy at once and reuses them; daemon threads, no upper limit."""
+    """A pool of daemon threads that reuses idle ones and otherwise grows, without an upper limit."""
 
     def __init__(self):
         self._jobs: SimpleQueue[tuple | None] = SimpleQueue()
         self._lock, self._idle, self._threads, self._closed = Lock(), 0, 0, False
 
     def submit(self, call: Callable, *args: Any) -> Future:
-        """Run `call(*args)` in a thread; the future returns its result or raises its exception."""
+        """Run `call(*args)` in a thread. The future returns its result or raises its exception."""
         future: Future = Future()
         with self._lock:
             if self._idle:
@@ -31,7 +31,7 @@ class CachedThreadPool:
         return future
 
     def close(self) -> None:
-        """Let each thread end when it has done what it has; every later job has a thread of its own."""
+        """End each thread once the jobs submitted so far are done. Every later job gets a thread of its own."""
         with self._lock:
             self._idle, self._closed = 0, True
             for _ in range(self._threads):

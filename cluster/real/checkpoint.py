@@ -1,4 +1,4 @@
-"""Checkpoints among real ranks: the newest reported model, in memory that they share."""
+"""Checkpoints of real ranks: the newest reported model, in memory that the ranks share."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from cluster.real import memory
 
 
 class SharedCheckpoint:
-    """The model as it was last reported, `w` before any report: to real ranks what Checkpoints are to simulated ones.
+    """The model as it was last reported, or `w` before any report; simulated ranks use `Checkpoints` instead.
 
-    The parent of the ranks makes it; they attach its memory when they first use it. `past` is the losses that the
-    predecessor of a rank that comes back had recorded, None for every other rank.
+    The parent of the ranks creates it, and the ranks attach its memory when they first use it. For a restarted rank,
+    `past` is the losses that its predecessor had recorded; for every other rank it is None.
     """
 
     def __init__(self, w: np.ndarray):
@@ -30,37 +30,37 @@ class SharedCheckpoint:
         return {**self.__dict__, "_descriptor": -1, "_w": None}
 
     def after(self, losses: list[tuple]) -> SharedCheckpoint:
-        """Return this for a rank that comes back and whose predecessor had recorded these rows of losses."""
+        """Return the checkpoint for a restarted rank whose predecessor had recorded these rows of losses."""
         again = copy(self)
         again.past = losses
         return again
 
     def write(self, seconds: float, where: slice | np.ndarray, part: np.ndarray) -> None:
-        """Record that the part of the model at `where` was reported."""
-        with self._locked() as w:
+        """Store `part`, the reported part of the model at `where`."""
+        with self._hold() as w:
             w[where] = part
 
     def read(self, moment: float) -> np.ndarray | None:
-        """Return the model that a rank restarts from, (d,); None if this one does not restart."""
+        """Return the model from which this rank restarts, (d,), or None if it is not a restarted rank."""
         if self.past is None:
             return None
-        with self._locked() as w:
+        with self._hold() as w:
             return w.copy()
 
     def losses(self, event_log: EventLog) -> list[tuple]:
-        """Return the rows of losses that the predecessor of a rank that restarts had recorded."""
+        """Return the rows of losses that the predecessor of this rank had recorded."""
         return self.past or []
 
     def close(self) -> None:
-        """Free the memory, once the ranks have ended."""
+        """Free the memory. Call this once the ranks have ended."""
         memory.forget(self._descriptor, self._path)
 
     @contextmanager
-    def _locked(self) -> Iterator[np.ndarray]:
-        """Hold the model, so that nobody sees half a report."""
+    def _hold(self) -> Iterator[np.ndarray]:
+        """Yield the model under its lock, so that no rank sees half a report."""
         if self._w is None:
             if self._descriptor < 0:
                 self._descriptor = memory.open_path(self._path)
             self._w = memory.attach(self._descriptor, np.empty(self._size, self._dtype))
-        with memory.locked(self._descriptor):
+        with memory.hold_lock(self._descriptor):
             yield self._w

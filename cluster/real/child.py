@@ -1,7 +1,7 @@
 """A rank started by `cluster.real.processes` or `threads`: run its program and report to the parent.
 
-A reporter thread sends the new rows of the event log and the rank's progress a few times a second; the same thread
-learns when the run is over or the parent has ended.
+A reporter thread sends the new rows of the event log and the rank's progress a few times a second. The same thread
+notices when the run is over or the parent has ended.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from cluster.real.signals import TERMINAL_CLOSED
 from kernels import compiling, metered, to_numpy
 
 PERIOD = 0.2  # s between two reports
-SWITCH = 2e-4  # s that a reader thread waits at most for the interpreter; Python's default is 5e-3
+SWITCH = 2e-4  # s: the longest time a reader thread waits for the interpreter; Python's default is 5e-3
 
 
 def main(rank: int, size: int, pipe: Connection, program: bytes, options: dict[str, Any]) -> None:
-    """Run a rank as this process, then end it; `options` are those of `cluster.real.rank.enter`."""
+    """Run a rank as this process, then end the process. `options` are those of `cluster.real.rank.enter`."""
     end_with_parent()
     for number in filter(None, (signal.SIGINT, TERMINAL_CLOSED)):
         signal.signal(number, signal.SIG_IGN)  # the parent handles Ctrl-C and a closed terminal
@@ -48,7 +48,7 @@ def main(rank: int, size: int, pipe: Connection, program: bytes, options: dict[s
 
 
 def run_rank(rank: int, size: int, reporter: Reporter, load: Callable[[], tuple], options: dict[str, Any]) -> None:
-    """Run (work, warm_up), as returned by `load()`, as one of the ranks, and report the result or the failure."""
+    """Run the (work, warm_up) that `load()` returns as one of the ranks, and report the result or the failure."""
     heard = contextlib.ExitStack()
     try:
         heard.enter_context(compiling.telling(reporter.compiling))
@@ -73,7 +73,7 @@ def run_rank(rank: int, size: int, reporter: Reporter, load: Callable[[], tuple]
         left = leave(comm)
         reporter.report()
         reporter.tell("closed", left)
-    except (Exception, SystemExit) as error:  # a thread that leaves by sys.exit would otherwise not be missed
+    except (Exception, SystemExit) as error:  # otherwise nobody would notice a thread that calls sys.exit
         reporter.fail(error, rank)
     finally:
         heard.close()
@@ -88,12 +88,12 @@ class Reporter:
         self.finished = False
 
     def exchange(self, x: Any) -> list:
-        """Return the x of every rank, collected by the parent."""
+        """Return the x of every rank, as collected by the parent."""
         self.tell("offer", x)
         return self._pipe.recv()
 
     def tell(self, kind: str, content: Any) -> None:
-        """Send one message. Raises if `content` cannot be pickled."""
+        """Send one message. Raise an error if `content` cannot be pickled."""
         with self._turn:
             self._pipe.send((kind, content))
 
@@ -103,12 +103,12 @@ class Reporter:
             self.tell("compiling", None)
 
     def start(self, comm: RealComm) -> None:
-        """Start the thread that reports periodically."""
+        """Start the thread that reports at regular intervals."""
         self._comm = comm
         Thread(target=self._go_on, daemon=True).start()
 
     def report(self) -> None:
-        """Send the new rows of the event log, and whether this rank is blocked."""
+        """Send the new rows of the event log, and the state of this rank."""
         if self._comm is None:
             return
         with self._turn:
@@ -144,19 +144,19 @@ def end() -> None:
 
 
 def sleep_precisely() -> None:
-    """Let this thread and those it starts wake when they asked to, not up to 50 us later."""
+    """Make this thread, and those it starts, wake up on time instead of up to 50 us late."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(29, 1000)  # PR_SET_TIMERSLACK, ns
 
 
 def end_with_parent() -> None:
-    """Ask the kernel to end this process when its parent ends, whatever it is doing then."""
+    """Ask the kernel to end this process when its parent ends, whatever it is doing at that time."""
     if sys.platform != "linux":
-        return  # the reporter thread will notice
+        return  # there the reporter thread notices
     from multiprocessing import forkserver
 
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: the fork server
-    # which ends when nobody holds this pipe any more; a rank that is stopped would hold it, and so itself, for ever
+    # the fork server ends when nobody holds this pipe any more; a stopped rank would hold it, and so itself, forever
     server: Any = forkserver._forkserver
     alive, server._forkserver_alive_fd = server._forkserver_alive_fd, None
     if alive is not None:

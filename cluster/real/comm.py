@@ -1,12 +1,12 @@
-"""The Comm contract among real ranks; see `cluster/comm.py` for what each method promises.
+"""The Comm contract on real ranks; see `cluster/comm.py` for what each method promises.
 
 Messages travel over links. Collectives are those of `cluster.collectives`, message by message, so a sum has the same
-bits as on the simulated cluster. If torch.distributed is enabled and no collective is chosen by name, large vectors are
-summed in shared memory by ranks of one computer, with the bits of the ring, and by torch.distributed (gloo) by ranks of
-several; tensors on GPUs by NCCL.
+bits as on the simulated cluster. If torch.distributed is enabled and no collective is chosen by name, large vectors
+are summed differently: by ranks of one computer in shared memory, with the bits of the ring; by ranks of several
+computers with torch.distributed (gloo); and as tensors on GPUs with NCCL.
 
-A lost rank ends the run only if another cannot continue without it: waiting for it by name raises RankLost, recv_any
-returns one last None from it, and messages to it are dropped.
+A lost rank ends the run only if another rank cannot continue without it: waiting for it by name raises RankLost,
+recv_any returns one last None from it, and messages to it are dropped.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ from cluster.real.emulated_network import sleep_until
 from cluster.real.links import Envelope, PeersGone, Slot, Ticket
 from cluster.real.rank_state import RankState, wait_of
 from cluster.real.shared_all_reduce import SharedAllReduce, Staging
-from cluster.shared_memory import Guard, guarded
+from cluster.shared_memory import Guard, check_guard
 from cluster.waits import Wait, describe_deadlock
 from tracing import COMMUNICATE
 
 
 class RealComm:
-    """Rank `rank` of the group of world ranks `members`."""
+    """The communicator of this process in the group of world ranks `members`."""
 
     def __init__(self, state: RankState, group: Any, members: list[int]):
         self._state, self._group, self.members = state, group, members
@@ -57,18 +57,18 @@ class RealComm:
         self.device, self.event_log = state.device, state.event_log
         self._calls = 0  # collectives so far, the same number on every rank
         self._collective = ""  # the collective in progress
-        self._logged = True  # messages are recorded in the event log
-        self._waits: list[tuple] | None = None  # in a background all-reduce: (since, until) it was blocked
-        self._failed: list[Exception] = []  # of collectives, the first: what is left of its messages is in the way
-        self._process_groups: dict = {}  # of torch.distributed, by whether they are for CUDA tensors
-        self._staging = Staging() if len(set(self.nodes)) == 1 else None  # of all-reduces on one computer
+        self._logged = True  # whether messages are recorded in the event log
+        self._waits: list[tuple] | None = None  # in a background all-reduce, when it was blocked: (since, until)
+        self._failed: list[Exception] = []  # the first error of a collective, after which stray messages block others
+        self._process_groups: dict = {}  # of torch.distributed: one for CUDA tensors (True), one for others (False)
+        self._staging = Staging() if len(set(self.nodes)) == 1 else None  # for all-reduces on one computer
 
     @property
     def _sum(self) -> Callable:
-        """Return the all-reduce over the rank's own links, anew at each call: a network is emulated after the start.
+        """The all-reduce over the rank's own links. Not stored, since emulation of a network begins after the start.
 
-        Two ranks exchange in one round the bytes that a ring moves in two, with the same bits in the result. Over an
-        emulated network they keep to the ring, which the simulated cluster predicts.
+        Two ranks exchange in one round the bytes that a ring moves in two, and the result has the same bits. Over an
+        emulated network they use the ring, which the simulated cluster predicts.
         """
         fast = collectives.recursive_doubling if self.size == 2 and not self._state.network else collectives.ring
         return collectives.ALL_REDUCE.get(self._state.collective, fast)
@@ -90,14 +90,14 @@ class RealComm:
     def recv_any(self, tag: int = 0) -> tuple[int, Message]:
         check_tag(tag)
         slot = self._state.links.slot(None, (self._group, tag))
-        message = self._taken(slot, None, tag)
+        message = self._take(slot, None, tag)
         return self.members.index(message.src), message.x
 
     def poll(self, tag: int = 0) -> list[int]:
         check_tag(tag)
-        arrived = self._state.links.arrived((self._group, tag), self._others())
+        arrived = self._state.links.ready_senders((self._group, tag), self._others())
         if not arrived:
-            time.sleep(0)  # yield to the reader threads: a caller that polls will poll again
+            time.sleep(0)  # yield to the reader threads, since the caller is likely to poll again
         return [self.members.index(src) for src in arrived]
 
     def all_reduce(self, x: np.ndarray, op: Op = "sum", async_op: bool = False, priority: int = 0) -> Any:
@@ -120,7 +120,7 @@ class RealComm:
 
     def reduce_scatter(self, x: np.ndarray, op: Op = "sum") -> np.ndarray:
         scale = scale_of(op, x, self.size)
-        if not isinstance(vector(x), np.ndarray):  # twice the bytes of a reduce-scatter, but on the GPUs
+        if not isinstance(vector(x), np.ndarray):  # twice the bytes of a reduce-scatter, but the data stays on the GPUs
             return self.all_reduce(kernels.copy(x), op)[shares(len(x), self.size)[self.rank]]
         return self._run_collective("reduce-scatter", collectives.reduce_scatter, x, scale)
 
@@ -136,7 +136,7 @@ class RealComm:
 
     def split(self, color: int | None) -> RealComm | None:
         nbytes(color)
-        colors = self._unlogged()._run_collective("split", collectives.all_gather, color)
+        colors = self._without_log()._run_collective("split", collectives.all_gather, color)
         self._calls += 1
         members = [member for member, other in zip(self.members, colors, strict=True) if other == color]
         return None if color is None else type(self)(self._state, (self._group, self._calls, color), members)
@@ -145,11 +145,11 @@ class RealComm:
         computers = {self._state.computers[member] for member in self.members}
         if len(computers) > 1:
             raise ValueError(
-                f"shared memory needs all ranks on one computer, these are on {len(computers)}; "
+                f"shared memory needs all ranks on one computer, but these are on {len(computers)}; "
                 "split them by computer, or send messages."
             )
-        locks = guarded(guard, like) in ("writes", "locked")
-        quiet = self._unlogged()
+        locks = check_guard(guard, like) in ("writes", "locked")
+        quiet = self._without_log()
         descriptor, path = memory.create(like.nbytes) if self.rank == 0 else (-1, "")
         what = np.frombuffer(path.encode(), np.uint8), np.empty(0, like.dtype), like.shape
         name, kind, shape = quiet._run_collective("shared", collectives.broadcast, what, 0)
@@ -169,13 +169,13 @@ class RealComm:
         return [member for member in self.members if member != self._state.rank]
 
     def _member(self, rank: int) -> int:
-        """Return the world rank of a rank of this group. Raises ValueError if there is none."""
+        """Return the world rank of `rank`, a rank of this group. Raise ValueError if there is no such rank."""
         if not 0 <= rank < self.size:
             raise ValueError(f"there is no rank {rank}; ranks are 0 to {self.size - 1}.")
         return self.members[rank]
 
     def _post(self, x: Message, dst: int, tag: int) -> tuple[Ticket, float]:
-        """Send; return the ticket for `flush`, and when an emulated port has let the message out, 0 without one."""
+        """Send `x`. Return the ticket for `flush`, and when the message has left an emulated port (0 without one)."""
         check_tag(tag, self._collective)
         state, event_log, target = self._state, self.event_log, self._member(dst)
         start = event_log.clock()
@@ -190,7 +190,7 @@ class RealComm:
         return ticket, left
 
     def _emulated_post(self, x: Message, target: int, tag: int, now: float) -> tuple[Ticket, float]:
-        """Send as `_post` does, at the time and over the network that this rank emulates."""
+        """Send like `_post`, at the time and over the network that this rank emulates."""
         state, event_log, size = self._state, self.event_log, nbytes(x)
         sent, left, reaches, overhead = now, 0.0, math.nan, 0.0
         if state.compute and self._waits is None:
@@ -206,8 +206,8 @@ class RealComm:
             sleep_until(sent + overhead + event_log.zero)
         return ticket, left
 
-    def _taken(self, slot: Slot, src: int | None, tag: int) -> Envelope:
-        """Wait for the message in `slot` and return it; `src` is a world rank, None for any."""
+    def _take(self, slot: Slot, src: int | None, tag: int) -> Envelope:
+        """Wait for the message in `slot` and return it. `src` is a world rank, or None for any rank."""
         state, event_log = self._state, self.event_log
         start = event_log.clock()
         if slot.envelope is None:
@@ -220,14 +220,14 @@ class RealComm:
             except PeersGone as gone:
                 state.links.withdraw(slot)
                 if gone.lost:
-                    raise self._lost(gone.lost, wait_of(state.rank, waiting), gone.unreadable) from None
+                    raise self._loss(gone.lost, wait_of(state.rank, waiting), gone.unreadable) from None
                 wait = wait_of(state.rank, waiting)
                 why = f"{'all others have' if src is None else f'rank {src} has'} finished"
                 raise Deadlock(describe_deadlock([wait], [why]), [wait]) from None
             if not in_time:
                 state.links.withdraw(slot)
                 wait = wait_of(state.rank, waiting)
-                raise Deadlock(f"{wait}, longer than the timeout of {state.timeout:g} s.", [wait])
+                raise Deadlock(f"timeout of {state.timeout:g} s exceeded: {wait}", [wait])
             if self._waits is None:
                 state.waiting = None
         message = slot.envelope
@@ -236,13 +236,13 @@ class RealComm:
         if self._waits is None:
             if state.compute and self._logged:
                 state.compute.resume(message.arrived - event_log.zero)
-            event_log.blocked(start, ready, self._collective or "receive")
+            event_log.record_blocked(start, ready, self._collective or "receive")
         else:
             self._waits.append((start, min(max(ready, start), event_log.clock())))
         state.links.taken(slot)
         return message
 
-    def _lost(self, lost: list[int], consequence: Wait, unreadable: str = "") -> RankLost:
+    def _loss(self, lost: list[int], consequence: Wait, unreadable: str = "") -> RankLost:
         what = f"sent something unreadable ({unreadable[:200]})" if unreadable else "was lost"
         return RankLost(f"rank {lost[0]} {what}; {consequence}", lost[0])
 
@@ -259,8 +259,8 @@ class RealComm:
         finally:
             self._collective = outer
 
-    def _unlogged(self) -> RealComm:
-        """Return the same communicator for set-up traffic, which is not the algorithm's: messages are not recorded."""
+    def _without_log(self) -> RealComm:
+        """Return the same communicator for set-up traffic, which is not the algorithm's and so is not recorded."""
         quiet = copy(self)
         quiet._logged = False
         return quiet
@@ -277,26 +277,26 @@ class RealSend:
         start = event_log.clock()
         self._comm._state.links.flush(self._ticket)
         sleep_until(self._left + event_log.zero)
-        event_log.blocked(start, start, "send")
+        event_log.record_blocked(start, start, "send")
 
 
 class RealReceive:
-    """A receive that was posted from world rank `src`; posted again where it has failed and is waited for once more."""
+    """A posted receive from world rank `src`. If waiting fails, the next wait posts it again."""
 
     def __init__(self, comm: RealComm, src: int, tag: int):
         self._comm, self._src, self._tag = comm, src, tag
         self._done, self._x = False, None
-        self._slot: Slot | None = self._posted()
+        self._slot: Slot | None = self._post_receive()
 
     def wait(self) -> Message:
         if not self._done:
-            self._slot = slot = self._slot or self._posted()
+            self._slot = slot = self._slot or self._post_receive()
             try:
-                self._x, self._done = self._comm._taken(slot, self._src, self._tag).x, True
+                self._x, self._done = self._comm._take(slot, self._src, self._tag).x, True
             except ClusterError:
                 self._slot = None
                 raise
         return self._x
 
-    def _posted(self) -> Slot:
+    def _post_receive(self) -> Slot:
         return self._comm._state.links.slot(self._src, (self._comm._group, self._tag))

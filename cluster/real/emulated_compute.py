@@ -1,15 +1,15 @@
 """Emulated computing on real ranks: kernels take as long as on the chosen device, or longer by a factor.
 
-A rank computes, then waits until the time is up, so that its core is free for other ranks: eight ranks on two cores are
-like eight machines as long as what they really compute fits into those cores.
+A rank computes, then waits until the time is up, so that its core is free for other ranks. Eight ranks on two cores
+behave like eight machines as long as their actual computation fits into those cores.
 
     device          the time of a kernel is that device's (`cluster.devices`), times the rank's factor of this step
-    without         the time of a kernel is the processor time it really took, times that factor
-    pause           the rank waits from one time of the run's clock to another; work that this interrupts takes longer
+    without         the time of a kernel is the processor time that it actually took, times that factor
+    pause           the rank waits from one time of the run's clock to another; interrupted work takes longer
 
-With a device, messages are stamped with the time at which the device would have sent them, so that what the rank really
-takes for Python and its sockets does not add up. A rank that falls behind by more than CATCH_UP has lost the time for
-good; it is counted as `late`, and the run says so.
+With a device, messages carry the time at which that device would have sent them, so the rank's own overhead for Python
+and sockets does not accumulate. A rank that falls behind by more than CATCH_UP does not catch up; the excess is counted
+in `late` and reported in the run's notes.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ from cluster.faults import Faults, Slowness
 from cluster.real.event_log_stream import StreamedEventLog
 from tracing import IDLE, PAUSED
 
-CATCH_UP = 0.01  # s; a core that another program takes for a slice of the scheduler's is back sooner
-SHORT = 5e-5  # s; what is shorter than a sleep can be is left for the next kernel
+CATCH_UP = 0.01  # s; longer than another program keeps a core, which is one slice of the scheduler's
+SHORT = 5e-5  # s; too short for a sleep, so this time is left for the next kernel
 
 
 class EmulatedCompute:
-    """The meter of a rank that lets its kernels take their time; `due` is when its work so far should have ended."""
+    """The meter of a rank that makes kernels take their emulated time. `due` is when its work so far should end."""
 
     def __init__(self, event_log: StreamedEventLog, device: Device | None, faults: Faults, on_gpu: bool = False):
         self._event_log, self._device = event_log, device
         self._slowness, self._pauses = Slowness(faults, event_log.rank), list(faults.pause.get(event_log.rank, ()))
-        self._lap = event_log.clock if on_gpu else time.thread_time  # which of the two says how long a kernel ran
+        self._lap = event_log.clock if on_gpu else time.thread_time  # the clock that times kernels
         self._seen = self._lap()
         self.due = event_log.clock()
 
     @classmethod
-    def wanted(
+    def create_if_needed(
         cls, event_log: StreamedEventLog, device: Device | None, faults: Faults, on_gpu: bool = False
     ) -> EmulatedCompute | None:
-        """Return the meter of this rank, None if nothing of its computing is emulated."""
-        asked = device or faults.jitter or faults.slow or faults.pause
-        return cls(event_log, device, faults, on_gpu) if asked else None
+        """Return the meter of this rank, or None if no part of its computing is emulated."""
+        needed = device or faults.jitter or faults.slow or faults.pause
+        return cls(event_log, device, faults, on_gpu) if needed else None
 
     def charge(self, kernel: str, flops: float, nbytes: float) -> None:
-        """Wait until the kernel that was just run should have ended, then record it."""
+        """Wait until the kernel that just ran should have ended, then record it."""
         event_log, factor = self._event_log, self._slowness.at(self._event_log.step)
         now, lap = event_log.clock(), self._lap()
         if self._device:
@@ -62,15 +62,15 @@ class EmulatedCompute:
         event_log.charge(kernel, flops, nbytes)
 
     def keep(self, kind: str, nbytes: int) -> None:
-        """Record that this rank holds `nbytes` more of this kind."""
+        """Record that this rank holds `nbytes` bytes more of this kind."""
         self._event_log.keep(kind, nbytes)
 
     def stamp(self, now: float) -> float:
-        """Return the time at which this rank sends what it sends `now`."""
+        """Return the time at which the emulated device sends a message that this rank sends `now`."""
         return self.due if self._device and self.due > now - CATCH_UP else now
 
     def resume(self, arrived: float) -> None:
-        """Continue after a wait for a message that arrived at this time."""
+        """Continue after a wait for a message that arrived at time `arrived`."""
         self.due = max(self.due, arrived)
         if self._pauses:
             now = self._event_log.clock()
@@ -80,7 +80,10 @@ class EmulatedCompute:
         self._seen = self._lap()
 
     def _pause(self, until: float, since: float | None = None) -> None:
-        """Take the pauses that begin before `until`; one that interrupts a wait, since `since`, is over when it is."""
+        """Apply the pauses that begin before `until`.
+
+        A pause delays work by its length. A wait, which has `since`, is only extended to the end of the pause.
+        """
         while self._pauses and self._pauses[0][0] <= max(until, self.due):
             start, end = self._pauses.pop(0)
             start = start if since is None else max(start, since)

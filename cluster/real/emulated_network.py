@@ -1,11 +1,12 @@
-"""Emulated networks among real ranks: a message is seen when the emulated network would have delivered it.
+"""Emulated networks on real ranks: a message becomes visible when the emulated network would have delivered it.
 
-    sender      `leave`   overhead, port out, latency: when the first byte reaches the receiver's port, which the frame
-                          carries
-    receiver    `enter`   port in: when the last byte is in; `Links` hold the message until then
+    sender      `leave`   overhead, outgoing port, latency: gives the time at which the first byte reaches the
+                          receiver's port, which the frame carries
+    receiver    `enter`   incoming port: gives the time at which the last byte is in; `Links` hold the message until
+                          then
 
-Links and ports are those of `cluster.network`, which the simulated cluster computes with, too. Ranks that use one NIC
-share its two ports, in memory that they share. What the real network takes longer than the emulated one comes on top.
+Links and ports are those of `cluster.network`, as on the simulated cluster. Ranks that use the same NIC share its two
+ports through shared memory. If the real network is slower than the emulated one, messages arrive later by that much.
 Times are in seconds of the run's clock.
 """
 
@@ -25,42 +26,42 @@ OUT, INTO = 0, 1
 
 
 class EmulatedNetwork:
-    """What one rank knows of the emulated network: its links, its own ports, and those of its NIC.
+    """The emulated network as one rank sees it: its links, its own ports, and those of its NIC.
 
-    `shared` has the times at which the two ports of the NIC are free, if several ranks use it.
+    If several ranks use the NIC, `shared` has the times at which its two ports become free.
     """
 
     def __init__(self, network: Network, rank: int, shared: MappedVector | None = None):
         self._network, self._rank, self._shared = network, rank, shared
         self._nic_ports, self._own_ports = (Port(), Port()), (Port(), Port())
-        self._turn = Lock()  # all-reduces in the background send, too
+        self._turn = Lock()  # since all-reduces in the background send too
         self.shares_port = shared is not None
 
     @property
     def descriptor(self) -> int:
-        """The file descriptor, in this process, of the memory with the NIC's ports; -1 if it has them alone."""
+        """This process's file descriptor of the memory with the NIC's ports, or -1 if no other rank uses the NIC."""
         return -1 if self._shared is None else self._shared.descriptor
 
     def overhead(self, dst: int) -> float:
-        """Return the seconds that a message to `dst` takes of this rank's processor."""
+        """Return the seconds of this rank's processor that a message to `dst` takes."""
         return self._network.link(self._rank, dst).overhead
 
     def leave(self, dst: int, nbytes: int, sent: float) -> tuple[float, float]:
-        """Return when a message to `dst` has left this rank's port, and when its first byte reaches the receiver's."""
+        """Return the times at which a message to `dst` has left this rank's port and first reaches the receiver's."""
         link = self._network.link(self._rank, dst)
         with self._port(dst, OUT) as port:
             leaves = port.carry(sent + link.overhead, nbytes / link.bandwidth)
             return port.free, leaves + link.latency
 
     def enter(self, src: int, nbytes: int, reaches: float) -> float:
-        """Return when a message from `src`, whose first byte reaches this rank's port at `reaches`, has arrived."""
+        """Return when a message from `src` has arrived if its first byte reaches this rank's port at `reaches`."""
         with self._port(src, INTO) as port:
             port.carry(reaches, nbytes / self._network.link(src, self._rank).bandwidth)
             return port.free
 
     @contextmanager
     def _port(self, other: int, way: int) -> Iterator[Port]:
-        """Hold the port that messages to or from rank `other` pass."""
+        """Yield the port that messages to or from rank `other` pass, under its lock."""
         if self._network.node(other) == self._network.node(self._rank):
             with self._turn:
                 yield self._own_ports[way]
@@ -76,9 +77,9 @@ class EmulatedNetwork:
 
 
 def emulate(comm, network: Network) -> EmulatedNetwork:
-    """Return the emulated network as the rank of `comm` sees it. Called by every rank, before the clock starts.
+    """Return the emulated network as the rank of `comm` sees it. Every rank must call this before the clock starts.
 
-    Raises ValueError if a NIC's ranks are on several computers, which cannot share its ports.
+    Raise ValueError if the ranks of a NIC are on several computers, which cannot share its ports.
     """
     mates = comm.split(network.nic(comm.rank))
     if mates.size == 1:
@@ -86,14 +87,14 @@ def emulate(comm, network: Network) -> EmulatedNetwork:
     if len({comm._state.computers[member] for member in mates.members}) > 1:
         ranks = ", ".join(map(str, mates.members))
         raise ValueError(
-            f"per_node: ranks {ranks} would share a port but run on several computers; "
-            "let per_node divide the ranks of each computer."
+            f"per_node: ranks {ranks} would share a port but run on several computers; choose a per_node that divides "
+            "the number of ranks on each computer."
         )
     return EmulatedNetwork(network, comm.rank, mates.shared(np.zeros(2), guard="locked"))
 
 
 def sleep_until(moment: float) -> None:
-    """Sleep until this time of the machine's monotonic clock, if it is still to come."""
+    """Sleep until this time of the machine's monotonic clock, unless it has passed."""
     left = moment - time.monotonic()
     if left > 0:
         time.sleep(left)

@@ -1,8 +1,8 @@
-"""Event logs of real ranks: streamed to the parent while they are written, and merged there.
+"""Event logs of real ranks, which are streamed to the parent while they are written, and merged there.
 
 A rank knows when its messages left, but only their receivers know when they arrived. It knows how long it was blocked
-in an all-reduce by torch.distributed or in shared memory, but not which rank came last. Each rank therefore streams its
-own half of these facts a few times a second, and `MergedEventLogs` matches the halves.
+in an all-reduce by torch.distributed or in shared memory, but not which rank entered last. Each rank therefore streams
+its half of these facts a few times a second, and `MergedEventLogs` matches the halves.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class StreamedEventLog(EventLog):
     arrivals      (src, row, arrived)     message number `row` of rank `src` has arrived here
     all_reduces   (group, call, size, entered, start, end, step, row, right)   an all-reduce by torch.distributed or
                   in shared memory, in which this rank was blocked from start to end; `row` is its message to `right`,
-                  its neighbour in the ring
+                  the rank's neighbour in the ring
     """
 
     __slots__ = ("_began", "_lock", "_logged", "_reported", "_thread", "all_reduces", "arrivals", "zero")
@@ -40,15 +40,18 @@ class StreamedEventLog(EventLog):
         self._reported: dict[tuple[int, int], int] = {}
 
     def begin(self, zero: float, clock: Callable[[], float]) -> None:
-        """Start the run's clock: `clock()` returns monotonic time, which was `zero` at the start of the run."""
+        """Start the run's clock. `clock()` returns monotonic time, which was `zero` at the start of the run."""
         self.zero, self.clock = zero, lambda: clock() - zero
         self.mark = self.clock()
-        self.spans.clear()  # of the ranks connecting to each other
+        self.spans.clear()  # drop those of connecting to each other
         self._thread = get_native_id()
         self._began = on_core(self._thread)
 
     def go_on(self, counts: dict[str, float], step: int, messages: int) -> None:
-        """Go on in an event log that has so many rows of messages, at this step, from `counts` of COUNTS."""
+        """Continue the event log of a previous incarnation.
+
+        It had reached `step`, `counts` (by name, see COUNTS), and `messages` rows of messages.
+        """
         self.step, self._logged = step, messages
         for name, value in counts.items():
             setattr(self, name, value)
@@ -56,26 +59,26 @@ class StreamedEventLog(EventLog):
         self._began = ran - self.ran, starved - self.starved
 
     def freeze(self) -> None:
-        """Let no message be sent any more: a thread that records one waits for ever."""
+        """Block all further messages: a thread that tries to record one waits forever."""
         self._lock.acquire()
 
     def arrive(self, src: int, row: int, arrived: float, overdue: float = 0.0) -> None:
-        """Record that message `row` of `src` arrived, in monotonic time, so many seconds later than it should have.
+        """Record that message `row` of `src` arrived, at this monotonic time, `overdue` seconds later than it should.
 
-        Called by the thread that delivers it: one at a time.
+        Called by the thread that delivers the message, by one thread at a time.
         """
         self.arrivals.append((src, row, arrived))
         self.overdue += overdue
 
     def charge(self, kernel: str, flops: float, nbytes: float) -> None:
-        """Count the FLOPs of a kernel call, and record it as an update span since the last mark, unless one is open."""
+        """Count the FLOPs of a kernel call and, unless a span is open, record an update span since the last mark."""
         self.flops += flops
         if not self.busy:
             start, self.mark = self.mark, self.clock()
             self.spans.append((UPDATE, start, self.mark, self.step, kernel))
 
-    def blocked(self, start: float, ready: float, label: str) -> None:
-        """Record that this rank was blocked since `start`, by a transfer that could begin only at `ready`."""
+    def record_blocked(self, start: float, ready: float, label: str) -> None:
+        """Record that this rank was blocked since `start` by a transfer that could not begin before `ready`."""
         self.mark = end = self.clock()
         ready = min(max(start, ready), end)
         if ready > start:
@@ -90,7 +93,7 @@ class StreamedEventLog(EventLog):
             return self._logged - 1
 
     def take(self) -> dict[str, Any]:
-        """Remove and return all rows recorded since the last call. Another thread may be writing."""
+        """Remove and return all rows recorded since the last call. Another thread may be writing at the same time."""
         self.ran, self.starved = (now - then for now, then in zip(on_core(self._thread), self._began, strict=True))
         news: dict[str, Any] = {name: getattr(self, name) for name in ("step", "mark", *self.COUNTS)}
         for name in _APPENDED:
@@ -99,7 +102,7 @@ class StreamedEventLog(EventLog):
             news[name] = rows[:count]
             del rows[:count]
         news["arrivals"] = [(src, row, arrived - self.zero) for src, row, arrived in news["arrivals"]]
-        # the task thins out its reports itself, so they stay in the log
+        # reports stay in the log, because the task thins them out itself
         reports = [row for row in self.reports.copy() if row[0] > self._reported.get(row[2:4], 0)]
         new = {row[2:4] for row in reports if row[2:4] not in self._reported}
         self._reported.update({row[2:4]: row[0] for row in reports})
@@ -107,17 +110,17 @@ class StreamedEventLog(EventLog):
 
 
 def on_core(thread: int) -> tuple[float, float]:
-    """Return the seconds in which this thread had a core, and those in which it waited for one; 0 where unknown."""
+    """Return the seconds for which this thread had a core, and for which it waited for one; 0 if unknown."""
     try:
         with open(f"/proc/self/task/{thread}/schedstat", encoding="ascii") as file:
             ran, waited, _ = file.read().split()
-    except (OSError, ValueError):  # no Linux, or one without these statistics
+    except (OSError, ValueError):  # not Linux, or a Linux without these statistics
         return 0.0, 0.0
     return int(ran) * 1e-9, int(waited) * 1e-9
 
 
 class MergedEventLogs:
-    """The event logs of all ranks as far as they are known, merged from what the ranks stream."""
+    """The event logs of all ranks, merged from what the ranks have streamed so far."""
 
     def __init__(self, size: int):
         self.event_logs = [EventLog(rank, lambda: math.nan) for rank in range(size)]
@@ -137,9 +140,10 @@ class MergedEventLogs:
             self._all_reduces.setdefault((group, call), {})[rank] = part
 
     def match(self, over: bool = False) -> None:
-        """Match arrivals with messages, and the parts of each all-reduce, as far as both are known.
+        """Match arrivals with messages, and the parts of each all-reduce with each other, as far as they are known.
 
-        With `over` the run has ended: all-reduces that some rank never entered are recorded with the parts there are.
+        `over` tells that the run has ended: all-reduces that some rank never entered are then recorded with the parts
+        that exist.
         """
         waiting = []
         for src, row, arrived in self._arrivals:
@@ -153,14 +157,14 @@ class MergedEventLogs:
                 self._merge_all_reduce(self._all_reduces.pop(key))
 
     def _merge_all_reduce(self, parts: dict[int, list]) -> None:
-        """Record the spans of an all-reduce: ranks wait until the last has entered, then the data moves."""
+        """Record the spans of an all-reduce. Ranks wait until the last one has entered, then the data moves."""
         last = max(entered for _, entered, *_ in parts.values())
         for rank, (_, _, start, end, step, row, right) in parts.items():
             moving = min(max(start, last), end)
             if moving > start:
                 self.event_logs[rank].spans.append((WAIT, start, moving, step, "all-reduce"))
             self.event_logs[rank].spans.append((COMMUNICATE, moving, end, step, "all-reduce"))
-            if right in parts:  # its last bytes reach the right neighbour when that one is done
+            if right in parts:  # the last bytes reach the right neighbour when that rank is done
                 self._arrive(rank, row, parts[right][3])
 
     def _arrive(self, src: int, row: int, arrived: float) -> None:

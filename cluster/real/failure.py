@@ -1,4 +1,4 @@
-"""Failures: why a rank ended, and which of several failures is the cause of the others."""
+"""Why a rank ended, and which of several failures is the cause of the others."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from cluster.waits import Wait, describe_deadlock
 
 
 class Failure(NamedTuple):
-    """Why a rank ended, in plain values that can always be pickled. The smallest of several failures is the cause."""
+    """Why a rank ended, as plain values that can always be pickled. The smallest of several failures is the cause."""
 
     severity: int  # 0 its program failed, 1 it waited too long, 2 another rank was lost, 3 it was cancelled
-    at: float  # s of the machine's monotonic clock
+    at: float  # s on the machine's monotonic clock
     rank: int
     text: str
     step: int = -1
@@ -29,7 +29,7 @@ class Failure(NamedTuple):
 
     @classmethod
     def of(cls, error: BaseException, rank: int, step: int) -> Failure:
-        """Return the failure for an exception that was just caught."""
+        """Return the failure for an exception that has just been caught."""
         cause = b""
         with contextlib.suppress(Exception):
             cause = pickle.dumps(error)
@@ -64,21 +64,21 @@ class Failure(NamedTuple):
         return error
 
 
-def lost(rank: int, seconds: float, step: int, why: str) -> Failure:
-    """Return the failure of a rank that ended without a report; `seconds` is the run's time when it was noticed."""
+def rank_lost(rank: int, seconds: float, step: int, why: str) -> Failure:
+    """Return the failure of a rank that ended without a report. `seconds` is the run's time when this was noticed."""
     return Failure(0, time.monotonic(), rank, f"{describe_loss(rank, seconds, step)}; {why}", step, seconds=seconds)
 
 
-def not_started(rank: int, error: Exception) -> Failure:
+def start_failed(rank: int, error: Exception) -> Failure:
     """Return the failure of a rank that the fork server did not start."""
-    return lost(rank, 0.0, -1, f"its process could not be started, the fork server is gone ({type(error).__name__})")
+    return rank_lost(rank, 0.0, -1, f"its process could not start: the fork server is gone ({type(error).__name__})")
 
 
-def unreadable(rank: int, error: Exception) -> Failure:
-    """Return the failure of a rank whose result cannot be unpickled; called where `error` was caught."""
+def unreadable_result(rank: int, error: Exception) -> Failure:
+    """Return the failure of a rank whose result cannot be unpickled. Call this where `error` is caught."""
     return Failure.of(error, rank, -1)._replace(text=f"its result cannot be read: {type(error).__name__}: {error}")
 
 
 def deadlock(waits: Sequence[Wait], notes: Iterable[str]) -> Failure:
-    """Return the failure of a run in which every rank waits for another; `notes` are on ranks that have come back."""
+    """Return the failure of a run in which every rank waits for another. `notes` are about restarted ranks."""
     return Failure(1, time.monotonic(), -1, describe_deadlock(waits, notes), waits=tuple(waits))

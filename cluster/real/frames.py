@@ -1,11 +1,11 @@
 """Frames: messages as bytes in a stream.
 
-    header    bytes of the head (0: end of stream), time of sending, row in the sender's event log, and the time at
-              which an emulated network delivers the first byte (NaN: there is none)
+    header    number of bytes of the head (0: end of stream), time of sending, row in the sender's event log, and the
+              time at which an emulated network delivers the first byte (NaN: there is no such network)
     head      (channel, message) pickled, with a list [type, shape] in place of each array
-    arrays    their bytes, one after the other, sent from and received into the arrays' own memory
+    arrays    their bytes, one array after the other, sent from and received into the arrays' own memory
 
-Arrays are not pickled because pickling one takes longer than sending it.
+Arrays are not pickled, because pickling an array takes longer than sending it.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ _WHOLE = getattr(socket, "MSG_WAITALL", 0)
 def pack(x: Any, arrays: list[np.ndarray]) -> Any:
     """Return `x` with a list in place of each array, and append the arrays to `arrays`.
 
-    Raises ValueError for arrays of objects or records.
+    Raise ValueError for arrays of objects or records.
     """
     if isinstance(x, np.ndarray):
         if x.dtype.hasobject or x.dtype.names:
-            raise ValueError(f"an array of {x.dtype} cannot be sent; send arrays of numbers.")
+            raise ValueError(f"an array of type {x.dtype} cannot be sent; send arrays of numbers.")
         arrays.append(x if x.flags.c_contiguous else x.copy())
         return [x.dtype.str, x.shape]
     if isinstance(x, tuple):
         return tuple([pack(part, arrays) for part in x])
     if hasattr(x, "detach"):  # a torch tensor is copied to CPU memory
         return [*pack(to_numpy(x), arrays), "tensor"]
-    return x  # None or a number: Comm has checked that
+    return x  # None or a number, as Comm has checked
 
 
 def unpack(packed: Any, fetch: Callable[[str, tuple], np.ndarray], device: str) -> Any:
-    """Return the message that `pack` was given; `fetch(type, shape)` returns its next array, tensors go to `device`."""
+    """Return the message that `pack` was given. `fetch(type, shape)` returns its next array; tensors go to `device`."""
     if type(packed) is list:
         array = fetch(*packed[:2])
         return array if len(packed) == 2 else to_device(array, device)
@@ -55,9 +55,9 @@ def unpack(packed: Any, fetch: Callable[[str, tuple], np.ndarray], device: str) 
 
 
 def receive(link: socket.socket, into: bytearray | np.ndarray) -> memoryview:
-    """Fill `into` with the next bytes of `link`, and return them. Raises EOFError if it closes before.
+    """Fill `into` with the next bytes of `link`, and return them. Raise EOFError if the link closes before.
 
-    A signal, or a limit of time on the link, may let the system return before all of them have come.
+    This repeats the call, since after a signal or a timeout of the link the system may return too few bytes.
     """
     memory = memoryview(into).cast("B")
     got = 0
@@ -70,11 +70,11 @@ def receive(link: socket.socket, into: bytearray | np.ndarray) -> memoryview:
 
 
 class Unreadable(Exception):
-    """What came over a link is no frame: its sender runs another program, or memory is broken."""
+    """The bytes from a link are not a frame: the sender runs another program, or its memory is corrupt."""
 
 
 class FrameReader:
-    """Read the frames of one peer."""
+    """Reads the frames of one peer."""
 
     def __init__(self, link: socket.socket):
         self._link, self._header = link, bytearray(_HEADER.size)
@@ -82,13 +82,13 @@ class FrameReader:
     def next(self, device: str) -> tuple[Any, Any, float, int, float] | None:
         """Return (channel, message, sent, row, reaches) of the next frame, None at the end of the stream.
 
-        Raises EOFError if the connection closes without one, Unreadable for bytes that are no frame.
+        Raise EOFError if the connection closes without an end of stream, and Unreadable for bytes that are not a frame.
         """
         try:
             return self._next(device)
         except (EOFError, OSError):
             raise
-        except Exception as error:  # a pickle, types, shapes and sizes may be wrong in any way
+        except Exception as error:  # pickle, types, shapes and sizes can be wrong in any way
             raise Unreadable(f"{type(error).__name__}: {error}") from None
 
     def _next(self, device: str) -> tuple[Any, Any, float, int, float] | None:
@@ -106,19 +106,19 @@ class FrameReader:
 
 
 class FrameWriter:
-    """Write frames to one peer: at once if the system accepts them, else through a thread."""
+    """Writes frames to one peer: directly if the system accepts them at once, else through a thread."""
 
     def __init__(self, link: socket.socket):
         self._link, self._turn = link, Lock()
         self._rest: SimpleQueue[bytes | None] = SimpleQueue()
         self.frames = self._queued = 0
-        self._left = 0.0  # of the frames that were queued, how many have left; infinite without a thread to send them
+        self._left = 0.0  # how many of the queued frames have left; infinite once the thread that sends them has ended
         self._news = Condition(Lock())
 
     def send(
         self, channel: Hashable, packed: Any, arrays: list[np.ndarray], sent: float, row: int, reaches: float
     ) -> int:
-        """Send a frame without blocking and return a ticket for `flush`. Frames to a lost peer are dropped."""
+        """Send a frame without blocking. Return a ticket for `flush`. Frames to a lost peer are dropped."""
         head = pickle.dumps((channel, packed), 5)
         bodies = [memoryview(array.reshape(-1)).cast("B") for array in arrays if array.size]
         return self._put([_HEADER.pack(len(head), sent, row, reaches) + head, *bodies])
@@ -128,7 +128,7 @@ class FrameWriter:
         self._put([_HEADER.pack(0, 0.0, -1, 0.0)])
 
     def stop(self) -> None:
-        """Let the thread end, if there is one, when it has tried to send what it has."""
+        """End the thread, if there is one, once it has tried to send what is queued."""
         with self._turn:
             if self._queued:
                 self._rest.put(None)
@@ -142,7 +142,7 @@ class FrameWriter:
         with self._turn:
             taken = 0
             if self._left == self._queued and _AT_ONCE is not None:
-                with contextlib.suppress(OSError):  # it is full, or the reader of this link notices
+                with contextlib.suppress(OSError):  # it is full or broken; the reader of this link notices the latter
                     taken = self._link.sendmsg(parts, (), _AT_ONCE)
             self.frames += len(parts[0]) > _HEADER.size
             if taken < sum(map(len, parts)):

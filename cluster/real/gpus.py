@@ -1,6 +1,6 @@
-"""GPUs of this machine: how many there are, and which ranks have them.
+"""The GPUs of this machine: how many there are, and which ranks use them.
 
-They are counted without loading torch and without a CUDA context, which no forked process could use.
+They are counted without loading torch and without a CUDA context, since a forked process could not use one.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ def count() -> int:
     except (OSError, AttributeError):
         return 0
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    return found.value if visible is None else min(found.value, _named(visible))
+    return found.value if visible is None else min(found.value, _count_named(visible))
 
 
 def place_of(backend: str, local: int) -> str:
     """Return where rank `local` of this computer will have its arrays: "cuda:0", or "cpu" without NCCL or a GPU.
 
-    Ranks share GPUs if there are fewer.
+    Ranks share GPUs if there are more ranks than GPUs.
     """
     if backend != "nccl":
         return "cpu"
@@ -41,37 +41,37 @@ def place_of(backend: str, local: int) -> str:
     return f"cuda:{local % there}" if there else "cpu"
 
 
-def agreed(place: str, places: Sequence[str]) -> str:
-    """Return where a rank that could be at `place` has its arrays: on the CPU, if one of the ranks has no GPU."""
+def common_place(place: str, places: Sequence[str]) -> str:
+    """Return `place`, where a rank could have its arrays, or "cpu" if one of the ranks has no GPU."""
     return "cpu" if "cpu" in places else place
 
 
 class Allotment(NamedTuple):
-    """How many GPUs the ranks of a run have, 0 if it runs on the CPU; a note unless each rank has one to itself."""
+    """The number of GPUs that a run uses, 0 if it runs on the CPU, and a note unless each rank has its own GPU."""
 
     gpus: int
     notes: tuple[str, ...] = ()
 
 
 def allot(computers: Sequence[str], places: Sequence[str]) -> Allotment:
-    """Return which GPUs ranks have that could be at these `places` of their computers. NCCL takes one rank per GPU."""
+    """Return the allotment for ranks that could be at these `places` of their `computers`."""
     size, without, there = len(places), places.count("cpu"), len(set(zip(computers, places, strict=True)))
     if without:
         found = "no CUDA GPU was found" if without == size else f"only {size - without} of {size} ranks have a CUDA GPU"
-        return Allotment(0, (f"{found}; ran on the CPU over gloo",))
+        return Allotment(0, (f"{found}; the run used the CPU, over gloo",))
     if there < size:
         shared = (
-            f"{size} ranks shared {there} GPU{'s' * (there > 1)}: their kernels took turns, and what they sent and "
-            "summed went through the CPU's memory, as NCCL takes one rank per GPU"
+            f"{size} ranks shared {there} GPU{'s' * (there > 1)}: their kernels took turns, and their messages and "
+            "all-reduces went through CPU memory, because NCCL allows one rank per GPU"
         )
         return Allotment(there, (shared,))
     return Allotment(there)
 
 
-def _named(visible: str) -> int:
-    """Return how many devices a list names; what follows the first -1 is hidden.
+def _count_named(visible: str) -> int:
+    """Return the number of devices that a list names; those after the first -1 are hidden.
 
-    >>> [_named(text) for text in ("", "-1", "0", "2,3", "1,-1,0")]
+    >>> [_count_named(text) for text in ("", "-1", "0", "2,3", "1,-1,0")]
     [0, 0, 1, 2, 1]
     """
     names = [name.strip() for name in visible.split(",")]

@@ -1,13 +1,13 @@
-"""Launchers: what torchrun, SLURM's srun and Open MPI's mpirun tell a process of the rank that it is.
+"""How torchrun, SLURM's srun and Open MPI's mpirun tell a process its rank.
 
-Each does so by environment variables of its own. Here they become those of torchrun, which torch reads too:
+Each launcher has its own environment variables. Here they are translated to those of torchrun, which torch reads too:
 
     torchrun    RANK                  WORLD_SIZE                                  LOCAL_RANK
     srun        SLURM_PROCID          SLURM_STEP_NUM_TASKS, or SLURM_NTASKS       SLURM_LOCALID
     mpirun      OMPI_COMM_WORLD_RANK  OMPI_COMM_WORLD_SIZE                        OMPI_COMM_WORLD_LOCAL_RANK
 
-MASTER_ADDR and MASTER_PORT are where rank 0 is met. If they are set, they count; else it is met on the first host of
-SLURM's node list, or on 127.0.0.1 if all ranks are on this computer, at a port that follows from the number of the job.
+MASTER_ADDR and MASTER_PORT are the address of rank 0. If they are not set, it is the first host of SLURM's node list,
+or 127.0.0.1 if all ranks are on this computer, with a port derived from the number of the job.
 
 Source: srun(1), "OUTPUT ENVIRONMENT VARIABLES"; mpirun(1), "Exported Environment Variables".
 """
@@ -20,25 +20,25 @@ import zlib
 from collections.abc import Mapping
 
 TORCHRUN = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
-PORTS = range(20000, 32768)  # above the ports of services, below those that Linux gives to outgoing connections
-STRIDE = 1009  # between the ports of two steps of a job, which may run at once; the next jobs have the ports between
+PORTS = range(20000, 32768)  # above the ports of services, below those that Linux uses for outgoing connections
+STRIDE = 1009  # between the ports of two steps of a job, which may run at once; later jobs use the ports in between
 
 
 def variables(given: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Return torchrun's variables for this rank; {} if no launcher started this process as one of several.
+    """Return torchrun's variables for this rank, or {} if no launcher started this process as one of several.
 
-    MASTER_ADDR is "" if Open MPI has started ranks on several computers and nothing says where rank 0 is.
+    MASTER_ADDR is "" if Open MPI started ranks on several computers and no variable tells where rank 0 is.
     """
     if all(name in given for name in TORCHRUN):
         return {name: given[name] for name in (*TORCHRUN, "LOCAL_RANK", "LOCAL_WORLD_SIZE") if name in given}
-    return _open_mpi(given) or _slurm(given)  # mpirun starts its daemons by srun, so ranks of it have both
+    return _open_mpi(given) or _slurm(given)  # mpirun starts its daemons with srun, so its ranks have both
 
 
 def _slurm(given: Mapping[str, str]) -> dict[str, str]:
-    """Read the variables of a task of srun.
+    """Translate the variables of a task of srun.
 
-    A batch script has most of them too, as if it were task 0, but is not one: SLURM_STEP_ID tells them apart. One task
-    alone, such as an interactive shell, is no rank either.
+    A batch script has most of them too, as if it were task 0, but it is not a task: SLURM_STEP_ID tells them apart. A
+    single task, such as an interactive shell, is not a rank either.
     """
     size = int(given.get("SLURM_STEP_NUM_TASKS") or given.get("SLURM_NTASKS") or 1)
     if "SLURM_PROCID" not in given or "SLURM_STEP_ID" not in given or size < 2:
@@ -51,7 +51,7 @@ def _slurm(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def _open_mpi(given: Mapping[str, str]) -> dict[str, str]:
-    """Read the variables of a process of mpirun. They do not say where rank 0 is, unless all ranks are here."""
+    """Translate the variables of a process of mpirun. They tell where rank 0 is only if all ranks are here."""
     rank, size, local, here = (
         given.get(f"OMPI_COMM_WORLD_{name}") for name in ("RANK", "SIZE", "LOCAL_RANK", "LOCAL_SIZE")
     )
@@ -74,6 +74,6 @@ def _rank(given: Mapping[str, str], rank: str, size: int, local: str, master: st
 
 
 def first_host(nodes: str) -> str:
-    """Return the first host of a node list of SLURM: node01 of "node[01-03,7],other", which `scontrol` would expand."""
+    """Return the first host of a SLURM node list: node01 for "node[01-03,7],other", which `scontrol` would expand."""
     first = re.findall(r"^(?:[^,\[]|\[[^\]]*\])*", nodes)[0]
     return re.sub(r"\[([^\],-]*)[^\]]*\]", r"\1", first)

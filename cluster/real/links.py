@@ -1,15 +1,15 @@
-"""Links: an ordered stream of messages between every two ranks.
+"""Links: an ordered stream of messages between every pair of ranks.
 
     send ──▶ socket ──▶ reader thread of the receiver ──▶ box (group, tag) ──▶ recv, recv_any, poll
 
-There is a reader thread per peer, so messages arrive while their receiver computes. Bytes that the operating system
-does not accept at once are copied and sent by a writer thread, so a sender never waits for a receiver.
+Each peer has a reader thread, so messages arrive while their receiver computes. Bytes that the operating system does
+not accept at once are copied and sent by a writer thread, so a sender never waits for a receiver.
 
-Over an emulated network a message that has been read is held until that network would have delivered it. The thread
-that looks into the box delivers what is due, so that no other thread has to wake up for it in time. A rank that waits
-for it sleeps, but for the last microseconds: as many as this machine usually wakes it up late.
+Over an emulated network, a message that has been read is held until that network would have delivered it. The thread
+that looks into the box delivers what is due, so that no other thread has to wake up in time for it. A waiting rank
+sleeps until shortly before delivery, then spins; the margin is this machine's typical wake-up latency.
 
-torch.distributed's send and recv over gloo will not do: sizes must be known beforehand, arrived messages cannot be
+torch.distributed's send and recv over gloo cannot be used: sizes must be known in advance, arrived messages cannot be
 listed, and an abandoned receive breaks the pair.
 """
 
@@ -32,15 +32,15 @@ from cluster.real.frames import FrameReader, FrameWriter, Unreadable, pack, unpa
 
 OPEN, DONE, LOST = "open", "done", "lost"
 FOREVER = 3600.0  # s; a condition cannot wait for infinity
-LAG = 2e-4  # s by which a rank that computes is late to let a message through a port that others of its node share
-LEAD, MOST_LEAD, STEP = 5e-5, 1e-4, 2e-6  # s that a waiting rank wakes early: at first, at most, and a step of it
+LAG = 2e-4  # s by which a computing rank may be late to pass a message through a port that its node's ranks share
+LEAD, MOST_LEAD, STEP = 5e-5, 1e-4, 2e-6  # s by which a waiting rank wakes early: initial, largest, and adjustment
 
 
 class Envelope(NamedTuple):
     """A message that has arrived."""
 
     src: int
-    sent: float  # s of the run's clock; of a lost rank's None later than any of these
+    sent: float  # s of the run's clock; for the None of a lost rank, later than any time of that clock
     arrived: float  # s of the machine's monotonic clock
     x: Any
 
@@ -60,17 +60,22 @@ class Slot:
 
 
 class PeersGone(Exception):
-    """No rank that could send the awaited message is connected any more; `lost` closed without an end of stream."""
+    """No rank that could send the awaited message is connected any more.
+
+    `lost` are the ranks that closed without an end of stream. `unreadable` tells what was wrong with the data of the
+    first one, "" if its connection just closed.
+    """
 
     def __init__(self, lost: list[int], unreadable: str = ""):
-        self.lost, self.unreadable = lost, unreadable  # what the first of them had sent, "" if it just ended
+        self.lost, self.unreadable = lost, unreadable
 
 
 class Links:
     """All streams of one rank. Ranks are world ranks; a channel is (group, tag).
 
-    `on_arrival(src, row, arrived, overdue)` is called for every message with a row in its sender's event log, `overdue`
-    the seconds by which it came later than over the emulated network; torch tensors are received on `device`.
+    `on_arrival(src, row, arrived, overdue)` is called for every message with a row in its sender's event log; `overdue`
+    is the number of seconds by which it arrived later than over the emulated network. Torch tensors are received on
+    `device`.
     """
 
     def __init__(
@@ -86,12 +91,12 @@ class Links:
         self._zero = math.nan  # the run's start on the machine's monotonic clock, with an emulated network
         self._held: list[tuple[float, int, Callable]] = []  # heap of (s of the run's clock, serial number, event)
         self._serial = count().__next__
-        self._on_the_way = dict.fromkeys(sockets, 0)  # messages held, by sender
-        self._ended: dict[int, str] = {}  # peers whose messages held are the last ones, and their state after those
+        self._on_the_way = dict.fromkeys(sockets, 0)  # number of held messages of each sender
+        self._ended: dict[int, str] = {}  # peers that send no more, and their state once no message of them is held
         self.state = dict.fromkeys((rank, *sockets), OPEN)
         self.news = Condition(Lock())
         self._received = dict.fromkeys(sockets, 0)  # frames
-        self._unreadable: dict[int, str] = {}  # lost peers that sent what is no frame, and why it is none
+        self._unreadable: dict[int, str] = {}  # lost peers that sent an invalid frame, and what was wrong with it
         self._reported: set[tuple] = set()  # (channel, lost rank) that recv_any has returned
         self._boxes: dict[Channel, list[Envelope]] = {}
         self._slots: dict[Channel, list[Slot]] = {}
@@ -101,19 +106,20 @@ class Links:
             self._listen(peer)
 
     @property
-    def sent(self) -> int:
-        """Number of frames sent to ranks that are not lost."""
+    def frames_sent(self) -> int:
+        """The number of frames sent to ranks that are not lost."""
         return sum(writer.frames for peer, writer in self._out.items() if self.state[peer] != LOST)
 
     @property
-    def received(self) -> int:
-        """Number of frames received from ranks that are not lost."""
+    def frames_received(self) -> int:
+        """The number of frames received from ranks that are not lost."""
         return sum(frames for peer, frames in self._received.items() if self.state[peer] != LOST)
 
     def emulate(self, network: EmulatedNetwork, zero: float, patience: float = 0.0) -> None:
-        """Deliver messages that carry a time as `network` does; the run began at `zero` of the monotonic clock.
+        """From now on, deliver messages that carry a time when `network` would.
 
-        A message that was read late, by less than `patience` seconds, counts as arrived when it should have been.
+        The run began at `zero` of the monotonic clock. A message that is read less than `patience` seconds late counts
+        as having arrived on time.
         """
         with self.news:
             self.network, self._zero, self._patience = network, zero, patience
@@ -124,7 +130,7 @@ class Links:
     def send(self, dst: int, channel: Channel, x: Any, sent: float, row: int = -1, reaches: float = math.nan) -> Ticket:
         """Send a copy of `x` without blocking and return a ticket for `flush`. Messages to a lost rank are dropped.
 
-        Over an emulated network the first byte `reaches` the receiver's port at that time.
+        `reaches` is the time at which, over an emulated network, the first byte reaches the receiver's port.
         """
         arrays: list = []
         packed = pack(x, arrays)
@@ -147,7 +153,7 @@ class Links:
         """Note that the message in `slot` was received; `RestartableLinks` wants to know."""
 
     def slot(self, src: int | None, channel: Channel) -> Slot:
-        """Post a receive from `src` (None: from any rank); slots are filled in the order of posting."""
+        """Post a receive from `src` (None: from any rank). Slots are filled in the order of posting."""
         slot = Slot(src, channel)
         with self.news:
             self._advance()
@@ -160,9 +166,9 @@ class Links:
         return slot
 
     def wait(self, slot: Slot, senders: Iterable[int], timeout: float) -> bool:
-        """Block until the slot is filled and return True, or return False after `timeout` seconds.
+        """Block until the slot is filled, and return True, or return False after `timeout` seconds.
 
-        A slot for any rank is filled with None, once for each of `senders` that is lost. Raises PeersGone if none of
+        A slot for any rank is filled with None once for each of `senders` that is lost. Raise PeersGone if none of
         `senders` is connected any more.
         """
         deadline = time.monotonic() + timeout
@@ -174,7 +180,9 @@ class Links:
                 if slot.src is None and (silent := self._unreported(slot.channel, senders)):
                     self._reported.add((slot.channel, silent[0]))
                     self._slots[slot.channel].remove(slot)
-                    now = time.monotonic()  # the machine's clock is ahead of the run's: nothing was on its way before
+                    now = (
+                        time.monotonic()
+                    )  # the machine's clock is ahead of the run's, so this is later than any message
                     slot.envelope = Envelope(silent[0], now, now, None)
                     break
                 if all(self.state[peer] != OPEN for peer in senders):
@@ -190,19 +198,19 @@ class Links:
         return True
 
     def withdraw(self, slot: Slot) -> None:
-        """Take back a receive that has failed: the next message is for the next receive."""
+        """Withdraw a receive that has failed, so that the next message is for the next receive."""
         with self.news:
-            if self.posted(slot):
+            if self.is_pending(slot):
                 self._slots[slot.channel].remove(slot)
 
-    def arrived(self, channel: Channel, senders: Iterable[int]) -> list[int]:
+    def ready_senders(self, channel: Channel, senders: Iterable[int]) -> list[int]:
         """Return the senders of messages not yet received, earliest first, then lost ranks not yet reported."""
         with self.news:
             self._advance()
             return [envelope.src for envelope in self._boxes.get(channel, ())] + self._unreported(channel, senders)
 
     def close(self) -> list[tuple[int, Channel]]:
-        """End all streams, wait until the others end theirs, return (src, channel) of each message never received."""
+        """End all streams and wait until the others end theirs. Return (src, channel) of each unreceived message."""
         for writer in list(self._out.values()):
             writer.end()
         with self.news:
@@ -214,7 +222,7 @@ class Links:
             return [(envelope.src, channel) for channel, box in self._boxes.items() for envelope in box]
 
     def abort(self) -> None:
-        """Close without an end of stream: the others receive what was sent before, then find this rank lost."""
+        """Close without an end of stream. The others receive what was sent before, then find this rank lost."""
         for link in self._sockets.values():
             with contextlib.suppress(OSError):
                 link.shutdown(socket.SHUT_WR)
@@ -244,17 +252,17 @@ class Links:
                         self._hold(reaches, partial(self._enter, channel, envelope, row))
             end = DONE
         except (EOFError, OSError):
-            pass  # it is lost
+            pass  # the peer is lost
         except Unreadable as error:
             self._unreadable[peer] = str(error)
         with self.news:
             self._ended[peer] = end
             self._end(peer)
 
-    # the rest is called with `news` held
+    # the methods below are called with `news` held
 
-    def posted(self, slot: Slot) -> bool:
-        """Return whether this receive still waits for its message."""
+    def is_pending(self, slot: Slot) -> bool:
+        """Return whether this receive is still waiting for its message."""
         return slot in self._slots.get(slot.channel, ())
 
     def _deliver(self, channel: Channel, envelope: Envelope, row: int, overdue: float = 0.0) -> None:
@@ -271,19 +279,19 @@ class Links:
         self._boxes.setdefault(channel, []).append(envelope)
 
     def _end(self, peer: int) -> None:
-        """Let a peer be done or lost once all of its messages have arrived."""
+        """Mark a peer that sends no more as done or lost, once all of its messages have arrived."""
         if peer in self._ended and not self._on_the_way[peer]:
             self.state[peer] = self._ended[peer]
             self.news.notify_all()
 
     def _hold(self, due: float, event: Callable[[float], None]) -> None:
-        """Let `event(due)` happen at this time of the run's clock."""
+        """Schedule `event(due)` for the time `due` of the run's clock."""
         heapq.heappush(self._held, (due, self._serial(), event))
         if self._held[0][2] is event:
-            self.news.notify_all()  # who waits, waits for this one first
+            self.news.notify_all()  # it comes first, so waiting threads must wake earlier
 
     def _advance(self) -> float:
-        """Let all events happen that are due; return the seconds until the next, FOREVER if there is none."""
+        """Process all events that are due. Return the seconds until the next one, or FOREVER if there is none."""
         while self._held and self.network:
             left = self._held[0][0] + self._zero - time.monotonic()
             if left > 0:
@@ -293,10 +301,10 @@ class Links:
         return FOREVER
 
     def _await(self, seconds: float) -> None:
-        """Wait for news, at most until an event is due in so many seconds.
+        """Wait for news, at most until an event is due in `seconds`.
 
-        A sleeper is woken up tens of microseconds late, more on some machines than on others: so it sleeps less by the
-        median of that, which it follows in small steps, and then looks at the clock.
+        A sleeping thread wakes up tens of microseconds late, more on some machines than on others. It therefore sleeps
+        shorter by the median of this delay, which is tracked in small steps, and then watches the clock.
         """
         began, nap = time.monotonic(), seconds - self._lead
         if nap <= 0:
@@ -307,7 +315,7 @@ class Links:
             self._lead = min(max(self._lead + math.copysign(STEP, late - self._lead), 0.0), MOST_LEAD)
 
     def _enter(self, channel: Channel, envelope: Envelope, row: int, reaches: float) -> None:
-        """Let a message, whose first byte is here, pass this rank's port."""
+        """Pass a message through this rank's port, which its first byte has reached."""
         assert self.network  # without one no event is due
         arrives = self.network.enter(envelope.src, nbytes(envelope.x), reaches)
         self._hold(arrives, partial(self._arrive, channel, envelope, row))
@@ -320,7 +328,7 @@ class Links:
         self._end(envelope.src)
 
     def _keep_up(self) -> None:
-        """Let messages pass a shared port in the order in which they reach it, also while this rank computes."""
+        """Pass messages through a shared port in the order in which they reach it, even while this rank computes."""
         with self.news:
             while any(self.state[peer] == OPEN for peer in self._out):
                 self.news.wait(self._advance() + LAG)

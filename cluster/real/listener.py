@@ -1,4 +1,4 @@
-"""The meeting of ranks: every two of them connect, strangers are turned away, and who says nothing holds nobody up."""
+"""Connect every pair of ranks. Connections from other programs are rejected, and silent ones do not delay the rest."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from typing import cast
 from cluster.real.links import FOREVER
 from cluster.real.meeting import notice_silence
 
-STRANGER = -1  # the rank of a caller without the token
+STRANGER = -1  # stands for the rank of a caller without the token
 _HELLO = struct.Struct("<16sI")  # the receiver's token, the sender's rank
 
 
 def ready(link: socket.socket) -> None:
-    """Let a connection that was just made carry frames: it waits as long as it takes, and sends at once."""
+    """Prepare a new connection for frames: it has no timeout, and sends small messages at once."""
     link.settimeout(None)
     link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
 class Listener:
-    """Accepts the connections of other ranks; `address` is what they need to connect."""
+    """Accepts the connections of other ranks at `address`."""
 
     def __init__(self, host: str):
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -34,10 +34,10 @@ class Listener:
     def connect(
         self, rank: int, addresses: list[tuple], timeout: float, silence: float = FOREVER
     ) -> dict[int, socket.socket]:
-        """Return a socket to every other rank: connect to lower ranks, accept the connections of higher ones.
+        """Connect to lower ranks and accept the connections of higher ones. Return a socket to every other rank.
 
-        A link to another computer fails after `silence` seconds without a sign of it. Raises OSError, in a sentence,
-        if the ranks have not met within `timeout` seconds.
+        A link to another computer fails after `silence` seconds without a sign of life. Raise OSError if the ranks have
+        not connected within `timeout` seconds.
         """
         deadline = time.monotonic() + timeout
         sockets = {}
@@ -46,7 +46,7 @@ class Listener:
                 link = socket.create_connection((host, port), max(0.001, deadline - time.monotonic()))
             except OSError as error:
                 why = f"rank {rank} cannot reach rank {peer} at {host}, port {port} ({error})"
-                raise ConnectionError(f"{why}; is a firewall between them?") from None
+                raise ConnectionError(f"{why}; check whether a firewall separates them.") from None
             link.sendall(_HELLO.pack(token, rank))
             sockets[peer] = link
         sockets |= self._callers(set(range(rank + 1, len(addresses))), deadline)
@@ -56,7 +56,10 @@ class Listener:
         return sockets
 
     def _callers(self, awaited: set[int], deadline: float) -> dict[int, socket.socket]:
-        """Return a socket to each of the `awaited` ranks; who says nothing, or anything else, keeps nobody waiting."""
+        """Return a socket to each of the `awaited` ranks.
+
+        Connections that send nothing or an invalid greeting do not delay the others.
+        """
         found: dict[int, socket.socket] = {}
         with selectors.DefaultSelector() as callers:
             callers.register(self._server, selectors.EVENT_READ)
@@ -64,22 +67,26 @@ class Listener:
                 while missing := awaited - found.keys():
                     if (left := deadline - time.monotonic()) <= 0:
                         names = ", ".join(map(str, sorted(missing)))
-                        raise TimeoutError(f"rank {names} did not connect in time; is a firewall between the ranks?")
+                        raise TimeoutError(
+                            f"rank {names} did not connect in time; check whether a firewall separates the ranks."
+                        )
                     for key, _ in callers.select(left):
                         if key.fileobj is self._server:
                             callers.register(self._server.accept()[0], selectors.EVENT_READ, bytearray())
-                        elif (peer := self._greeted(caller := cast(socket.socket, key.fileobj), key.data)) is not None:
+                        elif (
+                            peer := self._read_greeting(caller := cast(socket.socket, key.fileobj), key.data)
+                        ) is not None:
                             callers.unregister(caller)
                             found[peer] = caller
                             if peer == STRANGER:
                                 found.pop(peer).close()
             finally:
-                for key in callers.get_map().values():  # the server, and who has not said enough
+                for key in callers.get_map().values():  # the server, and callers whose greeting is incomplete
                     cast(socket.socket, key.fileobj).close()
         return found
 
-    def _greeted(self, caller: socket.socket, said: bytearray) -> int | None:
-        """Read on; return the caller's rank or STRANGER, or None if it has not said enough yet."""
+    def _read_greeting(self, caller: socket.socket, said: bytearray) -> int | None:
+        """Read more of a greeting. Return the caller's rank or STRANGER, or None if it is still incomplete."""
         try:
             more = caller.recv(_HELLO.size - len(said))
         except OSError:

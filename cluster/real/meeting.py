@@ -1,4 +1,4 @@
-"""Where the ranks of a launcher meet: torch's store, and the address at which the others reach this computer."""
+"""Where ranks started by a launcher meet: torch's store, and the address at which others reach this computer."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ LOOPBACK = ("localhost", "127.0.0.1")
 
 
 def local_store(size: int, port: int = 0, seconds: float = 60.0) -> Any:
-    """Return a store served to this computer alone, where TCPStore itself would listen on every interface.
+    """Return a TCPStore that listens on the loopback interface only; by default, TCPStore listens on all interfaces.
 
-    What is asked of it is waited for so many seconds.
+    Requests to it time out after `seconds`.
     """
     from torch.distributed import TCPStore
 
@@ -27,19 +27,19 @@ def local_store(size: int, port: int = 0, seconds: float = 60.0) -> Any:
 
 
 def shared_store(variables: Mapping[str, str], seconds: float) -> Any:
-    """Return the store of all ranks; `variables` are torchrun's, which torch reads from the environment.
+    """Return the store that all ranks share. `variables` are torchrun's, which torch reads from the environment.
 
-    Raises OSError, in a sentence, if they have not met in so many seconds.
+    Raise OSError if this rank cannot reach the store within `seconds`.
     """
     import torch.distributed as dist
 
     rank, master, port = variables["RANK"], variables["MASTER_ADDR"], variables["MASTER_PORT"]
     if not master:
         raise ValueError(
-            f"Open MPI started {variables['WORLD_SIZE']} ranks on several computers and does not say where rank 0 is; "
-            "tell them: mpirun -x MASTER_ADDR=HOST, the first of its hosts."
+            f"Open MPI started {variables['WORLD_SIZE']} ranks on several computers but does not tell where rank 0 is; "
+            "add mpirun -x MASTER_ADDR=HOST, with the first of the hosts."
         )
-    served = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"  # by torchrun
+    served = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"  # torchrun already serves a store
     try:
         if rank == "0" and master in LOOPBACK and not served:
             return local_store(int(variables["WORLD_SIZE"]), int(port), seconds)
@@ -47,8 +47,8 @@ def shared_store(variables: Mapping[str, str], seconds: float) -> Any:
     except (OSError, dist.DistError) as error:
         why = getattr(error, "strerror", None) or str(error).splitlines()[0]
         raise ConnectionError(
-            f"rank {rank} cannot meet the others at {master}, port {port} ({why}); "
-            "MASTER_ADDR and MASTER_PORT name another place."
+            f"rank {rank} cannot reach the meeting point {master}, port {port} ({why}); "
+            "set MASTER_ADDR and MASTER_PORT if it is elsewhere."
         ) from None
 
 
@@ -58,10 +58,10 @@ def is_local(variables: Mapping[str, str]) -> bool:
 
 
 def own_address(master: str, exchange: Callable[[Any], list]) -> str:
-    """Return the address of this computer on its route to the master's.
+    """Return the address that this computer uses on its route to the master.
 
-    `exchange(x)` returns the x of every rank: the master may know its own name as a loopback address, as on Debian, and
-    then it is as the others know it.
+    `exchange(x)` returns the x of every rank. The master may resolve its own name to a loopback address, as on Debian;
+    in this case the address that another rank resolves is used.
     """
     known = exchange(socket.getaddrinfo(master, 9, type=socket.SOCK_DGRAM)[0][4][0])
     address = next((one for one in known if not ipaddress.ip_address(one).is_loopback), known[0])
@@ -71,7 +71,7 @@ def own_address(master: str, exchange: Callable[[Any], list]) -> str:
 
 
 def interface(address: str) -> dict[str, str]:
-    """Return the environment variables that bind gloo to the interface with this address, not to the host's name."""
+    """Return the environment variables that make gloo use the interface with this address, not the host's name."""
     import psutil
 
     names = [name for name, bound in psutil.net_if_addrs().items() if any(one.address == address for one in bound)]
@@ -79,10 +79,11 @@ def interface(address: str) -> dict[str, str]:
 
 
 def notice_silence(link: socket.socket, seconds: float) -> None:
-    """Have `link` fail after so many seconds in which nothing came from the peer's computer, which may be cut off.
+    """Make `link` fail after `seconds` without a sign of life from the peer's computer.
 
-    Keepalive probes ask while nothing is on its way, TCP_USER_TIMEOUT bounds what is; TCP alone would give up after two
-    hours, or a quarter of one. A peer on this computer cannot be cut off, only slow.
+    Keepalive probes detect this while the link is idle, TCP_USER_TIMEOUT while data is in flight; by default, TCP gives
+    up only after two hours or a quarter of an hour, respectively. Does nothing for a peer on this computer, which may
+    be slow but cannot be disconnected.
     """
     if ipaddress.ip_address(link.getpeername()[0]).is_loopback:
         return
@@ -90,5 +91,5 @@ def notice_silence(link: socket.socket, seconds: float) -> None:
     link.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     limits = {"TCP_KEEPIDLE": every, "TCP_KEEPINTVL": every, "TCP_KEEPCNT": 3}
     for name, value in {**limits, "TCP_USER_TIMEOUT": int(1000 * seconds)}.items():
-        with contextlib.suppress(AttributeError):  # what this system does not have
+        with contextlib.suppress(AttributeError):  # not every system has all of them
             link.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)

@@ -1,7 +1,7 @@
-"""Shared memory of the ranks of one computer: one vector, not locked unless its guard says so.
+"""Shared memory for the ranks of one computer: one vector, not locked unless its guard asks for it.
 
-Of two additions to one element at the same moment one may be lost: that race is the subject of Hogwild, and here it is
-real. The memory is anonymous: it is freed when the last rank that maps it ends, even by a kill.
+If two ranks add to one element at the same moment, one addition may be lost. That race is the subject of Hogwild, and
+here it is real. The memory is anonymous: it is freed when the last rank that maps it ends, even if it is killed.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ except ImportError:  # Windows
     msvcrt: Any = import_module("msvcrt")  # of which type checkers elsewhere know nothing
     fcntl = None  # type: ignore[assignment]  # which is asked below
 
-BEYOND = 1 << 40  # byte of a file that Windows locks for all of it: one that nobody reads
-TURN = 1e-4  # s between two tries there
+BEYOND = 1 << 40  # the byte that is locked on Windows to lock a whole file; nobody reads it
+TURN = 1e-4  # s between two attempts to lock it
 
 
 class MappedVector:
-    """The Shared contract on memory mapped by every rank; `descriptor` is this rank's own, needed only for locks."""
+    """The Shared contract on memory that every rank maps. `descriptor` is this rank's own, needed only for locks."""
 
     def __init__(self, vector: np.ndarray, guard: Guard = "none", descriptor: int = -1):
         self.vector, self._guard, self.descriptor = vector, guard, descriptor
@@ -57,7 +57,7 @@ class MappedVector:
         _charge(3 * np.asarray(delta).nbytes)
 
     def _add_atomically(self, delta: np.ndarray, where: Any) -> None:
-        """Add `delta` so that of no number another rank's addition is lost; in one call, or place by place."""
+        """Add `delta` without losing additions of other ranks, in one call for a slice or else row by row."""
         target, delta = self.vector[where], np.ascontiguousarray(delta, self.vector.dtype)
         if delta.shape != target.shape:
             delta = np.broadcast_to(delta, target.shape).copy()
@@ -71,7 +71,7 @@ class MappedVector:
                 kernels.descend_atomic(row.reshape(-1), part.reshape(-1), -1.0)
 
     def walk(self, walk: SharedSteps) -> tuple[float, None]:
-        """Take the steps directly in the memory; with a lock one by one, each on a copy."""
+        """Take the steps directly in the memory or, with a lock, one by one, each on a copy."""
         if self._copy is None:
             return walk(self.vector, self._guard == "atomic"), None
         return sum(self._step(part, self._copy) for part in walk.parts()), None
@@ -89,8 +89,8 @@ class MappedVector:
         return loss
 
     def lock(self) -> AbstractContextManager:
-        """Hold the lock during the block; the system releases it if the rank is killed."""
-        return locked(self.descriptor)
+        """Hold the lock during the block. The system releases it if the rank is killed."""
+        return hold_lock(self.descriptor)
 
     def __del__(self):
         if self.descriptor >= 0:
@@ -98,7 +98,7 @@ class MappedVector:
 
 
 def places(where: Any, length: int) -> np.ndarray:
-    """Return the indices, 0 or more, of a slice, an index array or a mask into an array of this length."""
+    """Return the non-negative indices of `where`, a slice, index array or mask, in an array of this length."""
     if isinstance(where, slice):
         return np.arange(*where.indices(length))
     where = np.asarray(where)
@@ -106,8 +106,8 @@ def places(where: Any, length: int) -> np.ndarray:
 
 
 @contextmanager
-def locked(descriptor: int) -> Iterator[None]:
-    """Hold the lock of this memory during the block; the system releases it if the process is killed."""
+def hold_lock(descriptor: int) -> Iterator[None]:
+    """Hold the lock of this memory during the block. The system releases it if the process is killed."""
     if fcntl:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
     else:
@@ -123,16 +123,16 @@ def locked(descriptor: int) -> Iterator[None]:
 
 
 def _lock_byte(descriptor: int) -> None:
-    """Lock a file as Windows does; its own way to wait tries once a second, and gives up after ten."""
+    """Lock a file on Windows, whose own blocking lock tries only once per second and gives up after ten."""
     while True:
         os.lseek(descriptor, BEYOND, os.SEEK_SET)
-        with suppress(OSError):  # another holds it
+        with suppress(OSError):  # another process holds it
             return msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
         time.sleep(TURN)
 
 
 def create(nbytes: int) -> tuple[int, str]:
-    """Return (file descriptor, path) of new memory; the path is valid on this computer until `forget` is called."""
+    """Return (file descriptor, path) of new memory. The path is valid on this computer until `forget` is called."""
     if hasattr(os, "memfd_create"):
         descriptor = os.memfd_create("lockstep")
         path = f"/proc/{os.getpid()}/fd/{descriptor}"
@@ -154,15 +154,15 @@ def attach(descriptor: int, like: np.ndarray) -> np.ndarray:
 
 
 def forget(descriptor: int, path: str) -> None:
-    """Close the descriptor and remove `path` if one is given; ranks that attached the memory keep it."""
+    """Close the descriptor, and remove `path` unless it is "". Ranks that have attached the memory keep it."""
     os.close(descriptor)
     if path and not path.startswith("/proc/"):
-        with suppress(PermissionError):  # Windows removes no file that is mapped; it stays in the temporary folder
+        with suppress(PermissionError):  # Windows cannot remove a mapped file; it stays in the temporary folder
             os.unlink(path)
 
 
 def computer() -> str:
-    """Return a text that is equal for processes that can share memory."""
+    """Return an identifier of this computer: a text that is equal for processes that can share memory."""
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
             boot = file.read().strip()

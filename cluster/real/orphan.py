@@ -1,7 +1,7 @@
-"""Orphans: a process that ends with its parent, whatever it is doing then.
+"""Make a process end with its parent, whatever it is doing at that time.
 
-Python's fork server looks for its parent's end only when all modules are loaded. That takes seconds on a busy machine,
-so the fork server imports this module first, and the kernel is asked to end it at once.
+Python's fork server does not notice the end of its parent until all modules are loaded. That takes seconds on a busy
+machine, so the fork server imports this module first, which asks the kernel to end it at once.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from types import FrameType
 
 
 def end_when_closed(pipe: int) -> None:
-    """Ask the kernel to end this process when nobody holds the other end of `pipe`, which nobody writes to. Linux."""
+    """Ask the kernel (Linux) to end this process when the other end of `pipe`, to which nobody writes, is closed."""
     import fcntl
 
     signal.signal(signal.SIGIO, signal.SIG_DFL)
     fcntl.fcntl(pipe, fcntl.F_SETOWN, os.getpid())
     fcntl.fcntl(pipe, fcntl.F_SETFL, fcntl.fcntl(pipe, fcntl.F_GETFL) | os.O_ASYNC)
     if select.select([pipe], [], [], 0)[0]:
-        os._exit(1)  # it was closed before
+        os._exit(1)  # it was closed already
 
 
 def fork_servers_pipe() -> int | None:
-    """Return the pipe that the parent of this fork server holds; None if this process is no fork server."""
+    """Return the pipe that the parent of this fork server holds, or None if this process is not a fork server."""
     frame: FrameType | None = sys._getframe()
     while frame and (frame.f_globals.get("__name__"), frame.f_code.co_name) != ("multiprocessing.forkserver", "main"):
         frame = frame.f_back

@@ -1,6 +1,6 @@
-"""Modules that every rank needs, imported once by the fork server.
+"""The modules that every rank needs, imported once by the fork server.
 
-Numba's first call in a process takes half a second, whatever it calls: here it is made before the ranks start.
+Numba's first call in a process takes half a second, whatever it calls. It is made here, before the ranks start.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Join a run as a rank and leave it, the same for every way of starting ranks."""
+"""How a rank joins a run and leaves it, the same for every way of starting ranks."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ def enter(
     local: int | None = None,
     store: Any = None,
 ) -> tuple[RealComm, gpus.Allotment | None]:
-    """Connect to the other ranks; return the communicator of all ranks, and the GPUs of a run that asks for them.
+    """Connect to the other ranks. Return the communicator of all ranks, and the GPUs of a run that asks for them.
 
-    `exchange(x)` returns the x of every rank; `host` is the address at which others reach this rank, `local` its number
-    among the ranks of its computer, `store` a store of torch.distributed that all ranks share, if there is one already.
-    `network`, `device` and `faults` are emulated. With `restarts` this rank lets ranks come back, those of
-    `faults.back`.
+    `exchange(x)` returns the x of every rank. `host` is the address at which others reach this rank, `local` its number
+    among the ranks of its computer, and `store` a store of torch.distributed that all ranks share, if there is one
+    already. `network`, `device` and `faults` are emulated. With `restarts`, this rank accepts the ranks of
+    `faults.back` again after a crash.
     """
     local = rank if local is None else local
     torch_wanted = backend != "sockets"
@@ -68,7 +68,7 @@ def enter(
     addresses, computers, places, ports, _ = zip(*exchange(mine), strict=True)
     allotment = gpus.allot(computers, places) if backend == "nccl" else None
     nccl = allotment is not None and allotment.gpus == size
-    place = gpus.agreed(place, places)
+    place = gpus.common_place(place, places)
     if place != "cpu":
         torch.cuda.set_device(place)
     event_log = StreamedEventLog(rank)
@@ -84,13 +84,13 @@ def enter(
             store = dist.TCPStore(addresses[0][0], ports[0], size, is_master=False)
         kind = "cpu:gloo,cuda:nccl" if nccl else "gloo"
         dist.init_process_group(kind, store=store, rank=rank, world_size=size, timeout=timedelta(seconds=timeout))
-    sums = nccl or (torch_wanted and place == "cpu")  # torch does; on GPUs that ranks share it cannot
-    native = sums and collective == "fast" and network is None  # torch's messages would pass it by
+    sums = nccl or (torch_wanted and place == "cpu")  # whether torch can sum; on GPUs that ranks share it cannot
+    native = sums and collective == "fast" and network is None  # torch's messages would bypass an emulated network
     nodes = list(computers) if network is None else [network.node(other) for other in range(size)]
     shared = RankState(rank, size, links, event_log, timeout, place, native, collective, store, list(computers), nodes)
     comm = RealComm(shared, 0, list(range(size)))
     if nccl:
-        dist.all_reduce(torch.zeros(1, device=place))  # NCCL connects at the first one: before the clock starts
+        dist.all_reduce(torch.zeros(1, device=place))  # NCCL connects in the first one, here before the clock starts
     _start(comm, network, device, faults)
     if door:
         door.open(restartable)
@@ -98,19 +98,19 @@ def enter(
 
 
 def _start(comm: RealComm, network: Network | None, device: Device | None, faults: Faults) -> None:
-    """Start the run's clock and what is emulated on it."""
+    """Start the run's clock, and the emulation that depends on it."""
     state = comm._state
     made = None if network is None else emulate(comm, network)
     _start_clock(comm)
     if made is not None:
         state.links.emulate(made, comm.event_log.zero, patience=CATCH_UP if device else 0.0)
         state.network = made
-    state.compute = EmulatedCompute.wanted(comm.event_log, device, faults, comm.device != "cpu")
+    state.compute = EmulatedCompute.create_if_needed(comm.event_log, device, faults, comm.device != "cpu")
 
 
 def _start_clock(comm: RealComm) -> None:
     """Agree on time zero: exactly on one computer, to within the skew of a barrier on several."""
-    quiet, clock = comm._unlogged(), time.monotonic
+    quiet, clock = comm._without_log(), time.monotonic
     quiet.barrier()
     zero = time.monotonic()
     if len(set(comm._state.computers)) == 1:
@@ -119,24 +119,24 @@ def _start_clock(comm: RealComm) -> None:
         from torch.cuda import synchronize
 
         def clock() -> float:
-            synchronize()  # so that spans measure kernels and not their launches
+            synchronize()  # so that spans measure kernels rather than their launches
             return time.monotonic()
 
     comm.event_log.begin(zero, clock)
 
 
 def leave(comm: RealComm) -> list[str]:
-    """Wait until all ranks have finished; return sentences about messages that this one never read."""
+    """Wait until all ranks have finished. Return sentences about messages that this rank never read."""
     left = comm._state.links.close()
     for group in comm._state.process_groups:
-        group.shutdown()  # torch warns of each that just ends
+        group.shutdown()  # otherwise torch prints a warning
     return unread(comm.rank, left)
 
 
 def crash_at(at: float, comm: RealComm, finished: Callable[[], bool], report: Callable[[], Any]) -> None:
-    """End this process by SIGKILL at this time of the run's clock, once `report()` has sent what it recorded.
+    """Kill this process at the time `at` of the run's clock, once `report()` has sent what it recorded.
 
-    A rank that has finished before, as `finished()` tells, is not lost.
+    Nothing happens if the rank has finished by then, i.e. if `finished()` returns True.
     """
 
     def crash() -> None:
@@ -153,7 +153,7 @@ def crash_at(at: float, comm: RealComm, finished: Callable[[], bool], report: Ca
 
 
 def meter(comm: RealComm) -> StreamedEventLog | EmulatedCompute:
-    """Return what the kernels of this rank report to."""
+    """Return the meter to which the kernels of this rank report."""
     return comm._state.compute or comm.event_log
 
 
@@ -161,18 +161,18 @@ def status(comm: RealComm, finished: bool) -> RankStatus:
     """Return what this rank is doing now."""
     shared = comm._state
     with shared.links.news:
-        counts = shared.links.sent, shared.links.received
+        counts = shared.links.frames_sent, shared.links.frames_received
         waiting = shared.waiting
         if finished:
             return RankStatus(True, math.inf, *counts)
         if waiting is None:
             return RankStatus(False, 0.0, *counts)
         slot = waiting[1]
-        stuck = slot is not None and shared.links.posted(slot) and not shared.background
+        stuck = slot is not None and shared.links.is_pending(slot) and not shared.background
     return RankStatus(stuck, waiting[0], *counts, wait_of(shared.rank, waiting))
 
 
 def loopback() -> dict[str, str]:
-    """Return environment variables that bind gloo to the loopback: a host name that does not resolve would delay it."""
+    """Return environment variables that bind gloo to the loopback, since an unresolvable host name would delay it."""
     names = [name for _, name in socket.if_nameindex() if name.startswith("lo")]
     return {"GLOO_SOCKET_IFNAME": names[0]} if names else {}

@@ -1,4 +1,4 @@
-"""Per-process state of a rank, what it waits for, and sentences about what it never received."""
+"""The per-process state of a rank, what it waits for, and sentences about messages that it never received."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cluster.waits import Wait
 
 @dataclass
 class RankState:
-    """Per-process state shared by all communicators of a rank."""
+    """The per-process state that all communicators of a rank share."""
 
     rank: int
     size: int
@@ -26,26 +26,26 @@ class RankState:
     event_log: StreamedEventLog
     timeout: float  # s
     device: str
-    native: bool  # large vectors are summed in shared memory or by torch.distributed
+    native: bool  # whether large vectors are summed in shared memory or by torch.distributed
     collective: str  # name of the all-reduce to use, "fast" for the default
-    store: Any  # of torch.distributed, None without
-    computers: list[str]  # by rank, the computer it runs on
-    nodes: list[Hashable]  # by rank, its node: its computer, or a node of the emulated network
+    store: Any  # of torch.distributed, None without it
+    computers: list[str]  # the computer of each rank
+    nodes: list[Hashable]  # the node of each rank: its computer, or a node of the emulated network
     network: EmulatedNetwork | None = None
     compute: EmulatedCompute | None = None
     waiting: tuple | None = None  # (since, slot, collective, src, tag) while the rank is blocked
-    process_groups: list[Any] = field(default_factory=list)  # NCCL's, of some of the ranks
-    background: set[Any] = field(default_factory=set)  # all-reduces in background threads that are not waited for yet
+    process_groups: list[Any] = field(default_factory=list)  # NCCL's, for subsets of the ranks
+    background: set[Any] = field(default_factory=set)  # all-reduces in background threads for which nobody waits yet
     threads: CachedThreadPool = field(default_factory=CachedThreadPool)
 
     def resume(self) -> None:
-        """Let an emulated device go on from now: this rank was blocked."""
+        """Resume the emulated device at the current time, after this rank was blocked."""
         if self.compute:
             self.compute.resume(self.event_log.clock())
 
     @property
     def emulates(self) -> bool:
-        """Whether what this rank sends has a time or a way that is emulated."""
+        """True if this rank emulates a network or a device."""
         return self.network is not None or self.compute is not None
 
 
@@ -70,13 +70,13 @@ class RankStatus:
 
 
 def wait_of(rank: int, waiting: tuple) -> Wait:
-    """Return what a rank waits for whose RankState.waiting this is."""
+    """Return the Wait of a rank, given its `RankState.waiting`."""
     since, slot, collective, src, tag = waiting
     return Wait(rank, "the others" if slot is None else "any rank" if src is None else src, since, collective, tag)
 
 
 def unread(rank: int, left: list[tuple]) -> list[str]:
-    """Return a sentence per sender and tag for the messages `left` in the mailbox, as (src, (group, tag))."""
+    """Return one sentence per sender and tag about the messages `left` unread, given as (src, (group, tag))."""
     counts = Counter((src, tag) for src, (_, tag) in left)
     return [
         f"rank {rank} never read {n} message{'s' if n > 1 else ''} from rank {src}, tag {tag}"

@@ -1,11 +1,11 @@
 """Restarts on real ranks: links that outlive a peer's crash, and how a new process takes the place of a rank.
 
-    crash     the others drop what they send to that rank, and wait for it; it is not lost
-    return    a new process calls at the Door of every rank that is up; what its predecessor had sent is read first,
-              then its connection takes the place of the old one
-    reply     goes to the incarnation that asked, as in the simulated cluster (`cluster.simulated.restart`), or nowhere
+    crash     the others drop their messages to that rank and wait for it; it is not lost
+    return    a new process connects to the Door of every rank that is up; that rank first reads what the predecessor
+              had sent, then replaces the old connection with the new one
+    reply     goes to the incarnation that asked, as on the simulated cluster (`cluster.simulated.restart`), or nowhere
 
-Ranks come back without torch.distributed, whose groups take no new members.
+Ranks cannot restart with torch.distributed, whose groups accept no new members.
 """
 
 from __future__ import annotations
@@ -37,32 +37,32 @@ from cluster.real.links import LOST, OPEN, Channel, Links, Slot, Ticket
 from cluster.real.listener import Listener, ready
 from cluster.real.rank_state import RankState
 
-PATIENCE = 60.0  # s in which a rank that is up must answer at its door
+PATIENCE = 60.0  # s within which a rank that is up must answer at its door
 
-_CALL = struct.Struct("<16sId")  # the token of the door, the caller's rank, when its incarnation was born
+_CALL = struct.Struct("<16sId")  # the token of the door, the caller's rank, the time at which its incarnation started
 _WELCOME = struct.Struct("<qq")  # process and file descriptor of the memory with the NIC's ports, -1 for none
 
 
 @dataclass(frozen=True)
 class Past:
-    """What a rank that comes back continues: known to the parent when its predecessor was lost."""
+    """What a restarted rank continues, as known to the parent when the predecessor was lost."""
 
     zero: float  # the run's start on the machine's monotonic clock
-    back: float  # s of the run's clock at which it shall return
+    back: float  # s of the run's clock at which it should return
     step: int
-    messages: int  # rows that its predecessor has logged
-    counts: dict[str, float]  # by name in EventLog.COUNTS
+    messages: int  # number of rows that its predecessor has logged
+    counts: dict[str, float]  # by their names in EventLog.COUNTS
 
 
 class Whereabouts(NamedTuple):
-    """Where the other ranks are when a rank comes back."""
+    """What a restarting rank needs to reconnect."""
 
-    doors: dict[int, tuple]  # of ranks that are up
+    doors: dict[int, tuple]  # addresses of the ranks that are up
     awaited: frozenset[int]  # ranks that may still crash, or have crashed, and will come back
 
 
 class RestartableLinks(Links):
-    """Links of a rank whose peers in `awaited` may crash once and come back; those in `lost` never will."""
+    """The links of a rank whose peers in `awaited` may crash once and restart, while those in `lost` never restart."""
 
     def __init__(
         self,
@@ -73,8 +73,8 @@ class RestartableLinks(Links):
         lost: Iterable[int] = (),
     ):
         self._awaited = set(awaited)
-        self._born: dict[int, float] = {}  # s of the run's clock, of ranks that have come back
-        self._asked: dict[tuple, bool] = {}  # (group, rank) that waits for a reply -> whether it had come back then
+        self._born: dict[int, float] = {}  # s of the run's clock at which restarted ranks came back
+        self._asked: dict[tuple, bool] = {}  # (group, rank) that waits for a reply -> whether it had restarted then
         self._turn, self._closing = Lock(), False
         super().__init__(rank, sockets, on_arrival)
         for peer in (self._awaited | set(lost)) - self.state.keys():
@@ -83,27 +83,30 @@ class RestartableLinks(Links):
             self.state[peer] = OPEN if peer in self._awaited else LOST
 
     def send(self, dst: int, channel: Channel, x: Any, sent: float, row: int = -1, reaches: float = math.nan) -> Ticket:
-        """Send as `Links.send` does, unless `x` is a reply to an incarnation that is gone, or `dst` is down."""
+        """Send like `Links.send`, unless `x` is a reply to an incarnation that is gone, or `dst` is down."""
         with self._turn:
             asked = self._asked.pop((channel[0], dst), dst in self._born)
             if self._ended.get(dst) == LOST or asked != (dst in self._born):
                 return None
             return super().send(dst, channel, x, sent, row, reaches)
 
-    def taken(self, slot: Slot) -> None:
-        """Remember which incarnation of its sender waits for a reply to the message in `slot`."""
+    def note_sender(self, slot: Slot) -> None:
+        """Record which incarnation of the sender waits for a reply to the message in `slot`."""
         if envelope := slot.envelope:
             came_back = self._born.get(envelope.src, math.inf)
             self._asked[slot.channel[0], envelope.src] = envelope.sent >= came_back
 
     def close(self) -> list[tuple[int, Channel]]:
-        """End all streams as `Links.close` does; ranks that are away come back and end theirs."""
+        """End all streams like `Links.close`, including those of ranks that still have to restart."""
         with self._turn:
             self._closing = True
         return super().close()
 
     def welcome(self, peer: int, born: float, link: socket.socket) -> None:
-        """Let the process at `link`, born at this time, take the place of `peer`, once its predecessor is heard out."""
+        """Give the process at `link`, which started at time `born`, the place of `peer`.
+
+        First wait until all data of its predecessor has been read.
+        """
         ports = -1 if self.network is None else self.network.descriptor
         with self.news:
             self.news.wait_for(lambda: self._ended.get(peer) == LOST)
@@ -111,8 +114,8 @@ class RestartableLinks(Links):
             del self._ended[peer]
             self._awaited.discard(peer)
             self._born[peer] = born
-            self._received[peer] = -self._on_the_way[peer]  # what its predecessor sent is not counted
-            with contextlib.suppress(OSError):  # its reader will notice
+            self._received[peer] = -self._on_the_way[peer]  # so that messages of its predecessor do not count
+            with contextlib.suppress(OSError):  # the reader will notice
                 link.sendall(_WELCOME.pack(os.getpid(), ports))
             self._sockets[peer], self._out[peer] = link, FrameWriter(link)
             self._listen(peer)
@@ -121,16 +124,16 @@ class RestartableLinks(Links):
 
     def _end(self, peer: int) -> None:
         if self._ended.get(peer) == LOST and peer in self._awaited:
-            self.news.notify_all()  # it will come back
+            self.news.notify_all()  # it will restart
         else:
             super()._end(peer)
 
 
 class Door(Listener):
-    """Where ranks that come back call; `address` is what they need for it."""
+    """Accepts the connections of restarted ranks at `address`."""
 
     def open(self, links: RestartableLinks) -> None:
-        """Begin to answer, in threads."""
+        """Start to accept connections, in threads."""
         Thread(target=self._attend, args=(links,), daemon=True, name="door").start()
 
     def _attend(self, links: RestartableLinks) -> None:
@@ -165,9 +168,9 @@ def enter_again(
     host: str = "127.0.0.1",
     **_: Any,
 ) -> tuple[RealComm, None]:
-    """Take the place of a lost rank at its time; return what `cluster.real.rank.enter` returns.
+    """Take the place of a lost rank at the time of its restart. Return what `cluster.real.rank.enter` returns.
 
-    `exchange(x)` gives x, with the address of this rank's door, to the parent and returns the Whereabouts.
+    `exchange(x)` gives x, which contains the address of this rank's door, to the parent and returns the Whereabouts.
     """
     sleep_until(past.zero + past.back)
     door, place = Door(host), memory.computer()
@@ -175,7 +178,7 @@ def enter_again(
     born = time.monotonic() - past.zero
     sockets, ports = {}, {}
     for peer, address in found.doors.items():
-        with contextlib.suppress(OSError, EOFError):  # it has just been lost, too
+        with contextlib.suppress(OSError, EOFError):  # that rank has just been lost too
             sockets[peer], ports[peer] = _call(address, rank, born)
     event_log = StreamedEventLog(rank)
     event_log.begin(past.zero, time.monotonic)
@@ -190,15 +193,15 @@ def enter_again(
         mates = [ports[peer] for peer in ports if nics[peer] == nics[rank]]
         state.network = EmulatedNetwork(network, rank, _shared_ports(mates) if nics.count(nics[rank]) > 1 else None)
         links.emulate(state.network, past.zero)
-    state.compute = EmulatedCompute.wanted(event_log, device, faults)
+    state.compute = EmulatedCompute.create_if_needed(event_log, device, faults)
     door.open(links)
     return RealComm(state, 0, list(range(size))), None
 
 
 def _call(address: tuple, rank: int, born: float) -> tuple[socket.socket, tuple[int, int]]:
-    """Return a socket to the rank behind this door, and where the ports of its NIC are.
+    """Return a socket to the rank behind this door, and the (process, descriptor) of its NIC's ports.
 
-    Raises OSError or EOFError if nobody answers.
+    Raise OSError or EOFError if nobody answers.
     """
     host, port, token = address
     link = socket.create_connection((host, port), PATIENCE)
@@ -209,10 +212,13 @@ def _call(address: tuple, rank: int, born: float) -> tuple[socket.socket, tuple[
 
 
 def _shared_ports(mates: list[tuple[int, int]]) -> memory.MappedVector:
-    """Return the times at which the ports of this rank's NIC are free, shared with its mates; new if none is up."""
+    """Return the shared times at which the ports of this rank's NIC become free.
+
+    `mates` are the (process, descriptor) of the ranks on this NIC that are up; without any, the memory is new.
+    """
     if mates:
         if not os.path.isdir("/proc/self/fd"):
-            raise OSError("a rank comes back to a NIC that it shares only where there is /proc; set per_node to 1.")
+            raise OSError("a rank that shares a NIC can only restart on a system with /proc; set per_node to 1.")
         process, number = mates[0]
         descriptor = memory.open_path(f"/proc/{process}/fd/{number}")
     else:

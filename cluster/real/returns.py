@@ -1,4 +1,4 @@
-"""Returns: the parent's side of restarts, which ranks are away and what they come back with."""
+"""The parent's side of restarts: which ranks are away, and what they need when they return."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from tracing import HELD, IDLE
 
 
 class Returns:
-    """The planned returns of a run: `back` has the time of each by rank, in s of the run's clock.
+    """The planned returns of a run. `back` gives the time of each, by rank, in s of the run's clock.
 
-    `start(rank, event_log, past)` starts the process of a rank that comes back, given what its predecessor has
-    recorded, and returns it and the pipe to it.
+    `start(rank, event_log, past)` starts the process of a returning rank, given the event log of its predecessor, and
+    returns the process and the pipe to it.
     """
 
     def __init__(self, back: dict[int, float] | None = None, start: Callable | None = None):
         self._back, self._start = back or {}, start
         self.awaited = set(self._back)  # ranks that may still crash, or are away
         self.away: dict[int, Failure] = {}
-        self.notes: dict[int, str] = {}  # on ranks that have come back
-        self._losses: dict[int, Failure] = {}  # of these
+        self.notes: dict[int, str] = {}  # about ranks that have returned
+        self._losses: dict[int, Failure] = {}  # why these ranks had been away
 
-    def expected(self, finished: set[int]) -> bool:
-        """Return whether a rank is away, or may still crash and come back, given those that have `finished`."""
+    def is_return_expected(self, finished: set[int]) -> bool:
+        """Return whether a rank is away, or may still crash and return, given the ranks that have `finished`."""
         return bool(self.away or self.awaited - finished)
 
     def leave(self, event_log: EventLog, failure: Failure, zero: float) -> tuple[Any, Any]:
-        """Record that a rank is away since `failure`, and start the process that will come back in its place."""
+        """Record that a rank is away since `failure`, and start the process that will return in its place."""
         rank = event_log.rank
         self.away[rank] = failure
         counts = {name: getattr(event_log, name) for name in event_log.COUNTS}
@@ -40,15 +40,18 @@ class Returns:
         return self._start(rank, event_log, past)
 
     def come(self, rank: int, offers: dict[int, tuple], closed: set[int]) -> Whereabouts:
-        """Return where the others are for a rank that comes back now; `offers` have the addresses of their doors."""
+        """Return what a restarting rank needs to reconnect.
+
+        These are the address of every rank that is up, taken from `offers`, and the ranks that may still crash.
+        """
         failure = self.away.pop(rank)
         self.awaited.discard(rank)
         self.notes[rank], self._losses[rank] = failure.text, failure
         up = {other: offer[-1] for other, offer in offers.items() if other not in {rank, *closed, *self.away}}
         return Whereabouts(up, frozenset(self.awaited))
 
-    def returned(self, event_log: EventLog, born: float) -> str:
-        """Record the time away, and that the rank has come back without memory at `born`; return a note on it."""
+    def record_return(self, event_log: EventLog, born: float) -> str:
+        """Record the time away, and that the rank has returned without memory at `born`. Return a note about it."""
         since = max([event_log.mark, *(end for *_, end, _, _ in event_log.spans[-1:])])
         event_log.spans.append((IDLE, since, max(since, born), event_log.step, "lost"))
         held = {kind: nbytes for _, _, kind, nbytes in event_log.memory}

@@ -1,17 +1,18 @@
 """All-reduces of large vectors in memory that the ranks of one computer share.
 
-Piece p of the vector is summed by rank p, in the order of the ring, x[p+1] + x[p+2] + ... + x[p], so that the sum has
-the ring's bits. The vector passes in chunks, c0, c1, ..., which keeps the shared memory small and in the caches:
+Rank p sums piece p of the vector in the order of the ring, x[p+1] + x[p+2] + ... + x[p], so that the sum has the ring's
+bits. The vector passes in chunks, c0, c1, ..., which keeps the shared memory small and in the caches:
 
     round       0    1    2    3    4
     copy in     c0   c1   c2   ..   ..      pieces that others sum
-    sum         ..   c0   c1   c2   ..      the own piece
+    sum         ..   c0   c1   c2   ..      the rank's own piece
     copy out    ..   ..   c0   c1   c2      sums of the others
 
-Between two rounds all ranks meet, by messages over their links, so that a lost rank is noticed. Two buffers take turns:
-what is copied in replaces what was summed a round ago, a sum replaces one that was copied out a round ago. In round 0
-nothing is summed, since a slower rank may still copy out the end of the vector before. So the places of the pieces must
-not depend on the type of the numbers, which may be another in the vector before.
+Between two rounds all ranks synchronise by messages over their links, so that a lost rank is noticed. Two buffers take
+turns: what is copied in replaces what was summed one round earlier, and a sum replaces one that was copied out one
+round earlier. Nothing is summed in round 0, when a slower rank may still be copying out the end of the previous vector.
+The places of the pieces must therefore not depend on the type of the numbers, which may differ from the previous
+vector's.
 """
 
 from __future__ import annotations
@@ -32,20 +33,20 @@ from kernels import metered
 if TYPE_CHECKING:
     from cluster.real.comm import RealComm
 
-AREA = 1 << 21  # bytes of a rank in each of the two buffers
+AREA = 1 << 21  # bytes of each rank in each of the two buffers
 WIDEST = 16  # bytes of the widest number
 
 
 @dataclass
 class Staging:
-    """What the all-reduces of one group share: memory, from the first one on, and their order."""
+    """What the all-reduces of one group share: memory, created by the first one, and their order."""
 
     memory: np.ndarray | None = None  # (2 buffers, ranks, AREA) bytes
-    last: Future | None = None  # the newest one in the background
+    last: Future | None = None  # the newest all-reduce in the background
 
 
 class SharedAllReduce:
-    """An all-reduce in shared memory, in a background thread or, without `background`, in wait()."""
+    """An all-reduce in shared memory. It runs in a background thread or, without `background`, in wait()."""
 
     def __init__(
         self, comm: RealComm, staging: Staging, x: np.ndarray, flat: np.ndarray, scale: float, background: bool
@@ -73,7 +74,7 @@ class SharedAllReduce:
         return self._x
 
     def _run(self) -> None:
-        """Sum the vector after those before it, which use the same memory."""
+        """Sum the vector once the previous ones are done, which use the same memory."""
         if self._previous:
             self._previous.exception()
         if self._comm._failed:
@@ -85,12 +86,11 @@ class SharedAllReduce:
             raise
 
     def _reduce(self) -> None:
-        """Sum the vector."""
-        comm = copy(self._comm)  # its messages have a channel of their own, and are recorded neither way
+        comm = copy(self._comm)  # its messages have a channel of their own, and neither they nor its waits are recorded
         comm._group, comm._collective = (comm._group, "shared memory"), "all-reduce"
         comm._logged, comm._waits = False, []
         if self._staging.memory is None:
-            collectives.barrier(comm)  # so a rank that waits for one that never comes waits in an all-reduce
+            collectives.barrier(comm)  # so that a rank that waits for an absent one is seen waiting in an all-reduce
             self._staging.memory = comm.shared(np.zeros((2, comm.size, AREA), np.uint8)).vector
         with metered(None):
             _sum(comm, self._flat, self._scale, self._staging.memory)
@@ -108,15 +108,15 @@ def _agree(comm: RealComm, x: np.ndarray, scale: float) -> None:
         distance *= 2
     if alike is None:
         raise ValueError(
-            f"rank {comm.rank} reduces {len(x)} numbers ({x.dtype}), others of its group do not, or to another op; "
-            "they must be alike."
+            f"mismatched all-reduce: rank {comm.rank} reduces {len(x)} numbers ({x.dtype}), but another rank of its "
+            "group uses another length, another type or another op; use the same on every rank."
         )
 
 
 def _sum(comm: RealComm, x: np.ndarray, scale: float, memory: np.ndarray) -> None:
     """Sum x over the ranks in place, times `scale`, through `memory`, (2, ranks, AREA) bytes."""
     rank, size = comm.rank, comm.size
-    nbytes = AREA // size // WIDEST * WIDEST  # of a piece that pass at a time
+    nbytes = AREA // size // WIDEST * WIDEST  # bytes of a piece that pass at a time
     length = nbytes // x.itemsize
     slots = memory[:, :, : nbytes * size].view(x.dtype).reshape(2, size, size, length)
     pieces = [x[share] for share in shares(len(x), size)]

@@ -1,7 +1,7 @@
-"""Signals that end a run: noted and looked at, since an exception that may be raised anywhere would do harm.
+"""Signals that end a run. They are recorded and polled, since an exception that can be raised anywhere does harm.
 
-Raised while a process is being started, KeyboardInterrupt leaves behind a process that nothing knows of and may end
-the fork server; raised in a destructor, it is dropped by Python and the run goes on.
+If KeyboardInterrupt is raised while a process is being started, it leaves an unknown process behind and may end the
+fork server. If it is raised in a destructor, Python drops it and the run continues.
 """
 
 from __future__ import annotations
@@ -12,24 +12,25 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-_unheeded = False  # whether the main thread does what does not look for signals
+_unheeded = False  # whether the main thread runs code that does not poll for signals
 TERMINAL_CLOSED = getattr(signal, "SIGHUP", None)  # None on Windows
 
 
-def stopping() -> list[int]:
-    """Return the signals that end a run: Ctrl-C, SIGTERM, and a closed terminal, unless `nohup` ignores that."""
+def stop_signals() -> list[int]:
+    """Return the signals that end a run: Ctrl-C, SIGTERM and, unless `nohup` ignores it, that of a closed terminal."""
     closed = [TERMINAL_CLOSED] if TERMINAL_CLOSED and signal.getsignal(TERMINAL_CLOSED) is not signal.SIG_IGN else []
     return [signal.SIGINT, signal.SIGTERM, *closed]
 
 
 @contextmanager
-def noted(*numbers: int) -> Iterator[Callable[[], bool]]:
-    """Yield a function that tells whether one of these signals has come; every later one raises KeyboardInterrupt.
+def catch_signals(*numbers: int) -> Iterator[Callable[[], bool]]:
+    """Yield a function that returns True once one of these signals has arrived.
 
-    A closed terminal says so twice, by the kernel and by the shell, and nobody is there who would be impatient.
-    Python handles signals in the main thread: in other threads nothing is changed, and the answer stays False.
+    A second signal raises KeyboardInterrupt, except SIGHUP: a closed terminal sends it twice, from the kernel and from
+    the shell, and no user is waiting. Outside the main thread, where Python cannot handle signals, nothing changes and
+    the function returns False.
     """
-    count = 0  # not an Event: its lock is held while it is set, and a second signal then waits for it forever
+    count = 0  # not an Event, whose lock is held while it is set: a second signal would wait for it forever
 
     def note(number: int, frame: Any) -> None:
         nonlocal count
@@ -47,10 +48,10 @@ def noted(*numbers: int) -> Iterator[Callable[[], bool]]:
 
 
 @contextmanager
-def at_once() -> Iterator[None]:
-    """Have the first signal that `noted` notes raise KeyboardInterrupt in here, where nobody looks for it.
+def interrupt_at_once() -> Iterator[None]:
+    """Make the first signal that `catch_signals` catches raise KeyboardInterrupt in this block, which does not poll.
 
-    Building a workload may take long, or forever if a file of the user's own loops, and there is nothing to keep.
+    Building a workload may take long, or forever if a user's own file loops, and there is no result to keep.
     """
     global _unheeded
     before, _unheeded = _unheeded, threading.current_thread() is threading.main_thread()
@@ -60,16 +61,16 @@ def at_once() -> Iterator[None]:
         _unheeded = before
 
 
-def interrupting() -> list[signal.Signals]:
-    """Return SIGINT if it raises KeyboardInterrupt here, as it does unless it is ignored or handled by the caller."""
+def interrupt_signals() -> list[signal.Signals]:
+    """Return [SIGINT] if it raises KeyboardInterrupt here, or [] if it is ignored or the caller handles it."""
     return [signal.SIGINT] if signal.getsignal(signal.SIGINT) is signal.default_int_handler else []
 
 
 @contextmanager
-def raising() -> Iterator[None]:
-    """Have Ctrl-C raise KeyboardInterrupt in here, where there may be something to tidy up, though it ends the process.
+def raise_interrupts() -> Iterator[None]:
+    """Make Ctrl-C raise KeyboardInterrupt in this block, so that it can tidy up, even if it would end the process.
 
-    It does so while a command line loads: no traceback out of an import.
+    It would while a command line loads, to avoid a traceback from an import.
     """
     ends = signal.getsignal(signal.SIGINT) is signal.SIG_DFL
     if ends:
@@ -82,8 +83,8 @@ def raising() -> Iterator[None]:
 
 
 @contextmanager
-def held_back(*numbers: int) -> Iterator[None]:
-    """Hold these signals back: they come later to this thread, and never to the processes that it starts meanwhile."""
+def defer_signals(*numbers: int) -> Iterator[None]:
+    """Defer these signals: this thread receives them after the block, and processes started in the block never do."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
     try:
         yield

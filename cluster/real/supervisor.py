@@ -1,8 +1,8 @@
-"""Supervision: the parent's side of a run of processes or threads.
+"""The parent's side of a run of processes or threads.
 
 The supervisor collects the ranks' reports a few times a second, calls on_progress, and ends the run when a rank fails,
-is deadlocked, or cannot continue without a lost rank. It finds the first cause, keeps what was recorded, and leaves no
-process behind.
+is deadlocked, or cannot continue without a lost rank. It determines the first cause, keeps everything that was
+recorded, and leaves no process behind.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from typing import Any, NamedTuple, cast
 from cluster.comm import Cancelled
 from cluster.event_log import Outcome
 from cluster.real.event_log_stream import MergedEventLogs
-from cluster.real.failure import Failure, deadlock, lost, not_started, unreadable
+from cluster.real.failure import Failure, deadlock, rank_lost, start_failed, unreadable_result
 from cluster.real.gpus import Allotment
 from cluster.real.rank_state import RankStatus
 from cluster.real.returns import Returns
-from cluster.real.signals import interrupting, noted
+from cluster.real.signals import catch_signals, interrupt_signals
 from kernels import compiling
 from tracing import IDLE, WAIT
 
 PERIOD = 0.2  # s between two calls of on_progress
-MOMENT = 0.1  # s to wait for further failures, the first of which is the cause
+MOMENT = 0.1  # s to wait for further failures, since the first one in time is the cause
 GRACE = 1.0  # s that a failure caused by another rank waits for that rank's own report
-LAST_WORDS = 0.5  # s that ranks have for their last report when the run ends
+LAST_WORDS = 0.5  # s that ranks get for their last report when the run ends
 
 
 class StatusReport(NamedTuple):
@@ -44,8 +44,8 @@ class StatusReport(NamedTuple):
 class Supervisor:
     """The parent's side of one run.
 
-    With `fragile` every lost rank ends the run: an all-reduce by NCCL would wait for that rank until the timeout. Ranks
-    of `returns` are not lost but away: a new process comes back in their place.
+    With `fragile`, every lost rank ends the run, since an all-reduce by NCCL would wait for that rank until the
+    timeout. A rank of `returns` that crashes is not lost but away: a new process returns in its place.
     """
 
     def __init__(
@@ -63,27 +63,27 @@ class Supervisor:
         self.merged = MergedEventLogs(size)
         self.results: list[Any] = [None] * size
         self.notes: list[tuple[int, list[str]]] = []
-        self.gpus: int | None = None  # that the ranks have, if they asked for some
+        self.gpus: int | None = None  # number of GPUs that the ranks use, if they asked for some
         self.processes: list = []
         self.pipes: dict[connection.Connection, int] = {}
         self.offers: dict[int, Any] = {}
         self.reports: dict[int, StatusReport] = {}  # the last one of each rank
-        self.seconds = 0.0  # of the run's clock
-        self.zero = 0.0  # its start on the machine's monotonic clock
+        self.seconds = 0.0  # the latest time of the run's clock
+        self.zero = 0.0  # the clock's start on the machine's monotonic clock
         self.closed: set[int] = set()
-        self.done: set[int] = set()  # ranks that have given their result
+        self.done: set[int] = set()  # ranks that have returned their result
         self.noticed = -math.inf  # when all others will have noticed that a rank was lost
-        self.lost: dict[int, Failure] = {}  # lost ranks; the others may continue
+        self.lost: dict[int, Failure] = {}  # lost ranks without which the others may continue
         self.failures: list[Failure] = []
-        self.decided = math.inf  # when the run ends because of them
+        self.decided = math.inf  # when these failures end the run
         self.over = False
         self.compiling = ""  # what ranks say that they do before they are ready
         self.compiled = 0.0  # s of the run's clock in which a rank compiled, at most
         self.told = time.monotonic()
 
     def run(self, start: Callable[[int], tuple[Any, connection.Connection]]) -> Outcome:
-        """Run all ranks until the last one ends; `start(rank)` returns a process and the pipe to it."""
-        with noted(*interrupting()) as interrupted:
+        """Run all ranks until the last one ends. `start(rank)` returns a process and the pipe to it."""
+        with catch_signals(*interrupt_signals()) as interrupted:
             try:
                 cancelled = self._watch(start, interrupted)
             finally:
@@ -102,10 +102,11 @@ class Supervisor:
             event_log = self.merged.event_logs[rank]
             event_log.spans.append((WAIT, event_log.mark, self.seconds, event_log.step, "receive"))
         if cancelled:
-            error = Cancelled(f"cancelled at {self.seconds:.4g} s of the run's clock")
+            error = Cancelled(f"cancelled at t = {self.seconds:.4g} s")
         if self.compiled:
             took = (
-                f"Kernels were compiled while it ran, once, which took {self.compiled:.3g} s of its time; run it again."
+                "Kernels were compiled during the run, which happens only once and took "
+                f"{self.compiled:.3g} s; run it again."
             )
             self.notes.append((-1, [took]))
         notes = [line for _, lines in sorted(self.notes) for line in lines]
@@ -113,13 +114,16 @@ class Supervisor:
         return Outcome(self.results, self.merged.event_logs, error, tuple(notes), gone, self.gpus)
 
     def _blocked(self) -> list[int]:
-        """Return the ranks that waited for another when the run ended."""
+        """Return the ranks that were waiting for another when the run ended."""
         gone = self.lost | self.returns.away
         waited = [rank for rank, one in sorted(self.reports.items()) if one.status.wait and rank not in gone]
         return [rank for rank in waited if self.merged.event_logs[rank].mark < self.seconds]
 
     def _watch(self, start: Callable[[int], tuple[Any, connection.Connection]], interrupted: Callable) -> bool:
-        """Start the ranks and hear them until all have finished or some have failed; True if asked to stop before."""
+        """Start the ranks and handle their messages until all have finished or some have failed.
+
+        Return True if asked to stop before that.
+        """
 
         def asked() -> bool:
             return interrupted() or bool(self.stopped and self.stopped())
@@ -130,7 +134,7 @@ class Supervisor:
             try:
                 process, pipe = start(rank)
             except (EOFError, ConnectionError) as error:
-                self._fail(not_started(rank, error))
+                self._fail(start_failed(rank, error))
                 break
             self.processes.append(process)
             self.pipes[pipe] = rank
@@ -142,7 +146,7 @@ class Supervisor:
         return False
 
     def _hear(self, seconds: float) -> bool:
-        """Handle the ranks' messages, waiting at most `seconds` for the first; return whether there was any."""
+        """Handle the ranks' messages, waiting at most `seconds` for the first. Return whether there were any."""
         ready = cast(list[connection.Connection], connection.wait(list(self.pipes), seconds))
         for pipe in ready:
             rank = self.pipes[pipe]
@@ -160,9 +164,9 @@ class Supervisor:
     def _offer(self, rank: int, x: Any) -> None:
         self.offers[rank] = x
         if rank in self.returns.away:
-            del self.reports[rank]  # of its predecessor
+            del self.reports[rank]  # its predecessor's
             found = self.returns.come(rank, self.offers, self.closed)
-            with contextlib.suppress(OSError):  # it has just been lost, too
+            with contextlib.suppress(OSError):  # it has just been lost again
                 next(pipe for pipe, other in self.pipes.items() if other == rank).send(found)
         elif len(self.offers) == self.size:
             for pipe in self.pipes:
@@ -187,13 +191,13 @@ class Supervisor:
         self.compiled = max(self.compiled, seconds)
 
     def _returned(self, rank: int, born: float) -> None:
-        self.notes.append((-1, [self.returns.returned(self.merged.event_logs[rank], born)]))
+        self.notes.append((-1, [self.returns.record_return(self.merged.event_logs[rank], born)]))
 
     def _result(self, rank: int, result: bytes) -> None:
         try:
             self.results[rank] = pickle.loads(result)
         except Exception as error:
-            self._fail(unreadable(rank, error))
+            self._fail(unreadable_result(rank, error))
         self.done.add(rank)
 
     def _closed(self, rank: int, unread: list[str]) -> None:
@@ -214,21 +218,21 @@ class Supervisor:
         process.join(GRACE)
         code = process.exitcode
         if code is None:
-            why = "it does not answer any more"
+            why = "it no longer responds"
         elif code < 0:
             why = f"it was killed by {signal.Signals(-code).name}"
         else:
             why = f"its process ended with exit code {code}"
-            if code == 1 and rank not in self.reports:  # Python ends so after a traceback, as of a script without it
-                why += '; a script starts runs under `if __name__ == "__main__":`'
-        failure = lost(rank, self.seconds, self.merged.event_logs[rank].step, why)
+            if code == 1 and rank not in self.reports:  # Python's exit code after a traceback, as without that line
+                why += '; a script must start runs under `if __name__ == "__main__":`'
+        failure = rank_lost(rank, self.seconds, self.merged.event_logs[rank].step, why)
         if self.fragile or self.failures or rank not in self.reports or rank in self.returns.away:
             self._fail(failure)
         elif rank in self.returns.awaited:
             try:
                 self.processes[rank], pipe = self.returns.leave(self.merged.event_logs[rank], failure, self.zero)
             except (EOFError, ConnectionError) as error:
-                self._fail(not_started(rank, error))
+                self._fail(start_failed(rank, error))
             else:
                 self.pipes[pipe] = rank
         else:
@@ -244,7 +248,7 @@ class Supervisor:
             )
 
     def _look(self) -> None:
-        """Report progress every PERIOD, or the phase before the run's clock starts, and detect a deadlock."""
+        """Every PERIOD, report progress (or the phase, before the run's clock starts) and look for a deadlock."""
         now = time.monotonic()
         if now - self.told < PERIOD:
             return
@@ -262,7 +266,7 @@ class Supervisor:
             self.merged.match()
             self.on_progress(self.merged.event_logs, self.seconds)
         finished = {rank for rank, one in self.reports.items() if one.status.finished}
-        if len(self.lost) < self.size and not self.failures and not self.returns.expected(finished):
+        if len(self.lost) < self.size and not self.failures and not self.returns.is_return_expected(finished):
             alive = [one for rank, one in self.reports.items() if rank not in self.lost]
             waits = [one.status.wait for one in alive if one.status.wait]
             steady = max(self.noticed, *(one.first for one in alive)) < min(one.last for one in alive)
@@ -271,7 +275,7 @@ class Supervisor:
                 self._fail(deadlock(waits, self.returns.notes.values()))
 
     def _end(self) -> None:
-        """Collect the last reports of the ranks, then kill and join all of them, even if that is interrupted."""
+        """Collect the last reports of the ranks, then kill and join all of them, even if this is interrupted."""
         self.over = True
         try:
             for pipe in self.pipes:
@@ -287,9 +291,9 @@ class Supervisor:
             self._hear_out(0.0)
 
     def _hear_out(self, silence: float) -> None:
-        """Take what the ranks still say, until they have hung up or been silent for so many seconds.
+        """Handle remaining messages from the ranks until all pipes are closed or none arrives for `silence` seconds.
 
-        A rank that is gone may not have hung up: a process that its program has forked holds the pipe as well.
+        The pipe of an ended rank can stay open if its program forked a process that inherited it.
         """
         while self.pipes and self._hear(silence):
             pass

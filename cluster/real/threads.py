@@ -1,11 +1,11 @@
-"""Threads: every rank is a thread of this process, and the clock is real.
+"""Every rank is a thread of this process, and the clock is real.
 
-For algorithms that share one vector (Hogwild): compiled kernels release the interpreter's lock, so the threads update
-the vector in parallel, and their races are real. Python code takes turns, so algorithms that send messages run better
-as `cluster.real.processes`, whose links these ranks use as well.
+This is for algorithms that share one vector (Hogwild): compiled kernels release the interpreter's lock, so the threads
+update the vector in parallel, and their races are real. Python code takes turns, so algorithms that send messages run
+better on `cluster.real.processes`, whose links these ranks use as well.
 
-A thread cannot be killed. When a run ends early its ranks are disconnected from each other and stop at their next look
-at the clock, at the end of a step at the latest; their output is dropped.
+A thread cannot be killed. When a run ends early, its ranks are disconnected from each other and stop when they next
+read the clock, at the end of a step at the latest; their output is dropped.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from multiprocessing.connection import Connection
 from threading import Thread
 from typing import Any
 
-from cluster.collectives import known
+from cluster.collectives import check_name
 from cluster.comm import Cancelled
 from cluster.devices import Device
 from cluster.event_log import EventLog, Outcome
@@ -48,10 +48,10 @@ def run(
     Arguments are those of `processes.run`, except that `program` may be any function. Results must be picklable.
     """
     if size < 1:
-        raise ValueError(f"{size} ranks cannot run; allowed is 1 or more.")
+        raise ValueError(f"{size} ranks cannot run; use 1 or more.")
     if faults.crash:
-        raise ValueError("a thread cannot be lost without the others of its process; use processes.")
-    options = {"backend": "sockets", "collective": known(collective), "timeout": timeout}
+        raise ValueError("crash: a thread cannot be killed without its whole process; use processes.")
+    options = {"backend": "sockets", "collective": check_name(collective), "timeout": timeout}
     options |= {"network": network, "device": device, "faults": faults}
     if on_phase:
         on_phase("warming up")
@@ -85,7 +85,7 @@ class RankThread(Thread):
 
     def run(self) -> None:
         self._run_rank()
-        if self._comm is None:  # it failed before it started, so no thread waits for the end of the run
+        if self._comm is None:  # it failed before it began, so no thread waits for the end of the run
             self._reporter.close()
 
     def begin(self, comm: RealComm) -> None:
@@ -107,19 +107,19 @@ class RankThread(Thread):
             self._comm._state.threads.close()
 
     def join(self, timeout: float | None = 1.0) -> None:
-        """Wait at most `timeout` seconds, since a disconnected rank may go on computing."""
+        """Wait at most `timeout` seconds for the thread to end, since a disconnected rank may continue to compute."""
         super().join(timeout)
 
 
 class StoppableReporter(Reporter):
-    """A reporter that ends a thread at the end of the run, not the process."""
+    """A reporter that ends its thread, not the process, at the end of the run."""
 
     def __init__(self, pipe: Connection, thread: RankThread):
         super().__init__(pipe, self.close)
         self._thread = thread
 
     def start(self, comm: RealComm) -> None:
-        """Start reporting, and let the thread be stopped."""
+        """Start to report, and make the thread stoppable."""
         self._thread.begin(comm)
         super().start(comm)
 

@@ -1,4 +1,4 @@
-"""torchrun: join ranks that torchrun, SLURM or Open MPI started, on one computer or several.
+"""Join ranks that torchrun, SLURM or Open MPI started, on one computer or several.
 
     torchrun --nnodes 2 --nproc-per-node 4 --rdzv-backend c10d --rdzv-endpoint host:29500 script.py
     srun --nodes 2 --ntasks 8 python script.py
@@ -6,8 +6,8 @@
 
 Every rank calls `run` with the same program; rank 0 returns the Outcome, the others None. The clocks of different
 computers agree to within the skew of a barrier, tenths of a millisecond on a good network. When a rank fails, the
-others learn it from their links; when one is killed, torchrun stops the others, and rank 0 still returns what was
-recorded. A computer that is cut off is noticed after half of the timeout, on both sides.
+others learn of it from their links. When a rank is killed, torchrun stops the others, and rank 0 still returns what was
+recorded. A disconnected computer is noticed after half of the timeout, on both sides.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from cluster.collectives import known
+from cluster.collectives import check_name
 from cluster.devices import Device
 from cluster.event_log import Outcome
 from cluster.faults import NONE, Faults
@@ -33,20 +33,20 @@ from cluster.network import Network
 from cluster.real import gpus, launchers
 from cluster.real.comm import RealComm
 from cluster.real.event_log_stream import MergedEventLogs
-from cluster.real.failure import Failure, lost, unreadable
+from cluster.real.failure import Failure, rank_lost, unreadable_result
 from cluster.real.links import OPEN, PeersGone
 from cluster.real.meeting import interface, is_local, own_address, shared_store
 from cluster.real.rank import START, crash_at, enter, leave, loopback, meter
-from cluster.real.signals import stopping
+from cluster.real.signals import stop_signals
 from kernels import metered, to_numpy
 
 LAST_WORDS = 5.0  # s that rank 0 waits for the event logs of the others after a failure
-_LISTEN = 0.1  # s of that after which it looks again whether it has been told to stop
+_LISTEN = 0.1  # s after which it checks, while waiting, whether it should stop
 _LOGS = ("torchrun", 0)  # the channel of the ranks' event logs and results
-_RECORDED = "recorded"  # in the store: rank 0 has collected what there was after a failure
+_RECORDED = "recorded"  # key in the store: rank 0 has collected all logs after a failure
 
 
-def joined() -> bool:
+def is_rank() -> bool:
     """Return whether a launcher started this process as a rank."""
     return bool(launchers.variables())
 
@@ -62,17 +62,17 @@ def run(
     timeout: float = 60.0,
     warm_up: Callable[[str], Any] | None = None,
 ) -> Outcome | None:
-    """Run `program(comm)` on this rank; return the Outcome of all ranks on rank 0, None elsewhere.
+    """Run `program(comm)` on this rank. Return the Outcome of all ranks on rank 0, and None elsewhere.
 
-    Arguments are those of `processes.run`; what is emulated comes on top of the real network. Errors of a rank are not
-    raised: they are the Outcome's `error`; but a rank that cannot tell rank 0 raises its ClusterError. Raises
-    ValueError if this process was not started as a rank, OSError, in a sentence, if the ranks do not meet.
+    Arguments are those of `processes.run`. An emulated network adds to the time of the real one. Errors of a rank are
+    not raised: they are the Outcome's `error`. Only a rank that cannot reach rank 0 raises its ClusterError. Raise
+    ValueError if this process was not started as a rank, and OSError if the ranks do not connect.
     """
     here = launchers.variables()
     if not here:
         raise ValueError(
-            "no rank was started here: there are neither torchrun's variables "
-            f"({', '.join(launchers.TORCHRUN)}) nor those of srun or mpirun; start it with torchrun, srun or mpirun."
+            f"this process is not a rank: no launcher set torchrun's variables ({', '.join(launchers.TORCHRUN)}), nor "
+            "those of srun or mpirun. Start it with torchrun, srun or mpirun."
         )
     os.environ.update(here)
     rank, size, local = (int(here.get(name, 0)) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"))
@@ -88,18 +88,22 @@ def run(
         try:
             store.wait([f"{what} {other}" for other in range(size)])
         except dist.DistError:
-            raise TimeoutError(f"not all {size} ranks have come within {START:g} s; how did the others end?") from None
+            raise TimeoutError(
+                f"not all of the {size} ranks connected within {START:g} s; check the output of the others."
+            ) from None
         return [pickle.loads(store.get(f"{what} {other}")) for other in range(size)]
 
     if warm_up:
         place = gpus.place_of(backend, local)
-        warm_up(gpus.agreed(place, exchange(place, "place")))  # another computer may have no GPU
+        warm_up(gpus.common_place(place, exchange(place, "place")))  # another computer may have no GPU
     host = "127.0.0.1" if alone else own_address(here["MASTER_ADDR"], partial(exchange, what="master"))
     if not alone:
         _set_defaults(interface(host))
     where: dict[str, Any] = {"host": host, "local": local, "store": dist.PrefixStore("groups", store)}
     options: dict[str, Any] = {"network": network, "device": device, "faults": faults, "timeout": timeout}
-    comm, allotment = enter(rank, size, exchange, backend=backend, collective=known(collective), **options, **where)
+    comm, allotment = enter(
+        rank, size, exchange, backend=backend, collective=check_name(collective), **options, **where
+    )
     finished = threading.Event()
     report = partial(_send_outcome, comm, None, None) if rank else list  # rank 0's record ends with it
     crash_at(faults.crash.get(rank, math.inf), comm, finished.is_set, report)
@@ -116,14 +120,14 @@ def run(
         if outcome and outcome.error:
             with contextlib.suppress(dist.DistError):
                 store.set(_RECORDED, b"")
-                store.get(_RECORDED)  # those who wait for it were told before this returns, and the store may end
+                store.get(_RECORDED)  # ranks that wait for the key have been told before this returns
         if failure and not outcome and not _is_recorded(comm, store):
             raise failure.error()
         if failure or (outcome and outcome.error):
             return outcome
         interrupts.raising = True
         left = pickle.dumps(leave(comm))
-        with contextlib.suppress(dist.DistError):  # the run is done, whoever is lost by now
+        with contextlib.suppress(dist.DistError):  # the run is done, even if a rank is lost by now
             store.set(f"unread {rank}", left)
             if outcome:
                 unread = [pickle.loads(store.get(f"unread {other}")) for other in range(size)]
@@ -139,9 +143,9 @@ def _set_defaults(variables: dict[str, str]) -> None:
 
 
 def _is_recorded(comm: RealComm, store: Any) -> bool:
-    """Return whether rank 0 has heard of this rank's failure, or goes on without it, so that it speaks for all.
+    """Return whether rank 0 knows of this rank's failure, or still runs without it; then rank 0 reports for all ranks.
 
-    The store is asked by a thread: one that is cut off never answers, not even that the time is over.
+    The store is queried from a thread, because a disconnected store never answers and its timeout does not fire either.
     """
     from torch.distributed import DistError
 
@@ -168,7 +172,7 @@ def _work(program: Callable, comm: RealComm, interrupts: _Interrupts) -> tuple[A
 
 
 def _send_outcome(comm: RealComm, result: Any, failure: Failure | None) -> None:
-    """Send event log and result to rank 0; after a failure abort the links, so that waiting ranks notice."""
+    """Send the event log and the result to rank 0. After a failure, abort the links, so that waiting ranks notice."""
     links, notes = comm._state.links, comm.event_log.take()
     try:
         packed = pickle.dumps((notes, pickle.dumps(result), failure))
@@ -180,7 +184,7 @@ def _send_outcome(comm: RealComm, result: Any, failure: Failure | None) -> None:
 
 
 def _gather(comm: RealComm, result: Any, failure: Failure | None, interrupts: _Interrupts) -> Outcome:
-    """Collect the event logs and results of all ranks, as far as they arrive."""
+    """Collect the event logs and results of all ranks that still arrive."""
     links, others = comm._state.links, range(1, comm.size)
     merged, results = MergedEventLogs(comm.size), [result] + [None] * len(others)
     merged.add(0, comm.event_log.take())
@@ -200,7 +204,7 @@ def _gather(comm: RealComm, result: Any, failure: Failure | None, interrupts: _I
             if not came and left > _LISTEN:
                 continue
         except PeersGone:
-            failures.append(lost(other, comm.event_log.clock(), -1, "its connection is closed"))
+            failures.append(rank_lost(other, comm.event_log.clock(), -1, "its connection is closed"))
             came = False
         del slots[other]
         if not came or not slot.envelope:
@@ -211,15 +215,15 @@ def _gather(comm: RealComm, result: Any, failure: Failure | None, interrupts: _I
         try:
             results[other] = result and pickle.loads(result)
         except Exception as error:
-            failures.append(unreadable(other, error))
+            failures.append(unreadable_result(other, error))
     merged.match(over=True)
     return Outcome(results, merged.event_logs, min(failures).error() if failures else None)
 
 
 class _Interrupts:
-    """SIGTERM, by which torchrun stops its ranks, Ctrl-C, a closed terminal: while `raising`, a KeyboardInterrupt.
+    """Turns SIGTERM (by which torchrun stops its ranks), Ctrl-C and a closed terminal into a KeyboardInterrupt.
 
-    One that comes while logs are collected interrupts nothing, and is noted in `late`.
+    That is while `raising` is set. A signal that arrives while logs are collected interrupts nothing, and sets `late`.
     """
 
     def __init__(self):
@@ -228,7 +232,7 @@ class _Interrupts:
 
     def __enter__(self) -> _Interrupts:
         here = threading.current_thread() is threading.main_thread()
-        names = stopping() if here else ()
+        names = stop_signals() if here else ()
         self._before = {name: signal.signal(name, self._interrupt) for name in names}
         return self
 

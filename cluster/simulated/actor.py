@@ -25,29 +25,29 @@ class Actor:
         self.inbox: Delivery | None = None  # the message for which it was woken
 
     def happen(self, time: float) -> Actor:
-        """Continue: an actor in the event queue is the event that wakes it."""
+        """Continue. An actor in the event queue is the event that wakes it."""
         return self
 
     def wait_until(self, time: float) -> None:
-        """Advance to `time`, unless it has passed."""
+        """Advance to `time`, unless that is in the past."""
         self.now = max(self.now, time)
 
     def receive(self, sent: float, arrived: float) -> None:
-        """Advance to the arrival of a message, and note how long this actor waited until it was sent."""
+        """Advance to the arrival of a message, and record how long this actor waited until it was sent."""
         if arrived > self.now:
             if sent > self.now:
                 self.waits.append((self.now, min(sent, arrived)))
             self.now = arrived
 
     def communicate(self, seconds: float) -> None:
-        """Advance by the time that sending takes the processor."""
+        """Advance by the processor time of a send."""
         self.now += seconds
 
     def charge(self, kernel: str, flops: float, nbytes: float) -> None:
-        """Advance by the price of a kernel. In the background it does not take the rank's time."""
+        """Advance by the price of a kernel. In the background this does not take time of the rank."""
         self.rank.event_log.flops += flops
         self.now += self.rank.sim.device.seconds(flops, nbytes) * self.rank.slowness()
 
     def keep(self, kind: str, nbytes: int) -> None:
-        """Record that the rank holds `nbytes` more memory of this kind."""
+        """Record that the rank holds `nbytes` bytes more memory of this kind."""
         self.rank.event_log.keep(kind, nbytes)

@@ -1,28 +1,28 @@
-"""Cells of simulated shared memory: what becomes of two additions to one that meet.
+"""Cells of simulated shared memory, and what happens when two additions to one cell overlap.
 
-A cell is what is loaded and stored as one: a coordinate, or a piece of a vector that is touched as a whole. One that
-others have written since a step read it is a conflict: the step was computed from a stale value. An addition is lost
-where the load and store of one cell meet those of another rank: the one stored first is overwritten, unless additions
-are atomic. So with r the time from load to store, T that of a step, and p the chance that a step touches the cell, each
-of the N - 1 others overwrites, or is overwritten, about p r / T of the time,
+A cell is the unit of a load and a store: one coordinate, or a piece of a vector that is always accessed as a whole. A
+*conflict* is a cell that other ranks wrote after a step had read it: the step used a stale value. A *lost addition* is
+one whose load and store overlap another rank's on the same cell: the addition stored first is overwritten, unless
+additions are atomic. Let r be the time from load to store, T the time of a step, and p the probability that a step
+accesses the cell. Each of the N - 1 other ranks then overwrites, or is overwritten, about p r / T of the time:
 
-    lost = (N - 1) p r / T        conflicts: the same with r from read to write
+    lost = (N - 1) p r / T        conflicts: the same, with r from read to write
 
-and not a whole step's writes over T. A core makes its stores in order, and each waits until its cache line has been
-taken from the other core: so r is `TAKEN` for the numbers in the first line that a sparse step touches, twice that in
-the second, and so on.
+Here r is the time of one cell, not that of all writes of a step. A core performs its stores in order, and each store
+waits until its cache line has been taken from the other core. So r is `TAKEN` for the numbers in the first line that a
+sparse step accesses, twice that for the second line, and so on.
 
-Not so where threads touch all lines in each step, as with dense gradients. They wait for each other's lines, and are
-probably coupled: side by side for long, or not at all. What two real threads lose then hardly depends on the length
-of the vector, 4 to 14 % in the mean of all sittings, so r is `MEETING`, a constant share of T. Single sittings are up
-to forty times apart: the same bowl of 100 numbers lost 0.7 and 28 %.
+This differs if threads access all lines in every step, as with dense gradients. They wait for each other's lines, and
+are probably coupled: side by side for a long time, or not at all. The share that two real threads lose then hardly
+depends on the length of the vector: it is 4 to 14 % on average over all sessions, so r is `MEETING`, a constant
+fraction of T. Single sessions differ by a factor of up to forty: the same bowl of 100 numbers lost 0.7 and 28 %.
 
-`TAKEN` and `MEETING` were fitted to what two real threads lose, `tests/benchmarks/lost_additions.py`, on cores that
-pass a line in 53 to 290 ns. In the mean of all sittings they lost 0.6 to 1.1 times what is simulated with sparse rows
-of 4 to 32 lines, 0.29 to 2.0 times in single ones, and 0.6 to 1.7 times with steps that touch all lines. Left out is
-how far apart cores are, and that a step takes longer because lines travel.
-Source: threads that read and write so are those of Niu, Recht, Re & Wright, NIPS 2011, which assumes atomic additions;
-the probability is elementary.
+`TAKEN` and `MEETING` were fitted to the losses of two real threads (`tests/benchmarks/lost_additions.py`), on cores
+that pass a line in 53 to 290 ns. With sparse rows of 4 to 32 lines, the threads lost 0.6 to 1.1 times what is simulated
+on average over all sessions, and 0.29 to 2.0 times in single sessions; with steps that access all lines, 0.6 to 1.7
+times. The model leaves out how far apart cores are, and that a step takes longer because lines travel.
+Source: threads that read and write in this way are those of Niu, Recht, Re & Wright, NIPS 2011, who assume atomic
+additions; the probability is elementary.
 """
 
 from __future__ import annotations
@@ -32,40 +32,41 @@ import numpy as np
 from kernels.compiled import on_disk
 
 LINE = 64  # bytes transferred for a single coordinate: a cache line
-MEETING = 0.085  # of its time so far, from load to store in a step that touches all cache lines
-TAKEN = 4.3e-9  # s that each cache line which a step touches adds to the time from load to store, from there on
+MEETING = 0.085  # time from load to store in a step that accesses all cache lines, as a fraction of its time so far
+TAKEN = 4.3e-9  # s that each cache line of a sparse step adds to the time from load to store, for later lines too
 
 
 class VectorPiece:
-    """A stretch of a vector that is touched as a whole; `before` is what its numbers were before the last addition."""
+    """A piece of a vector that is accessed as a whole. `before` has its numbers from before the last addition."""
 
     __slots__ = ("before", "loaded", "nbytes", "numbers", "place", "stored", "vector", "written")
 
     def __init__(self, vector: np.ndarray, before: np.ndarray, place: slice):
         self.place, self.vector, self.before = place, vector[place], before[place]
         self.numbers, self.nbytes = self.vector.size, self.vector.nbytes
-        self.written, self.loaded, self.stored = 0, -np.inf, -np.inf  # how often; the last load and store, s
+        self.written, self.loaded, self.stored = 0, -np.inf, -np.inf  # the number of writes; the last load and store, s
 
     def read(self, *copies: np.ndarray) -> int:
-        """Copy it into vectors of a step; return its version, for `count`."""
+        """Copy the piece into vectors of a step. Return its version, for `count`."""
         for copy in copies:
             copy[self.place] = self.vector
         return self.written
 
     def count(self, version: int) -> int:
-        """Count a write; return how many numbers others had written since this version was read."""
+        """Count a write. Return how many numbers others have written since this version was read."""
         conflicts = self.numbers * (self.written != version)
         self.written += 1
         return conflicts
 
     def add(self, old: np.ndarray, new: np.ndarray) -> None:
-        """Add new - old, while nobody else does."""
+        """Add `new - old` as one indivisible operation."""
         change(self.vector, old, new)
 
     def store(self, old: np.ndarray, new: np.ndarray, began: float, read: float, writing: float, stored: float) -> int:
-        """Add new - old; return how many additions, own or others', are lost.
+        """Add `new - old`. Return the number of additions lost, this rank's or others'.
 
-        Times of the step, s: it began, had read, began to write this cell, and stored it.
+        Times of the step, in s: when it began, when it had read everything, when it began to write this cell, and when
+        it stored it.
         """
         loaded = max(stored - MEETING * (stored - began), read)
         meet = self.loaded < stored and self.stored > loaded
@@ -77,7 +78,7 @@ class VectorPiece:
 
 
 class Additions:
-    """Of each coordinate how many there were, and when the last one was loaded and stored, s."""
+    """The additions to each coordinate: their number, and the times of the last load and store, s."""
 
     def __init__(self, coordinates: int):
         self.written = np.zeros(coordinates, np.int64)
@@ -85,50 +86,50 @@ class Additions:
 
 
 class Coordinates:
-    """The coordinates `place` of a vector, an index array; they are stored one after the other."""
+    """The coordinates of a vector at `place`, an index array. They are stored one after the other."""
 
     def __init__(self, vector: np.ndarray, before: np.ndarray, place: np.ndarray, additions: Additions):
         self.place, self.vector, self.before, self._additions = place, vector, before, additions
         self.numbers, self.nbytes = len(place), LINE * len(place)
 
     def read(self, *copies: np.ndarray) -> np.ndarray:
-        """Copy them into vectors of a step; return their versions, for `count`."""
+        """Copy the coordinates into vectors of a step. Return their versions, for `count`."""
         values = self.vector[self.place]
         for copy in copies:
             copy[self.place] = values
         return self._additions.written[self.place]
 
     def count(self, version: np.ndarray) -> int:
-        """Count a write; return how many of them others had written since these versions were read."""
+        """Count a write. Return how many coordinates others have written since these versions were read."""
         conflicts = int((self._additions.written[self.place] != version).sum())
         self._additions.written[self.place] += 1
         return conflicts
 
     def add(self, old: np.ndarray, new: np.ndarray) -> None:
-        """Add new - old, while nobody else does."""
+        """Add `new - old` as one indivisible operation."""
         sums = self.vector[self.place]
         change(sums, old, new)
         self.vector[self.place] = sums
 
     def store(self, old: np.ndarray, new: np.ndarray, began: float, read: float, writing: float, stored: float) -> int:
-        """Add new - old; return how many additions, own or others', are lost. Times as those of a piece."""
+        """Add `new - old`. Return the number of additions lost, this rank's or others'. See VectorPiece.store."""
         place, additions = self.place, self._additions
         every = np.linspace(writing, stored, self.numbers + 1)[1:]
         loaded = np.maximum(every - self._window(every, began), read)
         meet = (additions.loaded[place] < every) & (additions.stored[place] > loaded)
         last = additions.stored[place] < every
         now, before = self.vector[place], self.before[place]
-        base = np.where(meet & last, before, now)  # theirs is overwritten
+        base = np.where(meet & last, before, now)  # the other rank's addition is overwritten
         sums = base.copy()
         change(sums, old, new)
         self.before[place] = np.where(last, base, np.where(meet, before, before + (new - old)))
-        self.vector[place] = np.where(meet & ~last, now, sums)  # or ours
+        self.vector[place] = np.where(meet & ~last, now, sums)  # or this rank's
         additions.loaded[place] = np.where(last, loaded, additions.loaded[place])
         additions.stored[place] = np.where(last, every, additions.stored[place])
         return int(meet.sum())
 
     def _window(self, stored: np.ndarray, began: float) -> np.ndarray:
-        """Return the time from load to store, s, of each."""
+        """Return the time from load to store of each coordinate, s."""
         lines = self.place // (LINE // self.vector.itemsize)
         taken = np.cumsum(np.diff(lines, prepend=-1) != 0)
         if taken[-1] * LINE >= self.vector.nbytes:
@@ -138,16 +139,16 @@ class Coordinates:
 
 @on_disk()
 def change(now, old, new):
-    """Set now to now + (new - old), vectors (n,); exactly to new where now equals old."""
+    """Set `now` to now + (new - old), all (n,); where `now` equals `old`, exactly to `new`."""
     for v in range(now.size):
         now[v] = new[v] if now[v] == old[v] else now[v] + (new[v] - old[v])
 
 
 @on_disk()
 def store_piece(vector, before, old, new, meet, last):
-    """Add new - old to vector, (n,) each, where the last addition to it was made to `before`.
+    """Add `new - old` to `vector`, all (n,); the last addition to the vector was made to `before`.
 
-    If both meet one is lost: the other one if this is stored last, this one otherwise.
+    If both additions overlap (`meet`), one is lost: the other one if this one is stored `last`, else this one.
     """
     if last and meet:
         vector[:] = before
@@ -155,7 +156,7 @@ def store_piece(vector, before, old, new, meet, last):
         before[:] = vector
     elif meet:
         return
-    else:  # theirs, which is loaded when this has been stored, adds to it
+    else:  # the other addition is loaded after this one has been stored, so it adds to it
         for v in range(before.size):
             before[v] += new[v] - old[v]
     change(vector, old, new)

@@ -1,8 +1,8 @@
-"""Programs of collectives: what each rank sends, receives and computes, written down once and then only timed.
+"""Record the operations of a collective once, then only time them.
 
-What a ring does depends on the number of ranks and on the length of the vector, never on what is in it or on the time.
-So `cluster.collectives` stays the one place that says how it goes: a collective runs once on an ideal simulated network
-while its ranks take down their operations.
+Which messages a ring sends depends on the number of ranks and the length of the vector, not on its values or on time.
+The collective in `cluster.collectives` is therefore run once on an ideal network while every rank records its sends,
+receives and kernels; that stays the only definition of the algorithm.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from kernels import metered
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """The operations of all ranks of one collective, one rank after the other, and its messages in the same order."""
+    """The operations of all ranks in one collective, rank by rank, and its messages in the same order."""
 
-    operations: np.ndarray  # OPERATION
-    senders: np.ndarray  # of each message, as the next three
+    operations: np.ndarray  # of dtype OPERATION
+    senders: np.ndarray  # of each message, like the next three
     receivers: np.ndarray
-    routes: np.ndarray  # among `pairs`
+    routes: np.ndarray  # indices into `pairs`
     nbytes: np.ndarray
-    starts: list[int]  # by rank, its first operation; at the end, their number
-    sends: list[int]  # by rank, its first message; at the end, their number
-    spans: list[int]  # by rank, where its spans begin: two for each message that it receives
+    starts: list[int]  # the first operation of each rank, followed by the number of operations
+    sends: list[int]  # the first message of each rank, followed by the number of messages
+    spans: list[int]  # where the spans of each rank begin: there are two for each message that it receives
     pairs: tuple[tuple[int, int], ...]  # (src, dst) of each route
     prices: list[tuple[str, float, float]]  # (kernel, FLOPs, bytes)
-    charges: list[list[int]]  # by rank, the prices it is charged, in order
+    charges: list[list[int]]  # the prices that each rank is charged, in order
 
 
 @lru_cache(maxsize=16)
-def recorded(algorithm: Callable, size: int, length: int | None, dtype: str, scaled: bool) -> Program:
-    """Return the program of a collective on `size` ranks, of a vector of `length` numbers unless that is None."""
-    from cluster.simulated.simulation import Simulation  # it knows us, too
+def record_program(algorithm: Callable, size: int, length: int | None, dtype: str, scaled: bool) -> Program:
+    """Return the program of a collective on `size` ranks, for a vector of `length` numbers (None: without a vector)."""
+    from cluster.simulated.simulation import Simulation  # which imports this module
 
     def program(comm: Comm) -> Transcript:
         transcript = Transcript(comm, prices)
@@ -55,11 +55,11 @@ def recorded(algorithm: Callable, size: int, length: int | None, dtype: str, sca
     outcome = Simulation(size, NETWORKS["ideal"], DEVICES["laptop"], NONE, "fast").run(program)
     if outcome.error:
         raise outcome.error
-    return _numbered(outcome.results, list(prices))
+    return _number_messages(outcome.results, list(prices))
 
 
 class Transcript:
-    """A rank's communicator and the meter of its kernels, which both write down what they are asked for."""
+    """A rank's communicator, and the meter of its kernels, that record every call."""
 
     def __init__(self, comm: Comm, prices: dict[tuple, int]):
         self._comm, self._prices = comm, prices
@@ -82,8 +82,11 @@ class Transcript:
         """Write nothing down: a collective keeps no memory."""
 
 
-def _numbered(transcripts: list[Transcript], prices: list[tuple]) -> Program:
-    """Number the messages rank by rank; what a rank receives from another is what that sends it, in the same order."""
+def _number_messages(transcripts: list[Transcript], prices: list[tuple]) -> Program:
+    """Number all messages, sender by sender, and match each receive with its send.
+
+    Between two ranks, messages arrive in the order of sending.
+    """
     tables = [np.array(transcript.operations, np.int64).reshape(-1, 3) for transcript in transcripts]
     ranks = np.repeat(np.arange(len(tables)), [len(table) for table in tables])
     does, other, size = np.concatenate(tables).T

@@ -14,7 +14,7 @@ from numpy import ndarray
 from cluster import collectives
 from cluster.collectives import COLLECTIVE
 from cluster.comm import MOST_TAG, Message, Op, check_tag, flat, nbytes, scale_of, snapshot, vector
-from cluster.shared_memory import Guard, guarded
+from cluster.shared_memory import Guard, check_guard
 from cluster.simulated import compiled_collectives
 from cluster.simulated.actor import Actor
 from cluster.simulated.fused_collectives import FusedAllReduce, Participant, rendezvous
@@ -29,11 +29,14 @@ if TYPE_CHECKING:
     from cluster.simulated.ports import Route
 
 POLL = 1e-6  # s that a poll takes, so that time passes in a loop of polls
-FLOATS = frozenset(map(np.dtype, "fd"))  # of which `send` takes a copy in a tenth of the time of nbytes and snapshot
+FLOATS = frozenset(map(np.dtype, "fd"))  # `send` copies these in a tenth of the time that nbytes and snapshot take
 
 
 class SimulatedComm:
-    """Rank `rank` of the group of world ranks `members`, acting as `actor`: that rank, or one in its background."""
+    """The communicator of `owner` in the group of world ranks `members`.
+
+    `actor` is the one that acts: `owner` itself, or an actor in its background.
+    """
 
     def __init__(self, owner: Rank, actor: Actor, group: int, members: list[int]):
         self._rank, self._actor, self._sim, self._queue = owner, actor, owner.sim, owner.sim.queue
@@ -44,13 +47,13 @@ class SimulatedComm:
         self.event_log = owner.event_log
         self._routes: dict[int, Route] = {}
         self._posted: dict[tuple, deque] = {}
-        self._failed: list[Exception] = []  # of collectives, the first: what is left of its messages is in the way
-        self._calls = self._entered = 0  # collectives so far and compiled ones, the same numbers on every rank
-        self._overlaps = False  # whether an all-reduce of this group was started and not waited for at once
+        self._failed: list[Exception] = []  # the first error of a collective, after which stray messages block others
+        self._calls = self._entered = 0  # collectives so far, and compiled ones; the same numbers on every rank
+        self._overlaps = False  # whether this group has started an all-reduce without waiting for it at once
 
     def send(self, x: Message, dst: int, tag: int = 0) -> None:
         rank, actor, queue = self._rank, self._actor, self._queue
-        if type(tag) is not int or not 0 <= tag <= MOST_TAG:  # a call for every message would be felt
+        if type(tag) is not int or not 0 <= tag <= MOST_TAG:  # a call per message would cost too much time
             check_tag(tag, actor.collective)
         if rank.interruptible:
             rank.interrupt()
@@ -118,7 +121,7 @@ class SimulatedComm:
             message = channel.earliest()
             if message is not None and not message.arrived > max(actor.now, queue.now):  # a NaN is none to wait for
                 channel.messages.remove(message)
-                return message.route.src, self._received(message)
+                return message.route.src, self._finish_receive(message)
             for lost in self._unreported_losses(tag):
                 rank.reported_losses.add((self._group, tag, lost))
                 actor.wait_until(queue.now)
@@ -138,7 +141,7 @@ class SimulatedComm:
         actor.communicate(POLL)
         if self._posted:
             self._fill(self._rank.mailbox.channel((self._group, tag)), tag)
-        return self._rank.mailbox.arrived((self._group, tag), actor.now) + self._unreported_losses(tag)
+        return self._rank.mailbox.ready_senders((self._group, tag), actor.now) + self._unreported_losses(tag)
 
     def all_reduce(self, x: np.ndarray, op: Op = "sum", async_op: bool = False, priority: int = 0) -> Any:
         scale = scale_of(op, x, self.size)
@@ -185,12 +188,12 @@ class SimulatedComm:
         return None if color is None else type(self)(self._rank, self._actor, *made[color])
 
     def shared(self, like: np.ndarray, guard: Guard = "none") -> SimulatedVector:
-        guard = guarded(guard, like)
+        guard = check_guard(guard, like)
         memory = rendezvous(self, "shared", like, lambda vectors: Memory(vectors[0]))
         return SimulatedVector(self, memory, guard)
 
     def _route(self, dst: int) -> Route:
-        """Return the route to rank `dst`, and keep it. Raises ValueError if there is no such rank."""
+        """Return the route to rank `dst`, and store it. Raise ValueError if there is no such rank."""
         self._check(dst)
         route = self._sim.ports.route(self._rank, self.rank, self._sim.ranks[self.members[dst]])
         self._routes[dst] = route
@@ -202,7 +205,7 @@ class SimulatedComm:
             raise ValueError(f"there is no rank {rank}; ranks are 0 to {self.size - 1}.")
 
     def _fill(self, channel: Channel, tag: int) -> None:
-        """Give each message of the channel to the receive that was posted for it, if one was."""
+        """Give each message of the channel to the receive that was posted for it, if there is one."""
         for message in list(channel.messages):
             receives = self._posted.get((message.route.src, tag), ())
             if receive := next((one for one in receives if one.message is None), None):
@@ -210,7 +213,7 @@ class SimulatedComm:
                 channel.messages.remove(message)
 
     def _take(self, src: int, tag: int) -> Message:
-        """Wait for the next message from `src` and return its payload. Raises RankLost."""
+        """Wait for the next message from `src` and return its payload. Raise RankLost if `src` is lost."""
         rank = self._rank
         if rank.interruptible:
             rank.interrupt()
@@ -222,10 +225,10 @@ class SimulatedComm:
         if message is None:
             lost = rank.mailbox.lost[self.members[src]]
             raise lost.loss(f"rank {rank.number} waits for a message from it (tag {tag})")
-        return self._received(message)
+        return self._finish_receive(message)
 
-    def _received(self, message: Delivery) -> Message:
-        """Advance to the arrival of the message, or until this rank's processor has taken it; return its payload."""
+    def _finish_receive(self, message: Delivery) -> Message:
+        """Advance until the message has arrived and this rank's processor has moved it. Return its payload."""
         actor, taken = self._actor, message.arrived
         if message.route.per_byte:
             taken = max(taken, actor.now + message.nbytes * message.route.per_byte)
@@ -233,7 +236,7 @@ class SimulatedComm:
         return message.payload
 
     def _unreported_losses(self, tag: int) -> list[int]:
-        """Return the lost ranks of this group that recv_any has not returned for this tag, but might now."""
+        """Return the lost ranks of this group that recv_any has not yet returned for this tag, but could return now."""
         rank = self._rank
         if not rank.mailbox.lost:
             return []
@@ -243,12 +246,12 @@ class SimulatedComm:
         return [r for r in lost if (self._group, tag, r) not in rank.reported_losses]
 
     def _run_collective(self, name: str, algorithm: Callable, *args: Any) -> Any:
-        """Run a collective of `cluster.collectives`, message by message, in this rank's own time: compiled or here."""
+        """Run a collective of `cluster.collectives` message by message in this rank's time, compiled if possible."""
         if self._failed:
             raise self._failed[0]
         rank, event_log = self._rank, self.event_log
         outer = rank.collective, event_log.busy
-        rank.collective, event_log.busy, rank.recorded = name, True, rank.now  # its kernels are part of it
+        rank.collective, event_log.busy, rank.recorded = name, True, rank.now  # kernels belong to it
         try:
             if compiled_collectives.can_run(self, algorithm, args):
                 return compiled_collectives.run(self, algorithm, *args)
@@ -263,7 +266,7 @@ class SimulatedComm:
     def _in_background(self, algorithm: Callable, x: np.ndarray, scale: float, priority: int) -> BackgroundAllReduce:
         """Start an all-reduce, message by message, while the rank continues."""
         rank = self._rank
-        rank.window = 0  # it shares its port with its background
+        rank.window = 0  # the rank shares its port with its background
         actor = Actor(rank, self._actor.now)
         actor.collective = "all-reduce"
         comm = copy(self)
@@ -271,7 +274,7 @@ class SimulatedComm:
         if priority:
             comm.send = partial(comm._send_by_priority, priority)  # type: ignore[method-assign]  # of this copy alone
         work = BackgroundAllReduce(self, actor)
-        tag = COLLECTIVE - self._calls  # its own, since several may be in progress
+        tag = COLLECTIVE - self._calls  # a tag of its own, since several may be in progress
 
         def all_reduce(_: SimulatedComm) -> None:
             try:

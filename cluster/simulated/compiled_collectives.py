@@ -1,8 +1,8 @@
-"""Compiled collectives: message by message, but nobody runs the ranks that are inside; see `compiled_events.py`.
+"""Collectives executed by a compiled event loop (`compiled_events.py`) instead of by switching between ranks.
 
-A rank that enters is blocked until a compiled loop has taken it through its operations; the messages go through the
-same ports at the same times as others' and have their rows in the trace. The vectors are summed once for all ranks,
-when the first of them has finished: by then all have entered.
+A rank that enters a collective blocks until the loop has performed all of its operations. Every message still passes
+the same ports at the same times, and appears in the trace. The vectors are summed once for all ranks, when the first
+rank finishes; by then every rank has entered.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 import kernels
 from cluster import collectives
 from cluster.comm import COLLECTIVE, shares
-from cluster.simulated.collective_program import recorded
+from cluster.simulated.collective_program import record_program
 from cluster.simulated.ring_recurrence import ring_sum
 from kernels import METER, Meter, metered
 
@@ -46,12 +46,12 @@ COMPILED: dict[Callable, Callable[..., Any]] = {
 """What a rank makes of its vector and the sum of all, in the order of a ring, at the end of each of these."""
 
 
-def possible(network: Network, faults: Faults) -> bool:
-    """Return whether the compiled loop knows all that can happen to a rank inside a collective of such a run.
+def can_compile(network: Network, faults: Faults) -> bool:
+    """Return whether the compiled loop can simulate the collectives of such a run.
 
-    It knows no rank that stops, and it lists the messages of a rank in the order of sending. Where two are sent at one
-    time, to ranks within and beyond the node, the trace lists first what is delivered first. Processors that carry the
-    bytes themselves are left to the ranks' own send and receive.
+    It cannot handle ranks that crash or pause, nor links with a CPU cost per byte. It records a rank's messages in the
+    order of sending, so with several ranks per node it needs a positive overhead: otherwise two messages can be sent at
+    the same time, and the trace orders those by delivery.
     """
     overheads = network.within.overhead, network.between.overhead
     if network.within.per_byte or network.between.per_byte:
@@ -60,14 +60,14 @@ def possible(network: Network, faults: Faults) -> bool:
 
 
 def can_run(comm: SimulatedComm, algorithm: Callable, args: tuple) -> bool:
-    """Return whether this collective runs compiled."""
+    """Return whether this collective can run compiled."""
     return algorithm in COMPILED and comm._sim.compiles and (not args or type(args[0]) is np.ndarray)
 
 
 def run(comm: SimulatedComm, algorithm: Callable, x: np.ndarray | None = None, scale: float = 1.0) -> Any:
-    """Take part in a collective as the rank of `comm`; return what `algorithm(comm, x, scale)` does.
+    """Take part in a collective as the rank of `comm`. Return the result of `algorithm(comm, x, scale)`.
 
-    Raises ValueError if the ranks of the group are not in the same collective.
+    Raise ValueError if the ranks of the group are not in the same collective.
     """
     sim = comm._sim
     key = (comm._group, "compiled", comm._entered + 1)
@@ -81,7 +81,10 @@ def run(comm: SimulatedComm, algorithm: Callable, x: np.ndarray | None = None, s
             f"{what[0].__name__} of {what[2]} numbers ({what[3]}){' to a mean' * (what[4] != 1.0)}"
             for what in (wanted, work.wanted)
         )
-        raise ValueError(f"rank {comm.rank} is in {ours}, others of its group in {theirs}; they must be alike.")
+        raise ValueError(
+            f"mismatched collective: rank {comm.rank} is in {ours}, but others of its group are in {theirs}; call the "
+            "same on every rank."
+        )
     comm._entered += 1
     work.expected -= 1
     if not work.expected:
@@ -98,7 +101,7 @@ class CompiledCollective:
         self.expected = size
         self._inside: dict[int, Rank] = {}
         self._sim, self._group, self._members = comm._sim, comm._group, comm.members
-        self._program = program = recorded(algorithm, size, length, dtype, self._scale != 1.0)
+        self._program = program = record_program(algorithm, size, length, dtype, self._scale != 1.0)
         self._result = COMPILED[algorithm]
         self._total: np.ndarray | None = None
         self._pieces: list[Any] = [None] * size if length is None else shares(length, size)
@@ -113,10 +116,10 @@ class CompiledCollective:
         loop.messages["dst"][piece] = loop.rows["dst"][piece] = members[program.receivers]
         loop.rows["bytes"][piece] = program.nbytes
         loop.rows["tag"][piece], loop.rows["collective"][piece], loop.rows["arrived"][piece] = COLLECTIVE, True, np.nan
-        self._rows = loop.rows[piece].copy()  # those of the trace, which stay when the loop's are used again
+        self._rows = loop.rows[piece].copy()  # the trace keeps these when the loop uses its own again
 
     def take_part(self, number: int, rank: Rank, x: np.ndarray | None) -> Any:
-        """Let rank `number` of the group go through its operations; return its result."""
+        """Perform the operations of rank `number` of the group. Return its result."""
         self._vectors[number], self._meters[number], self._inside[number] = x, METER.get(), rank
         factor = (rank.slowness() if rank.jitter else rank.slow) if self._meters[number] is rank else 0.0
         self._sim.compiled.enter(rank, self._program, number, self._piece.start, self._seconds * factor)
@@ -128,7 +131,7 @@ class CompiledCollective:
         return self._result(x, self._total, self._pieces[number])
 
     def _add_up(self) -> None:
-        """Sum the vectors in the order of the ring, and let go of them."""
+        """Sum the vectors in the order of the ring, and release them."""
         with metered(None):
             self._total = ring_sum(self._vectors, self._pieces)
             if self._scale != 1.0:
@@ -136,17 +139,17 @@ class CompiledCollective:
         self._vectors = []
 
     def _write(self, number: int) -> None:
-        """Write into a rank and its event log what it has done here."""
+        """Update a rank and its event log with what it has done in the collective."""
         rank, program, loop = self._inside.pop(number), self._program, self._sim.compiled
         event_log, state = rank.event_log, loop.ranks[rank.number]
         name, step, spans = rank.collective, event_log.step, loop.spans(rank.number)
         for first in spans[:1]:
-            rank.span(*first, name)  # it may continue the last one before
+            rank.span(*first, name)  # which may extend the rank's last span
         event_log.spans.extend((kind, start, end, step, name) for kind, start, end in spans[1:])
         rank.now, rank.recorded = float(state["now"]), float(state["recorded"])
         if len(self._rows):
             event_log.messages.add(self._rows[program.sends[number] : program.sends[number + 1]])
-        meter, charges = self._meters[number], loop.charged(rank.number, program, number)
+        meter, charges = self._meters[number], loop.charged_prices(rank.number, program, number)
         if meter is rank:
             event_log.flops += sum(map(self._flops.__getitem__, charges))
         elif meter is not None:
@@ -154,13 +157,13 @@ class CompiledCollective:
                 meter.charge(*program.prices[price])
 
     def _close(self) -> None:
-        """Let the trace have the times of all messages."""
+        """Copy the times of all messages to the trace, and release the loop's rows."""
         self._rows[:] = self._sim.compiled.rows[self._piece]
         self._sim.compiled.release(self._piece)
         self._sim.in_progress.remove(self)
 
     def halt(self) -> None:
-        """Write down how far the ranks inside have come, and for whom they wait: the run is over."""
+        """Record how far the ranks inside have come and for whom they wait, since the run is over."""
         for number, rank in list(self._inside.items()):
             self._write(number)
             awaited = self._sim.compiled.ranks[rank.number]["awaited"]

@@ -1,9 +1,9 @@
-"""Compiled events: the event loop for ranks inside a collective whose operations are known (`collective_program.py`).
+"""The compiled event loop for ranks inside a collective whose operations are known (`collective_program.py`).
 
 It does what `SimulatedComm.send`, `Delivery.happen`, `Mailbox.get` and `Rank.receive` do, in the same order and with
-the same roundings, on rows of numbers: a rank is a place in its list of operations instead of a greenlet, and a message
-has a length and no content. An event is a delivery, of the message with its number, or lets a rank go on that let
-earlier events happen before it used a shared port (`EventQueue.sync`): that is -1 - rank.
+the same rounding, but on rows of numbers: a rank is a position in its list of operations instead of a greenlet, and a
+message has a length but no content. An event is either a delivery, given by the number of its message, or -1 - rank for
+a rank that let earlier events happen before it used a shared port (`EventQueue.sync`) and now continues.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from numba import njit
 from kernels.compiled import on_disk
 from tracing import COMMUNICATE, WAIT
 
-SEND, RECEIVE, CHARGE = range(3)  # an operation: with the message of a number, or at a price of a number
+SEND, RECEIVE, CHARGE = range(3)  # kinds of operations; `which` is the number of a message, or of a price
 
 OPERATION = np.dtype([("does", "i1"), ("which", "i4")])
 MESSAGE = np.dtype([("dst", "i4"), ("route", "i4")])
 ROUTE = np.dtype([("out", "i4"), ("into", "i4"), ("latency", "f8"), ("beta", "f8"), ("overhead", "f8")])
 RANK = np.dtype(
     [
-        *(("next", "i8"), ("end", "i8")),  # operations: the one to do next, and behind the last one
-        ("first", "i8"),  # where the messages of its collective begin: operations count from there
+        *(("next", "i8"), ("end", "i8")),  # its next operation, and the one after its last
+        ("first", "i8"),  # where the messages of its collective begin; operations number them from there
         ("awaited", "i8"),  # the message that it waits for, -1 if none
-        *(("now", "f8"), ("recorded", "f8")),  # s: its time, and up to which its spans are recorded
+        *(("now", "f8"), ("recorded", "f8")),  # s: its time, and the time up to which its spans are recorded
         *(("first_span", "i8"), ("spans", "i8")),  # where its spans begin, and where the next one is written
-        *(("shares", "?"), ("synced", "?")),  # others use its ports; all earlier events have happened
+        *(("shares", "?"), ("synced", "?")),  # whether others use its ports; whether all earlier events have happened
     ]
 )
 SPAN = np.dtype([("kind", "i1"), ("start", "f8"), ("end", "f8")])
@@ -37,16 +37,16 @@ EVENT = np.dtype([("time", "f8"), ("serial", "i8"), ("which", "i8")])
 
 @on_disk()
 def advance(rank, limit, serial, most, ranks, operations, messages, rows, routes, prices, ports, spans, heap, depth):
-    """Let `rank` go on until it waits (-1: none), then events happen, at most `most`, up to `limit`.
+    """Run `rank` until it waits (-1: no rank), then process events: at most `most`, and only up to `limit`.
 
-    It ends early when a rank has done all of its operations, since what that does next is not known here.
+    Return early when a rank has done all of its operations, since what it does next is not known here.
 
-    limit: (time, serial) of the first event elsewhere, or of one here that it stands for. ranks, operations, messages,
-    rows, routes and spans: see the types above; rows are those of the trace. prices (P, k): seconds of each price on
-    each rank. ports: when each is free. heap: the events, `depth` of them.
+    limit: (time, serial) of the first event in the event queue. ranks, operations, messages, rows, routes and spans:
+    see the types above; rows are the messages of the trace. prices (P, k): the seconds of each price on each rank.
+    ports: when each becomes free. heap: the events, `depth` of them.
 
-    Return (the rank that has finished or -1, the next serial, the depth, how many events happened, the time of the last
-    one, the time and the serial of the next one).
+    Return (the rank that has finished or -1, the next serial, the depth, the number of events processed, the time of
+    the last one, the time and the serial of the next one).
     """
     happened, time = 0, 0.0
     while True:
@@ -103,7 +103,7 @@ def advance(rank, limit, serial, most, ranks, operations, messages, rows, routes
 
 @njit
 def _receive(rank, sent, arrived, spans):
-    """Advance to the arrival of a message, as `Rank.receive` does inside a collective."""
+    """Advance `rank` to the arrival of a message, as `Rank.receive` does inside a collective."""
     start = rank.now
     if arrived <= start:
         return
@@ -116,7 +116,7 @@ def _receive(rank, sent, arrived, spans):
 
 @njit
 def _span(rank, spans, kind, start, end):
-    """Write a span down, or extend the last one if this continues it."""
+    """Record a span, or extend the last one if this one continues it."""
     if end <= start:
         return
     if rank.spans > rank.first_span:
@@ -131,7 +131,7 @@ def _span(rank, spans, kind, start, end):
 
 @njit
 def _first(heap, depth):
-    """Return (time, serial) of the earliest event, (inf, 0) if there is none."""
+    """Return (time, serial) of the earliest event, or (inf, 0) if there is none."""
     return (heap[0].time, heap[0].serial) if depth else (math.inf, 0)
 
 
@@ -146,7 +146,7 @@ def _push(heap, depth, time, serial, which):
     place = depth
     while place:
         parent = heap[(place - 1) // 2]
-        if parent.time <= time:  # of two events at one time, the one with the lower serial was pushed before
+        if parent.time <= time:  # events at the same time are pushed in the order of their serials
             break
         child = heap[place]
         child.time, child.serial, child.which = parent.time, parent.serial, parent.which
@@ -158,7 +158,7 @@ def _push(heap, depth, time, serial, which):
 
 @njit
 def _pop(heap, depth):
-    """Take the first event out of the heap and return its new depth."""
+    """Remove the first event from the heap and return its new depth."""
     depth -= 1
     last = heap[depth]
     place, child = 0, 1

@@ -1,4 +1,4 @@
-"""The compiled loop of a run: the tables that `compiled_events.advance` works on, and its place in the event queue."""
+"""The compiled loop of a run: the tables on which `compiled_events.advance` works, and its place in the event queue."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from cluster.simulated.ports import Ports
     from cluster.simulated.rank import Rank
 
-AT_ONCE = 1 << 16  # events between two reports of progress
+AT_ONCE = 1 << 16  # events processed between two reports of progress
 
 
 class CompiledLoop:
-    """The ranks inside compiled collectives, and their events, for which it stands in the event queue."""
+    """The ranks inside compiled collectives, and their events, which the loop represents in the event queue."""
 
     def __init__(self, queue: EventQueue, ports: Ports, size: int, tick: Callable[[], None]):
         self._queue, self._ports, self._tick = queue, ports, tick
@@ -34,12 +34,12 @@ class CompiledLoop:
         ] = {}  # where the routes of each group and program begin
         self._prices = np.zeros((size, 0))  # s
         self.messages, self.rows, self._spans = np.empty(0, MESSAGE), np.empty(0, MESSAGE_CELLS), np.empty(0, SPAN)
-        self._unused: dict[int, list[int]] = {}  # by length, pieces of these three tables that nobody uses any more
+        self._unused: dict[int, list[int]] = {}  # by length, the pieces of these three tables that are free again
         self._heap, self._depth = np.empty(size, EVENT), 0
-        self._due: set[tuple[float, int]] = set()  # (time, serial) of the events that it stands for
+        self._due: set[tuple[float, int]] = set()  # (time, serial) of its events that are in the event queue
 
     def reserve(self, program: Program, members: Sequence[int]) -> slice:
-        """Return a piece of `messages` and `rows` for a collective of these world ranks; the routes are filled in."""
+        """Return a piece of `messages` and `rows` for a collective of these world ranks, with the routes filled in."""
         if program not in self._programs:
             self._programs[program] = len(self._operations)
             self._operations = np.concatenate((self._operations, program.operations))
@@ -53,21 +53,21 @@ class CompiledLoop:
         count = len(program.receivers)
         if not self._unused.setdefault(count, []):
             self._unused[count].append(len(self.messages))
-            self.messages, self.rows = lengthened(self.messages, count), lengthened(self.rows, count)
-            self._spans, self._heap = lengthened(self._spans, 2 * count), lengthened(self._heap, count)
+            self.messages, self.rows = extend(self.messages, count), extend(self.rows, count)
+            self._spans, self._heap = extend(self._spans, 2 * count), extend(self._heap, count)
         first = self._unused[count].pop()
         piece = slice(first, first + count)
         self.messages["route"][piece] = self._tables[table] + program.routes
         return piece
 
     def release(self, piece: slice) -> None:
-        """Take back a piece of the tables."""
+        """Free a piece of the tables for later collectives."""
         self._unused[piece.stop - piece.start].append(piece.start)
 
     def enter(self, rank: Rank, program: Program, number: int, first: int, seconds: np.ndarray) -> None:
-        """Take `rank` through the operations of rank `number`; return when it is done with them.
+        """Perform the operations of rank `number` of the program on behalf of `rank`. Return when they are done.
 
-        `first` is where the messages of its collective begin, `seconds` what each price costs on this rank.
+        `first` is where the messages of its collective begin; `seconds` is what each price costs on this rank.
         """
         state, begin = self.ranks[rank.number], self._programs[program]
         state["next"], state["end"] = begin + program.starts[number], begin + program.starts[number + 1]
@@ -82,7 +82,7 @@ class CompiledLoop:
         del self.inside[rank.number]
 
     def happen(self, time: float) -> Rank | None:
-        """Let the events happen that are due; return the rank that has finished, if one has."""
+        """Process the events that are due. Return the rank that has finished, if there is one."""
         self._due = {due for due in self._due if due[0] >= time}
         finished = self._advance(-1, AT_ONCE)
         self._tick()
@@ -101,12 +101,12 @@ class CompiledLoop:
         return rank
 
     def spans(self, rank: int) -> list[tuple[int, float, float]]:
-        """Return (kind, start, end) of what `rank` has recorded inside its collective."""
+        """Return (kind, start, end) of each span of `rank` inside its collective."""
         state = self.ranks[rank]
         return self._spans[state["first_span"] : state["spans"]].tolist()
 
-    def charged(self, rank: int, program: Program, number: int) -> list[int]:
-        """Return the prices that `rank`, rank `number` of its group, has been charged inside its collective."""
+    def charged_prices(self, rank: int, program: Program, number: int) -> list[int]:
+        """Return the prices that `rank`, which is rank `number` of its group, was charged inside its collective."""
         state, begin = self.ranks[rank], self._programs[program]
         if state["next"] == state["end"]:
             return program.charges[number]
@@ -114,6 +114,6 @@ class CompiledLoop:
         return program.charges[number][: np.count_nonzero(done == CHARGE)]
 
 
-def lengthened(table: np.ndarray, count: int) -> np.ndarray:
+def extend(table: np.ndarray, count: int) -> np.ndarray:
     """Return a copy of `table` with `count` more rows."""
     return np.concatenate((table, np.empty(count, table.dtype)))

@@ -1,4 +1,4 @@
-"""Event queue of the simulated cluster: a heap of (time, serial, event), and the clock.
+"""The event queue of the simulated cluster: a heap of (time, serial, event), and the clock.
 
 Events happen in the order of (time, serial), so ties are always resolved in the same way and a run is a pure function
 of its arguments. An event has a method `happen(time)`, which returns the actor that can continue, or None:
@@ -6,12 +6,12 @@ of its arguments. An event has a method `happen(time)`, which returns the actor 
     Delivery        the first byte of a message reaches its receiver's port (`mailbox.py`)
     Actor           continues (`actor.py`)
     ScheduledCall   calls a function: to start, crash or restart a rank
-    CompiledLoop    lets events of its own happen (`compiled_loop.py`)
+    CompiledLoop    processes events of its own (`compiled_loop.py`)
 
-As in SimPy, a process is suspended while it waits. Here it is a greenlet, so its code is plain and blocking, and there
-is no central loop: an actor that has to wait runs the queue itself until some actor can continue, and switches straight
-to that one. An actor may also run ahead of the clock, since no event can change its past. It calls `sync` where order
-matters: before it receives from any rank, polls, or uses shared memory or a shared port.
+As in SimPy, a process is suspended while it waits. Here a process is a greenlet, so its code is plain and blocking, and
+there is no central loop: an actor that must wait runs the queue itself until some actor can continue, and switches
+directly to that one. An actor may also run ahead of the clock, since no event can change its past. It calls `sync`
+where order matters: before it receives from any rank, polls, or uses shared memory or a shared port.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Hub:
-    """The greenlet that started the run, parent of all others; it makes all calls."""
+    """The greenlet that started the run and is the parent of all others. It makes all scheduled calls."""
 
     def __init__(self):
         self.greenlet = getcurrent()
@@ -39,7 +39,7 @@ class Hub:
 
 
 class ScheduledCall:
-    """An event that lets the hub call a function."""
+    """An event at which the hub calls a function."""
 
     __slots__ = ("args", "function", "hub")
 
@@ -47,13 +47,13 @@ class ScheduledCall:
         self.hub, self.function, self.args = hub, function, args
 
     def happen(self, time: float) -> Hub:
-        """Hand the call to the hub, which can continue."""
+        """Hand the call to the hub, and return the hub, which can continue."""
         self.hub.calls.append(self)
         return self.hub
 
 
 class EventQueue:
-    """The events to come, and the time of the last one that happened. `tick()` is called every 256 events."""
+    """The events to come, and the time of the last one processed. `tick()` is called every 256 events."""
 
     def __init__(self, tick: Callable[[], None]):
         self.now = 0.0  # s
@@ -63,31 +63,31 @@ class EventQueue:
         self._tick, self._running = tick, True
 
     def push(self, time: float, event: Delivery | Actor | ScheduledCall) -> None:
-        """Let `event` happen at `time`."""
+        """Schedule `event` for `time`."""
         heappush(self._heap, (time, self.serial(), event))
 
     def call(self, time: float, function: Callable, *args: Any) -> None:
-        """Call `function(*args)` at `time`."""
+        """Schedule a call of `function(*args)` for `time`."""
         self.push(time, ScheduledCall(self.hub, function, args))
 
     def first(self) -> tuple[float, int]:
-        """Return (time, serial) of the next event, (inf, 0) if there is none."""
+        """Return (time, serial) of the next event, or (inf, 0) if there is none."""
         return (float(self._heap[0][0]), self._heap[0][1]) if self._heap else (math.inf, 0)
 
     def waiting(self, kind: type) -> list[tuple[float, Any]]:
-        """Return (time, event) of all events of this kind to come."""
+        """Return (time, event) for every scheduled event of this kind."""
         return [(time, event) for time, _, event in self._heap if isinstance(event, kind)]
 
     def stand_in(self, time: float, serial: int, event: CompiledLoop) -> None:
-        """Let `event` happen in the place of one that it has in a queue of its own."""
+        """Schedule `event` on behalf of an event in its own queue, with that event's time and serial number."""
         heappush(self._heap, (time, serial, event))
 
     def skip(self, now: float, serial: int) -> None:
-        """Count on from the time and the serial that other events of such a queue have reached."""
+        """Continue from the time and the serial number that the events of such a queue have reached."""
         self.now, self.serial = now, count(serial).__next__
 
     def run(self) -> None:
-        """Let events happen until none is left. Called once, in the hub."""
+        """Process events until the queue is empty. Called once, by the hub."""
         hub = self.hub
         while self._heap and self._running:
             self.wait(hub)
@@ -96,7 +96,7 @@ class EventQueue:
                 call.function(*call.args)
 
     def wait(self, actor: Actor | Hub) -> None:
-        """Let events happen until `actor` can continue, or until none is left if it is the hub."""
+        """Process events until `actor` can continue; for the hub, until the queue is empty."""
         heap = self._heap
         while heap and self._running:
             self.now, serial, event = heappop(heap)
@@ -112,11 +112,11 @@ class EventQueue:
             self.hub.greenlet.switch()
 
     def sync(self, actor: Actor) -> None:
-        """Let all events up to `actor`'s time happen."""
+        """Process all events up to the time of `actor`."""
         if self._heap and self._heap[0][0] <= actor.now:
             self.push(actor.now, actor)
             self.wait(actor)
 
     def stop(self) -> None:
-        """Let no further event happen."""
+        """Stop processing events."""
         self._running = False

@@ -1,7 +1,8 @@
 """Failures in the simulated cluster: crashes, how the other ranks learn of them, and restarts.
 
-A crash stops a rank wherever it is; messages that have left it still arrive. After the latency of the network all other
-ranks learn of the loss. A rank that will restart is not reported as lost; messages sent while it is down are dropped.
+A crash stops a rank wherever it is; messages that have left it still arrive. All other ranks learn of the loss after
+the latency of the network. A rank that will restart is not reported as lost; messages sent while it is down are
+dropped.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ class Failures:
         self._sim = sim
 
     def schedule(self, rank: Rank) -> None:
-        """Put the crash of `rank`, if it has one, into the event queue."""
+        """Schedule the crash of `rank`, if it has one."""
         if rank.crash_time < math.inf:
             self._sim.queue.call(rank.crash_time, self._crash, rank)
 
     def _crash(self, rank: Rank) -> None:
-        """Stop the rank, and schedule either its restart or the reports of its loss."""
+        """Stop the rank, and schedule either its restart or the report of its loss to every other rank."""
         if rank.done:
             return
         stop(rank)
@@ -43,7 +44,7 @@ class Failures:
             return
         learned = rank.crash_time + latency
         last = {other.number: learned for other in self._sim.ranks if other is not rank}
-        for time, message in queue.waiting(Delivery):  # what it has sent comes before the report
+        for time, message in queue.waiting(Delivery):  # its messages arrive before the report
             number = message.route.receiver.number
             if message.route.sender is rank and message.sent <= rank.lost_at and number in last:
                 last[number] = max(time, last[number])
@@ -51,14 +52,14 @@ class Failures:
             queue.call(time, self._report, number, rank)
 
     def _report(self, number: int, lost: Rank) -> None:
-        """Report the loss to the present incarnation of rank `number`."""
+        """Report the loss to the current incarnation of rank `number`."""
         rank = self._sim.ranks[number]
         rank.mailbox.report(lost)
         if rank.summing:
             rank.summing.report()
 
     def _restart(self, previous: Rank) -> None:
-        """Start the program of a lost rank again, without memory, on the same event log."""
+        """Restart the program of a lost rank, without memory, on the same event log."""
         sim, number = self._sim, previous.number
         rank = sim.ranks[number] = Rank(sim, number, sim.faults.after_restart(number), previous)
         rank.event_log.spans.append((IDLE, previous.lost_at, rank.born, previous.lost_step, "lost"))
@@ -67,12 +68,12 @@ class Failures:
         sim.start(rank)
 
     def check_stuck(self) -> None:
-        """Raise RankLost or Deadlock if the event queue is empty and a rank still waits, or if no rank is left."""
+        """Raise RankLost or Deadlock if a rank still waits although the event queue is empty, or if no rank is left."""
         ranks = self._sim.ranks
         stuck = [rank for rank in ranks if not rank.done and rank.lost_at == math.inf]
         lost = [rank for rank in ranks if rank.lost_at < math.inf]
         if stuck and lost:
-            raise lost[0].loss(f"rank {stuck[0].number} cannot go on without it: {stuck[0].pending_waits()[0]}")
+            raise lost[0].loss(f"rank {stuck[0].number} cannot continue without it: {stuck[0].pending_waits()[0]}")
         if len(lost) == len(ranks):
             raise max(lost, key=lambda rank: rank.lost_at).loss("no rank is left")
         if stuck:
@@ -81,7 +82,7 @@ class Failures:
             raise Deadlock(describe_deadlock(waits, restarts), waits)
 
     def notes(self) -> list[str]:
-        """Return a sentence for each restart and each loss. Whether others went on is not for a cluster to say."""
+        """Return a sentence for each restart and each loss. The cluster cannot tell whether the others continued."""
         lines = []
         for rank in self._sim.ranks:
             lines += describe_restart(rank)
@@ -90,7 +91,7 @@ class Failures:
         return lines
 
     def close(self) -> None:
-        """Record lost ranks as idle until the end of the run, and those that still wait as waiting."""
+        """Record lost ranks as idle, and ranks that still wait as waiting, until the end of the run."""
         for rank in self._sim.ranks:
             if rank.lost_at == math.inf and not rank.done and self._sim.queue.now > rank.now:
                 rank.span(WAIT, rank.now, self._sim.queue.now, rank.collective or "receive")
@@ -100,7 +101,7 @@ class Failures:
 
 
 def stop(rank: Rank) -> None:
-    """End the rank's greenlets at the time of its crash, and drop what they recorded of later times."""
+    """End the rank's greenlets at the time of its crash, and drop what they recorded after it."""
     rank.lost_at, rank.lost_step = rank.crash_time, rank.event_log.step
     blocked = rank.collective or "receive"
     for actor in (rank, *rank.background):
@@ -114,5 +115,5 @@ def stop(rank: Rank) -> None:
 
 
 def describe_restart(rank: Rank) -> list[str]:
-    """Return a sentence about the restart of this rank, if it was restarted."""
+    """Return a sentence about the restart of this rank, if it was restarted, in a list."""
     return [str(rank.previous.loss(f"it restarted at {rank.born:.4g} s without memory"))] if rank.previous else []

@@ -1,7 +1,7 @@
-"""Fused collectives: operations of all ranks of a group, computed once for all of them.
+"""Operations of a whole group that are computed once for all of its ranks.
 
-The fused all-reduce is the ring of `cluster.collectives` without its messages: the sums are formed in the ring's order,
-to the bit, and the times follow the ring's recurrence for all ranks at once, also when they join at different times. It
+The fused all-reduce is the ring of `cluster.collectives` without its messages. The sums are formed in the ring's order,
+bit for bit, and the times follow the ring's recurrence for all ranks at once, even if they join at different times. It
 costs one call instead of 2 P (P - 1) messages.
 """
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Rendezvous:
-    """An operation that is done when the last rank of the group has joined it."""
+    """An operation that is done once the last rank of the group has joined."""
 
     def __init__(self):
         self.values: dict[int, Any] = {}  # by rank
@@ -37,9 +37,10 @@ class Rendezvous:
 
 
 def rendezvous(comm: SimulatedComm, name: str, value: Any, build: Callable[[list], Any]) -> Any:
-    """Wait until every rank of the group has brought a value; return `build(values)`, called once for all ranks.
+    """Wait until every rank of the group has given a value. Return `build(values)`, called once for all ranks.
 
-    Takes no time beyond the wait for the last rank. Raises what a collective of the group has failed with before.
+    This takes no time beyond the wait for the last rank. If a collective of the group has failed before, raise its
+    error.
     """
     queue, pending, actor = comm._sim.queue, comm._sim.pending, comm._actor
     if comm._failed:
@@ -71,15 +72,15 @@ class Participant:
         self.comm, self.work, self.x = comm, work, x
         self.joined, self.metered = comm._actor.now, METER.get() is not None
         self.waiter: Actor | None = None
-        self.end = 0.0  # s, when this rank has the sum
+        self.end = 0.0  # s: when this rank has the sum
 
     def wait(self) -> None:
         """Block until this rank has the sum.
 
-        Raises ValueError if the ranks' vectors are not alike, RankLost if one of them is lost before.
+        Raise ValueError if the ranks' vectors do not match, and RankLost if a rank is lost before.
         """
         actor, work, queue = self.comm._actor, self.work, self.comm._sim.queue
-        if not work.done and not work.error and not self.lost():
+        if not work.done and not work.error and not self.lost_rank():
             self.waiter, actor.blocked_since, actor.collective = actor, actor.now, "all-reduce"
             self.advance(actor, work.lost)
             self.comm._rank.summing = self
@@ -94,7 +95,7 @@ class Participant:
             raise work.error
         if not work.done:
             actor.wait_until(queue.now)
-            lost = self.lost()
+            lost = self.lost_rank()
             assert lost  # or who has woken it?
             self.comm._failed.append(lost.loss(f"rank {self.comm._rank.number} waits in all-reduce for it"))
             raise self.comm._failed[-1]
@@ -103,35 +104,38 @@ class Participant:
             if actor.rank.interruptible:
                 actor.rank.interrupt()
 
-    def lost(self) -> Rank | None:
-        """Return a rank of the group of whose loss this one knows, if there is one."""
+    def lost_rank(self) -> Rank | None:
+        """Return a rank of the group that this rank knows to be lost, if there is one."""
         known = self.comm._rank.mailbox.lost
         return next((known[member] for member in self.comm.members if member in known), None)
 
     def report(self) -> None:
-        """Wake this rank if it waits in vain: it was told of a loss."""
-        if self.waiter and not self.work.done and not self.work.error and self.lost():
+        """Wake this rank if it waits in vain, since a loss has been reported to it."""
+        if self.waiter and not self.work.done and not self.work.error and self.lost_rank():
             queue = self.comm._sim.queue
             queue.push(queue.now, self.waiter)
             self.waiter = None  # another may be lost at the same time
 
     def advance(self, actor: Actor, until: float) -> None:
-        """Advance to `until`: this rank waits until the last one has joined, and then communicates."""
+        """Advance to `until`: this rank waits until the last rank has joined, and then communicates."""
         rank, start, moving = actor.rank, actor.now, min(self.work.last, until)
         actor.now = max(start, until)
         rank.span(WAIT, start, moving, "all-reduce")
         rank.span(COMMUNICATE, max(start, moving), until, "all-reduce")
 
 
-def unlike(rank: int, wanted: tuple, others: tuple) -> ValueError:
-    """Return the error of a `rank` whose sum differs from the others'. A sum is (length, dtype, scale)."""
+def mismatch(rank: int, wanted: tuple, others: tuple) -> ValueError:
+    """Return the error for a `rank` whose sum differs from that of the others. A sum is (length, dtype, scale)."""
     ours, theirs = (f"{length} numbers ({dtype})" for length, dtype, _ in (wanted, others))
-    other = theirs if theirs != ours else "them to another op"
-    return ValueError(f"rank {rank} reduces {ours}, others of its group {other}; they must be alike.")
+    other = f"reduce {theirs}" if theirs != ours else "ask for another op"
+    return ValueError(
+        f"mismatched all-reduce: rank {rank} reduces {ours}, but others of its group {other}; use the same length, "
+        "type and op on every rank."
+    )
 
 
 class FusedAllReduce:
-    """One all-reduce in progress; computed when the last rank has joined."""
+    """One all-reduce in progress. It is computed when the last rank has joined."""
 
     def __init__(self, size: int, wanted: tuple):
         self.missing, self.wanted = size, wanted
@@ -143,7 +147,7 @@ class FusedAllReduce:
 
     @classmethod
     def join(cls, comm: SimulatedComm, x: np.ndarray, scale: float, priority: int = 0) -> Participant:
-        """Join the rank of `comm` at its present time. With a priority, wait at the ports by priority."""
+        """Let the rank of `comm` join at its current time. With a priority, the sum waits at the ports by priority."""
         sim = comm._sim
         sim.queue.sync(comm._actor)
         key, wanted = (comm._group, "all-reduce", comm._calls), (len(x), x.dtype, scale)
@@ -167,8 +171,8 @@ class FusedAllReduce:
         return participant
 
     def refuse(self, comm: SimulatedComm, wanted: tuple) -> None:
-        """Let wait() raise on all ranks of the group: that of `comm` wants another sum than the first."""
-        self.error = unlike(comm.rank, wanted, self.wanted)
+        """Make wait() raise on all ranks of the group, since the rank of `comm` wants another sum than the first."""
+        self.error = mismatch(comm.rank, wanted, self.wanted)
         self.last = comm._actor.now
         for _, participant in sorted(self.by_rank.items()):
             if participant.waiter:
@@ -181,7 +185,7 @@ class FusedAllReduce:
         return [comm._routes.get(right) or comm._route(right) for comm, right in zip(comms, rights, strict=True)]
 
     def reduce(self, scale: float) -> None:
-        """Sum in the ring's order, and compute when each rank has the sum; if one is lost before, nobody gets it."""
+        """Sum in the ring's order, and compute when each rank has the sum. If a rank is lost before, nobody gets it."""
         participants = self.participants
         vectors = [participant.x for participant in participants]
         self.last = max(participant.joined for participant in participants)
@@ -212,25 +216,25 @@ class FusedAllReduce:
         )  # breaks a reference cycle, which would keep the vectors until the run ends
 
     def _break_off(self, lost: float) -> None:
-        """Let all ranks communicate until one of them is lost, and wait for it from then on."""
+        """Record that the ranks communicate until `lost`, when one of them is lost, and wait for it from then on."""
         self.lost = lost
         for participant in self.participants:
             if participant.waiter:
                 participant.advance(participant.waiter, lost)
 
     def _count(self, pieces: list[slice], scaled: bool) -> None:
-        """Charge each rank's sums to its event log: in the ring it adds up all pieces but the one right of its own."""
+        """Charge each rank's sums to its event log. In the ring, a rank adds all pieces except one."""
         x, prices = self.participants[0].x, {}
         for rank, participant in enumerate(self.participants):
             if participant.metered:
                 lengths = pieces[rank - 1].stop - pieces[rank - 1].start, pieces[rank].stop - pieces[rank].start
-                if lengths not in prices:  # at most four different ones
+                if lengths not in prices:  # there are at most four different ones
                     adds = kernels.add.price(x[: len(x) - lengths[0]], x)[0]
                     prices[lengths] = adds + kernels.scale.price(x[: lengths[1]], 1.0)[0] * scaled
                 participant.comm.event_log.flops += prices[lengths]
 
     def _in_memory(self, total: Link, nbytes: float, scales: np.ndarray) -> tuple[list[float], list[tuple]]:
-        """Return when each rank has the sum that a computer forms in memory, in s, and what passed as messages."""
+        """Return when each rank has the sum that a computer forms in memory, in s, and one message row per rank."""
         size = len(self.participants)
         share = 2 * (size - 1) / size * nbytes
         ends = (self.last + total.latency + share / total.bandwidth + scales).tolist()
@@ -241,7 +245,7 @@ class FusedAllReduce:
         ]
 
     def _times(self, pieces: list[slice], scaled: bool) -> tuple[list[float], list[tuple]]:
-        """Return when each rank has the sum, in s, and a row for all its messages; occupy the ports."""
+        """Return when each rank has the sum, in s, and one row for all of its messages. Occupy the ports until then."""
         participants = self.participants
         comm, x = participants[0].comm, participants[0].x
         sim, device, members = comm._sim, comm._sim.device, comm.members

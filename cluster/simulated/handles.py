@@ -1,4 +1,4 @@
-"""Handles of the simulated cluster: operations in progress, to `wait` for."""
+"""Handles of the simulated cluster: operations in progress, for which a rank can `wait`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from greenlet import GreenletExit
 
 from cluster.comm import Message
 from cluster.simulated.actor import Actor
-from cluster.simulated.fused_collectives import unlike
+from cluster.simulated.fused_collectives import mismatch
 from tracing import COMMUNICATE, WAIT
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class SimulatedSend:
-    """A send; done at `left`, when the last byte has passed the sender's port."""
+    """A send. It is done at `left`, when the last byte has passed the sender's port."""
 
     def __init__(self, comm: SimulatedComm, left: float):
         self._comm, self._left = comm, left
@@ -29,26 +29,26 @@ class SimulatedSend:
 
 
 class SimulatedReceive:
-    """A posted receive; receives from one rank with one tag are completed in the order of posting."""
+    """A posted receive. Receives from the same rank with the same tag complete in the order of posting."""
 
     def __init__(self, comm: SimulatedComm, src: int, tag: int):
         self._comm, self._src, self._tag = comm, src, tag
         self._done, self._x = False, None
-        self.message: Delivery | None = None  # set where others might have taken it
+        self.message: Delivery | None = None  # set if another receive could otherwise take it
         self._posted = comm._posted.setdefault((src, tag), deque())
         self._posted.append(self)
 
     def wait(self) -> Message:
         while not self._done:
             first, comm = self._posted[0], self._comm
-            first._x = comm._received(first.message) if first.message else comm._take(self._src, self._tag)
+            first._x = comm._finish_receive(first.message) if first.message else comm._take(self._src, self._tag)
             first._done, first.message = True, None
-            self._posted.popleft()  # not before: it is waited for once more where this has failed
+            self._posted.popleft()  # only now, so that a failed wait can be repeated
         return self._x
 
 
 class BackgroundAllReduce:
-    """An all-reduce, message by message, by an actor in the background of its rank."""
+    """An all-reduce, message by message, performed by an actor in the background of its rank."""
 
     def __init__(self, comm: SimulatedComm, background: Actor):
         self._comm, self._background, self._done = comm, background, False
@@ -56,7 +56,7 @@ class BackgroundAllReduce:
         self.error: Exception | None = None  # raised by wait()
 
     def refuse(self, error: ValueError, at: float) -> None:
-        """Let wait() raise `error`, and end the background actor at this time."""
+        """Make wait() raise `error`, and end the background actor at time `at`."""
         self.error = error
         self._comm._failed.append(error)
         self._comm._sim.queue.call(at, self._end)
@@ -68,7 +68,7 @@ class BackgroundAllReduce:
             self.finish()
 
     def finish(self) -> None:
-        """Wake the actor that waits; called by the background actor when it has the sum, or an error."""
+        """Wake the actor that waits. Called by the background actor when it has the sum, or an error."""
         self._done = True
         self._background.rank.background.remove(self._background)
         if self._waiter:
@@ -86,7 +86,7 @@ class BackgroundAllReduce:
             raise self.error
 
     def _advance(self, actor: Actor) -> None:
-        """Advance to the end of the sum: its rank waits where the background did, and communicates otherwise."""
+        """Advance to the end of the sum. The rank waited whenever its background did, and communicated otherwise."""
         rank, now, end = actor.rank, actor.now, self._background.now
         for wait in [*self._background.waits, (end, end)]:
             begins, ends = (max(now, min(time, end)) for time in wait)
@@ -97,9 +97,9 @@ class BackgroundAllReduce:
 
 
 class PendingSum:
-    """The sum that a group does in the background: the first rank's (length, dtype, scale), and the ranks' parts.
+    """A sum that a group forms in the background: the first rank's (length, dtype, scale), and the ranks' parts.
 
-    Messages alone may not tell a rank that another one wants a different sum, and it would wait forever.
+    It detects ranks that want different sums. Messages alone may not reveal this, and a rank would wait forever.
     """
 
     def __init__(self, size: int, wanted: tuple):
@@ -108,11 +108,11 @@ class PendingSum:
         self._error: ValueError | None = None
 
     def join(self, comm: SimulatedComm, wanted: tuple, part: BackgroundAllReduce) -> bool:
-        """Add the rank of `comm`; refuse all if its sum is a different one. Return whether all ranks have joined."""
+        """Add the rank of `comm`; if its sum is a different one, refuse all. Return whether all ranks have joined."""
         self._parts.append(part)
         self._missing -= 1
         if wanted != self._wanted and not self._error:
-            self._error = unlike(comm.rank, wanted, self._wanted)
+            self._error = mismatch(comm.rank, wanted, self._wanted)
             for one in self._parts:
                 one.refuse(self._error, comm._actor.now)
         elif self._error:
@@ -121,7 +121,7 @@ class PendingSum:
 
 
 class InPlace:
-    """An all-reduce of `x`: wait() returns the array, now reduced."""
+    """An all-reduce of `x`. wait() returns the reduced array."""
 
     def __init__(self, work: Any, x: np.ndarray):
         self._work, self._x = work, x

@@ -1,17 +1,17 @@
-"""Shared memory of the simulated cluster: what other ranks do between a rank's read and its write.
+"""The shared memory of the simulated cluster: what other ranks do between a rank's read and its write.
 
-A step takes its time in three parts, during which other ranks continue:
+A step has three parts, and other ranks continue during each of them:
 
-    read      the coordinates are copied as they are
+    read      copy the coordinates as they are
     compute   on the copy
-    write     load, add, store, one coordinate after the other, or one piece of a vector that is touched as a whole
+    write     load, add, store: one coordinate after the other, or one piece of a vector that is accessed as a whole
 
-The time of a step's memory accesses is exponentially distributed, as some of them hit a cache and some do not;
-otherwise threads with equal work would stay in lockstep for ever, which real ones do not.
+The time of a step's memory accesses is exponentially distributed, since some accesses hit a cache and others do not.
+Otherwise threads with equal work would stay in lockstep forever, which real threads do not.
 
-A vector that is touched as a whole is read and written in `PIECES`, each of them at once, so a read may see one part
-before and another after another rank's step. Real threads lose cache lines, all numbers of a line or none; a piece
-stands for a stretch of them. What is lost where two writes meet: cells.py.
+A vector that is accessed as a whole is read and written in `PIECES` pieces, each of them at once, so a read may see one
+piece before and another after a step of another rank. Real threads lose cache lines, all numbers of a line or none; a
+piece stands for a number of lines. cells.py decides what is lost when two writes overlap.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ from tracing import UPDATE, WAIT
 if TYPE_CHECKING:
     from cluster.simulated.rank import Rank
 
-PIECES = 3  # in which a whole vector is read and written
+PIECES = 3  # number of pieces in which a whole vector is read and written
 
 
 class Memory:
-    """What the ranks share: the vector, and its cells with what is known of the additions to them."""
+    """What the ranks share: the vector, its cells, and the latest additions to them."""
 
     def __init__(self, vector: np.ndarray):
         self.vector, self.before = vector.copy(), vector.copy()  # before: each number before its last addition
-        self.steps = 0  # so far
-        self.free = 0.0  # when the lock is free, s; infinite while its holder has not reached that time
-        self.waiting: list[Rank] = []  # for the lock
+        self.steps = 0  # number of steps so far
+        self.free = 0.0  # s: when the lock becomes free; infinite until its holder knows
+        self.waiting: list[Rank] = []  # ranks that wait for the lock
         places = [place for place in shares(len(vector), PIECES) if place.stop > place.start]
         self.pieces = [VectorPiece(self.vector, self.before, place) for place in places]
-        self._each: Additions | None = None  # to coordinates, of which there are many
+        self._each: Additions | None = None  # to single coordinates; created when first needed, since it is large
 
     def cells(self, where: Any) -> Sequence[VectorPiece | Coordinates]:
-        """Return what a step at `where`, an index array or a slice for all, goes through in turn."""
+        """Return the cells that a step accesses, in order. `where` is an index array, or a slice for all of them."""
         if isinstance(where, slice):
             return self.pieces
         if self._each is None:
@@ -61,10 +61,10 @@ class SimulatedVector:
 
     def __init__(self, comm, memory: Memory, guard: Guard):
         self._comm, self._memory, self._guard = comm, memory, guard
-        self._copy, self._read = memory.vector.copy(), memory.vector.copy()  # the step's own, and as it was read
+        self._copy, self._read = memory.vector.copy(), memory.vector.copy()  # the step's copy, and the values it read
         self._draws = np.random.default_rng([comm._rank.seed, 0x3E3, comm._rank.number])
-        self._began = self._read_at = 0.0  # when this step began to read and when it had read, s
-        self._slowdown = 1.0  # factor on the time of this step's memory accesses, in the mean 1
+        self._began = self._read_at = 0.0  # s: when this step began to read, and when it had read everything
+        self._slowdown = 1.0  # factor on the time of this step's memory accesses, 1 on average
 
     @property
     def vector(self) -> np.ndarray:
@@ -72,7 +72,7 @@ class SimulatedVector:
         return self._memory.vector
 
     def read(self, where: Any = None) -> np.ndarray:
-        """Return a copy of the vector at the time of the call, or when the lock is free."""
+        """Return a copy of the vector at the time of the call or, with a lock, when that is free."""
         with self._lock("locked"):
             vector = self.vector
             values = vector.copy() if where is None else np.array(vector[where])
@@ -80,7 +80,7 @@ class SimulatedVector:
         return values
 
     def add(self, delta: np.ndarray, where: Any = None) -> None:
-        """Add `delta`, visible to others when its bytes have been transferred."""
+        """Add `delta`. Others see it once its bytes have been transferred."""
         with self._lock("writes", "locked"):
             self._charge(3 * np.asarray(delta).nbytes)
             vector = self.vector
@@ -119,7 +119,7 @@ class SimulatedVector:
         return loss
 
     def _write(self, cell: VectorPiece | Coordinates) -> int:
-        """Add to a cell what the step has changed; return how many additions, own or others', are lost."""
+        """Add the step's changes to `cell`. Return the number of additions lost, this rank's or others'."""
         actor, place = self._comm._actor, cell.place
         self._sync()
         began = actor.now
@@ -155,7 +155,7 @@ class SimulatedVector:
         try:
             yield
         finally:
-            memory.free = rank.now  # it may be ahead of the queue: until then others find the lock held
+            memory.free = rank.now  # which may be ahead of the queue: until then others find the lock held
             for waiting in memory.waiting:
                 queue.push(memory.free, waiting)
             memory.waiting.clear()
@@ -176,11 +176,11 @@ class SimulatedVector:
             rank.span(WAIT, start, rank.now, "shared memory")
 
     def _seconds(self, cell: VectorPiece | Coordinates) -> float:
-        """Return how long this step takes to load, or to store, a cell."""
+        """Return the seconds that this step takes to load, or to store, a cell."""
         return cell.nbytes / self._comm._sim.device.bandwidth * self._slowdown
 
     def _spend(self, seconds: float) -> None:
-        """Advance the rank's time, without the overhead of a kernel call: the steps are one compiled loop."""
+        """Advance the rank's time without the overhead of a kernel call, since the steps are one compiled loop."""
         if METER.get() is None:
             return
         rank = self._comm._rank

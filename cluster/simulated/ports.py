@@ -1,4 +1,4 @@
-"""Ports and routes of the simulated cluster: which ports a message from one rank to another passes.
+"""Ports and routes of the simulated cluster: the ports that a message from one rank to another passes.
 
 A message passes the sender's port in `SimulatedComm.send` and the receiver's in `Delivery.happen`; see
 `cluster.network.Port`.
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 
 
 class SharedPort(ctypes.Structure):
-    """A port whose `free` is a place in an array, so that compiled loops use it as well."""
+    """A port whose `free` is an element of an array, so that compiled loops can use it as well."""
 
     _fields_ = (("free", ctypes.c_double),)
     free: float  # s
     carry = Port.carry
-    __hash__ = object.__hash__  # priority queues are kept by ports
+    __hash__ = object.__hash__  # ports are keys of the priority queues
 
 
 @dataclass(slots=True)
 class Route:
-    """The way of a communicator's messages from one rank to another; `src` is the sender's rank in the group."""
+    """The route of a communicator's messages from one rank to another. `src` is the sender's rank in the group."""
 
     sender: Rank
     src: int
@@ -42,16 +42,16 @@ class Route:
     into: SharedPort
     latency: float  # s
     beta: float  # s per byte
-    overhead: float  # s of the sender per message
-    per_byte: float  # s of either end's processor per byte
+    overhead: float  # s of the sender's processor per message
+    per_byte: float  # s of each end's processor per byte
 
 
 class Ports:
-    """All ports: one each way per NIC, and one each way per rank for messages within its node."""
+    """All ports: one per direction of every NIC, and one per direction of every rank for messages within its node."""
 
     def __init__(self, queue: EventQueue, network: Network, size: int):
         self._network, self._size, self._nics = network, size, network.nic(size - 1) + 1
-        self.free = np.zeros(2 * (self._nics + size))  # s, of NICs out and in, of ranks out and in
+        self.free = np.zeros(2 * (self._nics + size))  # s: of NICs out and in, then of ranks out and in
         self._ports = list((SharedPort * len(self.free)).from_buffer(self.free))
         self._rings: dict[tuple[int, ...], np.ndarray] = {}
         self._queue = queue
@@ -71,7 +71,7 @@ class Ports:
         return Route(sender, src, receiver, *ports, link.latency, 1 / link.bandwidth, link.overhead, link.per_byte)
 
     def routes(self, pairs: Sequence[tuple[int, int]]) -> np.ndarray:
-        """Return the routes between these pairs of world ranks, as compiled loops read them."""
+        """Return the routes between these pairs of world ranks as the array that compiled loops read."""
         ways = [self._way(source, target) for source, target in pairs]
         return np.array([(*at, link.latency, 1 / link.bandwidth, link.overhead) for *at, link in ways], ROUTE)
 
@@ -82,5 +82,5 @@ class Ports:
         return self._rings[members]
 
     def priority_queue(self, *ports: SharedPort) -> PriorityQueue:
-        """Return the queue of messages that need all of these ports at once."""
+        """Return the queue of the messages that need all of these ports at the same time."""
         return self._queues.setdefault(ports, PriorityQueue(self._queue, ports))

@@ -1,4 +1,4 @@
-"""Priority queue at network ports: messages that may be overtaken while they wait to leave."""
+"""The priority queue at network ports, where messages may be overtaken while they wait to leave."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 class PriorityQueue:
-    """Messages that need the same `ports` at once: the lowest priority number leaves first, equal ones in order.
+    """Messages that need the same `ports`. The lowest priority number leaves first, equal numbers in order of arrival.
 
-    Only messages with a priority wait here. All others take a port as soon as it is free, ahead of these.
+    Only messages with a priority wait here. All others use a port as soon as it is free, ahead of these.
     """
 
     def __init__(self, queue: EventQueue, ports: tuple[Carrier, ...]):
@@ -23,7 +23,7 @@ class PriorityQueue:
         self._waiting: list[tuple[int, int, Callable[[], None]]] = []
 
     def put(self, now: float, priority: int, leave: Callable[[], None]) -> None:
-        """Call `leave`, which takes the ports, when they are free and nothing more urgent waits; not before `now`."""
+        """Call `leave`, which occupies the ports, once they are free and nothing more urgent waits (`now` or later)."""
         heappush(self._waiting, (priority, self._events.serial(), leave))
         if len(self._waiting) == 1:
             self._events.call(max(now, self._free()), self._next)

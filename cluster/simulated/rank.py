@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from cluster.simulated.simulation import Simulation
 
 
-WINDOW = 64  # messages that a rank may have in flight before it syncs with the clock: bounds the memory of snapshots
+WINDOW = 64  # messages that a rank may have in flight before it syncs with the clock; bounds the memory of snapshots
 
 
 class Crashed(BaseException):
-    """Raised inside a rank at the time of its crash; not an Exception, so that no algorithm catches it."""
+    """Raised inside a rank at the time of its crash. Not an Exception, so that no algorithm catches it."""
 
 
 class Rank(Actor):
-    """One incarnation of a rank: a rank that restarts is a new Rank of the same number, with the same event log."""
+    """One incarnation of a rank. A rank that restarts is a new Rank with the same number and the same event log."""
 
     __slots__ = (  # CPython 3.11 is slow to look up more than 30 attributes of an object without slots
         *("sim", "number", "event_log", "mailbox", "background", "in_flight", "window", "recorded", "result", "done"),
@@ -56,11 +56,11 @@ class Rank(Actor):
         if not previous:
             self.event_log.messages = Rows()
         self.event_log.clock = lambda: self.now
-        self.recorded = 0.0  # inside a collective: the time up to which its spans are recorded
+        self.recorded = 0.0  # inside a collective, the time up to which its spans are recorded
         self.mailbox = Mailbox(sim.queue, dict(previous.mailbox.lost) if previous else {})
         self.in_flight = self._charges = 0
         self.background: list[Actor] = []
-        self.window = WINDOW if sim.network.per_node == 1 else 0  # a shared port takes messages in the order of time
+        self.window = WINDOW if sim.network.per_node == 1 else 0  # a shared port needs messages in the order of time
         self.result, self.done = None, False
 
         self.crash_time = faults.crash.get(number, math.inf)
@@ -75,20 +75,20 @@ class Rank(Actor):
         self._slowness = Slowness(faults, number)
 
     def main(self, program: Callable, comm, actor: Actor | None = None) -> None:
-        """Run `program(comm)`: the body of a greenlet, of this rank or of `actor` in its background.
+        """Run `program(comm)`, as the body of the greenlet of this rank or of `actor` in its background.
 
-        The first error of any rank is the error of the run.
+        The first error of any rank becomes the error of the run.
         """
         METER.set(actor or self)
         try:
             result = program(comm)
             if actor is None:
-                self.sim.queue.sync(self)  # a crash before this rank's time would have prevented the result
+                self.sim.queue.sync(self)  # so that a crash before this rank's time prevents the result
                 self.result, self.done = result, True
         except GreenletExit:
             pass
         except Crashed:
-            self.sim.queue.sync(self)  # the event of the crash ends this greenlet
+            self.sim.queue.sync(self)  # the crash event ends this greenlet
         except ClusterError as error:
             self.sim.fail(error)
         except Exception as error:
@@ -99,7 +99,7 @@ class Rank(Actor):
             self.sim.fail(failure)
 
     def charge(self, kernel: str, flops: float, nbytes: float) -> None:
-        """Advance by the price of a kernel, and record a span unless the task has one open."""
+        """Advance by the price of a kernel, and record a span unless the task has a span open."""
         start = self.now
         self.event_log.flops += flops
         work, moved = flops / self._flops, nbytes / self._bandwidth
@@ -114,7 +114,7 @@ class Rank(Actor):
             self.sim.tick()
 
     def charge_all(self, prices: Prices) -> None:
-        """Advance by the prices of kernels, one after the other, as `charge` does: compiled where none has a span."""
+        """Advance by the prices of several kernels, as `charge` does for one; compiled if none of them has a span."""
         event_log = self.event_log
         if self.interruptible or not event_log.busy:
             for row in prices.rows:
@@ -122,13 +122,13 @@ class Rank(Actor):
             return
         factor = float(self.slowness() if self.jitter else self.slow)
         device = self._flops, self._bandwidth, self._overhead
-        self.now, event_log.flops = charged(self.now, event_log.flops, *prices.columns, *device, factor)
+        self.now, event_log.flops = time_after(self.now, event_log.flops, *prices.columns, *device, factor)
         before, self._charges = self._charges, self._charges + len(prices.rows)
         if before >> 7 != self._charges >> 7:
             self.sim.tick()
 
     def slowness(self) -> float:
-        """Return by which factor this rank is slower than its device in this step."""
+        """Return the factor by which this rank is slower than its device in this step."""
         return self._slowness.at(self.event_log.step)
 
     def interrupt(self, working: bool = False) -> None:
@@ -147,13 +147,13 @@ class Rank(Actor):
             raise Crashed
 
     def wait_until(self, time: float) -> None:
-        """Advance to `time` and record that this rank waited."""
+        """Advance to `time`, and record that this rank waited."""
         if time > self.now:
             self.span(WAIT, self.now, time, self.collective or "receive")
             self.now = time
 
     def receive(self, sent: float, arrived: float) -> None:
-        """Advance to the arrival of a message: until it was sent this rank waited, then it communicated."""
+        """Advance to the arrival of a message. This rank waited until it was sent, and then communicated."""
         start = self.now
         if arrived <= start:
             return
@@ -166,13 +166,13 @@ class Rank(Actor):
                     event_log.spans.append((COMMUNICATE, sent, arrived, event_log.step, "receive"))
                 return
             self.span(COMMUNICATE, start, arrived, "receive")
-        elif sent > start:  # the time between these waits is recorded at the end of the collective
+        elif sent > start:  # time outside such waits is recorded with the next one, or at the end of the collective
             self.span(COMMUNICATE, self.recorded, start, self.collective)
             self.recorded = min(sent, arrived)
             self.span(WAIT, start, self.recorded, self.collective)
 
     def communicate(self, seconds: float) -> None:
-        """Advance by the time that sending takes the processor, and record it; a collective does so in its own span."""
+        """Advance by the processor time of a send, and record it unless a collective has its own span."""
         self.now += seconds
         if not self.collective:
             self.span(COMMUNICATE, self.now - seconds, self.now, "overhead")
@@ -180,7 +180,7 @@ class Rank(Actor):
             self.interrupt()
 
     def span(self, kind: int, start: float, end: float, label: str) -> None:
-        """Record a span, or extend the last one if this continues it."""
+        """Record a span, or extend the last one if this one continues it."""
         if end <= start:
             return
         event_log = self.event_log
@@ -199,7 +199,7 @@ class Rank(Actor):
         return RankLost(text, self.number, self.lost_step, self.crash_time)
 
     def pending_waits(self) -> list[Wait]:
-        """Return what this rank, and what runs in its background, waits for."""
+        """Return what this rank, and the actors in its background, wait for."""
         found = [
             Wait(
                 self.number,
@@ -214,8 +214,8 @@ class Rank(Actor):
 
 
 @on_disk(error_model="numpy")
-def charged(now, total, flops, nbytes, per_second, bandwidth, overhead, factor):
-    """Return the time and the FLOPs so far, `now` and `total`, after kernels of so many flops and nbytes, (n,)."""
+def time_after(now, total, flops, nbytes, per_second, bandwidth, overhead, factor):
+    """Return the time `now` and the FLOPs `total` after n kernels; `flops` and `nbytes` are (n,)."""
     for k in range(len(flops)):
         total += flops[k]
         now += (overhead + max(flops[k] / per_second, nbytes[k] / bandwidth)) * factor

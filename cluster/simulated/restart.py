@@ -1,6 +1,6 @@
-"""Communicators of a run in which ranks restart: to which incarnation of a rank a message goes.
+"""Communicators of a run in which ranks restart: they choose the incarnation of a rank to which a message goes.
 
-A reply goes to the incarnation that sent the request, as over a connection; any other message goes to the incarnation
+A reply goes to the incarnation that sent the request, as over a connection. Any other message goes to the incarnation
 that is up when it is sent. A message to an incarnation that has crashed stays in a mailbox that is never read.
 """
 
@@ -15,9 +15,9 @@ from cluster.simulated.rank import Rank
 
 
 class RestartableComm(SimulatedComm):
-    """A communicator that keeps apart the incarnations of a rank.
+    """A communicator that distinguishes the incarnations of a rank.
 
-    A message counts as a reply if its sender has received one from that rank since it last sent one to it.
+    A message counts as a reply if its sender has received a message from that rank since it last sent one to it.
     """
 
     def __init__(self, *args):
@@ -26,13 +26,13 @@ class RestartableComm(SimulatedComm):
 
     def send(self, x: Message, dst: int, tag: int = 0) -> None:
         route = self._route(dst)
-        self._sim.queue.sync(self._actor)  # which incarnation is up at this time
+        self._sim.queue.sync(self._actor)  # to know which incarnation is up at this time
         receiver = self._requested.get(dst) or self._sim.ranks[self.members[dst]]
         self._routes[dst] = replace(route, receiver=receiver)
         super().send(x, dst, tag)
         self._requested.pop(dst, None)  # answered, unless the message was refused
 
-    def _received(self, message: Delivery) -> Message:
+    def _finish_receive(self, message: Delivery) -> Message:
         rank = self._sim.ranks[self.members[message.route.src]]
         self._requested[message.route.src] = rank if message.sent >= rank.born else rank.previous
-        return super()._received(message)
+        return super()._finish_receive(message)

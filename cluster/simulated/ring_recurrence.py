@@ -1,4 +1,4 @@
-"""Ring all-reduce without messages: its sums, to the bit, and its times, by a recurrence over all ranks at once."""
+"""The ring all-reduce without messages: its sums, bit for bit, and its times, from a recurrence over all ranks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kernels.compiled import on_disk
 def ring_sum(vectors: list[np.ndarray], pieces: list[slice]) -> np.ndarray:
     """Return the sum of `vectors`, (n,) each, in the order of a ring: piece c starts on rank c + 1 and ends on rank c.
 
-    Two passes over the ranks read every vector once, from front to back.
+    Two passes over the ranks together read every vector once, from front to back.
     """
     total, first, last = np.empty_like(vectors[0]), vectors[0], pieces[-1]
     for piece, x in zip(pieces, vectors[1:], strict=False):
@@ -29,20 +29,21 @@ def ring_sum(vectors: list[np.ndarray], pieces: list[slice]) -> np.ndarray:
 
 @on_disk(error_model="numpy")
 def ring_times(joined, out_free, in_free, link, nbytes, shorter, adds, scales):
-    """Return when each rank of a ring has the sum, (P,) in s: the recurrence of send, receive, add, step by step.
+    """Return when each rank of a ring has the sum, (P,) in s, from the recurrence of send, receive and add.
 
-    joined, out_free, in_free, nbytes (P,): when rank r joined; when the two ports of the link from r to r + 1 are free;
-    the bytes of piece r. link (3, P): latency, seconds per byte, overhead. adds, scales (P, 2): seconds to add or scale
-    a shorter, a longer piece; `shorter` is the bytes of a shorter one. out_free and in_free are updated in place.
+    joined, out_free, in_free, nbytes (P,): when rank r joined; when the two ports of the link from r to r + 1 become
+    free; the bytes of piece r. link (3, P): latency, seconds per byte, overhead. adds, scales (P, 2): seconds to add or
+    scale a shorter and a longer piece; `shorter` is the bytes of a shorter one. out_free and in_free are updated in
+    place.
     """
     size = joined.size
     now, first_byte = joined.copy(), np.empty(size)
     latency, beta, overhead = link
-    pieces = np.concatenate((nbytes, nbytes))  # rank r sends the piece r further on than rank 0: no index wraps around
+    pieces = np.concatenate((nbytes, nbytes))  # rank r sends the piece r places after that of rank 0, without wrapping
     add_shorter, add_longer = adds[:, 0].copy(), adds[:, 1].copy()
     for step in range(2 * (size - 1)):
         sent = pieces[size - 1 - step % size :]  # by rank
-        for r in range(size):  # loops without branches, of which a processor does several turns at once
+        for r in range(size):  # loops without branches, so a processor overlaps their iterations
             now[r] += overhead[r]
             leaves = now[r] if now[r] > out_free[r] else out_free[r]
             out_free[r] = leaves + sent[r] * beta[r]

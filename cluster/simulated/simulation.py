@@ -1,4 +1,4 @@
-"""Simulation: one run of a program on the simulated cluster, from the first rank's start to the last event."""
+"""One run of a program on the simulated cluster, from the start of the first rank to the last event."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 from greenlet import GreenletExit, greenlet
 
-from cluster.collectives import ALL_REDUCE, known
+from cluster.collectives import ALL_REDUCE, check_name
 from cluster.comm import Cancelled, ClusterError
 from cluster.devices import Device
 from cluster.event_log import Outcome
@@ -20,7 +20,7 @@ from cluster.faults import Faults
 from cluster.network import Network
 from cluster.simulated.actor import Actor
 from cluster.simulated.comm import SimulatedComm
-from cluster.simulated.compiled_collectives import CompiledCollective, possible
+from cluster.simulated.compiled_collectives import CompiledCollective, can_compile
 from cluster.simulated.compiled_loop import CompiledLoop
 from cluster.simulated.event_queue import EventQueue
 from cluster.simulated.failures import Failures
@@ -28,9 +28,9 @@ from cluster.simulated.ports import Ports
 from cluster.simulated.rank import Rank
 from cluster.simulated.restart import RestartableComm
 
-AT_ONCE = "fast", "stream"  # all-reduces that are computed at once for all ranks
+AT_ONCE = "fast", "stream"  # all-reduces that are computed once for all ranks
 PROGRESS = 0.2  # s of real time between two calls of on_progress
-OFTEN = 8  # times as many of them until there is a loss
+OFTEN = 8  # factor by which these calls are more frequent until there is a loss
 
 
 class Simulation:
@@ -48,14 +48,14 @@ class Simulation:
         place: str = "cpu",
     ):
         self.network, self.device, self.faults, self.place = network, device, faults, place
-        self._collective = known(collective, AT_ONCE)
+        self._collective = check_name(collective, AT_ONCE)
         self.queue = EventQueue(self.tick)
         self.ports = Ports(self.queue, network, size)
         self.ranks = [Rank(self, number, faults) for number in range(size)]
-        self._everybody = list(range(size))  # one list for all: a thousand of a thousand take a tenth of a second
+        self._everybody = list(range(size))  # one list for all ranks: a thousand lists would take a tenth of a second
         self.failures = Failures(self)
-        self.pending: dict[tuple, Any] = {}  # operations of a group that not all of its ranks have joined
-        self.compiles = possible(network, faults)
+        self.pending: dict[tuple, Any] = {}  # operations of a group that some of its ranks have not joined yet
+        self.compiles = can_compile(network, faults)
         self.compiled = CompiledLoop(self.queue, self.ports, size, self.tick)
         self.in_progress: list[CompiledCollective] = []
         self.group_ids = count(1).__next__
@@ -65,13 +65,13 @@ class Simulation:
         self._cancelled = getattr(stop, "is_set", stop)
 
     def run(self, program: Callable[[Any], Any]) -> Outcome:
-        """Run `program(comm)` on every rank until no event is left, and return the outcome."""
+        """Run `program(comm)` on every rank until no event is left. Return the outcome."""
         self._program = program
         for rank in self.ranks:
             self.start(rank)
             self.failures.schedule(rank)
         gc_was_on = gc.isenabled()
-        gc.disable()  # event logs have many rows and no cycles: traversing them takes a tenth of the time
+        gc.disable()  # event logs have many rows but no cycles, and traversing them would take a tenth of the time
         try:
             self.queue.run()
             for work in list(self.in_progress):
@@ -91,20 +91,20 @@ class Simulation:
         return Outcome([rank.result for rank in ranks], [rank.event_log for rank in ranks], self._error, tuple(notes))
 
     def start(self, rank: Rank) -> None:
-        """Let `rank` start the program at the time it is born."""
+        """Start the program on `rank` at the time the rank is created."""
         comm = self._comm_type(rank, rank, 0, self._everybody)
         self.spawn(rank, partial(rank.main, self._program, comm))
 
     def spawn(self, actor: Actor, main: Callable[[], None]) -> None:
-        """Let `main` run as the greenlet of `actor`, from the actor's present time on."""
+        """Run `main` as the greenlet of `actor`, starting at the actor's current time."""
         actor.greenlet = greenlet(main, parent=self.queue.hub.greenlet)
         self.queue.call(actor.now, actor.greenlet.switch)  # from the hub, whose stack is the shallowest
 
     def all_reduce(self, overlaps: bool) -> Callable | None:
-        """Return the all-reduce that sends messages, or None if the sum is computed at once for all ranks.
+        """Return the all-reduce that sends messages, or None if the sum is computed once for all ranks.
 
-        "fast" sends them, as a ring, for a group that `overlaps`: whose sums share their ports with one another. So do
-        all on a GPU. A computer that sums in memory sends none.
+        "fast" sends messages, as a ring, for a group that `overlaps`, i.e. whose sums share ports with each other. On a
+        GPU, every all-reduce sends messages. A computer that sums in memory sends none.
         """
         if self._collective not in AT_ONCE:
             return ALL_REDUCE[self._collective]
@@ -117,9 +117,9 @@ class Simulation:
         self.queue.stop()
 
     def tick(self) -> None:
-        """Report progress every PROGRESS seconds of real time, more often until there is a loss to report.
+        """Report progress every PROGRESS seconds of real time, and more often until there is a loss to report.
 
-        Raises Cancelled if the run is to stop.
+        Raise Cancelled if the run should stop.
         """
         if time.monotonic() < self._due:
             return
@@ -128,7 +128,7 @@ class Simulation:
             self._on_progress(logs, max(rank.now for rank in self.ranks))
         self._due = time.monotonic() + (PROGRESS if any(log.losses for log in logs) else PROGRESS / OFTEN)
         if self._cancelled and self._cancelled():
-            raise Cancelled(f"cancelled at {self.queue.now:.4g} s of the run's clock")
+            raise Cancelled(f"cancelled at t = {self.queue.now:.4g} s")
 
     def _unread(self) -> list[str]:
         alive = [rank for rank in self.ranks if rank.lost_at == math.inf]

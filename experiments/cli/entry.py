@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import click
 
 from cluster.real import launchers
-from cluster.real.signals import raising
+from cluster.real.signals import raise_interrupts
 from experiments.cli.console import abridged, complain, sentence, unheard
 from kernels import compiling
 
@@ -19,7 +19,7 @@ def entered(group: click.Group, args: Sequence[str] | None, program: str) -> int
     """Run a group of commands and return the exit code. A user's mistake becomes one sentence on stderr."""
     try:
         words = sys.argv[1:] if args is None else list(args)
-        with raising(), compiling.telling(_compiling()), group.make_context(program, words) as context:
+        with raise_interrupts(), compiling.telling(_compiling()), group.make_context(program, words) as context:
             code = group.invoke(context)  # cli.main would end on a closed pipe itself
         sys.stdout.flush()
         return code if isinstance(code, int) else 0

@@ -53,7 +53,7 @@ def with_own_modules(call: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(call)
     def called(*args: Any, **options: Any) -> Any:
-        with own_module.allowed(store.home() / "modules"):
+        with own_module.allow_folder(store.home() / "modules"):
             return call(*args, **options)
 
     return called

@@ -20,9 +20,9 @@ def stoppable() -> AbstractContextManager[Callable[[], bool]]:
     """Return a context manager whose value returns True once the user has pressed Ctrl-C; a second one interrupts
     immediately.
     """
-    from cluster.real.signals import noted, stopping
+    from cluster.real.signals import catch_signals, stop_signals
 
-    return noted(*stopping())
+    return catch_signals(*stop_signals())
 
 
 def base_experiment(name: str | None, start: str | None, runs: str, given: dict[str, Any]) -> Experiment:

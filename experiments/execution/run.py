@@ -107,7 +107,7 @@ def _clock() -> float:
 
 def _admitted(experiment: Experiment, asked: Conditions):
     """Return the workload of an experiment that can run here. Stop requests are not checked until it is built."""
-    with signals.at_once():
+    with signals.interrupt_at_once():
         workload = check(experiment, asked=asked)
     room.check(experiment, workload)
     return workload

@@ -63,8 +63,8 @@ def fit(progress: Callable[[float], None] = lambda part: None, anyway: bool = Fa
     device = fitted_device(calls)
     network = fitted_network(exchanges, device)
     made = Fit(
-        device=device.spelled,
-        network=network.spelled,
+        device=device.text,
+        network=network.text,
         machine=machine(),
         moment=datetime.now().astimezone().isoformat(timespec="minutes"),
         kernels=tuple((*row, device.seconds(row[1], row[2])) for row in calls),

@@ -499,7 +499,7 @@ def look_and_guard(comm):
 def test_shared_memory_can_be_looked_at_and_a_guard_that_there_is_not_is_refused(run):
     for seen, refused in run(look_and_guard, 2).results:
         assert seen == [1, 2, 3]
-        assert refused == "there is no guard 'iron' of shared memory; allowed are none, atomic, writes, locked."
+        assert refused == "there is no guard 'iron' of shared memory; use one of none, atomic, writes, locked."
 
 
 def share_what_rank_zero_gives(comm):

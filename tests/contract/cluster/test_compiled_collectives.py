@@ -10,7 +10,7 @@ from cluster.comm import Cancelled, Deadlock, RankFailed
 from cluster.faults import JITTERS, Faults
 from cluster.network import NETWORKS, Link, Network
 from cluster.simulated import compiled_collectives
-from cluster.simulated.collective_program import recorded
+from cluster.simulated.collective_program import record_program
 
 every_size = pytest.mark.parametrize("ranks", range(1, 18))
 NETS = {
@@ -173,7 +173,7 @@ def test_a_run_that_fails_amid_rings_leaves_the_rows_that_there_were(compiled):
 def test_vectors_that_are_not_alike_are_refused():
     error = simulated.run(lambda comm: comm.all_reduce(np.ones(3 + comm.rank)), 2, collective="ring").error
     assert isinstance(error.__cause__, ValueError)
-    assert "rank 1 is in ring of 4 numbers (<f8), others of its group in ring of 3 numbers (<f8)" in str(error)
+    assert "rank 1 is in ring of 4 numbers (<f8), but others of its group are in ring of 3 numbers (<f8)" in str(error)
 
 
 def test_kernels_inside_are_charged_to_the_meter_that_is_there(compiled):
@@ -225,7 +225,7 @@ def test_a_run_can_be_stopped_amid_compiled_rings():
 
 
 def test_what_is_written_down_of_a_ring_is_what_the_ring_says():
-    program = recorded(ALL_REDUCE["ring"], 4, 10, "f8", True)
+    program = record_program(ALL_REDUCE["ring"], 4, 10, "f8", True)
     assert np.bincount(program.senders).tolist() == [6] * 4
     assert program.pairs == ((0, 1), (1, 2), (2, 3), (3, 0))
     assert program.nbytes.reshape(4, 6).sum(axis=1).tolist() == [8 * n for n in (20 - 6, 20 - 5, 20 - 4, 20 - 5)]

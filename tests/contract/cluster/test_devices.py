@@ -32,9 +32,9 @@ def test_every_network_but_the_ideal_one_charges_the_sender_a_part_of_the_one_wa
 
 def test_a_device_or_network_of_ones_own_is_read_as_it_is_spelled():
     device = Device(4e10, 1.5e10, 1e-6)
-    assert parse_device(device.spelled) == Device(4e10, 1.5e10, 1e-6, "as given")
+    assert parse_device(device.text) == Device(4e10, 1.5e10, 1e-6, "as given")
     link = Link(4e-5, 1.5e9, 1e-5)
-    assert parse_network(link.spelled) == Network(link, link, source="as given")
+    assert parse_network(link.text) == Network(link, link, source="as given")
     assert parse_device("K40") is DEVICES["K40"] and parse_network("10GbE") is NETWORKS["10GbE"]
 
 
@@ -48,5 +48,5 @@ def test_numbers_that_do_not_read_are_refused_with_the_form(parse, kind, text):
 def test_rates_of_zero_are_refused():
     with pytest.raises(ValueError, match="would never finish"):
         parse_device("0:1:1")
-    with pytest.raises(ValueError, match="nothing would ever arrive"):
+    with pytest.raises(ValueError, match="no message would ever arrive"):
         parse_network("1:0:1")

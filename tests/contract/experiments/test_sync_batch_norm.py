@@ -9,7 +9,7 @@ import algorithms
 from experiments.execution.run import check, run, workload_of
 from experiments.specification.experiment import Experiment
 from tracing import COMMUNICATE, COMPUTE, WAIT
-from workloads.batch_statistics import gathered
+from workloads.batch_statistics import use_gather
 
 NORMED = {"model": "cnn_bn", "channels": 2, "steps": 3, "precision": "float64", "learning_rate": 0.1}
 TOGETHER = [name for name in algorithms.names() if algorithms.find(name).computes_together]
@@ -54,7 +54,7 @@ def test_an_evaluation_asks_no_other_worker_also_while_a_rank_is_in_the_middle_o
     workload = workload_of(Experiment.of(NORMED))
     w = workload.start(0)
     expected = workload.evaluate(w)
-    with gathered(lambda message: pytest.fail("an evaluation waits for other workers")):
+    with use_gather(lambda message: pytest.fail("an evaluation waits for other workers")):
         assert workload.evaluate(w) == expected
 
 

@@ -81,5 +81,5 @@ def test_a_real_run_says_if_kernels_were_compiled_on_its_clock():
             compile_something()
         return np.zeros(1)
 
-    assert any("compiled while it ran" in note for note in threads.run(program, 2).notes)
+    assert any("compiled during the run" in note for note in threads.run(program, 2).notes)
     assert not any("compiled" in note for note in threads.run(lambda comm: comm.barrier(), 2).notes)

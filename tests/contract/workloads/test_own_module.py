@@ -197,6 +197,6 @@ def test_the_example_can_be_trained_as_it_is(folder):
 
 @pytest.mark.parametrize("content", [b"def f(:", b"\0", b"x" * 2_000_000])
 def test_what_is_no_python_is_not_kept(folder, content):
-    with pytest.raises(ValueError, match=r"^net.py (is no Python|has 2,000,000 bytes)[^\n]+$"):
+    with pytest.raises(ValueError, match=r"^net.py (is not valid Python|has 2,000,000 bytes)[^\n]+$"):
         save(content, "net.py")
     assert list(folder.iterdir()) == []

@@ -12,7 +12,7 @@ import kernels
 from tests.contract.workloads.test_layers import in_torch
 from workloads import models
 from workloads.layers import Dense
-from workloads.sequential import Sequential, balanced
+from workloads.sequential import Sequential, balance
 
 SETTINGS = {
     "mlp": {"hidden": "12,9"},
@@ -237,7 +237,7 @@ def test_boundaries_count_what_crosses_them():
 
 def test_equal_blocks_are_shared_out_equally():
     for blocks, parts in ((16, 4), (10, 4), (7, 5)):
-        sizes = [some.stop - some.start for some in balanced([3.5] * blocks, parts)]
+        sizes = [some.stop - some.start for some in balance([3.5] * blocks, parts)]
         assert sum(sizes) == blocks
         assert max(sizes) - min(sizes) <= 1
 
@@ -247,7 +247,7 @@ def test_the_largest_part_is_as_small_as_can_be():
     for _ in range(50):
         work = rng.integers(1, 20, rng.integers(1, 9)).tolist()
         for parts in range(1, len(work) + 1):
-            found = [sum(work[some]) for some in balanced(work, parts)]
+            found = [sum(work[some]) for some in balance(work, parts)]
             every = [
                 [sum(work[a:b]) for a, b in zip((0, *inner), (*inner, len(work)), strict=True)]
                 for inner in combinations(range(1, len(work)), parts - 1)

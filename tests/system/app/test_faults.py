@@ -106,7 +106,7 @@ def test_real_ranks_are_slowed_and_paused_and_lost_where_that_can_be(page, store
     opened = click(page(experiment.query()), 2)
     lost = opened.toggle("fault-lost")
     assert lost.label == "Is lost, for good" and lost.disabled is not losable
-    assert losable or "a thread cannot be lost" in lost.help
+    assert losable or "a thread cannot be killed" in lost.help
     opened.select_slider("fault-slow").set_value(3)
     opened.toggle("fault-pauses").set_value(True)
     if losable:

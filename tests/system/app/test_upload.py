@@ -200,7 +200,7 @@ def test_networks_are_off_unless_the_machine_says_otherwise(page, tmp_path, monk
     opened.file_uploader("module_file").set_value(("net.py", b"net = 1", "")).run()
     assert "not define loss, train, test" in said(opened).replace("\\", "")
     opened.file_uploader("module_file").set_value(("net.py", b"net = (", "")).run()
-    assert "is no Python" in said(opened) and not opened.exception
+    assert "is not valid Python" in said(opened) and not opened.exception
     assert len(list(tmp_path.iterdir())) == 1
 
 

@@ -972,7 +972,7 @@ def test_a_pipeline_that_follows_another_begins_with_as_many_micro_batches_where
 
 def test_no_table_and_no_mnist_lead_to_the_page_that_takes_them(page, pool):
     opened = page("workload=table")
-    assert "none was named" in said(opened) and "[Your own](own)" in said(opened)
+    assert "no table was given" in said(opened) and "[Your own](own)" in said(opened)
     pool(JobState("failed", message="mnist: there is no t10k-images-idx3-ubyte here."))
     opened = page("workload=mnist&seed=1015")
     assert "there is no t10k" in said(opened) and "[Your own](own)" in said(opened)

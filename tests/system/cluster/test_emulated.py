@@ -383,7 +383,7 @@ def test_a_crash_ends_the_run_where_the_others_cannot_go_on():
 
 
 def test_a_thread_is_not_killed_but_refused():
-    with pytest.raises(ValueError, match="a thread cannot be lost"):
+    with pytest.raises(ValueError, match="a thread cannot be killed"):
         threads.run(steps, 2, faults=Faults(crash={1: 0.2}))
 
 

@@ -37,7 +37,7 @@ def test_a_place_to_meet_that_is_taken_is_told_in_a_sentence():
         port = taken.getsockname()[1]
         here = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
         with pytest.raises(
-            OSError, match=rf"rank 0 cannot meet the others at 127.0.0.1, port {port} \(Address"
+            OSError, match=rf"rank 0 cannot reach the meeting point 127.0.0.1, port {port} \(Address"
         ) as told:
             shared_store(here, 5.0)
     assert "\n" not in str(told.value)

@@ -690,7 +690,7 @@ def test_a_program_of_a_module_runs_from_any_script_without_a_guard_and_from_a_p
 def test_a_script_that_starts_runs_of_its_own_functions_when_it_is_imported_is_told_so(tmp_path):
     script = tmp_path / "script.py"
     script.write_text("def own(comm): pass\n" + PLAIN.format(program="own", part=".error"))
-    assert 'a script starts runs under `if __name__ == "__main__":`' in told_by(script)
+    assert 'a script must start runs under `if __name__ == "__main__":`' in told_by(script)
 
 
 def test_a_rank_that_is_killed_before_it_has_connected_is_not_told_how_a_script_starts_runs(tmp_path):

@@ -19,7 +19,7 @@ from cluster.comm import Cancelled, Deadlock, RankFailed
 from cluster.faults import Faults
 from cluster.network import Link, Network
 from cluster.real import processes, threads
-from cluster.real.failure import lost
+from cluster.real.failure import rank_lost
 from cluster.real.links import OPEN, Links
 from cluster.real.rank_state import RankStatus
 from cluster.real.restart import RestartableLinks
@@ -327,7 +327,7 @@ def hears_from_0(comm):
 def test_it_is_found_though_messages_of_its_first_life_come_after_its_return():
     link = Link(latency=4.0, bandwidth=1e9)
     outcome = run(says(1, stay=True), says_and_waits, hears_three, network=Network(link, link))
-    assert isinstance(outcome.error, Deadlock) and "nothing is on its way" in str(outcome.error)
+    assert isinstance(outcome.error, Deadlock) and "no message is on its way" in str(outcome.error)
     assert len(outcome.event_logs[1].messages) == 2 and all(row[4] > BACK for row in outcome.event_logs[1].messages)
 
 
@@ -413,7 +413,7 @@ def kills_itself(comm):
 
 def test_a_rank_that_is_killed_as_it_asks_where_the_others_are_raises_nothing_in_the_parent():
     returns = Returns({1: BACK})
-    returns.away[1] = lost(1, CRASH, 0, "it was killed by SIGKILL")
+    returns.away[1] = rank_lost(1, CRASH, 0, "it was killed by SIGKILL")
     parent = Supervisor(2, None, None, returns=returns)
     pipe, gone = Pipe()
     gone.close()
@@ -424,7 +424,7 @@ def test_a_rank_that_is_killed_as_it_asks_where_the_others_are_raises_nothing_in
 
 
 def test_what_cannot_take_a_rank_back_refuses():
-    with pytest.raises(ValueError, match="NCCL takes no rank back"):
+    with pytest.raises(ValueError, match="nccl cannot restart ranks"):
         processes.run(wait, 2, backend="nccl", faults=AWAY)
-    with pytest.raises(ValueError, match="a thread cannot be lost"):
+    with pytest.raises(ValueError, match="a thread cannot be killed"):
         threads.run(wait, 2, faults=AWAY)

@@ -183,9 +183,9 @@ def test_a_rank_0_that_is_told_to_stop_while_it_collects_the_records_of_others_g
 def test_a_process_that_nobody_started_as_a_rank_is_told_so(monkeypatch):
     for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"):
         monkeypatch.delenv(name, raising=False)
-    assert not torchrun.joined()
-    with pytest.raises(ValueError, match="start it with torchrun"):
+    assert not torchrun.is_rank()
+    with pytest.raises(ValueError, match="Start it with torchrun"):
         torchrun.run(print)
     for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"):
         monkeypatch.setenv(name, "1")
-    assert torchrun.joined()
+    assert torchrun.is_rank()

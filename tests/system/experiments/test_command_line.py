@@ -660,7 +660,7 @@ def test_a_disk_without_room_for_what_is_printed_gives_one_sentence(tmp_path):
 
 
 def test_interrupted_before_its_first_step_it_says_that_it_was_cancelled(main, monkeypatch):
-    monkeypatch.setattr("cluster.real.signals.noted", lambda *_: contextlib.nullcontext(lambda: True))
+    monkeypatch.setattr("cluster.real.signals.catch_signals", lambda *_: contextlib.nullcontext(lambda: True))
     code, out, err = main("run", "easgd", *SMALL, "--cluster", "processes")
     assert code == 130 and "cancelled at" in err and "0 steps" in out
 

@@ -23,7 +23,7 @@ TRUE = Device(flops=3e10, bandwidth=2e10, overhead=2e-6)
 LINK = Link(latency=5e-5, bandwidth=1.5e9, per_byte=6e-10)
 NETWORK = Network(LINK, LINK, sum=Link(2e-4, 6e9))
 PRICES = ((1e3, 8e3), (2e3, 1.2e4), (3e3, 1.6e4), (2e6, 1.2e7), (8e6, 4.8e7), (1e8, 5e6), (5e8, 2e7))
-MADE = Fit(device=TRUE.spelled, network=NETWORK.spelled, machine="a machine", moment="2026-11-21T20:00+00:00")
+MADE = Fit(device=TRUE.text, network=NETWORK.text, machine="a machine", moment="2026-11-21T20:00+00:00")
 ADD = (("add", 1e6, 1.2e7, 5e-4, 6e-4),)
 
 
@@ -58,7 +58,7 @@ def test_the_constants_of_a_network_are_found_again_from_the_times_of_its_exchan
 @pytest.mark.parametrize("nbytes", [1 << 20, 1 << 22])
 @pytest.mark.parametrize(("what", "once"), [*zip(fit.WAYS, (fit._to_and_fro, fit._ring, fit._all_reduce), strict=True)])
 def test_an_exchange_takes_what_the_simulated_cluster_makes_of_it(what, once, nbytes):
-    network = parse_network(NETWORK.spelled)
+    network = parse_network(NETWORK.text)
 
     def program(comm):
         once(comm, np.zeros(nbytes // 4, np.float32))
@@ -69,7 +69,7 @@ def test_an_exchange_takes_what_the_simulated_cluster_makes_of_it(what, once, nb
 
 
 def test_a_processor_that_carries_bytes_itself_does_not_compute_meanwhile():
-    network, n = parse_network(NETWORK.spelled), 1 << 22
+    network, n = parse_network(NETWORK.text), 1 << 22
 
     def program(comm):
         comm.send(np.zeros(n // 8), 1 - comm.rank)

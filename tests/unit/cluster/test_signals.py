@@ -5,11 +5,11 @@ import signal
 
 import pytest
 
-from cluster.real.signals import at_once, noted
+from cluster.real.signals import catch_signals, interrupt_at_once
 
 
 def test_the_first_signal_is_noted_and_the_second_interrupts():
-    with noted(signal.SIGTERM) as stopped:
+    with catch_signals(signal.SIGTERM) as stopped:
         os.kill(os.getpid(), signal.SIGTERM)
         assert stopped()
         with pytest.raises(KeyboardInterrupt):
@@ -18,13 +18,13 @@ def test_the_first_signal_is_noted_and_the_second_interrupts():
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_where_nobody_looks_the_first_signal_interrupts_at_once(number):
-    with noted(number), pytest.raises(KeyboardInterrupt), at_once():
+    with catch_signals(number), pytest.raises(KeyboardInterrupt), interrupt_at_once():
         os.kill(os.getpid(), number)
 
 
 def test_after_that_signals_are_noted_again():
-    with noted(signal.SIGTERM) as stopped:
-        with at_once():
+    with catch_signals(signal.SIGTERM) as stopped:
+        with interrupt_at_once():
             pass
         os.kill(os.getpid(), signal.SIGTERM)
         assert stopped()

@@ -101,7 +101,7 @@ def test_a_profile_survives_its_file_to_the_last_digit(tmp_path):
 def test_a_workload_without_layers_is_refused():
     bowl = workloads.find("quadratic")
     workload = bowl.build(bowl.Settings())
-    with pytest.raises(ValueError, match=r"^quadratic has no layers to cut in stages"):
+    with pytest.raises(ValueError, match=r"^quadratic has no layers to cut into stages"):
         measured(workload, workload.batch(np.arange(2)))
 
 

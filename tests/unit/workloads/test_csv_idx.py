@@ -88,13 +88,13 @@ def test_a_table_is_called_as_its_file():
 
 def test_an_empty_column_is_left_out_and_that_is_said():
     made = csv("a,b,c\n" + "\n".join(f"{n},{n % 2}," for n in range(12)))
-    assert made.names == ("a", "b") and made.notes == ("c was left out, it is empty.",)
+    assert made.names == ("a", "b") and made.notes == ("c was left out: it is empty.",)
 
 
 def test_a_column_of_many_different_words_is_left_out_and_that_is_said():
     table = csv("name,a,b\n" + "\n".join(f"n{n},{n},{n % 2}" for n in range(150)))
     assert table.names == ("a", "b")
-    assert table.notes == ("name was left out, it has more than 100 different words; one is 'n0'.",)
+    assert table.notes == ("name was left out: it has more than 100 different words; one is 'n0'.",)
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def test_hidden_sizes_that_make_no_sense_are_refused_with_an_example(text):
 
 @pytest.mark.parametrize("model", ["cnn", "cnn_bn"])
 def test_a_cnn_on_points_is_refused(model):
-    with pytest.raises(ValueError, match="a cnn needs images"):
+    with pytest.raises(ValueError, match="cnn needs images"):
         models.build(ModelKnobs(model=model), (2,), 3)
 
 

@@ -129,7 +129,7 @@ def test_a_batch_that_would_mix_kinds_is_refused():
     from experiments.specification.experiment import Experiment
 
     values = {"workload": "quadratic", "kinds": 2, "batch": 64, "workers": 2}
-    with pytest.raises(ValueError, match=r"batch is 64, but .* 32 in a row; use batch 32, or stretch 64\.$"):
+    with pytest.raises(ValueError, match=r"batch is 64, but .* 32 samples; use batch 32, or stretch 64\.$"):
         run(Experiment.of(values))
     with pytest.raises(ValueError, match=r"use at least 200 points\.$"):
         quadratic.build(quadratic.Settings(kinds=4, stretch=50, points=199))

@@ -14,7 +14,7 @@ def recorder(**more) -> Recorder:
 def test_a_recorder_needs_no_task():
     r = recorder()
     r.loss(2.0, 8)
-    r.applied(1)
+    r.record_update(1)
     r.measure("spread", 3)
     r.report(np.ones(2), slice(1, 3))
     log = r.event_log

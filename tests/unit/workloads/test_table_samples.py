@@ -35,7 +35,7 @@ def test_words_become_a_column_each_and_a_missing_word_is_one():
 
 def test_a_column_of_more_than_twenty_words_is_left_out_and_named():
     assert (
-        "left out, since a column of more than 20 words is not learned from: city."
+        "left out, because they have more than 20 words: city."
         in samples(people(), "survived", missing="mean").features
     )
 
