@@ -50,7 +50,7 @@ def test_every_row_is_trained_on_or_held_out_and_the_seed_decides_which():
     [
         ({"label": "colour"}, "no column 'colour' … size, age, same, kind"),
         ({"label": "same"}, "same is the same"),
-        ({"model": "cnn"}, "a cnn needs images"),
+        ({"model": "cnn"}, "cnn needs images"),
     ],
 )
 def test_a_label_or_a_model_that_does_not_fit_is_refused(settings, words):
