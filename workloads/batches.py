@@ -4,7 +4,7 @@ Each epoch is shuffled once. Worker i takes the i-th `batch` out of every `data_
 workers with batch b thus see exactly what one worker with batch N b sees, in the same order, so sequential and
 synchronous training can be compared sample by sample. The incomplete rest of an epoch is dropped. If an update takes
 several batches of each worker, the rest that does not fill an update is dropped as well, so that A batches of b equal
-one batch of A b in every epoch. A worker therefore never waits for another that has no batch left.
+one batch of A b in every epoch. With uneven inputs, a worker therefore never waits for another that has no batch left.
 """
 
 from __future__ import annotations

@@ -149,7 +149,7 @@ def _rows(text: str, delimiter: str, file: str) -> Iterator[tuple[int, list[str]
                         "separated by commas, semicolons, tabs or blanks."
                     )
             if len(row) != width:
-                raise ValueError(f"{file}, line {reader.line_num}: {len(row)} cells where the first row has {width}.")
+                raise ValueError(f"{file}, line {reader.line_num}: {len(row)} cells, but the first row has {width}.")
             count += 1
             if count > MOST_ROWS or count * width > MOST_CELLS:
                 raise ValueError(

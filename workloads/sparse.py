@@ -54,7 +54,7 @@ def build(settings: Settings, dtype=np.float32, seed: int = SEED) -> Sparse:
         )
     if s.judged == "gap" and s.features > MOST:
         raise ValueError(
-            f"judged is gap, but the minimum is only computed for up to {MOST} features, not {s.features}; "
+            f"judged is gap, but the minimum is computed for at most {MOST} features, not {s.features}; "
             f"use judged unseen, or features {MOST}."
         )
     rng = np.random.default_rng(seed)

@@ -56,9 +56,9 @@ RECORDS = np.zeros(2, "i4,f4")
 WORDS = np.array(["one", "two"])
 OBJECTS = np.array([1, None], object)
 REFUSED = {  # what is asked -> the sentence with which it is refused
-    "send a list": (lambda comm: comm.send([1], 0), "a message is"),
-    "send a list in a tuple": (lambda comm: comm.send((1, (2, [3])), 0), "a message is"),
-    "send text": (lambda comm: comm.isend("text", 0), "a message is"),
+    "send a list": (lambda comm: comm.send([1], 0), "a message must be"),
+    "send a list in a tuple": (lambda comm: comm.send((1, (2, [3])), 0), "a message must be"),
+    "send text": (lambda comm: comm.isend("text", 0), "a message must be"),
     "send objects": (lambda comm: comm.send((OBJECTS, 1), 0), "arrays of numbers"),
     "send an array of objects": (lambda comm: comm.send(OBJECTS, 0), "arrays of numbers"),
     "send records": (lambda comm: comm.send((RECORDS, 1), 0), "arrays of numbers"),
@@ -81,15 +81,15 @@ REFUSED = {  # what is asked -> the sentence with which it is refused
             "poll": lambda comm, tag: comm.poll(tag),
         }.items()
     },
-    "gather a list": (lambda comm: comm.all_gather([1]), "a message is"),
+    "gather a list": (lambda comm: comm.all_gather([1]), "a message must be"),
     "gather objects": (lambda comm: comm.all_gather(OBJECTS), "arrays of numbers"),
-    "broadcast a list": (lambda comm: comm.broadcast([1], comm.rank), "a message is"),
+    "broadcast a list": (lambda comm: comm.broadcast([1], comm.rank), "a message must be"),
     "broadcast too far": (lambda comm: comm.broadcast(1, comm.size), "no rank"),
     "broadcast below": (lambda comm: comm.broadcast(1, -1), "no rank -1"),
-    "split by a list": (lambda comm: comm.split([1]), "a message is"),
+    "split by a list": (lambda comm: comm.split([1]), "a message must be"),
     "share with another guard": (lambda comm: comm.shared(np.zeros(2), "iron"), "'iron'"),
     "add to integers atomically": (lambda comm: comm.shared(np.zeros(2, int), "atomic"), "no atomic addition"),
-    "scatter a matrix": (lambda comm: comm.reduce_scatter(np.ones((4, 2))), "cuts a vector"),
+    "scatter a matrix": (lambda comm: comm.reduce_scatter(np.ones((4, 2))), "needs a vector"),
     "scatter a list": (lambda comm: comm.reduce_scatter([1.0]), "not a list"),
     "scatter a mean of integers": (lambda comm: comm.reduce_scatter(np.ones(4, int), "mean"), "mean"),
 }
@@ -99,7 +99,7 @@ for _length in (SHORT, LARGE):
             ("a column", "contiguous", lambda n: np.ones((n, 2))[:, 0], "sum"),
             ("what is read-only", "read-only", read_only, "sum"),
             ("integers to a mean", "int64", lambda n: np.ones(n, int), "mean"),
-            ("to the largest", "not to 'largest'", np.ones, "largest"),
+            ("to the largest", "no op 'largest'", np.ones, "largest"),
             ("objects", "object", lambda n: np.full(n, None), "sum"),
             ("half floats", "float16", lambda n: np.ones(n, np.float16), "sum"),
             ("a list", "not a list", lambda n: [1.0] * n, "sum"),

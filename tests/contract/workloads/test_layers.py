@@ -101,5 +101,5 @@ def test_he_s_start_keeps_the_size_of_what_passes_a_relu():
 
 
 def test_a_residual_block_must_give_what_it_takes():
-    with pytest.raises(ValueError, match="adds its output"):
+    with pytest.raises(ValueError, match="output like its input"):
         Residual(Dense((3,), 4))

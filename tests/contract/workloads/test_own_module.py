@@ -88,7 +88,7 @@ def test_without_the_setting_nothing_is_kept_and_nothing_is_run(tmp_path, monkey
     monkeypatch.delenv("LOCKSTEP_MODULES", raising=False)
     assert own_module.folder() is None
     for use in (lambda: save(NET, "net.py"), lambda: build(Settings(net="net_01234567"))):
-        with pytest.raises(ValueError, match=r"off.*files.*\$LOCKSTEP_MODULES"):
+        with pytest.raises(ValueError, match=r"disabled.*files.*LOCKSTEP_MODULES"):
             use()
 
 
@@ -150,8 +150,8 @@ def test_another_name_is_no_path(folder, name):
         (NET + b"loss = nn.CrossEntropyLoss(reduction='none')", "RuntimeError"),
         (NET + b"net = nn.Sequential(net, nn.utils.parametrizations.spectral_norm(nn.Linear(2, 2)))", "buffer 1.param"),
         (NET + b"test = x, y + 2", "IndexError: Target"),
-        (NET + b"import sys; sys.exit(3)", "exit 3"),
-        (NET + b"import argparse; argparse.ArgumentParser().parse_args(['3'])", "exit 2"),
+        (NET + b"import sys; sys.exit(3)", "code 3"),
+        (NET + b"import argparse; argparse.ArgumentParser().parse_args(['3'])", "code 2"),
     ],
 )
 def test_what_is_wrong_with_a_file_is_said_in_one_sentence(folder, text, words):

@@ -271,7 +271,7 @@ def test_a_command_needs_no_variable_to_train_a_network_and_leaves_none_behind(a
 def test_an_empty_variable_forbids_networks_on_the_command_line_too(add, monkeypatch):
     monkeypatch.setenv("LOCKSTEP_MODULES", "")
     code, _, err = add("mine.py", own_module.EXAMPLE)
-    assert code == 2 and "it is off" in err
+    assert code == 2 and "disabled" in err
 
 
 def test_add_without_a_file_says_what_it_takes(capsys):

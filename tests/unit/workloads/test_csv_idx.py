@@ -102,7 +102,7 @@ def test_a_column_of_many_different_words_is_left_out_and_that_is_said():
     [
         ("", "is empty"),
         ("a,b\n", "0 rows … at least 10"),
-        (",\n,\n", "no cell"),
+        (",\n,\n", "only empty cells"),
         ("a,b\n1,2\n", "1 row … at least 10"),
         ("a,b\n" + "1,2\n" * 9, "9 rows … at least 10"),
         ("1,2\n" * 9, "9 rows … at least 10"),
@@ -123,7 +123,7 @@ def test_a_file_that_is_no_table_says_where_and_why(text, words):
 
 
 def test_a_file_that_is_no_text_or_too_large_is_refused(monkeypatch):
-    with pytest.raises(ValueError, match=quote("UTF-8 … byte 4")):
+    with pytest.raises(ValueError, match=quote("UTF-8 … position 4")):
         from_csv(b"abcd\xff\xfe", "x.csv")
     monkeypatch.setattr(csv_idx, "MOST_BYTES", 10)
     with pytest.raises(ValueError, match=quote("11 bytes … at most 10")):
@@ -238,9 +238,9 @@ def test_idx_of_any_type_is_read(kind):
         ([gzip.compress(idx(PIXELS))[:-9], idx(LABELS)], "cut short"),
         ([b"\x1f\x8b" + b"x" * 50, idx(LABELS)], "cannot be unpacked"),
         ([gzip.compress(b"\0" * 60_000_000), idx(LABELS)], "more than 50,000,000 bytes"),
-        ([idx(np.full((12, 2), np.nan, "f4")), idx(LABELS[:12])], "not finite"),
+        ([idx(np.full((12, 2), np.nan, "f4")), idx(LABELS[:12])], "infinite, NaN or beyond"),
         ([idx(np.full((12, 2), 1e200)), idx(LABELS[:12])], "beyond 1e+100"),
-        ([idx(np.zeros((12, 3000), "u1")), idx(LABELS[:12])], "2,000 in a row"),
+        ([idx(np.zeros((12, 3000), "u1")), idx(LABELS[:12])], "2,000 per row"),
         ([bytes([0, 0, 8, 3]) + b"\xff" * 12, idx(LABELS)], "announces 4294967295 x 4294967295"),
     ],
 )
