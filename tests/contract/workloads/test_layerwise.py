@@ -182,11 +182,11 @@ def test_the_weights_of_a_layer_are_freed_after_its_pass(name):
 
 def test_a_layer_that_is_left_out_is_told_with_what_to_call():
     def program(task, w, batch):
-        with pytest.raises(ValueError, match=r"without layer 0; call layer.forward\(w\)"):
+        with pytest.raises(ValueError, match=r"skipped layer 0; call layer.forward\(w\)"):
             list(task.layerwise(batch))
         layers = task.layerwise(batch)
         layers.forward(w)
-        with pytest.raises(ValueError, match=r"without layer 2; call layer.backward\(w\)"):
+        with pytest.raises(ValueError, match=r"skipped layer 2; call layer.backward\(w\)"):
             list(reversed(layers))
 
     passes(MODELS["mlp"](), program)
