@@ -239,7 +239,7 @@ class RealComm:
             event_log.record_blocked(start, ready, self._collective or "receive")
         else:
             self._waits.append((start, min(max(ready, start), event_log.clock())))
-        state.links.taken(slot)
+        state.links.note_sender(slot)
         return message
 
     def _loss(self, lost: list[int], consequence: Wait, unreadable: str = "") -> RankLost:

@@ -149,7 +149,7 @@ class Links:
             writer, number = ticket
             writer.flush(number)
 
-    def taken(self, slot: Slot) -> None:
+    def note_sender(self, slot: Slot) -> None:
         """Note that the message in `slot` was received; `RestartableLinks` wants to know."""
 
     def slot(self, src: int | None, channel: Channel) -> Slot:
