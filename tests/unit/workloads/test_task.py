@@ -179,7 +179,7 @@ def test_memory_that_a_rank_does_not_have_is_refused_with_what_it_is_needed_for(
 
 
 def test_memory_is_held_for_what_there_are_words_for():
-    with pytest.raises(ValueError, match=r"parameters, gradients, .* or buffers.*'weights'"):
+    with pytest.raises(ValueError, match=r"'weights'.*parameters, gradients, .* or buffers"):
         task().holds("weights", 3)
 
 
