@@ -12,7 +12,7 @@ LINK = Link(20e-6, 1.17e9)
 
 
 def test_an_unknown_collective_is_refused_with_what_there_is():
-    with pytest.raises(ValueError, match=r"collective .*'star'.*fast, ring, .*hierarchical"):
+    with pytest.raises(ValueError, match=r"collective.*'star'.*fast, ring, .*hierarchical"):
         processes.run(large, 2, collective="star")
 
 
