@@ -86,10 +86,11 @@ def tried(search: Search, best: int) -> str:
     """Return a table of the rates tried: the loss of each seed, and which rate is best."""
     from experiments.study.rates import rung
 
-    rows = [["learning rate", *(f"seed {seed}" for seed in search.seeds), ""]]
+    rows = [["learning rate", *(f"seed {seed}" for seed in search.seeds)]]
     for n, done in sorted(search.losses.items()):
         losses = [show.number(done[seed]) if seed in done else "" for seed in search.seeds]
-        rows.append([f"{rung(n):g}", *losses, "best" if n == best and math.isfinite(search.loss(best)) else ""])
+        mark = "best " if n == best and math.isfinite(search.loss(best)) else ""
+        rows.append([f"{mark}{rung(n):g}", *losses])
     return show.aligned(rows)
 
 
