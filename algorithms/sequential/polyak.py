@@ -20,7 +20,7 @@ class Settings(Knobs):
     learning_rate: float = knob(0.2, "initial step size", gt=0, le=1000)
     decay: float = knob(
         0.0,
-        "q, exponent of the learning rate's decay 1 / t^q; theory asks for more than 1/2, and 0 keeps it constant",
+        "q, exponent of the rate's decay 1 / t^q; theory asks for over 1/2, and 0 keeps it constant",
         ge=0,
         lt=1,
     )

@@ -12,7 +12,6 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,7 @@ from kernels import METER, metered
 try:
     import fcntl
 except ImportError:  # Windows
-    msvcrt: Any = import_module("msvcrt")  # of which type checkers elsewhere know nothing
+    msvcrt: Any = __import__("msvcrt")  # of which type checkers elsewhere know nothing
     fcntl = None  # type: ignore[assignment]  # which is asked below
 
 BEYOND = 1 << 40  # the byte that is locked on Windows to lock a whole file; nobody reads it

@@ -211,5 +211,5 @@ def test_under_one_lock_no_addition_is_lost():
 
 
 def test_a_lock_and_atomic_additions_together_are_refused_with_a_reason():
-    with pytest.raises(ValueError, match="choose atomic or locked"):
+    with pytest.raises(ValueError, match="choose either atomic or locked"):
         hogwild.check(2, 8, None, hogwild.Settings(atomic=True, locked=True))

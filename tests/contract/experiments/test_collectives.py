@@ -79,7 +79,8 @@ def test_the_command_prints_a_row_for_each_all_reduce_the_quickest_first(main):
         cost.name for cost in all_reduces(32, 4e9, replace(NETWORKS["HDR"], per_node=8))
     ]
     code, out, _ = main(*words.split(), "--nics", "8", "--json")
-    assert min(row["seconds"] for row in json.loads(out)) < 0.5 * min(row["seconds"] for row in rows)
+    hierarchy, alone = ({row["name"]: row for row in some}["hierarchical"] for some in (json.loads(out), rows))
+    assert hierarchy["seconds"] < 0.9 * alone["seconds"]
     assert main(*words.split(), "--nics", "9")[0] == 2
     for mistake, said in (("--bytes 4XB", "4GB"), ("--ranks 1", "2 to 1,024"), ("--network 3", "latency")):
         code, _, err = main("collective", *mistake.split())

@@ -174,7 +174,7 @@ CARRIED_NOTHING = "had no effect"
 def test_a_network_that_carried_no_byte_is_said_to_have_carried_none(cluster, knob):
     shared = run(experiment("hogwild", cluster=cluster, workers=2, **knob))
     (told,) = [note for note in shared.notes if CARRIED_NOTHING in note]
-    assert re.search(r"\d+ messages .*no bytes", told) and shared.summary["bytes"] == 0
+    assert re.search(r"\d+ messages .*no payload", told) and shared.summary["bytes"] == 0
     alone = run(experiment("sgd", cluster=cluster, **knob))
     assert [note for note in alone.notes if CARRIED_NOTHING in note] == [notes._SILENT]
 

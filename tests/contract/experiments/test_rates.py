@@ -145,7 +145,7 @@ def test_where_sixteen_workers_bear_no_part_of_it_the_one_whose_worst_seed_ends_
     few, many, long = (
         Experiment.of({"algorithm": "sync_sgd", **v}).notes for v in ({}, {"workers": 5}, {"workers": 5, "steps": 201})
     )
-    assert "up to 1.2 after 200 steps at every rate that was tried" in many[0] and not few and not long
+    assert "up to 1.2 after 200 steps at every rate tried" in many[0] and not few and not long
 
 
 def test_where_the_fewest_workers_bear_neither_the_best_rate_nor_its_half_the_loss_they_end_at_is_said(
@@ -259,7 +259,7 @@ def test_tune_lists_what_it_tried_and_says_which_is_best(bowl, capsys):
     head, names, *lines = capsys.readouterr().out.splitlines()
     assert re.search(quote("EASGD on handwritten digits … held-out loss … by seed"), head)
     assert names.split() == ["learning", "rate", "seed", "0", "seed", "1"]
-    assert [line.split()[0] for line in lines if line.endswith("best")] == ["5"]
+    assert [line.split()[1] for line in lines if line.split()[:1] == ["best"]] == ["5"]
     assert {len(line.split()) for line in lines if line[:13].strip()} >= {2, 4}, "some rates have the first seed only"
     told = " ".join(lines[-2:])
     assert re.search(quote("best rate … 5 … mean … 2 seeds … default … 0.5 … first seed"), told)

@@ -133,16 +133,16 @@ def test_an_asynchronous_run_survives_a_lost_worker():
     [{"crash": "1:50"}, {"crash": "1:50-60"}, {"pause": "1:50-51"}, {"pause": "1:50-51", "cluster": "threads"}],
 )
 def test_a_fault_that_comes_after_the_rank_is_done_is_said_to_have_had_no_effect(values):
-    (note,) = [note for note in run(small("easgd", **values)).notes if "Rank 1 was to" in note]
+    (note,) = [note for note in run(small("easgd", **values)).notes if "Rank 1 had finished" in note]
     assert re.search(
-        r"Rank 1 was to (be lost|pause) at 50 s, and was done at [\d.e-]+ s; let the run last longer", note
+        r"Rank 1 had finished at [\d.e-]+ s, before it should (be lost|pause) at 50 s; make the run longer", note
     )
 
 
 @pytest.mark.parametrize("values", [{"crash": "2:0.001"}, {"crash": "2:0.001-0.002"}, {"pause": "1:0.001-0.002"}])
 def test_a_fault_that_took_place_is_not_said_to_have_had_no_effect(values):
     done = run(small("downpour", steps=100, **values))
-    assert done.status == "finished" and not [note for note in done.notes if "was to" in note]
+    assert done.status == "finished" and not [note for note in done.notes if "had finished" in note]
 
 
 def test_the_summary_adds_up():
@@ -344,7 +344,7 @@ def test_the_rank_that_keeps_the_record_under_another_launcher_is_not_killed():
 
 @pytest.mark.parametrize("name", ["network", "device"])
 def test_a_simulated_cluster_has_no_network_and_no_device_of_its_own(name):
-    with pytest.raises(ValueError, match=f"{name}: .*simulated cluster"):
+    with pytest.raises(ValueError, match=f"{name}: .*only on a real cluster"):
         small(**{name: "own"})
 
 
