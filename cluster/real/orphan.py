@@ -25,11 +25,16 @@ def end_when_closed(pipe: int) -> None:
 
 
 def fork_servers_pipe() -> int | None:
-    """Return the pipe that the parent of this fork server holds, or None if this process is not a fork server."""
+    """Return the pipe that the parent of this fork server holds, or None if this process is not a fork server.
+
+    A process forked by it, which has closed that pipe, has the fork server's frames below its own.
+    """
     frame: FrameType | None = sys._getframe()
-    while frame and (frame.f_globals.get("__name__"), frame.f_code.co_name) != ("multiprocessing.forkserver", "main"):
+    while frame:
+        if frame.f_globals.get("__name__") == "multiprocessing.forkserver":
+            return frame.f_locals.get("alive_r") if frame.f_code.co_name == "main" else None
         frame = frame.f_back
-    return frame.f_locals.get("alive_r") if frame else None
+    return None
 
 
 if sys.platform == "linux" and (_pipe := fork_servers_pipe()) is not None:

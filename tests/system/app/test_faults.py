@@ -106,7 +106,7 @@ def test_real_ranks_are_slowed_and_paused_and_lost_where_that_can_be(page, store
     opened = click(page(experiment.query()), 2)
     lost = opened.toggle("fault-lost")
     assert lost.label == "Is lost, for good" and lost.disabled is not losable
-    assert losable or "a thread cannot be killed" in lost.help
+    assert losable or "a thread cannot crash" in lost.help
     opened.select_slider("fault-slow").set_value(3)
     opened.toggle("fault-pauses").set_value(True)
     if losable:
@@ -121,8 +121,8 @@ def test_real_ranks_are_slowed_and_paused_and_lost_where_that_can_be(page, store
 
 
 def test_the_help_names_what_the_cluster_can_have_happen():
-    assert "comes back" in faults._ways("simulated") and "comes back" in faults._ways("processes")
-    assert "lose it for good" in faults._ways("gpus") and "comes back" not in faults._ways("gpus")
+    assert "restart" in faults._ways("simulated") and "restart" in faults._ways("processes")
+    assert "for good" in faults._ways("gpus") and "restart" not in faults._ways("gpus")
     assert "lose" not in faults._ways("threads")
 
 

@@ -98,7 +98,7 @@ def test_a_kernel_is_shown_with_its_source_its_price_and_its_times(page, measure
     assert "η is the learning rate, rate in the code" in [one.value for one in opened.caption]
     assert not any("m <- b1 m" in element.value for element in opened.code)
     assert "<td>1 µs</td><td>4 ×</td><td>2</td><td>12</td><td>60.0 %</td>" in table(opened)
-    assert any("2,000 FLOPs and 12 kB a call" in element.value for element in opened.caption)
+    assert any("2,000 FLOPs and 12 kB per call" in element.value for element in opened.caption)
     assert any(element.value.endswith("a machine, 1 January 2026, 12:00.") for element in opened.caption)
     assert len(opened.get("plotly_chart")) == 1
 

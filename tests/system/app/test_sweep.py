@@ -39,7 +39,7 @@ def test_workers_double_as_far_as_the_experiment_can_run_and_the_bound_is_said()
     assert stops == [1, 2, 4, 8, 16, 32]
     assert re.search(quote("64 workers … batch 32 … shard"), why)
     stops, why = variation.worker_stops(Experiment(workers=3, batch=8))
-    assert stops == [1, 2, 3, 4, 8, 16, 32, 64] and re.search(quote("64 workers … more"), why)
+    assert stops == [1, 2, 3, 4, 8, 16, 32, 64] and re.search(quote("64 workers … larger"), why)
     stops, why = variation.worker_stops(Experiment(algorithm="gpipe", workers=4))
     assert stops[-1] < 64 and "stages" in why
 
