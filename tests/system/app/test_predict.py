@@ -58,5 +58,5 @@ def test_the_pinned_run_is_what_the_next_one_is_compared_with(page, stored):
     stored(now)
     opened = page(f"{now.query()}&pin={pinned.name}")
     opened.select_slider("workers").set_value(8).run()
-    assert any("Against the pinned run" in caption.value for caption in opened.caption)
+    assert any("the pinned run" in caption.value for caption in opened.caption)
     assert any("seed 3 → 4" in caption.value for caption in opened.caption)
