@@ -31,7 +31,7 @@ def offer(wanted: Experiment) -> None:
         return
     which = "the pinned run" if pins.names() else "the run that is shown"
     with st.container(gap="xsmall", key="predict"):
-        st.caption(f"Predict first (optional): compared with {which}, {escaped(', '.join(changed[:3]))}, what will be …")
+        st.caption(f"Predict (optional): compared with {which}, {escaped(', '.join(changed[:3]))}, this run has")
         with st.container(horizontal=True, gap="medium"):
             for name, (question, answers) in QUESTIONS.items():
                 st.segmented_control(question, answers, key=f"predict-{name}", width="content")
