@@ -23,7 +23,9 @@ from kernels import METER, metered
 try:
     import fcntl
 except ImportError:  # Windows
-    msvcrt: Any = __import__("msvcrt")  # of which type checkers elsewhere know nothing
+    import msvcrt as windows
+
+    msvcrt: Any = windows  # of which type checkers elsewhere know nothing
     fcntl = None  # type: ignore[assignment]  # which is asked below
 
 BEYOND = 1 << 40  # the byte that is locked on Windows to lock a whole file; nobody reads it

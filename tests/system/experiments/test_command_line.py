@@ -41,6 +41,7 @@ def process(*words, path=ROOT, room="experiments", **options):
 
 
 def test_run_prints_a_summary_stores_the_run_and_says_how_to_repeat_it(main, tmp_path):
+    main("run", "easgd", *SMALL, "--runs", str(tmp_path / "compiled"))  # which says so where it compiles
     code, out, err = main("run", "easgd", *SMALL)
     assert code == 0 and err == ""
     (folder,) = store.recent(tmp_path / "runs")
