@@ -85,7 +85,7 @@ def train(
     if not fails:
         if outcome.error:
             raise outcome.error
-        assert not outcome.notes
+        assert not [note for note in outcome.notes if "compiled" not in note]
     one = workload(servers) if callable(workload) else workload
     return Training(outcome, servers, one.parameters)
 
