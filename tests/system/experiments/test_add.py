@@ -264,7 +264,7 @@ def test_a_command_needs_no_variable_to_train_a_network_and_leaves_none_behind(a
     assert [path.suffix for path in (tmp_path / "runs" / "modules").iterdir()] == [".py"]
     assert main([*command(out), "--steps", "2", "--workers", "2"]) == 0
     assert own_module.SETTING not in os.environ and own_module.folder() is None
-    with pytest.raises(ValueError, match=r"off.*files"):  # as a page would ask for it
+    with pytest.raises(ValueError, match=r"disabled.*files"):  # as a page would ask for it
         own_module.build(own_module.Settings(net=command(out)[-1]))
 
 
