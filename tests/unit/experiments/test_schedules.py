@@ -136,7 +136,7 @@ def test_a_schedule_that_is_written_out_and_typed_in_again_is_the_same(name):
         ("99999999F0 0B0", "stage 99999999 … 2 ops"),
         ("0F99999999 0B99999999", "number them from 0"),
         ("9" * 5000 + "F0", "is not an op"),
-        ("0F0 0B0+", "joined to nothing"),
+        ("0F0 0B0+", "no op after its +"),
         ("+++", "has no ops"),
         ("🍰", "is not an op"),
         ("0F0 " * 60_001, "60,001 ops … at most 60,000"),
