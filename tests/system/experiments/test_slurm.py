@@ -76,7 +76,7 @@ def test_what_cannot_be_a_job_is_told_in_a_sentence_before_anything_starts(main,
         (("--to", "slurm", "--time", "10\n#SBATCH --exclusive"), "minutes … 10"),
         (
             ("--to", "slurm", "--cluster", "threads"),
-            "threads … one process",
+            "one process per task … threads",
         ),
     ):
         code, out, err = main("run", *SMALL, *words)

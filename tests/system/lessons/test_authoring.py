@@ -78,7 +78,7 @@ def test_every_place_to_be_filled_is_marked(begun):
     } <= todo
 
 
-@pytest.mark.parametrize(("name", "words"), [("brand_new", "already"), ("Big-Name", "small letters")])
+@pytest.mark.parametrize(("name", "words"), [("brand_new", "already"), ("Big-Name", "lower-case letters")])
 def test_a_name_that_cannot_be_is_refused(begun, name, words):
     command, _ = begun
     done = command("new", name)
