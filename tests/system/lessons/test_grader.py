@@ -127,7 +127,7 @@ def test_of_a_flood_of_prints_the_beginning_is_kept(way):
 
 
 def test_an_answer_that_is_too_long_is_refused():
-    with pytest.raises(SolutionError, match="too long"):
+    with pytest.raises(SolutionError, match="too many for a message"):
         answering("import numpy\ndef f(): return numpy.zeros(10**8, 'u1')")
 
 
