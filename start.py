@@ -101,7 +101,7 @@ def install() -> int:
         if subprocess.run(command, cwd=ROOT, check=False).returncode:
             return fail(
                 "pip could not install the requirements; its message is above. Try again, or install them by hand "
-                "(README)."
+                "(docs/install.md)."
             )
     add_command()
     say("compiling the kernels")

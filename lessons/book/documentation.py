@@ -37,6 +37,7 @@ REFERENCE = {
     "knobs and traces": ("knobs.py", "tracing.py"),
 }
 """Room -> the modules that a program of one's own begins with."""
+PICTURE = re.compile(r"<picture>.*?</picture>|<img [^>]*>", re.DOTALL)
 LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?:|#)([^)#\s]+)(#[^)]*)?\)")
 
 
@@ -77,7 +78,7 @@ def _with_links(text: str, path: str) -> str:
         page = to_page.get(file.relative_to(ROOT).as_posix()) if file.is_relative_to(ROOT) else None
         return "" if picture else f"[{words}]({page}.html{anchor or ''})" if page else words
 
-    return LINK.sub(led, text)
+    return LINK.sub(led, PICTURE.sub("", text))
 
 
 def _front() -> str:
@@ -89,7 +90,7 @@ def _front() -> str:
     def listed(some: dict[str, str]) -> str:
         return "\n".join(f"- [{title}]({page}.html)" for page, title in some.items())
 
-    first = {"readme": "Quick start, commands, hosting a class", "algorithms": "Algorithms, a page for each"}
+    first = {"readme": "What Lockstep is, and how to start it", "algorithms": "Algorithms, a page for each"}
     first |= {"contributing": "How to add an algorithm, a kernel, a chapter", "reference": "Reference"}
     first = {page: title for page, title in first.items() if page in texts or page in ("algorithms", "reference")}
     rest = {page: title for page, title in others.items() if page not in first}

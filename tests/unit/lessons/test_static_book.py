@@ -8,7 +8,7 @@ import lessons
 from experiments.viewer.column_codec import unpack
 from lessons import markup
 from lessons.book import chapter as chapters
-from lessons.book import exercises, figures, markdown, paper, search
+from lessons.book import documentation, exercises, figures, markdown, paper, search
 
 
 def test_a_formula_stays_tex_and_code_gets_colours():
@@ -81,3 +81,9 @@ def test_an_answer_on_paper_is_said_once_and_ends_with_one_full_stop():
     assert said["item-stragglers-elsewhere"] == "It is the same, to the last bit."
     assert said["item-stragglers-wasted"] == "", "its explanation begins with it"
     assert said["item-stragglers-speed_up"] == "4.73 times."
+
+
+def test_the_documentation_shows_the_readme_without_its_pictures():
+    _, text = documentation.pages()["readme"]
+    assert "docs/pictures" in (markup.ROOT / "README.md").read_text("utf-8")
+    assert not any(word in text for word in ("<img", "<picture", "docs/pictures")) and "**Compare algorithms.**" in text
