@@ -49,7 +49,7 @@ def exit_if_missing() -> Iterator[None]:
         again = (
             "Run python3 start.py install once, then .venv/bin/python instead" if CLONE else "Install Lockstep again"
         )
-        print(f"{name} is not installed for {sys.executable}. {again}; docs/install.md lists other ways.", file=sys.stderr)
+        print(f"{name} is not installed for {sys.executable}. {again}; see also docs/install.md.", file=sys.stderr)
         sys.exit(2)
 
 

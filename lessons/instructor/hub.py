@@ -80,6 +80,6 @@ is what students see, without hints and results, with tables to fill in.
 HOSTING = """
 This page is at `/instructors`. `LOCKSTEP_INSTRUCTOR` in the environment of the server decides who sees it and the
 expected results of the labs: unset, nobody; `1`, everybody who reaches the server, for your own laptop; any other text
-is a password, asked for once per session. On a server for a class, also lock the files of answers that `docs/teaching.md`
-lists under *What students cannot see*.
+is a password, asked for once per session. On a server for a class, also lock the files of answers that
+`docs/teaching.md` lists under *What students cannot see*.
 """
