@@ -1,4 +1,4 @@
-"""Pétrowski's pipeline runs, in every slot and on every stage, a forward of one pattern and a backward of an older one.
+"""In every slot, each stage of Pétrowski's pipeline runs one pattern forward and an older one backward.
 
 In slot k stage s goes forward with pattern k-s and backward with pattern k-2(S-1)+s, and updates at once; the last
 stage does both with the same pattern. No stage waits, and none keeps old weights: a backward reads the newest ones,

@@ -23,13 +23,15 @@ from playwright.sync_api import Page, sync_playwright
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path.insert(0, str(ROOT))
-from tests.chromium import CHROMIUM, SWITCHES  # noqa: E402
-from tests.patience import PATIENCE, wait_until  # noqa: E402
+from tests.chromium import CHROMIUM, SWITCHES, Browser  # noqa: E402
+from tests.patience import wait_until  # noqa: E402
 from tests.ports import free_port  # noqa: E402
 
-WINDOW = {"width": 1280, "height": 640}  # px
+FILMS = {"film-light": "light", "film-dark": "dark"}  # name -> colour scheme of the page
+WINDOW = {"width": 1280, "height": 640}  # px of a film's page
 WIDTH = 960  # px of the film
 FRAME = 100  # ms
+PAGE = {"width": 1280, "height": 1000}  # px of a still picture's page
 STILLS = {  # name -> address, and the heading that is scrolled to the top
     "compare": ("?algorithm=easgd&slow=2:4&pin=algorithm%3Dsync_sgd%26slow%3D2:4", "Loss"),
     "break": ("?algorithm=easgd&crash=2:0.01-0.02", "Timeline"),
@@ -181,21 +183,14 @@ def main(names: list[str]) -> None:
         address = f"http://127.0.0.1:{port}"
         try:
             wait_until(lambda: answers(address), every=0.5)
-            browser = driver.chromium.launch(executable_path=CHROMIUM, args=SWITCHES)
-            for scheme in ("light", "dark"):
-                if names and f"film-{scheme}" not in names:
-                    continue
-                context = browser.new_context(viewport=WINDOW, color_scheme=scheme)
-                context.set_default_timeout(1000 * PATIENCE)
-                film(context.new_page(), address, HERE / f"film-{scheme}.webp")
-            context = browser.new_context(viewport={"width": 1280, "height": 1000})
-            context.set_default_timeout(1000 * PATIENCE)
-            for name in names or STILLS:
-                if name not in STILLS:
-                    continue
-                where, heading = STILLS[name]
-                still(context.new_page(), f"{address}/{where}", heading, HERE / f"{name}.webp")
-            browser.close()
+            browser = Browser(driver.chromium.launch(executable_path=CHROMIUM, args=SWITCHES))
+            for name in names or [*FILMS, *STILLS]:
+                path = HERE / f"{name}.webp"
+                if scheme := FILMS.get(name):
+                    film(browser.new_page(viewport=WINDOW, color_scheme=scheme), address, path)
+                else:
+                    where, heading = STILLS[name]
+                    still(browser.new_page(viewport=PAGE), f"{address}/{where}", heading, path)
         finally:
             server.terminate()
             server.wait()
