@@ -21,6 +21,7 @@ from experiments.execution.run import run
 from experiments.runs.difference import difference
 from experiments.specification.experiment import Experiment
 from knobs import Knobs
+from tests.training import insist
 from tracing import HELD
 from workloads.budget import Budget
 from workloads.recorder import Diverged
@@ -180,9 +181,7 @@ def streamed(variant, steps=4):
 
 def results(program, ranks, cluster=simulated, **where):
     outcome = cluster.run(program, ranks, **where)
-    if outcome.error:
-        raise outcome.error
-    assert not [note for note in outcome.notes if "compiled" not in note]
+    insist(outcome)
     return outcome.results, outcome.trace()
 
 
