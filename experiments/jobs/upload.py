@@ -129,16 +129,7 @@ def is_run(files: Sequence[tuple[str, bytes]]) -> bool:
 def checked(run: Run) -> Run:
     """Return the run with events sorted and totals recomputed. Raise ValueError if it is inconsistent."""
     trace = run.trace
-    tables = {
-        "losses": run.losses,
-        "evaluations": run.evaluations,
-        "applied": run.applied,
-        "measures": run.measures,
-        "memory": run.memory,
-        "spans": trace.spans,
-        "messages": trace.messages,
-    }
-    for table, columns in tables.items():
+    for table, columns in run.tables.items():
         for name, column in columns.items():
             _bounded(table, name, column)
     if trace.ranks > MOST_RANKS:

@@ -74,6 +74,19 @@ class Run:
     def __repr__(self) -> str:
         return f"<Run of {self.experiment.algorithm}: {self.status}>"
 
+    @property
+    def tables(self) -> dict[str, dict[str, np.ndarray]]:
+        """The columns of every table, by its name in a run folder (experiments.runs.run_files.TABLES)."""
+        return {
+            "losses": self.losses,
+            "evaluations": self.evaluations,
+            "applied": self.applied,
+            "measures": self.measures,
+            "memory": self.memory,
+            "spans": self.trace.spans,
+            "messages": self.trace.messages,
+        }
+
     @cached_property
     def causes(self) -> Causes:
         """Who and what caused each wait of the run."""

@@ -84,17 +84,8 @@ def write(run: Run, folder: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    tables = {
-        "losses": run.losses,
-        "evaluations": run.evaluations,
-        "applied": run.applied,
-        "measures": run.measures,
-        "memory": run.memory,
-        "spans": run.trace.spans,
-        "messages": run.trace.messages,
-    }
     for table, columns in TABLES.items():
-        arrays = [_arrow(tables[table][column], dtype) for column, dtype in columns.items()]
+        arrays = [_arrow(run.tables[table][column], dtype) for column, dtype in columns.items()]
         pq.write_table(pa.table(arrays, list(columns)), folder / f"{table}.parquet", compression="zstd")
     if run.parameters is not None:
         np.save(folder / "parameters.npy", run.parameters, allow_pickle=False)
