@@ -24,7 +24,8 @@ class Equivalence:
     `claim` is the sentence. Both sides use the same learning rate. Equal numbers of workers are compared one by one,
     otherwise each worker of this side with the single one of the other; the stages of a pipeline hold one model
     together. `exactness` is BIT (identical floats) or RND (equal up to rounding, because only the order of summation
-    differs)."""
+    differs).
+    """
 
     claim: str
     to: str

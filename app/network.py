@@ -1,5 +1,6 @@
 """The page on the simulated network: the cost of a collective, a model's memory on each rank, and what the model
-omits."""
+omits.
+"""
 
 from __future__ import annotations
 

@@ -18,7 +18,8 @@ from lessons import instructor  # noqa: E402
 
 def later(module: str) -> Callable[[], None]:
     """Return the page of this module, imported when it is opened, so that the first page does not wait for others'
-    imports."""
+    imports.
+    """
     return lambda: import_module(f"app.{module}").page()
 
 

@@ -118,7 +118,8 @@ class Chapter:
     @property
     def shown(self) -> list[str]:
         """The full names of the figures on the chapter's page, in order: those in the text or, without a text, all
-        declared."""
+        declared.
+        """
         return markup.shown_figures(self.text(), self.name) if self.written else list(self.declared)
 
     def figure_number(self, name: str) -> str:
@@ -132,7 +133,8 @@ class Chapter:
     @property
     def figures(self) -> list[str]:
         """The full names of the figures that the texts show or quote numbers from or, without a text, of all
-        declared."""
+        declared.
+        """
         if not self.written:
             return list(self.declared)
         texts = (self.text(), self.lab())

@@ -73,7 +73,8 @@ def declared(path: Path) -> dict[str, str]:
 
 def value(rows: Rows, quantity: str, **where: Any) -> Any:
     """Return `quantity` of the one row that matches all values of `where`. Raise ValueError unless exactly one
-    matches."""
+    matches.
+    """
     found = [row[quantity] for row in rows if all(row[name] == wanted for name, wanted in where.items())]
     if len(found) != 1:
         raise ValueError(f"{len(found)} rows have {where}; expected one.")

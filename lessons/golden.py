@@ -162,7 +162,8 @@ def plain_rows(rows: Rows) -> Rows:
 
 def drawn(chapter: str, of: Sequence[int]) -> int:
     """Return one of the seeds `of`: it varies among chapters, but is the same within a chapter, whose figures share
-    runs."""
+    runs.
+    """
     return of[zlib.crc32(chapter.encode()) % len(of)]
 
 

@@ -44,7 +44,8 @@ def normalised_gain(before: float, after: float, most: float) -> float | None:
 @dataclass(frozen=True)
 class Statistics:
     """Statistics of one question: difficulty before and after, discrimination over all sittings, misconceptions
-    chosen."""
+    chosen.
+    """
 
     question: str
     before: float | None

@@ -132,7 +132,8 @@ def schedule(words: str) -> Schedule:
 
 def timeline(words: str) -> Timeline:
     """Return the timeline described by text such as "algorithm=sync_sgd workers=8". Raise ValueError if it is
-    invalid."""
+    invalid.
+    """
     experiment = Experiment.of(_settings(words))
     if experiment.cluster != "simulated":
         raise ValueError(f"cluster is {experiment.cluster}; a timeline in a text needs a simulated cluster.")

@@ -25,7 +25,8 @@ def figure(name: str, chapter: str, address: Address | None) -> str:
 
 def title(name: str, chapter: str, address: Address | None) -> str:
     """Return the title of chapter `name`, linked if there are addresses. Raise ValueError if there is no such
-    chapter."""
+    chapter.
+    """
     return _linked(lessons.chapter(name).title(), name, "", chapter, address)
 
 

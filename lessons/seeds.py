@@ -50,7 +50,8 @@ class Seeded:
 
 def run_now(**values: Any) -> Run:
     """Return the Run of the experiment with these flat values and the first seed. Raise ValueError if they are
-    invalid."""
+    invalid.
+    """
     return Seeded()(**values)
 
 

@@ -1,5 +1,6 @@
 """How tests are dealt to the cores: file by file, since a file's tests share servers and count processes, but for the
-large ones, whose tests share nothing. Ranks that are processes find loaded what their programs import."""
+large ones, whose tests share nothing. Ranks that are processes find loaded what their programs import.
+"""
 
 import gc
 import re

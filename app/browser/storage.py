@@ -36,6 +36,7 @@ def storage(
 
 def told() -> dict:
     """Return the browser's message: kept (the stored JSON), forgotten, or lasting=False if the browser stores
-    nothing."""
+    nothing.
+    """
     news = (st.session_state.get(KEY) or {}).get("news")
     return news if isinstance(news, dict) else {}

@@ -30,7 +30,8 @@ def choose() -> tuple[str, bool]:
 
 def chosen() -> tuple[str, bool]:
     """Return (axis, True if the loss is logarithmic) even before the switches are drawn, as on a page that opens with a
-    race."""
+    race.
+    """
     address.keep("axis", curves.AXES, "step")
     address.hold("log", False, address.switch)
     return st.session_state.axis, st.session_state.log

@@ -81,7 +81,8 @@ def _finish(figure: go.Figure, title: str) -> None:
 
 def staleness(shown: list[Shown]) -> go.Figure:
     """Draw the distribution of staleness: how many updates old the parameters were from which each update was
-    computed."""
+    computed.
+    """
     figure = go.Figure()
     for s in shown:
         values = s.run.applied["staleness"]

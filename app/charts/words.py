@@ -36,7 +36,8 @@ def line(one: Shown) -> str:
 
 def figure_of(one: Shown, name: str) -> str:
     """Return a figure of a run as text; over seeds, its mean and standard deviation, and the number of runs if not all
-    have it."""
+    have it.
+    """
     if not one.others:
         return run_figure_text(one.run, name)
     s = seed_figure(settled(run.status, run.summary, name) for run in one.runs)

@@ -69,7 +69,8 @@ def show(run: Run) -> None:
 
 def _choose(names: list[str], divisible: bool) -> tuple[str | None, str | None, bool, bool]:
     """Draw the choice of settings to vary; return the first or None, the second or None, True for best learning rates,
-    and True if workers divide one global batch, which is offered if it is `divisible`."""
+    and True if workers divide one global batch, which is offered if it is `divisible`.
+    """
 
     def spelled(name: str) -> str:
         return spoken(name).replace("_", " ")
@@ -116,7 +117,8 @@ def _made(wanted: list[Experiment | str], best: bool) -> list[JobState]:
 
 def _strip(one: Control, made: list[tuple[Any, JobState]], best: bool) -> None:
     """Draw the losses in one picture and as small multiples, then what the runs have in common, and which could not
-    run."""
+    run.
+    """
     shown, stops = [], []
     found = {
         session.load(str(state.folder)).experiment.settings.get("learning_rate") for _, state in made if state.folder

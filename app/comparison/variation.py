@@ -58,7 +58,8 @@ def values(one: Control, now: Any) -> list:
 
 def linked(e: Experiment) -> tuple[str, list]:
     """Return the setting and the values that the page's link asks to sweep, `stops=workers~1~8~64`; ("", []) if
-    none."""
+    none.
+    """
     axis, *words = st.query_params.get("stops", "").split(STOP)
     if axis not in owners(e.algorithm, e.compression, e.workload):
         return "", []
@@ -78,7 +79,8 @@ def control_of(e: Experiment, name: str) -> Control:
 
 def changed(e: Experiment, settings: dict[str, Any], strong: bool = False) -> Experiment | str:
     """Return the experiment with these settings (with the same global batch in strong scaling), or why it is
-    impossible."""
+    impossible.
+    """
     try:
         other = e.change(**settings)
         return other.change(batch=divided(other, global_batch(e))) if strong else other

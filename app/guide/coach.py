@@ -52,7 +52,8 @@ def start() -> None:
 
 def show(first: bool, lanes: int) -> None:
     """Mount the tour: it opens on request and, on a `first` visit, once per browser. `lanes` is the timeline's number
-    of lanes."""
+    of lanes.
+    """
     state = st.session_state
     if "tours" not in state:
         state.tours = int(st.query_params.get("tour") == "1")

@@ -1,5 +1,6 @@
 """Kernels, one at a time: formula, implementations next to each other, cost model, a block on a GPU, and measured
-times."""
+times.
+"""
 
 from __future__ import annotations
 

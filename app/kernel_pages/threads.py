@@ -115,7 +115,8 @@ def told(launch: Launch, moment: int) -> str:
 
 def memory(steps: tuple[Instruction | None, ...]) -> str:
     """Return the memory that the first active warp touches: a row for every 128 bytes, with the touched numbers
-    marked."""
+    marked.
+    """
     found = next(((warp, step) for warp, step in enumerate(steps) if step and step.cells), None)
     if found is None:
         return ""

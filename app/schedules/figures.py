@@ -72,7 +72,8 @@ def answered(one: Study, other: Study) -> str:
 
 def unlike(studies: dict[str, Study]) -> str:
     """Explain that the reader's own schedule and another do different work, and which settings would make them
-    comparable."""
+    comparable.
+    """
     own, other = sorted(studies.values(), key=lambda done: done.plan.schedule != study.OWN)
     mine, its = (sized(done.summary["ranks"], done.chunks, " and ") for done in (own, other))
     return (

@@ -1,5 +1,6 @@
 """A reader's session: its runs in the pool, which executes them outside this process, and the folders of stored
-runs."""
+runs.
+"""
 
 from __future__ import annotations
 
@@ -123,7 +124,8 @@ def stop() -> None:
 
 def under_way() -> JobState | None:
     """Return the state of the active run; once it has ended, store its folder or failure in the session and return
-    None."""
+    None.
+    """
     state = st.session_state
     if not state.get("job"):
         return None
@@ -195,7 +197,8 @@ def keep(name: str) -> None:
 
 def show_named(name: str) -> Experiment:
     """Show the stored run of this name, as `?run=` does, and return its experiment. Raise ValueError if there is
-    none."""
+    none.
+    """
     if not NAME.fullmatch(name) or find(name) is None:
         raise ValueError(f"there is no run {name[:40]!r} on this machine; it may be in another runs folder.")
     keep(name)

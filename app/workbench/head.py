@@ -54,7 +54,8 @@ def _pin(name: str, folder: str) -> None:
 
 def title(e: Experiment) -> str:
     """Return a run's title and, in small print, the names of its files: "EASGD on handwritten digits", easgd,
-    digits."""
+    digits.
+    """
     return f"{escaped(naming.title(e))} :small[:gray[{escaped(naming.files(e))}]]"
 
 

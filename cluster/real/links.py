@@ -180,9 +180,8 @@ class Links:
                 if slot.src is None and (silent := self._unreported(slot.channel, senders)):
                     self._reported.add((slot.channel, silent[0]))
                     self._slots[slot.channel].remove(slot)
-                    now = (
-                        time.monotonic()
-                    )  # the machine's clock is ahead of the run's, so this is later than any message
+                    # the machine's clock is ahead of the run's, so this is later than any message
+                    now = time.monotonic()
                     slot.envelope = Envelope(silent[0], now, now, None)
                     break
                 if all(self.state[peer] != OPEN for peer in senders):

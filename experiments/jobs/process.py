@@ -64,7 +64,8 @@ class Child:
 
     def kill(self) -> None:
         """Kill the process and its descendants. Without process groups, its ranks notice by themselves that it is
-        gone."""
+        gone.
+        """
         with contextlib.suppress(OSError):
             if hasattr(os, "killpg"):
                 os.killpg(self.process.pid, signal.SIGKILL)

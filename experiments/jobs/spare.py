@@ -30,7 +30,8 @@ class Spare:
 
     def take(self, version: str) -> Child | None:
         """Return the process if it is alive and has loaded this version of the source; otherwise end it and return
-        None."""
+        None.
+        """
         if self._child and self._version == version and not self._child.ended():
             child, self._child = self._child, None
             return child

@@ -215,7 +215,8 @@ def modules_folder() -> Path | None:
 
 def save_module(content: bytes, file: str) -> str:
     """Store the Python file of a network, named `file`, and return the name to train it by. Raise ValueError if
-    refused."""
+    refused.
+    """
     return own_module.save(content, file)
 
 

@@ -112,7 +112,8 @@ def within_bound(spec: dict[str, Any]) -> Iterator[None]:
 
 def rehearse() -> None:
     """Run and store two steps of the default experiment, so that its imports and kernels are loaded for the next
-    job."""
+    job.
+    """
     from experiments.execution.run import run
     from experiments.runs import store
     from experiments.specification.experiment import Experiment

@@ -67,7 +67,8 @@ def elsewhere() -> list[Path]:
 
 def move(folder: Path, root: str | Path) -> Path:
     """Move a run from `elsewhere` below `root`, and return its folder. Raise ValueError if it is damaged, or
-    OSError."""
+    OSError.
+    """
     place = save(load(folder), root)
     shutil.rmtree(folder)
     with contextlib.suppress(OSError):  # another run may be in it

@@ -110,7 +110,8 @@ class Arrival(NamedTuple):
 
 class Finish(NamedTuple):
     """The finish of a race: the target loss, the arrivals, and the verdict, which is shown from `until` s on. `unit` is
-    the length of one unit of the time axis in seconds."""
+    the length of one unit of the time axis in seconds.
+    """
 
     target: float
     arrivals: list[Arrival]

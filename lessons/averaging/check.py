@@ -1,7 +1,8 @@
 """Judge the worker of this chapter's exercise: what its model has learned, and the cost.
 
 It sees every problem in a `Disguise`, so that knowing the data or the optimum in advance does not help. Sizes are
-random, and memory is counted in all runs."""
+random, and memory is counted in all runs.
+"""
 
 from __future__ import annotations
 
@@ -91,7 +92,8 @@ def check(solution, seed):
 
 def _run(ranks, disguise, gradients, **values):
     """Return the Run in which each of `ranks` plays the rank with its index, with at most `gradients` gradients
-    each."""
+    each.
+    """
     roles = [attempt.role("worker") for attempt in ranks]
 
     def worker(comm, task, s):

@@ -49,7 +49,8 @@ def address(chapter: str, anchor: str) -> str:
 
 def values(chapter: Chapter, workbench: str) -> dict[str, Any]:
     """Return all values that the chapter template needs; `workbench` is the address that links lead to, "" for no
-    links."""
+    links.
+    """
     shown = blocks(chapter)
     predicted = [block.item for block in shown if isinstance(block, markup.Predict)]
     frames: dict[str, Any] = {}

@@ -177,7 +177,8 @@ def _too_large(attempt, case: HiddenCase, favourite: str) -> str:
 
 def _too_much(attempt, case: HiddenCase, favourite: str) -> str | None:
     """Return a message if the choice exceeds half the bytes of the choice without limits; "" if not, None if that one
-    sends nothing."""
+    sends nothing.
+    """
     budget = case.trained(favourite).sent / 2
     if not budget:
         return None

@@ -47,7 +47,8 @@ def take(
 
 def _ask(file: Path, when: str, student: str, seed: int | None) -> None:
     """Ask all questions and write the answers. Right answers are not shown, since the same questions are asked again
-    later."""
+    later.
+    """
     seed = secrets.randbelow(10**6) if seed is None else seed
     answers = {}
     asked = inventory.shuffled(seed)

@@ -123,7 +123,8 @@ def run(names: tuple[str, ...], out: Path | None, count: int | None, seed: int |
 
 def _run_chapter(one: chapters.Chapter, out: Path | None) -> bool:
     """Run and print all figures of a chapter, and write them to the folder, if given. Return whether all claims
-    hold."""
+    hold.
+    """
     from experiments.exports.chart import chart, page, write_rows
 
     charts, shown = [], True
@@ -183,7 +184,8 @@ def _terminal(one: chapters.Chapter, block: markup.Block):
 
 def _asked(one: chapters.Chapter, item) -> str:
     """Return a prediction as Markdown, with its choices in the order of `quiz --seed 0` and the command to answer
-    it."""
+    it.
+    """
     choices = random.Random(0).sample(item.choices, len(item.choices))
     lines = [f"Predict: {item.question(item.parameters(0))}", *(f"- {choice.says}" for choice in choices)]
     lines.append(f"To answer: `lockstep book quiz {one.name}`")

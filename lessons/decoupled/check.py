@@ -71,7 +71,8 @@ def check(solution, seed):
 class Probe:
     """Observes all modules. `blind` describes the first module that went backward with an error that is not the
     gradient of a loss, `fixed` the first classifier that was given weights it has not learned; each is "" while there
-    is none."""
+    is none.
+    """
 
     def __init__(self, modules: int, batches: int):
         self.batches, self.updates, self.most = batches, [0] * modules, 0

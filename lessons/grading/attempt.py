@@ -48,7 +48,8 @@ class Solution:
 
     `signatures` maps each required function to its arguments, "(comm, task, s)"; `settings` are the names of the
     settings it gets, None for all. An error in the first attempt ends grading. In a later one it ends only that attempt
-    and is added to `errors`."""
+    and is added to `errors`.
+    """
 
     source: str
     name: str = "solution.py"
@@ -203,7 +204,8 @@ class Attempt:
 
     def peak_memory(self) -> float | None:
         """Return the solution's peak memory in bytes, without the interpreter's. None if it cannot be measured;
-        infinity if the process ended before it was measured."""
+        infinity if the process ended before it was measured.
+        """
         return self.footprint.peak() if self.footprint else None
 
     def _request(self, *words: Any) -> Any:
@@ -246,7 +248,8 @@ class Attempt:
 
     def _patiently(self, transfer: Callable[[], int]) -> int:
         """Wait until the channel is ready and return the result of `transfer`. Raise SolutionError if that takes too
-        long."""
+        long.
+        """
         while True:
             self.channel.settimeout(LOOK)
             began = time.perf_counter()

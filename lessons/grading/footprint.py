@@ -5,7 +5,8 @@
 
 A process can hide memory from `resident` by releasing pages of Python's own files and filling their place with vectors.
 What it keeps from one message to the next shows in `kept`. Both are relative to the time before the solution was
-loaded."""
+loaded.
+"""
 
 from __future__ import annotations
 

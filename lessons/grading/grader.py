@@ -16,7 +16,8 @@ process nor open a connection, send a signal, write a file, or read the grader's
 grader's process, and what the solution returns is parsed as plain data. Seeds are drawn when grading begins, and with
 them sizes; every mark is measured in the same runs, so a solution that knows `check.py` cannot tell which of them is
 judged by what. `patience.py` limits how long the grader waits, and `hosted.Quota` how much it accepts. Not covered:
-systems other than Linux, where only the limits hold. Grade untrusted solutions on a separate machine."""
+systems other than Linux, where only the limits hold. Grade untrusted solutions on a separate machine.
+"""
 
 from __future__ import annotations
 
@@ -94,7 +95,8 @@ def grade(
 
     An unchanged start file earns nothing, even if it does some things right. A file of level 1 is graded on its
     predictions in practice, and refused where grades count. `hints` are the hints taken, for the report; those that the
-    file itself names are added."""
+    file itself names are added.
+    """
     sheet = Sheet(chapter)
     seed = grading_seed() if seed is None else seed
     solution = Solution(source, name, signatures=sheet.signatures, settings=sheet.settings)

@@ -34,7 +34,8 @@ class Held:
 
     def judged(self, nbytes: int, most: float, words: str) -> tuple[bool, str]:
         """Return whether the peak is at most `most` times `nbytes`, and the message: `words` formatted with that
-        ratio."""
+        ratio.
+        """
         if self.peak is None:
             return True, "not measured on this system"
         if self.peak == inf:

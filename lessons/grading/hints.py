@@ -1,5 +1,6 @@
 """The hints that a student took: those on the command line, stored in the working folder, and those a solution
-names."""
+names.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ def told(source: str) -> list[str]:
 
 def taken(sheet: Sheet, file: Path | None) -> list[str]:
     """Return the hints taken for this solution, in order, as "2.1" (mark 2, step 1). `file` is None before there is a
-    file."""
+    file.
+    """
     return _every(file).get(_key(sheet, file), [])
 
 

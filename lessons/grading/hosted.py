@@ -1,7 +1,8 @@
 """The grader's side of a rank played by a solution: it calls cluster and task by name and number.
 
 Nothing that a solution sends is trusted: it can request only the words below, objects are looked up by number, and
-arrays are checked before they reach compiled code."""
+arrays are checked before they reach compiled code.
+"""
 
 from __future__ import annotations
 

@@ -6,7 +6,8 @@
     4   a blank page: the task and the function's first line
 
 For levels 2 and 3, `exercise.toml` gives the beginnings of the statements cut from `solution.py`, and what they do; the
-program itself is not annotated. For level 1 it names the program and the run, which supplies the answers."""
+program itself is not annotated. For level 1 it names the program and the run, which supplies the answers.
+"""
 
 from __future__ import annotations
 
@@ -83,7 +84,8 @@ def asks_for_predictions(source: str) -> bool:
 
 def level_of(source: str) -> int | None:
     """Return the level a file started from: 1 if it has that level's function, else as in its docstring; None if
-    unknown."""
+    unknown.
+    """
     if asks_for_predictions(source):
         return 1
     said = HEADER.search(source)

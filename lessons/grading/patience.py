@@ -6,7 +6,8 @@
 
 Linux reports how long a process computed, and how long it or the grader was ready but had no processor
 (/proc/PID/schedstat). The latter is not counted, so a busy machine does not end a solution that is merely slow.
-Elsewhere, only the grader's waiting time is known, and `held` is the only limit."""
+Elsewhere, only the grader's waiting time is known, and `held` is the only limit.
+"""
 
 from __future__ import annotations
 

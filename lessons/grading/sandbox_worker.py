@@ -30,7 +30,8 @@ WHOLE = 2**63  # bound on the magnitude of an integer: no array holds a larger o
 
 def pack(value: Any) -> list[memoryview]:
     """Encode None, numbers, text, arrays, or tuples, lists and dicts of them as a frame. Raise TypeError for other
-    values."""
+    values.
+    """
     arrays: list[np.ndarray] = []
     header = json.dumps(_encode(value, arrays)).encode()
     body = [memoryview(array.reshape(-1)).cast("B") for array in arrays if array.nbytes]
@@ -86,7 +87,8 @@ def _decode(value: Any, body: bytearray) -> Any:
 
 def read_frame(receive: Callable[[memoryview], int], most: tuple[int, int] = (HEADER, BODY)) -> Any:
     """Return the next frame's value; `receive` fills part of a buffer. Raise EOFError at the end, ValueError if too
-    long."""
+    long.
+    """
 
     def exactly(count: int) -> bytearray:
         whole = bytearray(count)

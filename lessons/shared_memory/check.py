@@ -90,7 +90,8 @@ class Watched:
 
     def wrong(self, rate: float, samples: int) -> str:
         """Return where a gradient is missing from what a thread added; "" if nowhere. Each thread has this many
-        samples."""
+        samples.
+        """
         for rank, taken in sorted(self.gradients.items()):
             if taken < samples:
                 return f"thread {rank} took the gradients of {taken} of its {samples} samples"

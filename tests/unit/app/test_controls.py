@@ -155,7 +155,8 @@ def test_the_command_line_prints_the_first_sentence_of_the_help():
 
 def test_nothing_else_of_a_session_has_the_name_of_a_setting():
     """Streamlit keeps a setting under its name: a page that draws a second element of this key fails, and a page that
-    remembers something under it finds what a method was given in the workbench."""
+    remembers something under it finds what a method was given in the workbench.
+    """
     text = "".join(source.read_text("utf-8") for source in (ROOT / "app").rglob("*.py"))
     remembered = re.findall(
         r"state\.(\w+)", "".join(re.findall(r"^ *((?:[\w.]*state\.\w+,? )+)= ", text, re.MULTILINE))
