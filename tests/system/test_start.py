@@ -86,9 +86,9 @@ def alive(pid: int) -> bool:
 
 
 def test_what_takes_long_is_tested_if_it_is_named_or_everything_is_asked_for():
-    assert start.told(["-x"]) == ["tests", "-m", "not slow", "-x"]
-    assert start.told(["--all", "-x"]) == ["tests", "-x"]
-    assert start.told(["tests/system/test_learning.py::test_it", "-x"]) == [
+    assert start.pytest_arguments(["-x"]) == ["tests", "-m", "not slow", "-x"]
+    assert start.pytest_arguments(["--all", "-x"]) == ["tests", "-x"]
+    assert start.pytest_arguments(["tests/system/test_learning.py::test_it", "-x"]) == [
         "tests/system/test_learning.py::test_it",
         "-x",
     ]
