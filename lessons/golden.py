@@ -125,7 +125,7 @@ class Golden:
         for drawn, answer in self.answers.get(item, ()):
             if drawn == dict(parameters):
                 return answer
-        raise ValueError(f"the golden file has no answer of {item} for {parameters}; run lockstep book golden.")
+        raise ValueError(f"the golden file has no answer to {item} for {parameters}; run lockstep book golden.")
 
 
 EMPTY = Golden({}, {})

@@ -1,4 +1,4 @@
-"""Checkpoints: the models from which ranks restart, each the newest one reported at the time of a restart."""
+"""Checkpoints: for each restart of a rank, the newest model reported before it."""
 
 from __future__ import annotations
 

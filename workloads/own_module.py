@@ -211,7 +211,7 @@ def _describe(array: np.ndarray) -> str:
 
 
 def _try(few) -> None:
-    """Use the workload of a few samples once, so that errors in net and loss are raised here and not during a run."""
+    """Try a workload of a few samples once, so that errors in net and loss are raised here and not during a run."""
     import torch
 
     with metered(None), torch.random.fork_rng(devices=[]):  # so that a dropout draws the same numbers afterwards

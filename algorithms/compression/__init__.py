@@ -1,4 +1,4 @@
-"""Gradients that travel as fewer bytes, under any algorithm that averages them or pushes them to a server."""
+"""Gradient compression, for any algorithm that averages gradients or pushes them to a server."""
 
 from algorithms.catalogue import COMPRESSIONS
 from algorithms.catalogue import compression as find

@@ -69,7 +69,7 @@ class ModuleChain:
         return self._unwrap(self.comm.broadcast((e,) if self.enough else e, src=self.comm.size - 1))
 
     def holds(self, weights, g, saved):
-        """Account for this rank's memory: `weights`, its own and others, a gradient, and saved activations."""
+        """Account for this rank's memory: all `weights` that it stores, a gradient, and saved activations."""
         self.task.holds("parameters", sum(extents(weights).values()))
         self.task.holds("gradients", g.nbytes)
         self.task.holds("activations", sum(extents(saved).values()))

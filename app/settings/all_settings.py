@@ -40,7 +40,7 @@ def draw():
 
 
 def _family() -> None:
-    """Draw the filter of the list of algorithms, and the special cases of the chosen one."""
+    """Draw the algorithm filter, and the special cases of the chosen algorithm."""
     state = st.session_state
     families = dict.fromkeys(entry.family for entry in ALGORITHMS.values())
     st.selectbox(

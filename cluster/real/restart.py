@@ -103,7 +103,7 @@ class RestartableLinks(Links):
         return super().close()
 
     def welcome(self, peer: int, born: float, link: socket.socket) -> None:
-        """Give the process at `link`, which started at time `born`, the place of `peer`.
+        """Replace `peer` by the process at `link`, which started at time `born`.
 
         First wait until all data of its predecessor has been read.
         """

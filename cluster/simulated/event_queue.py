@@ -53,7 +53,7 @@ class ScheduledCall:
 
 
 class EventQueue:
-    """The events to come, and the time of the last one processed. `tick()` is called every 256 events."""
+    """The pending events, and the time of the last one processed. `tick()` is called every 256 events."""
 
     def __init__(self, tick: Callable[[], None]):
         self.now = 0.0  # s

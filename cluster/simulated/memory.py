@@ -72,7 +72,7 @@ class SimulatedVector:
         return self._memory.vector
 
     def read(self, where: Any = None) -> np.ndarray:
-        """Return a copy of the vector at the time of the call or, with a lock, when that is free."""
+        """Return a copy of the vector as it is now or, with a lock, as it is once the lock is free."""
         with self._lock("locked"):
             vector = self.vector
             values = vector.copy() if where is None else np.array(vector[where])

@@ -142,12 +142,12 @@ def _all_reduce(comm, x) -> None:
 
 
 def _typical(comm, once: Callable[[], Any]) -> float:
-    """Return the seconds of once(), the median over rounds."""
+    """Return the median time of once() over the rounds, in seconds."""
     return median(_timed(once) for _ in _rounds(comm, once))
 
 
 def _rounds(comm, once: Callable[[], Any]) -> Iterator[int]:
-    """Yield the numbers of rounds that take TIME in all, the same on both ranks, each started together."""
+    """Yield round numbers for about TIME; both ranks agree on their number, and start every round together."""
     once()  # compiles, connects, and warms the caches
     agreed = float(comm.all_reduce(np.array([_timed(once)]), op="mean")[0])
     for number in range(max(FEW, min(MANY, round(TIME / agreed)))):

@@ -33,7 +33,7 @@ def bound() -> float:
 
 
 def keep(folder: Path) -> None:
-    """Keep the result in `folder`, however much room others need. Raise OSError if that cannot be written."""
+    """Protect the result in `folder` from removal. Raise OSError if its mark cannot be deleted."""
     (folder / sealed.CACHED).unlink(missing_ok=True)
 
 

@@ -117,7 +117,7 @@ def _usual(lanes: Lanes) -> np.ndarray:
 
 
 def _shortest(lanes: Lanes, waits: np.ndarray) -> np.ndarray:
-    """Return the shortest of the waits of the same rank that ended at the same time as each of these."""
+    """Return, for each of these waits, the length of the shortest wait that the same rank ended at the same time."""
     order = np.lexsort([lanes.by[waits], lanes.end[waits]])
     end, by, took = lanes.end[waits][order], lanes.by[waits][order], (lanes.end - lanes.start)[waits]
     group = np.empty(len(waits), int)

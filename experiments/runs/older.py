@@ -1,4 +1,4 @@
-"""Runs of older versions: read facts that now have fields in run.json from the sentences that used to hold them.
+"""Runs of older versions: find in their sentences the facts that have fields in run.json today.
 
 The sentences below stand in files; those of today may be reworded without a change here.
 """

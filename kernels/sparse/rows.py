@@ -60,7 +60,7 @@ def _fault(m):
 
 
 def _pull(m, y):
-    """Return the derivative of the fault with respect to x.w."""
+    """Return the derivative of log(1 + exp(-m)) with respect to x.w."""
     return -y / (y * y + math.exp(m))  # y y is 1, of y's own type
 
 

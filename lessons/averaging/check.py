@@ -106,7 +106,7 @@ def _run(ranks, disguise, gradients, **values):
 
 
 def _progress(done, disguise):
-    """Return the powers of ten by which the loss fell in the valley; minus infinity if it diverged."""
+    """Return by how many powers of ten the loss fell in the valley; minus infinity if it diverged."""
     curvature = np.geomspace(1, 1 / CONDITION, len(disguise.origin))  # the optimum is 0 in our coordinates
     before, after = (float(curvature @ np.square(w)) for w in (disguise.origin, done.parameters))
     return log10(before / after) if isfinite(after) and after > 0 else -inf

@@ -1,4 +1,4 @@
-"""What the lab on averaging models has a class run."""
+"""Assignments of the lab on averaging models."""
 
 from lessons.figure import column, value
 from lessons.instructor.assignment import Assignment

@@ -1,4 +1,4 @@
-"""What the lab on choosing has a class run."""
+"""Assignments of the lab on choosing a strategy."""
 
 from lessons.figure import value
 from lessons.instructor.assignment import Assignment

@@ -1,4 +1,4 @@
-"""What the lab on compression has a class run."""
+"""Assignments of the lab on compression."""
 
 from lessons.figure import column, value
 from lessons.instructor.assignment import Assignment

@@ -163,8 +163,8 @@ class ObservedModule:
             raise SolutionError(f"module {self._index} got an error of shape {dy.shape} for features of {y.shape}.")
         if not self._seen.blind and not self._of_a_loss(dy, batch):
             self._seen.blind = (
-                f"module {self._index} went backward with an error for mini-batch {batch} that is the gradient of no "
-                "loss, neither its classifier's nor the model's"
+                f"module {self._index} went backward with an error for mini-batch {batch} that is the gradient "
+                "of neither its classifier's loss nor the model's"
             )
         dx, self._g = self._module.backward(self._w, saved, dy, f"B{batch}")
         self._seen.back[self._index, batch] = dx

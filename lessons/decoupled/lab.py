@@ -1,4 +1,4 @@
-"""What the lab on decoupled learning has a class run."""
+"""Assignments of the lab on decoupled learning."""
 
 from lessons.figure import value
 from lessons.instructor.assignment import Assignment

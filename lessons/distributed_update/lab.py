@@ -1,4 +1,4 @@
-"""What the lab on the distributed update has a class run."""
+"""Assignments of the lab on the distributed update."""
 
 from lessons.figure import column, value
 from lessons.instructor.assignment import Assignment

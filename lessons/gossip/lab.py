@@ -1,4 +1,4 @@
-"""What the lab on gossip has a class run."""
+"""Assignments of the lab on gossip."""
 
 from lessons.figure import column, value
 from lessons.instructor.assignment import Assignment

@@ -1,4 +1,4 @@
-"""What the lab on large batches has a class run."""
+"""Assignments of the lab on large batches."""
 
 from lessons.figure import column, value
 from lessons.instructor.assignment import Assignment

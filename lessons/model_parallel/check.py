@@ -32,7 +32,7 @@ POINTS = {
 CLOSE = 1e-3  # of the largest number that is compared; of the largest change that a step makes of the weights
 KINK = 1e-4  # relu is not asked about numbers nearer to 0
 STEPS = 5
-PARTLY = "judged only when every rank holds its part, and trains it rightly"
+PARTLY = "judged only when every rank holds its part, and trains it correctly"
 OTHERWISE = "judged only when every rank hands over what it should, and holds its part"
 
 

@@ -1,4 +1,4 @@
-"""What the lab on model parallelism has a class run."""
+"""Assignments of the lab on model parallelism."""
 
 from lessons.figure import column, value
 from lessons.instructor.assignment import Assignment

@@ -163,7 +163,7 @@ def valley(values):
 
 
 @figure(
-    "What more does overlap with the next forward pass gain?",
+    "How much more does overlap with the next forward pass gain?",
     source="Jayarajan et al. (P3), MLSys 2019; Peng et al. (ByteScheduler), SOSP 2019",
     claims={
         "first come, first served gains nothing": lambda rows: all(

@@ -1,4 +1,4 @@
-"""What the lab on overlap has a class run."""
+"""Assignments of the lab on overlap."""
 
 from lessons.figure import value
 from lessons.instructor.assignment import Assignment

@@ -1,4 +1,4 @@
-"""What the lab on pipelined back-propagation has a class run."""
+"""Assignments of the lab on pipelined back-propagation."""
 
 from lessons.figure import column, value
 from lessons.instructor.assignment import Assignment

@@ -1,4 +1,4 @@
-"""What the lab on pipelines has a class run."""
+"""Assignments of the lab on pipelines."""
 
 import numpy as np
 

@@ -82,7 +82,7 @@ def check(solution, seed):
 
 
 def _among_few(said, few, workers):
-    """Return what is wrong with fewer portions than workers; "" if nothing is."""
+    """Return what went wrong when there were fewer portions than workers; "" if nothing did."""
     return said and f"with {few} portions for {workers} workers: {said}"
 
 

@@ -1,4 +1,4 @@
-"""What the lab on Sandblaster has a class run."""
+"""Assignments of the lab on Sandblaster."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""What the lab on stochastic gradient descent has a class run."""
+"""Assignments of the lab on stochastic gradient descent."""
 
 from lessons.figure import column, value
 from lessons.instructor.assignment import Assignment

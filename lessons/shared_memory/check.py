@@ -53,12 +53,12 @@ def check(solution, seed):
     above = data.objective(done.parameters) - data.objective(alone.parameters)
     counts = not wrong and above <= USEFUL
     lost = 100 * seen.lost / max(1, seen.written)
-    told = f"{lost:.1f} % of the coordinates written covered another thread's; at most {TARGETS['lost']} % is allowed"
+    told = f"{lost:.1f} % of the writes overwrote another thread's; at most {TARGETS['lost']} % is allowed"
     yield kept, counts and lost <= TARGETS["lost"], told
     share = seen.written / max(1, seen.touched)
     told = f"{share:.2f} times the coordinates of all samples; at most {TARGETS['written']} is allowed"
     yield frugal, counts and share <= TARGETS["written"], told
-    told = f"{above:+.3f} beside one thread's; at most {TARGETS['objective']} above is allowed"
+    told = f"{above:+.3f} compared with one thread's; at most {TARGETS['objective']} above is allowed"
     if above > USEFUL:
         told += f"; from {USEFUL} above on, the other marks do not count"
     yield learned, not wrong and above <= TARGETS["objective"], told

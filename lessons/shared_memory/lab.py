@@ -1,4 +1,4 @@
-"""What the lab on shared memory has a class run."""
+"""Assignments of the lab on shared memory."""
 
 from lessons.figure import value
 from lessons.instructor.assignment import Assignment

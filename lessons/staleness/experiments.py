@@ -644,7 +644,7 @@ def _at_best(rows, update, warm):
 
 
 @figure(
-    "What should a worker commit that has made several steps by itself?",
+    "What should a worker that has taken several steps by itself commit?",
     source="Hermans, Spanakis & Moeckel, 2017; Hermans, 2017, chapters 3 and 4",
     claims={
         "not their sum: four workers can after every step, sixteen cannot after several": lambda rows: (

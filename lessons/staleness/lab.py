@@ -1,4 +1,4 @@
-"""What the lab on staleness has a class run."""
+"""Assignments of the lab on staleness."""
 
 from lessons.figure import column, value
 from lessons.instructor.assignment import Assignment

@@ -1,4 +1,4 @@
-"""WRITE: what the lab has a class run."""
+"""WRITE: the assignments of the lab."""
 
 from lessons.figure import column
 from lessons.instructor.assignment import Assignment

@@ -58,7 +58,7 @@ def test_a_folder_without_a_golden_file_has_nothing(tmp_path):
     assert golden.read(tmp_path / "golden.json") == golden.EMPTY
     with pytest.raises(ValueError, match=r"here.made is not in the golden file"):
         golden.EMPTY.figure("here.made")
-    with pytest.raises(ValueError, match="no answer of item"):
+    with pytest.raises(ValueError, match="no answer to item"):
         golden.EMPTY.answer("item", {})
 
 
