@@ -25,6 +25,7 @@ from experiments.execution.run import run as run_experiment
 from experiments.exports.report import outline
 from experiments.runs import compare
 from experiments.runs.record import Run
+from experiments.runs.scaling import scaling
 from experiments.specification.experiment import Experiment
 from experiments.study.sweep import grid, swept
 from experiments.viewer.pictures import Shown
@@ -79,12 +80,17 @@ def run(
         return ShownRun.of(run_experiment(experiment, bar, stop, worker, timeout))
 
 
-def sweep(what: str | Sequence[str] | Experiment = "sync_sgd", /, **settings: Any) -> Sweep:
+def sweep(
+    what: str | Sequence[str] | Experiment = "sync_sgd", /, *, global_batch: int | None = None, **settings: Any
+) -> Sweep:
     """Run every combination of the settings that are lists or ranges: `sweep("easgd", workers=[1, 2], period=[1, 10])`.
 
-    Other settings are the same in all runs; `what` may be several algorithms. After an interrupt, the runs done so far
-    are returned. Raise ValueError before anything runs if one of the runs cannot run.
+    Other settings are the same in all runs; `what` may be several algorithms. A `global_batch` is divided among the
+    workers, for strong scaling. After an interrupt, the runs done so far are returned. Raise ValueError before anything
+    runs if one of the runs cannot run.
     """
+    if global_batch and "batch" in settings:
+        raise ValueError(f"batch: global_batch={global_batch} already sets it; use one of them.")
     axes = {name: value for name, value in settings.items() if isinstance(value, list | range)}
     fixed = {name: [value] for name, value in settings.items() if name not in axes}
     searched = fixed.get("learning_rate") == [BEST] and fixed.pop("learning_rate")
@@ -93,7 +99,7 @@ def sweep(what: str | Sequence[str] | Experiment = "sync_sgd", /, **settings: An
     for name, values in axes.items():
         if not values:
             raise ValueError(f"{name} has no values to sweep over; give at least one, such as {name}=[...].")
-    experiments = grid(_experiment(what, {}), {**axes, **fixed})
+    experiments = grid(_experiment(what, {}), {**axes, **fixed}, global_batch)
     if searched:
         experiments = at_best(experiments, str(home()))
     with stoppable() as stop, Bar("sweep") as bar, compiling.telling(bar.compiling):
@@ -116,8 +122,13 @@ class Sweep(list[ShownRun]):
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """One row per run: the settings in which they differ, status and main figures, in SI units."""
-        return compare.compare(self)
+        """One row per run: the settings in which they differ, status and main figures, in SI units.
+
+        A sweep over workers adds `step_seconds`, `speed_up` and `efficiency`, relative to the fewest workers.
+        """
+        figures = scaling([[one] for one in self], self.swept)
+        rows = compare.compare(self)
+        return [{**row, **one._asdict()} for row, one in zip(rows, figures, strict=True)] if figures else rows
 
     def arrow(self) -> Any:
         """Return the rows as a pyarrow.Table, which pandas, polars and DuckDB accept."""

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from experiments.cli.notebook import sweep
 from tests.patience import PATIENCE
 from tests.sources import ROOT
 
@@ -102,3 +103,18 @@ for wrong in ({{"worker": 8}}, {{"worker": worker, "cluster": "threads"}}):
 """
     out, err = script(own)
     assert out.split() == ["finished", "True", "True", "True", "True"], err
+
+
+def test_a_sweep_over_workers_has_its_speed_up_and_divides_a_global_batch():
+    runs = sweep("sync_sgd", workers=[1, 2, 4], steps=4, global_batch=32)
+    assert [run.experiment.batch for run in runs] == [32, 16, 8]
+    rate = [run.summary["samples_per_second"] for run in runs]
+    assert [row["speed_up"] for row in runs.rows] == pytest.approx([one / rate[0] for one in rate])
+    assert [row["efficiency"] * row["workers"] for row in runs.rows] == pytest.approx([r / rate[0] for r in rate])
+    with pytest.raises(ValueError, match=r"batch: global_batch=32 already sets it"):
+        sweep("sync_sgd", workers=[1, 2], batch=8, global_batch=32)
+
+
+def test_a_sweep_of_something_else_has_no_speed_up():
+    (row, _) = sweep("sync_sgd", batch=[4, 8], workers=2, steps=2).rows
+    assert "speed_up" not in row
