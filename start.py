@@ -81,7 +81,7 @@ def install() -> int:
         add_command()
         return 0
     if HOME.exists() and not (works() and version() == list(sys.version_info[:2])):
-        say(f"{HOME.name} belongs to another Python; creating it again")
+        say(f"{HOME.name} belongs to another Python; recreating it")
         shutil.rmtree(HOME)
     if not HOME.exists():
         say(f"creating a virtual environment in {HOME.name}")

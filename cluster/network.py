@@ -31,7 +31,7 @@ class Link:
 
     @property
     def alpha(self) -> float:
-        """The seconds that a short message takes from one program to the other; see `theory.collective_costs`."""
+        """The time that a short message takes from one program to the other, in s; see `theory.collective_costs`."""
         return self.overhead + self.latency
 
     @property
@@ -95,7 +95,7 @@ class Network:
 
 
 class Carrier(Protocol):
-    """What has the time at which it is free, as `Port.carry` needs it."""
+    """Anything with a time from which it is free, as `Port.carry` expects."""
 
     free: float  # s
 

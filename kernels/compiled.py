@@ -98,7 +98,7 @@ def length(array, *others):
         if is_whole(array) and not is_whole(other):
             raise ValueError(WHOLE)
         if other.size != array.size:
-            raise ValueError("the arrays of this call have different lengths; their lengths must be alike.")
+            raise ValueError("the arrays of this call have different lengths; their lengths must be equal.")
     if not vectors:
         raise ValueError("the arrays of this call must be vectors: pass x.reshape(-1) instead of x.")
     return array.size

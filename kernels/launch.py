@@ -20,7 +20,7 @@ def over(array, *others) -> tuple:
     """Return the launch of an elementwise kernel: `kernel[over(w, g)](w, g)`. Raise ValueError if shapes differ."""
     if any(other.shape != array.shape for other in others):
         shapes = " and ".join(str(tuple(x.shape)) for x in (array, *others))
-        raise ValueError(f"the arrays of this call have shapes {shapes}; their shapes must be alike.")
+        raise ValueError(f"the arrays of this call have shapes {shapes}; their shapes must be equal.")
     return grid(array.size if isinstance(array, np.ndarray) else array.numel()), THREADS, stream_of(array)
 
 

@@ -27,8 +27,8 @@ MEANING = {
     (True, 2): "You were sure, and you were right.",
     (True, 1): "You were fairly sure, and you were right.",
     (True, 0): "Right, but you were unsure: read why. It comes back tomorrow.",
-    (False, 2): "You were sure, and it is not so. Such answers teach most: it comes back first.",
-    (False, 1): "You were fairly sure, and it is not so. It comes back.",
+    (False, 2): "You were sure, but wrong. Such answers teach most: it comes back first.",
+    (False, 1): "You were fairly sure, but wrong. It comes back.",
     (False, 0): "You were unsure, and you were right to doubt. It comes back.",
 }
 """What result and confidence mean together."""

@@ -104,7 +104,7 @@ def torus(sides: tuple[int, ...], n: float, alpha: float, beta: float) -> float:
 
 
 def time(algorithm: str, P: int, n: float, alpha: float, beta: float, gamma: float = 0.0) -> float:
-    """Return the seconds of the all-reduce `algorithm` of `cluster.collectives.ALL_REDUCE`; "fast" is the ring."""
+    """Return the time of the all-reduce `algorithm` of `cluster.collectives.ALL_REDUCE`, in s; "fast" is the ring."""
     forms = {"fast": ring, "ring": ring, "recursive_doubling": recursive_doubling}
     return (forms | {"halving_doubling": halving_doubling, "tree": tree})[algorithm](P, n, alpha, beta, gamma)
 

@@ -28,7 +28,7 @@ Buckets = Sequence[range]  # of layers, the last layers first
 
 @dataclass(frozen=True)
 class Cost:
-    """The seconds that n bytes (or elements) take: start + n each."""
+    """The time that n bytes (or elements) take, in s: start + n each."""
 
     start: float = 0.0
     each: float = 0.0
@@ -78,13 +78,13 @@ class StepCosts:
 
 
 def no_overlap(p: StepCosts) -> float:
-    """Return the seconds of a step with one blocking all-reduce of the whole gradient after backward."""
+    """Return the time of a step with one blocking all-reduce of the whole gradient after backward, in s."""
     size = sum(p.sizes)
     return p.compute + p.line(size) + p.lag(size) + p.update(size)
 
 
 def wait_free(p: StepCosts, buckets: Buckets | None = None) -> float:
-    """Return the seconds of a step that starts an all-reduce as soon as a bucket's gradients are ready.
+    """Return the time of a step that starts an all-reduce as soon as a bucket's gradients are ready, in s.
 
     By default, every layer is a bucket.
     """
@@ -124,7 +124,7 @@ def merged(p: StepCosts) -> Buckets:
 
 
 def forward_overlap(p: StepCosts, urgent: bool = True, most: float = math.inf) -> float:
-    """Return the seconds of a step whose all-reduces overlap with the next forward pass, which waits layer by layer.
+    """Return the time of a step, s, whose all-reduces overlap with the next forward pass, which waits layer by layer.
 
     All-reduces are cut into slices of at most `most` bytes. With `urgent`, slices of early layers go first among those
     that are ready; otherwise slices go first come, first served.
@@ -134,7 +134,7 @@ def forward_overlap(p: StepCosts, urgent: bool = True, most: float = math.inf) -
 
 
 def delayed(p: StepCosts) -> float:
-    """Return the seconds of a step whose gradients are applied k >= 1 steps late, layer by layer."""
+    """Return the time of a step, in s, whose gradients are applied k >= 1 steps late, layer by layer."""
     return max(p.compute + sum(map(p.update, p.sizes)), p.communicate)
 
 

@@ -28,7 +28,7 @@ class Machine:
 
 
 def connected(inputs: int, outputs: int, batch: int, machines: int, on: Machine) -> float:
-    """Return the seconds of the forward pass of a fully connected float32 layer, on each of the `machines`."""
+    """Return the time of the forward pass of a fully connected float32 layer on each of the `machines`, in s."""
     received = inputs * (machines - 1) / machines
     return (
         2 * inputs * outputs * batch / machines / on.flops
@@ -38,7 +38,7 @@ def connected(inputs: int, outputs: int, batch: int, machines: int, on: Machine)
 
 
 def local(side: int, features: int, radius: int, batch: int, machines: int, on: Machine) -> float:
-    """Return the seconds of the forward pass of a locally connected layer of side x side pixels.
+    """Return the time of the forward pass of a locally connected layer of side x side pixels, in s.
 
     It has `features` features per pixel at its input, and as many at its output.
     """

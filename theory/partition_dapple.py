@@ -54,7 +54,7 @@ class PartialPlan(NamedTuple):
 
 
 def ring(weights: float, replicas: int, bandwidth: float) -> float:
-    """Return the seconds in which a stage's replicas sum the gradients of its weights; `weights` is in bytes."""
+    """Return how long a stage's replicas take to sum the gradients of its weights, in s; `weights` is in bytes."""
     return 2 * (replicas - 1) / replicas * weights / bandwidth
 
 

@@ -101,7 +101,7 @@ def plan_of(profile: Profile, layers: Sequence[int], bandwidth: float) -> Partit
 def link(
     profile: Profile, stages: Sequence[PlannedStage], n: int, bandwidth: float, form: str, compression: float | None
 ) -> float:
-    """Return the seconds that a mini-batch spends on the link after the n-th stage, in both directions.
+    """Return how long a mini-batch occupies the link after the n-th stage, in both directions, in s.
 
     This is 0 after the last stage, and where links are free. The authors' program charges a link to the stage after it
     and, except for the first stage, to the stage before it; the higher of these charges is returned, i.e. that of the

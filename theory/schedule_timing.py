@@ -48,7 +48,7 @@ class Times:
 
     @property
     def span(self) -> list[float]:
-        """The time from each rank's first start to its own last end."""
+        """The time from each rank's first start to its last end."""
         return [ends[-1] - starts[0] if ends else 0.0 for starts, ends in zip(self.start, self.end, strict=True)]
 
     @property

@@ -37,7 +37,7 @@ class Settings(models.ModelKnobs):
 
 
 def build(settings: Settings, dtype=np.float32) -> Supervised:
-    """Return the workload. Raise ValueError if there is no such table or label, or gaps are present and refused."""
+    """Return the workload. Raise ValueError if there is no such table or label, or if it has gaps that are refused."""
     s, table = settings, load(settings.table)
     try:
         x, target, classes, _, notes = samples(table, s.label, s.regression, s.missing)

@@ -80,9 +80,7 @@ def _finish(figure: go.Figure, title: str) -> None:
 
 
 def staleness(shown: list[Shown]) -> go.Figure:
-    """Draw the distribution of staleness: how many updates old the parameters were from which each update was
-    computed.
-    """
+    """Draw the distribution of staleness: the age, in updates, of the parameters that each update was computed from."""
     figure = go.Figure()
     for s in shown:
         values = s.run.applied["staleness"]

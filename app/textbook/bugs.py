@@ -103,7 +103,7 @@ def _ask_line(mutant: Mutant) -> None:
     with st.form(f"form-line-{mutant.name}", border=False):
         line = st.number_input(
             "Line", 1, len(mutant.listing), None, key=f"line-{mutant.name}", width=160,
-            help="Where a line is missing, one of its neighbours.",
+            help="If a line is missing, choose one of its neighbours.",
         )  # fmt: skip
         if st.form_submit_button("It is this line") and line:
             _answer(mutant, "line", int(line))

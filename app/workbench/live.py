@@ -49,7 +49,7 @@ def ending(now: JobState | None) -> str:
 
 
 class LiveRun:
-    """A run in progress in the places of a finished one, redrawn repeatedly; `before` is the previous run, in grey."""
+    """A run in progress, redrawn repeatedly in the layout of a finished one; `before` is the previous run, in grey."""
 
     def __init__(self, before: Shown | None):
         self.before = before

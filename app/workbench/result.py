@@ -29,7 +29,7 @@ LANES = (
 
 
 class UnderWay(Protocol):
-    """A run in progress, in the places of a finished one: title and progress, line, and curves."""
+    """A run in progress, in the layout of a finished one: title and progress, line, and curves."""
 
     def head(self) -> None: ...
     def line(self) -> None: ...
@@ -150,7 +150,7 @@ def _rest(folder: str, own: Shown, shown: Sequence[Shown], before: Shown | None,
 
 
 def awaited(experiment: Experiment, under_way: UnderWay) -> None:
-    """Show the first run in progress in the places of a finished one, so that nothing moves when it finishes."""
+    """Show the first run in progress in the layout of a finished one, so that nothing moves when it finishes."""
     with st.container(key="head"):
         under_way.head()
     st.container()  # for its remarks

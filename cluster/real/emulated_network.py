@@ -43,7 +43,7 @@ class EmulatedNetwork:
         return -1 if self._shared is None else self._shared.descriptor
 
     def overhead(self, dst: int) -> float:
-        """Return the seconds of this rank's processor that a message to `dst` takes."""
+        """Return how long a message to `dst` occupies this rank's processor, in s."""
         return self._network.link(self._rank, dst).overhead
 
     def leave(self, dst: int, nbytes: int, sent: float) -> tuple[float, float]:

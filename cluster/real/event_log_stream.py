@@ -110,7 +110,7 @@ class StreamedEventLog(EventLog):
 
 
 def on_core(thread: int) -> tuple[float, float]:
-    """Return the seconds for which this thread had a core, and for which it waited for one; 0 if unknown."""
+    """Return how long this thread had a core, and how long it waited for one, in s; 0 if unknown."""
     try:
         with open(f"/proc/self/task/{thread}/schedstat", encoding="ascii") as file:
             ran, waited, _ = file.read().split()

@@ -31,7 +31,7 @@ class Returns:
         return bool(self.away or self.awaited - finished)
 
     def leave(self, event_log: EventLog, failure: Failure, zero: float) -> tuple[Any, Any]:
-        """Record that a rank is away since `failure`, and start the process that will return in its place."""
+        """Record that a rank has been away since `failure`, and start the process that will return in its place."""
         rank = event_log.rank
         self.away[rank] = failure
         counts = {name: getattr(event_log, name) for name in event_log.COUNTS}

@@ -34,7 +34,7 @@ LAST_WORDS = 0.5  # s that ranks get for their last report when the run ends
 
 
 class StatusReport(NamedTuple):
-    """What a rank is doing, and when it said so for the first and for the last time, on the machine's clock."""
+    """What a rank is doing, and when it first and last reported that, on the machine's clock."""
 
     first: float
     last: float

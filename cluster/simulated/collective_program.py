@@ -79,7 +79,7 @@ class Transcript:
         self.operations.extend((CHARGE, price, 0))
 
     def keep(self, kind: str, nbytes: int) -> None:
-        """Write nothing down: a collective keeps no memory."""
+        """Record nothing: a collective keeps no memory."""
 
 
 def _number_messages(transcripts: list[Transcript], prices: list[tuple]) -> Program:

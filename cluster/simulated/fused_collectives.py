@@ -110,7 +110,7 @@ class Participant:
         return next((known[member] for member in self.comm.members if member in known), None)
 
     def report(self) -> None:
-        """Wake this rank if it waits in vain, since a loss has been reported to it."""
+        """Wake this rank if a loss has been reported to it, since it would wait forever."""
         if self.waiter and not self.work.done and not self.work.error and self.lost_rank():
             queue = self.comm._sim.queue
             queue.push(queue.now, self.waiter)
@@ -171,7 +171,7 @@ class FusedAllReduce:
         return participant
 
     def refuse(self, comm: SimulatedComm, wanted: tuple) -> None:
-        """Make wait() raise on all ranks of the group, since the rank of `comm` wants another sum than the first."""
+        """Make wait() raise on all ranks of the group, since the rank of `comm` wants a different sum."""
         self.error = mismatch(comm.rank, wanted, self.wanted)
         self.last = comm._actor.now
         for _, participant in sorted(self.by_rank.items()):
@@ -185,7 +185,7 @@ class FusedAllReduce:
         return [comm._routes.get(right) or comm._route(right) for comm, right in zip(comms, rights, strict=True)]
 
     def reduce(self, scale: float) -> None:
-        """Sum in the ring's order, and compute when each rank has the sum. If a rank is lost before, nobody gets it."""
+        """Sum in the ring's order, and compute when each rank has the sum. If a rank is lost first, nobody gets it."""
         participants = self.participants
         vectors = [participant.x for participant in participants]
         self.last = max(participant.joined for participant in participants)

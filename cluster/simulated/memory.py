@@ -176,7 +176,7 @@ class SimulatedVector:
             rank.span(WAIT, start, rank.now, "shared memory")
 
     def _seconds(self, cell: VectorPiece | Coordinates) -> float:
-        """Return the seconds that this step takes to load, or to store, a cell."""
+        """Return how long this step takes to load, or to store, a cell, in s."""
         return cell.nbytes / self._comm._sim.device.bandwidth * self._slowdown
 
     def _spend(self, seconds: float) -> None:

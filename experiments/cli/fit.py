@@ -57,7 +57,7 @@ def fit_command(as_json: bool, anyway: bool) -> int:
     console.say((console.folded(verdict(rows), "  "), console.HEAD))
     console.note(
         f"rounds of large kernels differed by {100 * made.spread:.0f} %, "
-        f"and for {100 * made.starved:.0f} % of the time a core was wanted and not to be had"
+        f"and for {100 * made.starved:.0f} % of the time a process waited for a core"
     )
     console.say(("stored   ", console.DIM), str(this_machine.place().resolve()))
     if made.doubt:

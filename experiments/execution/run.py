@@ -101,7 +101,7 @@ def join(experiment: Experiment, timeout: float = TIMEOUT) -> Run | None:
 
 
 def _clock() -> float:
-    """Return the seconds this process has worked, not counting the compilation of kernels."""
+    """Return how long this process has worked, in s, not counting the compilation of kernels."""
     return time.perf_counter() - compiling.seconds()
 
 

@@ -17,7 +17,7 @@ EVERY = 1.0  # s between two looks
 
 
 def excess(most: int) -> str:
-    """Return the sentence that a job needs more than `most` bytes."""
+    """Return a sentence saying that a job needs more than `most` bytes."""
     return f"it needs more than {most / 1e9:.1f} GB of memory; use a smaller model or fewer workers"
 
 

@@ -150,7 +150,7 @@ class Pool:
         with self._lock:
             known = self._jobs.get(job)
             if known is None:
-                raise ValueError(f"there is no job {job[:40]!r}; it was never asked for, or long ago.")
+                raise ValueError(f"there is no job {job[:40]!r}; it was never submitted, or was dropped long ago.")
             if known in self._queue:
                 place = self._turns.order(self._queue, self._running).index(known) + 1
                 phases = {job.state.phase for job in self._running} & {compiling.WORDS}
@@ -318,7 +318,7 @@ class Pool:
             raise ValueError(
                 f"{len(waiting)} runs are waiting and no more can, {mine} of them yours; try again in a minute."
             )
-        self._drop(job, "the queue was full and others had less in it; try again in a minute")
+        self._drop(job, "the queue was full, and other readers had fewer jobs in it; try again in a minute")
 
     def _leave(self, job: Job, owner: str, why: str) -> None:
         if owner not in job.owners:

@@ -94,6 +94,6 @@ def displaced(waiting: Sequence[J], asking: str) -> J | None:
 
 
 def _last_of_most(jobs: Sequence[J], names: Sequence[str], mine: int) -> J | None:
-    """Return the last job of whoever has the most, if that is at least two more than `mine`."""
+    """Return the last job of the reader who has the most, if that is at least two more than `mine`."""
     name, most = max(Counter(names).items(), key=lambda item: item[1], default=("", 0))
     return [job for job, its in zip(jobs, names, strict=True) if its == name][-1] if most > mine + 1 else None

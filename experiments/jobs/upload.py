@@ -56,9 +56,9 @@ LATEST = 1e9  # s
 def job_spec(kind: str, files: Sequence[tuple[str, bytes]]) -> JobSpec:
     """Return the job that reads these files, each (name, content), as a "run" or a "table"; `put` them first."""
     if not files or len(files) > MOST_FILES:
-        raise ValueError(f"there are {len(files)} files; 1 to {MOST_FILES} are taken.")
+        raise ValueError(f"there are {len(files)} files; 1 to {MOST_FILES} are accepted.")
     if (total := sum(len(content) for _, content in files)) > MOST_BYTES:
-        raise ValueError(f"these files have {total:,} bytes; at most {MOST_BYTES:,} are taken.")
+        raise ValueError(f"these files have {total:,} bytes; at most {MOST_BYTES:,} are accepted.")
     named = [[name[-100:], _hash(content)] for name, content in files]
     return JobSpec("upload", {"kind": kind, "files": named})
 
@@ -107,7 +107,7 @@ def take_run(files: Sequence[tuple[str, bytes]], root: Path) -> Path:
         for name, content in files:
             file_formats.refuse(content, name)
             if content[:2] == b"\0\0" or file_formats.is_called_like_a_table(name):
-                raise ValueError(f"{name[-100:]} is no run; a table goes into the field “Train on a table”.")
+                raise ValueError(f"{name[-100:]} is not a run; a table goes into the field “Train on a table”.")
         there = ", ".join(sorted(known)[:5]) or "nothing"
         raise ValueError(f"there is no run.json among the files ({there}); upload a run's folder, zipped or all files.")
     with tempfile.TemporaryDirectory() as folder:

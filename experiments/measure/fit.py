@@ -142,7 +142,7 @@ def _all_reduce(comm, x) -> None:
 
 
 def _typical(comm, once: Callable[[], Any]) -> float:
-    """Return the median time of once() over the rounds, in seconds."""
+    """Return the median time of once() over the rounds, in s."""
     return median(_timed(once) for _ in _rounds(comm, once))
 
 
@@ -201,7 +201,7 @@ def fitted_network(rows: list[tuple[str, float, float]], device: Device) -> Netw
 
 
 def exchange(what: str, nbytes: float, network: Network, device: Device) -> float:
-    """Return the seconds of a message, a ring or an all-reduce of two, as the simulated cluster computes them."""
+    """Return the time of a message, a ring or an all-reduce of two ranks on the simulated cluster, in s."""
     link, half = network.between, nbytes / 2
     if what == "message":
         return link.latency + nbytes / link.bandwidth

@@ -184,7 +184,7 @@ def _row(name: str, call: Any, n: int, torch: Any, gpu: str | None, roofs: Seque
 
 
 def seconds(call: Callable[[], Any], wait: Callable[[], Any] = lambda: None) -> float:
-    """Return the seconds of a call, the best of several rounds after a warm-up; wait() waits for the device."""
+    """Return the best time of a call in several rounds after a warm-up, in s; wait() waits for the device."""
 
     def timed(repeat: int) -> float:
         begin = perf_counter()

@@ -138,7 +138,7 @@ def streams(size: int) -> Iterator[tuple[int, Loop]]:
 
 
 def fastest(loop: Loop) -> float:
-    """Return the seconds of one repetition in the best of several short rounds."""
+    """Return the time of one repetition in the best of several short rounds, in s."""
 
     def timed(repeat: int) -> float:
         begin = perf_counter()

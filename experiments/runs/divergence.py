@@ -54,7 +54,7 @@ def cause(e: Experiment) -> Cause:
         )
     if changed:  # and the rate is no larger than it begins with, so that it is no cause
         own = [name for name in changed if name in e.settings] or changed
-        told = [f"{name} is {_said(_value(e, name))} and not {_said(begun[name])}" for name in own[:FEW]]
+        told = [f"{name} is {_said(_value(e, name))} instead of {_said(begun[name])}" for name in own[:FEW]]
         back = "try the default" if len(own) == 1 else "take these back one by one"
         return Cause(f"what differs from the defaults: {', '.join(told)}; {back}", {own[0]: begun[own[0]]})
     return Cause("no other setting explains it; try a smaller learning rate, or another seed", {})

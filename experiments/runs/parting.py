@@ -45,7 +45,7 @@ class Parting(NamedTuple):
 
 
 def totals(predicted: Trace, measured: Trace) -> list[Total]:
-    """Return the seconds of every kind of span that either run has, over all ranks and the whole run."""
+    """Return the total time of every kind of span that either run has, in s, over all ranks and the whole run."""
     sides = predicted.busy().sum(axis=0), measured.busy().sum(axis=0)
     rows = (Total(kind, float(p), float(m)) for kind, p, m in zip(KINDS, *sides, strict=True))
     return [row for row in rows if row.predicted or row.measured]

@@ -105,7 +105,7 @@ def _took(times: np.ndarray) -> str:
     there = times[~np.isnan(times)]
     if len(there) == len(times):
         return f"takes {units.seconds(float(times.mean()), float(times.std(ddof=1)))}"
-    return f"gets there in {len(there)} of {len(times)} seeds only" if len(there) else "never gets there"
+    return f"gets there in only {len(there)} of {len(times)} seeds" if len(there) else "never gets there"
 
 
 def _times(shown: Sequence[Shown], target: float) -> np.ndarray:

@@ -20,7 +20,7 @@ NO_NETWORK = {"network": "ideal", "device": "1e9:1e15:0"}  # only gradients take
     "Can models that were trained apart be averaged at the end?",
     source="Zinkevich, Weimer, Smola & Li, 2010",
     claims={
-        "the loss is what theory says, bias + variance / N, to a sixth": lambda rows: all(
+        "the loss is what theory says, bias + variance / N, to within a sixth": lambda rows: all(
             abs(row["loss"] / row["theory"] - 1) < 1 / 6 for row in rows
         ),
         "ten workers remove most of the variance, and ten times as many little more": lambda rows: (
@@ -248,7 +248,7 @@ def at_best(tried):
 
 
 @figure(
-    "Are the forms of block momentum that are in use the same?",
+    "Are the forms of block momentum in use the same?",
     source="Chen & Huo, 2016; CNTK's and fairseq's code",
     claims={
         "down a slope, 16 workers get 16 times as far as averages in both forms of the paper": lambda rows: all(
@@ -323,7 +323,7 @@ def _distances(done):
             max(column(rows, "held-out loss")) < 1.05 * value(rows, "held-out loss", period=1)
         ),
     },
-    look=Look("period", ("time", "loss"), log="x", title="as a part of that with a meeting in every step"),
+    look=Look("period", ("time", "loss"), log="x", title="as a fraction of that with a meeting in every step"),
 )
 def local_period(run):
     """Digits, eight workers with 16 images each, 256 steps; 1 Gb Ethernet.
@@ -508,7 +508,7 @@ LATE = {"all are late now and then": ("exponential", 1), "one is always late": (
     "Do rare meetings end the waiting?",
     source="order statistics; Zhang, Choromanska & LeCun, 2015, on why to be asynchronous",
     claims={
-        "eight machines do the work that order statistics predict, to a tenth": lambda rows: all(
+        "eight machines do the work that order statistics predict, to within a tenth": lambda rows: all(
             abs(row["speed-up"] / row["theory"] - 1) < 0.1 for row in rows
         ),
         "if all are late now and then, most of the waiting averages out": lambda rows: (
@@ -688,7 +688,7 @@ def visiting(run, method, period, workers=4):
         ),
         "with eight the two are about level": lambda rows: 2 / 3 < _against_means(rows, "EASGD", 8) < 3 / 2,
         "with sixteen the mean is ahead, as its authors report": lambda rows: _against_means(rows, "EASGD", 16) > 3 / 2,
-        "the mean ends alike with all of them": lambda rows: (
+        "the mean ends at the same loss with all of them": lambda rows: (
             max(column(rows, "loss", method="AGN")) < 1.6 * min(column(rows, "loss", method="AGN"))
         ),
         "springs with momentum (EAMSGD) are ahead of it with up to eight": lambda rows: all(

@@ -165,7 +165,7 @@ def _fastest(rows, case):
             for row in rows
             if row["strategy"] in ("1F1B", "tensor", "ZeRO-3")
         ),
-        "the fastest does not fit; of those that do the pipeline is, where ZeRO-3 fetches nothing ahead": lambda rows: (
+        "the fastest does not fit; the pipeline is the fastest that does, if ZeRO-3 fetches none ahead": lambda rows: (
             max(rows, key=lambda row: row["speed"])["strategy"] == "local SGD"
             and max((r for r in rows if _fits(r)), key=lambda row: row["speed"])["strategy"] == "1F1B"
         ),
@@ -223,7 +223,7 @@ RANKS = 8
             > 4
             > value(rows, "data parallel", model="VGG-16", network="10GbE")
         ),
-        "ResNet-50 has no end to put away: its plan is data parallelism on every network": lambda rows: (
+        "ResNet-50 has no heavy end to set apart: its plan is data parallelism on every network": lambda rows: (
             {row["plan"] for row in rows if row["model"] == "ResNet-50"} == {"8"}
         ),
         "and so is that of VGG-16 from 25 gigabits on": lambda rows: (
@@ -380,7 +380,7 @@ FACTORS = (0.5, 1, 2)
     "How many samples does each strategy need, at its own best rate?",
     source="Zhang & Re (DimmWitted), PVLDB 7(12), 2014: statistical and hardware efficiency",
     claims={
-        "every strategy has nearly its best rate: half or twice of it saves no tenth of the samples": lambda rows: all(
+        "every strategy has nearly its best rate: half or twice that rate saves under a tenth": lambda rows: all(
             min(_others(rows, name)) > 0.9 * value(rows, "samples", strategy=name, factor=1) for name in TRIED
         ),
         "one machine needs less than half of the samples that eight need together": lambda rows: all(
@@ -437,10 +437,10 @@ LATENCIES = (20, 160, 640, 5120)  # us, of a message, in all
             min(_ms(rows, name, 20) for name in ("doubling", "server", "local SGD, 4")) < _ms(rows, "local SGD, 16", 20)
             and _sps(rows, "local SGD, 16", 20) > 1.15 * _sps(rows, "doubling", 20)
         ),
-        "at 160 us meeting every fourth step is ahead of whoever exchanges in every step": lambda rows: (
+        "at 160 us meeting every fourth step is ahead of exchanging in every step": lambda rows: (
             _ms(rows, "local SGD, 4", 160) < min(_ms(rows, name, 160) for name in ("doubling", "server"))
         ),
-        "at 640 us meeting every 16 steps is ahead of whoever meets more often": lambda rows: (
+        "at 640 us meeting every 16 steps is ahead of meeting more often": lambda rows: (
             _ms(rows, "local SGD, 16", 640) < min(_ms(rows, n, 640) for n in ("doubling", "server", "local SGD, 4"))
         ),
         "at 5,120 us one machine is ahead of eight, whatever they do": lambda rows: all(

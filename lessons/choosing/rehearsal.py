@@ -24,7 +24,7 @@ FLOPS = 1e15  # FLOP/s, at which additions take no time
 
 
 def rehearse(c: Case, strategy: str) -> float:
-    """Return the seconds of a step."""
+    """Return the time of a step, in s."""
     program = PROGRAMS[strategy]
     ranks = {"one machine": 1, "server": c.ranks + 1}.get(strategy, c.ranks)
     link = c.links.between

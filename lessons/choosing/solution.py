@@ -16,7 +16,7 @@ def fits(name, model, cluster):
 
 
 def talk(name, model, cluster):
-    """Return the seconds of communication in a step."""
+    """Return the time of communication in a step, in s."""
     n, alpha, beta = model["gradient"], cluster["latency"], 1 / cluster["bandwidth"]
     doubling = ROUNDS * (alpha + n * beta)
     if name == "server":  # its port carries everybody's gradient in turn, while they compute

@@ -111,11 +111,11 @@ class Case:
         return cut
 
     def seconds(self, layers: list[LayerShape]) -> float:
-        """Return the seconds a rank needs for the forward and backward pass of these layers on its batch."""
+        """Return the time a rank needs for the forward and backward pass of these layers on its batch, in s."""
         return self.batch * sum(layer.flops for layer in layers) / self.flops
 
     def ring(self, nbytes: float) -> float:
-        """Return the seconds of an all-reduce."""
+        """Return the time of an all-reduce, in s."""
         return collective_costs.ring(self.ranks, nbytes, self.alpha, self.beta)
 
     def overlap(self) -> overlap.StepCosts:
@@ -127,46 +127,46 @@ class Case:
 
 
 def one_machine(c: Case) -> float:
-    """Return the seconds of a step."""
+    """Return the time of a step, in s."""
     return c.ranks * c.compute
 
 
 def all_reduce(c: Case) -> float:
-    """Return the seconds of a step."""
+    """Return the time of a step, in s."""
     return c.compute + c.ring(c.nbytes)
 
 
 def overlapped(c: Case) -> float:
-    """Return the seconds of a step."""
+    """Return the time of a step, in s."""
     p = c.overlap()
     return overlap.wait_free(p, overlap.bucketed(p, BUCKET))
 
 
 def server(c: Case) -> float:
-    """Return the seconds until the server has a gradient from every worker."""
+    """Return the time until the server has a gradient from every worker, in s."""
     return max(c.compute + 2 * (c.alpha + c.nbytes * c.beta), c.ranks * c.nbytes * c.beta)
 
 
 def local_sgd(c: Case) -> float:
-    """Return the seconds of a step, with its share of the next averaging."""
+    """Return the time of a step, with its share of the next averaging, in s."""
     return c.compute + c.ring(c.nbytes) / PERIOD
 
 
 def pipeline(c: Case) -> float:
-    """Return the seconds of a step."""
+    """Return the time of a step, in s."""
     times = [c.seconds(stage) for stage in c.stages]
     links = [c.alpha + FLOAT32 * c.batch * stage[-1].outputs * c.beta for stage in c.stages[:-1]]
     return (c.ranks - 1) * max(*times, *links) + sum(times) + 2 * sum(links)
 
 
 def tensor(c: Case) -> float:
-    """Return the seconds of a step."""
+    """Return the time of a step, in s."""
     sums = (layer.sums * c.ring(FLOAT32 * c.batch * layer.summed / layer.sums) for layer in c.layers)
     return c.compute + c.ranks * sum(sums)
 
 
 def zero3(c: Case) -> float:
-    """Return the seconds of a step."""
+    """Return the time of a step, in s."""
     return c.compute + 1.5 * sum(c.ring(FLOAT32 * layer.parameters) for layer in c.layers)
 
 

@@ -65,7 +65,7 @@ def check(
             step, text = hints.take(sheet, hint, file)
             console.print(f"[bold]{STEPS[step - 1]}[/] ({step} of {len(STEPS)}): {escape(text)}", highlight=False)
             line = hints.LINE.format(", ".join(hints.taken(sheet, file)))
-            console.print(f"To say so in what you hand in: [bold]{line}[/]", style="dim", highlight=False)
+            console.print(f"To record this in the file you hand in: [bold]{line}[/]", style="dim", highlight=False)
             return
         if not file:
             refuse(

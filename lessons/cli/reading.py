@@ -26,7 +26,7 @@ INDENT = 4  # columns by which folds are indented
     "list",
     help="List all chapters in order, with their reading times. With --figures: list all figures.",
 )
-@click.option("--figures", is_flag=True, help="of all chapters, with their questions")
+@click.option("--figures", is_flag=True, help="list the figures of all chapters, with their questions")
 def listing(figures: bool) -> None:
     if figures:
         for one in map(lessons.chapter, lessons.CHAPTERS):
@@ -44,7 +44,7 @@ def listing(figures: bool) -> None:
 @click.command(help="Print a chapter, or run one of its figures. Example: show collectives order_of_sums.")
 @click.argument("name")
 @click.argument("figure", required=False)
-@click.option("--draft", is_flag=True, help="for authors: also what is not recorded yet, numbers as ?")
+@click.option("--draft", is_flag=True, help="for authors: also show what is not recorded yet, with ? for its numbers")
 def show(name: str, figure: str | None, draft: bool) -> None:
     with usage_errors():
         if figure:

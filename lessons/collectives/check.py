@@ -145,7 +145,7 @@ class Heard:
         for rank, known in enumerate(self.of):
             if len(known) < len(self.of):
                 other = min({*range(len(self.of))} - known)
-                return f"rank {rank} returned without a message in which anything of rank {other} could have been"
+                return f"rank {rank} returned before any message could have brought it data of rank {other}"
         return ""
 
 

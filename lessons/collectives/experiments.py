@@ -420,7 +420,7 @@ WORKERS = 16
             value(rows, "step", model="large", collective="recursive_doubling")
             > 1.5 * value(rows, "step", model="large", collective="ring")
         ),
-        "the closed forms tell every step within 1 %": lambda rows: all(
+        "the closed forms predict every step to within 1 %": lambda rows: all(
             abs(row["step"] - row["formula"]) < 0.01 * row["step"] for row in rows
         ),
         "what is learned differs by rounding alone": lambda rows: all(

@@ -64,5 +64,5 @@ BOXES = Assignment(
 
 
 def _grows(rows, name):
-    """Return how many times as long 32 ranks take as four."""
+    """Return the time of 32 ranks as a multiple of that of four."""
     return value(rows, "seconds", collective=name, workers=32) / value(rows, "seconds", collective=name, workers=4)

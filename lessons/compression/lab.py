@@ -26,7 +26,7 @@ FORGET = Assignment(
         "without error feedback top_k and one_bit end over half as high again": lambda rows: all(
             _forgotten(rows, codec) > 1.5 for codec in ("top_k", "one_bit")
         ),
-        "for qsgd it makes no difference of a tenth": lambda rows: 0.9 < _forgotten(rows, "qsgd") < 1.1,
+        "for qsgd it makes a difference of less than a tenth": lambda rows: 0.9 < _forgotten(rows, "qsgd") < 1.1,
     },
 )
 CROWD = Assignment(
@@ -55,12 +55,12 @@ NETWORKS = Assignment(
 
 
 def _forgotten(rows, codec):
-    """Return how many times as high the loss is without error feedback."""
+    """Return the loss without error feedback as a multiple of that with it."""
     lossy, owed = (value(rows, "held_out_loss", compression=codec, error_feedback=kept) for kept in (False, True))
     return lossy / owed
 
 
 def _gain(rows, codec, bandwidth):
-    """Return how many times as fast as whole gradients a codec is."""
+    """Return the speed-up of a codec over whole gradients."""
     whole, coded = (value(rows, "seconds", compression=one, bandwidth=bandwidth) for one in ("none", codec))
     return whole / coded

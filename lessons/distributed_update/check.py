@@ -175,7 +175,7 @@ class Training(AccumulatedUpdates):
             return f"{behind} for update {t + 1}"
         for rank in range(self.ranks):
             if len(self.where[rank, t]) > 1 or not np.array_equal(self.where[rank, t][0], self.models[t]):
-                return f"rank {rank} took gradients of update {t + 1} at another model than the one before it"
+                return f"rank {rank} computed gradients of update {t + 1} at a model other than the one before it"
         wanted = self._wanted(t)
         off = (self.models[t + 1] - self.models[t]).astype("f8") - wanted
         if not float(np.linalg.norm(off)) <= NEAR * float(np.linalg.norm(wanted)):

@@ -58,5 +58,5 @@ SCALED = Assignment(
 
 
 def _gain(rows, network):
-    """Return how many times as fast eight mini-batches to an update are as one."""
+    """Return the speed-up of eight mini-batches per update over one."""
     return value(rows, "seconds", network=network, accumulate=1) / value(rows, "seconds", network=network, accumulate=8)

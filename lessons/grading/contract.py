@@ -30,7 +30,7 @@ def check(what: str, given: tuple[Any, ...], size: int, vector: Callable[[], int
         if not fits(value, size, vector):
             owner = "task" if what in TASK else "comm"
             asked = asked.format(last=size - 1, d=vector() if "{d}" in asked else 0)
-            raise Misuse(f"{owner}.{what} takes {asked}, and got {shown(value)}.")
+            raise Misuse(f"{owner}.{what} takes {asked}, but got {shown(value)}.")
 
 
 def shown(value: Any) -> str:

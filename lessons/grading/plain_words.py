@@ -26,7 +26,7 @@ def deadlock(run: Run) -> str:
     if len(groups) > GROUPS:
         groups[GROUPS:] = [f"and {sum(map(len, [*waits.values()][GROUPS:]))} others wait"]
     when = f"after update {run.updates - 1}" if run.updates else "before the first update"
-    return f"{when} nobody goes on: {', '.join(groups)}; is there a send for each recv?"
+    return f"{when} nobody can continue: {', '.join(groups)}; is there a send for each recv?"
 
 
 def failure(error: str) -> str:

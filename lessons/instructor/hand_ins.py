@@ -193,7 +193,7 @@ def _zipped(file: Path) -> Iterator[tuple[PurePosixPath, bytes | None]]:
                 except (OSError, RuntimeError, NotImplementedError, zipfile.BadZipFile):
                     yield path, None
     except (zipfile.BadZipFile, OSError) as error:
-        raise ValueError(f"{file.name} is no zip that can be read ({error}); give a folder or a zip.") from None
+        raise ValueError(f"{file.name} is not a readable zip ({error}); give a folder or a zip.") from None
 
 
 def _python(path: PurePosixPath) -> bool:

@@ -138,7 +138,7 @@ class LargeBatchProbe(AccumulatedUpdates):
         for rank in range(self.ranks):
             for w in self.where.get((rank, t), []):
                 if not np.allclose(w, self.models[t], rtol=1e-4, atol=1e-5):
-                    return f"gradients of update {t} were not taken at the model before it, on rank {rank}"
+                    return f"gradients of update {t} were not computed at the model before it, on rank {rank}"
         rate, beside = self._step(t)
         if not (np.isfinite(rate) and rate > 0 and beside < NEAR):
             return f"update {t} is not along the mean of its {self.parts(t)} gradients"

@@ -40,7 +40,7 @@ FIND = Assignment(
     paired=True,
     note=("held_out_loss",),
     claims={
-        "16 images bear 0.02, and end lower with it than with 0.01": lambda rows: (
+        "16 images tolerate 0.02, and end lower with it than with 0.01": lambda rows: (
             _ends(rows, 16, 0.02) < 0.95 * _ends(rows, 16, 0.01)
         ),
         "256 images end lowest at 0.16": lambda rows: (
@@ -67,7 +67,7 @@ GROW = Assignment(
             for row, share in ((rows[1], 0.53), (rows[2], 0.28))
             for name in ("updates", "bytes")
         ),
-        "and all end alike, within a third": lambda rows: (
+        "and all end at the same loss, within a third": lambda rows: (
             max(column(rows, "held_out_loss")) < 1.34 * min(column(rows, "held_out_loss"))
         ),
     },

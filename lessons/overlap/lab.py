@@ -77,12 +77,12 @@ def _seconds(rows, bandwidth, bucket):
 
 
 def _gain(rows, bandwidth):
-    """Return how many times as fast layer by layer is as one message."""
+    """Return the speed-up of sending layer by layer over one message."""
     return _seconds(rows, bandwidth, WHOLE) / _seconds(rows, bandwidth, 0)
 
 
 def _lost(rows, delay, rate):
-    """Return the loss at the end over that without delay, at the same rate."""
+    """Return the final loss divided by that without delay, at the same rate."""
     late, fresh = (value(rows, "held_out_loss", delay=k, learning_rate=rate) for k in (delay, 0))
     return late / fresh
 

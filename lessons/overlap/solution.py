@@ -17,6 +17,6 @@ def plan(layers, network):
 
 
 def all_reduce(together, network):
-    """Return the seconds of an all-reduce of these layers."""
+    """Return the time of an all-reduce of these layers, in s."""
     n, nbytes = network["workers"], sum(layer["bytes"] for layer in together)
     return 2 * (n - 1) * (network["latency"] + nbytes / n / network["bandwidth"])

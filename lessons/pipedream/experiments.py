@@ -295,7 +295,7 @@ def what_a_stage_holds(run):
             abs(row["PipeDream"] / row["(f+b) / (f+b + 2c (S-1)/S)"] - 1) < 0.05 for row in rows
         ),
         "GPipe pays for it once a mini-batch, and is ahead in the end": lambda rows: _ahead(rows, 4) < 0.85,
-        "with twice as many under way PipeMare hides a latency as long as a forward pass": lambda rows: (
+        "with twice as many under way, PipeMare hides a latency as long as a forward pass": lambda rows: (
             _speed(rows, "PipeMare", 1) > 0.95 > 0.7 > _speed(rows, "PipeDream", 1)
         ),
         "2BW is PipeDream here: updating less often makes it no faster": lambda rows: all(
@@ -412,7 +412,7 @@ def who_learns_first(run):
         "three machines with the whole model each win where it is fast": lambda rows: (
             rows[-1]["data parallel"] > 1.1 * rows[-1]["2-1"]
         ),
-        "the partitioner knows: from 1-1-1 over 2-1 to data parallelism, the faster the network": lambda rows: (
+        "the partitioner knows: from 1-1-1 via 2-1 to data parallelism, the faster the network": lambda rows: (
             [rows[0]["plan"], rows[2]["plan"], rows[-1]["plan"]] == ["1-1-1", "2-1", "3"]
         ),
     },

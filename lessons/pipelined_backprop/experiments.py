@@ -237,7 +237,7 @@ REMEDIES = {  # how it is run, or computed in slots, and rates to try
     source="Chen, Yang & Cheng, 2018 (SpecTrain); Yang et al., 2021 (PipeMare, T1); the comparison is ours",
     claims={
         "half as late, it ends lower": lambda rows: _with(rows, "half as late") < _with(rows, "one rate"),
-        "a stash beside that changes it by less than 8 %": lambda rows: (
+        "adding a stash changes it by less than 8 %": lambda rows: (
             abs(_with(rows, "half as late, with a stash") / _with(rows, "half as late") - 1) < 0.08
         ),
         "half as late and predicted, lower than with one rate, too": lambda rows: (
@@ -334,11 +334,11 @@ def _after(rows, method):
         "striped, two machines are worth 1.9 and four 3.5, as the paper's were worth 1.9 and 3.3": lambda rows: (
             abs(_striped(rows, 2) - 1.9) < 0.05 and abs(_striped(rows, 4) - 3.5) < 0.1
         ),
-        "whole, it is the slowest stage, and a fourth machine is for nothing": lambda rows: (
+        "whole, it is the slowest stage, and a fourth machine gains nothing": lambda rows: (
             value(rows, "speed-up", machines=8, top="whole") < 1.05 * value(rows, "speed-up", machines=3, top="whole")
         ),
         "striped, four machines are worth more than three": lambda rows: _striped(rows, 4) > 3,
-        "of two machines it makes no difference": lambda rows: (
+        "with two machines it makes no difference": lambda rows: (
             abs(_striped(rows, 2) / value(rows, "speed-up", machines=2, top="whole") - 1) < 0.1
         ),
     },

@@ -340,13 +340,13 @@ ZOO = {
     "Must a stage idle at all?",
     source="Narayanan et al., 2021; Li & Hoefler, 2021 (Chimera); Qi et al., 2024 (ZB); DeepSeek-AI, 2024 (DualPipe)",
     claims={
-        "9, 9, 4.5, 6, 3, 3, 1.5 and 2 forward passes, beside 24 of work, by the lists of ops": lambda rows: (
+        "9, 9, 4.5, 6, 3, 3, 1.5 and 2 forward passes, next to 24 of work, by the lists of ops": lambda rows: (
             column(rows, "by the list") == [9, 9, 4.5, 6, 3, 3, 1.5, 2]
         ),
         "training idles as much, give or take 0.7": lambda rows: all(
             abs(row["idle"] - row["by the list"]) < 0.7 for row in rows
         ),
-        "from its own first op to its own last, a stage of ZB-H2 or ZB-V never idles": lambda rows: all(
+        "from its first op to its last, a stage of ZB-H2 or ZB-V never idles": lambda rows: all(
             (value(rows, "within its span", schedule=name) < 1e-6) == (name in ("ZB-H2", "ZB-V")) for name in ZOO
         ),
         "1F1B holds half of what GPipe holds; ZB-H2 has to hold nearly as much": lambda rows: (

@@ -193,7 +193,7 @@ class Handing:
         if not (self.absent or self.wrong) and (
             np.shape(new) != self.w.shape or not np.allclose(new, self.w, rtol=1e-6, atol=1e-9)
         ):
-            raise SolutionError(f"in step {self.step} worker {dst} was sent another w than that of the last report.")
+            raise SolutionError(f"in step {self.step} worker {dst} was sent a w other than the one last reported.")
         self.at[dst] = self.step
         self.fetched[self.step, dst] = self.fetched.get((self.step, dst), 0) + 1
         self.comm.send((self.step, portion, self.w), dst, tag)
@@ -211,8 +211,8 @@ class Handing:
         wanted = self.w - self.rate * sum(self.arrived.values(), np.zeros_like(self.w))
         if len(self.arrived) < self.portions:
             self.absent = self.absent or (
-                f"step {self.step} was reported when gradients of {len(self.arrived)} of {self.portions} portions had "
-                "arrived that were taken at its w"
+                f"step {self.step} was reported with gradients of {len(self.arrived)} of {self.portions} portions "
+                "computed at its w"
             )
         elif not (self.absent or self.wrong):
             least = self.rate * min(float(np.linalg.norm(g)) for g in self.arrived.values())

@@ -50,7 +50,7 @@ HANDED_IN = Assignment(
     note=("samples", "bytes"),
     claims={
         "what has been handed in is not computed again": lambda rows: value(rows, "samples", every=1) == FIVE_PASSES,
-        "more is computed again the more seldom a worker hands in": lambda rows: (
+        "the more rarely a worker hands in, the more is computed again": lambda rows: (
             np.diff(column(rows, "samples")) > 0
         ).all(),
         "and less is sent": lambda rows: value(rows, "bytes", every=1) > 4 * value(rows, "bytes", every=16),
@@ -77,6 +77,6 @@ CARELESS = Assignment(
 
 
 def _again(rows, size):
-    """Return the samples that copies add, as a part of all."""
+    """Return the samples that copies add, as a fraction of all."""
     alone, copied = (value(rows, "samples", backups=backups, portion=size) for backups in (False, True))
     return copied / alone - 1

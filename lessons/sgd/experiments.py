@@ -20,7 +20,7 @@ PASSES = 1, 2, 4, 8, 16
     "What is a step on the whole gradient worth?",
     source="Bottou & Bousquet, NIPS 2007; Bottou, Curtis & Nocedal, 2018",
     claims={
-        "after two passes batches of 16 have a lower loss than whole gradients after sixteen": lambda rows: (
+        "after two passes, batches of 16 have a lower loss than whole gradients after sixteen": lambda rows: (
             value(rows, "loss", batch=16, passes=2) < value(rows, "loss", batch=IMAGES, passes=16)
         ),
         "up to eight passes batches of 16 and of 128 have a lower loss than whole gradients": lambda rows: all(
@@ -70,7 +70,7 @@ EDGES = {"heavy ball": lambda mu: 2 * (1 + mu), "Nesterov": lambda mu: 2 * (1 + 
         "both kinds diverge where theory says, within 1 %": lambda rows: all(
             abs(row["rate"] / row["theory"] - 1) < 0.01 for row in rows
         ),
-        "with more momentum heavy ball bears a larger rate, and Nesterov a smaller one": lambda rows: (
+        "with more momentum heavy ball tolerates a larger rate, and Nesterov a smaller one": lambda rows: (
             np.all(np.diff(column(rows, "rate", method="heavy ball")) > 0)
             and np.all(np.diff(column(rows, "rate", method="Nesterov")) < 0)
         ),

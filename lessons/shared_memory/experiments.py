@@ -123,7 +123,7 @@ def conflicts_against_sparsity(run):
         "with eight threads or more, losses are 0.6 to 1 times what theirs says": lambda rows: all(
             0.6 < row["lost"] / row["lost, closed form"] < 1 for row in rows[2:]
         ),
-        "between a read and its write each other thread writes about once": lambda rows: all(
+        "between a read and its write every other thread writes about once": lambda rows: all(
             abs(row["staleness"] - (row["threads"] - 1)) <= 0.2 * row["threads"] for row in rows
         ),
     },
@@ -175,7 +175,7 @@ SMALL, RATES = 0.25, (0.25, 1.0, 4.0)
             value(rows, "behind", samples="sparse, best rate", additions="plain") < 1.3
             and value(rows, "behind", samples="sparse, best rate", additions="atomic") < 1.1
         ),
-        "on dense rows, at a small rate, they are behind, and with atomic additions not": lambda rows: (
+        "on dense rows, at a small rate, they are behind, but not with atomic ones": lambda rows: (
             value(rows, "behind", samples="dense, small rate", additions="plain") > 1
             and value(rows, "behind", samples="dense, small rate", additions="atomic") < 1
         ),

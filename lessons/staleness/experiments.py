@@ -45,7 +45,7 @@ def _loss(done):
         "32 machines that wait for each other do the work of fewer than 20": lambda rows: (
             value(rows, "speed-up", method="synchronous", workers=32) < 20
         ),
-        "if nobody waits they do the work of 32, to a tenth": lambda rows: all(
+        "if nobody waits they do the work of 32, to within a tenth": lambda rows: all(
             abs(row["speed-up"] / row["workers"] - 1) < 0.1 for row in rows if row["method"] == "asynchronous"
         ),
         "with as many gradients each, at the same rate, they learn far more than those that wait": lambda rows: (
@@ -285,7 +285,7 @@ def critical_delay(run):
         "with exponential times more than twice that of a round robin for 4 workers, three times for 16": lambda rows: (
             _gain(rows, 4) > 2 and _gain(rows, 16) > 3
         ),
-        "the oldest does not matter: heavy tails have as old ones as exponential times": lambda rows: (
+        "the oldest does not matter: heavy tails have ones as old as exponential times": lambda rows: (
             value(rows, "oldest", times="heavy tail", workers=16)
             > value(rows, "oldest", times="exponential", workers=16) / 2
             and value(rows, "critical rate", times="heavy tail", workers=16)
@@ -797,7 +797,7 @@ def factors(run):
     "What if a worker dies?",
     source="Dean et al., 2012, section 4.1",
     claims={
-        "training goes on, and says who was lost": lambda rows: all(
+        "training continues, and says who was lost": lambda rows: all(
             row["status"] == "finished" and row["lost"] for row in rows
         ),
         "with (N-1)/N of the updates in the same time": lambda rows: all(
@@ -807,7 +807,7 @@ def factors(run):
             row["loss in the end"] < 0.9 * row["loss then"] for row in rows
         ),
     },
-    look=Look("workers", ("kept",), "method", kind="bar", title="updates a second, as a part of those before"),
+    look=Look("workers", ("kept",), "method", kind="bar", title="updates a second, as a fraction of those before"),
 )
 def lost_worker(run):
     """Digits; worker 2 is lost half way. kept: updates a second after that, as a part of those before."""

@@ -22,7 +22,7 @@ HOW_OLD = Assignment(
     LATE,
     turn={"workers": (2, 4, 8, 16)},
     note=("staleness_mean",),
-    claims={"a gradient is N - 1 updates old, to a twentieth": lambda rows: all(
+    claims={"a gradient is N - 1 updates old, to within a twentieth": lambda rows: all(
         abs(row["staleness_mean"] / (row["workers"] - 1) - 1) < 0.05 for row in rows
     )},
 )  # fmt: skip
@@ -30,7 +30,7 @@ WHATEVER = Assignment(
     {**LATE, "workers": 8},
     turn={"jitter": ("none", "cloud", "exponential"), "slow": ("", "3:10")},
     note=("staleness_mean",),
-    claims={"of 8 workers it is 7 old, whoever is slow, to a twentieth": lambda rows: all(
+    claims={"of 8 workers it is 7 updates old to within a twentieth, whichever worker is slow": lambda rows: all(
         abs(row["staleness_mean"] / 7 - 1) < 0.05 for row in rows
     )},
 )  # fmt: skip

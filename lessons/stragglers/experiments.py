@@ -75,7 +75,7 @@ def _step(run, workers, backups, steps, jitter):
     "What does it cost to wait for everybody?",
     source="Chen et al., 2016; order statistics",
     claims={
-        "the mean step is as long as theory says the slowest of N takes, to a tenth": lambda rows: all(
+        "the mean step is as long as theory says the slowest of N takes, to within a tenth": lambda rows: all(
             abs(row["step"] / row["theory"] - 1) < 0.1 for row in rows
         ),
         "under every law, more workers make a longer step": lambda rows: all(
@@ -120,7 +120,7 @@ def waiting_for_everybody(run):
         "the step is as long as theory says, if stragglers finish what they began": lambda rows: all(
             abs(row["step"] / row["stragglers finish"] - 1) < 0.05 for row in rows
         ),
-        "the step is longer than H(N) - H(b), by which all workers begin every step together": lambda rows: all(
+        "the step is longer than H(N) - H(b), the formula if all workers begin every step together": lambda rows: all(
             row["step"] > row["all begin anew"] for row in rows if row["backups"]
         ),
         "more gradients a second are used with backups than without, though some are thrown away": lambda rows: (

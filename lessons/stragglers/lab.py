@@ -63,7 +63,7 @@ DO_WITHOUT = Assignment(
 
 
 def _gain(rows, law):
-    """Return how many times as many samples per second 32 workers do as one."""
+    """Return the samples per second of 32 workers as a multiple of those of one."""
     return value(rows, "samples_per_second", jitter=law, workers=32) / value(
         rows, "samples_per_second", jitter=law, workers=1
     )

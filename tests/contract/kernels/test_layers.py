@@ -222,7 +222,7 @@ def test_an_elementwise_layer_refuses_strided_and_unlike_arrays_and_changes_noth
     strided = [np.ones(16)[::2] for _ in range(arrays)]
     unlike = [np.ones(8 - (i == arrays - 1)) for i in range(arrays)]
     for implementation in (kernel.cpu, kernel.gpu):  # on a GPU they are refused before anything is launched
-        for given, why in ((strided, "strided"), (unlike, "must be alike")):
+        for given, why in ((strided, "strided"), (unlike, "must be equal")):
             with pytest.raises(ValueError, match=why):
                 implementation(*given, *scalars)
             assert all((x == 1).all() for x in given)

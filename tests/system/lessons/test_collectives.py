@@ -52,7 +52,7 @@ def test_whole_vectors_around_a_ring_sum_up_but_in_an_order_of_each_ranks_own():
 @pytest.mark.slow
 def test_pairs_without_partners_are_told_which_rank_does_not_exist():
     earned, _, error = marks(PAIRS)
-    assert not any(earned) and re.search(r"comm.send takes the number of a rank, from 0 to \d, and got \d", error), (
+    assert not any(earned) and re.search(r"comm.send takes the number of a rank, from 0 to \d, but got \d", error), (
         error
     )
 
@@ -119,7 +119,7 @@ def test_ranks_that_send_enough_and_have_not_heard_of_all_are_told_of_whom():
     with Solution(UNHEARD).attempt() as attempt:
         total = Sum(8, 50, seed=1)
         total.run([attempt] * 8)
-    assert re.fullmatch(r"rank \d returned without a message in which anything of rank \d could have been", total.wrong)
+    assert re.fullmatch(r"rank \d returned before any message could have brought it data of rank \d", total.wrong)
 
 
 def test_the_ring_may_be_written_with_operations_in_progress():
@@ -153,7 +153,7 @@ def test_what_is_no_sum_of_vectors_is_told_in_a_sentence(worker, said):
 def test_a_sum_that_sends_too_little_or_was_not_heard_of_is_seen():
     total = Sum(4, 10, seed=1)
     heard = Heard(4)
-    assert heard.missing() == "rank 0 returned without a message in which anything of rank 1 could have been"
+    assert heard.missing() == "rank 0 returned before any message could have brought it data of rank 1"
     heard.of = [{0, 1, 2, 3}] * 4
     assert heard.missing() == ""
     few = SimpleNamespace(summary={"bytes": 2 * 3 * 40 - 1})

@@ -93,11 +93,11 @@ def test_what_another_rank_knows_is_in_no_variable():
         (
             "        _, g = task.gradient(w)",
             "        _, g = task.gradient(w - 0.1 * total)",
-            "at another model",
+            "at a model other",
         ),
         ("(1 - s.beta1**t)", "(1 - s.beta1)", "is not Adam's with the mean of its"),
         ("updates + 1, s)", "updates * taken + taken, s)", "is not Adam's with the mean of its"),
-        ("piece[:] = updated", "piece[:-1] = updated[:-1]", "at another model"),
+        ("piece[:] = updated", "piece[:-1] = updated[:-1]", "at a model other"),
         ("if comm.rank == 0:", "if True:", "only rank 0 reports"),
         ("_, g = task.gradient(w)", "_, g = task.gradient(w); task.gradient(w)", "more gradients than it has steps"),
         (REDUCED, f"comm.send(total, 0); {REDUCED}", "there is no comm.send here"),

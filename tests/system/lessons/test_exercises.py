@@ -239,7 +239,7 @@ MISTAKES = {
     "s has backups and learning_rate, no learning_rat": "def server(comm, task, s): s.learning_rat",
     "line 1 is not Python (unterminated string literal): `w = 'F`.": "w = 'F",
     "line 2 is not Python (expected ':'): `def server(comm, task, s)`": "\ndef server(comm, task, s)\n    pass",
-    "before the first update nobody goes on: rank 0 waits": "def server(comm, task, s):\n    comm.recv_any(7)",
+    "before the first update nobody can continue: rank 0 waits": "def server(comm, task, s):\n    comm.recv_any(7)",
 }
 
 
@@ -257,7 +257,8 @@ def test_a_deadlock_says_after_which_update_and_who_waits():
         "    w = w - s.learning_rate * sum(g for _, g in got) / len(got)\n    task.report(w)\n    comm.recv_any(7)\n"
     )
     error = grade(lessons.chapter("stragglers"), source, seed=1).error
-    assert error.startswith("after update 0 nobody goes on: ") and "wait for rank 0" in error and "since" not in error
+    assert error.startswith("after update 0 nobody can continue: ")
+    assert "wait for rank 0" in error and "since" not in error
 
 
 def test_a_timeline_is_kept_also_of_a_run_that_fails():

@@ -65,7 +65,7 @@ def test_a_sum_where_a_mean_is_asked_for_loses_the_marks_for_the_mean_and_for_wh
         (
             "        _, g = task.gradient(w)",
             "        _, g = task.gradient(w - 0.1 * total)",
-            "were not taken at the model",
+            "were not computed at the model",
         ),
         ("        total += g", "        total[:] = g", "is not along the mean of its"),
         (

@@ -92,7 +92,7 @@ def test_who_forgets_the_portion_of_a_lost_worker_loses_that_mark():
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        (COUNTS, COUNTS.replace("began == step and ", ""), "of 9. portions had arrived that were taken at its w"),
+        (COUNTS, COUNTS.replace("began == step and ", ""), "of 9. portions computed at its w"),
         ("while len(done) < s.portions:", "while len(done) < s.portions - 1:", "gradients of 9. of 9. portions"),
         ("while len(done) < s.portions:", "while False:", "gradients of 0 of 9. portions"),
         ("known.get(rank) == step", "rank in known", "gradients of 0 of 9. portions"),
@@ -116,10 +116,10 @@ def test_a_step_without_all_of_its_portions_earns_nothing(old, new, told):
         ("else (w, portion), rank)", "else (w, s.portions), rank)", "it sent a tuple of 2 to a worker"),
         ("else (w, portion), rank)", "else w, rank)", "it sent ndarray to a worker"),
         ("else (w, portion), rank)", "else portion, rank)", "was given portion .*, but was never sent w"),
-        ("else (w, portion), rank)", "else (w + 1, portion), rank)", "was sent another w than that of the last report"),
-        ("        task.report(w)\n", "", "was sent another w than that of the last report"),
+        ("else (w, portion), rank)", "else (w + 1, portion), rank)", "was sent a w other than the one last reported"),
+        ("        task.report(w)\n", "", "was sent a w other than the one last reported"),
         ("else (w, portion), rank)", "else (w, portion), 0)", "it sent something to rank 0; workers are ranks 1 to"),
-        ("(*free, *busy)", "free", "after update 5 nobody goes on"),
+        ("(*free, *busy)", "free", "after update 5 nobody can continue"),
         ("total += g", "total += comm.recv(rank)", "there is no comm.recv here"),
         ("total += g", "total += task.gradient(w)[1]", "there is no task.gradient here"),
         ("total += g", "total += task.portion(w, portion)[1]", "no task.portion|no 'portion'|has no portion"),

@@ -85,7 +85,7 @@ def test_a_seed_that_never_arrives_leaves_no_mean_and_is_counted():
     near = seeded("B", 1, [ran(seed=0), ran(seed=1)])
     target = race.finish(near.runs)
     assert math.isnan(race.arrivals([far, near], target)[1].seconds)
-    assert "A gets there in 1 of 2 seeds only" in race.verdict([far, near], target)
+    assert "A gets there in only 1 of 2 seeds" in race.verdict([far, near], target)
 
 
 def test_what_both_timelines_say_of_waiting_is_told_of_each_run_by_itself():

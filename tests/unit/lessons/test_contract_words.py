@@ -7,22 +7,22 @@ from lessons.grading.contract import check
 from lessons.grading.hosted import CALLS, SENT, HostedRank, Quota, SolutionError
 
 WRONG = {
-    "task.at takes a whole number of steps from 0, and got 'x'.": ("at", "x"),
-    "task.at takes a whole number of steps from 0, and got -1.": ("at", -1),
-    "task.at takes a whole number of steps from 0, and got True.": ("at", True),
-    "task.measure takes the name of a quantity, a text of 1 to 60 characters, and got [1].": ("measure", [1], 1.0),
-    "task.measure takes a number as the value of a quantity, and got '1'.": ("measure", "gap", "1"),
-    "task.measure takes a number as the value of a quantity, and got inf.": ("measure", "gap", float("inf")),
-    "comm.send takes a tag that is a whole number from 0 to 2147483647, and got 'x'.": ("send", 1.0, 0, "x"),
-    "comm.send takes a tag that is a whole number from 0 to 2147483647, and got nan.": ("send", 1.0, 0, float("nan")),
-    "comm.send takes the number of a rank, from 0 to 3, and got 4.": ("send", 1.0, 4),
-    "comm.send takes a message: None, a number, an array, or a tuple of these, and got [1, 2].": ("send", [1, 2], 1),
-    "comm.recv takes the number of a rank, from 0 to 3, and got None.": ("recv", None),
-    "comm.recv_any takes a tag that is a whole number from 0 to 2147483647, and got 1.5.": ("recv_any", 1.5),
-    "task.report takes a vector of 3 floats, as task.start() returns it, and got [1, 2].": ("report", [1, 2]),
-    "task.gradient takes a vector of 3 floats, as task.start() returns it, and got None.": ("gradient", None),
-    "comm.broadcast takes the number of a rank, from 0 to 3, and got -1.": ("broadcast", 1.0, -1),
-    "comm.split takes a color, a whole number from 0 or None, and got 'a'.": ("split", "a"),
+    "task.at takes a whole number of steps from 0, but got 'x'.": ("at", "x"),
+    "task.at takes a whole number of steps from 0, but got -1.": ("at", -1),
+    "task.at takes a whole number of steps from 0, but got True.": ("at", True),
+    "task.measure takes the name of a quantity, a text of 1 to 60 characters, but got [1].": ("measure", [1], 1.0),
+    "task.measure takes a number as the value of a quantity, but got '1'.": ("measure", "gap", "1"),
+    "task.measure takes a number as the value of a quantity, but got inf.": ("measure", "gap", float("inf")),
+    "comm.send takes a tag that is a whole number from 0 to 2147483647, but got 'x'.": ("send", 1.0, 0, "x"),
+    "comm.send takes a tag that is a whole number from 0 to 2147483647, but got nan.": ("send", 1.0, 0, float("nan")),
+    "comm.send takes the number of a rank, from 0 to 3, but got 4.": ("send", 1.0, 4),
+    "comm.send takes a message: None, a number, an array, or a tuple of these, but got [1, 2].": ("send", [1, 2], 1),
+    "comm.recv takes the number of a rank, from 0 to 3, but got None.": ("recv", None),
+    "comm.recv_any takes a tag that is a whole number from 0 to 2147483647, but got 1.5.": ("recv_any", 1.5),
+    "task.report takes a vector of 3 floats, as task.start() returns it, but got [1, 2].": ("report", [1, 2]),
+    "task.gradient takes a vector of 3 floats, as task.start() returns it, but got None.": ("gradient", None),
+    "comm.broadcast takes the number of a rank, from 0 to 3, but got -1.": ("broadcast", 1.0, -1),
+    "comm.split takes a color, a whole number from 0 or None, but got 'a'.": ("split", "a"),
 }
 
 
@@ -52,7 +52,7 @@ def test_a_wrong_call_is_told_with_what_is_taken_and_what_was_given():
 def test_a_vector_of_another_length_or_kind_is_shown_by_its_shape():
     rank = HostedRank(Comm(), Task())
     for wrong in (np.zeros(4), np.zeros((3, 1)), np.zeros(3, int)):
-        with pytest.raises(SolutionError, match=rf"3 floats.* and got an array of {wrong.dtype} of shape"):
+        with pytest.raises(SolutionError, match=rf"3 floats.* but got an array of {wrong.dtype} of shape"):
             rank.do(("report", 0, wrong))
 
 

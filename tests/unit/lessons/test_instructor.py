@@ -119,7 +119,7 @@ def test_a_pile_without_solutions_and_a_broken_zip_are_refused_in_a_sentence(tmp
     with pytest.raises(ValueError, match="has no Python files"):
         hand_ins.collect(tmp_path, "stragglers")
     (tmp_path / "pile.zip").write_bytes(b"PK no")
-    with pytest.raises(ValueError, match="is no zip that can be read"):
+    with pytest.raises(ValueError, match="is not a readable zip"):
         hand_ins.collect(tmp_path / "pile.zip", "stragglers")
 
 
