@@ -20,7 +20,7 @@ from experiments.study.schedules import Plan, Study
 from experiments.study.unfinished import unfinished
 from experiments.viewer.canvases import schedule
 
-LINES = 64  # of a schedule of one's own that are shown where something is wrong
+LINES = 64  # of your own schedule that are shown where something is wrong
 INTRODUCTION = (
     "What each rank does when, without a model: a row is a rank of a pipeline, a box is one micro-batch on its way "
     "forward (F) or backward (B), and a gap is the bubble, in which the rank waits. Choose a schedule, change the "

@@ -24,8 +24,8 @@ LONGEST = 20_000  # characters of a profile
 WIDEST = 160  # px of the slowest stage
 BAR = '<i style="display: inline-block; width: {}px; height: 12px; background: {}"></i>'
 METHODS = {
-    "min_max": "The slowest stage is as fast as can be",
-    "variance": "Times are as equal as can be (GPipe)",
+    "min_max": "The slowest stage is as fast as possible",
+    "variance": "Times are as equal as possible (GPipe)",
     "torchgpipe_time": "torchgpipe's heuristic",
     "blocks": "torchgpipe's, without its trap",
 }

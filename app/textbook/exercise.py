@@ -103,8 +103,8 @@ def _given(sheet: Sheet, key: str) -> bool:
         return st.file_uploader("Your solution", type="py", key=f"given-{key}", max_upload_size=1) is not None
     written = st.text_area(
         "Your solution", sheet.program, key=f"typed-{key}", height=480, max_chars=LONGEST, persist_state="session",
-        help="It begins with the file above, without the task. It is graded like an uploaded file, and lost after a "
-        "reload: keep a copy.",
+        help="It starts as the file above, without the task. It is graded like an uploaded file, but lost when the "
+        "page reloads: keep a copy.",
     )  # fmt: skip
     return bool(written.strip())
 

@@ -51,7 +51,7 @@ def _slurm(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def _open_mpi(given: Mapping[str, str]) -> dict[str, str]:
-    """Translate the variables of a process of mpirun. They tell where rank 0 is only if all ranks are here."""
+    """Translate the variables that mpirun sets. They do not tell where rank 0 is, unless all ranks are here."""
     rank, size, local, here = (
         given.get(f"OMPI_COMM_WORLD_{name}") for name in ("RANK", "SIZE", "LOCAL_RANK", "LOCAL_SIZE")
     )

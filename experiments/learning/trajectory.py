@@ -144,7 +144,7 @@ def watched(worker: Callable[[Any, Any, Any], Any], trajectory: Trajectory) -> C
 
 
 class Arrow(NamedTuple):
-    """A stale update: from the place of the model of its gradient to that of the model it changed."""
+    """A stale update: from the place of the model its gradient was computed at to that of the model it changed."""
 
     seconds: float
     start: int

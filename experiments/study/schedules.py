@@ -97,7 +97,7 @@ class Plan(Knobs):
     ranks: int = knob(4, "ranks", ge=1, le=256)
     chunks: int = knob(8, "micro-batches of the mini-batch, or of the stream", ge=1, le=4096)
     options: dict[str, Any] = knob({}, "the schedule's own settings")
-    own: str = knob(EXAMPLE, "ops of a schedule of one's own, a line for each rank", lines=True, max_length=10 * MOST)
+    own: str = knob(EXAMPLE, "ops of your own schedule, a line for each rank", lines=True, max_length=10 * MOST)
     forward: float = knob(1.0, "time of a forward (F)", gt=0, le=LARGEST)
     inputs: float = knob(1.0, "time of the gradient of the inputs (I)", ge=0, le=LARGEST)
     weights: float = knob(1.0, "time of the gradient of the weights (W); a whole backward is I and W", ge=0, le=LARGEST)

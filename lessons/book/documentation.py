@@ -36,7 +36,7 @@ REFERENCE = {
     "workloads": ("workloads/workload.py", "workloads/task.py"),
     "knobs and traces": ("knobs.py", "tracing.py"),
 }
-"""Room -> the modules that a program of one's own begins with."""
+"""Room -> the modules that a user's own program starts from."""
 PICTURE = re.compile(r"<picture>.*?</picture>|<img [^>]*>", re.DOTALL)
 LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?:|#)([^)#\s]+)(#[^)]*)?\)")
 

@@ -103,7 +103,7 @@ class Case:
 
     @cached_property
     def stages(self) -> list[list[LayerShape]]:
-        """The layers, cut into a stage for each rank, as equal in time as can be."""
+        """The layers, cut into a stage for each rank, as equal in time as possible."""
         cut, first = [], 0
         for count in balance.by_slowest([layer.macs for layer in self.layers], self.ranks):
             cut.append(self.layers[first : first + count])

@@ -154,7 +154,7 @@ ROUNDS = "recursive_doubling", "halving_doubling", "tree", "double_tree"  # whos
         "from 8 ranks on, doubling the ranks about doubles the time of the ring": lambda rows: all(
             1.9 < b / a < 2.2 for a, b in pairwise(column(rows, "ring")[2:])
         ),
-        "each doubling of the ranks adds one round to recursive doubling, and always the same time": lambda rows: (
+        "each doubling of the ranks adds one equally long round to recursive doubling": lambda rows: (
             np.ptp(np.diff(column(rows, "recursive_doubling"))) < 1e-9
         ),
         "from 4 ranks on, each doubling adds a constant time to either tree as well": lambda rows: all(
