@@ -5,25 +5,24 @@
                     lambda rows: value(rows, "loss", start="gradual") < value(rows, "loss", start="constant")},
             look=Look("start", ("loss",), kind="bar"))
     def warm_up(run):
-        rows = []
         for start in ("none", "constant", "gradual"):
             done = run(algorithm="large_batch", learning_rate=0.1, warm_up=start, workers=8, epochs=10)
-            rows.append({"start": start, "loss": done.summary["held_out_loss"]})
-        return rows
+            yield {"start": start, "loss": done.summary["held_out_loss"]}
 
-A figure is a function of `run(**flat values of an experiment) -> Run` that returns rows, dicts of plain values. It is
-called with five seeds (`lessons.seeds`): means are drawn and printed, with the spread. Each claim is a sentence about
-the *shape* (which curve is higher, where it bends) with its test, which the rows of every seed pass. A figure takes at
-most 30 s with all seeds. `look` says how rows are drawn, so that what is compared is seen; every figure of the book
-has one.
+A figure is a function of `run(**flat values of an experiment) -> Run` that yields rows (or returns a list of them),
+dicts of plain values. It is called with five seeds (`lessons.seeds`): means are drawn and printed, with the spread.
+Each claim is a sentence about the *shape* (which curve is higher, where it bends) with its test, which the rows of
+every seed pass. A figure takes at most 30 s with all seeds. `look` says how rows are drawn, so that what is compared is
+seen; every figure of the book has one.
 """
 
 from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import inf, isfinite
 from pathlib import Path
 from typing import Any
@@ -48,10 +47,11 @@ class Figure:
 
 
 def figure(question: str, *, source: str, claims: Mapping[str, Callable[[Rows], bool]], look: Look | None = None):
-    """Turn a function `name(run) -> rows` into a Figure; its docstring says what to look at."""
+    """Turn a function `name(run)` that yields or returns rows into a Figure; its docstring says what to look at."""
 
-    def made(make: Callable[[Seeded], Rows]) -> Figure:
-        return Figure(make.__name__, question, source, claims, make, inspect.cleandoc(make.__doc__ or ""), look)
+    def made(make: Callable[[Seeded], Iterable[dict[str, Any]]]) -> Figure:
+        text = inspect.cleandoc(make.__doc__ or "")
+        return Figure(make.__name__, question, source, claims, lambda run: [*make(run)], text, look)
 
     return made
 
@@ -71,19 +71,43 @@ def declared(path: Path) -> dict[str, str]:
     return found
 
 
+def matching(rows: Rows, **where: Any) -> Rows:
+    """Return the rows that match all values of `where`."""
+    return [row for row in rows if all(row[name] == wanted for name, wanted in where.items())]
+
+
 def value(rows: Rows, quantity: str, **where: Any) -> Any:
-    """Return `quantity` of the one row that matches all values of `where`. Raise ValueError unless exactly one
-    matches.
-    """
-    found = [row[quantity] for row in rows if all(row[name] == wanted for name, wanted in where.items())]
+    """Return `quantity` of the row that matches all values of `where`. Raise ValueError unless exactly one does."""
+    found = matching(rows, **where)
     if len(found) != 1:
         raise ValueError(f"{len(found)} rows have {where}; expected one.")
-    return found[0]
+    return found[0][quantity]
 
 
 def column(rows: Rows, quantity: str, **where: Any) -> list:
     """Return `quantity` of every row that matches all values of `where`."""
-    return [row[quantity] for row in rows if all(row[name] == wanted for name, wanted in where.items())]
+    return [row[quantity] for row in matching(rows, **where)]
+
+
+def ratio(rows: Rows, quantity: str, **where: Any) -> float:
+    """Return `quantity` of one row divided by that of another, which differ in the columns given as pairs.
+
+    ratio(rows, "loss", method=("EASGD", "Downpour"), period=16)      EASGD's loss as a multiple of Downpour's
+    """
+    above, below = (
+        {name: pair[side] if isinstance(pair, tuple) else pair for name, pair in where.items()} for side in (0, 1)
+    )
+    return value(rows, quantity, **above) / value(rows, quantity, **below)
+
+
+def is_rising(values: Sequence[float]) -> bool:
+    """True if every value is larger than the one before."""
+    return all(before < after for before, after in pairwise(values))
+
+
+def is_falling(values: Sequence[float]) -> bool:
+    """True if every value is smaller than the one before."""
+    return all(before > after for before, after in pairwise(values))
 
 
 def columns_read(claim: Callable[[Rows], bool], rows: Rows) -> set[str]:

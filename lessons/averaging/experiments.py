@@ -6,7 +6,7 @@ import numpy as np
 
 import kernels
 import workloads
-from lessons.figure import Look, column, figure, interior, value
+from lessons.figure import Look, column, figure, interior, is_falling, is_rising, ratio, value
 
 SMALL = {"hidden": "32"}  # the digits' model: 2,410 parameters
 NOISY = {
@@ -83,12 +83,10 @@ def two_starts(run):
     pair = {"algorithm": "one_shot", "workers": 2, **values}
     mean = run(**pair).parameters
     first, other = (run(worker_override=_alone, **pair, **start).parameters for start in ({}, {"seed": 1}))
-    rows = []
     for starts, end in (("the same", 2 * mean - first), ("different", other)):
         for along in (0.0, 0.25, 0.5, 0.75, 1.0):
             loss, accuracy = problem.evaluate((1 - along) * first + along * end)
-            rows.append({"starts": starts, "along": along, "loss": loss, "accuracy": accuracy})
-    return rows
+            yield {"starts": starts, "along": along, "loss": loss, "accuracy": accuracy}
 
 
 def _alone(comm, task, s):
@@ -113,12 +111,11 @@ def _ends(rows, starts):
     "Do workers that average their models keep up with one worker that sees all the data?",
     source="Chen & Huo, 2016; Su & Chen, 2015",
     claims={
-        "with model averaging, every doubling of the workers ends higher": lambda rows: (
-            np.diff(column(rows, "loss", method="model averaging")) > 0
-        ).all(),
+        "with model averaging, every doubling of the workers ends higher": lambda rows: is_rising(
+            column(rows, "loss", method="model averaging")
+        ),
         "16 of them end several times as high as one": lambda rows: (
-            value(rows, "loss", method="model averaging", workers=16)
-            > 4 * value(rows, "loss", method="model averaging", workers=1)
+            ratio(rows, "loss", method="model averaging", workers=(16, 1)) > 4
         ),
         "block momentum of 1 - 1/N keeps them near the single worker": lambda rows: (
             max(column(rows, "loss", method="BMUF")) < 2 * value(rows, "loss", method="BMUF", workers=1)
@@ -133,19 +130,15 @@ def more_workers(run):
     The filter takes about N blocks to fill and has 40 of them with 16 workers; with fewer blocks it would bend, too.
     """
     methods = {"model averaging": "model_averaging", "BMUF": "bmuf"}
-    rows = []
     for workers in (1, 2, 4, 8, 16):
         for method, algorithm in methods.items():
             done = sharing(run, algorithm, workers)
-            rows.append(
-                {
-                    "workers": workers,
-                    "method": method,
-                    "loss": done["held_out_loss"],
-                    "accuracy": done["accuracy"],
-                }
-            )
-    return rows
+            yield {
+                "workers": workers,
+                "method": method,
+                "loss": done["held_out_loss"],
+                "accuracy": done["accuracy"],
+            }
 
 
 def sharing(run, algorithm, workers):
@@ -166,11 +159,10 @@ def _lowest(rows, method):
     source="Chen & Huo, 2016; the question is every student's",
     claims={
         "at a small rate, eight averaged workers end at more than three times the loss of one": lambda rows: all(
-            value(rows, "loss", method="averaging", rate=rate) > 3 * value(rows, "loss", method="one worker", rate=rate)
-            for rate in (0.06, 0.125)
+            ratio(rows, "loss", method=("averaging", "one worker"), rate=rate) > 3 for rate in (0.06, 0.125)
         ),
         "averaging keeps gaining up to a rate of 1": lambda rows: (
-            value(rows, "loss", method="averaging", rate=1.0) < 0.8 * value(rows, "loss", method="averaging", rate=0.25)
+            ratio(rows, "loss", method="averaging", rate=(1.0, 0.25)) < 0.8
         ),
         "yet at its own best rate it still ends above one worker at its best": lambda rows: (
             _lowest(rows, "averaging") > _lowest(rows, "one worker")
@@ -196,15 +188,13 @@ def best_rate(run):
         "averaging": {"algorithm": "model_averaging", "workers": 8, "period": 4},
         "block momentum": {"algorithm": "bmuf", "workers": 8, "period": 4},
     }
-    rows = []
     for method, values in methods.items():
         lowest = np.inf  # with a smaller rate
         for rate in RATES:
             done = run(batch=16, epochs=6, learning_rate=rate, evaluations=2, **SMALL, **values).summary
             loss = done["held_out_loss"]
-            rows.append({"method": method, "rate": rate, "loss": np.inf if loss > 2 * lowest else loss})
+            yield {"method": method, "rate": rate, "loss": np.inf if loss > 2 * lowest else loss}
             lowest = min(loss, lowest)
-    return rows
 
 
 @figure(
@@ -212,10 +202,10 @@ def best_rate(run):
     source="Povey, Zhang & Khudanpur, 2015",
     claims={
         "averaging eight costs plain gradients a quarter or more": lambda rows: (
-            value(rows, "loss", gradient="plain", workers=8) > 5 / 4 * value(rows, "loss", gradient="plain", workers=1)
+            ratio(rows, "loss", gradient="plain", workers=(8, 1)) > 5 / 4
         ),
         "eight workers with natural gradients end well below eight with plain ones": lambda rows: (
-            value(rows, "loss", gradient="natural", workers=8) < 0.85 * value(rows, "loss", gradient="plain", workers=8)
+            ratio(rows, "loss", gradient=("natural", "plain"), workers=8) < 0.85
         ),
     },
     look=Look("workers", ("loss",), "gradient", kind="bar"),
@@ -227,15 +217,13 @@ def natural_gradient_and_averaging(run):
     move as far per image as one. Plain SGD does not tolerate such rates where the loss is steep, and steepness is what
     the Fisher matrices remove.
     """
-    rows = []
     for gradient, smoothing in (("natural", 4.0), ("plain", 1e12)):
         for workers, rates in TURNED.items():
             values = {"workers": workers, "smoothing": smoothing, "batch": 16, "epochs": 12, "hidden": "64"}
             tried = {
                 rate: run(algorithm="natural_gradient", learning_rate=rate, evaluations=2, **values) for rate in rates
             }
-            rows.append({"gradient": gradient, "workers": workers, "loss": at_best(tried)})
-    return rows
+            yield {"gradient": gradient, "workers": workers, "loss": at_best(tried)}
 
 
 TURNED = {1: (0.25, 0.5, 1.0, 2.0), 8: (0.5, 1.0, 2.0, 4.0)}  # rates tried, by number of workers
@@ -256,7 +244,7 @@ def at_best(tried):
         ),
         "and 31 times in the form of the code": lambda rows: abs(value(rows, "gain", form="nesterov_code") - 31) < 0.2,
         "so it overshoots an optimum farther than the form that it is meant to be": lambda rows: (
-            value(rows, "overshoot", form="nesterov_code") > 1.5 * value(rows, "overshoot", form="nesterov")
+            ratio(rows, "overshoot", form=("nesterov_code", "nesterov")) > 1.5
         ),
         "Nesterov's form overshoots least": lambda rows: (
             min(rows, key=lambda row: row["overshoot"])["form"] == "nesterov"
@@ -270,19 +258,15 @@ def block_forms(run):
     gain: on its flank, with a rate so small that it looks like a slope. overshoot: with a larger rate, how far the
     model gets to the other side of the optimum, as a part of where it began.
     """
-    rows = []
     for form in ("classical", "nesterov", "nesterov_code"):
         distance = _distances(run(form=form, period=5, learning_rate=0.02, steps=200, **BLOCKS))
         past = distance[int(np.argmax(distance < 0.25)) :]  # it is near for the first time on the way through
-        rows.append(
-            {
-                "form": form,
-                "gain": gain(run, form=form),
-                "overshoot": float(past.max()),
-                "left after 40 blocks": float(distance[-1]),
-            }
-        )
-    return rows
+        yield {
+            "form": form,
+            "gain": gain(run, form=form),
+            "overshoot": float(past.max()),
+            "left after 40 blocks": float(distance[-1]),
+        }
 
 
 BLOCKS = {
@@ -311,9 +295,9 @@ def _distances(done):
             abs(row["megabytes"] * row["period"] / rows[0]["megabytes"] - 1) < 0.02 for row in rows
         ),
         "on a slow network nearly all of the time is saved with them": lambda rows: (
-            value(rows, "seconds", period=256) < 0.25 * value(rows, "seconds", period=1)
+            ratio(rows, "seconds", period=(256, 1)) < 0.25
         ),
-        "the replicas are farther apart when they meet": lambda rows: (np.diff(column(rows, "spread")) > 0).all(),
+        "the replicas are farther apart when they meet": lambda rows: is_rising(column(rows, "spread")),
         "the training loss rises a little": lambda rows: (
             value(rows, "training loss", period=1)
             < value(rows, "training loss", period=64)
@@ -375,7 +359,7 @@ def meeting(run, period):
             and (np.diff(column(rows, "settled")) > 0.01).all()
         ),
         "every worker's own loss falls with the period, while the loss of their average rises": lambda rows: (
-            (np.diff(column(rows, "workers' loss")) < 0).all() and (np.diff(column(rows, "loss")) > 0).all()
+            is_falling(column(rows, "workers' loss")) and is_rising(column(rows, "loss"))
         ),
         "springs settle farther off still, and miss the optimum even with a visit in every step": lambda rows: all(
             row["elastic"] > row["settled"] + 0.03 for row in rows
@@ -391,32 +375,28 @@ def unlike_shards(run):
     springs let both stay apart for good.
     """
     rate, h, centres = UNLIKE["learning_rate"], np.array([1, 0.2]), np.array([-1, 1])
-    rows = []
     for period in (1, 5, 20, 50):
         done = run(algorithm="local_sgd", period=period, **UNLIKE)
         elastic = run(algorithm="easgd", synchronous=True, period=period, **UNLIKE)
         q = 1 - (1 - rate * h) ** period
-        rows.append(
-            {
-                "period": period,
-                "settled": float(done.parameters[0]),
-                "elastic": float(elastic.parameters[0]),
-                "formula": float(q @ centres / q.sum()),
-                "optimum": float(h @ centres / h.sum()),
-                "loss": done.summary["held_out_loss"],
-                "workers' loss": float(done.losses["loss"][-2 * 100 :].mean()),
-            }
-        )
-    return rows
+        yield {
+            "period": period,
+            "settled": float(done.parameters[0]),
+            "elastic": float(elastic.parameters[0]),
+            "formula": float(q @ centres / q.sum()),
+            "optimum": float(h @ centres / h.sum()),
+            "loss": done.summary["held_out_loss"],
+            "workers' loss": float(done.losses["loss"][-2 * 100 :].mean()),
+        }
 
 
 @figure(
     "Does a smaller rate lead unlike workers to the optimum?",
     source="Stich, 2019; the fixed point is ours, see local_sgd",
     claims={
-        "the smaller the rate, the nearer to the optimum they settle": lambda rows: (
-            np.diff([abs(row["settled"] - row["optimum"]) for row in rows]) < 0
-        ).all(),
+        "the smaller the rate, the nearer to the optimum they settle": lambda rows: is_falling(
+            [abs(row["settled"] - row["optimum"]) for row in rows]
+        ),
         "at a hundredth of the rate they are within a twentieth of it": lambda rows: (
             abs(rows[-1]["settled"] / rows[-1]["optimum"] - 1) < 0.05
         ),
@@ -434,20 +414,17 @@ def unlike_shards(run):
 )
 def unlike_shards_by_rate(run):
     """The two bowls again, with a meeting every 50 steps and as many more steps as the rate is smaller."""
-    h, centres, period, rows = np.array([1, 0.2]), np.array([-1, 1]), 50, []
+    h, centres, period = np.array([1, 0.2]), np.array([-1, 1]), 50
     for rate in (0.1, 0.01, 0.001):
         steps = round(UNLIKE["steps"] * UNLIKE["learning_rate"] / rate)
         done = run(algorithm="local_sgd", period=period, **UNLIKE | {"learning_rate": rate, "steps": steps})
         q = 1 - (1 - rate * h) ** period
-        rows.append(
-            {
-                "rate": rate,
-                "settled": float(done.parameters[0]),
-                "formula": float(q @ centres / q.sum()),
-                "optimum": float(h @ centres / h.sum()),
-            }
-        )
-    return rows
+        yield {
+            "rate": rate,
+            "settled": float(done.parameters[0]),
+            "formula": float(q @ centres / q.sum()),
+            "optimum": float(h @ centres / h.sum()),
+        }
 
 
 @figure(
@@ -455,7 +432,7 @@ def unlike_shards_by_rate(run):
     source="Lin, Stich, Patel & Jaggi, 2020, post-local SGD",
     claims={
         "meeting seldom from the start begins worst": lambda rows: (
-            value(rows, "after 20 steps", meets="seldom") > 1.1 * value(rows, "after 20 steps", meets="always")
+            ratio(rows, "after 20 steps", meets=("seldom", "always")) > 1.1
         ),
         "post-local begins as if they always met, to the bit": lambda rows: (
             value(rows, "after 20 steps", meets="seldom later") == value(rows, "after 20 steps", meets="always")
@@ -464,7 +441,7 @@ def unlike_shards_by_rate(run):
             max(column(rows, "held-out loss")) < 1.1 * min(column(rows, "held-out loss"))
         ),
         "post-local sends less than half as much as those who always meet": lambda rows: (
-            value(rows, "megabytes", meets="seldom later") < 0.5 * value(rows, "megabytes", meets="always")
+            ratio(rows, "megabytes", meets=("seldom later", "always")) < 0.5
         ),
     },
     look=Look("meets", ("after 20 steps", "training loss", "held-out loss"), kind="bar", log="y", title="loss"),
@@ -476,7 +453,6 @@ def post_local(run):
     too large to generalise, is not seen here: these images are learned well by all three.
     """
     ways = {"always": {"period": 1}, "seldom": {"period": 64}, "seldom later": {"period": 64, "switch": 12}}
-    rows = []
     for meets, values in ways.items():
         done = run(
             algorithm="local_sgd",
@@ -489,16 +465,13 @@ def post_local(run):
             **values,
         )
         step, loss = done.losses["step"], done.losses["loss"]
-        rows.append(
-            {
-                "meets": meets,
-                "after 20 steps": float(loss[(step >= 20) & (step < 30)].mean()),
-                "training loss": float(loss[step >= 190].mean()),
-                "held-out loss": done.summary["held_out_loss"],
-                "megabytes": done.summary["bytes"] / 1e6,
-            }
-        )
-    return rows
+        yield {
+            "meets": meets,
+            "after 20 steps": float(loss[(step >= 20) & (step < 30)].mean()),
+            "training loss": float(loss[step >= 190].mean()),
+            "held-out loss": done.summary["held_out_loss"],
+            "megabytes": done.summary["bytes"] / 1e6,
+        }
 
 
 LATE = {"all are late now and then": ("exponential", 1), "one is always late": ("none", 3)}
@@ -527,14 +500,11 @@ def waiting_to_meet(run):
     A gradient takes an exponential time; or always the same, but three times as long on one machine. The last of eight
     sums of H exponential times is less late, compared with H, the larger H is.
     """
-    dice, rows = np.random.default_rng(run.seed), []
+    dice = np.random.default_rng(run.seed)
     for late, (_, slowest) in LATE.items():
         for period in (1, 4, 16, 64, 256):
             last = slowest if slowest > 1 else dice.gamma(period, size=(20_000, 8)).max(1).mean() / period
-            rows.append(
-                {"late": late, "period": period, "speed-up": speed_up(run, late, period), "theory": float(8 / last)}
-            )
-    return rows
+            yield {"late": late, "period": period, "speed-up": speed_up(run, late, period), "theory": float(8 / last)}
 
 
 def speed_up(run, late, period):
@@ -556,24 +526,16 @@ CLUSTERS = {"quiet": ("none", 1), "noisy cloud": ("noisy cloud", 1), "one slow m
     source="Zhang, Choromanska & LeCun, 2015",
     claims={
         "on quiet machines averaging is first": lambda rows: (
-            value(rows, "seconds", cluster="quiet", method="local SGD")
-            < value(rows, "seconds", cluster="quiet", method="EASGD")
+            ratio(rows, "seconds", cluster="quiet", method=("local SGD", "EASGD")) < 1
         ),
         "in a noisy cloud they are about level": lambda rows: (
-            abs(
-                value(rows, "seconds", cluster="noisy cloud", method="local SGD")
-                / value(rows, "seconds", cluster="noisy cloud", method="EASGD")
-                - 1
-            )
-            < 0.15
+            abs(ratio(rows, "seconds", cluster="noisy cloud", method=("local SGD", "EASGD")) - 1) < 0.15
         ),
         "one slow machine makes averaging take more than twice as long": lambda rows: (
-            value(rows, "seconds", cluster="one slow machine", method="local SGD")
-            > 2 * value(rows, "seconds", cluster="quiet", method="local SGD")
+            ratio(rows, "seconds", cluster=("one slow machine", "quiet"), method="local SGD") > 2
         ),
         "the centre hardly notices it": lambda rows: (
-            value(rows, "seconds", cluster="one slow machine", method="EASGD")
-            < 1.2 * value(rows, "seconds", cluster="quiet", method="EASGD")
+            ratio(rows, "seconds", cluster=("one slow machine", "quiet"), method="EASGD") < 1.2
         ),
     },
     look=Look("cluster", ("seconds",), "method", kind="bar", title="seconds to a held-out loss of 0.3"),
@@ -584,12 +546,10 @@ def who_is_first(run):
     The slow machine takes three times as long for every gradient. Those who visit take its share of the work upon
     them; those who meet wait.
     """
-    rows = []
     for cluster, (jitter, slowest) in CLUSTERS.items():
         for method, algorithm, last in (("local SGD", "local_sgd", 7), ("EASGD", "easgd", 8)):
             seconds = to_a_loss(run, algorithm, jitter, f"{last}:{slowest}")
-            rows.append({"cluster": cluster, "method": method, "seconds": seconds})
-    return rows
+            yield {"cluster": cluster, "method": method, "seconds": seconds}
 
 
 def to_a_loss(run, algorithm, jitter, slow, loss=0.3):
@@ -633,22 +593,20 @@ def elastic_period(run):
     be. A spring never pulls farther than to where the replicas are. The paper's test error even improves with the
     period; on these few images it does not.
     """
-    rows = []
     for period in PERIODS:
         for method in VISITORS:
             loss, sent = visiting(run, method, period)
-            rows.append({"period": period, "method": method, "loss": loss, "megabytes": sent / 1e6})
-    return rows
+            yield {"period": period, "method": method, "loss": loss, "megabytes": sent / 1e6}
 
 
 def _against_springs(rows, period):
     """The loss of Downpour, in times of that of plain springs."""
-    return value(rows, "loss", method="Downpour", period=period) / value(rows, "loss", method="EASGD", period=period)
+    return ratio(rows, "loss", method=("Downpour", "EASGD"), period=period)
 
 
 def _kept_up(rows, method, period):
     """How many times as high a method ends as with a visit in every step."""
-    return value(rows, "loss", method=method, period=period) / value(rows, "loss", method=method, period=1)
+    return ratio(rows, "loss", method=method, period=(period, 1))
 
 
 PERIODS = (1, 4, 16, 64)
@@ -713,7 +671,7 @@ def mean_or_spring(run):
 
 def _against_means(rows, method, workers):
     """The loss of a method, in times of that of AGN."""
-    return value(rows, "loss", method=method, workers=workers) / value(rows, "loss", method="AGN", workers=workers)
+    return ratio(rows, "loss", method=(method, "AGN"), workers=workers)
 
 
 @figure(
@@ -721,9 +679,7 @@ def _against_means(rows, method, workers):
     source="Wang, Tantia, Ballas & Rabbat, 2020 (SlowMo); Douillard et al., 2023 (DiLoCo)",
     claims={
         "down a narrow valley both get farther than local SGD": lambda rows: all(
-            value(rows, "progress", method=method, rate=1.0)
-            > 1.2 * value(rows, "progress", method="local SGD", rate=1.0)
-            for method in ("SlowMo", "DiLoCo")
+            ratio(rows, "progress", method=(method, "local SGD"), rate=1.0) > 1.2 for method in ("SlowMo", "DiLoCo")
         ),
         "and farther than a larger rate could take it, with which it is about to diverge": lambda rows: all(
             value(rows, "progress", method=method, rate=1.0) > value(rows, "progress", method="local SGD", rate=1.95)
@@ -745,12 +701,10 @@ def outer_momentum(run):
         ("SlowMo", 1.0, {"algorithm": "slowmo", "slow_momentum": 0.8}),
         ("DiLoCo", 1.0, {"algorithm": "diloco", "update": "sgd"}),
     )
-    rows = []
     for method, rate, values in methods:
         done = run(workers=4, batch=1, steps=600, period=10, learning_rate=rate, evaluations=2, **bowl, **values)
         loss = done.evaluations["loss"]
-        rows.append({"method": method, "rate": rate, "progress": log10(loss[0] / loss[-1])})
-    return rows
+        yield {"method": method, "rate": rate, "progress": log10(loss[0] / loss[-1])}
 
 
 @figure(
@@ -758,7 +712,7 @@ def outer_momentum(run):
     source="Douillard et al., 2023",
     claims={
         "with a timid inner rate it is far ahead": lambda rows: (
-            value(rows, "loss", outer="Nesterov", rate=0.001) < 0.5 * value(rows, "loss", outer="average", rate=0.001)
+            ratio(rows, "loss", outer=("Nesterov", "average"), rate=0.001) < 0.5
         ),
         "it is content with a wider range of rates": lambda rows: (
             max(column(rows, "loss", outer="Nesterov")) / min(column(rows, "loss", outer="Nesterov"))
@@ -777,12 +731,10 @@ def diloco_rates(run):
     too small that is what is missing; here a larger inner rate does as well. The paper's gains are on language models
     that are not learned in eight meetings.
     """
-    rows = []
     for rate in (0.001, 0.002, 0.005, 0.01, 0.02):
         for outer, algorithm, more in (("average", "local_sgd", {"update": "adam"}), ("Nesterov", "diloco", {})):
             done = run(
                 algorithm=algorithm, workers=8, batch=16, steps=256, period=32, learning_rate=rate, evaluations=2,
                 **SMALL, **more,
             ).summary  # fmt: skip
-            rows.append({"rate": rate, "outer": outer, "loss": done["held_out_loss"], "accuracy": done["accuracy"]})
-    return rows
+            yield {"rate": rate, "outer": outer, "loss": done["held_out_loss"], "accuracy": done["accuracy"]}

@@ -1,6 +1,6 @@
 """Assignments of the lab on averaging models."""
 
-from lessons.figure import column, value
+from lessons.figure import column, ratio, value
 from lessons.instructor.assignment import Assignment
 
 DIGITS = {"hidden": "64", "batch": 16}
@@ -11,7 +11,7 @@ MEET_SELDOM = Assignment(
     note=("seconds", "bytes", "held_out_loss"),
     claims={
         "one meeting instead of 256 takes less than a twentieth of the time": lambda rows: (
-            value(rows, "seconds", period=256) < value(rows, "seconds", period=1) / 20
+            ratio(rows, "seconds", period=(256, 1)) < 1 / 20
         ),
         "and the loss differs by less than a fifth": lambda rows: (
             max(column(rows, "held_out_loss")) < 1.2 * min(column(rows, "held_out_loss"))

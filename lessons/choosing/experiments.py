@@ -10,7 +10,7 @@ import numpy as np
 from cluster.network import NETWORKS
 from lessons.choosing.rehearsal import rehearse
 from lessons.choosing.strategies import BUCKET, CLOSED_FORMS, FLOAT32, MEMORY, Case, fits, memory, states
-from lessons.figure import Look, figure, value
+from lessons.figure import Look, figure, ratio, value
 from theory import collective_costs, overlap, published_models
 from theory.partition_pipedream import partition
 
@@ -71,14 +71,12 @@ def weights_and_work(run):
 
     What data parallelism sends is the weights; what hides it is the work.
     """
-    rows = []
     for part, (model, begins) in PARTS.items():
         layers = published_models.MODELS[model]()
         mine = [layer for layer in layers if layer.name.startswith(begins)]
         here, every = (np.sum([layer[1:3] for layer in some], axis=0) for some in (mine, layers))
         weights, work = (100 * here / every).tolist()
-        rows.append({"part": part, "weights": weights, "work": work, "millions": float(here[0] / 1e6)})
-    return rows
+        yield {"part": part, "weights": weights, "work": work, "millions": float(here[0] / 1e6)}
 
 
 # the step
@@ -170,7 +168,7 @@ def _fastest(rows, case):
             and max((r for r in rows if _fits(r)), key=lambda row: row["speed"])["strategy"] == "1F1B"
         ),
         "which costs more than two fifths of the speed": lambda rows: (
-            value(rows, "speed", strategy="1F1B") < 0.6 * value(rows, "speed", strategy="local SGD")
+            ratio(rows, "speed", strategy=("1F1B", "local SGD")) < 0.6
         ),
     },
     look=Look(
@@ -237,7 +235,6 @@ def where_to_cut(run):
     were computed and not measured. Replicas of a stage sum their gradients around a ring while they compute, and the
     pipeline is never emptied. `plan`: replicas of each stage.
     """
-    rows = []
     for model in PLANNED:
         for network in ("1GbE", "10GbE", "25GbE", "EDR", "NDR"):
             case = Case(model, "V100", network, batch=32)
@@ -245,17 +242,14 @@ def where_to_cut(run):
             plan = partition(profile, [(RANKS, 1 / case.beta)], form="ring")
             sync = 2 * (RANKS - 1) / RANKS * sum(profile.weights) * case.beta
             alone = sum(profile.times)
-            rows.append(
-                {
-                    "model": model,
-                    "network": network,
-                    "GB/s": 1e-9 / case.beta,
-                    "planned": plan.speed_up,
-                    "data parallel": RANKS * alone / max(alone, sync),
-                    "plan": plan.name,
-                }
-            )
-    return rows
+            yield {
+                "model": model,
+                "network": network,
+                "GB/s": 1e-9 / case.beta,
+                "planned": plan.speed_up,
+                "data parallel": RANKS * alone / max(alone, sync),
+                "plan": plan.name,
+            }
 
 
 # many
@@ -284,9 +278,7 @@ SLICE = 8e6  # bytes
             )
         ),
         "beyond 32 nodes little is lost any more: no rank sends more than two gradients": lambda rows: all(
-            value(rows, way, model=m, nodes=512) > 0.9 * value(rows, way, model=m, nodes=32)
-            for m in PLANNED
-            for way in WAYS
+            ratio(rows, way, model=m, nodes=(512, 32)) > 0.9 for m in PLANNED for way in WAYS
         ),
     },
     look=Look(
@@ -301,7 +293,6 @@ def many_nodes(run):
     """Samples per second as a share of so many single machines, V100 with 32 images each over 25 GbE, in closed form.
     All-reduces are by halving and doubling: one after backward; buckets of 25 MB during backward; or slices of 8 MB
     for which the next forward pass waits layer by layer, and those of early layers go first."""
-    rows = []
     for model in PLANNED:
         for nodes in NODES:
             case = Case(model, "V100", "25GbE", batch=32, ranks=nodes)
@@ -313,8 +304,7 @@ def many_nodes(run):
                 overlap.forward_overlap(p, most=SLICE),
             )
             shares = {way: case.compute / s for way, s in zip(WAYS, seconds, strict=True)}
-            rows.append({"model": model, "nodes": nodes} | shares)
-    return rows
+            yield {"model": model, "nodes": nodes} | shares
 
 
 WAYS = "after backward", "during backward", "early layers first"
@@ -384,8 +374,7 @@ FACTORS = (0.5, 1, 2)
             min(_others(rows, name)) > 0.9 * value(rows, "samples", strategy=name, factor=1) for name in TRIED
         ),
         "one machine needs less than half of the samples that eight need together": lambda rows: all(
-            value(rows, "samples", strategy="one machine", factor=1)
-            < value(rows, "samples", strategy=name, factor=1) / 2
+            ratio(rows, "samples", strategy=("one machine", name), factor=1) < 1 / 2
             for name in TRIED
             if name != "one machine"
         ),
@@ -403,13 +392,11 @@ def own_best(run):
     that all workers need together until the mean loss of the last 512 is reached, at half, once and twice the rate that
     is best for each, on average over three runs. A point is missing where one of the runs does not reach it.
     """
-    rows = []
     for strategy in TRIED:
         for factor in FACTORS:
             rate = factor * RATES[strategy]
             samples = on_average(run, strategy, rate, network="ideal")[1]
-            rows.append({"strategy": strategy, "factor": factor, "rate": rate, "samples": samples})
-    return rows
+            yield {"strategy": strategy, "factor": factor, "rate": rate, "samples": samples}
 
 
 TRIED = tuple(name for name in SMALL if name != "ring")
@@ -420,7 +407,7 @@ def _others(rows, name):
 
 
 def _against_sums(rows, name):
-    return value(rows, "samples", strategy=name, factor=1) / value(rows, "samples", strategy="doubling", factor=1)
+    return ratio(rows, "samples", strategy=(name, "doubling"), factor=1)
 
 
 # both
@@ -469,7 +456,6 @@ def latency(run):
     forms.
     """
     needed = {name: on_average(run, name, network="ideal") for name in TRIED}
-    rows = []
     for us in LATENCIES:
         for name in TRIED:
             alone, samples, _ = needed[name]
@@ -477,8 +463,7 @@ def latency(run):
             row = {"microseconds": us, "strategy": name, "ms": MS * ms, "samples/s": per_second}
             workers = 1 if name == "one machine" else WORKERS
             steps = samples / workers / DIGITS["batch"]
-            rows.append(row | {"formula": MS * steps * step_seconds(name, alone / steps, us * 1e-6)})
-    return rows
+            yield row | {"formula": MS * steps * step_seconds(name, alone / steps, us * 1e-6)}
 
 
 PARAMETERS = 4810  # of the small model

@@ -21,7 +21,7 @@ from lessons.collectives.exchanges import (
     exchanged,
     took,
 )
-from lessons.figure import Look, column, figure, value
+from lessons.figure import Look, column, figure, ratio, value
 from theory import collective_costs, nccl
 
 ALPHA, BETA = NETWORK.between.alpha, 1 / NETWORK.between.bandwidth
@@ -68,7 +68,6 @@ def busiest(run):
     """Bytes that leave the busiest rank, in vectors; `least` is 2 (P - 1) / P. Every message was sent. The server is a
     rank more, beside its workers."""
     nbytes = DIVISIBLE
-    rows = []
     for ranks in (2, 3, 4, 6, 8, 12, 16, 24, 32):
         ways = {name: (all_reduce, ranks, name) for name in ("recursive_doubling", "halving_doubling", "ring")}
         ways = {"one server": (by_one_server, ranks + 1, "fast")} | ways
@@ -76,10 +75,7 @@ def busiest(run):
             name: exchanged(exchange, size, nbytes, collective).trace().traffic().sum(axis=1).max() / nbytes
             for name, (exchange, size, collective) in ways.items()
         }
-        rows.append(
-            {"ranks": ranks} | {k: float(v) for k, v in sent.items()} | {"least": collective_costs.share(ranks)}
-        )
-    return rows
+        yield {"ranks": ranks} | {k: float(v) for k, v in sent.items()} | {"least": collective_costs.share(ranks)}
 
 
 # every all-reduce has its size
@@ -248,14 +244,13 @@ MODEL = 1 << 20  # bytes
 def servers(run):
     """Milliseconds to sum 1 MiB from every worker and return the sum to all of them. The idea of a server is not slow;
     the single port of a single server is."""
-    rows = []
     for workers in (2, 4, 8, 16, 32):
         formulas = {
             "one server": collective_costs.server(workers, MODEL, ALPHA, BETA),
             "as many servers": collective_costs.server(workers, MODEL, ALPHA, BETA, shards=workers),
             "everybody serves": collective_costs.colocated(workers, MODEL, ALPHA, BETA),
         }
-        rows.append(
+        yield (
             {
                 "workers": workers,
                 "one server": took(by_one_server, workers + 1, MODEL),
@@ -266,7 +261,6 @@ def servers(run):
             }
             | {f"{name}, formula": MS * seconds for name, seconds in formulas.items()}
         )
-    return rows
 
 
 # nodes
@@ -316,26 +310,22 @@ def nodes_of_eight(run):
     each other at 8 GB/s. The ring goes through one node after the other. `leaving`: the fraction of the hierarchical
     all-reduce's bytes that passes a port."""
     network = replace(NETWORK, per_node=GPUS)
-    rows = []
     for nbytes in (SHORT, LONG):
         for nodes in (2, 4, 8):
             outcome = exchanged(all_reduce, GPUS * nodes, nbytes, "hierarchical", network)
             traffic, node = outcome.trace().traffic(), np.arange(GPUS * nodes) // GPUS
-            rows.append(
-                {
-                    "among": f"{nodes} nodes, {'16 kB' if nbytes == SHORT else '1 MB'}",
-                    "bytes": nbytes,
-                    "nodes": nodes,
-                    "ring": took(all_reduce, GPUS * nodes, nbytes, network=network),
-                    **{
-                        name: took(all_reduce, GPUS * nodes, nbytes, collective=name, network=network)
-                        for name in BY_NODES[:2]
-                    },
-                    "hierarchical": MS * max(outcome.results),
-                    "leaving": float(traffic[node[:, None] != node].sum() / traffic.sum()),
-                }
-            )
-    return rows
+            yield {
+                "among": f"{nodes} nodes, {'16 kB' if nbytes == SHORT else '1 MB'}",
+                "bytes": nbytes,
+                "nodes": nodes,
+                "ring": took(all_reduce, GPUS * nodes, nbytes, network=network),
+                **{
+                    name: took(all_reduce, GPUS * nodes, nbytes, collective=name, network=network)
+                    for name in BY_NODES[:2]
+                },
+                "hierarchical": MS * max(outcome.results),
+                "leaving": float(traffic[node[:, None] != node].sum() / traffic.sum()),
+            }
 
 
 def slower(rows, name, **where):
@@ -360,7 +350,7 @@ PAIRED = "recursive_doubling", "halving_doubling", "tree"
             row["bits of"] == ("recursive_doubling" if row["algorithm"] in PAIRED else row["algorithm"]) for row in rows
         ),
         "pairwise sums, 6 additions deep, lose less than sums around the ring, 63 deep": lambda rows: (
-            value(rows, "error", algorithm="ring") > 1.5 * value(rows, "error", algorithm="tree")
+            ratio(rows, "error", algorithm=("ring", "tree")) > 1.5
         ),
     },
     look=Look("algorithm", ("error",), kind="bar", title="mean error of a sum, units in the last place"),
@@ -384,19 +374,16 @@ def order_of_sums(run):
         collective = "fast" if name == "one server" else name
         return simulated.run(program, len(vectors), device=FREE, collective=collective).results[0]
 
-    rows, first = [], {}
+    first = {}
     for name in ("one server", "ring", *PAIRED, "double_tree"):
         found = sorted(set(summed(name, np.repeat(few[:, None], 8, axis=1)).tolist()))
         total = summed(name, many)
-        rows.append(
-            {
-                "algorithm": name,
-                "1e8 + 1 - 1e8 + 1": " ".join(f"{number:g}" for number in found),
-                "error": float(np.abs(total - exact).mean() / np.spacing(np.float32(32))),
-                "bits of": first.setdefault(total.tobytes(), name),  # the first that had the same
-            }
-        )
-    return rows
+        yield {
+            "algorithm": name,
+            "1e8 + 1 - 1e8 + 1": " ".join(f"{number:g}" for number in found),
+            "error": float(np.abs(total - exact).mean() / np.spacing(np.float32(32))),
+            "bits of": first.setdefault(total.tobytes(), name),  # the first that had the same
+        }
 
 
 # in training
@@ -413,12 +400,10 @@ WORKERS = 16
             lambda rows: first(rows, "small") == "recursive_doubling" and first(rows, "large") == "halving_doubling"
         ),
         "the small model's step takes over three times as long with the ring": lambda rows: (
-            value(rows, "step", model="small", collective="ring")
-            > 3 * value(rows, "step", model="small", collective="recursive_doubling")
+            ratio(rows, "step", model="small", collective=("ring", "recursive_doubling")) > 3
         ),
         "the large model's takes over 1.5 times as long with recursive doubling": lambda rows: (
-            value(rows, "step", model="large", collective="recursive_doubling")
-            > 1.5 * value(rows, "step", model="large", collective="ring")
+            ratio(rows, "step", model="large", collective=("recursive_doubling", "ring")) > 1.5
         ),
         "the closed forms predict every step to within 1 %": lambda rows: all(
             abs(row["step"] - row["formula"]) < 0.01 * row["step"] for row in rows
@@ -433,7 +418,6 @@ def in_training(run):
     """Synchronous SGD on digits, 16 workers at 10 GbE, a model of one small hidden layer and one of two large ones.
     Milliseconds of a step. `formula`: the step on a network that takes no time, and the closed form of the all-reduce.
     """
-    rows = []
     for model, hidden in MODELS.items():
         values = {"algorithm": "sync_sgd", "workers": WORKERS, "hidden": hidden, "batch": 16, "steps": 10}
         values |= {"learning_rate": 0.05, "evaluations": 1}
@@ -441,17 +425,14 @@ def in_training(run):
             alone, done = (run(**values, network=network, collective=name) for network in ("ideal", "10GbE"))
             nbytes = 4 * len(done.parameters)
             total = collective_costs.time(name, WORKERS, nbytes, ALPHA, BETA)
-            rows.append(
-                {
-                    "model": model,
-                    "collective": name,
-                    "kB": nbytes / 1000,
-                    "step": MS * done.summary["seconds"] / done.summary["steps"],
-                    "formula": MS * (alone.summary["seconds"] / alone.summary["steps"] + total),
-                    "loss": done.summary["held_out_loss"],
-                }
-            )
-    return rows
+            yield {
+                "model": model,
+                "collective": name,
+                "kB": nbytes / 1000,
+                "step": MS * done.summary["seconds"] / done.summary["steps"],
+                "formula": MS * (alone.summary["seconds"] / alone.summary["steps"] + total),
+                "loss": done.summary["held_out_loss"],
+            }
 
 
 def first(rows, model):

@@ -1,6 +1,6 @@
 """Assignments of the lab on collectives."""
 
-from lessons.figure import column, value
+from lessons.figure import column, ratio
 from lessons.instructor.assignment import Assignment
 
 WAYS = ("ring", "recursive_doubling", "halving_doubling")
@@ -14,8 +14,7 @@ MORE_RANKS = Assignment(
             _grows(rows, "ring") > 6 > 3 > max(_grows(rows, name) for name in WAYS[1:])
         ),
         "with 32 ranks it takes over eight times as long as recursive doubling": lambda rows: (
-            value(rows, "seconds", collective="ring", workers=32)
-            > 8 * value(rows, "seconds", collective="recursive_doubling", workers=32)
+            ratio(rows, "seconds", collective=("ring", "recursive_doubling"), workers=32) > 8
         ),
     },
 )
@@ -25,18 +24,15 @@ LONG = Assignment(
     note=("seconds", "bytes"),
     claims={
         "now recursive doubling is the slowest, on either network": lambda rows: all(
-            value(rows, "seconds", collective="recursive_doubling", network=network)
-            > 1.3 * value(rows, "seconds", collective=other, network=network)
+            ratio(rows, "seconds", collective=("recursive_doubling", other), network=network) > 1.3
             for network in ("10GbE", "1GbE")
             for other in ("ring", "halving_doubling")
         ),
         "it sends over twice the bytes of the ring": lambda rows: (
-            value(rows, "bytes", collective="recursive_doubling", network="10GbE")
-            > 2 * value(rows, "bytes", collective="ring", network="10GbE")
+            ratio(rows, "bytes", collective=("recursive_doubling", "ring"), network="10GbE") > 2
         ),
         "on the slow network the ring is within 5 % of halving and doubling": lambda rows: (
-            value(rows, "seconds", collective="ring", network="1GbE")
-            < 1.05 * value(rows, "seconds", collective="halving_doubling", network="1GbE")
+            ratio(rows, "seconds", collective=("ring", "halving_doubling"), network="1GbE") < 1.05
         ),
     },
 )
@@ -56,8 +52,7 @@ BOXES = Assignment(
     note=("seconds",),
     claims={
         "recursive doubling takes over three times as long as the hierarchy": lambda rows: (
-            value(rows, "seconds", collective="recursive_doubling")
-            > 3 * value(rows, "seconds", collective="hierarchical")
+            ratio(rows, "seconds", collective=("recursive_doubling", "hierarchical")) > 3
         ),
     },
 )
@@ -65,4 +60,4 @@ BOXES = Assignment(
 
 def _grows(rows, name):
     """Return the time of 32 ranks as a multiple of that of four."""
-    return value(rows, "seconds", collective=name, workers=32) / value(rows, "seconds", collective=name, workers=4)
+    return ratio(rows, "seconds", collective=name, workers=(32, 4))

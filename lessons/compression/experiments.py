@@ -6,7 +6,7 @@ from math import sqrt
 import numpy as np
 
 from algorithms.compression import qsgd
-from lessons.figure import Look, column, figure, value
+from lessons.figure import Look, column, figure, ratio, value
 from tracing import COMMUNICATE, COMPUTE, UPDATE
 
 BIASED = ("one_bit", "power_sgd", "top_k", "threshold")
@@ -18,9 +18,7 @@ PLAIN = {"learning_rate": 0.2, "steps": STEPS, "evaluations": 1}
 
 def kept(rows, codec):
     """How many times the loss is larger without error feedback."""
-    return value(rows, "loss", codec=codec, feedback="without") / value(
-        rows, "loss", codec=codec, feedback="with feedback"
-    )
+    return ratio(rows, "loss", codec=codec, feedback=("without", "with feedback"))
 
 
 @figure(
@@ -28,9 +26,7 @@ def kept(rows, codec):
     source="Seide et al., 2014; Karimireddy, Rebjock, Stich & Jaggi, 2019",
     claims={
         "with error feedback every biased codec ends less than a quarter above the uncompressed loss": lambda rows: all(
-            value(rows, "loss", codec=codec, feedback="with feedback")
-            < 1.25 * value(rows, "loss", codec="none", feedback="without")
-            for codec in BIASED
+            ratio(rows, "loss", codec=(codec, "none"), feedback=("with feedback", "without")) < 1.25 for codec in BIASED
         ),
         "without it the loss of every biased codec is more than twice as large": lambda rows: all(
             kept(rows, codec) > 2 for codec in BIASED
@@ -44,12 +40,11 @@ def kept(rows, codec):
 def error_feedback(run):
     """Every codec for the same steps at rate 0.2, with and without error feedback; the loss is that of the last 20
     mini-batches."""
-    rows = [{"codec": "none", "feedback": "without", "loss": run(**PLAIN).summary["loss"]}]
+    yield {"codec": "none", "feedback": "without", "loss": run(**PLAIN).summary["loss"]}
     for codec in BIASED + UNBIASED + EXACT:
         for feedback in ("with feedback", "without"):
             done = run(compression=codec, error_feedback=feedback != "without", **PLAIN)
-            rows.append({"codec": codec, "feedback": feedback, "loss": done.summary["loss"]})
-    return rows
+            yield {"codec": codec, "feedback": feedback, "loss": done.summary["loss"]}
 
 
 @figure(
@@ -122,7 +117,6 @@ def break_even(run):
 
     The dense ring moves 2 d (N-1)/N numbers per worker. One step with a gradient of 4,096 numbers.
     """
-    rows = []
     for workers in (2, 4, 8, 16, 32):
         for name, density in (("1/(2N)", 0.5 / workers), ("1/N", 1 / workers), ("2/N", 2 / workers), ("1/16", 1 / 16)):
             sparse = {"compression": "top_k", "density": min(density, 1)}
@@ -131,8 +125,7 @@ def break_even(run):
                 learning_rate=0.1, evaluations=1,
             )  # fmt: skip
             dense = 2 * (workers - 1) * 4096 * 4
-            rows.append({"workers": workers, "density": name, "times dense": done.summary["bytes"] / dense})
-    return rows
+            yield {"workers": workers, "density": name, "times dense": done.summary["bytes"] / dense}
 
 
 def by_bytes(rows, bandwidth):
@@ -170,7 +163,6 @@ def when_it_pays(run):
 
     Nothing overlaps, so all communication time counts; where back-propagation hides it, there is less to gain.
     """
-    rows = []
     for bandwidth in (1e7, 1e8, 1e9, 1e10, 1e11, 1e12):
         plain = None
         for codec, settings in CODES.items():
@@ -182,17 +174,14 @@ def when_it_pays(run):
             plain = plain or seconds
             busy = done.trace.busy()[0]
             parts = {"network": busy[COMMUNICATE], "encoding": busy[UPDATE], "gradient": busy[COMPUTE]}
-            rows.append(
-                {
-                    "GB/s": bandwidth / 1e9,
-                    "codec": codec,
-                    "times fewer": done.summary["compression_ratio"] or 1.0,
-                    "step": seconds,
-                    "gain": plain / seconds,
-                    "bound by": max(parts, key=parts.get),
-                }
-            )
-    return rows
+            yield {
+                "GB/s": bandwidth / 1e9,
+                "codec": codec,
+                "times fewer": done.summary["compression_ratio"] or 1.0,
+                "step": seconds,
+                "gain": plain / seconds,
+                "bound by": max(parts, key=parts.get),
+            }
 
 
 @figure(
@@ -200,17 +189,16 @@ def when_it_pays(run):
     source="Vogels et al., 2019; Agarwal et al., 2022",
     claims={
         "sending a tenth of what top_k 0.01 sends saves less than 5 % of the time": lambda rows: (
-            value(rows, "step", codec="top_k 0.001") > 0.95 * value(rows, "step", codec="top_k 0.01")
+            ratio(rows, "step", codec=("top_k 0.001", "top_k 0.01")) > 0.95
         ),
         "N - 1 latencies remain, about half those of a ring of whole gradients": lambda rows: all(
-            0.45 < value(rows, "step", codec=codec) / value(rows, "step", codec="none") < 0.55
-            for codec in ("top_k 0.01", "top_k 0.001")
+            0.45 < ratio(rows, "step", codec=(codec, "none")) < 0.55 for codec in ("top_k 0.01", "top_k 0.001")
         ),
         "random_k is summed in a ring like whole gradients, and saves less than 5 %": lambda rows: (
-            value(rows, "step", codec="random_k 0.01") > 0.95 * value(rows, "step", codec="none")
+            ratio(rows, "step", codec=("random_k 0.01", "none")) > 0.95
         ),
         "PowerSGD, with two all-reduces, takes over 1.5 times as long as no compression": lambda rows: (
-            value(rows, "step", codec="power_sgd") > 1.5 * value(rows, "step", codec="none")
+            ratio(rows, "step", codec=("power_sgd", "none")) > 1.5
         ),
     },
     look=Look("codec", ("step",), kind="bar", title="seconds of a step"),
@@ -219,12 +207,10 @@ def latency_floor(run):
     """A step of 8 workers on a small model, 26,000 numbers, over links of 1 ms and 10 Gbit/s: latency dominates."""
     codes = [("none", {}), ("power_sgd", {}), ("random_k", {"density": 0.01})]
     codes += [("top_k", {"density": density}) for density in (0.1, 0.01, 0.001)]
-    rows = []
     for codec, settings in codes:
         done = run(compression=codec, **settings, workers=8, latency=1e-3, **PLAIN | {"steps": 3})
         name = " ".join([codec, *map(str, settings.values())])
-        rows.append({"codec": name, "bytes": done.summary["bytes"] // 24, "step": done.summary["seconds"] / 3})
-    return rows
+        yield {"codec": name, "bytes": done.summary["bytes"] // 24, "step": done.summary["seconds"] / 3}
 
 
 @figure(
@@ -249,12 +235,10 @@ def latency_floor(run):
 def threshold(run):
     """The same steps at rate 0.2 and thresholds from far too small to far too large; a step sends at most tau of each
     number."""
-    rows = []
     for tau in (0.002, 0.01, 0.05, 0.2, 1.0, 5.0):
         done = run(compression="threshold", threshold=tau, **PLAIN)
         s = done.summary
-        rows.append({"tau": tau, "bytes": s["bytes"], "times fewer": s["compression_ratio"], "loss": s["loss"]})
-    return rows
+        yield {"tau": tau, "bytes": s["bytes"], "times fewer": s["compression_ratio"], "loss": s["loss"]}
 
 
 @figure(
@@ -269,8 +253,7 @@ def threshold(run):
             and value(rows, "bytes", density=0.003, momentum="before") < value(rows, "bytes", density=1) / 30
         ),
         "a warm-up of forty steps at falling density more than doubles the bytes": lambda rows: (
-            value(rows, "bytes", density=0.003, momentum="before, warm-up")
-            > 2 * value(rows, "bytes", density=0.003, momentum="before")
+            ratio(rows, "bytes", density=0.003, momentum=("before, warm-up", "before")) > 2
         ),
     },
     look=Look("density", ("loss",), "momentum", kind="bar", log="y", title="training loss"),
@@ -285,7 +268,7 @@ def momentum_correction(run):
     method = {"learning_rate": 0.05, "batch": 16, "steps": 200, "evaluations": 1}
     outside = {"update": "momentum", "momentum": 0.9}
     done = run(**method, **outside)
-    rows = [{"density": 1, "momentum": "whole", "bytes": done.summary["bytes"], "loss": done.summary["loss"]}]
+    yield {"density": 1, "momentum": "whole", "bytes": done.summary["bytes"], "loss": done.summary["loss"]}
     for density in (0.003, 0.001):
         for where, settings in (
             ("after", {**outside, "momentum_correction": 0, "density_steps": 0}),
@@ -293,8 +276,7 @@ def momentum_correction(run):
             ("before, warm-up", {"momentum_correction": 0.9, "density_steps": 10}),
         ):
             s = run(**method, compression="dgc", density=density, **settings).summary
-            rows.append({"density": density, "momentum": where, "bytes": s["bytes"], "loss": s["loss"]})
-    return rows
+            yield {"density": density, "momentum": where, "bytes": s["bytes"], "loss": s["loss"]}
 
 
 # ---- figures of the dense codes of their own go below this line ----
@@ -309,11 +291,7 @@ def momentum_correction(run):
         ),
         "fewer levels are noisier, and so are larger buckets": lambda rows: (
             column(rows, "noise", workers=2, bucket=1024) == sorted(column(rows, "noise", workers=2, bucket=1024))[::-1]
-            and all(
-                value(rows, "noise", workers=2, bucket=1024, levels=levels)
-                > 2 * value(rows, "noise", workers=2, bucket=64, levels=levels)
-                for levels in (1, 4, 16)
-            )
+            and all(ratio(rows, "noise", workers=2, bucket=(1024, 64), levels=levels) > 2 for levels in (1, 4, 16))
         ),
         "one level in buckets of 1,024 diverges at this rate, though it is unbiased": lambda rows: (
             value(rows, "progress", workers=2, bucket=1024, levels=1) < 0
@@ -338,26 +316,23 @@ def levels(run):
     """
     bowl = {"workload": "quadratic", "dimension": 1024, "condition": 10, "points": 64, "batch": 1}
     course = {"learning_rate": 0.5, "steps": 100, "evaluations": 2, "precision": "float64"}
-    rows = []
     for workers in (2, 16):
         for bucket in (1024, 64):
             for s in (1, 4, 16):
                 code = {"compression": "qsgd", "norm": "2", "levels": s, "bucket": bucket}
                 loss = run(workers=workers, **code, **bowl, **course).evaluations["loss"]
-                rows.append(
-                    {
-                        "workers": workers,
-                        "bucket": bucket,
-                        "levels": s,
-                        "bits": (2 * s).bit_length(),
-                        "bound": min(bucket / s**2, sqrt(bucket) / s),
-                        "noise": noise(run, s, bucket),
-                        "progress": float(np.log10(loss[0] / loss[-1])),
-                    }
-                )
+                yield {
+                    "workers": workers,
+                    "bucket": bucket,
+                    "levels": s,
+                    "bits": (2 * s).bit_length(),
+                    "bound": min(bucket / s**2, sqrt(bucket) / s),
+                    "noise": noise(run, s, bucket),
+                    "progress": float(np.log10(loss[0] / loss[-1])),
+                }
     loss = run(workers=2, **bowl, **course).evaluations["loss"]
     whole = {"workers": 2, "bucket": 1, "levels": "all", "bits": 64, "bound": 0.0, "noise": 0.0}
-    return [*rows, whole | {"progress": float(np.log10(loss[0] / loss[-1]))}]
+    yield whole | {"progress": float(np.log10(loss[0] / loss[-1]))}
 
 
 def noise(run, s, bucket):
@@ -392,14 +367,13 @@ def noise(run, s, bucket):
 def directions(run):
     """PowerSGD at rate 0.2 with more and more directions, with and without error feedback; the loss of the last 20
     mini-batches."""
-    rows = []
     for feedback in ("with feedback", "without"):
         for r in (1, 2, 4, 8, 16):
             code = {"compression": "power_sgd", "directions": r, "least_compression": 1}
             s = run(**code, error_feedback=feedback != "without", **PLAIN).summary
-            rows.append({"directions": r, "feedback": feedback, "bytes": s["bytes"], "loss": s["loss"]})
+            yield {"directions": r, "feedback": feedback, "bytes": s["bytes"], "loss": s["loss"]}
     s = run(**PLAIN).summary
-    return [*rows, {"directions": "all", "feedback": "without", "bytes": s["bytes"], "loss": s["loss"]}]
+    yield {"directions": "all", "feedback": "without", "bytes": s["bytes"], "loss": s["loss"]}
 
 
 RATES = (0.001, 0.003, 0.03, 0.3, 1.0)
@@ -421,9 +395,7 @@ def best(rows, code):
             value(rows, "loss", code="sign", rate=best(rows, "none")) > 2
         ),
         "up to 0.3, signs with a scale and error feedback end less than 15 % above SGD's loss": lambda rows: all(
-            value(rows, "loss", code="sign, sizes", rate=rate) < 1.15 * value(rows, "loss", code="none", rate=rate)
-            for rate in RATES
-            if rate <= 0.3
+            ratio(rows, "loss", code=("sign, sizes", "none"), rate=rate) < 1.15 for rate in RATES if rate <= 0.3
         ),
     },
     look=Look("rate", ("loss",), "code", log="xy", title="training loss"),
@@ -433,9 +405,7 @@ def sign_rates(run):
     gradient."""
     codes = {"none": {}, "sign": {"compression": "sign"}}
     codes["sign, sizes"] = {"compression": "sign", "error_feedback": True}
-    rows = []
     for rate in RATES:
         for code, settings in codes.items():
             done = run(**PLAIN | {"learning_rate": rate}, **settings)
-            rows.append({"rate": rate, "code": code, "loss": done.summary["loss"]})
-    return rows
+            yield {"rate": rate, "code": code, "loss": done.summary["loss"]}

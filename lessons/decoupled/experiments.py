@@ -5,7 +5,7 @@ from math import inf
 import numpy as np
 
 import workloads
-from lessons.figure import Look, column, figure, value
+from lessons.figure import Look, column, figure, is_falling, ratio, value
 from tracing import HELD
 from workloads.batches import Batches
 
@@ -74,12 +74,10 @@ def _theory(method, p):
             )
         ),
         "without that wait, eight are over 7 times as fast: DDG without its barrier, which is PipeDream": lambda rows: (
-            7 * value(rows, "step", method="DDG, no barrier", modules=8)
-            < value(rows, "step", method="back-propagation", modules=8)
+            ratio(rows, "step", method=("back-propagation", "DDG, no barrier"), modules=8) > 7
         ),
         "feedback alignment from layer to layer saves no time": lambda rows: all(
-            value(rows, "step", method="feedback alignment", modules=modules)
-            > 0.99 * value(rows, "step", method="back-propagation", modules=modules)
+            ratio(rows, "step", method=("feedback alignment", "back-propagation"), modules=modules) > 0.99
             for modules in (2, 4, 8)
         ),
     },
@@ -93,15 +91,14 @@ def a_step(run):
     back-propagation, F + g with DDG and DFA, and F + r + g with features replay; without their barriers f + g and f + r
     + g; and f + g + m if modules learn from what they have. (DFA is direct feedback alignment.)
     """
-    rows, steps = [], 20
+    steps = 20
     for modules in (2, 4, 8):
         for method, values in TIMED.items():
             done = run(workers=modules, batch=256, network="ideal", steps=steps, evaluations=1, learning_rate=0.01,
                        **DEEP, **values)  # fmt: skip
             step, passes = _seconds(done, steps)
-            rows.append({"method": method, "modules": modules, "step": 1e3 * step,
-                         "theory": 1e3 * float(_theory(method, passes))})  # fmt: skip
-    return rows
+            yield {"method": method, "modules": modules, "step": 1e3 * step,
+                   "theory": 1e3 * float(_theory(method, passes))}  # fmt: skip
 
 
 EIGHT = {"model": "residual", "depth": 6, "width": 64, "activation": "tanh"}  # eight layers
@@ -132,7 +129,7 @@ TRIED = {1: OLD_RATES[2:], 4: OLD_RATES[2:], 8: OLD_RATES[:5]}
     source="Huo et al., ICML 2018; the numbers are ours",
     claims={
         "at 0.1, where one module learns well, eight end over 1.5 times as high": lambda rows: (
-            value(rows, "loss", modules=8, rate=0.1) > 1.5 * value(rows, "loss", modules=1, rate=0.1)
+            ratio(rows, "loss", modules=(8, 1), rate=0.1) > 1.5
         ),
         "the best rate of eight is no larger than that of one": lambda rows: (
             _best(rows, 8)["rate"] <= _best(rows, 1)["rate"]
@@ -141,7 +138,7 @@ TRIED = {1: OLD_RATES[2:], 4: OLD_RATES[2:], 8: OLD_RATES[:5]}
             _best(rows, 8)["loss"] > max(1.4 * _best(rows, 1)["loss"], _best(rows, 4)["loss"])
         ),
         "at 0.05 four modules are as good as one, within a tenth": lambda rows: (
-            abs(value(rows, "loss", modules=4, rate=0.05) / value(rows, "loss", modules=1, rate=0.05) - 1) < 0.1
+            abs(ratio(rows, "loss", modules=(4, 1), rate=0.05) - 1) < 0.1
         ),
         "the best rate of four has a worse one on both sides, that of eight two worse ones below it": lambda rows: (
             min(TRIED[4]) < _best(rows, 4)["rate"] < max(TRIED[4]) and TRIED[8][1] < _best(rows, 8)["rate"]
@@ -208,13 +205,12 @@ WIDE = {"batch": 128, "network": "ideal", **EIGHT}
 def stacked_guesses(run):
     """Digits, a residual model of eight layers, 80 steps of 128 images: held-out accuracy, each at the rate of those
     tried, a factor of two apart, with the lowest training loss."""
-    rows, (whole, _) = [], stacked(run, {"algorithm": "layer_wise"}, (0.1, 0.2, 0.4), 1)
+    whole, _ = stacked(run, {"algorithm": "layer_wise"}, (0.1, 0.2, 0.4), 1)
     for learning, (method, rates) in STACKED.items():
         for modules in (2, 4, 8):
             accuracy, rate = stacked(run, method, rates, modules)
-            rows.append({"learning": learning, "modules": modules, "accuracy": accuracy, "back-propagation": whole,
-                         "rate": rate})  # fmt: skip
-    return rows
+            yield {"learning": learning, "modules": modules, "accuracy": accuracy, "back-propagation": whole,
+                   "rate": rate}  # fmt: skip
 
 
 def stacked(run, method, rates, modules) -> tuple[float, float]:
@@ -262,15 +258,14 @@ RACING = {"workers": 4, "steps": 100, "evaluations": 10, **WIDE}
 def the_race(run):
     """Digits, a residual model of eight layers on four ranks, 100 steps of 128 images, messages take no time. Each
     method has the rate of the lowest training loss; the pipeline is GPipe with four micro-batches."""
-    rows, found = [], {}
+    found = {}
     for method, (values, rates) in RACE.items():
         rates = rates if isinstance(rates, tuple) else (found[rates],)
         found[method], done = at_best(run, rates, **RACING, **values)
         tried = done.evaluations
         for step, seconds, loss in zip(tried["step"], tried["seconds"], tried["loss"], strict=True):
-            rows.append({"method": method, "steps": round(float(step)), "ms": 1e3 * float(seconds),
-                         "loss": float(loss), "rate": found[method]})  # fmt: skip
-    return rows
+            yield {"method": method, "steps": round(float(step)), "ms": 1e3 * float(seconds),
+                   "loss": float(loss), "rate": found[method]}  # fmt: skip
 
 
 def _end(rows, method):
@@ -311,13 +306,9 @@ def convolutions(run):
     """Digits, a CNN of two convolutions and two dense layers in two modules, 200 steps of 64 images; each method at
     whichever tried rate gave the lowest training loss. Accuracy and held-out loss are the median of the last five of 20
     evaluations: a single step can spoil a good model for a while."""
-    rows = []
     for method, (values, rates) in ON_IMAGES.items():
         rate, done = at_best(run, rates, **CNN, **values)
-        rows.append(
-            {"method": method, "accuracy": lately(done, "accuracy"), "loss": lately(done, "loss"), "rate": rate}
-        )
-    return rows
+        yield {"method": method, "accuracy": lately(done, "accuracy"), "loss": lately(done, "loss"), "rate": rate}
 
 
 def lately(done, quantity) -> float:
@@ -334,12 +325,10 @@ def lately(done, quantity) -> float:
             < 1.01 * min(column(rows, "activations", method="back-propagation"))
         ),
         "with DDG they grow with the modules: eight keep more than 4 times as much": lambda rows: (
-            value(rows, "activations", method="DDG", modules=8)
-            > 4 * value(rows, "activations", method="back-propagation", modules=8)
+            ratio(rows, "activations", method=("DDG", "back-propagation"), modules=8) > 4
         ),
         "and so do versions of the weights": lambda rows: (
-            value(rows, "parameters", method="DDG", modules=8)
-            > 4 * value(rows, "parameters", method="back-propagation", modules=8)
+            ratio(rows, "parameters", method=("DDG", "back-propagation"), modules=8) > 4
         ),
         "features replay keeps inputs: eight modules keep less than half of what DDG does": lambda rows: (
             value(rows, "activations", method="features replay", modules=8)
@@ -360,15 +349,13 @@ def kept(run):
     Module k of K, counted from 0, has K - k mini-batches in flight, so DDG keeps (K + 1) / 2 times what the others
     keep.
     """
-    rows = []
     for method in ("back-propagation", "DDG", "features replay", "greedy"):
         for modules in (2, 4, 8):
             done = run(**{"workers": modules, "batch": 32, "steps": 2 * modules + 2, "network": "ideal",
                           "evaluations": 1, "learning_rate": 0.01, **DEEP, "depth": 30, **TIMED[method]})  # fmt: skip
             most = dict(zip(HELD, done.peaks().sum(0) / 1e3, strict=True))
-            rows.append({"method": method, "modules": modules, "activations": float(most["activations"]),
-                         "inputs": float(most["buffers"]), "parameters": float(most["parameters"])})  # fmt: skip
-    return rows
+            yield {"method": method, "modules": modules, "activations": float(most["activations"]),
+                   "inputs": float(most["buffers"]), "parameters": float(most["parameters"])}  # fmt: skip
 
 
 @figure(
@@ -379,7 +366,7 @@ def kept(run):
             abs(row["degrees"] - 90) < 8 for row in rows if row["steps"] == 0
         ),
         "from 30 steps on it turns towards the gradient, further and further": lambda rows: all(
-            (np.diff(column(rows, "degrees", feedback=feedback)[2:]) < 0).all() for feedback in ("DFA", "FA")
+            is_falling(column(rows, "degrees", feedback=feedback)[2:]) for feedback in ("DFA", "FA")
         ),
         "after 300 steps it is downhill, less than 80 degrees from the gradient": lambda rows: (
             max(column(rows, "degrees", steps=300)) < 80
@@ -394,7 +381,6 @@ def alignment(run):
     digits = workloads.find("digits")
     workload = digits.build(digits.Settings(**model), np.dtype("float64"))
     hidden = slice(0, workload.split(3)[2].offset)
-    rows = []
     for feedback, direct in (("DFA", True), ("FA", False)):
         for steps in (0, 10, 30, 100, 300):
             w = [_weights(run, workload, n, direct, model) for n in range(steps, steps + 4)]
@@ -403,8 +389,7 @@ def alignment(run):
                 g = workload.gradient(w[n], workload.batch(_batch(run, workload, steps + n)))[1][hidden]
                 step = (w[n] - w[n + 1])[hidden]
                 angles.append(np.arccos(g @ step / np.linalg.norm(g) / np.linalg.norm(step)))
-            rows.append({"feedback": feedback, "steps": steps, "degrees": float(np.degrees(np.mean(angles)))})
-    return rows
+            yield {"feedback": feedback, "steps": steps, "degrees": float(np.degrees(np.mean(angles)))}
 
 
 def _weights(run, workload, steps, direct, model):

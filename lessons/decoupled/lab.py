@@ -1,6 +1,6 @@
 """Assignments of the lab on decoupled learning."""
 
-from lessons.figure import value
+from lessons.figure import ratio
 from lessons.instructor.assignment import Assignment
 
 DEEP = {"model": "residual", "depth": 6, "width": 64, "activation": "tanh", "batch": 128, "network": "ideal"}
@@ -20,12 +20,10 @@ OLD = Assignment(
     note=("held_out_loss", "staleness_max"),
     claims={
         "at the largest rate eight modules end higher than one, three times or more": lambda rows: (
-            value(rows, "held_out_loss", workers=8, learning_rate=0.2)
-            > 3 * value(rows, "held_out_loss", workers=1, learning_rate=0.2)
+            ratio(rows, "held_out_loss", workers=(8, 1), learning_rate=0.2) > 3
         ),
         "at the smallest four are as good as one, within a tenth": lambda rows: (
-            value(rows, "held_out_loss", workers=4, learning_rate=0.05)
-            < 1.1 * value(rows, "held_out_loss", workers=1, learning_rate=0.05)
+            ratio(rows, "held_out_loss", workers=(4, 1), learning_rate=0.05) < 1.1
         ),
     },
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lessons.figure import Look, column, figure, value
+from lessons.figure import Look, column, figure, ratio, value
 from theory.zero_memory import RECIPES, nbytes
 from tracing import HELD
 
@@ -40,7 +40,6 @@ STATES = [HELD.index(kind) for kind in ("parameters", "gradients", "optimizer st
 def who_updates(run):
     """64 images in every step, divided among the ranks, on a dense model with 167,178 weights, Adam, and a fast network
     (HDR). The update is done by everybody for all weights (sync_sgd), or by each rank for its shard (zero1)."""
-    rows = []
     for ranks in (1, 2, 4, 8, 16):
         row = {"ranks": ranks}
         for who, name in (("everybody", "sync_sgd"), ("owners", "zero1")):
@@ -58,8 +57,7 @@ def who_updates(run):
             step = MS * done.trace.seconds() / 10
             row |= {f"step, {who}": step, f"update, {who}": step * done.summary["share_update"]}
             row["gradient"] = step * done.summary["share_compute"]
-        rows.append(row)
-    return rows
+        yield row
 
 
 @figure(
@@ -77,14 +75,13 @@ def who_updates(run):
 def distributed_update(run):
     """Synchronous training on digits with Adam, 20 steps; each rank updates the whole model (sync_sgd) or its shard
     (zero1)."""
-    rows = []
     for ranks in (1, 2, 4, 8):
         done = {
             name: run(algorithm=name, update="adam", learning_rate=0.01, workers=ranks, steps=20, evaluations=1)
             for name in ("sync_sgd", "zero1")
         }
         w = done["zero1"].parameters
-        rows.append(
+        yield (
             {
                 "ranks": ranks,
                 "same model": bool(np.array_equal(w, done["sync_sgd"].parameters)),
@@ -92,7 +89,6 @@ def distributed_update(run):
             | {f"kB of Adam, {name}": float(run.peaks()[:, ADAM].max()) / 1e3 for name, run in done.items()}
             | {f"MB, {name}": float(run.trace.traffic().sum()) / 1e6 for name, run in done.items()}
         )
-    return rows
 
 
 @figure(
@@ -119,7 +115,6 @@ def distributed_update(run):
 def how_much_less(run):
     """Adam on digits: weights, gradients and moments of a rank in synchronous SGD, divided by those in ZeRO-1. The
     simulator computes in single precision, so mixed precision is by formula only."""
-    rows = []
     for ranks in (1, 2, 4, 8, 16, 32, 64):
         held = []
         for name in ("sync_sgd", "zero1"):
@@ -131,8 +126,7 @@ def how_much_less(run):
         for kind, recipe in {"float32": "float32 Adam", "mixed": "mixed Adam"}.items():
             whole, sharded = (nbytes(len(done.parameters), ranks, stage, RECIPES[recipe]) for stage in (0, 1))
             row[f"{kind}, formula"] = whole / sharded
-        rows.append(row)
-    return rows
+        yield row
 
 
 @figure(
@@ -140,8 +134,7 @@ def how_much_less(run):
     source="Goyal et al., arXiv:1706.02677; no_sync() of PyTorch's DistributedDataParallel",
     claims={
         "on a slow network, eight mini-batches per exchange more than halve the time": lambda rows: (
-            value(rows, "ms per mini-batch", network="1GbE", accumulate=8)
-            < value(rows, "ms per mini-batch", network="1GbE", accumulate=1) / 2
+            ratio(rows, "ms per mini-batch", network="1GbE", accumulate=(8, 1)) < 1 / 2
         ),
         "on a fast one they gain less than half as much": lambda rows: gain(rows, "HDR") < gain(rows, "1GbE") / 2,
     },
@@ -149,7 +142,6 @@ def how_much_less(run):
 )
 def accumulated(run):
     """Training on digits with 8 workers, 120 mini-batches each, at the same learning rate."""
-    rows = []
     for network in ("1GbE", "HDR"):
         for accumulate in (1, 2, 4, 8):
             done = run(
@@ -162,16 +154,13 @@ def accumulated(run):
                 network=network,
                 evaluations=1,
             )
-            rows.append(
-                {
-                    "network": network,
-                    "accumulate": accumulate,
-                    "ms per mini-batch": MS * done.trace.seconds() / 120,
-                    "MB": float(done.trace.traffic().sum()) / 1e6,
-                    "loss": done.summary["held_out_loss"],
-                }
-            )
-    return rows
+            yield {
+                "network": network,
+                "accumulate": accumulate,
+                "ms per mini-batch": MS * done.trace.seconds() / 120,
+                "MB": float(done.trace.traffic().sum()) / 1e6,
+                "loss": done.summary["held_out_loss"],
+            }
 
 
 def gain(rows, network):
@@ -198,7 +187,6 @@ def gain(rows, network):
 def accumulated_and_scaled(run):
     """Training on digits with 8 workers, 240 mini-batches of 8 images each on a slow network (1GbE). The rate is 0.05
     for any batch, or 0.05 times the mini-batches of an update."""
-    rows = []
     for accumulate in (1, 2, 4, 8):
         row = {"accumulate": accumulate}
         for kind, rate in {"same": 0.05, "scaled": 0.05 * accumulate}.items():
@@ -213,5 +201,4 @@ def accumulated_and_scaled(run):
                 evaluations=1,
             )
             row[f"loss, {kind} rate"] = done.summary["held_out_loss"]
-        rows.append(row | {"updates": done.updates, "ms per mini-batch": MS * done.trace.seconds() / 240})
-    return rows
+        yield row | {"updates": done.updates, "ms per mini-batch": MS * done.trace.seconds() / 240}

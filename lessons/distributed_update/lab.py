@@ -1,6 +1,6 @@
 """Assignments of the lab on the distributed update."""
 
-from lessons.figure import column, value
+from lessons.figure import column, ratio
 from lessons.instructor.assignment import Assignment
 
 BIG = {"hidden": "512,256", "update": "adam", "network": "HDR", "steps": 10, "evaluations": 1, "learning_rate": 0.01}
@@ -59,4 +59,4 @@ SCALED = Assignment(
 
 def _gain(rows, network):
     """Return the speed-up of eight mini-batches per update over one."""
-    return value(rows, "seconds", network=network, accumulate=1) / value(rows, "seconds", network=network, accumulate=8)
+    return ratio(rows, "seconds", network=network, accumulate=(1, 8))

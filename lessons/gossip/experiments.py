@@ -5,7 +5,7 @@ import numpy as np
 from algorithms.decentralized.gossipgrad import Settings as Gossip
 from algorithms.decentralized.gossipgrad import partners
 from algorithms.parts.topology import mixing, neighbours, ring, spectral_gap
-from lessons.figure import Look, column, figure, value
+from lessons.figure import Look, column, figure, is_falling, is_rising, ratio, value
 
 BOWL = {"workload": "quadratic", "condition": 1, "noise": 1, "start": 0, "batch": 1, "network": "ideal"}
 
@@ -23,18 +23,13 @@ BOWL = {"workload": "quadratic", "condition": 1, "noise": 1, "start": 0, "batch"
             abs(row["messages in a row"] - 1) < 0.01 for row in rows if row["method"] != "ring all-reduce"
         ),
         "at 32 workers the all-reduce sends 90 to 100 % of the bytes of D-PSGD": lambda rows: (
-            0.9
-            < value(rows, "kB per worker", method="ring all-reduce", workers=32)
-            / value(rows, "kB per worker", method="D-PSGD", workers=32)
-            < 1
+            0.9 < ratio(rows, "kB per worker", method=("ring all-reduce", "D-PSGD"), workers=32) < 1
         ),
         "at 1 ms, D-PSGD on 32 workers is more than 30 times as fast": lambda rows: (
-            30 * value(rows, "at 1 ms", method="D-PSGD", workers=32)
-            < value(rows, "at 1 ms", method="ring all-reduce", workers=32)
+            ratio(rows, "at 1 ms", method=("ring all-reduce", "D-PSGD"), workers=32) > 30
         ),
         "and at 10 us still more than 3 times as fast": lambda rows: (
-            3 * value(rows, "at 10 us", method="D-PSGD", workers=32)
-            < value(rows, "at 10 us", method="ring all-reduce", workers=32)
+            ratio(rows, "at 10 us", method=("ring all-reduce", "D-PSGD"), workers=32) > 3
         ),
     },
     look=Look("workers", ("at 10 us", "at 1 ms"), "method", log="xy", title="milliseconds of a step"),
@@ -51,7 +46,7 @@ def one_hop(run):
         "D-PSGD": {"algorithm": "dpsgd"},
         "GossipGraD": {"algorithm": "gossipgrad"},
     }
-    rows, small = [], {"steps": 5, "batch": 16, "learning_rate": 0.2, "evaluations": 1}
+    small = {"steps": 5, "batch": 16, "learning_rate": 0.2, "evaluations": 1}
     for workers in (4, 16, 32):
         for method, values in methods.items():
             done = {
@@ -59,17 +54,14 @@ def one_hop(run):
                 for latency in (1e-5, 1e-3, 2e-3)
             }
             step = {latency: summary["seconds"] / 5 for latency, summary in done.items()}
-            rows.append(
-                {
-                    "workers": workers,
-                    "method": method,
-                    "at 10 us": 1e3 * step[1e-5],
-                    "at 1 ms": 1e3 * step[1e-3],
-                    "messages in a row": (step[2e-3] - step[1e-3]) / 1e-3,
-                    "kB per worker": done[1e-5]["bytes"] / 5 / workers / 1e3,
-                }
-            )
-    return rows
+            yield {
+                "workers": workers,
+                "method": method,
+                "at 10 us": 1e3 * step[1e-5],
+                "at 1 ms": 1e3 * step[1e-3],
+                "messages in a row": (step[2e-3] - step[1e-3]) / 1e-3,
+                "kB per worker": done[1e-5]["bytes"] / 5 / workers / 1e3,
+            }
 
 
 @figure(
@@ -77,8 +69,8 @@ def one_hop(run):
     source="Lian et al., NIPS 2017; Xiao & Boyd, 2004; the formula for this bowl is ours",
     claims={
         "ring, random, torus, exponential, complete: the larger the gap, the closer the workers": lambda rows: (
-            (np.diff([row["gap"] for row in rows if row["graph"] != "star"]) > 0).all()
-            and (np.diff([row["apart"] for row in rows if row["graph"] != "star"]) < 0).all()
+            is_rising([row["gap"] for row in rows if row["graph"] != "star"])
+            and is_falling([row["apart"] for row in rows if row["graph"] != "star"])
         ),
         "not so the star: its gap is larger than the ring's, yet its workers are farthest apart": lambda rows: (
             value(rows, "gap", graph="star") > value(rows, "gap", graph="ring")
@@ -101,23 +93,20 @@ def disagreement(run):
     feeds all modes equally, and the distance is a sum over all of them: a ring has few slow modes, a star 14 of 15. The
     mean does not depend on the graph because the gradient of a bowl is linear.
     """
-    workers, rate, dimension, rows = 16, 0.05, 50, []
+    workers, rate, dimension = 16, 0.05, 50
     for graph in ("star", "ring", "random", "torus", "exponential", "complete"):
         known = neighbours(graph, workers)
         w = mixing(known)
         done, distance = apart(run, graph, workers, rate, dimension)
         stubborn = np.linalg.eigvalsh(w)[:-1] - rate
-        rows.append(
-            {
-                "graph": graph,
-                "neighbours": sum(map(len, known)) / workers,
-                "gap": spectral_gap(w),
-                "apart": distance,
-                "theory": float(dimension * rate**2 * (1 / (1 - stubborn**2)).sum() / workers),
-                "loss of the mean": done.summary["held_out_loss"],
-            }
-        )
-    return rows
+        yield {
+            "graph": graph,
+            "neighbours": sum(map(len, known)) / workers,
+            "gap": spectral_gap(w),
+            "apart": distance,
+            "theory": float(dimension * rate**2 * (1 / (1 - stubborn**2)).sum() / workers),
+            "loss of the mean": done.summary["held_out_loss"],
+        }
 
 
 def apart(run, graph, workers=16, rate=0.05, dimension=50):
@@ -178,42 +167,35 @@ def who_has_heard(run):
     weight from the fair share 1/N. A gradient that is sent to one partner in one step spreads no further; models are
     mixed again and again, and so they pass on what they have received.
     """
-    rows = []
     for way, workers in (("gossip", 6), ("gossip", 8), ("gossip", 12), ("gossip", 16), ("ring", 16)):
         product, rounds = np.eye(workers), (workers - 1).bit_length()
         for step, w in zip(range(1, rounds + 1), _mixings(way, workers), strict=False):
             product = w @ product
-            rows.append(
-                {
-                    "way": way,
-                    "workers": workers,
-                    "steps": step,
-                    "heard of": int((product > 0).sum(1).min()),
-                    "error": float(np.abs(product - 1 / workers).max()),
-                    "last": step == rounds,
-                }
-            )
-    return rows
+            yield {
+                "way": way,
+                "workers": workers,
+                "steps": step,
+                "heard of": int((product > 0).sum(1).min()),
+                "error": float(np.abs(product - 1 / workers).max()),
+                "last": step == rounds,
+            }
 
 
 @figure(
     "Should partners exchange gradients, or models?",
     source="Daily et al., GossipGraD, 2018, whose abstract says gradients; that only models spread is ours",
     claims={
-        "workers that exchange gradients keep drifting apart": lambda rows: (
-            np.diff(column(rows, "apart", exchange="gradient")) > 0
-        ).all(),
+        "workers that exchange gradients keep drifting apart": lambda rows: is_rising(
+            column(rows, "apart", exchange="gradient")
+        ),
         "with models they stay together, and in the end even move closer": lambda rows: (
             column(rows, "apart", exchange="model")[-1] < max(column(rows, "apart", exchange="model"))
         ),
         "after 400 steps those with gradients are over 30 times as far apart": lambda rows: (
-            value(rows, "apart", exchange="gradient", steps=400)
-            > 30 * value(rows, "apart", exchange="model", steps=400)
+            ratio(rows, "apart", exchange=("gradient", "model"), steps=400) > 30
         ),
         "on these images the loss of the mean is the same within a tenth": lambda rows: all(
-            abs(value(rows, "loss", exchange="gradient", steps=n) / value(rows, "loss", exchange="model", steps=n) - 1)
-            < 0.1
-            for n in (25, 50, 100, 200, 400)
+            abs(ratio(rows, "loss", exchange=("gradient", "model"), steps=n) - 1) < 0.1 for n in (25, 50, 100, 200, 400)
         ),
     },
     look=Look("steps", ("apart",), "exchange", log="xy", title="mean squared distance from the mean"),
@@ -225,7 +207,6 @@ def models_or_gradients(run):
     again. Their mean is still a good model while they are close enough for the loss between them to be a bowl. That
     holds on a problem this small, and cannot be relied on.
     """
-    rows = []
     for exchange in ("gradient", "model"):
         done = run(
             algorithm="gossipgrad",
@@ -238,15 +219,12 @@ def models_or_gradients(run):
             learning_rate=0.1,
         )
         for steps in (25, 50, 100, 200, 400):
-            rows.append(
-                {
-                    "exchange": exchange,
-                    "steps": steps,
-                    "apart": float(done.evaluations["spread"][steps - 10 : steps].mean()),
-                    "loss": float(done.evaluations["loss"][steps]),
-                }
-            )
-    return rows
+            yield {
+                "exchange": exchange,
+                "steps": steps,
+                "apart": float(done.evaluations["spread"][steps - 10 : steps].mean()),
+                "loss": float(done.evaluations["loss"][steps]),
+            }
 
 
 PEERS = {
@@ -267,20 +245,17 @@ PEERS = {
             for row in rows
         ),
         "on 1 Gb Ethernet the others need less than half the time of synchronous SGD": lambda rows: all(
-            value(rows, "seconds", method=method, latency="24 us")
-            < value(rows, "seconds", method="synchronous", latency="24 us") / 2
+            ratio(rows, "seconds", method=(method, "synchronous"), latency="24 us") < 1 / 2
             for method in PEERS
             if method != "synchronous"
         ),
         "and with a latency of 1 ms less than a tenth": lambda rows: all(
-            value(rows, "seconds", method=method, latency="1 ms")
-            < value(rows, "seconds", method="synchronous", latency="1 ms") / 10
+            ratio(rows, "seconds", method=(method, "synchronous"), latency="1 ms") < 1 / 10
             for method in PEERS
             if method != "synchronous"
         ),
         "with one partner per step, workers send under 0.6 times its bytes": lambda rows: all(
-            value(rows, "megabytes", method=method, latency="1 ms")
-            < 0.6 * value(rows, "megabytes", method="synchronous", latency="1 ms")
+            ratio(rows, "megabytes", method=(method, "synchronous"), latency="1 ms") < 0.6
             for method in ("GossipGraD", "push-sum", "AD-PSGD")
         ),
     },
@@ -292,7 +267,6 @@ def against_the_sum(run):
 
     The loss is that of the mean of all workers, which no worker holds until it is collected.
     """
-    rows = []
     for latency, delay in (("24 us", None), ("1 ms", 1e-3)):
         for method, values in PEERS.items():
             done = run(
@@ -306,16 +280,13 @@ def against_the_sum(run):
                 evaluations=2,
                 **values,
             ).summary
-            rows.append(
-                {
-                    "latency": latency,
-                    "method": method,
-                    "loss": done["held_out_loss"],
-                    "seconds": done["seconds"],
-                    "megabytes": done["bytes"] / 1e6,
-                }
-            )
-    return rows
+            yield {
+                "latency": latency,
+                "method": method,
+                "loss": done["held_out_loss"],
+                "seconds": done["seconds"],
+                "megabytes": done["bytes"] / 1e6,
+            }
 
 
 ON_A_RING = {"hidden": "32", "batch": 16, "workers": 8, "network": "ideal", "learning_rate": 0.1, "topology": "ring"}
@@ -333,8 +304,7 @@ ON_A_RING = {"hidden": "32", "batch": 16, "workers": 8, "network": "ideal", "lea
             row["mini-batches"] > 87 for row in rows if row["method"] == "AD-PSGD, slow one asks"
         ),
         "and at the same time the loss is less than 15 % higher, even with one 100 times slower": lambda rows: (
-            value(rows, "loss", method="AD-PSGD, slow one asks", slowed=100)
-            < 1.15 * value(rows, "loss", method="AD-PSGD, slow one asks", slowed=1)
+            ratio(rows, "loss", method="AD-PSGD, slow one asks", slowed=(100, 1)) < 1.15
         ),
         "a slow worker that asks holds up no other; one that answers holds up its two neighbours": lambda rows: all(
             value(rows, "held up", method="AD-PSGD, slow one asks", slowed=times) == 0
@@ -343,8 +313,7 @@ ON_A_RING = {"hidden": "32", "batch": 16, "workers": 8, "network": "ideal", "lea
         ),
         "from 2 times on D-PSGD has over 1.3 times the loss of AD-PSGD, even where the slow one answers": lambda rows: (
             all(
-                value(rows, "loss", method="D-PSGD", slowed=times)
-                > 1.3 * value(rows, "loss", method="AD-PSGD, slow one answers", slowed=times)
+                ratio(rows, "loss", method=("D-PSGD", "AD-PSGD, slow one answers"), slowed=times) > 1.3
                 for times in (2, 10, 100)
             )
         ),
@@ -365,33 +334,27 @@ def one_slow_worker(run):
         for times in (1, 2, 10, 100)
     }
     end = barrier[1].summary["seconds"]
-    rows = []
     for times, done in barrier.items():
         tried = done.evaluations
         loss = float(tried["loss"][tried["seconds"] <= end][-1])
         each = made(done, end)
-        rows.append(
-            {
-                "slowed": times,
-                "method": "D-PSGD",
-                "loss": loss,
-                "mini-batches": float(each.mean()),
-                "held up": int((each[:7] < 70).sum()),
-            }
-        )
+        yield {
+            "slowed": times,
+            "method": "D-PSGD",
+            "loss": loss,
+            "mini-batches": float(each.mean()),
+            "held up": int((each[:7] < 70).sum()),
+        }
         for role, rank in (("asks", 6), ("answers", 7)):
             done = run(algorithm="adpsgd", seconds=end, evaluations=2, slow=f"{rank}:{times}", **ON_A_RING)
             others = np.delete(made(done, end), rank)
-            rows.append(
-                {
-                    "slowed": times,
-                    "method": f"AD-PSGD, slow one {role}",
-                    "loss": done.summary["held_out_loss"],
-                    "mini-batches": float(made(done, end).mean()),
-                    "held up": int((others < 70).sum()),
-                }
-            )
-    return rows
+            yield {
+                "slowed": times,
+                "method": f"AD-PSGD, slow one {role}",
+                "loss": done.summary["held_out_loss"],
+                "mini-batches": float(made(done, end).mean()),
+                "held up": int((others < 70).sum()),
+            }
 
 
 def made(done, until):
@@ -431,21 +394,17 @@ def a_lost_worker(run):
     Its images are lost as well; the other seven eighths are enough here. Messages in flight to a lost worker are lost
     with it, x and its weight alike, so that push-sum's x / p stays right.
     """
-    rows = []
     for method, values in PEERS.items():
         whole, left = lost(run, values)
-        rows.append(
-            {
-                "method": method,
-                "status": left.status,
-                "mini-batches": left.summary["samples"] // 16,
-                "loss": left.summary["held_out_loss"],
-                "loss if not": whole.summary["held_out_loss"],
-                "apart": float(left.evaluations["spread"][-2]),
-                "apart if not": float(whole.evaluations["spread"][-2]),
-            }
-        )
-    return rows
+        yield {
+            "method": method,
+            "status": left.status,
+            "mini-batches": left.summary["samples"] // 16,
+            "loss": left.summary["held_out_loss"],
+            "loss if not": whole.summary["held_out_loss"],
+            "apart": float(left.evaluations["spread"][-2]),
+            "apart if not": float(whole.evaluations["spread"][-2]),
+        }
 
 
 def lost(run, method):
@@ -471,9 +430,7 @@ def _worst(graph, workers):
             abs(row["growth"] / row["growth, theory"] - 1) < 0.06 for row in rows if row["graph"] != "complete"
         ),
         "on an even torus it grows about three times as fast as on an even ring": lambda rows: (
-            2.8
-            < value(rows, "growth", graph="torus", workers=16) / value(rows, "growth", graph="ring", workers=16)
-            < 3.3
+            2.8 < ratio(rows, "growth", graph=("torus", "ring"), workers=16) < 3.3
         ),
         "on an odd ring of 9 it still grows by over 3 % per step": lambda rows: (
             value(rows, "growth", graph="ring", workers=9) > 3
@@ -500,23 +457,20 @@ def never_averaged(run):
     ring, neighbours displaced in opposite directions have e = -1: two gradients push each worker further out, and only
     its own pulls it back. `apart` is the mean squared distance from the mean.
     """
-    rate, tail, rows = 0.05, 80, []
+    rate, tail = 0.05, 80
     for graph, workers in (("complete", 16), ("ring", 9), ("ring", 16), ("torus", 25), ("torus", 16)):
         tried, worst = raw(run, graph, workers, rate), _worst(graph, workers)
         distance = tried["spread"]
-        rows.append(
-            {
-                "among": f"{graph} of {workers}",
-                "graph": graph,
-                "workers": workers,
-                "worst e": worst,
-                "growth": 100 * (float((distance[-1] / distance[-1 - tail]) ** (0.5 / tail)) - 1),
-                "growth, theory": -100 * rate * worst,
-                "apart": float(distance[-1]),
-                "loss of the mean": float(tried["loss"][-1]),
-            }
-        )
-    return rows
+        yield {
+            "among": f"{graph} of {workers}",
+            "graph": graph,
+            "workers": workers,
+            "worst e": worst,
+            "growth": 100 * (float((distance[-1] / distance[-1 - tail]) ** (0.5 / tail)) - 1),
+            "growth, theory": -100 * rate * worst,
+            "apart": float(distance[-1]),
+            "loss of the mean": float(tried["loss"][-1]),
+        }
 
 
 def raw(run, graph, workers, rate=0.05):
@@ -545,16 +499,14 @@ def raw(run, graph, workers, rate=0.05):
     claims={
         "with plain SGD and no remedy they diverge": lambda rows: value(rows, "apart", cure="none", steps=200) > 1e15,
         "Adagrad slows that down, but they keep moving apart": lambda rows: (
-            (np.diff(column(rows, "apart", cure="Adagrad")) > 0).all()
-            and value(rows, "apart", cure="Adagrad", steps=200) < 1
+            is_rising(column(rows, "apart", cure="Adagrad")) and value(rows, "apart", cure="Adagrad", steps=200) < 1
         ),
         "restarts and lazy weights keep the distance within a factor of 3": lambda rows: all(
             max(column(rows, "apart", cure=cure)) < 3 * min(column(rows, "apart", cure=cure))
             for cure in ("restart from the best", "restart from the mean", "lazy weights")
         ),
         "restarts from the best of 16 end at over twice the loss of restarts from the mean": lambda rows: (
-            2 * value(rows, "loss of the mean", cure="restart from the mean", steps=200)
-            < value(rows, "loss of the mean", cure="restart from the best", steps=200)
+            ratio(rows, "loss of the mean", cure=("restart from the best", "restart from the mean"), steps=200) > 2
         ),
         "lazy weights need no restart, and give the lowest loss of a worker": lambda rows: (
             value(rows, "loss of a worker", cure="lazy weights", steps=200)
@@ -578,7 +530,6 @@ def kept_together(run):
         "restart from the mean": {"update": "sgd", "restart": "mean"},
         "lazy weights": {"update": "sgd", "restart": "none", "weights": "lazy"},
     }
-    rows = []
     for cure, values in cures.items():
         tried = run(
             algorithm="nearest_neighbour",
@@ -596,13 +547,10 @@ def kept_together(run):
         ).evaluations
         for steps in (50, 100, 200):
             distance, loss = (float(tried[name][steps - 9 : steps + 1].mean()) for name in ("spread", "loss"))
-            rows.append(
-                {
-                    "cure": cure,
-                    "steps": steps,
-                    "apart": distance,
-                    "loss of the mean": loss,
-                    "loss of a worker": loss + distance / 2,
-                }
-            )
-    return rows
+            yield {
+                "cure": cure,
+                "steps": steps,
+                "apart": distance,
+                "loss of the mean": loss,
+                "loss of a worker": loss + distance / 2,
+            }

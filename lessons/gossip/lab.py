@@ -1,6 +1,6 @@
 """Assignments of the lab on gossip."""
 
-from lessons.figure import column, value
+from lessons.figure import column, ratio, value
 from lessons.instructor.assignment import Assignment
 
 SIZES = (4, 8, 16, 32)
@@ -32,7 +32,7 @@ WAITING = Assignment(
     note=("samples", "held_out_loss"),
     claims={
         "with one that is four times as slow, less than a third of the samples": lambda rows: (
-            3 * value(rows, "samples", slow="4:4") < value(rows, "samples", slow="none")
+            ratio(rows, "samples", slow=("none", "4:4")) > 3
         ),
     },
 )

@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 
 from experiments.runs.scaling import scaling
-from lessons.figure import Look, column, figure, value
+from lessons.figure import Look, column, figure, is_falling, is_rising, ratio, value
 
 EPOCHS = 18  # of a growing batch
 NESTEROV = {"algorithm": "large_batch", "workers": 1, "learning_rate": 0.01}  # a rate for 16 images
@@ -32,13 +32,11 @@ def left_behind(run):
 
     Lines end where 20 epochs end: a large batch makes few steps of them.
     """
-    rows = []
     for batch in (16, 64, 256):
         losses = at_the_same_rate(run, batch)
         for begin, end in pairwise(ENDS):
             if end <= len(losses):
-                rows.append({"batch": str(batch), "steps": end, "loss": float(losses[begin:end].mean())})
-    return rows
+                yield {"batch": str(batch), "steps": end, "loss": float(losses[begin:end].mean())}
 
 
 @figure(
@@ -47,19 +45,17 @@ def left_behind(run):
     claims={
         "strong scaling is fastest with 8 workers, and over a tenth slower with 16": lambda rows: (
             max(column(rows, "speed_up", scaling="strong")) == value(rows, "speed_up", scaling="strong", workers=8)
-            and value(rows, "speed_up", scaling="strong", workers=16)
-            < 0.9 * value(rows, "speed_up", scaling="strong", workers=8)
+            and ratio(rows, "speed_up", scaling="strong", workers=(16, 8)) < 0.9
         ),
         "weak scaling gains with each of them, and with 16 is over five times as fast as strong scaling": lambda rows: (
-            (np.diff(column(rows, "speed_up", scaling="weak")) > 0).all()
-            and value(rows, "speed_up", scaling="weak", workers=16)
-            > 5 * value(rows, "speed_up", scaling="strong", workers=16)
+            is_rising(column(rows, "speed_up", scaling="weak"))
+            and ratio(rows, "speed_up", scaling=("weak", "strong"), workers=16) > 5
         ),
         "strong scaling leaves the held-out loss where it was, within 1 %": lambda rows: (
             _apart(column(rows, "loss", scaling="strong")) < 1.01
         ),
         "after as many epochs weak scaling to 16 workers leaves it over five times as high": lambda rows: (
-            value(rows, "loss", scaling="weak", workers=16) > 5 * value(rows, "loss", scaling="weak", workers=1)
+            ratio(rows, "loss", scaling="weak", workers=(16, 1)) > 5
         ),
     },
     look=Look("workers", ("speed_up",), "scaling", log="xy", title="speed-up: samples per second, times one worker's"),
@@ -69,7 +65,7 @@ def two_ways_to_scale(run):
 
     In the rows also: milliseconds of a step, and the held-out loss at the end.
     """
-    workers, rows = (1, 2, 4, 8, 16), []
+    workers = (1, 2, 4, 8, 16)
     for name in ("strong", "weak"):
         done = [
             run(
@@ -81,11 +77,10 @@ def two_ways_to_scale(run):
         for n, one, figures in zip(workers, done, scaling([[one] for one in done], ["workers"]), strict=True):
             step, faster, efficiency = figures
             loss = one.summary["held_out_loss"]
-            rows.append(
+            yield (
                 {"scaling": name, "workers": n, "speed_up": faster, "ms": 1000 * step, "efficiency": efficiency}
                 | {"loss": loss}
             )
-    return rows
 
 
 @figure(
@@ -96,13 +91,13 @@ def two_ways_to_scale(run):
             value(rows, "distance", over="own", images=1) > 25
         ),
         "that is more than twice as far as with sixteen images each": lambda rows: (
-            value(rows, "distance", over="own", images=1) > 2 * value(rows, "distance", over="own", images=16)
+            ratio(rows, "distance", over="own", images=(1, 16)) > 2
         ),
         "synchronised, they lead less than a thousandth of a percent away, whatever each worker has": lambda rows: (
             max(column(rows, "distance", over="all")) < 1e-3
         ),
         "synchronising takes 32 workers over twice the time of a step": lambda rows: (
-            value(rows, "ms", over="all", images=1) > 2 * value(rows, "ms", over="own", images=1)
+            ratio(rows, "ms", over=("all", "own"), images=1) > 2
         ),
     },
     look=Look("images", ("distance",), "over", log="x", title="distance from one worker's model, percent of its path"),
@@ -116,7 +111,6 @@ def parts_of_a_batch(run):
     values = {"algorithm": "sync_sgd", "model": "cnn_bn", "channels": 4, "steps": 10, "learning_rate": 0.1}
     start = run(**values, workers=1, batch=32, evaluations=1, worker_override=_start).parameters
     path = run(**values, workers=1, batch=32, evaluations=1).parameters - start
-    rows = []
     for over in ("own", "all"):
         for images in (16, 8, 4, 2, 1):
             done = run(
@@ -125,8 +119,7 @@ def parts_of_a_batch(run):
             )  # fmt: skip
             apart = np.linalg.norm(done.parameters - start - path) / np.linalg.norm(path)
             ms = 1000 * done.trace.seconds() / values["steps"]
-            rows.append({"over": over, "images": images, "distance": 100 * float(apart), "ms": ms})
-    return rows
+            yield {"over": over, "images": images, "distance": 100 * float(apart), "ms": ms}
 
 
 def _start(comm, task, s):
@@ -141,14 +134,13 @@ def _start(comm, task, s):
     source="Krizhevsky, 2014; Hoffer et al., 2017; Goyal et al., 2017",
     claims={
         "up to 256 images the root has more than twice the training loss of k times": lambda rows: all(
-            value(rows, "loss", rule="root of k", batch=batch) > 2 * value(rows, "loss", rule="k times", batch=batch)
-            for batch in (128, 256)
+            ratio(rows, "loss", rule=("root of k", "k times"), batch=batch) > 2 for batch in (128, 256)
         ),
         "with 1,024 it has less than half the error of k times": lambda rows: (
-            value(rows, "error", rule="root of k", batch=1024) < 0.5 * value(rows, "error", rule="k times", batch=1024)
+            ratio(rows, "error", rule=("root of k", "k times"), batch=1024) < 0.5
         ),
         "and still more than twice what it had with 128": lambda rows: (
-            value(rows, "error", rule="root of k", batch=1024) > 2 * value(rows, "error", rule="root of k", batch=128)
+            ratio(rows, "error", rule="root of k", batch=(1024, 128)) > 2
         ),
     },
     look=Look("batch", ("error",), "rule", log="xy", title="held-out error, percent"),
@@ -157,12 +149,10 @@ def two_rules(run):
     """Digits, 20 epochs, gradual warm-up over five; the rate is that of 16 images times k or times its root. Error in
     percent, mean of two seeds. 512 images are left out: there luck decides whether the linear rule trains.
     """
-    rows = []
     for rule in ("k times", "root of k"):
         for batch in (64, 128, 256, 1024):
             error, loss = scaled(run, batch, base_batch(rule, batch))
-            rows.append({"rule": rule, "batch": batch, "error": error, "loss": loss})
-    return rows
+            yield {"rule": rule, "batch": batch, "error": error, "loss": loss}
 
 
 @figure(
@@ -173,8 +163,7 @@ def two_rules(run):
             1 / 1.3 < row[name] / row["theory"] < 1.3 for row in rows for name in ("rate", "gain")
         ),
         "from 1 sample to 4 it grows more than 2.5-fold, from 256 to 1,024 by less than a fifth": lambda rows: (
-            value(rows, "rate", batch=4) > 2.5 * value(rows, "rate", batch=1)
-            and value(rows, "rate", batch=1024) < 1.2 * value(rows, "rate", batch=256)
+            ratio(rows, "rate", batch=(4, 1)) > 2.5 and ratio(rows, "rate", batch=(1024, 256)) < 1.2
         ),
         "at the critical batch a step gains half of what it can": lambda rows: (
             abs(value(rows, "gain", batch=16) - 0.5) < 0.1
@@ -189,7 +178,6 @@ def best_step(run):
     where it is lowest. The noise of a sample is 16 times the squared gradient, so the critical batch is 16. The gain is
     the share of the loss that is gone; theory is 1 / (1 + 16 / batch) for both.
     """
-    rows = []
     for batch in (1, 4, 16, 64, 256, 1024):
         (start, half), (_, whole) = (
             np.mean([_one_step(run, batch, rate, seed) for seed in range(16)], axis=0) for rate in (0.5, 1.0)
@@ -197,8 +185,7 @@ def best_step(run):
         bend, slope = 2 * (whole + start - 2 * half), 4 * half - whole - 3 * start
         theory = 1 / (1 + NOISE["noise"] ** 2 / batch)
         best, gain = -slope / (2 * bend), slope**2 / (4 * bend) / start
-        rows.append({"batch": batch, "rate": float(best), "gain": float(gain), "theory": theory})
-    return rows
+        yield {"batch": batch, "rate": float(best), "gain": float(gain), "theory": theory}
 
 
 def _one_step(run, batch, rate, seed):
@@ -219,8 +206,8 @@ def _one_step(run, batch, rate, seed):
             and column(rows, "error", rate="rate k times")[6] > 10 * max(column(rows, "error", rate="rate k times")[:5])
         ),
         "at the same rate for all, every larger batch has a higher loss after the same number of epochs": lambda rows: (
-            np.diff(column(rows, "loss", rate="same rate")) > 0
-        ).all(),
+            is_rising(column(rows, "loss", rate="same rate"))
+        ),
         "just before the knee, k times the rate has less than half the error of the same rate": lambda rows: (
             column(rows, "error", rate="rate k times")[4] < 0.5 * column(rows, "error", rate="same rate")[4]
         ),
@@ -232,12 +219,10 @@ def linear_scaling(run):
 
     ImageNet's knee lies near 8,192 images of 1.3 million; here there are 1,437 images in all, and it lies near 400.
     """
-    rows = []
     for rate in ("rate k times", "same rate"):
         for batch in (16, 32, 64, 128, 256, 512, 1024):
             error, loss = scaled(run, batch, 16 if rate == "rate k times" else batch)
-            rows.append({"rate": rate, "batch": batch, "error": error, "loss": loss})
-    return rows
+            yield {"rate": rate, "batch": batch, "error": error, "loss": loss}
 
 
 @figure(
@@ -267,10 +252,9 @@ def warm_up(run):
     constant warm-up. It is worse than none under most seeds, but not under all.
     """
     values = {"algorithm": "large_batch", "base_batch": 16, "learning_rate": 0.02, "milestones": "15", "epochs": 20}
-    rows = []
     for kind in ("none", "constant", "gradual"):
-        rows.append({"warm_up": kind, **_of_six(_ended(run, 6, workers=8, batch=32, warm_up=kind, **values))})
-    return [*rows, {"warm_up": "small batch", **_of_six(_ended(run, 1, workers=1, batch=16, **values))}]
+        yield {"warm_up": kind, **_of_six(_ended(run, 6, workers=8, batch=32, warm_up=kind, **values))}
+    yield {"warm_up": "small batch", **_of_six(_ended(run, 1, workers=1, batch=16, **values))}
 
 
 def _of_six(ended):
@@ -284,12 +268,11 @@ def _of_six(ended):
     source="Akiba, Suzuki & Fukuda, 2017",
     claims={
         "after three epochs RMSprop's loss is over a quarter below that of either other start": lambda rows: all(
-            value(rows, "after 3 epochs", start="RMSprop") < 0.75 * value(rows, "after 3 epochs", start=start)
-            for start in ("none", "gradual")
+            ratio(rows, "after 3 epochs", start=("RMSprop", start)) < 0.75 for start in ("none", "gradual")
         ),
         "it ends under half the gradual warm-up's loss, and under twice the sudden start's": lambda rows: (
-            value(rows, "after 20 epochs", start="RMSprop") < 0.5 * value(rows, "after 20 epochs", start="gradual")
-            and value(rows, "after 20 epochs", start="RMSprop") < 2 * value(rows, "after 20 epochs", start="none")
+            ratio(rows, "after 20 epochs", start=("RMSprop", "gradual")) < 0.5
+            and ratio(rows, "after 20 epochs", start=("RMSprop", "none")) < 2
         ),
     },
     look=Look("start", ("after 3 epochs", "after 20 epochs"), kind="bar", log="y", title="training loss"),
@@ -306,21 +289,17 @@ def rmsprop_start(run):
         "gradual": {"algorithm": "large_batch", "warm_up": "gradual", "milestones": ""},
         "RMSprop": {"algorithm": "rmsprop_warmup", "centre": 3, "period": 1},
     }
-    rows = []
     for start, values in starts.items():
         done = [
             run(workers=1, batch=512, base_batch=16, learning_rate=0.01, epochs=20, seed=seed, evaluations=2, **values)
             for seed in range(6)
         ]
         losses = np.array([one.losses["loss"] for one in done])  # (seeds, steps), two steps an epoch
-        rows.append(
-            {
-                "start": start,
-                "after 3 epochs": float(losses[:, 6:8].mean()),
-                "after 20 epochs": float(losses[:, -2:].mean()),
-            }
-        )
-    return rows
+        yield {
+            "start": start,
+            "after 3 epochs": float(losses[:, 6:8].mean()),
+            "after 20 epochs": float(losses[:, -2:].mean()),
+        }
 
 
 @figure(
@@ -332,12 +311,11 @@ def rmsprop_start(run):
             for other in ("hybrid", "grow")
         ),
         "all three end at less than a hundredth of the loss of their first epoch": lambda rows: all(
-            value(rows, "loss", schedule=name, epoch=EPOCHS - 1) < value(rows, "loss", schedule=name, epoch=0) / 100
-            for name in ("decay", "hybrid", "grow")
+            ratio(rows, "loss", schedule=name, epoch=(EPOCHS - 1, 0)) < 1 / 100 for name in ("decay", "hybrid", "grow")
         ),
-        "from decay to larger momentum, each schedule needs fewer updates than the one before": lambda rows: (
-            np.diff([row["updates"] for row in rows if row["epoch"] == EPOCHS - 1]) < 0
-        ).all(),
+        "from decay to larger momentum, each schedule needs fewer updates than the one before": lambda rows: is_falling(
+            [row["updates"] for row in rows if row["epoch"] == EPOCHS - 1]
+        ),
         "growth takes about half the updates, a larger first rate a quarter, more momentum fewer still": lambda rows: (
             2 * _updates(rows, "grow") < 1.1 * _updates(rows, "decay")
             and 4 * _updates(rows, "larger_rate") < 1.2 * _updates(rows, "decay")
@@ -358,7 +336,6 @@ def growing_batch(run):
     memory fills slowly, and the epoch after a change, in which a larger batch makes fewer steps. The batch stays below
     a tenth of the images (`largest`), as the paper advises.
     """
-    rows = []
     for schedule in ("decay", "hybrid", "grow", "larger_rate", "larger_momentum"):
         done = [
             run(
@@ -371,8 +348,7 @@ def growing_batch(run):
         stepped = done[0].measured("batch size")["step"]
         for epoch, loss in enumerate(losses.mean(axis=1)):
             updates = int(np.searchsorted(stepped, (epoch + 1) * losses.shape[1]))
-            rows.append({"schedule": schedule, "epoch": epoch, "loss": float(loss), "updates": updates})
-    return rows
+            yield {"schedule": schedule, "epoch": epoch, "loss": float(loss), "updates": updates}
 
 
 def _from_epoch_10(rows, schedule):

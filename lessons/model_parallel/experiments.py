@@ -7,7 +7,7 @@ import numpy as np
 from algorithms.parts import rank_groups
 from cluster.devices import DEVICES
 from experiments.viewer.look import Look
-from lessons.figure import column, figure, value
+from lessons.figure import column, figure, ratio, value
 from theory.partition_cost import Machine, connected, local, speed_up
 from theory.zero_memory import RECIPES, nbytes
 from tracing import COMPUTE, HELD, UPDATE
@@ -29,11 +29,10 @@ STATES = [HELD.index(kind) for kind in ("parameters", "gradients", "optimizer st
             -0.01 < row["kB"] - row["formula"] < 2.01 * row["kB of the largest layer"] for row in rows
         ),
         "at stage 3 each of eight ranks needs less than a sixth of what it had": lambda rows: (
-            value(rows, "kB", ranks=8, stage=3) < value(rows, "kB", ranks=8, stage=0) / 6
+            ratio(rows, "kB", ranks=8, stage=(3, 0)) < 1 / 6
         ),
         "only stage 3 costs traffic, half as much again": lambda rows: all(
-            abs(value(rows, "MB sent", ranks=ranks, stage=3) / value(rows, "MB sent", ranks=ranks, stage=stage) - 1.5)
-            < 2e-5
+            abs(ratio(rows, "MB sent", ranks=ranks, stage=(3, stage)) - 1.5) < 2e-5
             for ranks in (2, 4, 8)
             for stage in (0, 1, 2)
         ),
@@ -45,25 +44,21 @@ STATES = [HELD.index(kind) for kind in ("parameters", "gradients", "optimizer st
 )
 def stages_of_zero(run):
     """Adam on a deep residual model in float32: parameters, gradients and moments, at the peak of a rank."""
-    rows = []
     for ranks in (2, 4, 8):
         for stage, algorithm in enumerate(("sync_sgd", "zero1", "zero2", "zero3")):
             done = run(
                 algorithm=algorithm, update="adam", learning_rate=0.01, workers=ranks, steps=4, evaluations=1, **DEEP
             )
             d = len(done.parameters)
-            rows.append(
-                {
-                    "ranks": ranks,
-                    "stage": stage,
-                    "kB": KB * float(done.peaks()[:, STATES].sum(axis=1).max()),
-                    "formula": KB * nbytes(d, ranks, stage, RECIPES["float32 Adam"]),
-                    "kB of the largest layer": KB * 4 * (64 * 32 + 32),
-                    "MB sent": MB * done.summary["bytes"],
-                    "loss": done.summary["held_out_loss"],
-                }
-            )
-    return rows
+            yield {
+                "ranks": ranks,
+                "stage": stage,
+                "kB": KB * float(done.peaks()[:, STATES].sum(axis=1).max()),
+                "formula": KB * nbytes(d, ranks, stage, RECIPES["float32 Adam"]),
+                "kB of the largest layer": KB * 4 * (64 * 32 + 32),
+                "MB sent": MB * done.summary["bytes"],
+                "loss": done.summary["held_out_loss"],
+            }
 
 
 @figure(
@@ -88,23 +83,19 @@ def stages_of_zero(run):
 def share_model_or_data(run):
     """Eight ranks in 1, 2, 4 or 8 groups, layers of 256 units, one step; the ranks of a group split a model, the groups
     split the batch."""
-    rows = []
     for batch in BATCHES:
         for groups in rank_groups.divisors(RANKS):
             done = step_of_groups(run, batch, groups)
             members = RANKS // groups
             outputs = (members - 1) / members * batch / groups * 10  # logits, gathered once more
             sent = rank_groups.elements_per_rank(512, len(done.parameters), batch, RANKS, groups) + outputs
-            rows.append(
-                {
-                    "batch of all": batch,
-                    "groups": groups,
-                    "kB sent": KB * done.summary["bytes"] / RANKS,
-                    "formula": KB * 4 * sent,
-                    "ms": MS * done.trace.seconds(),
-                }
-            )
-    return rows
+            yield {
+                "batch of all": batch,
+                "groups": groups,
+                "kB sent": KB * done.summary["bytes"] / RANKS,
+                "formula": KB * 4 * sent,
+                "ms": MS * done.trace.seconds(),
+            }
 
 
 def step_of_groups(run, batch, groups):
@@ -153,7 +144,7 @@ def least(rows, quantity, batch):
 def spread_a_layer(run):
     """Steps of a network with two layers of 512 units, 128 samples, 60 us for each message; a machine is one core."""
     machine = Machine(DEVICES["laptop"].flops, bandwidth=1.17e9, message=6e-5)
-    rows = []
+    alone = None  # milliseconds of the first, which has no other machine
     for machines in (1, 2, 3, 4, 5, 6, 8, 10):
         done = run(
             algorithm="distbelief",
@@ -165,15 +156,15 @@ def spread_a_layer(run):
             evaluations=1,
             network=f"2e-5:{machine.bandwidth}:{machine.message}",
         )
-        rows.append(
-            {
-                "machines": machines,
-                "ms": MS * done.trace.seconds() / 2,
-                "connected, formula": speed_up(lambda n: connected(512, 512, 128, n, machine), machines),
-                "local, formula": speed_up(lambda n: local(64, 8, 3, 128, n, machine), machines),
-            }
-        )
-    return [row | {"connected": rows[0]["ms"] / row["ms"]} for row in rows]
+        ms = MS * done.trace.seconds() / 2
+        alone = alone or ms
+        yield {
+            "machines": machines,
+            "ms": ms,
+            "connected, formula": speed_up(lambda n: connected(512, 512, 128, n, machine), machines),
+            "local, formula": speed_up(lambda n: local(64, 8, 3, 128, n, machine), machines),
+            "connected": alone / ms,
+        }
 
 
 def best_place(rows, quantity):
@@ -185,8 +176,7 @@ def best_place(rows, quantity):
     source="Shoeybi et al., arXiv:1909.08053",
     claims={
         "columns, then rows send less than 0.45 times as much": lambda rows: all(
-            value(rows, "kB sent", ranks=ranks, split="columns, then rows")
-            < 0.45 * value(rows, "kB sent", ranks=ranks, split="units of each layer")
+            ratio(rows, "kB sent", ranks=ranks, split=("columns, then rows", "units of each layer")) < 0.45
             for ranks in (2, 4, 8)
         ),
         "what both send matches the formulas within 3 %": lambda rows: all(
@@ -207,24 +197,20 @@ def one_sum_for_two_layers(run):
     values = {"learning_rate": 0.2, "hidden": "1024,256,1024,256", "network": "1GbE", "steps": 1, "evaluations": 1}
     one = run(algorithm="sgd", batch=SAMPLES, **values)
     gathered, summed = 2 * (1024 + 256), 4 * 256  # numbers of a sample, once each way; in four sums, each twice as dear
-    rows = []
     for ranks in (2, 4, 8):
         for split, crossing, settings in (
             ("units of each layer", gathered, {"algorithm": "hybrid", "layout": "model"}),
             ("columns, then rows", summed, {"algorithm": "tensor"}),
         ):
             done = run(**settings, workers=ranks, batch=SAMPLES, **values)
-            rows.append(
-                {
-                    "ranks": ranks,
-                    "split": split,
-                    "kB sent": KB * done.summary["bytes"] / ranks,
-                    "formula": KB * 4 * 2 * SAMPLES * crossing * (ranks - 1) / ranks,
-                    "speed-up": one.trace.seconds() / done.trace.seconds(),
-                    "same loss": abs(done.summary["held_out_loss"] - one.summary["held_out_loss"]) < 1e-4,
-                }
-            )
-    return rows
+            yield {
+                "ranks": ranks,
+                "split": split,
+                "kB sent": KB * done.summary["bytes"] / ranks,
+                "formula": KB * 4 * 2 * SAMPLES * crossing * (ranks - 1) / ranks,
+                "speed-up": one.trace.seconds() / done.trace.seconds(),
+                "same loss": abs(done.summary["held_out_loss"] - one.summary["held_out_loss"]) < 1e-4,
+            }
 
 
 SAMPLES = 128
@@ -258,21 +244,17 @@ SAMPLES = 128
 def tensor_inside_the_node(run):
     """A transformer on 8 ranks with 1 GbE between nodes: T ranks split every matrix, 8/T replicas split the same 32
     samples."""
-    rows = []
     for node in (2, 4, 8):
         for tensor in (1, 2, 4, 8):
             done = step_on_nodes(run, node, tensor)
             nodes = np.arange(8) // node
             between = done.trace.traffic()[nodes[:, None] != nodes].sum()
-            rows.append(
-                {
-                    "ranks per node": node,
-                    "tensor": tensor,
-                    "ms": MS * done.trace.seconds(),
-                    "MB between nodes": MB * float(between),
-                }
-            )
-    return rows
+            yield {
+                "ranks per node": node,
+                "tensor": tensor,
+                "ms": MS * done.trace.seconds(),
+                "MB between nodes": MB * float(between),
+            }
 
 
 def step_on_nodes(run, node, tensor):
@@ -318,21 +300,18 @@ def layer_by_layer(run):
     `step` and `memory`, that of the fullest rank, are relative to one rank; `busy` is the mean fraction of time that a
     rank computes. Pipelines begin here: what is missing is a second mini-batch to work on.
     """
-    rows, one = [], ()
+    one = ()
     for ranks in (1, 2, 4, 8):
         done = four_steps(run, ranks)
         seconds, held = done.trace.seconds(), float(done.peaks().sum(axis=1).max())
         one = one or (seconds, held)
-        rows.append(
-            {
-                "ranks": ranks,
-                "step": seconds / one[0],
-                "memory": held / one[1],
-                "busy": float(done.trace.busy()[:, [COMPUTE, UPDATE]].sum() / seconds / ranks),
-                "1/ranks": 1 / ranks,
-            }
-        )
-    return rows
+        yield {
+            "ranks": ranks,
+            "step": seconds / one[0],
+            "memory": held / one[1],
+            "busy": float(done.trace.busy()[:, [COMPUTE, UPDATE]].sum() / seconds / ranks),
+            "1/ranks": 1 / ranks,
+        }
 
 
 def four_steps(run, ranks):
@@ -382,7 +361,7 @@ def three_ways(run):
     eight micro-batches for each replica that has stages. Data x tensor x stages: the number of replicas, of ranks that
     split each matrix, and of stages; ranks that split a matrix are next to each other. `kB`: what the fullest rank
     holds."""
-    rows, losses = [], []
+    losses = []
     for tensor, stages in SHAPES:
         done = run(
             algorithm="three_d",
@@ -403,16 +382,13 @@ def three_ways(run):
         )
         nodes = np.arange(8) // 4
         losses.append(done.summary["loss"])
-        rows.append(
-            {
-                "data x tensor x stages": f"{8 // tensor // stages} x {tensor} x {stages}",
-                "ms": MS * done.trace.seconds(),
-                "MB between nodes": MB * float(done.trace.traffic()[nodes[:, None] != nodes].sum()),
-                "kB": KB * float(done.peaks().sum(axis=1).max()),
-                "same loss": abs(losses[-1] - losses[0]) < 1e-5,
-            }
-        )
-    return rows
+        yield {
+            "data x tensor x stages": f"{8 // tensor // stages} x {tensor} x {stages}",
+            "ms": MS * done.trace.seconds(),
+            "MB between nodes": MB * float(done.trace.traffic()[nodes[:, None] != nodes].sum()),
+            "kB": KB * float(done.peaks().sum(axis=1).max()),
+            "same loss": abs(losses[-1] - losses[0]) < 1e-5,
+        }
 
 
 def cut(rows, quantity, data, tensor, stages):

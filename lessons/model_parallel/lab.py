@@ -1,6 +1,6 @@
 """Assignments of the lab on model parallelism."""
 
-from lessons.figure import column, value
+from lessons.figure import column, ratio
 from lessons.instructor.assignment import Assignment
 
 GROUPS = 1, 2, 4, 8
@@ -63,7 +63,7 @@ NODES = Assignment(
     claims={
         "four ranks are the fastest, and eight take over twice as long": lambda rows: (
             min(rows, key=lambda row: row["seconds"])["tensor"] == 4
-            and value(rows, "seconds", tensor=8) > 2 * value(rows, "seconds", tensor=4)
+            and ratio(rows, "seconds", tensor=(8, 4)) > 2
         ),
     },
 )  # fmt: skip

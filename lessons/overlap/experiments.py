@@ -61,22 +61,18 @@ def back_propagation(run):
     """How many times as fast overlap makes a step of 18 layers on 4 workers, against the time of the all-reduce over
     that of computing, on networks without latency. At most the shorter of two times can be hidden: that of the
     all-reduce, and that of back-propagation, two thirds of computing."""
-    rows = []
     for bandwidth in BANDWIDTHS:
         where = DEEP | {"latency": 0.0, "bandwidth": bandwidth}
         alone = run(**NONE, **where)
         none, overlap = step(alone), step(run(**BACKWARD, **where))
         ratio = none / computing(alone) - 1
-        rows.append(
-            {
-                "MB/s": MB * bandwidth,
-                "sum/compute": ratio,
-                "no overlap": none,
-                "overlap": overlap,
-                "gain": none / overlap,
-            }
-        )
-    return rows
+        yield {
+            "MB/s": MB * bandwidth,
+            "sum/compute": ratio,
+            "no overlap": none,
+            "overlap": overlap,
+            "gain": none / overlap,
+        }
 
 
 LATENCIES = 0.0, 2e-6, 5e-6, 1e-5, 2e-5
@@ -113,11 +109,9 @@ def small_layers(run):
         "in buckets": BACKWARD | {"bucket_bytes": BUCKET},
         "at once": BACKWARD | {"collective": "fast"},
     }
-    rows = []
     for seconds in LATENCIES:
         where = DEEP | {"latency": seconds, "bandwidth": 1e9}
-        rows.append({"latency, us": 1e6 * seconds} | {name: step(run(**where | how)) for name, how in ways.items()})
-    return rows
+        yield {"latency, us": 1e6 * seconds} | {name: step(run(**where | how)) for name, how in ways.items()}
 
 
 def rise(rows, name):
@@ -189,7 +183,6 @@ def next_forward(run):
     needed first."""
     equal = DEEP | {"latency": 0.0, "bandwidth": 6e8}, 1 << 20
     heavy = HEAVY_END | {"latency": 0.0, "bandwidth": 4e7}, 1024
-    rows = []
     for model, (where, slices) in (("equal layers", equal), ("heavy end", heavy)):
         ways = {
             "no overlap": NONE,
@@ -198,8 +191,7 @@ def next_forward(run):
             "priority": URGENT | {"slice": slices},
             "delay 1": DELAY,
         }
-        rows.append({"model": model} | {name: step(run(**how, **where)) for name, how in ways.items()})
-    return rows
+        yield {"model": model} | {name: step(run(**how, **where)) for name, how in ways.items()}
 
 
 SLICES = 64, 128, 256, 512, 1024, 2048, 8192
@@ -249,7 +241,6 @@ def delay_gain(run):
     """Milliseconds of a step against the bandwidth of a network without latency, with no delay and with one or two
     steps. A gain of 1.7, the largest published, means that the shorter of the two took 0.7 times as long as the
     longer."""
-    rows = []
     for bandwidth in BANDWIDTHS:
         where = DEEP | {"latency": 0.0, "bandwidth": bandwidth}
         alone = run(**NONE, **where)
@@ -257,8 +248,7 @@ def delay_gain(run):
         late = {f"delay {k}": step(run(**DELAY | {"delay": k, "layerwise": False}, **where)) for k in (1, 2)}
         summing = none - compute
         row = {"MB/s": MB * bandwidth, "sum/compute": summing / compute, "compute": compute, "sum": summing}
-        rows.append(row | {"no overlap": none} | late | {"gain": none / late["delay 1"]})
-    return rows
+        yield row | {"no overlap": none} | late | {"gain": none / late["delay 1"]}
 
 
 @figure(
@@ -280,14 +270,12 @@ def delay_gain(run):
 def largest_step(run):
     """The largest learning rate, times the curvature, at which gradient descent on a bowl still converges, against the
     delay; found by eight bisections."""
-    rows = []
     for delay in (0, 1, 2, 3):
         low, high = 0.0, 2.56
         for _ in range(8):
             rate = (low + high) / 2
             low, high = (rate, high) if shrinks(run, delay, rate) else (low, rate)
-        rows.append({"delay": delay, "largest step": low, "theory": largest_rate(delay)})
-    return rows
+        yield {"delay": delay, "largest step": low, "theory": largest_rate(delay)}
 
 
 def shrinks(run, delay, rate):
@@ -342,7 +330,6 @@ def every_way(run):
     """AlexNet, 128 images on each of 8 GPUs at peak speed; a ring at 20 us per message. Most bytes come last in the
     forward pass and first in the backward pass, so much can be hidden. Closed forms only."""
     forward = [IMAGES * flops / GPU.flops for flops in FORWARD]
-    rows = []
     for gigabytes in (0.1, 0.3, 1, 2, 3, 5, 10, 30, 100):
         line = overlap.Cost(2 * (GPUS - 1) * MESSAGE, share(GPUS) / (1e9 * gigabytes))
         p = overlap.StepCosts(forward, [2 * f for f in forward], [ITEM * k for k in PARAMETERS], line)
@@ -354,8 +341,7 @@ def every_way(run):
             overlap.delayed(p),
         )
         row = {"GB/s": gigabytes, "sum/compute": none / p.compute - 1, "compute": MS * p.compute}
-        rows.append(row | {"no overlap": MS * none} | {way: none / s for way, s in zip(WAYS, times, strict=True)})
-    return rows
+        yield row | {"no overlap": MS * none} | {way: none / s for way, s in zip(WAYS, times, strict=True)}
 
 
 @figure(
@@ -375,7 +361,7 @@ def predicted(run):
     """Milliseconds of a step of 4 workers against the bandwidth of a network without latency; most parameters are in
     the last layers. The formulas use only what the layer-by-layer run shows: how long its layers and its all-reduces
     take."""
-    rows, most, least = [], 1024, 18_000  # numbers of a slice; bytes of a bucket, which the last two layers fill
+    most, least = 1024, 18_000  # numbers of a slice; bytes of a bucket, which the last two layers fill
     for bandwidth in (1e7, 2e7, 4e7, 8e7):
         where = HEAVY_END | {"latency": 0.0, "bandwidth": bandwidth, "steps": 12}
         by_layer = run(**BACKWARD, **where)
@@ -397,8 +383,7 @@ def predicted(run):
             ("delay", run(**DELAY, **where), overlap.delayed(p)),
         ):
             row = {"way": way, "MB/s": MB * bandwidth, "ms": step(done), "formula": MS * seconds}
-            rows.append(row | {"compute": computing(done), "sum": MS * p.line(sum(p.sizes))})
-    return rows
+            yield row | {"compute": computing(done), "sum": MS * p.line(sum(p.sizes))}
 
 
 def profile(done):
@@ -445,19 +430,15 @@ def compute_per_byte(run):
     """Milliseconds of AlexNet's layers, 128 images on each of many GPUs at peak speed: forward and backward, and
     sending the gradient over 10 Gb Ethernet. A weight of a convolution is used at every output position, a weight of a
     dense layer at one. Closed forms only."""
-    rows = []
     for (layer, (*_, positions)), parameters, flops in zip(ALEXNET.items(), PARAMETERS, FORWARD, strict=True):
-        rows.append(
-            {
-                "layer": layer,
-                "positions": positions,
-                "parameters": parameters,
-                "FLOP/byte": traffic.intensity(IMAGES, positions, ITEM),
-                "compute": MS * 3 * IMAGES * flops / GPU.flops,
-                "sum": MS * 2 * ITEM * parameters / ETHERNET.bandwidth,
-            }
-        )
-    return rows
+        yield {
+            "layer": layer,
+            "positions": positions,
+            "parameters": parameters,
+            "FLOP/byte": traffic.intensity(IMAGES, positions, ITEM),
+            "compute": MS * 3 * IMAGES * flops / GPU.flops,
+            "sum": MS * 2 * ITEM * parameters / ETHERNET.bandwidth,
+        }
 
 
 def part(rows, quantity, kind):
@@ -501,10 +482,8 @@ def split_or_replicate(run):
     """MB that each of 64 workers sends in a step for AlexNet's fc7, 4096 x 4096, against the batch of all workers. A
     replicated layer sends its gradient, a split one its activations; the hybrid, replicas that are split, sends both.
     Closed forms only; model_parallel.share_model_or_data measures the same on the simulated cluster."""
-    rows = []
     for batch in (64, 256, 1024, 4096, 16384, 65536, 262144):
         replicas = traffic.best_replicas(MANY, batch, WIDTH)
         ways = {"replicated": MANY, "split": 1, "hybrid": replicas}
         sent = {way: MB * traffic.hybrid(groups, MANY, batch, WIDTH, ITEM) for way, groups in ways.items()}
-        rows.append({"batch of all": batch, "replicas": replicas} | sent)
-    return rows
+        yield {"batch of all": batch, "replicas": replicas} | sent

@@ -1,6 +1,6 @@
 """Assignments of the lab on overlap."""
 
-from lessons.figure import value
+from lessons.figure import ratio, value
 from lessons.instructor.assignment import Assignment
 from lessons.overlap.experiments import WHOLE
 
@@ -36,8 +36,7 @@ URGENT = Assignment(
     note=("seconds",),
     claims={
         "with large slices early layers first save over a tenth": lambda rows: (
-            value(rows, "seconds", order="priority", slice=32_768)
-            < 0.9 * value(rows, "seconds", order="fifo", slice=32_768)
+            ratio(rows, "seconds", order=("priority", "fifo"), slice=32_768) < 0.9
         ),
     },
 )
@@ -57,13 +56,9 @@ LATE = Assignment(
     note=("seconds", "held_out_loss"),
     claims={
         "a delay of one step saves over a third of the time": lambda rows: (
-            value(rows, "seconds", delay=1, learning_rate=0.2)
-            < 0.67 * value(rows, "seconds", delay=0, learning_rate=0.2)
+            ratio(rows, "seconds", delay=(1, 0), learning_rate=0.2) < 0.67
         ),
-        "a longer delay saves no more": lambda rows: (
-            value(rows, "seconds", delay=3, learning_rate=0.2)
-            > 0.98 * value(rows, "seconds", delay=1, learning_rate=0.2)
-        ),
+        "a longer delay saves no more": lambda rows: ratio(rows, "seconds", delay=(3, 1), learning_rate=0.2) > 0.98,
         "at the smallest rate a delay of three costs under a twentieth of the loss": lambda rows: (
             _lost(rows, 3, 0.05) < 1.05
         ),

@@ -6,7 +6,7 @@ import numpy as np
 
 from cluster.devices import parse_device
 from experiments.measure.profile import priced
-from lessons.figure import Look, column, figure, value
+from lessons.figure import Look, column, figure, is_rising, ratio, value
 from lessons.pipedream.gradients import PLACES, distance
 from theory.partition_pipedream import partition
 from tracing import COMPUTE, HELD, UPDATE
@@ -57,7 +57,7 @@ def tail(done, last=60):
             value(rows, "speed-up", stages=8, pipeline="never emptied") > 6
             and value(rows, "speed-up", stages=8, pipeline="GPipe") < 4.2
         ),
-        "the more stages, the more is gained": lambda rows: (np.diff([_gain(rows, n) for n in (2, 4, 8)]) > 0).all(),
+        "the more stages, the more is gained": lambda rows: is_rising([_gain(rows, n) for n in (2, 4, 8)]),
         "at a small rate, after as many mini-batches, it has learned as much, up to a few percent": lambda rows: all(
             row["loss"] < 1.05 * rows[0]["loss"] < 0.95 * GUESSING for row in rows
         ),
@@ -72,14 +72,13 @@ def never_empty(run):
     """
     where = DEEP | {"depth": 30, "momentum": 0.9, "learning_rate": 0.001, "steps": 100}
     ways = {"GPipe": SYNCHRONOUS | {"chunks": 8}, "never emptied": NONE}
-    alone, rows = run(**SYNCHRONOUS, chunks=1, workers=1, **where).summary["samples_per_second"], []
+    alone = run(**SYNCHRONOUS, chunks=1, workers=1, **where).summary["samples_per_second"]
     for pipeline, how in ways.items():
         for stages in (2, 4, 8):
             done = run(**how, workers=stages, **where)
             speed = done.summary["samples_per_second"] / alone
             row = {"pipeline": pipeline, "stages": stages, "speed-up": speed, "ideal": stages}
-            rows.append({**row, "loss": tail(done, 20)})
-    return rows
+            yield {**row, "loss": tail(done, 20)}
 
 
 def _gain(rows, stages):
@@ -116,11 +115,9 @@ def whose_gradient(run):
     How far an update is from the gradient of its mini-batch at three places, as a multiple of that gradient's length:
     at the weights that its forward met on its way, at the version that the first stage read, and at the newest.
     """
-    rows = []
     for weights, how in {"none": NONE, "stash": STASH, "vertical sync": VERTICAL}.items():
         far = distance(run, **how, workers=4, batch=32, **PLAIN, **EXACT)
-        rows.append({"weights": weights, **far})
-    return rows
+        yield {"weights": weights, **far}
 
 
 STALE = {
@@ -152,7 +149,7 @@ STALE = {
             max(rows, key=lambda row: row["loss"])["weights"] == "vertical sync"
         ),
         "in this smooth net stashing the weights of the forward pass makes it now better, now worse": lambda rows: (
-            0.5 < value(rows, "loss", weights="none", stages=8) / value(rows, "loss", weights="stash", stages=8) < 2
+            0.5 < ratio(rows, "loss", weights=("none", "stash"), stages=8) < 2
         ),
         "prediction recovers part of what is lost, and usually most of it": lambda rows: (
             _lost(rows, "SpecTrain", 8) < _lost(rows, "stash", 8)
@@ -174,13 +171,11 @@ def stale_weights(run):
     S-1 updates behind. SpecTrain predicts the weights that there will be when a mini-batch is done; own: when its own
     gradient is.
     """
-    rows = []
     synchronous = {n: loss_after(run, SYNCHRONOUS | {"chunks": 1}, n) for n in (2, 4, 8)}
     for weights, how in STALE.items():
         for stages, flushed in synchronous.items():
             loss = loss_after(run, how, stages)
-            rows.append({"weights": weights, "stages": stages, "loss": loss, "synchronous": flushed})
-    return rows
+            yield {"weights": weights, "stages": stages, "loss": loss, "synchronous": flushed}
 
 
 def _lost(rows, weights, stages):
@@ -224,14 +219,13 @@ def where_stashing_matters(run):
     nothing. off: how far they are from the gradient at the weights that the forward met, as a multiple of its length.
     Where a bar is missing, training diverged.
     """
-    rows, where = [], {"batch": 32, "momentum": 0.0, "steps": 300, **EXACT}
+    where = {"batch": 32, "momentum": 0.0, "steps": 300, **EXACT}
     for net, layers in NETS.items():
         for stages in (4, 8):
             off = distance(run, **NONE, workers=stages, batch=32, **layers, **EXACT)[PLACES[0]]
             for weights, how in {"stash": STASH, "none": NONE, "SpecTrain": SPECTRAIN}.items():
                 loss = tail(run(**how, workers=stages, **layers, **where))
-                rows.append({"net": f"{net} on {stages} stages", "weights": weights, "loss": loss, "off": off})
-    return rows
+                yield {"net": f"{net} on {stages} stages", "weights": weights, "loss": loss, "off": off}
 
 
 def _trained(rows, net, weights, quantity="loss"):
@@ -272,7 +266,7 @@ def what_a_stage_holds(run):
     leaves; delay: updates between reading weights and changing them. 8 samples are a micro-batch everywhere, and GPipe
     and 2BW update after eight of them.
     """
-    rows, where = [], DEEP | {"depth": 22, "batch": 8, "workers": 4}
+    where = DEEP | {"depth": 22, "batch": 8, "workers": 4}
     alone = run(**SYNCHRONOUS, learning_rate=0.1, chunks=1, steps=1, **where).peaks()[:, KEPT]
     for method, how in HOLDS.items():
         done = run(**where | how, learning_rate=0.001, momentum=0.9, steps=24)
@@ -280,8 +274,7 @@ def what_a_stage_holds(run):
         delays = [done.applied["staleness"][done.applied["rank"] == stage].max() for stage in range(4)]
         counts = {"versions": versions, "micro-batches": batches, "delay": delays}
         row = {"method": method, **{name: float(found[0]) for name, found in counts.items()}}
-        rows.append(row | {f"{name} of all": " ".join(f"{n:.3g}" for n in found) for name, found in counts.items()})
-    return rows
+        yield row | {f"{name} of all": " ".join(f"{n:.3g}" for n in found) for name, found in counts.items()}
 
 
 @figure(
@@ -318,7 +311,6 @@ def few_on_their_way(run):
     streams = {"PipeDream": STASH, "2BW": TWO_VERSIONS | {"chunks": 8, "batch": 512}, "PipeMare": PIPEMARE}
     busy = run(**STASH, steps=48, latency=0.0, **where).trace.busy()
     work = (busy[:, COMPUTE] + busy[:, UPDATE]).max() / 48  # of the slowest stage, f + b
-    rows = []
     for latency in (0, 0.5, 1, 2, 4):
         where |= {"latency": latency * work / 3}
         row = {"latency": latency}
@@ -326,8 +318,7 @@ def few_on_their_way(run):
             chunks = how.get("chunks", 1)
             row[name] = chunks * work / _period(run(**where | how, steps=48 // chunks + 4))
         row["GPipe"] = 8 * work / _period(run(**where | SYNCHRONOUS | {"chunks": 8, "batch": 512}, steps=6))
-        rows.append({**row, "(f+b) / (f+b + 2c (S-1)/S)": 3 / (3 + 2 * latency * 3 / 4)})
-    return rows
+        yield {**row, "(f+b) / (f+b + 2c (S-1)/S)": 3 / (3 + 2 * latency * 3 / 4)}
 
 
 def _period(done):
@@ -359,8 +350,7 @@ def _best(rows, method):
     claims={
         "at a small rate all need about as many mini-batches, and those that never idle are first": lambda rows: (
             max(column(rows, "steps", rate=0.002)) < 1.15 * min(column(rows, "steps", rate=0.002))
-            and value(rows, "seconds", rate=0.002, method="stash")
-            < 0.7 * value(rows, "seconds", rate=0.002, method="GPipe")
+            and ratio(rows, "seconds", rate=0.002, method=("stash", "GPipe")) < 0.7
         ),
         "the best rates of GPipe and 2BW are neither the smallest nor the largest tried": (
             lambda rows: all(
@@ -387,14 +377,12 @@ def who_learns_first(run):
     Mini-batches are 32 samples for all; GPipe and 2BW cut each into four micro-batches. The network takes no time. A
     point is missing where a seed needs more than 400 mini-batches. Half the smallest rate would need twice as many.
     """
-    rows = []
     for rate in RATES:
         for method, how in TIMED.items():
             if rate >= DIVERGES.get(method, np.inf):
                 continue
             steps, seconds = to_a_loss(run, how, rate)
-            rows.append({"rate": rate, "method": method, "steps": steps, "seconds": seconds})
-    return rows
+            yield {"rate": rate, "method": method, "steps": steps, "seconds": seconds}
 
 
 @figure(
@@ -441,7 +429,6 @@ def replicas(run):
         "1-1-1": {"algorithm": "pipedream", "steps": 180},
         "2-1": {"algorithm": "pipedream", "replicas": "2,1", "cuts": "2,2", "steps": 180},
     }
-    rows = []
     for bandwidth in (3e7, 1e8, 3e8, 1e9, 3e9, 1e10):
         net = where | {"bandwidth": bandwidth}
         alone = run(algorithm="sgd", workers=1, steps=60, **net).summary["samples_per_second"]
@@ -449,5 +436,4 @@ def replicas(run):
         for name, how in ways.items():
             row[name] = run(workers=3, **how, **net).summary["samples_per_second"] / alone
         plan = partition(profile, [(3, bandwidth)])
-        rows.append({**row, "plan": plan.name, "planned": plan.speed_up})
-    return rows
+        yield {**row, "plan": plan.name, "planned": plan.speed_up}

@@ -7,7 +7,7 @@ from math import inf
 import numpy as np
 
 import workloads
-from lessons.figure import Look, column, figure, interior, value
+from lessons.figure import Look, column, figure, interior, is_rising, ratio, value
 from lessons.pipelined_backprop.slots import updates
 from theory.balance import striped
 from theory.delay import largest_rate
@@ -72,12 +72,11 @@ def never_waiting(run):
     """Digits, 16 layers, 40 mini-batches of 32; messages take no time. GPipe cuts each mini-batch in 16, and
     is empty before the next begins."""
     where = {**EIGHT, "depth": 14, "learning_rate": 0.001, "steps": 40}
-    alone, rows = run(**WAYS["waits"], workers=1, **where).summary["samples_per_second"], []
+    alone = run(**WAYS["waits"], workers=1, **where).summary["samples_per_second"]
     for order, how in WAYS.items():
         for machines in (1, 2, 4, 8):
             speed = run(**{**where, **how}, workers=machines).summary["samples_per_second"] / alone
-            rows.append({"order": order, "machines": machines, "speed-up": speed, "ideal": machines})
-    return rows
+            yield {"order": order, "machines": machines, "speed-up": speed, "ideal": machines}
 
 
 def _speed(rows, order, machines):
@@ -158,7 +157,6 @@ def stability(run):
     S-1-s for 1F1B. Rate r on curvature h is rate r h on curvature 1, so one bowl with 200 curvatures tries all rates at
     once.
     """
-    rows = []
     for momentum in (0.0, 0.9):
         for delay in (0, 1, 2, 4, 6, 10, 14, 20):
             highest = 4.2 if not delay else 2.2 / delay
@@ -171,8 +169,7 @@ def stability(run):
             )  # fmt: skip
             grown = int((~(np.abs(done.parameters) < 1)).sum())
             rate = highest * (lowest / highest) ** (grown / 200)
-            rows.append({"momentum": momentum, "delay": delay, "largest rate": rate, "theory": largest_rate(delay)})
-    return rows
+            yield {"momentum": momentum, "delay": delay, "largest rate": rate, "theory": largest_rate(delay)}
 
 
 def _rate(rows, momentum, delay):
@@ -194,7 +191,7 @@ PLAIN = {"model": "mlp", "hidden": ",".join(["48"] * 7), "activation": "tanh"}  
         "it is far nearer to that at the weights it met: less than a third as far": lambda rows: all(
             3 * row[PLACES[0]] < row[PLACES[1]] for row in rows if row["stages"] > 1
         ),
-        "the deeper, the farther from that": lambda rows: (np.diff(column(rows, PLACES[0])) > 0).all(),
+        "the deeper, the farther from that": lambda rows: is_rising(column(rows, PLACES[0])),
         "from the gradient at the newest weights it is over half that gradient's length": lambda rows: all(
             row[PLACES[1]] > 0.5 for row in rows if row["stages"] > 1
         ),
@@ -266,15 +263,14 @@ def remedies(run):
     each: PipeMare's order, the rate of a stage divided by its delay; at first: in full again after 60 updates. one
     machine: at rate 0.0256.
     """
-    alone, rows = loss_in_slots(run, 1, 0.0256), []
+    alone = loss_in_slots(run, 1, 0.0256)
     for remedy, (how, rates) in REMEDIES.items():
         losses = {
             rate: loss_after(run, how, 8, rate) if "algorithm" in how else loss_in_slots(run, 8, rate, **how)
             for rate in rates
         }
         rate = interior(losses)
-        rows.append({"remedy": remedy, "loss": losses[rate], "rate": rate, "one machine": alone})
-    return rows
+        yield {"remedy": remedy, "loss": losses[rate], "rate": rate, "one machine": alone}
 
 
 def _with(rows, remedy):
@@ -312,15 +308,14 @@ def same_time(run):
     """The network of eight layers, momentum 0.9, each at its own best rate. One machine gets 60 mini-batches, the
     others as many as they do meanwhile (in the rows). Those that never wait are Chen's pipeline; a rate each: over the
     delay of the stage plus one. Weights are computed on one machine; GPipe's are those of one machine."""
-    where, rows = {**EIGHT, "learning_rate": 0.001, "steps": 40}, []
+    where = {**EIGHT, "learning_rate": 0.001, "steps": 40}
     alone = run(**where, **WAYS["waits"], workers=1).summary["samples_per_second"]
     for method, (timed, stages, divided, rates) in SAME_TIME.items():
         speed = run(**{**where, **timed}, workers=8).summary["samples_per_second"] / alone if timed else 1.0
         steps = round(60 * speed)
         losses = {rate: loss_in_slots(run, stages, rate, 20, divided=divided, steps=steps) for rate in rates}
         rate = interior(losses)
-        rows.append({"method": method, "loss": losses[rate], "mini-batches": steps, "rate": rate})
-    return rows
+        yield {"method": method, "loss": losses[rate], "mini-batches": steps, "rate": rate}
 
 
 def _after(rows, method):
@@ -335,7 +330,7 @@ def _after(rows, method):
             abs(_striped(rows, 2) - 1.9) < 0.05 and abs(_striped(rows, 4) - 3.5) < 0.1
         ),
         "whole, it is the slowest stage, and a fourth machine gains nothing": lambda rows: (
-            value(rows, "speed-up", machines=8, top="whole") < 1.05 * value(rows, "speed-up", machines=3, top="whole")
+            ratio(rows, "speed-up", machines=(8, 3), top="whole") < 1.05
         ),
         "striped, four machines are worth more than three": lambda rows: _striped(rows, 4) > 3,
         "with two machines it makes no difference": lambda rows: (
@@ -351,12 +346,10 @@ def stripes(run):
     up, each with stages of its own.
     """
     work = [500 * 2000, *[2000 * 2000] * 6, 2000 * 10_000]
-    rows = []
     for machines in (1, 2, 3, 4, 6, 8):
         for top, stripes in (("whole", 1), ("striped", (machines + 1) // 2)):
             speed_up = striped(work, machines, stripes)
-            rows.append({"machines": machines, "top": top, "speed-up": speed_up, "ideal": machines})
-    return rows
+            yield {"machines": machines, "top": top, "speed-up": speed_up, "ideal": machines}
 
 
 def _striped(rows, machines):

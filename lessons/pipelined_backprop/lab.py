@@ -1,6 +1,6 @@
 """Assignments of the lab on pipelined back-propagation."""
 
-from lessons.figure import column, value
+from lessons.figure import column, ratio
 from lessons.instructor.assignment import Assignment
 
 EIGHT = {
@@ -34,8 +34,7 @@ RATES = Assignment(
             < 1.1 * min(column(rows, "held_out_loss", learning_rate=0.0016))
         ),
         "at 0.0256, eight stages end over four times as high as one": lambda rows: (
-            value(rows, "held_out_loss", workers=8, learning_rate=0.0256)
-            > 4 * value(rows, "held_out_loss", workers=1, learning_rate=0.0256)
+            ratio(rows, "held_out_loss", workers=(8, 1), learning_rate=0.0256) > 4
         ),
     },
 )

@@ -8,7 +8,7 @@ import numpy as np
 
 from algorithms.parts.pipeline.ops import rematerialise
 from experiments.study.schedules import COSTS, Plan, study
-from lessons.figure import Look, column, figure, value
+from lessons.figure import Look, column, figure, is_falling, ratio, value
 from theory.pipeline_memory import Sizes, peak_bytes
 from theory.schedule_timing import bubble_of_span, simulate
 from theory.schedules import lists
@@ -52,14 +52,13 @@ def cut_in_stages(run):
     idle: share of the time of all machines; weights: kilobytes on the machine that has most of them. The network takes
     no time.
     """
-    rows, alone = [], None
+    alone = None
     for machines in (1, 2, 4, 8):
         done = run(algorithm="gpipe", chunks=1, workers=machines, batch=32, depth=46, **DEEP | {"steps": 20})
         alone = alone or speed(done)
         row = {"machines": machines, "speed": speed(done) / alone, "ideal": machines, "idle": idle(done)}
         weights = float(done.peaks()[:, WEIGHTS].max()) / KB
-        rows.append({**row, "weights": weights, "loss": done.summary["held_out_loss"]})
-    return rows
+        yield {**row, "weights": weights, "loss": done.summary["held_out_loss"]}
 
 
 @figure(
@@ -82,13 +81,11 @@ def cut_in_stages(run):
 )
 def bubble(run):
     """Digits, 96 layers in S equal stages; M micro-batches of 8 samples make a mini-batch. Links take no time."""
-    rows = []
     for stages in (2, 4, 8):
         for chunks in (1, 2, 4, 8, 16, 32, 64):
             done = run(algorithm="gpipe", workers=stages, chunks=chunks, batch=8 * chunks, depth=94, **DEEP)
             theory = (stages - 1) / (chunks + stages - 1)
-            rows.append({"S": stages, "M": chunks, "idle": idle(done), "(S-1)/(M+S-1)": theory})
-    return rows
+            yield {"S": stages, "M": chunks, "idle": idle(done), "(S-1)/(M+S-1)": theory}
 
 
 @figure(
@@ -96,7 +93,7 @@ def bubble(run):
     source="Huang et al., 2019, on the choice of M; the numbers are ours",
     claims={
         "the more there are, the less stages are idle": lambda rows: all(
-            (np.diff(column(rows, "idle", stages=stages)) < 0).all() for stages in (2, 4, 8)
+            is_falling(column(rows, "idle", stages=stages)) for stages in (2, 4, 8)
         ),
         "there is a best number, beyond which training gets slower though stages idle less": lambda rows: all(
             1 < _best(rows, stages) < 256 for stages in (2, 4, 8)
@@ -115,13 +112,12 @@ def too_thin(run):
     """256 digits in M micro-batches, 32 layers, 10 Gb Ethernet, and a processor on which every call of a kernel takes a
     microsecond, however little there is to compute, and every message five. Who sends counts as idle. One machine has
     them in one piece."""
-    alone, rows = speed(in_pieces(run, 1, 1)), []
+    alone = speed(in_pieces(run, 1, 1))
     for stages in (2, 4, 8):
         for chunks in (1, 2, 4, 8, 16, 32, 64, 256):
             done = in_pieces(run, stages, chunks)
             row = {"stages": stages, "M": chunks, "speed": speed(done) / alone, "idle": idle(done)}
-            rows.append(row)
-    return rows
+            yield row
 
 
 def in_pieces(run, stages, chunks, **machines):
@@ -151,14 +147,13 @@ def _best(rows, stages):
 def the_same_model(run):
     """Digits, mini-batches of 64 in M micro-batches, 40 of them, a small convolutional net in two stages, without batch
     norm and with it; the mean loss of the last 20."""
-    rows, whole = [], {name: learned(run, name, 1) for name in MODELS}
+    whole = {name: learned(run, name, 1) for name in MODELS}
     for chunks in (1, 2, 4, 8, 16, 32):
         row = {"M": chunks}
         for name in MODELS:
             above = 100 * (learned(run, name, chunks) / whole[name] - 1)
             row[name] = round(above, 9) + 0.0  # beyond is rounding, which differs between processors
-        rows.append(row)
-    return rows
+        yield row
 
 
 MODELS = {"convolutions": "cnn", "batch norm": "cnn_bn"}
@@ -212,7 +207,6 @@ def uneven_stages(run):
     paper = {2: (1.8, 1.21), 4: (3.4, 1.84), 8: (6.3, 3.48)}
     models = {"alike": {"depth": 62}, "one fat layer": {"model": "mlp", "hidden": FAT, "activation": "tanh"}}
     where = {"algorithm": "gpipe", "batch": 128, **DEEP}
-    rows = []
     for machines, (transformer, amoebanet) in paper.items():
         row = {"machines": machines}
         for name, model in models.items():
@@ -221,8 +215,7 @@ def uneven_stages(run):
         busy = done.trace.busy()[:, COMPUTE]
         row["by its slowest"] = 32 * busy.sum() / (busy.sum() + 31 * busy.max())
         row |= {"K M / (M+K-1)": machines * 32 / (31 + machines), "Transformer": transformer, "AmoebaNet": amoebanet}
-        rows.append(row)
-    return rows
+        yield row
 
 
 HOW = {
@@ -243,15 +236,14 @@ HOW = {
             if more["how"] == fewer["how"] == "GPipe"
         ),
         "1F1B: no more than there are stages, however many follow": lambda rows: (
-            len(set(column(rows, "kB", how="1F1B")[2:])) == 1
-            and value(rows, "kB", how="1F1B", M=32) < 4.1 * value(rows, "kB", how="1F1B", M=1)
+            len(set(column(rows, "kB", how="1F1B")[2:])) == 1 and ratio(rows, "kB", how="1F1B", M=(32, 1)) < 4.1
         ),
         "1F1B takes no longer than GPipe": lambda rows: all(
-            abs(value(rows, "ms", how="1F1B", M=m) / value(rows, "ms", how="GPipe", M=m) - 1) < 0.03 for m in (4, 32)
+            abs(ratio(rows, "ms", how=("1F1B", "GPipe"), M=m) - 1) < 0.03 for m in (4, 32)
         ),
         "with recomputation GPipe needs less than that, for a third more time": lambda rows: (
             value(rows, "kB", how="GPipe again", M=32) < value(rows, "kB", how="1F1B", M=32)
-            and 1.2 < value(rows, "ms", how="GPipe again", M=32) / value(rows, "ms", how="GPipe", M=32) < 1.34
+            and 1.2 < ratio(rows, "ms", how=("GPipe again", "GPipe"), M=32) < 1.34
         ),
         "the run counted what the lists of ops say, except for one input": lambda rows: all(
             0 <= row["by the list"] - row["kB"] <= 2 for row in rows
@@ -267,7 +259,6 @@ def memory(run):
     where = {"workers": 4, "depth": 46, **DEEP}
     alone = float(run(algorithm="gpipe", chunks=1, batch=8, **where).peaks()[1, ACTIVATIONS])
     sizes = Sizes([8 * 64 * 4] * 4, [alone] * 4, [0] * 4)
-    rows = []
     for how, (name, settings) in HOW.items():
         for chunks in (1, 2, 4, 8, 16, 32):
             done = run(**settings, chunks=chunks, batch=8 * chunks, **where)
@@ -277,8 +268,7 @@ def memory(run):
                 ops = [list(rematerialise(mine)) for mine in ops]
             by_list = peak_bytes(ops, sizes)[1]
             row = {"how": how, "M": chunks, "kB": held / KB, "by the list": by_list / KB}
-            rows.append({**row, "ms": 1e3 * done.trace.seconds()})
-    return rows
+            yield {**row, "ms": 1e3 * done.trace.seconds()}
 
 
 @figure(
@@ -286,7 +276,7 @@ def memory(run):
     source="Huang et al., 2019, table 1, in miniature",
     claims={
         "on one machine, recomputation makes room for three times the layers": lambda rows: (
-            value(rows, "layers", machines=1, how="again") >= 3 * value(rows, "layers", machines=1, how="kept")
+            ratio(rows, "layers", machines=1, how=("again", "kept")) >= 3
         ),
         "with it, the number of layers grows with the number of machines": lambda rows: all(
             abs(
@@ -297,7 +287,7 @@ def memory(run):
             for n in (2, 4, 8)
         ),
         "eight machines that recompute hold twenty times the layers of one that does not": lambda rows: (
-            value(rows, "layers", machines=8, how="again") > 20 * value(rows, "layers", machines=1, how="kept")
+            ratio(rows, "layers", machines=(8, 1), how=("again", "kept")) > 20
         ),
     },
     look=Look("machines", ("layers",), "how", kind="bar", title="layers that fit"),
@@ -313,15 +303,13 @@ def largest_model(run):
         where = {"workers": machines, "chunks": 16, "batch": 256, "recompute": recompute, "depth": depth, **DEEP}
         return run(algorithm="gpipe", **where).summary["memory"] <= 1024 * KB
 
-    rows = []
     for how, recompute, few in (("kept", "none", 4), ("again", "early", 16)):
         for machines in (1, 2, 4, 8):
             low, high = few * machines, 2 * few * machines  # the first is known to fit, the second not to
             while high - low > machines:
                 middle = (low + high) // 2
                 low, high = (middle, high) if fits(middle, machines, recompute) else (low, middle)
-            rows.append({"how": how, "machines": machines, "layers": low + 2})
-    return rows
+            yield {"how": how, "machines": machines, "layers": low + 2}
 
 
 ZOO = {
@@ -373,25 +361,21 @@ def zoo(run):
     """
     where = {"workers": 4, "batch": 64, "depth": 94, **DEEP}
     alone = run(**where | {"batch": 8}, algorithm="gpipe", chunks=1).peaks().max(axis=0)
-    rows = []
     for name, (schedule, how) in ZOO.items():
         done = run(**how, chunks=8, **where)
         planned = study(Plan.of(schedule=schedule, ranks=4, chunks=8))
         work = 24 / (1 - idle(done))  # of a step, in forward passes: 8 forward, 16 backward, and what is idle
         held = done.peaks().max(axis=0) / np.maximum(alone, 1)
         taught = run(**how, chunks=8, **where | {"steps": 6, "learning_rate": 0.03})
-        rows.append(
-            {
-                "schedule": name,
-                "idle": work - 24,
-                "by the list": planned.summary["idle"],
-                "within its span": planned.summary["bubble_of_span"],
-                "micro-batches": float(held[ACTIVATIONS]),
-                "copies": float(held[WEIGHTS]),
-                "loss": taught.summary["held_out_loss"],
-            }
-        )
-    return rows
+        yield {
+            "schedule": name,
+            "idle": work - 24,
+            "by the list": planned.summary["idle"],
+            "within its span": planned.summary["bubble_of_span"],
+            "micro-batches": float(held[ACTIVATIONS]),
+            "copies": float(held[WEIGHTS]),
+            "loss": taught.summary["held_out_loss"],
+        }
 
 
 @figure(
@@ -427,14 +411,12 @@ def slow_links(run):
         "1F1B, twice ahead": {"algorithm": "dapple", "policy": "PB"},
     }
     forward = run(**where | ways["GPipe"]).trace.busy()[:, COMPUTE].mean() / 48
-    rows = []
     for latency in (0, 0.5, 1, 1.5, 2.5):
         row = {"c": latency, "once": 3 * (3 + 2 * latency), "in the steady state": 9 + 2 * latency * (3 * 16 / 4 + 2)}
         for name, how in ways.items():
             done = run(**where | how | {"latency": latency * forward})
             row[name] = idle(done) * done.trace.seconds() / forward
-        rows.append(row)
-    return rows
+        yield row
 
 
 TABLE_5 = """
@@ -460,13 +442,11 @@ TABLE_5 = """
             len(rows) == 44 and all(round(row["bubble"], 4) == row["paper"] for row in rows)
         ),
         "in every row the split backward saves a third of the bubble or more": lambda rows: all(
-            value(rows, "bubble", case=case, schedule="ZB-H1")
-            < 0.67 * value(rows, "bubble", case=case, schedule="1F1B")
+            ratio(rows, "bubble", case=case, schedule=("ZB-H1", "1F1B")) < 0.67
             for case in column(rows, "case", schedule="1F1B")
         ),
         "an order found for these times leaves at most half of what an order by rule does": lambda rows: all(
-            value(rows, "bubble", case=case, schedule="ZB-2p")
-            < 0.5 * value(rows, "bubble", case=case, schedule="ZB-H2")
+            ratio(rows, "bubble", case=case, schedule=("ZB-2p", "ZB-H2")) < 0.5
             for case in column(rows, "case", schedule="1F1B")
         ),
     },
@@ -478,7 +458,6 @@ def published_table(run):
     The authors profiled forward, input gradient, weight gradient and message; these four times and the order of ops is
     all there is to it. ZB-2p is told the four times, and looks for its order.
     """
-    rows = []
     for line in TABLE_5.split("\n")[1:-1]:
         model, *numbers = line.split()
         stages, chunks = map(int, numbers[:2])
@@ -488,8 +467,7 @@ def published_table(run):
             told = dict(zip(COSTS, map(float, numbers[2:6]), strict=True)) if schedule == "zb_2p" else {}
             ours = bubble_of_span(simulate(lists(schedule, stages, chunks, **told), costs, latency))
             case = f"{model}, {stages}, {chunks}"
-            rows.append({"case": case, "schedule": name, "bubble": ours, "paper": theirs})
-    return rows
+            yield {"case": case, "schedule": name, "bubble": ours, "paper": theirs}
 
 
 SCHEDULES_OF_TABLE = {"1F1B": "1f1b", "ZB-H1": "zb_h1", "ZB-H2": "zb_h2", "ZB-2p": "zb_2p"}

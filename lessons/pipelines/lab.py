@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lessons.figure import column
+from lessons.figure import column, is_falling
 from lessons.instructor.assignment import Assignment
 
 CHUNKS = Assignment(
@@ -19,7 +19,7 @@ CHUNKS = Assignment(
     turn={"chunks": (1, 2, 4, 8, 16, 32, 64, 128, 256)},
     note=("samples_per_second", "share_wait", "held_out_loss"),
     claims={
-        "waiting falls all the way": lambda rows: (np.diff(column(rows, "share_wait")) < 0).all(),
+        "waiting falls all the way": lambda rows: is_falling(column(rows, "share_wait")),
         "speed rises and falls again, to less than half of where it began": lambda rows: (
             rows[-1]["samples_per_second"] < rows[0]["samples_per_second"] / 2
         ),

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lessons.figure import Look, column, figure, value
+from lessons.figure import Look, column, figure, is_falling, is_rising, ratio, value
 
 IMAGES = 1437  # digits to train on
 SIZES = 180, 90, 45, 23, 12, 6  # images in a portion
@@ -20,9 +20,7 @@ def computed(done):
     source="Dean et al., NIPS 2012, section 4.2",
     claims={
         "with one equal share each, all wait for the slow worker": lambda rows: all(
-            value(rows, "milliseconds", slowed=times, shares="one each")
-            > 0.7 * times * value(rows, "milliseconds", slowed=1, shares="one each")
-            for times in (3, 30)
+            ratio(rows, "milliseconds", slowed=(times, 1), shares="one each") > 0.7 * times for times in (3, 30)
         ),
         "small portions save more than a third of the time": lambda rows: all(
             value(rows, "milliseconds", slowed=times, shares="eight each")
@@ -30,12 +28,10 @@ def computed(done):
             for times in (3, 30)
         ),
         "if one is 30 times slower, waiting for its last portion takes over twice the time of backups": lambda rows: (
-            value(rows, "milliseconds", slowed=30, shares="eight each")
-            > 2 * value(rows, "milliseconds", slowed=30, shares="eight each, backups")
+            ratio(rows, "milliseconds", slowed=30, shares=("eight each", "eight each, backups")) > 2
         ),
         "with backups it costs less than half a pass": lambda rows: (
-            value(rows, "milliseconds", slowed=30, shares="eight each, backups")
-            < 1.5 * value(rows, "milliseconds", slowed=1, shares="eight each, backups")
+            ratio(rows, "milliseconds", slowed=(30, 1), shares="eight each, backups") < 1.5
         ),
         "for less than a quarter more work": lambda rows: all(
             1 < row["work"] < 1.25 if "backups" in row["shares"] else row["work"] == 1 for row in rows
@@ -55,7 +51,6 @@ def shares_of_a_batch(run):
     slow.
     """
     workers, ways = 8, {"one each": (1, False), "eight each": (8, False), "eight each, backups": (8, True)}
-    rows = []
     for slowed in (1, 3, 30):
         for shares, (parts, backups) in ways.items():
             portion = -(-IMAGES // (workers * parts))
@@ -74,30 +69,25 @@ def shares_of_a_batch(run):
                 evaluations=4,
             )
             passes = computed(done) // portions
-            rows.append(
-                {
-                    "slowed": slowed,
-                    "shares": shares,
-                    "milliseconds": 1e3 * float(done.evaluations["seconds"][4]) / passes,
-                    "work": computed(done) / passes / portions,
-                }
-            )
-    return rows
+            yield {
+                "slowed": slowed,
+                "shares": shares,
+                "milliseconds": 1e3 * float(done.evaluations["seconds"][4]) / passes,
+                "work": computed(done) / passes / portions,
+            }
 
 
 @figure(
     "How small should a portion be?",
     source="Dean et al., NIPS 2012, section 4.2",
     claims={
-        "if all are equally fast, the smaller the portion, the longer the pass": lambda rows: (
-            np.diff([value(rows, "no backups", images=n, slowed=1) for n in SIZES]) > 0
-        ).all(),
+        "if all are equally fast, the smaller the portion, the longer the pass": lambda rows: is_rising(
+            [value(rows, "no backups", images=n, slowed=1) for n in SIZES]
+        ),
         "if one is 30 times slower, portions of an eighth of a share save three quarters of the time": lambda rows: (
-            value(rows, "no backups", images=180, slowed=30) > 4 * value(rows, "no backups", images=23, slowed=30)
+            ratio(rows, "no backups", images=(180, 23), slowed=30) > 4
         ),
-        "but the smallest are not the fastest": lambda rows: (
-            value(rows, "no backups", images=6, slowed=30) > 1.2 * value(rows, "no backups", images=12, slowed=30)
-        ),
+        "but the smallest are not the fastest": lambda rows: ratio(rows, "no backups", images=(6, 12), slowed=30) > 1.2,
         "with backups any size takes less than a third of the time of one equal share without": lambda rows: all(
             3 * value(rows, "backups", images=n, slowed=30) < value(rows, "no backups", images=180, slowed=30)
             for n in SIZES
@@ -118,7 +108,6 @@ def size_of_a_portion(run):
     However few images a portion has, its gradient is as long as the model, and has to be added up. A worker that is
     beaten to a portion finishes it all the same, and is late for the next pass: so copies of large portions cost time.
     """
-    rows = []
     for slowed in (1, 30):
         for images in SIZES:
             values = {
@@ -130,8 +119,7 @@ def size_of_a_portion(run):
             row = {"slowed": slowed, "images": images}
             for name, done in (("no backups", alone), ("backups", copied)):
                 row[name] = 1e3 * float(done.evaluations["seconds"][2]) / passes
-            rows.append(row)
-    return rows
+            yield row
 
 
 @figure(
@@ -141,20 +129,17 @@ def size_of_a_portion(run):
         "Downpour's bytes hardly depend on the number of workers": lambda rows: (
             max(column(rows, "megabytes", method="Downpour")) < 1.15 * min(column(rows, "megabytes", method="Downpour"))
         ),
-        "Sandblaster's, if a worker hands in every 16 portions, grow with it": lambda rows: (
-            np.diff(column(rows, "megabytes", method="Sandblaster, every 16")) > 0
-        ).all(),
+        "Sandblaster's, if a worker hands in every 16 portions, grow with it": lambda rows: is_rising(
+            column(rows, "megabytes", method="Sandblaster, every 16")
+        ),
         "with 4 workers they are less than a tenth of Downpour's": lambda rows: (
-            10 * value(rows, "megabytes", method="Sandblaster, every 16", workers=4)
-            < value(rows, "megabytes", method="Downpour", workers=4)
+            ratio(rows, "megabytes", method=("Downpour", "Sandblaster, every 16"), workers=4) > 10
         ),
         "if every portion is handed in, they are more than half of Downpour's": lambda rows: (
-            value(rows, "megabytes", method="Sandblaster, every portion", workers=4)
-            > 0.5 * value(rows, "megabytes", method="Downpour", workers=4)
+            ratio(rows, "megabytes", method=("Sandblaster, every portion", "Downpour"), workers=4) > 0.5
         ),
         "with 64 workers a batch of 90 portions is too small to save even 30 %": lambda rows: (
-            value(rows, "megabytes", method="Sandblaster, every 16", workers=64)
-            > 0.7 * value(rows, "megabytes", method="Downpour", workers=64)
+            ratio(rows, "megabytes", method=("Sandblaster, every 16", "Downpour"), workers=64) > 0.7
         ),
     },
     look=Look("workers", ("megabytes",), "method", log="xy", title="megabytes of a pass"),
@@ -168,17 +153,15 @@ def bytes_of_a_pass(run):
     worth is another question.
     """
     small = {"hidden": "32", "evaluations": 1, "network": "ideal"}
-    rows = []
     for workers in (4, 16, 64):
         done = run(algorithm="downpour", update="sgd", learning_rate=0.01, workers=workers, batch=16, epochs=1, **small)
         passes = done.summary["samples"] / IMAGES
-        rows.append({"workers": workers, "method": "Downpour", "megabytes": done.summary["bytes"] / passes / 1e6})
+        yield {"workers": workers, "method": "Downpour", "megabytes": done.summary["bytes"] / passes / 1e6}
         for method, every in (("every portion", 1), ("every 16", 16)):
             batch = {"portion": 16, "every": every, "backups": False, "steps": 2, "memory": 0}
             done = run(**LBFGS, workers=workers, **batch, **small)
             megabytes = done.summary["bytes"] / (computed(done) / 90) / 1e6
-            rows.append({"workers": workers, "method": f"Sandblaster, {method}", "megabytes": megabytes})
-    return rows
+            yield {"workers": workers, "method": f"Sandblaster, {method}", "megabytes": megabytes}
 
 
 @figure(
@@ -194,9 +177,7 @@ def bytes_of_a_pass(run):
         "so the less often it hands in, the more is lost": lambda rows: (
             (np.diff(column(rows, "again")) >= 0).all() and column(rows, "again")[-1] >= 6
         ),
-        "and the more often it hands in, the more bytes move": lambda rows: (
-            np.diff(column(rows, "megabytes")) < 0
-        ).all(),
+        "and the more often it hands in, the more bytes move": lambda rows: is_falling(column(rows, "megabytes")),
     },
     look=Look("hands in every", ("not handed in", "again"), kind="bar", title="portions"),
 )
@@ -206,7 +187,7 @@ def what_is_lost(run):
 
     Three workers do the rest of the run. The loss of a shard or of the coordinator ends it.
     """
-    lost, rows = 4, []  # the rank of worker 2, after the coordinator and two shards
+    lost = 4  # the rank of worker 2, after the coordinator and two shards
     for every in (1, 3, 16):
         values = {
             **LBFGS, "workers": 4, "shards": 2, "every": every, "portion": 16, "backups": False, "memory": 0,
@@ -219,17 +200,14 @@ def what_is_lost(run):
         mine = np.sort(spans["end"][(spans["label"] == label) & (spans["rank"] == lost)])
         moment = float(mine[mine > ends[89]][7:9] @ [0.1, 0.9])  # when the ninth is nearly done
         left = run(crash=f"{lost}:{moment:.9f}", **values)
-        rows.append(
-            {
-                "hands in every": every,
-                "status": left.status,
-                "not handed in": 1 + 8 % every,
-                "again": computed(left) - computed(whole),
-                "difference": float(np.abs(left.parameters - whole.parameters).max()),
-                "megabytes": whole.summary["bytes"] / 1e6,
-            }
-        )
-    return rows
+        yield {
+            "hands in every": every,
+            "status": left.status,
+            "not handed in": 1 + 8 % every,
+            "again": computed(left) - computed(whole),
+            "difference": float(np.abs(left.parameters - whole.parameters).max()),
+            "megabytes": whole.summary["bytes"] / 1e6,
+        }
 
 
 @figure(
@@ -237,8 +215,8 @@ def what_is_lost(run):
     source="Liu & Nocedal, 1989; that scalars are waited for is so in every sharded L-BFGS",
     claims={
         "a memory of three steps cuts the loss to less than half, one of ten to less than a quarter": lambda rows: (
-            value(rows, "f after 40 steps", memory=3) < value(rows, "f after 40 steps", memory=0) / 2
-            and value(rows, "f after 40 steps", memory=10) < value(rows, "f after 40 steps", memory=0) / 4
+            ratio(rows, "f after 40 steps", memory=(3, 0)) < 1 / 2
+            and ratio(rows, "f after 40 steps", memory=(10, 0)) < 1 / 4
         ),
         "ten end lower than three": lambda rows: (
             value(rows, "f after 40 steps", memory=10) < value(rows, "f after 40 steps", memory=3)
@@ -250,7 +228,7 @@ def what_is_lost(run):
             3.5 < (rows[-1]["commands"] - rows[0]["commands"]) / 10 < 5.5
         ),
         "so on a network a memory of ten takes over 1.3 times as long, though fewer bytes move": lambda rows: (
-            value(rows, "milliseconds", memory=10) > 1.3 * value(rows, "milliseconds", memory=0)
+            ratio(rows, "milliseconds", memory=(10, 0)) > 1.3
             and value(rows, "megabytes", memory=10) < value(rows, "megabytes", memory=0)
         ),
     },
@@ -264,22 +242,18 @@ def remembered_steps(run):
     `commands`: what the coordinator sends its shard in a step. A dot product needs an answer, and the coordinator waits
     for each. With a model this small, that is most of the time.
     """
-    rows = []
     for memory in (0, 3, 10):
         done = run(**LBFGS, workers=4, memory=memory, steps=41, hidden="32", evaluations=1, backups=False)
         sent = done.trace.messages
-        rows.append(
-            {
-                "memory": memory,
-                "f after 20 steps": float(done.losses["loss"][20]),
-                "f after 40 steps": float(done.losses["loss"][40]),
-                "passes": computed(done) // 17,
-                "commands": float(((sent["src"] == 0) & (sent["dst"] == 1)).sum() / 41),
-                "milliseconds": 1e3 * done.summary["seconds"],
-                "megabytes": done.summary["bytes"] / 1e6,
-            }
-        )
-    return rows
+        yield {
+            "memory": memory,
+            "f after 20 steps": float(done.losses["loss"][20]),
+            "f after 40 steps": float(done.losses["loss"][40]),
+            "passes": computed(done) // 17,
+            "commands": float(((sent["src"] == 0) & (sent["dst"] == 1)).sum() / 41),
+            "milliseconds": 1e3 * done.summary["seconds"],
+            "megabytes": done.summary["bytes"] / 1e6,
+        }
 
 
 DIGITS = {"hidden": "32"}, {"batch": 16, "learning_rate": 0.3}  # data, and SGD's batch and rate
@@ -334,22 +308,18 @@ def per_pass(run):
     search rejects a step. Digits do not need the exact optimum of the training loss, and the many small steps win. On
     the bowl precision counts, and they win only at first. SGD's rate is 0.3 throughout.
     """
-    rows = []
     problems = {"digits": (*DIGITS, IMAGES), "bowl": (*BOWL, 1024)}
     for problem, (data, small, samples) in problems.items():
         sgd = run(algorithm="sgd", workers=1, epochs=64, evaluations=10_000, **data, **small)
         batch = {m: run(**LBFGS, workers=4, memory=m, steps=60, evaluations=10_000, **data) for m in (0, 10)}
         for passes in (4, 8, 16, 32, 64):
-            rows.append(
-                {
-                    "problem": problem,
-                    "passes": passes,
-                    "SGD": _after(sgd, sgd.evaluations["samples"] / samples, passes),
-                    "steepest descent": loss_after(batch[0], passes),
-                    "L-BFGS": loss_after(batch[10], passes),
-                }
-            )
-    return rows
+            yield {
+                "problem": problem,
+                "passes": passes,
+                "SGD": _after(sgd, sgd.evaluations["samples"] / samples, passes),
+                "steepest descent": loss_after(batch[0], passes),
+                "L-BFGS": loss_after(batch[10], passes),
+            }
 
 
 HEAVY = 300  # times as long as its FLOPs take: a gradient of a large model, compared with which messages are short
@@ -396,16 +366,13 @@ def to_a_half(run, method, workers):
             > value(rows, "seconds", method="Downpour, Adagrad", workers=4)
         ),
         "Sandblaster on 64 machines is within a third of Downpour with Adagrad on 4": lambda rows: (
-            value(rows, "seconds", method="Sandblaster", workers=64)
-            < 4 / 3 * value(rows, "seconds", method="Downpour, Adagrad", workers=4)
+            ratio(rows, "seconds", method=("Sandblaster", "Downpour, Adagrad"), workers=(64, 4)) < 4 / 3
         ),
         "16 times the machines make Downpour with Adagrad less than twice as fast": lambda rows: (
-            value(rows, "seconds", method="Downpour, Adagrad", workers=4)
-            < 2 * value(rows, "seconds", method="Downpour, Adagrad", workers=64)
+            ratio(rows, "seconds", method="Downpour, Adagrad", workers=(4, 64)) < 2
         ),
         "and Sandblaster more than three times as fast": lambda rows: (
-            value(rows, "seconds", method="Sandblaster", workers=4)
-            > 3 * value(rows, "seconds", method="Sandblaster", workers=64)
+            ratio(rows, "seconds", method="Sandblaster", workers=(4, 64)) > 3
         ),
     },
     look=Look("workers", ("seconds",), "method", log="xy", title="seconds until the held-out loss is 0.5"),

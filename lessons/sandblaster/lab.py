@@ -1,8 +1,6 @@
 """Assignments of the lab on Sandblaster."""
 
-import numpy as np
-
-from lessons.figure import column, value
+from lessons.figure import column, is_rising, ratio, value
 from lessons.instructor.assignment import Assignment
 
 SANDBLASTER = {"algorithm": "sandblaster", "learning_rate": 1.0, "evaluations": 1}
@@ -23,7 +21,7 @@ PORTIONS = Assignment(
     note=("seconds", "samples"),
     claims={
         "without copies portions of 23 take less than a quarter of the time of equal shares": lambda rows: (
-            4 * value(rows, "seconds", backups=False, portion=23) < value(rows, "seconds", backups=False, portion=180)
+            ratio(rows, "seconds", backups=False, portion=(180, 23)) > 4
         ),
         "with copies each size takes less time than without": lambda rows: all(
             value(rows, "seconds", backups=True, portion=size) < value(rows, "seconds", backups=False, portion=size)
@@ -50,10 +48,10 @@ HANDED_IN = Assignment(
     note=("samples", "bytes"),
     claims={
         "what has been handed in is not computed again": lambda rows: value(rows, "samples", every=1) == FIVE_PASSES,
-        "the more rarely a worker hands in, the more is computed again": lambda rows: (
-            np.diff(column(rows, "samples")) > 0
-        ).all(),
-        "and less is sent": lambda rows: value(rows, "bytes", every=1) > 4 * value(rows, "bytes", every=16),
+        "the more rarely a worker hands in, the more is computed again": lambda rows: is_rising(
+            column(rows, "samples")
+        ),
+        "and less is sent": lambda rows: ratio(rows, "bytes", every=(1, 16)) > 4,
     },
 )
 STEPS = (4, 8, 16, 32)
@@ -63,7 +61,7 @@ CAREFUL = Assignment(
     note=("samples", "held_out_loss", "seconds"),
     claims={
         "after 16 steps L-BFGS has less than three quarters of the loss of steepest descent": lambda rows: (
-            value(rows, "held_out_loss", memory=10, steps=16) < 0.75 * value(rows, "held_out_loss", memory=0, steps=16)
+            ratio(rows, "held_out_loss", memory=(10, 0), steps=16) < 0.75
         ),
         "after 8 its loss is still over 0.4": lambda rows: value(rows, "held_out_loss", memory=10, steps=8) > 0.4,
     },

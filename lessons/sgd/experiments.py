@@ -6,7 +6,7 @@ import numpy as np
 
 import algorithms
 import kernels
-from lessons.figure import Look, column, figure, interior, value
+from lessons.figure import Look, column, figure, interior, is_falling, is_rising, ratio, value
 
 # one step for all the data, or many
 
@@ -37,7 +37,6 @@ PASSES = 1, 2, 4, 8, 16
 def one_step_or_many(run):
     """Digits; held-out loss after a number of passes over the images. Each batch has the best of three rates, a factor
     of four apart; the last one, of 1,437 images, is all there are, and makes one step in a pass."""
-    rows = []
     for batch, rates in BATCHES.items():
         tried = {
             rate: run(
@@ -50,8 +49,7 @@ def one_step_or_many(run):
         done = tried[best]
         for passes in PASSES:
             last = np.searchsorted(done["samples"], passes * IMAGES, side="right") - 1
-            rows.append({"batch": batch, "passes": passes, "loss": float(done["loss"][last]), "rate": best})
-    return rows
+            yield {"batch": batch, "passes": passes, "loss": float(done["loss"][last]), "rate": best}
 
 
 # the longest step
@@ -71,8 +69,7 @@ EDGES = {"heavy ball": lambda mu: 2 * (1 + mu), "Nesterov": lambda mu: 2 * (1 + 
             abs(row["rate"] / row["theory"] - 1) < 0.01 for row in rows
         ),
         "with more momentum heavy ball tolerates a larger rate, and Nesterov a smaller one": lambda rows: (
-            np.all(np.diff(column(rows, "rate", method="heavy ball")) > 0)
-            and np.all(np.diff(column(rows, "rate", method="Nesterov")) < 0)
+            is_rising(column(rows, "rate", method="heavy ball")) and is_falling(column(rows, "rate", method="Nesterov"))
         ),
     },
     look=Look("momentum", ("rate",), "method", theory=("theory",), title="largest stable rate at curvature 1"),
@@ -80,7 +77,6 @@ EDGES = {"heavy ball": lambda mu: 2 * (1 + mu), "Nesterov": lambda mu: 2 * (1 + 
 def longest_step(run):
     """A bowl without noise whose largest curvature is 1. The rate at which the loss no longer falls in 400 steps, by
     bisection; the grey lines are 2 (1 + momentum), and the same divided by 1 + 2 momentum."""
-    rows = []
     for method, edge in EDGES.items():
         algorithm = {"heavy ball": "momentum", "Nesterov": "nesterov"}[method]
         for mu in MOMENTA:
@@ -88,8 +84,7 @@ def longest_step(run):
             while high - low > 0.004:
                 rate = (low + high) / 2
                 low, high = (rate, high) if falls(run, algorithm, rate, mu) else (low, rate)
-            rows.append({"method": method, "momentum": mu, "rate": (low + high) / 2, "theory": edge(mu)})
-    return rows
+            yield {"method": method, "momentum": mu, "rate": (low + high) / 2, "theory": edge(mu)}
 
 
 def falls(run, algorithm, rate, mu):
@@ -152,7 +147,6 @@ COURSES = {"1": (1.0, 0.0), "0.1": (0.1, 0.0), "0.01": (0.01, 0.0), FALLS: (1.0,
 )
 def where_it_stalls(run):
     """A noisy bowl of 400 coordinates, one sample a step; curvatures from 1 to a tenth."""
-    rows = []
     for name, (rate, decay) in COURSES.items():
         done = run(
             algorithm="polyak", average="exponential", weight=1, after=0, decay=decay, learning_rate=rate, steps=STEPS,
@@ -161,8 +155,7 @@ def where_it_stalls(run):
         theory = expected(rate * np.arange(1, STEPS + 1) ** -decay)
         for steps in 2 ** np.arange(STEPS.bit_length()):
             loss = float(done["loss"][np.searchsorted(done["samples"], steps)])
-            rows.append({"rate": name, "steps": int(steps), "loss": loss, "theory": float(theory[steps - 1])})
-    return rows
+            yield {"rate": name, "steps": int(steps), "loss": loss, "theory": float(theory[steps - 1])}
 
 
 def misses(rows):
@@ -192,8 +185,7 @@ HALF = 1250  # of 2,500 steps
             0.75 < value(rows, "1 / t", guess=0.5) / value(rows, "mean", guess=0.5) < 1.2
         ),
         "a quarter of that leaves it over eight times as high, and eight times it over three times": lambda rows: (
-            value(rows, "1 / t", guess=0.125) > 8 * value(rows, "1 / t", guess=0.5)
-            and value(rows, "1 / t", guess=4) > 3 * value(rows, "1 / t", guess=0.5)
+            ratio(rows, "1 / t", guess=(0.125, 0.5)) > 8 and ratio(rows, "1 / t", guess=(4, 0.5)) > 3
         ),
         "theory is met within a third": lambda rows: all(
             abs(row[name] / row[f"{name}, theory"] - 1) < 1 / 3 for row in rows for name in ("1 / t", "mean")
@@ -207,7 +199,6 @@ def wrong_curvature(run):
     """The noisy bowl, 2,500 steps. One rate falls as guess / t, divided by the smallest curvature; theory advises a
     guess of little more than a half. Beside it is the mean of the models of the second half, at a constant rate of a
     quarter of the guess. No rate is above 1."""
-    rows = []
     for guess in GUESSES:
 
         def falling(comm, task, s, guess=guess):
@@ -221,16 +212,13 @@ def wrong_curvature(run):
         alone = run(worker_override=falling, algorithm="sgd", learning_rate=1, **values)
         rate = min(1.0, guess / 4)
         mean = run(algorithm="polyak", after=HALF, learning_rate=rate, **values)
-        rows.append(
-            {
-                "guess": guess,
-                "1 / t": alone.summary["held_out_loss"],
-                "mean": mean.summary["held_out_loss"],
-                "1 / t, theory": float(expected(tame(guess, t) for t in range(1, 2 * HALF + 1))[-1]),
-                "mean, theory": mean_of(rate, HALF),
-            }
-        )
-    return rows
+        yield {
+            "guess": guess,
+            "1 / t": alone.summary["held_out_loss"],
+            "mean": mean.summary["held_out_loss"],
+            "1 / t, theory": float(expected(tame(guess, t) for t in range(1, 2 * HALF + 1))[-1]),
+            "mean, theory": mean_of(rate, HALF),
+        }
 
 
 def tame(guess, t):
@@ -250,9 +238,9 @@ def mean_of(rate, models):
     "Is the last model the best one to ship?",
     source="Polyak & Juditsky, 1992; Ruppert, 1988",
     claims={
-        "the larger the rate, the farther from the optimum the last model ends": lambda rows: (
-            np.diff(column(rows, "loss", ships="last model")) > 0
-        ).all(),
+        "the larger the rate, the farther from the optimum the last model ends": lambda rows: is_rising(
+            column(rows, "loss", ships="last model")
+        ),
         "at every rate the mean of all models since step 500 has under a tenth of the last one's loss": lambda rows: (
             all(
                 mean < last / 10
@@ -287,19 +275,15 @@ def time_average(run):
         "mean": {"algorithm": "polyak", "after": after},
         "exponential": {"algorithm": "polyak", "after": after, "average": "exponential", "weight": 0.005},
     }
-    rows = []
     for rate in (0.05, 0.2, 0.5, 1.0):
         for what, values in ships.items():
             done = run(learning_rate=rate, workers=1, batch=1, steps=steps, evaluations=10, **bowl, **values)
-            rows.append(
-                {
-                    "rate": rate,
-                    "ships": what,
-                    "loss": done.summary["held_out_loss"],
-                    "theory": float(curvatures / (2 * (steps - after))),
-                }
-            )
-    return rows
+            yield {
+                "rate": rate,
+                "ships": what,
+                "loss": done.summary["held_out_loss"],
+                "theory": float(curvatures / (2 * (steps - after))),
+            }
 
 
 # valleys
@@ -313,8 +297,7 @@ RULES = ("sgd", "momentum", "nesterov", "adagrad", "adam")
     source="Polyak, 1964; Nesterov, 1983; Duchi, Hazan & Singer, 2011; Kingma & Ba, 2015",
     claims={
         "from condition 100 to 1,000 SGD loses more than three quarters of its progress": lambda rows: (
-            value(rows, "progress", rule="sgd", condition=1000)
-            < 0.25 * value(rows, "progress", rule="sgd", condition=100)
+            ratio(rows, "progress", rule="sgd", condition=(1000, 100)) < 0.25
         ),
         "in every valley Nesterov makes over 1.5 times SGD's progress, and heavy ball more still": lambda rows: all(
             value(rows, "progress", rule="momentum", condition=narrow)
@@ -335,7 +318,6 @@ def rules_on_a_bowl(run):
     SGD and both kinds of momentum use the rates that theory gives as best for each bowl. Each adaptive rule uses one
     rate for all; the axes of this bowl are the coordinates, the case that adaptive rules are made for.
     """
-    rows = []
     for condition in (10, 100, 1000):
         root = sqrt(condition)
         best = {
@@ -350,8 +332,7 @@ def rules_on_a_bowl(run):
             loss = run(
                 algorithm=rule, workers=1, batch=1, steps=400, evaluations=2, precision="float64", **bowl, **best[rule]
             ).evaluations["loss"]
-            rows.append({"condition": condition, "rule": rule, "progress": float(np.log10(loss[0] / loss[-1]))})
-    return rows
+            yield {"condition": condition, "rule": rule, "progress": float(np.log10(loss[0] / loss[-1]))}
 
 
 # rates for each weight
@@ -378,7 +359,7 @@ MOST = 800  # steps
             and value(rows, "turned", rule="adagrad") > 10 * value(rows, "along a coordinate", rule="adagrad")
         ),
         "turned, heavy ball is twice as fast as either adaptive rule": lambda rows: all(
-            2 * value(rows, "turned", rule="momentum") < value(rows, "turned", rule=rule) for rule in ADAPTIVE
+            ratio(rows, "turned", rule=(rule, "momentum")) > 2 for rule in ADAPTIVE
         ),
         "Adam takes as many steps as before, within a third": lambda rows: (
             2 / 3 < value(rows, "turned", rule="adam") / value(rows, "along a coordinate", rule="adam") < 4 / 3
@@ -392,7 +373,6 @@ def turned_valley(run):
     five rates and Adam of four, a factor of four or six apart."""
     dice = np.random.default_rng(run.seed)
     start, rotation = dice.standard_normal(20), np.linalg.qr(dice.standard_normal((20, 20)))[0]
-    rows = []
     for rule, rates in TURNED.items():
         row = {"rule": rule}
         for name, axes in (("along a coordinate", np.eye(20)), ("turned", rotation)):
@@ -400,8 +380,7 @@ def turned_valley(run):
             row[name] = min(tried.values())
             if rule == "adam":
                 interior(tried)  # AdaGrad hardly minds: however large its rate, the first steps divide it away
-        rows.append(row)
-    return rows
+        yield row
 
 
 def steps_down(run, rule, rate, start, rotation):
@@ -460,8 +439,7 @@ METHODS = {
             )
         ),
         "where features are as frequent as words, either SGD ends over 1.6 times as high": lambda rows: all(
-            value(rows, "loss", features="as words are", rule=rule)
-            > 1.6 * value(rows, "loss", features="as words are", rule="adagrad")
+            ratio(rows, "loss", features="as words are", rule=(rule, "adagrad")) > 1.6
             for rule in ("sgd", "sgd, falling rate")
         ),
     },
@@ -471,7 +449,6 @@ def rare_features(run):
     """Logistic regression on rows with 16 of 1,000 features, two passes in batches of four. Either all features are
     equally frequent, or they are so as words are, the tenth a tenth as frequent as the first. Each rule has the best of
     four or five rates, a factor of two apart, for each."""
-    rows = []
     for features, skew in SKEWS.items():
         for rule, (algorithm, values, rates) in METHODS.items():
             tried = {
@@ -481,5 +458,4 @@ def rare_features(run):
                 for rate in rates
             }
             best = interior({rate: inf if loss is None else loss for rate, loss in tried.items()})
-            rows.append({"features": features, "rule": rule, "loss": tried[best]})
-    return rows
+            yield {"features": features, "rule": rule, "loss": tried[best]}

@@ -1,6 +1,6 @@
 """Assignments of the lab on stochastic gradient descent."""
 
-from lessons.figure import column, value
+from lessons.figure import column, ratio, value
 from lessons.instructor.assignment import Assignment
 
 VALLEY = {"workload": "quadratic", "workers": 1, "batch": 1, "condition": 10, "dimension": 20, "points": 64}
@@ -15,7 +15,7 @@ EDGE = Assignment(
             and value(rows, "held_out_loss", learning_rate=1.9) < 1e-2
         ),
         "below the edge a larger rate gets farther": lambda rows: (
-            value(rows, "held_out_loss", learning_rate=1) < value(rows, "held_out_loss", learning_rate=0.5) / 100
+            ratio(rows, "held_out_loss", learning_rate=(1, 0.5)) < 1 / 100
         ),
     },
 )
@@ -43,9 +43,7 @@ MEAN = Assignment(
             max(column(rows, "held_out_loss", after=500)) < 1.2 * min(column(rows, "held_out_loss", after=500))
         ),
         "begun at once, the descent is in it, and it is worse": lambda rows: all(
-            value(rows, "held_out_loss", after=0, learning_rate=rate)
-            > value(rows, "held_out_loss", after=500, learning_rate=rate)
-            for rate in (0.2,)
+            ratio(rows, "held_out_loss", after=(0, 500), learning_rate=rate) > 1 for rate in (0.2,)
         ),
     },
 )
@@ -55,9 +53,7 @@ PASSES = Assignment(
     note=("held_out_loss", "updates"),
     claims={
         "at every rate batches of 16 end at under a fourth of the loss": lambda rows: all(
-            4 * value(rows, "held_out_loss", batch=16, learning_rate=rate)
-            < value(rows, "held_out_loss", batch=1437, learning_rate=rate)
-            for rate in (0.2, 0.4, 0.8)
+            ratio(rows, "held_out_loss", batch=(1437, 16), learning_rate=rate) > 4 for rate in (0.2, 0.4, 0.8)
         ),
     },
 )

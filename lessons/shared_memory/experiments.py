@@ -10,7 +10,7 @@ from math import inf
 
 import numpy as np
 
-from lessons.figure import Look, column, figure, interior, value
+from lessons.figure import Look, column, figure, interior, is_falling, ratio, value
 from lessons.shared_memory.closed_forms import SparseRows
 
 ROWS = {"workload": "sparse", "nonzeros": 8, "evaluations": 2, "epochs": 1, "steps": None, "learning_rate": 0.5}
@@ -78,7 +78,7 @@ def speed_up(run):
             )
         ),
         "popular features cause conflicts: at 3,200 features over ten times as many as without skew": lambda rows: (
-            value(rows, "conflicts", features=3200, skew=1.0) > 10 * value(rows, "conflicts", features=3200, skew=0.0)
+            ratio(rows, "conflicts", features=3200, skew=(1.0, 0.0)) > 10
         ),
         "the closed form is met within a quarter where a conflict is not rarer than one in a hundred": lambda rows: all(
             abs(row["conflicts"] / row["closed form"] - 1) < 0.25 for row in rows if row["closed form"] > 0.01
@@ -94,20 +94,16 @@ def conflicts_against_sparsity(run):
     A conflict is a coordinate that another thread writes between a thread's read and its own write: the gradient was
     computed from a stale value.
     """
-    rows = []
     for skew in (0.0, 1.0):
         for features in (50, 200, 800, 3200):
             done = run(algorithm="hogwild", workers=8, features=features, skew=skew, rows=512, batch=32, **ROWS)
             law = SparseRows(features, skew=skew)
-            rows.append(
-                {
-                    "skew": skew,
-                    "features": features,
-                    "conflicts": shares(done)["conflicts"],
-                    "closed form": law.conflicts(8),
-                }
-            )
-    return rows
+            yield {
+                "skew": skew,
+                "features": features,
+                "conflicts": shares(done)["conflicts"],
+                "closed form": law.conflicts(8),
+            }
 
 
 @figure(
@@ -141,20 +137,16 @@ def conflicts_against_workers(run):
     An addition is lost only if two writes to one coordinate overlap themselves: both threads have loaded the old value
     before one of them stores.
     """
-    rows = []
     for threads in (2, 4, 8, 16):
         done = run(algorithm="hogwild", workers=threads, features=200, rows=1024, batch=64, **ROWS)
         law = SparseRows(200)
-        rows.append(
-            {
-                "threads": threads,
-                **shares(done),
-                "conflicts, closed form": law.conflicts(threads),
-                "lost, closed form": law.lost(threads, threads / per_second(done)),
-                "staleness": float(done.applied["staleness"].mean()),
-            }
-        )
-    return rows
+        yield {
+            "threads": threads,
+            **shares(done),
+            "conflicts, closed form": law.conflicts(threads),
+            "lost, closed form": law.lost(threads, threads / per_second(done)),
+            "staleness": float(done.applied["staleness"].mean()),
+        }
 
 
 KINDS = {
@@ -189,16 +181,14 @@ def nobody_notices(run):
     The best rate is that of three, and lies inside of them, for one thread and for sixteen. On dense rows the noise of
     single samples decides there, so only the small rate is shown.
     """
-    rows = []
     for kind, rates in (("sparse", RATES), ("dense", (SMALL,))):
         one = {rate: gap(run, kind, 1, rate) for rate in rates}
         for additions in ("plain", "atomic"):
             many = {rate: gap(run, kind, 16, rate, additions == "atomic") for rate in rates}
-            rows.append({"samples": f"{kind}, small rate", "additions": additions, "behind": many[SMALL] / one[SMALL]})
+            yield {"samples": f"{kind}, small rate", "additions": additions, "behind": many[SMALL] / one[SMALL]}
             if len(rates) > 1:
                 behind = many[interior(many)] / one[interior(one)]
-                rows.append({"samples": f"{kind}, best rate", "additions": additions, "behind": behind})
-    return rows
+                yield {"samples": f"{kind}, best rate", "additions": additions, "behind": behind}
 
 
 def gap(run, kind, threads, rate, atomic=False):
@@ -218,9 +208,9 @@ def gap(run, kind, threads, rate, atomic=False):
         "atomic additions lose nothing": lambda rows: all(
             row["not lost"] == 1 for row in rows if row["additions"] == "atomic"
         ),
-        "without them, the more threads, the more is lost": lambda rows: (
-            np.diff(column(rows, "not lost", additions="plain")) < 0
-        ).all(),
+        "without them, the more threads, the more is lost": lambda rows: is_falling(
+            column(rows, "not lost", additions="plain")
+        ),
     },
     look=Look("threads", ("descent",), "additions", theory=("not lost",), title="descent, relative to one thread"),
 )
@@ -235,7 +225,6 @@ def lost_additions(run):
     four times as much. That it grows with the threads does not depend on it.
     """
     bowl = {"workload": "quadratic", "dimension": 1000, "condition": 1, "points": 512, "precision": "float64"}
-    rows = []
     for additions in ("plain", "atomic"):
         for threads in (1, 2, 4, 8):
             done = run(
@@ -245,8 +234,7 @@ def lost_additions(run):
             loss, samples = done.evaluations["loss"], 512 // (16 * threads) * 16 * threads
             descent = float(np.log(loss[0] / loss[-1]) / 2 / -np.log(1 - 1e-4) / samples)
             kept = 1 - shares(done)["lost"]
-            rows.append({"additions": additions, "threads": threads, "descent": descent, "not lost": kept})
-    return rows
+            yield {"additions": additions, "threads": threads, "descent": descent, "not lost": kept}
 
 
 @figure(
@@ -257,11 +245,9 @@ def lost_additions(run):
             abs(row["written"] / row["closed form"] - 1) < 0.06 for row in rows
         ),
         "with skew, 64 rows at a time write less than a third of what single rows write": lambda rows: (
-            value(rows, "written", skew=1.0, gathered=64) < value(rows, "written", skew=1.0, gathered=1) / 3
+            ratio(rows, "written", skew=1.0, gathered=(64, 1)) < 1 / 3
         ),
-        "without, more than 0.9 of it": lambda rows: (
-            value(rows, "written", skew=0.0, gathered=64) > 0.9 * value(rows, "written", skew=0.0, gathered=1)
-        ),
+        "without, more than 0.9 of it": lambda rows: ratio(rows, "written", skew=0.0, gathered=(64, 1)) > 0.9,
     },
     look=Look("gathered", ("written",), "skew", theory=("closed form",), log="x", title="coordinates written per row"),
 )
@@ -270,7 +256,6 @@ def written_per_row(run):
 
     A coordinate that several of the gathered rows have is written once.
     """
-    rows = []
     for skew, features in ((0.0, 4000), (1.0, 200)):
         for per_write in (1, 8, 64):
             done = run(
@@ -279,8 +264,7 @@ def written_per_row(run):
             )  # fmt: skip
             written = float(done.measured("written")["value"].mean())
             law = SparseRows(features, skew=skew).written(per_write)
-            rows.append({"skew": skew, "gathered": per_write, "written": written, "closed form": law})
-    return rows
+            yield {"skew": skew, "gathered": per_write, "written": written, "closed form": law}
 
 
 GATHERING = (0.15, 0.3, 0.6, 1.2, 2.4)
@@ -355,7 +339,6 @@ def gap_per_pass(run):
     The noise of single samples does not vanish at the optimum, so at a constant rate the model keeps moving around it.
     It is shapes that are compared: other rates move the lines, and one of a constant rate still bends.
     """
-    rows = []
     for method, values in TO_THE_OPTIMUM.items():
         gradients = 5 / 3 if method == "AsySVRG" else 1  # for a look at a sample, each of which counts as one
         tried = run(
@@ -364,5 +347,4 @@ def gap_per_pass(run):
         ).evaluations  # fmt: skip
         within = slice(1, -1)  # the last is at the end of a pass, where some of the noise has cancelled
         for samples, gap in zip(tried["samples"][within], tried["loss"][within], strict=True):
-            rows.append({"method": method, "passes": float(samples) / 192, "gap": float(gap)})
-    return rows
+            yield {"method": method, "passes": float(samples) / 192, "gap": float(gap)}

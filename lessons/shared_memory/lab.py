@@ -1,6 +1,6 @@
 """Assignments of the lab on shared memory."""
 
-from lessons.figure import value
+from lessons.figure import ratio
 from lessons.instructor.assignment import Assignment
 
 WORDS = {"workload": "sparse", "nonzeros": 8, "batch": 32, "network": "ideal", "learning_rate": 0.5, "evaluations": 2}
@@ -10,12 +10,10 @@ LOCK = Assignment(
     note=("samples_per_second",),
     claims={
         "with a lock sixteen threads are hardly faster than one": lambda rows: (
-            value(rows, "samples_per_second", locked=True, workers=16)
-            < 1.3 * value(rows, "samples_per_second", locked=True, workers=1)
+            ratio(rows, "samples_per_second", locked=True, workers=(16, 1)) < 1.3
         ),
         "without, over eight times as fast": lambda rows: (
-            value(rows, "samples_per_second", locked=False, workers=16)
-            > 8 * value(rows, "samples_per_second", locked=False, workers=1)
+            ratio(rows, "samples_per_second", locked=False, workers=(16, 1)) > 8
         ),
     },
 )
@@ -36,12 +34,8 @@ BOWL = Assignment(
     note=("held_out_loss",),
     claims={
         "without atomic additions eight threads end over a quarter above one": lambda rows: (
-            value(rows, "held_out_loss", atomic=False, workers=8)
-            > 1.25 * value(rows, "held_out_loss", atomic=False, workers=1)
+            ratio(rows, "held_out_loss", atomic=False, workers=(8, 1)) > 1.25
         ),
-        "with them, within 5 %": lambda rows: (
-            abs(value(rows, "held_out_loss", atomic=True, workers=8)
-                / value(rows, "held_out_loss", atomic=True, workers=1) - 1) < 0.05
-        ),
+        "with them, within 5 %": lambda rows: abs(ratio(rows, "held_out_loss", atomic=True, workers=(8, 1)) - 1) < 0.05,
     },
 )  # fmt: skip

@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 
 from cluster.network import NETWORKS
-from lessons.figure import Look, column, figure, value
+from lessons.figure import Look, column, figure, is_falling, is_rising, ratio, value
 from lessons.staleness.ensemble import mean_course
 from theory.delay import largest_rate
 from tracing import WAIT
@@ -49,8 +49,7 @@ def _loss(done):
             abs(row["speed-up"] / row["workers"] - 1) < 0.1 for row in rows if row["method"] == "asynchronous"
         ),
         "with as many gradients each, at the same rate, they learn far more than those that wait": lambda rows: (
-            value(rows, "loss", method="asynchronous", workers=32)
-            < value(rows, "loss", method="synchronous", workers=32) / 5
+            ratio(rows, "loss", method=("asynchronous", "synchronous"), workers=32) < 1 / 5
         ),
     },
     look=Look("workers", ("speed-up",), "method", title="times as fast as one machine"),
@@ -63,12 +62,10 @@ def nobody_waits(run):
     """
     cloud = DIGITS | {"jitter": "noisy cloud", "network": "ideal", "learning_rate": 0.025}
     alone = _pace(run(algorithm="asgd", workers=1, slow=_slow(1), steps=2000, **cloud))
-    rows = []
     for method, algorithm, more in (("synchronous", "backup", {"backups": 0}), ("asynchronous", "asgd", {})):
         for workers in (1, 2, 4, 8, 16, 32):
             done = run(algorithm=algorithm, workers=workers, slow=_slow(workers), steps=100, **more, **cloud)
-            rows.append({"method": method, "workers": workers, "speed-up": _pace(done) / alone, "loss": _loss(done)})
-    return rows
+            yield {"method": method, "workers": workers, "speed-up": _pace(done) / alone, "loss": _loss(done)}
 
 
 def _pace(done):
@@ -83,10 +80,7 @@ def _pace(done):
     claims={
         "two workers learn at any of these rates, and at the smaller ones about as well as one": lambda rows: (
             max(column(rows, "loss", workers=2)) < LEARNED
-            and all(
-                value(rows, "loss", rate=rate, workers=2) < 1.4 * value(rows, "loss", rate=rate, workers=1)
-                for rate in RATES[1:]
-            )
+            and all(ratio(rows, "loss", rate=rate, workers=(2, 1)) < 1.4 for rate in RATES[1:])
         ),
         "many workers learn little or nothing": lambda rows: all(
             row["loss"] > NOTHING for row in rows if row["rate"] * row["workers"] > 2
@@ -103,12 +97,10 @@ def too_many_workers(run):
     Up to a limit staleness hardly matters. Beyond it the first steps, where the loss is steepest, throw the network
     to where no neuron answers, and no later gradient brings it back.
     """
-    rows = []
     for rate in RATES:
         for workers in (1, 2, 8, 32):
             done = run(algorithm="asgd", workers=workers, learning_rate=rate, steps=1536 // workers, **DIGITS)
-            rows.append({"rate": rate, "workers": workers, "loss": _loss(done)})
-    return rows
+            yield {"rate": rate, "workers": workers, "loss": _loss(done)}
 
 
 RATES = (0.32, 0.08, 0.02)
@@ -139,7 +131,7 @@ def ages(run):
 
     The mean is 7 in all three. If all take exactly the same time, every age is 7.
     """
-    workers, rows = 8, []
+    workers = 8
     seconds = _seconds(run, 10_000 / workers, 1)
     for times in ("nearly alike", "heavy tail", "exponential"):
         where = {"slow": _slow(workers), "jitter": TIMES[times], "seconds": seconds}
@@ -148,8 +140,7 @@ def ages(run):
         for age in range(3 * workers):
             geometric = (1 / workers) * (1 - 1 / workers) ** age
             share = float((staleness == age).mean())
-            rows.append({"times": times, "age": age, "share": share, "geometric": geometric})
-    return rows
+            yield {"times": times, "age": age, "share": share, "geometric": geometric}
 
 
 @figure(
@@ -184,25 +175,21 @@ def how_old(run):
     gradients, slow ones seldom, and old ones. A worker that makes the share r of all pushes sees (1 - r) / r others go
     by between two of its own, and r (1 - r) / r, summed over all workers, is N-1.
     """
-    rows = []
     for workers in (4, 16):
         seconds = _seconds(run, 6000 / workers, 1)
         for times, slowest in (*((times, 1) for times in TIMES), ("all alike", 10)):
             where = {"slow": _slow(workers, slowest), "jitter": TIMES[times], "seconds": seconds}
             done = run(algorithm="asgd", workers=workers, learning_rate=0.01, dimension=1, **where, **BOWL)
             staleness = done.applied["staleness"][10 * workers :]
-            rows.append(
-                {
-                    "workers": workers,
-                    "times": times,
-                    "slowest": slowest,
-                    "mean": float(staleness.mean()),
-                    "fresh": float((staleness == 0).mean()),
-                    "youngest": int(staleness.min()),
-                    "oldest": int(staleness.max()),
-                }
-            )
-    return rows
+            yield {
+                "workers": workers,
+                "times": times,
+                "slowest": slowest,
+                "mean": float(staleness.mean()),
+                "fresh": float((staleness == 0).mean()),
+                "youngest": int(staleness.min()),
+                "oldest": int(staleness.max()),
+            }
 
 
 def _stability(run, workers, highest, lowest, **where):
@@ -228,7 +215,7 @@ def _critical(done):
     "What does an old gradient do?",
     source="the theory of linear recursions with a delay",
     claims={
-        "alone, w goes straight down": lambda rows: (np.diff(column(rows, "w", workers=1)) < 0).all(),
+        "alone, w goes straight down": lambda rows: is_falling(column(rows, "w", workers=1)),
         "with four workers it oscillates, and comes to rest": lambda rows: (
             min(column(rows, "w", workers=4)) < -0.3 and abs(column(rows, "w", workers=4)[-1]) < 0.1
         ),
@@ -267,12 +254,10 @@ def critical_delay(run):
 
     Found by trying 200 rates between 1.25 / N and 2.5 / N.
     """
-    rows = []
     for workers in (1, 2, 4, 8, 16):
         done = _stability(run, workers, 2.5 / workers, 1.25 / workers, steps=400)
         stale, theory = workers - 1, largest_rate(workers - 1)
-        rows.append({"workers": workers, "staleness": stale, "critical rate": _critical(done), "theory": theory})
-    return rows
+        yield {"workers": workers, "staleness": stale, "critical rate": _critical(done), "theory": theory}
 
 
 @figure(
@@ -280,16 +265,14 @@ def critical_delay(run):
     source="Mitliagkas et al., 2016; the critical rates are ours",
     claims={
         "no: the mean is the same, and the more unlike the times, the higher the critical rate": lambda rows: all(
-            (np.diff(column(rows, "critical rate", workers=n)) > 0).all() for n in (4, 16)
+            is_rising(column(rows, "critical rate", workers=n)) for n in (4, 16)
         ),
         "with exponential times more than twice that of a round robin for 4 workers, three times for 16": lambda rows: (
             _gain(rows, 4) > 2 and _gain(rows, 16) > 3
         ),
         "the oldest does not matter: heavy tails have ones as old as exponential times": lambda rows: (
-            value(rows, "oldest", times="heavy tail", workers=16)
-            > value(rows, "oldest", times="exponential", workers=16) / 2
-            and value(rows, "critical rate", times="heavy tail", workers=16)
-            < value(rows, "critical rate", times="exponential", workers=16) / 2
+            ratio(rows, "oldest", times=("heavy tail", "exponential"), workers=16) > 1 / 2
+            and ratio(rows, "critical rate", times=("heavy tail", "exponential"), workers=16) < 1 / 2
         ),
         "the young ones do": lambda rows: all((np.diff(column(rows, "young", workers=n)) >= 0).all() for n in (4, 16)),
     },
@@ -301,23 +284,19 @@ def equal_means(run):
     In a round robin the whole answer to a step comes at once, and too late. Where ages are mixed the young gradients
     have begun to brake before the old ones push on.
     """
-    rows = []
     for workers in (4, 16):
         seconds = _seconds(run, 200, CURVATURES)
         for times, jitter in TIMES.items():
             done = _stability(run, workers, 10 / workers, 1 / workers, jitter=jitter, seconds=seconds)
             staleness = done.applied["staleness"]
-            rows.append(
-                {
-                    "workers": workers,
-                    "times": times,
-                    "mean": float(staleness[4 * workers :].mean()),
-                    "young": float((staleness[4 * workers :] < workers / 2).mean()),
-                    "oldest": int(staleness.max()),
-                    "critical rate": _critical(done),
-                }
-            )
-    return rows
+            yield {
+                "workers": workers,
+                "times": times,
+                "mean": float(staleness[4 * workers :].mean()),
+                "young": float((staleness[4 * workers :] < workers / 2).mean()),
+                "oldest": int(staleness.max()),
+                "critical rate": _critical(done),
+            }
 
 
 def _gain(rows, workers):
@@ -351,7 +330,6 @@ def begets_momentum(run):
     largest distance to what the theorem's own momentum and rate predict. A fixed delay can be fitted, too, but by other
     numbers, and it swings wider.
     """
-    rows = []
     for times, clusters in (("exponential", 200), ("all alike", 1)):
         for workers in (2, 4, 8):
             rate = 1.2 / workers
@@ -361,17 +339,14 @@ def begets_momentum(run):
             while len(predicted) < len(w):
                 step = (1 - 1 / workers) * (predicted[-1] - predicted[-2]) - rate / workers * predicted[-1]
                 predicted.append(predicted[-1] + step)
-            rows.append(
-                {
-                    "times": times,
-                    "workers": workers,
-                    "1 - 1/N": 1 - 1 / workers,
-                    "momentum": float(momentum),
-                    "N rate / lr": float(workers * fitted / rate),
-                    "off by": float(np.abs(w - predicted).max()),
-                }
-            )
-    return rows
+            yield {
+                "times": times,
+                "workers": workers,
+                "1 - 1/N": 1 - 1 / workers,
+                "momentum": float(momentum),
+                "N rate / lr": float(workers * fitted / rate),
+                "off by": float(np.abs(w - predicted).max()),
+            }
 
 
 def fit(w):
@@ -407,12 +382,10 @@ def negative_momentum(run):
     all, N workers beget 1 - 1/N; the server adds the rest. For eight the summit is flat, and where exactly it lies
     differs from seed to seed.
     """
-    rows = []
     for workers in (1, 2, 4, 8):
         for momentum in MOMENTA:
             row = {"workers": workers, "in all": momentum, "added": momentum - (1 - 1 / workers)}
-            rows.append({**row, "progress": progress(run, workers, momentum)})
-    return rows
+            yield {**row, "progress": progress(run, workers, momentum)}
 
 
 MOMENTA = (0.0, 0.2, 0.4, 0.6, 0.8, 0.95)
@@ -465,13 +438,11 @@ def staleness_aware(run):
     steps are needed as with synchronous SGD.
     """
     methods = {"asynchronous SGD": "asgd", "softsync, divided": "softsync", "DynSGD": "dynsgd"}
-    rows = []
     for method, algorithm in methods.items():
         for workers in (1, 8, 16, 32):
             more = {"splits": workers} if algorithm == "softsync" else {}
             done = run(algorithm=algorithm, workers=workers, learning_rate=0.4, steps=100, **more, **DIGITS)
-            rows.append({"method": method, "workers": workers, "loss": _loss(done)})
-    return rows
+            yield {"method": method, "workers": workers, "loss": _loss(done)}
 
 
 @figure(
@@ -498,12 +469,11 @@ def compensated(run):
     short, and so is its square, which stands in for the curvature: the constant lam has to be larger than the paper's
     0.04. Worse than guessing counts as guessing. `no delay` is one worker.
     """
-    rows = [{"form": "no delay", "lam": 0, "loss": _median_loss(run, algorithm="sgd", workers=1, steps=768)}]
+    yield {"form": "no delay", "lam": 0, "loss": _median_loss(run, algorithm="sgd", workers=1, steps=768)}
     for form in FORMS:
         for lam in (0, 1, 10, 100):
             late = {"algorithm": "dc_asgd", "form": form, "compensation": lam, "workers": 8, "steps": 96}
-            rows.append({"form": form, "lam": lam, "loss": _median_loss(run, **late)})
-    return rows
+            yield {"form": form, "lam": lam, "loss": _median_loss(run, **late)}
 
 
 FORMS = ("constant", "adaptive")
@@ -528,17 +498,16 @@ def _best(rows, form):
     claims={
         "if all take the same time nobody waits, and little or nothing is won by being stale": lambda rows: (
             max(column(rows, "waiting", times="all alike")) < 0.03
-            and value(rows, "time", times="all alike", bound=16) > 0.8 * value(rows, "time", times="all alike", bound=0)
+            and ratio(rows, "time", times="all alike", bound=(16, 0)) > 0.8
         ),
         "if their times differ a little, no bound is twice as fast as another": lambda rows: (
             max(column(rows, "time", times="nearly alike")) < 2 * min(column(rows, "time", times="nearly alike"))
         ),
         "though the farthest apart wait for less than a fifth as long": lambda rows: (
-            value(rows, "waiting", times="nearly alike", bound=0)
-            > 5 * value(rows, "waiting", times="nearly alike", bound=16)
+            ratio(rows, "waiting", times="nearly alike", bound=(0, 16)) > 5
         ),
         "if they differ much, no: not to wait is more than twice as fast": lambda rows: (
-            value(rows, "time", times="exponential", bound=0) > 2 * value(rows, "time", times="exponential", bound=16)
+            ratio(rows, "time", times="exponential", bound=(0, 16)) > 2
         ),
         "the farther they may be apart the less they wait, or as little": lambda rows: all(
             (np.diff(column(rows, "waiting", times=times)) < 0.01).all() for times in WAITED
@@ -555,13 +524,11 @@ def bounded_staleness(run):
     """
     alone = run(algorithm="asgd", workers=1, learning_rate=0.05, steps=10, slow=_slow(1), evaluations=2, **READER)
     gradient = float(alone.evaluations["seconds"][-1]) / 10
-    rows = []
     for times in WAITED:
         for bound in (0, 1, 4, 16):
             seconds, gradients, waiting = until_it_reads(run, times, bound)
             row = {"times": times, "bound": bound, "time": seconds / gradient}
-            rows.append({**row, "gradients": gradients, "waiting": waiting})
-    return rows
+            yield {**row, "gradients": gradients, "waiting": waiting}
 
 
 WAITED = ("all alike", "nearly alike", "exponential")
@@ -602,9 +569,7 @@ def _reached(done):
             _at_best(rows, "adagrad", 0) > 2 / 3 * _at_best(rows, "sgd", 0)
         ),
         "with too small a rate it is ahead": lambda rows: all(
-            value(rows, "loss", update="adagrad", rate=0.01, warm=warm)
-            < 0.95 * value(rows, "loss", update="sgd", rate=0.01, warm=warm)
-            for warm in (0, 128)
+            ratio(rows, "loss", update=("adagrad", "sgd"), rate=0.01, warm=warm) < 0.95 for warm in (0, 128)
         ),
         "with too large a one it ends below guessing after a warm start, and SGD at over half of that": lambda rows: (
             value(rows, "loss", update="adagrad", rate=0.16, warm=128) < GUESSING
@@ -620,14 +585,12 @@ def warm_adagrad(run):
     the rate in every weight and shortens them as gradients add up, most where they are large. The paper could use ten
     times the rate with it, which is not seen on so small a network.
     """
-    rows = []
     for update in ("sgd", "adagrad"):
         for rate in BOLDER:
             for warm in (0, 128):
                 where = {"workers": 16, "steps": 128, **DIGITS}
                 done = run(algorithm="downpour", update=update, learning_rate=rate, warm=warm, **where)
-                rows.append({"update": update, "rate": rate, "warm": warm, "loss": _loss(done)})
-    return rows
+                yield {"update": update, "rate": rate, "warm": warm, "loss": _loss(done)}
 
 
 BOLDER = (0.01, 0.04, 0.08, 0.16)
@@ -684,7 +647,6 @@ def commits(run):
     is not enough either.
     """
     methods = {"Downpour: the sum": "downpour", "AGN: the mean": "agn", "ADAG: by distance": "adag"}
-    rows = []
     for workers in (4, 16):
         for period in (1, 4, 16):
             row = {"workers": workers, "period": period}
@@ -693,8 +655,7 @@ def commits(run):
                 often = sums if algorithm == "downpour" else {"period": period}
                 where = {"workers": workers, "steps": 2048 // workers, **DIGITS}
                 row[method] = _loss(run(algorithm=algorithm, learning_rate=0.1, **often, **where))
-            rows.append(row)
-    return rows
+            yield row
 
 
 @figure(
@@ -774,23 +735,20 @@ def factors(run):
     The gradient of a dense layer is inputs times errors, k rows of m numbers and k rows of n: k (m + n) instead of
     m n numbers, and n biases. apart: the largest difference between two models trained with factors and without.
     """
-    layers, rows = ((64, 64), (64, 10)), []
+    layers = ((64, 64), (64, 10))
     for batch in (4, 8, 16, 32, 34, 64):
         values = {
             "workers": 1, "batch": batch, "steps": 5, "learning_rate": 0.05, "hidden": "64", "evaluations": 1,
         }  # fmt: skip
         whole, done = (run(algorithm="project_adam", factors=factors, **values) for factors in (False, True))
         numbers, gradient = (int(one.trace.traffic()[1, 0]) // 5 // 4 for one in (done, whole))
-        rows.append(
-            {
-                "batch": batch,
-                "numbers": numbers,
-                "gradient": gradient,
-                "theory": sum(min(batch * (m + n), m * n + n) for m, n in layers),
-                "apart": float(np.abs(done.parameters - whole.parameters).max()),
-            }
-        )
-    return rows
+        yield {
+            "batch": batch,
+            "numbers": numbers,
+            "gradient": gradient,
+            "theory": sum(min(batch * (m + n), m * n + n) for m, n in layers),
+            "apart": float(np.abs(done.parameters - whole.parameters).max()),
+        }
 
 
 @figure(
@@ -811,7 +769,6 @@ def factors(run):
 )
 def lost_worker(run):
     """Digits; worker 2 is lost half way. kept: updates a second after that, as a part of those before."""
-    rows = []
     for method, algorithm, more in (
         ("asynchronous SGD", "asgd", {"learning_rate": 0.05}),
         ("Downpour", "downpour", {"update": "sgd", "learning_rate": 0.05}),
@@ -822,15 +779,12 @@ def lost_worker(run):
             done = run(seconds=end, crash=f"2:{end / 2}", **(values | {"evaluations": 50}))
             seconds, tried = done.applied["seconds"], done.evaluations
             then = int(np.searchsorted(tried["seconds"], end / 2))
-            rows.append(
-                {
-                    "method": method,
-                    "workers": workers,
-                    "kept": float(((seconds > end / 2) & (seconds <= end)).sum() / (seconds <= end / 2).sum()),
-                    "loss then": float(tried["loss"][then]),
-                    "loss in the end": float(tried["loss"][-1]),
-                    "status": done.status,
-                    "lost": 2 in done.trace.lost(),
-                }
-            )
-    return rows
+            yield {
+                "method": method,
+                "workers": workers,
+                "kept": float(((seconds > end / 2) & (seconds <= end)).sum() / (seconds <= end / 2).sum()),
+                "loss then": float(tried["loss"][then]),
+                "loss in the end": float(tried["loss"][-1]),
+                "status": done.status,
+                "lost": 2 in done.trace.lost(),
+            }

@@ -1,6 +1,6 @@
 """Assignments of the lab on staleness."""
 
-from lessons.figure import column, value
+from lessons.figure import column, ratio
 from lessons.instructor.assignment import Assignment
 
 DIGITS = {"hidden": "32", "batch": 16}
@@ -41,8 +41,7 @@ BOUNDED = Assignment(
     note=("seconds", "held_out_loss"),
     claims={
         "waiting at every step takes at least a third longer than hardly waiting, under both laws": lambda rows: all(
-            value(rows, "seconds", jitter=law, bound=0) > 1.33 * value(rows, "seconds", jitter=law, bound=16)
-            for law in ("none", "exponential")
+            ratio(rows, "seconds", jitter=law, bound=(0, 16)) > 1.33 for law in ("none", "exponential")
         ),
     },
 )

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lessons.figure import Look, column, figure, value
+from lessons.figure import Look, column, figure, is_falling, is_rising, ratio, value
 from theory import order_statistics
 
 HEAVY = 300  # times as long as its few numbers take: a gradient of a large model, beside which all else takes no time
@@ -33,7 +33,7 @@ def slow(workers, many=0):
             value(rows, "used", cluster="noisy cloud", workers=32) < 60
         ),
         "the more machines there are, the smaller the share of their time that is used": lambda rows: all(
-            (np.diff(column(rows, "used", cluster=cluster)) < 0).all() for cluster in CLOUDS
+            is_falling(column(rows, "used", cluster=cluster)) for cluster in CLOUDS
         ),
         "the model they learn is bit-identical on all three clusters": lambda rows: all(
             len({row["loss"] for row in rows if row["workers"] == workers}) == 1 for workers in SIZES
@@ -48,7 +48,6 @@ def more_machines(run):
     as fast as the others. In the cloud its time varies a little from step to step; in the noisy cloud one step in a
     hundred takes four times as long besides. 100 % would be N times the images in the time of one machine.
     """
-    rows = []
     for cluster, jitter in CLOUDS.items():
         for workers in SIZES:
             done = run(
@@ -59,8 +58,7 @@ def more_machines(run):
             if workers == 1:
                 alone = rate
             row = {"cluster": cluster, "workers": workers, "used": 100 * rate / alone / workers}
-            rows.append({**row, "speed-up": rate / alone, "loss": done.summary["held_out_loss"]})
-    return rows
+            yield {**row, "speed-up": rate / alone, "loss": done.summary["held_out_loss"]}
 
 
 def _step(run, workers, backups, steps, jitter):
@@ -79,7 +77,7 @@ def _step(run, workers, backups, steps, jitter):
             abs(row["step"] / row["theory"] - 1) < 0.1 for row in rows
         ),
         "under every law, more workers make a longer step": lambda rows: all(
-            (np.diff(column(rows, "step", law=law)) > 0).all() for law in LAWS
+            is_rising(column(rows, "step", law=law)) for law in LAWS
         ),
         "with exponential times 32 workers do the work of fewer than 9": lambda rows: (
             value(rows, "speed-up", law="exponential", workers=32) < 9
@@ -98,13 +96,11 @@ def waiting_for_everybody(run):
     A step is measured in units of one gradient; the speed-up is the number of gradients that arrive in that time. All
     laws have a mean of 1: what costs is not how slow workers are, but how differently slow.
     """
-    rows = []
     for law, slowest in LAWS.items():
         for workers in (2, 8, 32):
             step = _step(run, workers, 0, 150 + 3000 // workers, law)
             theory = slowest(workers, workers)
-            rows.append({"law": law, "workers": workers, "step": step, "theory": theory, "speed-up": workers / step})
-    return rows
+            yield {"law": law, "workers": workers, "step": step, "theory": theory, "speed-up": workers / step}
 
 
 @figure(
@@ -112,7 +108,7 @@ def waiting_for_everybody(run):
     source="Chen et al., 2016; order statistics; that stragglers finish is our addition to the formula",
     claims={
         "one backup of 25 workers takes more than a fifth off the step": lambda rows: (
-            value(rows, "step", backups=1) < 0.8 * value(rows, "step", backups=0)
+            ratio(rows, "step", backups=(1, 0)) < 0.8
         ),
         "each further backup takes off less": lambda rows: (
             np.diff(np.diff(column(rows, "step")) / np.diff(column(rows, "backups"))) > 0
@@ -140,19 +136,16 @@ def waiting_for_fewer(run):
     `used` counts the gradients that enter the model in the time of one gradient. The well-known formula holds for the
     first step; later the stragglers of one step are late for the next as well.
     """
-    workers, rows = 25, []
+    workers = 25
     for backups in BACKUPS:
         step = _step(run, workers, backups, 400, "exponential")
-        rows.append(
-            {
-                "backups": backups,
-                "step": step,
-                "stragglers finish": order_statistics.backup_step(workers, backups),
-                "all begin anew": order_statistics.exponential(workers, workers - backups),
-                "used": (workers - backups) / step,
-            }
-        )
-    return rows
+        yield {
+            "backups": backups,
+            "step": step,
+            "stragglers finish": order_statistics.backup_step(workers, backups),
+            "all begin anew": order_statistics.exponential(workers, workers - backups),
+            "used": (workers - backups) / step,
+        }
 
 
 CLUSTERS = {"quiet": ("hpc", 0), "noisy": ("noisy cloud", 0), "one slow machine": ("hpc", 1)}
@@ -170,14 +163,13 @@ def _best(rows, cluster):
         "without stragglers the best number of backups is none": lambda rows: _best(rows, "quiet") == 0,
         "with one slow machine it is exactly one": lambda rows: _best(rows, "one slow machine") == 1,
         "that one backup saves more than half the time": lambda rows: (
-            value(rows, "seconds", cluster="one slow machine", backups=1)
-            < value(rows, "seconds", cluster="one slow machine", backups=0) / 2
+            ratio(rows, "seconds", cluster="one slow machine", backups=(1, 0)) < 1 / 2
         ),
         "where any machine may be late now and then, a few backups are best": lambda rows: (
             1 <= _best(rows, "noisy") <= 4
         ),
         "every backup adds steps to the training, and half of all machines is too many": lambda rows: all(
-            (np.diff(column(rows, "steps", cluster=cluster)) > 0).all()
+            is_rising(column(rows, "steps", cluster=cluster))
             and value(rows, "seconds", cluster=cluster, backups=8) > value(rows, "seconds", cluster=cluster, backups=1)
             for cluster in CLUSTERS
         ),
@@ -190,12 +182,10 @@ def backups_against_the_tail(run):
     A mean of fewer gradients is noisier, so the rate shrinks in proportion. Then all end with the same noise, here a
     third of the target loss.
     """
-    rows = []
     for cluster in CLUSTERS:
         for backups in BACKUPS:
             steps, seconds = to_a_tenth(run, cluster, backups)
-            rows.append({"cluster": cluster, "backups": backups, "steps": steps, "seconds": seconds})
-    return rows
+            yield {"cluster": cluster, "backups": backups, "steps": steps, "seconds": seconds}
 
 
 def to_a_tenth(run, cluster, backups, machines=16):
@@ -236,9 +226,9 @@ def _until(done, loss):
         "four backups of a hundred save more than a third of the time to the loss": lambda rows: (
             value(rows, "time to the loss", backups=4) < 2 / 3
         ),
-        "a step gets shorter with each backup": lambda rows: (np.diff(column(rows, "time of a step")) < 0).all(),
+        "a step gets shorter with each backup": lambda rows: is_falling(column(rows, "time of a step")),
         "with 32 backups the model takes longer than with eight": lambda rows: (
-            value(rows, "time to the loss", backups=32) > 1.05 * value(rows, "time to the loss", backups=8)
+            ratio(rows, "time to the loss", backups=(32, 8)) > 1.05
         ),
         "more gradients per second enter the model with 8 than with 32": lambda rows: (
             value(rows, "gradients used per second", backups=8) > value(rows, "gradients used per second", backups=32)
@@ -272,7 +262,7 @@ def a_hundred_machines(run):
     source="McCandlish et al., 2018",
     claims={
         "the loss falls and, from the second epoch on, the noise scale grows": lambda rows: (
-            (np.diff(column(rows, "loss")) < 0).all() and (np.diff(column(rows, "noise scale")[1:]) > 0).all()
+            is_falling(column(rows, "loss")) and is_rising(column(rows, "noise scale")[1:])
         ),
         "to more than three times what it was": lambda rows: (
             column(rows, "noise scale")[-1] > 3 * column(rows, "noise scale")[0]
@@ -297,16 +287,18 @@ def noise_grows(run):
         inside = [(table["step"] >= first * per_epoch) & (table["step"] < last * per_epoch) for table in tables]
         return float(np.mean([table[name][some].mean() for table, some in zip(tables, inside, strict=True)]))
 
-    rows = []
     for first, last in ((0, 1), (1, 2), (2, 4), (4, 8), (8, 16)):
         noise, signal = (
             mean([done.measured(quantity) for done in tried], "value", first, last) for quantity in ("noise", "signal")
         )
         loss = mean([done.losses for done in tried], "loss", first, last)
-        rows.append(
-            {"epochs": f"{first}-{last}", "loss": loss, "noise": noise, "signal": signal, "noise scale": noise / signal}
-        )
-    return rows
+        yield {
+            "epochs": f"{first}-{last}",
+            "loss": loss,
+            "noise": noise,
+            "signal": signal,
+            "noise scale": noise / signal,
+        }
 
 
 @figure(
@@ -322,9 +314,7 @@ def noise_grows(run):
         "all lie near K (1 + B / batch), with K and B fitted": lambda rows: all(
             abs(row["steps"] / row["fit"] - 1) < 0.5 for row in rows
         ),
-        "below B images are used well, above it steps are": lambda rows: (
-            value(rows, "images", batch=512) > 10 * value(rows, "images", batch=2)
-        ),
+        "below B images are used well, above it steps are": lambda rows: ratio(rows, "images", batch=(512, 2)) > 10,
     },
     look=Look("batch", ("steps",), theory=("fit",), log="xy", title="steps to a held-out loss of 0.4"),
 )

@@ -1,6 +1,6 @@
 """Assignments of the lab on stragglers."""
 
-from lessons.figure import column, value
+from lessons.figure import column, ratio
 from lessons.instructor.assignment import Assignment
 from lessons.stragglers.experiments import BOWL, slow
 
@@ -64,6 +64,4 @@ DO_WITHOUT = Assignment(
 
 def _gain(rows, law):
     """Return the samples per second of 32 workers as a multiple of those of one."""
-    return value(rows, "samples_per_second", jitter=law, workers=32) / value(
-        rows, "samples_per_second", jitter=law, workers=1
-    )
+    return ratio(rows, "samples_per_second", jitter=law, workers=(32, 1))

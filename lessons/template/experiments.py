@@ -11,8 +11,6 @@ from lessons.figure import Look, column, figure
 )
 def first(run):
     """WRITE: what to look at."""
-    rows = []
     for rate in (0.05, 0.1):
         done = run(algorithm="sync_sgd", workload="quadratic", workers=2, steps=20, learning_rate=rate, batch=1)
-        rows.append({"rate": rate, "loss": done.summary["held_out_loss"]})
-    return rows
+        yield {"rate": rate, "loss": done.summary["held_out_loss"]}
