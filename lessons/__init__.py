@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import pkgutil
 from pathlib import Path
 
 CHAPTERS: tuple[str, ...] = (
@@ -46,11 +47,13 @@ def written() -> list:
 
 
 def figures(chapter: str) -> dict:
-    """Return a chapter's figures by name (name -> lessons.figure.Figure), in the order of its file."""
+    """Return a chapter's figures by name (name -> lessons.figure.Figure), in the order of its file or files."""
     from lessons.figure import Figure
 
     module = importlib.import_module(f"lessons.{chapter}.experiments")
-    return {thing.name: thing for thing in vars(module).values() if isinstance(thing, Figure)}
+    groups = sorted(one.name for one in pkgutil.iter_modules(getattr(module, "__path__", ()), f"{module.__name__}."))
+    modules = [module, *map(importlib.import_module, groups)]
+    return {thing.name: thing for one in modules for thing in vars(one).values() if isinstance(thing, Figure)}
 
 
 def find(name: str):

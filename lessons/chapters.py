@@ -3,7 +3,7 @@
 chapter.toml     what it asks of a reader, and its objectives (lessons.front_matter)
 text.md          the text; its first line is the title (lessons.markup: live numbers, figures and code in it)
 
-experiments.py   the figures (lessons.figure)
+experiments.py   the figures (lessons.figure); if they are many, a folder experiments/ with a file for each group
 golden.json      recorded results of figures and quiz items (lessons.golden)
 quiz.toml        the questions (lessons.quiz); answers.py computes the answers
 exercise.py      one function to write: the template works, but not well enough
@@ -112,7 +112,7 @@ class Chapter:
     @cached_property
     def declared(self) -> dict[str, str]:
         """The questions of the figures in experiments.py by full name, read without running anything."""
-        found = figure.declared(self.folder / "experiments.py")
+        found = figure.declared(self.folder)
         return {f"{self.name}.{name}": question for name, question in found.items()}
 
     @property

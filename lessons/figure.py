@@ -56,15 +56,19 @@ def figure(question: str, *, source: str, claims: Mapping[str, Callable[[Rows], 
     return made
 
 
-def declared(path: Path) -> dict[str, str]:
-    """Return name -> question for the figures in a file of experiments, in file order; {} if there is no file.
+def parsed(folder: Path) -> list[ast.stmt]:
+    """Return the statements of a chapter's experiments: of experiments.py, or of the files of the folder experiments/.
 
-    The file is read and not run: its imports take seconds.
+    The files are read and not run: their imports take seconds.
     """
-    if not path.is_file():
-        return {}
+    files = [folder / "experiments.py", *sorted((folder / "experiments").glob("*.py"))]
+    return [node for path in files if path.is_file() for node in ast.parse(path.read_text("utf-8")).body]
+
+
+def declared(folder: Path) -> dict[str, str]:
+    """Return name -> question for the figures of the chapter in `folder`, in the order of its files; read, not run."""
     found = {}
-    for node in ast.parse(path.read_text("utf-8")).body:
+    for node in parsed(folder):
         for call in getattr(node, "decorator_list", ()):
             if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "figure":
                 found[node.name] = ast.literal_eval(call.args[0])

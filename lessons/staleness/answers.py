@@ -4,27 +4,16 @@ from __future__ import annotations
 
 from cluster.network import NETWORKS
 from lessons.staleness.ensemble import mean_course
-from lessons.staleness.experiments import (
-    BOWL,
-    DIGITS,
-    MOMENTA,
-    NOTHING,
-    TIMES,
-    _critical,
-    _loss,
-    _seconds,
-    _slow,
-    _stability,
-    fit,
-    progress,
-    until_it_reads,
-)
+from lessons.staleness.experiments import BOWL, DIGITS, NOTHING, TIMES, end_loss, slow, time_of
+from lessons.staleness.experiments.bounds import until_it_reads
+from lessons.staleness.experiments.delays import critical_rate, try_rates
+from lessons.staleness.experiments.momentum import MOMENTA, fit, progress
 
 
 def shared_out(run, workers: int, rate: float) -> str:
     """Return what becomes of the model if many workers compute the gradients of one."""
     alone, many = (
-        _loss(run(algorithm="asgd", workers=n, learning_rate=rate, steps=1536 // n, **DIGITS)) for n in (1, workers)
+        end_loss(run(algorithm="asgd", workers=n, learning_rate=rate, steps=1536 // n, **DIGITS)) for n in (1, workers)
     )
     if many > NOTHING:
         return "nothing"
@@ -42,14 +31,14 @@ def fresh(run, workers: int) -> float:
 
 
 def _staleness(run, workers, jitter, gradients, slowest=1):
-    where = {"slow": _slow(workers, slowest), "jitter": jitter, "seconds": _seconds(run, gradients / workers, 1)}
+    where = {"slow": slow(workers, slowest), "jitter": jitter, "seconds": time_of(run, gradients / workers, 1)}
     done = run(algorithm="asgd", workers=workers, learning_rate=0.01, dimension=1, **where, **BOWL)
     return done.applied["staleness"][10 * workers :]
 
 
 def critical(run, workers: int) -> float:
     """Return the largest stable learning rate on curvature 1 if workers take turns."""
-    return _critical(_stability(run, workers, 2.5 / workers, 1.25 / workers, steps=400))
+    return critical_rate(try_rates(run, workers, 2.5 / workers, 1.25 / workers, steps=400))
 
 
 def best_bound(run, times: str) -> str:
@@ -64,7 +53,7 @@ def divided(run, workers: int) -> str:
     """Return what 100 gradients of each worker are worth if each is divided by its staleness."""
     values = {"algorithm": "dynsgd", "learning_rate": 0.4, **DIGITS}
     many, one, all_in_turn = (
-        _loss(run(workers=n, steps=steps, **values)) for n, steps in ((workers, 100), (1, 100), (1, 100 * workers))
+        end_loss(run(workers=n, steps=steps, **values)) for n, steps in ((workers, 100), (1, 100), (1, 100 * workers))
     )
     if many > NOTHING:
         return "nothing"

@@ -15,7 +15,7 @@ from lessons.grading.held import Held
 from lessons.grading.restricted import Restricted
 from lessons.grading.seeds import experiment_seed
 from lessons.staleness.exercise import TARGETS
-from lessons.staleness.experiments import BOWL, HEAVY, _seconds, _slow
+from lessons.staleness.experiments import BOWL, HEAVY, slow, time_of
 
 SERVER = 0
 SIZES = 100_000, 160_000  # parameters: so long that everything else in a process is small
@@ -40,7 +40,7 @@ def check(solution, seed):
     workers, bound, steps = dice.randint(10, 14), dice.randint(2, 4), 24
     values = {
         **BOWL, "algorithm": "ssp", "workers": workers, "bound": bound, "dimension": dice.randint(*SIZES),
-        "noise": 1.0, "points": 32, "steps": steps, "slow": _slow(workers), "jitter": "exponential", "network": FAST,
+        "noise": 1.0, "points": 32, "steps": steps, "slow": slow(workers), "jitter": "exponential", "network": FAST,
         "precision": "float32", "learning_rate": 0.1, "seed": experiment_seed(dice),
     }  # fmt: skip
     held = Held()
@@ -68,7 +68,7 @@ def check(solution, seed):
             )  # fmt: skip
     lost = dice.randint(1, workers)  # ten times slower than the others, which wait for it when it crashes
     limping = {
-        **values, "jitter": "none", "crash": f"{lost}:{800 / HEAVY * _seconds(run_now, 1, values['dimension'])}",
+        **values, "jitter": "none", "crash": f"{lost}:{800 / HEAVY * time_of(run_now, 1, values['dimension'])}",
         "slow": ",".join(f"{rank}:{1000 if rank == lost else 100}" for rank in range(1, workers + 1)),
     }  # fmt: skip
     with solution.attempt() as attempt:

@@ -18,6 +18,7 @@ from urllib.parse import parse_qs
 import algorithms
 import lessons
 from algorithms import compression
+from lessons.figure import parsed
 
 FILE = Path(__file__).with_name("surveys.toml")
 ROOT = FILE.parents[2]
@@ -98,13 +99,13 @@ def chapters_of(name: str) -> tuple[str, ...]:
 @cache
 def _shown(chapter: str) -> dict[str, set[str]]:
     """Return figure -> names of the algorithms and compressions it uses, for a chapter's own figures."""
-    tree = ast.parse((ROOT / "lessons" / chapter / "experiments.py").read_text("utf-8"))
-    defined = {name: node for node in tree.body for name in _names(node)}
+    statements = parsed(ROOT / "lessons" / chapter)
+    defined = {name: node for node in statements for name in _names(node)}
     golden = ROOT / "lessons" / chapter / "golden.json"
     recorded = lessons.chapter(chapter).golden.figures if golden.is_file() else {}
     known = {*algorithms.names(), *compression.COMPRESSIONS}
     found = {}
-    for node in tree.body:
+    for node in statements:
         if isinstance(node, ast.FunctionDef) and any("figure" in ast.dump(d) for d in node.decorator_list):
             full = f"{chapter}.{node.name}"
             own = _words(node, defined) & known

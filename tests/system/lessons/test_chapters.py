@@ -23,7 +23,7 @@ each_exercise = pytest.mark.parametrize("chapter", GRADED, ids=lambda one: one.n
 def test_it_has_a_text_a_quiz_an_exercise_a_check_and_a_lab_sheet(chapter):
     assert {
         "text.md",
-        "experiments.py",
+        "experiments",  # a file or a folder
         "golden.json",
         "quiz.toml",
         "answers.py",
@@ -34,7 +34,7 @@ def test_it_has_a_text_a_quiz_an_exercise_a_check_and_a_lab_sheet(chapter):
         "lab.md",
         "lab.py",
         "lab.json",
-    } <= {path.name for path in chapter.folder.iterdir()}
+    } <= {path.name.replace("experiments.py", "experiments") for path in chapter.folder.iterdir()}
     assert chapter.text().startswith("# ") and chapter.title()
     assert len(chapter.items) >= 4
 

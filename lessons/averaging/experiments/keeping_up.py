@@ -1,0 +1,124 @@
+"""Whether workers that average keep up with one that sees all the data."""
+
+import numpy as np
+
+from lessons.averaging.experiments import SMALL, at_best
+from lessons.figure import Look, column, figure, is_rising, ratio, value
+
+
+@figure(
+    "Do workers that average their models keep up with one worker that sees all the data?",
+    source="Chen & Huo, 2016; Su & Chen, 2015",
+    claims={
+        "with model averaging, every doubling of the workers ends higher": lambda rows: is_rising(
+            column(rows, "loss", method="model averaging")
+        ),
+        "16 of them end several times as high as one": lambda rows: (
+            ratio(rows, "loss", method="model averaging", workers=(16, 1)) > 4
+        ),
+        "block momentum of 1 - 1/N keeps them near the single worker": lambda rows: (
+            max(column(rows, "loss", method="BMUF")) < 2 * value(rows, "loss", method="BMUF", workers=1)
+        ),
+    },
+    look=Look("workers", ("loss",), "method", log="xy", title="held-out loss"),
+)
+def more_workers(run):
+    """Digits, 16 epochs whatever the number of workers, meetings every two mini-batches of 16 images.
+
+    The images are shared, so each of N workers takes an N-th of the steps, and an average moves as far as one of them.
+    The filter takes about N blocks to fill and has 40 of them with 16 workers; with fewer blocks it would bend, too.
+    """
+    methods = {"model averaging": "model_averaging", "BMUF": "bmuf"}
+    for workers in (1, 2, 4, 8, 16):
+        for method, algorithm in methods.items():
+            done = sharing(run, algorithm, workers)
+            yield {
+                "workers": workers,
+                "method": method,
+                "loss": done["held_out_loss"],
+                "accuracy": done["accuracy"],
+            }
+
+
+def sharing(run, algorithm, workers):
+    """What becomes of 16 epochs that so many workers share."""
+    values = {"batch": 16, "epochs": 16, "period": 2, "learning_rate": 0.06, "evaluations": 2, **SMALL}
+    return run(algorithm=algorithm, workers=workers, **values).summary
+
+
+RATES = (0.06, 0.125, 0.25, 0.5, 1.0, 2.0)
+
+
+@figure(
+    "Would averages keep up if only the rate were larger?",
+    source="Chen & Huo, 2016; the question is every student's",
+    claims={
+        "at a small rate, eight averaged workers end at more than three times the loss of one": lambda rows: all(
+            ratio(rows, "loss", method=("averaging", "one worker"), rate=rate) > 3 for rate in (0.06, 0.125)
+        ),
+        "averaging keeps gaining up to a rate of 1": lambda rows: (
+            ratio(rows, "loss", method="averaging", rate=(1.0, 0.25)) < 0.8
+        ),
+        "yet at its own best rate it still ends above one worker at its best": lambda rows: (
+            min(column(rows, "loss", method="averaging")) > min(column(rows, "loss", method="one worker"))
+        ),
+        "block momentum ends below the best average, at a rate that suits one worker": lambda rows: (
+            value(rows, "loss", method="block momentum", rate=0.5) < min(column(rows, "loss", method="averaging"))
+        ),
+        "at a rate of 2 all three diverge": lambda rows: column(rows, "loss", rate=2.0) == [np.inf] * 3,
+    },
+    look=Look("rate", ("loss",), "method", log="xy", title="held-out loss"),
+)
+def best_rate(run):
+    """Digits, six epochs: one worker with all the images, or eight that share them and meet every four steps.
+
+    Averages move an eighth as far per image; a larger rate would make up for that if the loss were nowhere steep.
+    Block momentum leaves the steps as short as they are and makes more of their mean. With the smallest rates it is
+    late: its filter has 17 blocks, and takes about eight to fill. A loss counts as infinite where the rate throws the
+    training out: it ends more than twice as high as with a smaller rate, and how high, the last bit decides. A rate of
+    1 throws one worker out under four seeds of five. A point is missing where one seed or more is thrown out.
+    """
+    methods = {
+        "one worker": {"algorithm": "sgd", "workers": 1},
+        "averaging": {"algorithm": "model_averaging", "workers": 8, "period": 4},
+        "block momentum": {"algorithm": "bmuf", "workers": 8, "period": 4},
+    }
+    for method, values in methods.items():
+        lowest = np.inf  # with a smaller rate
+        for rate in RATES:
+            done = run(batch=16, epochs=6, learning_rate=rate, evaluations=2, **SMALL, **values).summary
+            loss = done["held_out_loss"]
+            yield {"method": method, "rate": rate, "loss": np.inf if loss > 2 * lowest else loss}
+            lowest = min(loss, lowest)
+
+
+TURNED = {1: (0.25, 0.5, 1.0, 2.0), 8: (0.5, 1.0, 2.0, 4.0)}  # rates tried, by number of workers
+
+
+@figure(
+    "Do natural gradients let workers be averaged more boldly?",
+    source="Povey, Zhang & Khudanpur, 2015",
+    claims={
+        "averaging eight costs plain gradients a quarter or more": lambda rows: (
+            ratio(rows, "loss", gradient="plain", workers=(8, 1)) > 5 / 4
+        ),
+        "eight workers with natural gradients end well below eight with plain ones": lambda rows: (
+            ratio(rows, "loss", gradient=("natural", "plain"), workers=8) < 0.85
+        ),
+    },
+    look=Look("workers", ("loss",), "gradient", kind="bar"),
+)
+def natural_gradient_and_averaging(run):
+    """Digits, 12 epochs of all workers together, an average every ten steps; held-out loss at the best of four rates.
+
+    The more workers, the fewer steps has each, so each likes a larger rate; N times as large it would have to be to
+    move as far per image as one. Plain SGD does not tolerate such rates where the loss is steep, and steepness is what
+    the Fisher matrices remove.
+    """
+    for gradient, smoothing in (("natural", 4.0), ("plain", 1e12)):
+        for workers, rates in TURNED.items():
+            values = {"workers": workers, "smoothing": smoothing, "batch": 16, "epochs": 12, "hidden": "64"}
+            tried = {
+                rate: run(algorithm="natural_gradient", learning_rate=rate, evaluations=2, **values) for rate in rates
+            }
+            yield {"gradient": gradient, "workers": workers, "loss": at_best(tried)}

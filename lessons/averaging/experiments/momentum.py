@@ -1,0 +1,125 @@
+"""Momentum between meetings: block momentum, SlowMo and DiLoCo."""
+
+from math import log10
+
+import numpy as np
+
+from lessons.averaging.experiments import SMALL
+from lessons.figure import Look, column, figure, ratio, value
+
+BLOCKS = {
+    "algorithm": "bmuf", "workload": "quadratic", "dimension": 1, "points": 80, "workers": 16, "batch": 1,
+    "precision": "float64", "evaluations": 1000,
+}  # fmt: skip
+
+
+@figure(
+    "Are the forms of block momentum in use the same?",
+    source="Chen & Huo, 2016; CNTK's and fairseq's code",
+    claims={
+        "down a slope, 16 workers get 16 times as far as averages in both forms of the paper": lambda rows: all(
+            abs(value(rows, "gain", form=form) - 16) < 0.1 for form in ("classical", "nesterov")
+        ),
+        "and 31 times in the form of the code": lambda rows: abs(value(rows, "gain", form="nesterov_code") - 31) < 0.2,
+        "so it overshoots an optimum farther than the form that it is meant to be": lambda rows: (
+            ratio(rows, "overshoot", form=("nesterov_code", "nesterov")) > 1.5
+        ),
+        "Nesterov's form overshoots least": lambda rows: (
+            min(rows, key=lambda row: row["overshoot"])["form"] == "nesterov"
+        ),
+    },
+    look=Look("form", ("gain",), kind="bar", title="times as far down a slope as model averaging"),
+)
+def block_forms(run):
+    """A bowl of one coordinate and no noise, 16 workers, block momentum 15/16.
+
+    gain: on its flank, with a rate so small that it looks like a slope. overshoot: with a larger rate, how far the
+    model gets to the other side of the optimum, as a part of where it began.
+    """
+    for form in ("classical", "nesterov", "nesterov_code"):
+        distance = _distances(run(form=form, period=5, learning_rate=0.02, steps=200, **BLOCKS))
+        past = distance[int(np.argmax(distance < 0.25)) :]  # it is near for the first time on the way through
+        yield {
+            "form": form,
+            "gain": gain(run, form=form),
+            "overshoot": float(past.max()),
+            "left after 40 blocks": float(distance[-1]),
+        }
+
+
+def gain(run, **values):
+    """How many times as far as model averaging block momentum gets down a slope, once its filter is full."""
+    rate = 1e-7
+    before, after = _distances(run(period=1, learning_rate=rate, steps=170, **BLOCKS, **values))[[-31, -1]]
+    return float((before - after) / (30 * rate))
+
+
+def _distances(done):
+    """From the optimum at 0, after every block."""
+    return np.sqrt(2 * done.evaluations["loss"])
+
+
+@figure(
+    "What is a second momentum good for, between long stretches of local steps?",
+    source="Wang, Tantia, Ballas & Rabbat, 2020 (SlowMo); Douillard et al., 2023 (DiLoCo)",
+    claims={
+        "down a narrow valley both get farther than local SGD": lambda rows: all(
+            ratio(rows, "progress", method=(method, "local SGD"), rate=1.0) > 1.2 for method in ("SlowMo", "DiLoCo")
+        ),
+        "and farther than a larger rate could take it, with which it is about to diverge": lambda rows: all(
+            value(rows, "progress", method=method, rate=1.0) > value(rows, "progress", method="local SGD", rate=1.95)
+            for method in ("SlowMo", "DiLoCo")
+        ),
+    },
+    look=Look("method", ("progress",), "rate", kind="bar", title="powers of ten that the loss fell"),
+)
+def outer_momentum(run):
+    """A narrow bowl without noise, four workers, a meeting every 10 steps; progress is in powers of ten of the loss.
+
+    Local steps must be short enough for the steepest direction: rate 2 is the limit. A momentum between meetings looks
+    at ten steps together, in which the steep directions have come to rest, and speeds up what is left.
+    """
+    bowl = {"workload": "quadratic", "condition": 1000, "dimension": 20, "points": 64, "precision": "float64"}
+    methods = (
+        ("local SGD", 1.0, {"algorithm": "local_sgd"}),
+        ("local SGD", 1.95, {"algorithm": "local_sgd"}),
+        ("SlowMo", 1.0, {"algorithm": "slowmo", "slow_momentum": 0.8}),
+        ("DiLoCo", 1.0, {"algorithm": "diloco", "update": "sgd"}),
+    )
+    for method, rate, values in methods:
+        done = run(workers=4, batch=1, steps=600, period=10, learning_rate=rate, evaluations=2, **bowl, **values)
+        loss = done.evaluations["loss"]
+        yield {"method": method, "rate": rate, "progress": log10(loss[0] / loss[-1])}
+
+
+@figure(
+    "Does DiLoCo's outer step beat averaging what Adam has done?",
+    source="Douillard et al., 2023",
+    claims={
+        "with a timid inner rate it is far ahead": lambda rows: (
+            ratio(rows, "loss", outer=("Nesterov", "average"), rate=0.001) < 0.5
+        ),
+        "it is content with a wider range of rates": lambda rows: (
+            max(column(rows, "loss", outer="Nesterov")) / min(column(rows, "loss", outer="Nesterov"))
+            < 0.5 * max(column(rows, "loss", outer="average")) / min(column(rows, "loss", outer="average"))
+        ),
+        "with its best rate the plain average is no worse": lambda rows: (
+            min(column(rows, "loss", outer="average")) < 1.05 * min(column(rows, "loss", outer="Nesterov"))
+        ),
+    },
+    look=Look("rate", ("loss",), "outer", log="xy", title="held-out loss"),
+)
+def diloco_rates(run):
+    """Digits, eight workers with 16 images each, Adam inside, a meeting every 32 of 256 steps.
+
+    An outer rate of 0.7 with momentum 0.9 is, in the long run, a step seven times as long. Where the inner rate is
+    too small that is what is missing; here a larger inner rate does as well. The paper's gains are on language models
+    that are not learned in eight meetings.
+    """
+    for rate in (0.001, 0.002, 0.005, 0.01, 0.02):
+        for outer, algorithm, more in (("average", "local_sgd", {"update": "adam"}), ("Nesterov", "diloco", {})):
+            done = run(
+                algorithm=algorithm, workers=8, batch=16, steps=256, period=32, learning_rate=rate, evaluations=2,
+                **SMALL, **more,
+            ).summary  # fmt: skip
+            yield {"rate": rate, "outer": outer, "loss": done["held_out_loss"], "accuracy": done["accuracy"]}

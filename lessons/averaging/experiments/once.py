@@ -1,0 +1,101 @@
+"""One average, at the end."""
+
+import numpy as np
+
+import kernels
+import workloads
+from lessons.averaging.experiments import SMALL
+from lessons.figure import Look, column, figure, value
+
+NOISY = {
+    "workload": "quadratic", "condition": 4, "noise": 3.0, "dimension": 400, "points": 20_000,
+    "batch": 1, "steps": 20, "learning_rate": 0.1, "evaluations": 2,
+}  # fmt: skip
+
+
+@figure(
+    "Can models that were trained apart be averaged at the end?",
+    source="Zinkevich, Weimer, Smola & Li, 2010",
+    claims={
+        "the loss is what theory says, bias + variance / N, to within a sixth": lambda rows: all(
+            abs(row["loss"] / row["theory"] - 1) < 1 / 6 for row in rows
+        ),
+        "ten workers remove most of the variance, and ten times as many little more": lambda rows: (
+            value(rows, "loss", workers=1) - value(rows, "loss", workers=10)
+            > 5 * (value(rows, "loss", workers=10) - value(rows, "loss", workers=100))
+        ),
+        "the bias stays, however many workers there are": lambda rows: (
+            value(rows, "loss", workers=100) > 0.95 * value(rows, "bias", workers=100)
+        ),
+    },
+    look=Look("workers", ("loss",), theory=("theory", "bias"), log="x", title="loss of the average"),
+)
+def one_average(run):
+    """A bowl of 400 coordinates, 20 noisy steps of every worker alone, one average at the end.
+
+    The bias is how far even a worker without noise would still have to go; only more steps help against that. The
+    paper's picture, on e-mail spam, has the same shape: much is gained from 1 to 10 machines, from 10 to 100 little.
+    """
+    steps, rate, noise = (NOISY[name] for name in ("steps", "learning_rate", "noise"))
+    h = np.geomspace(1, 1 / NOISY["condition"], NOISY["dimension"])
+    left = (1 - rate * h) ** steps
+    bias = float(h @ left**2 / 2)
+    variance = float(h @ (rate * h * noise**2 / (2 - rate * h) * (1 - left**2)) / 2)
+    return [
+        {"workers": workers, "loss": once_averaged(run, workers), "theory": bias + variance / workers, "bias": bias}
+        for workers in (1, 3, 10, 30, 100)
+    ]
+
+
+def once_averaged(run, workers):
+    """The loss of the average of so many workers, each of them alone in the noisy bowl until the end."""
+    return run(algorithm="one_shot", workers=workers, **NOISY).summary["held_out_loss"]
+
+
+@figure(
+    "Does it matter for an average where the networks began?",
+    source="Zinkevich et al., 2010, on convex problems; the barrier is ours",
+    claims={
+        "between networks with one start the loss is nowhere higher than at the worse end": lambda rows: (
+            max(column(rows, "loss", starts="the same")) <= max(_ends(rows, "the same")) * 1.01
+        ),
+        "and their mean is better than the two are on average": lambda rows: (
+            value(rows, "loss", starts="the same", along=0.5) < np.mean(_ends(rows, "the same"))
+        ),
+        "half way between networks with two starts it is nearly twice as high or more": lambda rows: (
+            value(rows, "loss", starts="different", along=0.5) > 1.8 * max(_ends(rows, "different"))
+        ),
+    },
+    look=Look("along", ("loss",), "starts", title="held-out loss"),
+)
+def two_starts(run):
+    """Digits; held-out loss along the line from one trained network to another, which saw other images.
+
+    Hidden neurons can be numbered in any order. Networks from two starts have usually chosen two; their mean mixes
+    neurons that have nothing to do with each other.
+    """
+    digits = workloads.find("digits")
+    problem = digits.build(digits.Settings(**SMALL))
+    values = {"batch": 8, "steps": 800, "learning_rate": 0.2, "evaluations": 2, **SMALL}
+    pair = {"algorithm": "one_shot", "workers": 2, **values}
+    mean = run(**pair).parameters
+    first, other = (run(worker_override=_alone, **pair, **start).parameters for start in ({}, {"seed": 1}))
+    for starts, end in (("the same", 2 * mean - first), ("different", other)):
+        for along in (0.0, 0.25, 0.5, 0.75, 1.0):
+            loss, accuracy = problem.evaluate((1 - along) * first + along * end)
+            yield {"starts": starts, "along": along, "loss": loss, "accuracy": accuracy}
+
+
+def _alone(comm, task, s):
+    """Train like a worker of one-shot averaging that averages with nobody; ship what the first of them has."""
+    w = task.start()  # (d,)
+    for _ in task.steps():
+        kernels.sgd(w, task.gradient(w)[1], s.learning_rate)
+    if comm.rank == 0:
+        task.report(w)
+    return w
+
+
+def _ends(rows, starts):
+    first, *_, last = column(rows, "loss", starts=starts)
+    return first, last

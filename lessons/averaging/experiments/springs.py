@@ -1,0 +1,112 @@
+"""Replicas that visit a server, and the springs that tie them to it."""
+
+from lessons.averaging.experiments import SMALL, at_best
+from lessons.figure import Look, column, figure, ratio, value
+
+PERIODS = (1, 4, 16, 64)
+VISITORS = {
+    "EASGD": {"algorithm": "easgd"},
+    "EAMSGD": {"algorithm": "easgd", "momentum": 0.9},
+    "Downpour": {"algorithm": "downpour", "update": "sgd"},
+}
+MEAN = {"AGN": {"algorithm": "agn"}}
+
+
+@figure(
+    "How rarely may replicas visit a server?",
+    source="Zhang, Choromanska & LeCun, 2015, figure 2",
+    claims={
+        "springs with momentum (EAMSGD) are ahead at every period, or about level": lambda rows: all(
+            value(rows, "loss", method="EAMSGD", period=period) < 1.2 * min(column(rows, "loss", period=period))
+            for period in PERIODS
+        ),
+        "without it they are about level with Downpour if visits come in every step": lambda rows: (
+            1 / 1.6 < ratio(rows, "loss", method=("Downpour", "EASGD"), period=1) < 1.6
+        ),
+        "and far ahead of it if they come in every 16th step, or more rarely": lambda rows: (
+            min(
+                ratio(rows, "loss", method=("Downpour", "EASGD"), period=16),
+                ratio(rows, "loss", method=("Downpour", "EASGD"), period=64),
+            )
+            > 2
+        ),
+        "with one in 16 or 64 Downpour ends at more than twice the loss": lambda rows: all(
+            ratio(rows, "loss", method="Downpour", period=(period, 1)) > 2 for period in (16, 64)
+        ),
+        "up to 16 elastic averaging has lost far less": lambda rows: all(
+            ratio(rows, "loss", method=method, period=(16, 1))
+            < ratio(rows, "loss", method="Downpour", period=(16, 1)) / 2
+            for method in ("EASGD", "EAMSGD")
+        ),
+    },
+    look=Look("period", ("loss",), "method", log="xy", title="held-out loss of the centre"),
+)
+def elastic_period(run):
+    """Digits, four replicas with 16 images each and unequal steps, 256 steps each; loss of the server's model.
+
+    Each method has the best of several rates at each period. A Downpour push is the sum of all gradients since the
+    last one, taken along a path that the other three know nothing of: the longer the sums, the smaller the rate has to
+    be. A spring never pulls farther than to where the replicas are. The paper's test error even improves with the
+    period; on these few images it does not.
+    """
+    for period in PERIODS:
+        for method in VISITORS:
+            loss, sent = visiting(run, method, period)
+            yield {"period": period, "method": method, "loss": loss, "megabytes": sent / 1e6}
+
+
+def rates(method, period):
+    """The rates that are tried."""
+    if method == "Downpour":
+        return (0.025, 0.05, 0.1, 0.2, 0.4) if period < 16 else (0.0015, 0.003, 0.006, 0.0125, 0.025, 0.05)
+    return {"AGN": (0.2, 0.4, 0.8, 1.6), "EASGD": (0.2, 0.4, 0.8, 1.6), "EAMSGD": (0.05, 0.1, 0.2, 0.4, 0.8)}[method]
+
+
+def visiting(run, method, period, workers=4):
+    """(held-out loss at the best rate, bytes) of replicas that visit a server every `period` steps.
+
+    They compute 1,024 gradients in all.
+    """
+    often = {"n_push": period, "n_fetch": period} if method == "Downpour" else {"period": period}
+    values = {"batch": 16, "steps": 1024 // workers, "jitter": "cloud", "evaluations": 2, **SMALL, **often}
+    visitor = {**(VISITORS | MEAN)[method], "workers": workers}
+    tried = {rate: run(**visitor, **values, learning_rate=rate) for rate in rates(method, period)}
+    return at_best(tried), next(iter(tried.values())).summary["bytes"]
+
+
+@figure(
+    "Should a visitor hand in the mean of its steps, or be tied by a spring?",
+    source="Hermans, Spanakis & Moeckel, 2017, on AGN and asynchronous EASGD",
+    claims={
+        "with two or four workers the spring ends far lower": lambda rows: all(
+            ratio(rows, "loss", method=("EASGD", "AGN"), workers=workers) < 2 / 3 for workers in (2, 4)
+        ),
+        "with eight the two are about level": lambda rows: (
+            2 / 3 < ratio(rows, "loss", method=("EASGD", "AGN"), workers=8) < 3 / 2
+        ),
+        "with sixteen the mean is ahead, as its authors report": lambda rows: (
+            ratio(rows, "loss", method=("EASGD", "AGN"), workers=16) > 3 / 2
+        ),
+        "the mean ends at the same loss with all of them": lambda rows: (
+            max(column(rows, "loss", method="AGN")) < 1.6 * min(column(rows, "loss", method="AGN"))
+        ),
+        "springs with momentum (EAMSGD) are ahead of it with up to eight": lambda rows: all(
+            ratio(rows, "loss", method=("EAMSGD", "AGN"), workers=workers) < 3 / 4 for workers in (2, 4, 8)
+        ),
+        "and with sixteen level or ahead": lambda rows: (
+            ratio(rows, "loss", method=("EAMSGD", "AGN"), workers=16) < 5 / 4
+        ),
+    },
+    look=Look("workers", ("loss",), "method", log="xy", title="held-out loss of the server's model"),
+)
+def mean_or_spring(run):
+    """Digits, 1,024 gradients of 16 images in all, a visit in every 16th step, each method at its best rate.
+
+    These are 64 visits, whoever makes them, and a visit of AGN moves the server by one step, the mean of 16. A spring
+    of 0.9 / N is the slacker the more replicas there are, and the centre follows them at a greater distance.
+    """
+    return [
+        {"workers": workers, "method": method, "loss": visiting(run, method, 16, workers)[0]}
+        for workers in (2, 4, 8, 16)
+        for method in ("AGN", "EASGD", "EAMSGD")
+    ]

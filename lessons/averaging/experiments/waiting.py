@@ -1,0 +1,93 @@
+"""What becomes of the waiting, and who is first."""
+
+import numpy as np
+
+from lessons.averaging.experiments import NO_NETWORK, SMALL
+from lessons.figure import Look, column, figure, ratio, value
+
+LATE = {"all are late now and then": ("exponential", 1), "one is always late": ("none", 3)}
+
+
+@figure(
+    "Do rare meetings end the waiting?",
+    source="order statistics; Zhang, Choromanska & LeCun, 2015, on why to be asynchronous",
+    claims={
+        "eight machines do the work that order statistics predict, to within a tenth": lambda rows: all(
+            abs(row["speed-up"] / row["theory"] - 1) < 0.1 for row in rows
+        ),
+        "if all are late now and then, most of the waiting averages out": lambda rows: (
+            value(rows, "speed-up", late="all are late now and then", period=1) < 3.2
+            and value(rows, "speed-up", late="all are late now and then", period=256) > 6.5
+        ),
+        "if one machine is slow, all others wait for it, however rarely they meet": lambda rows: (
+            max(column(rows, "speed-up", late="one is always late")) < 2.7
+        ),
+    },
+    look=Look("period", ("speed-up",), "late", theory=("theory",), log="x", title="times as fast as one machine"),
+)
+def waiting_to_meet(run):
+    """Eight workers on a network that takes no time, so that there is nothing but gradients, and waiting.
+
+    A gradient takes an exponential time; or always the same, but three times as long on one machine. The last of eight
+    sums of H exponential times is less late, compared with H, the larger H is.
+    """
+    dice = np.random.default_rng(run.seed)
+    for late, (_, slowest) in LATE.items():
+        for period in (1, 4, 16, 64, 256):
+            last = slowest if slowest > 1 else dice.gamma(period, size=(20_000, 8)).max(1).mean() / period
+            yield {"late": late, "period": period, "speed-up": speed_up(run, late, period), "theory": float(8 / last)}
+
+
+def speed_up(run, late, period):
+    """How many times as much as one machine eight do that meet so often."""
+    bowl = {"workload": "quadratic", "dimension": 20, "points": 512, "learning_rate": 0.2, "batch": 64}
+    bowl |= {"evaluations": 1, **NO_NETWORK}
+    jitter, slowest = LATE[late]
+    values = {"period": period, "steps": 768, "jitter": jitter, "slow": f"7:{slowest}"}
+    step = run(algorithm="local_sgd", workers=8, **values, **bowl).summary["seconds"] / 768
+    alone = run(algorithm="sgd", workers=1, steps=10, **bowl).summary["seconds"] / 10
+    return 8 * alone / step
+
+
+CLUSTERS = {"quiet": ("none", 1), "noisy cloud": ("noisy cloud", 1), "one slow machine": ("none", 3)}
+
+
+@figure(
+    "Which is first, averaging at meetings or visiting a centre?",
+    source="Zhang, Choromanska & LeCun, 2015",
+    claims={
+        "on quiet machines averaging is first": lambda rows: (
+            ratio(rows, "seconds", cluster="quiet", method=("local SGD", "EASGD")) < 1
+        ),
+        "in a noisy cloud they are about level": lambda rows: (
+            abs(ratio(rows, "seconds", cluster="noisy cloud", method=("local SGD", "EASGD")) - 1) < 0.15
+        ),
+        "one slow machine makes averaging take more than twice as long": lambda rows: (
+            ratio(rows, "seconds", cluster=("one slow machine", "quiet"), method="local SGD") > 2
+        ),
+        "the centre hardly notices it": lambda rows: (
+            ratio(rows, "seconds", cluster=("one slow machine", "quiet"), method="EASGD") < 1.2
+        ),
+    },
+    look=Look("cluster", ("seconds",), "method", kind="bar", title="seconds to a held-out loss of 0.3"),
+)
+def who_is_first(run):
+    """Digits, eight workers with 16 images each, a meeting or a visit every 16 steps; messages take no time.
+
+    The slow machine takes three times as long for every gradient. Those who visit take its share of the work upon
+    them; those who meet wait.
+    """
+    for cluster, (jitter, slowest) in CLUSTERS.items():
+        for method, algorithm, last in (("local SGD", "local_sgd", 7), ("EASGD", "easgd", 8)):
+            seconds = to_a_loss(run, algorithm, jitter, f"{last}:{slowest}")
+            yield {"cluster": cluster, "method": method, "seconds": seconds}
+
+
+def to_a_loss(run, algorithm, jitter, slow, loss=0.3):
+    """Seconds until the held-out loss is this; infinite if it never is."""
+    done = run(
+        algorithm=algorithm, workers=8, batch=16, steps=480, period=16, learning_rate=0.2, jitter=jitter, slow=slow,
+        evaluations=1000, **SMALL, **NO_NETWORK,
+    )  # fmt: skip
+    reached = np.flatnonzero(done.evaluations["loss"] <= loss)
+    return float(done.evaluations["seconds"][reached[0]]) if len(reached) else np.inf

@@ -1,0 +1,86 @@
+"""How old gradients are when they arrive."""
+
+from lessons.figure import Look, figure, value
+from lessons.staleness.experiments import BOWL, TIMES, slow, time_of
+
+
+@figure(
+    "Which ages do gradients have?",
+    source="Mitliagkas et al., 2016, for exponential times",
+    claims={
+        "if times are exponential, ages are geometric: the youngest is the most frequent": lambda rows: all(
+            abs(row["share"] - row["geometric"]) < 0.015 for row in rows if row["times"] == "exponential"
+        ),
+        "if times are nearly alike, almost all are near N-1": lambda rows: (
+            sum(row["share"] for row in rows if row["times"] == "nearly alike" and 5 <= row["age"] <= 9) > 0.9
+        ),
+        "a heavy tail, too, leaves most of them near N-1": lambda rows: (
+            sum(row["share"] for row in rows if row["times"] == "heavy tail" and 5 <= row["age"] <= 9) > 0.5
+        ),
+    },
+    look=Look("age", ("share",), slider="times", theory=("geometric",), title="share of all gradients"),
+)
+def ages(run):
+    """Asynchronous SGD in a bowl with 8 workers; age is how many updates others made since the worker looked.
+
+    The mean is 7 in all three. If all take exactly the same time, every age is 7.
+    """
+    workers = 8
+    seconds = time_of(run, 10_000 / workers, 1)
+    for times in ("nearly alike", "heavy tail", "exponential"):
+        where = {"slow": slow(workers), "jitter": TIMES[times], "seconds": seconds}
+        done = run(algorithm="asgd", workers=workers, learning_rate=0.01, dimension=1, **where, **BOWL)
+        staleness = done.applied["staleness"][10 * workers :]
+        for age in range(3 * workers):
+            geometric = (1 / workers) * (1 - 1 / workers) ** age
+            share = float((staleness == age).mean())
+            yield {"times": times, "age": age, "share": share, "geometric": geometric}
+
+
+@figure(
+    "How old is a gradient when it arrives?",
+    source="Mitliagkas et al., 2016; Hermans, 2017; the proof is ours",
+    claims={
+        "N-1 updates on average, whatever the times and speeds": lambda rows: all(
+            abs(row["mean"] / (row["workers"] - 1) - 1) < 0.02 for row in rows
+        ),
+        "in a round robin every single gradient is that old": lambda rows: all(
+            row["youngest"] == row["oldest"] == row["workers"] - 1
+            for row in rows
+            if row["times"] == "all alike" and row["slowest"] == 1
+        ),
+        "with exponential times about one in N is not old at all, and some are very old": lambda rows: all(
+            abs(row["fresh"] * row["workers"] - 1) < 0.3 and row["oldest"] > 5 * row["workers"]
+            for row in rows
+            if row["times"] == "exponential"
+        ),
+        "a heavy tail makes a few older still, and hardly any fresh": lambda rows: all(
+            value(rows, "oldest", times="heavy tail", workers=n) > value(rows, "oldest", times="exponential", workers=n)
+            and value(rows, "fresh", times="heavy tail", workers=n) < 0.1
+            for n in (4, 16)
+        ),
+    },
+    look=Look("times", ("mean", "oldest"), "workers+slowest", kind="bar", log="y", title="updates in between"),
+)
+def how_old(run):
+    """Asynchronous SGD in a bowl; the server counts the updates between a worker's look and its push.
+
+    slowest: how many times as long as the fastest worker the slowest one takes. Fast workers push often, and young
+    gradients, slow ones seldom, and old ones. A worker that makes the share r of all pushes sees (1 - r) / r others go
+    by between two of its own, and r (1 - r) / r, summed over all workers, is N-1.
+    """
+    for workers in (4, 16):
+        seconds = time_of(run, 6000 / workers, 1)
+        for times, slowest in (*((times, 1) for times in TIMES), ("all alike", 10)):
+            where = {"slow": slow(workers, slowest), "jitter": TIMES[times], "seconds": seconds}
+            done = run(algorithm="asgd", workers=workers, learning_rate=0.01, dimension=1, **where, **BOWL)
+            staleness = done.applied["staleness"][10 * workers :]
+            yield {
+                "workers": workers,
+                "times": times,
+                "slowest": slowest,
+                "mean": float(staleness.mean()),
+                "fresh": float((staleness == 0).mean()),
+                "youngest": int(staleness.min()),
+                "oldest": int(staleness.max()),
+            }

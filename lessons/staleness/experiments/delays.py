@@ -1,0 +1,120 @@
+"""What an old gradient does on a bowl, and how large the rate may be."""
+
+from itertools import pairwise
+
+import numpy as np
+
+from lessons.figure import Look, column, figure, is_falling, is_rising, ratio
+from lessons.staleness.ensemble import mean_course
+from lessons.staleness.experiments import BOWL, TIMES, slow, time_of
+from theory.delay import largest_rate
+
+CURVATURES = 200
+
+
+def try_rates(run, workers, highest, lowest, **where):
+    """Asynchronous SGD with all rates between these two at once, on a bowl without noise.
+
+    Rate r on curvature h is rate r h on curvature 1, so one bowl with many curvatures tries them all with one rate and
+    the same delays.
+    """
+    tried = {"learning_rate": highest, "condition": highest / lowest, "dimension": CURVATURES}
+    return run(algorithm="asgd", workers=workers, slow=slow(workers), **tried, **where, **BOWL)
+
+
+def critical_rate(done):
+    """The rate, of all that were tried, above which parameters grow. ValueError if none does, or all do."""
+    grown = int((np.abs(done.parameters) > 1).sum())
+    if grown in (0, CURVATURES):
+        raise ValueError(f"{grown} of {CURVATURES} curvatures are unstable; try other rates.")
+    experiment = done.experiment
+    return experiment.settings["learning_rate"] * experiment.data["condition"] ** (-grown / CURVATURES)
+
+
+@figure(
+    "What does an old gradient do?",
+    source="the theory of linear recursions with a delay",
+    claims={
+        "alone, w goes straight down": lambda rows: is_falling(column(rows, "w", workers=1)),
+        "with four workers it oscillates, and comes to rest": lambda rows: (
+            min(column(rows, "w", workers=4)) < -0.3 and abs(column(rows, "w", workers=4)[-1]) < 0.1
+        ),
+        "with eight it swings farther each time": lambda rows: (
+            max(column(rows, "w", workers=8)[20:]) > 1 > 0 > -0.9 > min(column(rows, "w", workers=8)[:20])
+        ),
+    },
+    look=Look("update", ("w",), slider="workers"),
+)
+def overshoot(run):
+    """The bowl w^2/2 from w = 1 at rate 0.3; workers are all alike and take turns, so a gradient is N-1 updates old."""
+    return [
+        {"workers": workers, "update": update, "w": float(w)}
+        for workers in (1, 4, 8)
+        for update, w in enumerate(mean_course(0, workers, 0.3, "none", 40, 1))
+    ]
+
+
+@figure(
+    "How large may the rate be, if gradients are old?",
+    source="the theory of linear recursions with a delay",
+    claims={
+        "2 sin(pi / (2 (2 s + 1))) on curvature 1, for every staleness s": lambda rows: all(
+            abs(row["critical rate"] / row["theory"] - 1) < 0.01 for row in rows
+        ),
+        "which soon is nearly pi / (2 s + 1): twice the workers, half the rate": lambda rows: all(
+            abs(more["critical rate"] / fewer["critical rate"] - 0.5) < 0.06
+            for fewer, more in pairwise(rows)
+            if fewer["workers"] > 1
+        ),
+    },
+    look=Look("workers", ("critical rate",), theory=("theory",), log="xy"),
+)
+def critical_delay(run):
+    """A bowl without noise and workers that are all alike, a round robin: every gradient is s = N-1 updates old.
+
+    Found by trying 200 rates between 1.25 / N and 2.5 / N.
+    """
+    for workers in (1, 2, 4, 8, 16):
+        done = try_rates(run, workers, 2.5 / workers, 1.25 / workers, steps=400)
+        stale, theory = workers - 1, largest_rate(workers - 1)
+        yield {"workers": workers, "staleness": stale, "critical rate": critical_rate(done), "theory": theory}
+
+
+@figure(
+    "Is the mean staleness all that matters?",
+    source="Mitliagkas et al., 2016; the critical rates are ours",
+    claims={
+        "no: the mean is the same, and the more unlike the times, the higher the critical rate": lambda rows: all(
+            is_rising(column(rows, "critical rate", workers=n)) for n in (4, 16)
+        ),
+        "with exponential times more than twice that of a round robin for 4 workers, three times for 16": lambda rows: (
+            ratio(rows, "critical rate", times=("exponential", "all alike"), workers=4) > 2
+            and ratio(rows, "critical rate", times=("exponential", "all alike"), workers=16) > 3
+        ),
+        "the oldest does not matter: heavy tails have ones as old as exponential times": lambda rows: (
+            ratio(rows, "oldest", times=("heavy tail", "exponential"), workers=16) > 1 / 2
+            and ratio(rows, "critical rate", times=("heavy tail", "exponential"), workers=16) < 1 / 2
+        ),
+        "the young ones do": lambda rows: all((np.diff(column(rows, "young", workers=n)) >= 0).all() for n in (4, 16)),
+    },
+    look=Look("times", ("critical rate",), "workers", kind="bar"),
+)
+def equal_means(run):
+    """Critical rates on curvature 1, as before, for times that differ from step to step; young: less than N/2 old.
+
+    In a round robin the whole answer to a step comes at once, and too late. Where ages are mixed the young gradients
+    have begun to brake before the old ones push on.
+    """
+    for workers in (4, 16):
+        seconds = time_of(run, 200, CURVATURES)
+        for times, jitter in TIMES.items():
+            done = try_rates(run, workers, 10 / workers, 1 / workers, jitter=jitter, seconds=seconds)
+            staleness = done.applied["staleness"]
+            yield {
+                "workers": workers,
+                "times": times,
+                "mean": float(staleness[4 * workers :].mean()),
+                "young": float((staleness[4 * workers :] < workers / 2).mean()),
+                "oldest": int(staleness.max()),
+                "critical rate": critical_rate(done),
+            }

@@ -1,0 +1,75 @@
+"""Ways to make an old gradient harmless."""
+
+import numpy as np
+
+from lessons.figure import Look, column, figure, value
+from lessons.staleness.experiments import DIGITS, GUESSING, end_loss
+
+
+@figure(
+    "Can a server keep the rate of one worker, however many push?",
+    source="Zhang, Gupta, Lian & Liu, 2016; Jiang, Cui, Zhang & Yu, 2017",
+    claims={
+        "asynchronous SGD cannot": lambda rows: all(
+            row["loss"] > 1.5 for row in rows if row["method"] == "asynchronous SGD" and row["workers"] > 1
+        ),
+        "if it divides each step by its age it can": lambda rows: all(
+            row["loss"] < 1.3 * rows[0]["loss"] for row in rows if row["method"] != "asynchronous SGD"
+        ),
+        "a step of all workers then does little more than one of one worker did": lambda rows: all(
+            row["loss"] > 0.45 * rows[0]["loss"] for row in rows if row["method"] != "asynchronous SGD"
+        ),
+    },
+    look=Look("workers", ("loss",), "method", log="x", title="held-out loss"),
+)
+def staleness_aware(run):
+    """Digits, 100 steps of 16 images by each worker, all at the rate that suits a single one, 0.4.
+
+    N gradients, each at 1/N of the rate, are about one step of a batch N times as large: nobody waits, but as many
+    steps are needed as with synchronous SGD.
+    """
+    methods = {"asynchronous SGD": "asgd", "softsync, divided": "softsync", "DynSGD": "dynsgd"}
+    for method, algorithm in methods.items():
+        for workers in (1, 8, 16, 32):
+            more = {"splits": workers} if algorithm == "softsync" else {}
+            done = run(algorithm=algorithm, workers=workers, learning_rate=0.4, steps=100, **more, **DIGITS)
+            yield {"method": method, "workers": workers, "loss": end_loss(done)}
+
+
+FORMS = ("constant", "adaptive")
+
+
+@figure(
+    "Can a late gradient be brought up to date?",
+    source="Zheng et al., 2017",
+    claims={
+        "with a lam of 1 the adaptive form does no harm, and as a rule makes a part of it good": lambda rows: (
+            value(rows, "loss", form="adaptive", lam=1) < 1.1 * value(rows, "loss", form="constant", lam=0)
+        ),
+        "with a lam that is far too large it is much worse than none": lambda rows: (
+            value(rows, "loss", form="adaptive", lam=100) > 3 * value(rows, "loss", form="constant", lam=0)
+        ),
+        "the adaptive form is about best at a lam of 1, the constant one still at ten times as much": lambda rows: all(
+            value(rows, "loss", form=form, lam=lam) < 1.25 * min(column(rows, "loss", form=form))
+            for form, lam in (("adaptive", 1), ("constant", 10))
+        ),
+    },
+    look=Look("lam", ("loss",), "form", kind="bar", log="y", title="held-out loss"),
+)
+def compensated(run):
+    """Digits, 8 workers at 0.15, nearly as much as asynchronous SGD can stand; 768 updates, the median of 7 seeds.
+
+    lam 0 is asynchronous SGD. Well below that rate there is nothing to be won here. The mean gradient of 16 images is
+    short, and so is its square, which stands in for the curvature: the constant lam has to be larger than the paper's
+    0.04. Worse than guessing counts as guessing. `no delay` is one worker.
+    """
+    yield {"form": "no delay", "lam": 0, "loss": _median_loss(run, algorithm="sgd", workers=1, steps=768)}
+    for form in FORMS:
+        for lam in (0, 1, 10, 100):
+            late = {"algorithm": "dc_asgd", "form": form, "compensation": lam, "workers": 8, "steps": 96}
+            yield {"form": form, "lam": lam, "loss": _median_loss(run, **late)}
+
+
+def _median_loss(run, **values):
+    tried = [end_loss(run(learning_rate=0.15, seed=seed, **values, **DIGITS)) for seed in range(7)]
+    return float(np.median(np.minimum(tried, GUESSING)))
