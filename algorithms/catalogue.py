@@ -1,6 +1,7 @@
 """The catalogue: every algorithm, in teaching order, and every compression. Each has its own file.
 
-Naming a module here, with its title, is all the registration there is; it is imported when it is asked for.
+An entry in catalogue.toml, with its title and its costs, is all the registration there is; a module is imported when it
+is asked for.
 """
 
 from __future__ import annotations
@@ -8,125 +9,22 @@ from __future__ import annotations
 import difflib
 import importlib
 import re
+import tomllib
 from collections.abc import Mapping
 from functools import cache
+from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from algorithms.algorithm import Algorithm
 from algorithms.codec import Compression
 
-CATALOGUE: dict[str, str] = {
-    "sequential.sgd": "SGD",
-    "sequential.momentum": "SGD with momentum",
-    "sequential.nesterov": "Nesterov momentum",
-    "sequential.adagrad": "Adagrad",
-    "sequential.rmsprop": "RMSprop",
-    "sequential.adam": "Adam",
-    "sequential.polyak": "Polyak averaging",
-    "synchronous.sync_sgd": "Synchronous SGD",
-    "synchronous.accumulation": "Gradient accumulation",
-    "synchronous.large_batch": "Large-batch SGD",
-    "synchronous.rmsprop_warmup": "RMSprop warm-up",
-    "synchronous.batch_growth": "Batch growth",
-    "synchronous.noise_scale": "Gradient noise scale",
-    "synchronous.backup": "Backup workers",
-    "synchronous.overlap": "Overlapped all-reduce",
-    "synchronous.priority": "Priority scheduling (P3)",
-    "synchronous.delayed": "Delayed SGD",
-    "synchronous.zero1": "ZeRO-1",
-    "synchronous.zero2": "ZeRO-2",
-    "synchronous.zero3": "ZeRO-3 (FSDP)",
-    "averaging.one_shot": "One-shot averaging",
-    "averaging.model_averaging": "Model averaging",
-    "averaging.natural_gradient": "Natural gradient (NG-SGD)",
-    "averaging.bmuf": "Block momentum (BMUF)",
-    "averaging.local_sgd": "Local SGD",
-    "averaging.easgd": "EASGD",
-    "averaging.slowmo": "SlowMo",
-    "averaging.diloco": "DiLoCo",
-    "asynchronous.asgd": "Asynchronous SGD",
-    "asynchronous.downpour": "Downpour SGD",
-    "asynchronous.ssp": "Stale-synchronous parallel (SSP)",
-    "asynchronous.softsync": "n-softsync",
-    "asynchronous.dynsgd": "DynSGD",
-    "asynchronous.agn": "AGN",
-    "asynchronous.adag": "ADAG",
-    "asynchronous.dc_asgd": "DC-ASGD",
-    "asynchronous.implicit_momentum": "Implicit momentum",
-    "asynchronous.parzen": "ASGD with a Parzen window",
-    "asynchronous.project_adam": "Project Adam",
-    "shared_memory.hogwild": "Hogwild",
-    "shared_memory.hogbatch": "HogBatch",
-    "shared_memory.async_svrg": "AsySVRG",
-    "decentralized.dpsgd": "D-PSGD",
-    "decentralized.push_sum": "Stochastic gradient push (SGP)",
-    "decentralized.gossipgrad": "GossipGraD",
-    "decentralized.adpsgd": "AD-PSGD",
-    "decentralized.nearest_neighbour": "Nearest-neighbour SGD",
-    "batch.sandblaster": "Sandblaster L-BFGS",
-    "pipelined.petrowski": "Pétrowski's pipeline",
-    "pipelined.chen": "Chen's pipeline",
-    "model_parallel.layer_wise": "Layer-wise model parallelism",
-    "model_parallel.distbelief": "DistBelief",
-    "model_parallel.hybrid": "Hybrid parallelism",
-    "model_parallel.tensor": "Tensor parallelism",
-    "model_parallel.three_d": "3D parallelism",
-    "pipelined.gpipe": "GPipe",
-    "pipelined.dapple": "DAPPLE (1F1B with a flush)",
-    "pipelined.interleaved": "Interleaved 1F1B",
-    "pipelined.looped_bfs": "Looped breadth-first",
-    "pipelined.chimera": "Chimera",
-    "pipelined.zb_h1": "ZB-H1",
-    "pipelined.zb_h2": "ZB-H2",
-    "pipelined.zb_auto": "ZB-1p and ZB-2p",
-    "pipelined.zb_interleaved": "Interleaved zero bubble",
-    "pipelined.zb_v": "ZB-V",
-    "pipelined.v_half": "V-Half",
-    "pipelined.v_min": "V-Min",
-    "pipelined.dualpipe": "DualPipe",
-    "pipelined.dualpipe_v": "DualPipeV",
-    "pipelined.pipedream": "PipeDream",
-    "pipelined.pipedream_2bw": "PipeDream-2BW",
-    "pipelined.pipemare": "PipeMare",
-    "pipelined.spectrain": "SpecTrain",
-    "pipelined.xpipe": "XPipe",
-    "decoupled.ddg": "Decoupled backprop (DDG)",
-    "decoupled.features_replay": "Features replay",
-    "decoupled.dni": "Decoupled neural interfaces (DNI)",
-    "decoupled.greedy": "Greedy layer-wise learning",
-    "decoupled.feedback_alignment": "Feedback alignment",
-}
-"""By family and name, its title: what the literature calls it. Pipelines and other cuts of a model come in turns: the
-earliest pipelines, cuts between layers and within them, and then the pipelines that have a schedule."""
-
-FAMILIES: dict[str, str] = {
-    "sequential": "One worker",
-    "synchronous": "Synchronous",
-    "averaging": "Model averaging",
-    "asynchronous": "Asynchronous",
-    "shared_memory": "Shared memory",
-    "decentralized": "Decentralized",
-    "batch": "Batch methods",
-    "pipelined": "Pipelines",
-    "model_parallel": "Model parallelism",
-    "decoupled": "Decoupled backpropagation",
-    "compression": "Compression",
-}
+DECLARED: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+CATALOGUE: dict[str, str] = {name: entry["title"] for name, entry in DECLARED.items() if "." in name}
+"""Title of each algorithm, by family and name."""
+FAMILIES: dict[str, str] = {name: entry["title"] for name, entry in DECLARED["families"].items()}
 """Title of each family, in the catalogue's order; compression, which combines with several families, comes last."""
-
-COMPRESSIONS: dict[str, str] = {
-    "bf16": "bfloat16",
-    "int8": "8-bit block floating point",
-    "one_bit": "1-bit SGD",
-    "sign": "signSGD",
-    "terngrad": "TernGrad",
-    "qsgd": "QSGD",
-    "power_sgd": "PowerSGD",
-    "top_k": "Top-k",
-    "random_k": "Random-k",
-    "threshold": "Strom's threshold",
-    "dgc": "Deep gradient compression",
-}
+COMPRESSIONS: dict[str, str] = DECLARED["compressions"]
 """Title of each compression, by name."""
 
 

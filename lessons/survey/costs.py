@@ -1,22 +1,21 @@
 """The costs of every method in the catalogue, as symbolic formulas and as numbers for a model and a cluster.
 
-Formulas stand in costs.toml and are proven against runs (tests/contract/test_costs.py). Settings that a formula names
-are those of the module, unless the reader gives others.
+Formulas stand in algorithms/catalogue.toml and are proven against runs (tests/contract/test_costs.py). Settings that a
+formula names are those of the module, unless the reader gives others.
 """
 
 from __future__ import annotations
 
 import math
-import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from jinja2 import UndefinedError
 
 import algorithms
+from algorithms.catalogue import CATALOGUE, DECLARED
 from algorithms.parts.topology import neighbours
 from lessons.markup import JINJA
 
@@ -67,7 +66,6 @@ SETTINGS = {
 """Symbols that are settings of modules."""
 CHOSEN = ("H", "M")  # settings that a reader may choose for all methods at once
 WORDS = {"ceil": math.ceil, "min": min, "max": max}
-FILE = Path(__file__).with_name("costs.toml")
 
 
 @dataclass(frozen=True)
@@ -80,7 +78,7 @@ class Costs:
     staleness: str
     approximation: str
     server: str = ""
-    at_most: tuple[str, ...] = ()  # quantities whose formula is an upper bound
+    at_most: Sequence[str] = ()  # quantities whose formula is an upper bound
     unproven: Mapping[str, str] = field(default_factory=dict)
 
     def shown(self, quantity: str) -> str:
@@ -106,19 +104,16 @@ class Costs:
 
 @cache
 def every() -> dict[str, Costs]:
-    """Return the costs of every method in the catalogue, by short name."""
+    """Return the costs of every method in the catalogue, by short name: its family's, except for those of its own."""
     found = {}
-    for family in tomllib.loads(FILE.read_text("utf-8")).values():
-        common = {name: value for name, value in family.items() if isinstance(value, str)}
-        for name, own in family.items():
-            if isinstance(own, dict) and name != "unproven":
-                unproven = {**family.get("unproven", {}), **own.get("unproven", {})}
-                values = {**common, **own}
-                for quantity in unproven.keys() - {key for key in own if own[key]}:
-                    values[quantity] = ""
-                unproven = {key: why for key, why in unproven.items() if not values[key]}
-                at_most = tuple(own.get("at_most", ()))
-                found[name] = Costs(**{**values, "at_most": at_most, "unproven": unproven})
+    for entry in CATALOGUE:
+        family, _, name = entry.partition(".")
+        common, own = DECLARED["families"][family], DECLARED[entry]
+        unproven = common.get("unproven", {}) | own.get("unproven", {})
+        values = common | own | {quantity: "" for quantity in unproven if not own.get(quantity)}
+        values["unproven"] = {quantity: why for quantity, why in unproven.items() if not values[quantity]}
+        del values["title"]
+        found[name] = Costs(**values)
     return found
 
 

@@ -7,6 +7,7 @@ import unicodedata
 from pathlib import Path
 from typing import NamedTuple
 
+import lessons
 from tests.sources import FILES, ROOT, nodes
 
 ENTRY = re.compile(r"- \*\*(.+?) (\d{4}[a-z]?)\*\* (.+?) For (`.+?`)\. (.+)")
@@ -39,7 +40,7 @@ def plain(text: str) -> str:
 def module(path: Path) -> str:
     """Return a file's module; a chapter of the book is one."""
     parts = path.relative_to(ROOT).with_suffix("").parts
-    if parts[0] == "lessons" and len(parts) == 3 and parts[1] != "grading":
+    if parts[0] == "lessons" and parts[1] in lessons.CHAPTERS:
         parts = parts[:2]
     return ".".join(parts).removesuffix(".__init__")
 
@@ -82,8 +83,10 @@ def clauses() -> tuple[tuple[str, str], ...]:
 def written(name: str) -> str:
     """Return all that a module says."""
     path = ROOT.joinpath(*name.split("."))
-    chapter = [*path.glob("*.py"), *path.glob("*.md"), *path.glob("*.toml")] if name.startswith("lessons.") else []
-    files = chapter or [file for file in (path.with_suffix(".py"), path / "__init__.py") if file.exists()]
+    chapter = [file for ending in ("py", "md", "toml") for file in path.rglob(f"*.{ending}")]
+    files = (name.startswith("lessons.") and chapter) or [
+        file for file in (path.with_suffix(".py"), path / "__init__.py") if file.exists()
+    ]
     assert files, f"there is no module {name}"
     return plain(" ".join(file.read_text() for file in files))
 

@@ -63,7 +63,7 @@ def test_a_chapter_is_one_where_the_method_is_shown():
         assert set(methods.figures_of(name)) <= known
         for chapter in methods.chapters_of(name):
             folder = ROOT / "lessons" / chapter
-            said = "".join(path.read_text("utf-8") for path in (*folder.glob("*.py"), *folder.glob("text.md")))
+            said = "".join(path.read_text("utf-8") for path in (*folder.rglob("*.py"), *folder.glob("text.md")))
             assert re.search(rf"\b{name}\b", said) or name == "sync_sgd", (name, chapter)
     assert methods.chapters_of("easgd")[0] == "averaging" and "shared_memory" in methods.chapters_of("hogwild")
     assert "pipedream" in methods.chapters_of("pipedream") and not methods.figures_of("parzen")
