@@ -26,9 +26,7 @@ class Codec(Protocol):
     """
 
     def encode(self, v) -> Any:
-        """Return the message for v, which is left unchanged; None if v is not finite and the code cannot express
-        that.
-        """
+        """Return the message for v, which stays unchanged; None if v is not finite and the code cannot express that."""
 
     def decode(self, message, out) -> None:
         """out (d,) <- the vector that the message stands for."""

@@ -53,7 +53,6 @@ def empty(shape, like, kind: str | None = None):
 
 
 def joined(parts, axis: int = 0):
-    """Return `parts` concatenated along `axis`."""
     if isinstance(parts[0], np.ndarray):
         return np.concatenate(parts, axis)
     import torch

@@ -43,9 +43,7 @@ def metered(observer: Meter | None) -> Iterator[None]:
 
 
 class Prices:
-    """A meter that records the prices of kernel calls, so that they can be charged again when one call repeats that
-    work.
-    """
+    """A meter that records the prices of kernel calls, to charge them again when a call repeats that work."""
 
     def __init__(self):
         self.rows: list[tuple[str, float, float]] = []  # kernel, FLOPs, bytes

@@ -58,9 +58,7 @@ class SourceLine(NamedTuple):
 
 
 class GpuArray:
-    """An array as threads see it: it reports every access to one of its numbers, by position `cell`, to the
-    simulator.
-    """
+    """An array as threads see it: it reports every access to a number, by position `cell`, to the simulator."""
 
     def __init__(self, cuda: Simulator, array: np.ndarray, name: str, shared: bool = False, start=0, touched=None):
         self.cuda, self.array, self.name, self.shared, self.start = cuda, array, name, shared, start

@@ -67,7 +67,6 @@ class Watching(Simulator):
             super()._run_block(block, function, args)
 
     def tell(self, frame: FrameType, does: str, memory: GpuArray | None = None, cell: int = 0) -> None:
-        """Call the watcher."""
         turns = tuple((depth, line, begun) for depth, line, begun in self._turns[self.block, self.thread])
         thread = self.kernel, self.launch, self.block, self.thread, self.round
         self.watch(Access(*thread, stack(frame), turns, frame.f_lasti, does, memory, cell))

@@ -62,7 +62,6 @@ class Chapter:
 
     @cached_property
     def front(self) -> FrontMatter:
-        """The chapter's front matter."""
         return front_matter.read(self.folder / "chapter.toml")
 
     @property
@@ -117,9 +116,7 @@ class Chapter:
 
     @property
     def shown(self) -> list[str]:
-        """The full names of the figures on the chapter's page, in order: those in the text or, without a text, all
-        declared.
-        """
+        """The full names of the figures on the page, in order: those in the text or, without one, all declared."""
         return markup.shown_figures(self.text(), self.name) if self.written else list(self.declared)
 
     def figure_number(self, name: str) -> str:
@@ -132,9 +129,7 @@ class Chapter:
 
     @property
     def figures(self) -> list[str]:
-        """The full names of the figures that the texts show or quote numbers from or, without a text, of all
-        declared.
-        """
+        """The full names of the figures whose rows or numbers the texts show; of all declared, if there is no text."""
         if not self.written:
             return list(self.declared)
         texts = (self.text(), self.lab())
@@ -148,7 +143,6 @@ class Chapter:
 
     @cached_property
     def golden(self) -> Golden:
-        """The chapter's golden file."""
         return golden.read(self.folder / "golden.json")
 
     @cached_property

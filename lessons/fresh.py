@@ -69,9 +69,7 @@ def _of_figures(chapter: Chapter) -> list[Trial]:
 
 
 def _of_questions(chapter: Chapter) -> list[Trial]:
-    """Return the trials of multiple-choice questions. Numeric ones, which are means over seeds with a tolerance, are
-    skipped.
-    """
+    """Return the trials of multiple-choice questions; numeric answers, means with a tolerance, are skipped."""
     return [
         Trial(f"{chapter.name}.{item.name}", len(answers), partial(not_answered, item, chapter.name, answers))
         for item in chapter.items

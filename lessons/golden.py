@@ -161,9 +161,7 @@ def plain_rows(rows: Rows) -> Rows:
 
 
 def drawn(chapter: str, of: Sequence[int]) -> int:
-    """Return one of the seeds `of`: it varies among chapters, but is the same within a chapter, whose figures share
-    runs.
-    """
+    """Return one of the seeds `of`, the same for all figures of a chapter, since they share runs."""
     return of[zlib.crc32(chapter.encode()) % len(of)]
 
 

@@ -73,7 +73,6 @@ class Sitting(BaseModel):
     answers: dict[str, str]
 
     def text(self) -> str:
-        """Return the sitting as JSON."""
         return json.dumps(self.model_dump(), indent=1, ensure_ascii=False) + "\n"
 
 

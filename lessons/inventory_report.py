@@ -43,9 +43,7 @@ def normalised_gain(before: float, after: float, most: float) -> float | None:
 
 @dataclass(frozen=True)
 class Statistics:
-    """Statistics of one question: difficulty before and after, discrimination over all sittings, misconceptions
-    chosen.
-    """
+    """Statistics of a question: difficulty before and after, discrimination over all sittings, misconceptions."""
 
     question: str
     before: float | None

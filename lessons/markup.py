@@ -235,7 +235,6 @@ def source(name: str) -> Code:
 
 
 def _called(node: ast.AST) -> str:
-    """Return the name that a statement defines."""
     if isinstance(node, ast.Assign | ast.AnnAssign):
         target = node.targets[0] if isinstance(node, ast.Assign) else node.target
         return getattr(target, "id", "")
@@ -250,7 +249,6 @@ def _movement(kind: str, words: str, chapter: str) -> Schedule | Timeline:
 
 
 def _inline(mark: str, chapter: str, golden: Golden, address: Address | None, draft: bool) -> str:
-    """Return the replacement for a mark inside a line."""
     kind, _, name = mark.partition(" ")
     if kind not in REFERENCES or not NAME.match(name):
         quoted = [full_name(figure, chapter) for figure in VALUE.findall(mark)]

@@ -105,7 +105,6 @@ def _listed(values: dict[str, Any]) -> str:
 
 
 def _said(value: Any) -> str:
-    """Return the value of a setting in readable form."""
     if isinstance(value, bool):
         return "on" if value else "off"
     return f"{value:g}" if isinstance(value, float) else str(value)
@@ -131,9 +130,7 @@ def schedule(words: str) -> Schedule:
 
 
 def timeline(words: str) -> Timeline:
-    """Return the timeline described by text such as "algorithm=sync_sgd workers=8". Raise ValueError if it is
-    invalid.
-    """
+    """Return the timeline of text such as "algorithm=sync_sgd workers=8". Raise ValueError if it is invalid."""
     experiment = Experiment.of(_settings(words))
     if experiment.cluster != "simulated":
         raise ValueError(f"cluster is {experiment.cluster}; a timeline in a text needs a simulated cluster.")
@@ -141,7 +138,6 @@ def timeline(words: str) -> Timeline:
 
 
 def _settings(words: str) -> dict[str, str]:
-    """Return the settings of "name=value name=value"."""
     parts = [part.partition("=") for part in shlex.split(words)]
     if wrong := [name for name, equals, _ in parts if not equals]:
         raise ValueError(f"{wrong[0][:60]!r} cannot be read; write name=value, with spaces in between.")

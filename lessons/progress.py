@@ -97,7 +97,6 @@ class ReaderProgress(_Part):
     scores: dict[Name, Score] = {}
 
     def text(self) -> str:
-        """Return the document as JSON."""
         return self.model_dump_json()
 
     def of(self, chapter: str, item: str, *places: str) -> tuple[Answer, ...]:
@@ -172,7 +171,6 @@ def read(text: str | bytes) -> ReaderProgress:
 
 
 def _sentence(error: ValidationError) -> str:
-    """Return what is wrong with a document."""
     first = error.errors()[0]
     where, given = ".".join(map(str, first["loc"])), str(first["input"])[:40]
     if first["type"] == "json_invalid":

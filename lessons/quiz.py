@@ -64,7 +64,6 @@ class Item:
         return {name: dice.choice(values) for name, values in self.draw.items()}
 
     def all_parameters(self) -> list[dict[str, Any]]:
-        """Return all combinations of parameters."""
         return [dict(zip(self.draw, values, strict=True)) for values in itertools.product(*self.draw.values())]
 
     def question(self, parameters: Mapping[str, Any]) -> str:

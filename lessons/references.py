@@ -24,9 +24,7 @@ def figure(name: str, chapter: str, address: Address | None) -> str:
 
 
 def title(name: str, chapter: str, address: Address | None) -> str:
-    """Return the title of chapter `name`, linked if there are addresses. Raise ValueError if there is no such
-    chapter.
-    """
+    """Return the title of a chapter, linked if there are addresses. Raise ValueError if there is no such chapter."""
     return _linked(lessons.chapter(name).title(), name, "", chapter, address)
 
 

@@ -19,9 +19,7 @@ INTERVALS = (1, 3, 7, 21, 60)  # days until a question comes back, by the days i
 
 
 def known(progress: ReaderProgress, chapters: Iterable) -> tuple[Answer, ...]:
-    """Return the valid answers to questions of these chapters (lessons.chapters.Chapter), judged again: a file may say
-    anything.
-    """
+    """Return the valid answers to questions of these Chapters, judged again, since a file may say anything."""
     books = {one.name: one for one in chapters}
     items = {(name, item.name): item for name, one in books.items() for item in one.items}
     found = []

@@ -49,9 +49,7 @@ class Seeded:
 
 
 def run_now(**values: Any) -> Run:
-    """Return the Run of the experiment with these flat values and the first seed. Raise ValueError if they are
-    invalid.
-    """
+    """Return the Run of an experiment of these flat values and the first seed. Raise ValueError if they are invalid."""
     return Seeded()(**values)
 
 

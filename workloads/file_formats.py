@@ -106,5 +106,4 @@ def _join(names: Sequence[str]) -> str:
 
 
 def _escape_braces(name: str) -> str:
-    """Return a file's name with its braces escaped for `str.format`."""
     return name[:40].replace("{", "{{").replace("}", "}}")

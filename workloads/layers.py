@@ -47,7 +47,6 @@ class Layer(Protocol):
         return None
 
     def evaluate(self, parts, x, statistics=None) -> Any:
-        """Return y in evaluation."""
         return self.forward(parts, x)[0]
 
     @abstractmethod

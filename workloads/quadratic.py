@@ -52,7 +52,6 @@ class Settings(DataKnobs):
 
 
 def build(settings: Settings, dtype=np.float32) -> Quadratic:
-    """Return the workload."""
     if settings.dimension * settings.points > 10**8:
         raise ValueError(
             f"{settings.points} points in {settings.dimension} dimensions do not fit in memory; "

@@ -158,7 +158,6 @@ class Sequential:
         return kept
 
     def infer(self, w, x, statistics):
-        """Return y in evaluation."""
         for layer, parts, kept in zip(self.layers, self._parts(w), statistics, strict=True):
             x = layer.evaluate(parts, x, kept)
         return x

@@ -31,7 +31,6 @@ class Settings(models.ModelKnobs):
 
 
 def build(settings: Settings, dtype=np.float32) -> Supervised:
-    """Return the workload."""
     generator = np.random.default_rng(1988)
     target = generator.integers(0, settings.classes, settings.points)
     r = generator.random(settings.points)

@@ -107,7 +107,6 @@ def _path(name: str) -> Path:
 
 
 def _smallest_type(cells: np.ndarray) -> type:
-    """Return the smallest type that represents all of these numbers exactly."""
     with np.errstate(over="ignore", invalid="ignore"):
         return next(
             kind for kind in (np.uint8, np.float32, np.float64) if np.array_equal(cells.astype(kind), cells, True)

@@ -34,9 +34,7 @@ class Settings(Knobs):
 
 
 class Matrix(NamedTuple):
-    """A coded tensor: its slice of the gradient, its shape, and the slices of its P and Q in the vectors of all P and
-    Q.
-    """
+    """A coded tensor: its slice of the gradient, its shape, and its slices of the vectors of all P and of all Q."""
 
     place: slice
     rows: int
@@ -80,9 +78,7 @@ class Codec:
             out[place] = p[where]
 
     def factors(self, v, mean):
-        """Return all P and uncoded tensors in one vector and all Q in another; `mean` averages a vector over the
-        ranks.
-        """
+        """Return one vector of all P and uncoded tensors, and one of all Q; `mean` averages a vector over the ranks."""
         p, q = (kernels.empty(length, v) for length in self.lengths)
         before = self.before(q)
         for m in self.matrices:

@@ -112,9 +112,7 @@ def sum_parts(comm, dx, units):
 
 
 def tell(comm, what):
-    """Send `what(machine)` to every other machine, starting with the next, so that they do not all send to the same one
-    first.
-    """
+    """Send `what(machine)` to every other machine, from the next one on, so that they do not all address the same."""
     for step in range(1, comm.size):
         machine = (comm.rank + step) % comm.size
         comm.send(what(machine), machine)

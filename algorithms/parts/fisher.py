@@ -44,9 +44,7 @@ class Fisher:
         self.seen = 0
 
     def precondition(self, X):
-        """Return X (n, D) times the inverse of G, scaled to the norm of X, as a new array. Then F may be updated with
-        X.
-        """
+        """Return X (n, D) times the inverse of G, with the norm of X, as a new array: F may be updated with X later."""
         if self.R is None:
             self._begin(X)
         Y, common, along = kernels.copy(X), kernels.empty((len(X), len(self.R)), X), kernels.empty_like(X)

@@ -55,7 +55,6 @@ class Optimizer:
             kernels.adam(w, *self.state, g, self.steps, rate, *BETAS, EPS)
 
     def reset(self) -> None:
-        """Set the state to zero."""
         self.steps = 0
         for vector in self.state:
             vector[:] = 0

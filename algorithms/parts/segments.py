@@ -19,9 +19,7 @@ class Segments:
         self._known: dict = {}
 
     def within(self, part: slice, like) -> tuple[slice, np.ndarray]:
-        """Return the slice of segments that overlap `part` of the vector, and their edges within it, on the device of
-        `like`.
-        """
+        """Return the slice of segments that overlap `part`, and their edges within it, on the device of `like`."""
         if (part.start, part.stop) not in self._known:
             first = int(np.searchsorted(self._edges, part.start, "right")) - 1
             last = int(np.searchsorted(self._edges, part.stop, "left"))

@@ -46,7 +46,6 @@ def exponential(size: int) -> Graph:
 
 
 def complete(size: int) -> Graph:
-    """Return the complete graph."""
     return _both_ways(size, combinations(range(size), 2))
 
 

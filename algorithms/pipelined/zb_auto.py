@@ -120,9 +120,7 @@ class Lists:
         return self.finish()
 
     def lag(self, by):
-        """Schedule as H1 (`by` 1) or H2 (`by` 2) does: each W comes `by` times the rank's number of micro-batches after
-        its I.
-        """
+        """Schedule as H1 (`by` 1) or H2 (`by` 2): each W comes `by` times the rank's number of chunks after its I."""
         self.start([1 + by * later for later in reversed(range(len(self.lists)))])
         for chunk in range(self.chunks):
             for rank in range(len(self.lists)):

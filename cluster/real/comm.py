@@ -165,7 +165,6 @@ class RealComm:
         return memory.MappedVector(mapped, guard, own)
 
     def _others(self) -> list[int]:
-        """Return the world ranks of the other members of this group."""
         return [member for member in self.members if member != self._state.rank]
 
     def _member(self, rank: int) -> int:
@@ -247,7 +246,6 @@ class RealComm:
         return RankLost(f"rank {lost[0]} {what}; {consequence}", lost[0])
 
     def _run_collective(self, name: str, algorithm: Callable, *args: Any) -> Any:
-        """Run a collective of `cluster.collectives`, message by message."""
         if self._failed:
             raise self._failed[0]
         outer, self._collective = self._collective, name

@@ -200,7 +200,6 @@ class SimulatedComm:
         return route
 
     def _check(self, rank: int) -> None:
-        """Raise ValueError if there is no such rank."""
         if not 0 <= rank < self.size:
             raise ValueError(f"there is no rank {rank}; ranks are 0 to {self.size - 1}.")
 

@@ -63,7 +63,6 @@ class EventQueue:
         self._tick, self._running = tick, True
 
     def push(self, time: float, event: Delivery | Actor | ScheduledCall) -> None:
-        """Schedule `event` for `time`."""
         heappush(self._heap, (time, self.serial(), event))
 
     def call(self, time: float, function: Callable, *args: Any) -> None:
@@ -118,5 +117,4 @@ class EventQueue:
             self.wait(actor)
 
     def stop(self) -> None:
-        """Stop processing events."""
         self._running = False

@@ -161,7 +161,6 @@ class SimulatedVector:
             memory.waiting.clear()
 
     def _await_lock(self) -> None:
-        """Wait until nobody holds the lock."""
         self._sync()
         memory, rank, queue = self._memory, self._comm._rank, self._comm._sim.queue
         start = rank.now

@@ -91,9 +91,7 @@ def check(solution, seed):
 
 
 def _run(ranks, disguise, gradients, **values):
-    """Return the Run in which each of `ranks` plays the rank with its index, with at most `gradients` gradients
-    each.
-    """
+    """Return the Run in which `ranks[r]` plays rank r, with at most `gradients` gradients each."""
     roles = [attempt.role("worker") for attempt in ranks]
 
     def worker(comm, task, s):

@@ -48,9 +48,7 @@ def address(chapter: str, anchor: str) -> str:
 
 
 def values(chapter: Chapter, workbench: str) -> dict[str, Any]:
-    """Return all values that the chapter template needs; `workbench` is the address that links lead to, "" for no
-    links.
-    """
+    """Return what the chapter template needs; links lead to the address `workbench`, or nowhere if it is ""."""
     shown = blocks(chapter)
     predicted = [block.item for block in shown if isinstance(block, markup.Predict)]
     frames: dict[str, Any] = {}

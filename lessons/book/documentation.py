@@ -82,7 +82,6 @@ def _with_links(text: str, path: str) -> str:
 
 
 def _front() -> str:
-    """Return the front page, which links to all others."""
     texts = {page: _title((ROOT / path).read_text("utf-8")) for page, path in _texts().items()}
     decisions = {page: title for page, title in texts.items() if page.startswith("decisions_")}
     others = {page: title for page, title in texts.items() if not page.startswith("decisions_")}
@@ -116,7 +115,6 @@ def _algorithms() -> str:
 
 
 def _algorithm(name: str) -> str:
-    """Return the page of one algorithm."""
     module, method = algorithms.module(name), algorithms.find(name)
     path = f"algorithms/{algorithms.family(name)}/{name}.py"
     parts = [

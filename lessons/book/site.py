@@ -95,7 +95,6 @@ def _again(book: list[Chapter], entries: list[ContentsLine]) -> str:
 def _page(
     name: str, template: str, entries: list[ContentsLine], values: dict[str, Any], scripts: tuple[str, ...]
 ) -> str:
-    """Return a page together with the book's table of contents."""
     given = {"chapter": None, "headings": (), "data": {}, **values}
     given |= {"page": name, "book": entries, "more": MORE.items(), "scripts": (*SCRIPTS, *scripts)}
     return PAGES.get_template(template).render(given | {"data": _inside(given["data"])})
@@ -120,7 +119,6 @@ def _inside(data: dict[str, Any]) -> Markup:
 
 
 def _clear(out: Path) -> None:
-    """Create the folder, and remove an earlier book from it."""
     if out.is_dir() and any(out.iterdir()) and not (out / "assets" / "book.css").is_file():
         raise ValueError(f"{out} contains something other than a book; choose an empty folder, or a new one.")
     shutil.rmtree(out, ignore_errors=True)

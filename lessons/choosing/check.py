@@ -59,7 +59,6 @@ class HiddenCase:
         return tuple(name for name in MENU if self.splits or name != "tensor")
 
     def given(self) -> tuple[dict, dict]:
-        """Return the arguments of `choose`."""
         ideal = {name: trained(name, self.hidden, 1.0) for name in self.offered}
         model = {
             "gradient": 4 * (75 * int(self.hidden) + 10),

@@ -53,7 +53,6 @@ class Case:
 
     @cached_property
     def layers(self) -> list[LayerShape]:
-        """The model's chain of layers."""
         return published_models.MODELS[self.model]()
 
     @property
@@ -63,7 +62,6 @@ class Case:
 
     @property
     def links(self) -> Network:
-        """The network."""
         return NETWORKS[self.network]
 
     @property

@@ -107,7 +107,6 @@ def _mechanism(mutant: Mutant, seed: int) -> str:
 
 
 def _show(mutant: Mutant) -> None:
-    """Print the figures of both runs, and points of their curves."""
     pair = recorded.read()[mutant.name]
     settings = ", ".join(f"{name} {value}" for name, value in mutant.experiment.items() if name != "algorithm")
     console.print(f"[bold]{mutant.experiment['algorithm']}[/] with {settings}", highlight=False)

@@ -46,9 +46,7 @@ def take(
 
 
 def _ask(file: Path, when: str, student: str, seed: int | None) -> None:
-    """Ask all questions and write the answers. Right answers are not shown, since the same questions are asked again
-    later.
-    """
+    """Ask all questions and write the answers, without showing the right ones: the questions come again later."""
     seed = secrets.randbelow(10**6) if seed is None else seed
     answers = {}
     asked = inventory.shuffled(seed)

@@ -14,7 +14,6 @@ BASE = click.option("--base", help="address of the workbench for links; default:
 
 
 def _with_lab(name: str):
-    """Return the chapter of this name. Raise ValueError if it has no lab."""
     chapter = lessons.chapter(name)
     if not chapter.lab():
         raise ValueError(f"chapter {name} has no lab.")

@@ -69,7 +69,6 @@ def _find(name: str):
 
 
 def _show_chapter(one: chapters.Chapter, draft: bool) -> None:
-    """Print what a chapter requires of a reader, and its text or, if it has none, its figures."""
     known = f" You should know: {', '.join(one.background)}." if one.background else ""
     before = f" Read before: {', '.join(one.prerequisites)}." if one.prerequisites else ""
     console.print(f"Chapter {one.number}, {one.length}.{before}{known}", style="dim", highlight=False)
@@ -122,9 +121,7 @@ def run(names: tuple[str, ...], out: Path | None, count: int | None, seed: int |
 
 
 def _run_chapter(one: chapters.Chapter, out: Path | None) -> bool:
-    """Run and print all figures of a chapter, and write them to the folder, if given. Return whether all claims
-    hold.
-    """
+    """Run a chapter's figures, print them, and write them to the folder, if given. Return whether all claims hold."""
     from experiments.exports.chart import chart, page, write_rows
 
     charts, shown = [], True
@@ -183,9 +180,7 @@ def _terminal(one: chapters.Chapter, block: markup.Block):
 
 
 def _asked(one: chapters.Chapter, item) -> str:
-    """Return a prediction as Markdown, with its choices in the order of `quiz --seed 0` and the command to answer
-    it.
-    """
+    """Return a prediction as Markdown, with its choices in the order of `quiz --seed 0` and how to answer it."""
     choices = random.Random(0).sample(item.choices, len(item.choices))
     lines = [f"Predict: {item.question(item.parameters(0))}", *(f"- {choice.says}" for choice in choices)]
     lines.append(f"To answer: `lockstep book quiz {one.name}`")

@@ -65,7 +65,6 @@ def survey(costs, family, workers, batch, layers, width, period, network, device
 
 
 def _symbols(symbols: dict[str, str]) -> None:
-    """Print symbols with their meanings."""
     console.print("\nSymbols", style="bold")
     for symbol, meaning in symbols.items():
         console.print(f"  {symbol}  {meaning}", highlight=False)

@@ -78,9 +78,7 @@ class Sum:
         self.wrong, self.alike, self.took = "", True, 0.0
 
     def run(self, attempts, beside=None):
-        """Return the Run in which `attempts`, one per rank, compute the sum; record errors, and when all ranks were
-        done.
-        """
+        """Return the Run in which `attempts`, one per rank, sum; record errors, and when all ranks were done."""
         plays, results, ended = [one.role("worker") for one in attempts], {}, {}
         heard = Heard(self.ranks)
 
@@ -122,9 +120,7 @@ class Sum:
         return ""
 
     def _unsent(self, done) -> str:
-        """Return a message if fewer bytes were sent than a sum needs, where each number travels 2 (P - 1) times; else
-        "".
-        """
+        """Return a message if fewer bytes were sent than a sum needs: each number travels 2 (P - 1) times; else ""."""
         sent, least = done.summary["bytes"], 2 * (self.ranks - 1) * self.nbytes
         return f"all ranks together sent {sent:,} bytes, but a sum takes {least:,}" if sent < least else ""
 

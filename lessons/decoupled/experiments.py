@@ -269,7 +269,6 @@ def the_race(run):
 
 
 def _end(rows, method):
-    """Return the loss of a method after its last step."""
     return [row["loss"] for row in rows if row["method"] == method][-1]
 
 
@@ -393,7 +392,6 @@ def alignment(run):
 
 
 def _weights(run, workload, steps, direct, model):
-    """The weights after so many steps."""
     if not steps:
         return workload.start(run.seed)
     return run(algorithm="feedback_alignment", direct=direct, workers=1, batch=32, steps=steps, evaluations=1,
@@ -401,6 +399,5 @@ def _weights(run, workload, steps, direct, model):
 
 
 def _batch(run, workload, number):
-    """The indices of the images of that mini-batch."""
     batches = Batches(workload.samples, 32, seed=run.seed)
     return [next(batches) for _ in range(number + 1)][-1]

@@ -247,9 +247,7 @@ class Attempt:
         return value
 
     def _patiently(self, transfer: Callable[[], int]) -> int:
-        """Wait until the channel is ready and return the result of `transfer`. Raise SolutionError if that takes too
-        long.
-        """
+        """Return the result of `transfer` once the channel is ready. Raise SolutionError if that takes too long."""
         while True:
             self.channel.settimeout(LOOK)
             began = time.perf_counter()
@@ -269,7 +267,6 @@ class Attempt:
             raise SolutionError(str(limit)) from None
 
     def _exit_reason(self) -> str:
-        """Return a sentence on why the process ended."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(5)
         code = self.process.returncode

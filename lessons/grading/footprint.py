@@ -41,7 +41,6 @@ class Footprint:
         return max(now[0] - self._before[0], self._most) if now else inf
 
     def close(self) -> None:
-        """Stop counting."""
         if self._status:
             self._status.close()
         self._status = None

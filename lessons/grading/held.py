@@ -33,9 +33,7 @@ class Held:
                     self.peak = max(self.peak or 0, peak - BESIDE)
 
     def judged(self, nbytes: int, most: float, words: str) -> tuple[bool, str]:
-        """Return whether the peak is at most `most` times `nbytes`, and the message: `words` formatted with that
-        ratio.
-        """
+        """Return whether the peak is at most `most` times `nbytes`, and `words` formatted with that ratio."""
         if self.peak is None:
             return True, "not measured on this system"
         if self.peak == inf:

@@ -21,9 +21,7 @@ def told(source: str) -> list[str]:
 
 
 def taken(sheet: Sheet, file: Path | None) -> list[str]:
-    """Return the hints taken for this solution, in order, as "2.1" (mark 2, step 1). `file` is None before there is a
-    file.
-    """
+    """Return the hints taken for this solution, in order, as "2.1" (mark 2, step 1); `file` may be None."""
     return _every(file).get(_key(sheet, file), [])
 
 

@@ -118,7 +118,6 @@ class HostedRank:
         return self._keep(comm.shared(*given))
 
     def _keep(self, thing: Any) -> int:
-        """Store an object on this side and return its number."""
         if len(self.objects) >= MOST:
             raise SolutionError(f"it has {MOST} handles at once; wait for some of them.")
         self.made += 1

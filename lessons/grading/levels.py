@@ -83,9 +83,7 @@ def asks_for_predictions(source: str) -> bool:
 
 
 def level_of(source: str) -> int | None:
-    """Return the level a file started from: 1 if it has that level's function, else as in its docstring; None if
-    unknown.
-    """
+    """Return the level a file started from: 1 if it has that level's function, else as in its docstring, or None."""
     if asks_for_predictions(source):
         return 1
     said = HEADER.search(source)

@@ -29,9 +29,7 @@ WHOLE = 2**63  # bound on the magnitude of an integer: no array holds a larger o
 
 
 def pack(value: Any) -> list[memoryview]:
-    """Encode None, numbers, text, arrays, or tuples, lists and dicts of them as a frame. Raise TypeError for other
-    values.
-    """
+    """Encode None, numbers, text, arrays, or tuples, lists and dicts of them as a frame. Raise TypeError for others."""
     arrays: list[np.ndarray] = []
     header = json.dumps(_encode(value, arrays)).encode()
     body = [memoryview(array.reshape(-1)).cast("B") for array in arrays if array.nbytes]
@@ -86,9 +84,7 @@ def _decode(value: Any, body: bytearray) -> Any:
 
 
 def read_frame(receive: Callable[[memoryview], int], most: tuple[int, int] = (HEADER, BODY)) -> Any:
-    """Return the next frame's value; `receive` fills part of a buffer. Raise EOFError at the end, ValueError if too
-    long.
-    """
+    """Return the value of the next frame from `receive`. Raise EOFError at the end, ValueError if it is too long."""
 
     def exactly(count: int) -> bytearray:
         whole = bytearray(count)
@@ -191,7 +187,6 @@ def _defined(module: types.ModuleType) -> str:
 
 
 def _describe(error: BaseException, name: str) -> str:
-    """Return a sentence on an exception: its type, message and line in the solution."""
     lines = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == name]
     where = f" in line {lines[-1].lineno}: `{lines[-1].line}`" if lines else ""
     if isinstance(error, Unfit):

@@ -72,7 +72,6 @@ class Sheet:
 
     @cached_property
     def points(self) -> dict[str, int]:
-        """The points of each mark."""
         return ast.literal_eval(_assigned(ast.parse((self.folder / "check.py").read_text("utf-8")), "POINTS"))
 
     @cached_property

@@ -54,7 +54,6 @@ def bundle(chapter: Chapter, to: Path, seed: int) -> None:
 
 
 def _modules() -> Iterator[Path]:
-    """Yield the files of MODULES, ordered by name."""
     for name in MODULES:
         place = ROOT / name
         for path in sorted(place.rglob("*")) if place.is_dir() else [place]:

@@ -57,9 +57,7 @@ class HandIn:
 
 
 def collect(place: Path, chapter: str) -> list[HandIn]:
-    """Return the hand-ins of a chapter's exercise in a folder or a zip, by student. Raise ValueError if there are
-    none.
-    """
+    """Return the hand-ins of an exercise in a folder or a zip, by student. Raise ValueError if there are none."""
     files, read = {}, 0
     for path, content in _zipped(place) if place.is_file() else _in_folder(place):
         files[path] = content
@@ -158,9 +156,7 @@ def _hand_in(name: str, files: dict[PurePosixPath, bytes | None], chapter: str) 
 
 
 def _in_folder(folder: Path) -> Iterator[tuple[PurePosixPath, bytes | None]]:
-    """Yield (path, content) of every file; content is None for files that are not graded and for links, which may lead
-    anywhere.
-    """
+    """Yield (path, content) of every file; None for content that is not graded and for links, which lead anywhere."""
     for path in sorted(folder.rglob("*")):
         place = PurePosixPath(path.relative_to(folder).as_posix())
         if not _wanted(place):

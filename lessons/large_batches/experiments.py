@@ -189,7 +189,6 @@ def best_step(run):
 
 
 def _one_step(run, batch, rate, seed):
-    """Return the losses before and after one step."""
     values = {"algorithm": "sgd", "workers": 1, "steps": 1, "evaluations": 2, "seed": seed}
     return run(**NOISE, **values, batch=batch, learning_rate=rate).evaluations["loss"]
 

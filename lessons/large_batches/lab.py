@@ -75,5 +75,4 @@ GROW = Assignment(
 
 
 def _ends(rows, batch, rate):
-    """Return the loss of a batch at a rate."""
     return value(rows, "held_out_loss", batch=batch, learning_rate=rate)

@@ -49,7 +49,6 @@ class BucketCase:
     bandwidth: float
 
     def given(self) -> tuple[list[dict], dict]:
-        """Return the arguments of `plan`."""
         layers = [{"bytes": 4 * n, "backward": b} for n, b in zip(self.sizes, self.backward, strict=True)]
         return layers, {"workers": self.workers, "latency": self.latency, "bandwidth": self.bandwidth}
 

@@ -168,9 +168,7 @@ class ObservedLayers:
         self.task.report(w, self.stage.where)
 
     def _sent(self, kind, stage, batch, given):
-        """Return `given` if that stage computed it for this mini-batch and sent it here. Otherwise raise
-        SolutionError.
-        """
+        """Return `given` if that stage computed it for this mini-batch and sent it here; else raise SolutionError."""
         sent = self.seen.crossed.get((kind, stage, batch))
         if sent is None or not np.array_equal(given, sent):
             passes = "forward" if kind == "F" else "backward"

@@ -26,8 +26,6 @@ ESCAPED = {"&": r"\&", "%": r"\%", "#": r"\#", "_": r"\_", "$": r"\$"}
 
 @dataclass(frozen=True)
 class Work:
-    """A work in the bibliography."""
-
     surname: str
     year: str  # with its letter: "2016a"
     authors: str
@@ -48,12 +46,10 @@ class Work:
 
     @property
     def arxiv(self) -> str:
-        """The arXiv number, or ""."""
         return found[1] if (found := ARXIV.search(self.where)) else ""
 
     @property
     def doi(self) -> str:
-        """The DOI, or ""."""
         return found[1] if (found := DOI.search(self.where)) else ""
 
     @property

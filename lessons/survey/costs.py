@@ -88,9 +88,7 @@ class Costs:
         return bound + formula if formula else self.unproven.get(quantity, "")
 
     def evaluate(self, quantity: str, symbols: Mapping[str, float]) -> float | None:
-        """Return the value of a formula; the largest over stages if it depends on the stage. None if it has no
-        value.
-        """
+        """Return the value of a formula, the largest over stages if it depends on them; None if it has no value."""
         formula = getattr(self, quantity)
         if not formula:
             return None
@@ -155,9 +153,7 @@ MODELS = {
 def symbols(
     name: str, model: Mapping[str, float], workers: int, chosen: Mapping[str, Any] | None = None
 ) -> dict[str, float]:
-    """Return the values of the symbols in one method's formulas; `chosen` overrides the module's settings, as in {"H":
-    16}.
-    """
+    """Return the values of the symbols in a method's formulas; `chosen` overrides settings, as in {"H": 16}."""
     settings = algorithms.find(name).Settings().model_dump()
     values = {"N": workers, "S": workers, "E": 100, **model}
     for symbol, setting in SETTINGS.items():

@@ -65,7 +65,6 @@ class Survey:
 
 @cache
 def sources() -> tuple[Survey, ...]:
-    """Return the five sources."""
     found = tomllib.loads(FILE.read_text("utf-8"))["sources"]
     return tuple(Survey(**{**one, "methods": tuple(Method(**method) for method in one["methods"])}) for one in found)
 
@@ -119,7 +118,6 @@ def _shown(chapter: str) -> dict[str, set[str]]:
 
 
 def _names(node: ast.stmt) -> list[str]:
-    """Return the names that a statement of a module defines."""
     if isinstance(node, ast.Assign):
         return [name.id for target in node.targets for name in ast.walk(target) if isinstance(name, ast.Name)]
     return [node.name] if isinstance(node, ast.FunctionDef) else []

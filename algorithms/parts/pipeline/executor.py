@@ -188,7 +188,6 @@ class Executor:
         """Do nothing more after the last stage's loss; subclasses may stop here."""
 
     def _batches(self, state: StageState) -> int:
-        """Return the number of mini-batches in this update."""
         return 1
 
     def _output(self, op: Op, y) -> None:

@@ -49,9 +49,7 @@ class GlobalNormClipping(Executor):
         super()._step(state, g)
 
     def _add_norm(self, g) -> float:
-        """Return |g|^2 of the stages up to this one after sending it to the next; the last stage sends the total
-        back.
-        """
+        """Return |g|^2 of the stages up to this one and send it to the next; the last stage sends the total back."""
         squared_norm = kernels.squared_norm(g)
         if not self.state.stage.first:
             squared_norm += self.comm.recv(self.comm.rank - 1, tag=self.up)

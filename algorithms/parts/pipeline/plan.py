@@ -127,9 +127,7 @@ class Stream:
         return set()
 
     def elements_sent(self, shape) -> float | None:
-        """Return the number of elements sent in a run of `shape`; None with replicas, where it depends on the stages'
-        sizes.
-        """
+        """Return the elements sent in a run of `shape`; None with replicas, where it depends on the stages' sizes."""
         return None if self.shared else 2 * shape.steps * shape.batch * sum(shape.boundaries)
 
 
