@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import math
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,7 +22,6 @@ from lessons import seeds
 CLOSE = 0.05  # of a number, or of the largest in its column, that another run of the same may be off
 BEYOND = 2  # times the range over seeds that it may leave that range: other processors round otherwise, and training
 # amplifies that as it does another seed
-SAME = 1e-4  # tolerance with the recorded kernels, where rows are equal except for rounding in the file
 RUNS = 60  # most links to single runs that a figure keeps
 
 
@@ -160,11 +158,6 @@ def plain_rows(rows: Rows) -> Rows:
     return [{name: _plain(value) for name, value in row.items()} for row in rows]
 
 
-def drawn(chapter: str, of: Sequence[int]) -> int:
-    """Return one of the seeds `of`, the same for all figures of a chapter, since they share runs."""
-    return of[zlib.crc32(chapter.encode()) % len(of)]
-
-
 def read(path: Path) -> Golden:
     """Return the golden file at `path`, or EMPTY if there is none."""
     if not path.is_file():
@@ -202,23 +195,6 @@ def differences(was: Rows, now: Rows, spread: Spread = (), close: float = CLOSE)
         for place, (a, b) in enumerate(zip(before, after, strict=True)):
             if not _alike(a, b, span, close) and not _likely(b, spread[place].get(column) if spread else None):
                 found.append(f"{column} in row {place} was {a} and is {b}.")
-    return found
-
-
-def differences_under_one_seed(recorded: RecordedFigure, figure, chapter: str) -> list[str]:
-    """Run a figure of a chapter again with one of its recorded seeds; return the differences, one sentence each.
-
-    Under the kernels of the record no processor explains a row that moved: its code has left it behind.
-    """
-    seed = drawn(chapter, recorded.seeds)
-    run = seeds.Seeded(seed)
-    rows = figure.rows(run)
-    tolerance = {"close": SAME} if recorded.kernels == kernels() else {"spread": recorded.spread}
-    found = differences(recorded.under(seed), rows, **tolerance)
-    if run.used and len(recorded.seeds) == 1:
-        found.append("it depends on the seed, and was recorded under one alone.")
-    if not recorded.samples:  # of what seeds change the record shows the claims, the same on every processor
-        found += [f"it does not show: {claim}." for claim, holds in figure.claims.items() if not holds(rows)]
     return found
 
 

@@ -28,7 +28,6 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -115,12 +114,6 @@ def blocks(text: str, chapter: str, golden: Golden, address: Address | None = No
             parts = _explained(parts, Glossary() if title else glossary)
         found += [Fold(title, tuple(parts))] if title else parts
     return found
-
-
-def unfolded(blocks: Iterable[Block]) -> Iterator[Block]:
-    """Yield blocks in order, with each fold replaced by its blocks."""
-    for block in blocks:
-        yield from block.blocks if isinstance(block, Fold) else (block,)
 
 
 def _blocks(text: str, chapter: str, golden: Golden, address: Address | None, draft: bool) -> list[Block]:

@@ -21,6 +21,7 @@ from lessons import golden, job_specs, markup, notation
 from lessons.chapters import Chapter
 from lessons.figure import figure
 from lessons.grading.sheet import Sheet
+from tests.book import unfolded
 from tests.patience import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -102,12 +103,12 @@ def charts(page) -> int:
 @pytest.mark.parametrize("name", CHAPTERS)
 def test_a_chapter_shows_all_of_its_text_figures_and_sources(book, name):
     page = book(chapter=name, everything="true")
-    blocks = [*markup.unfolded(lessons.chapter(name).blocks())]
+    blocks = [*unfolded(lessons.chapter(name).blocks())]
     assert not page.exception
     assert charts(page) == sum(isinstance(block, markup.LiveFigure) for block in blocks)
     assert [block.source for block in blocks if isinstance(block, markup.Code)] == [code.value for code in page.code]
     said = words(page).replace("\n", " ")
-    linked = markup.unfolded(lessons.chapter(name).blocks(front.address))
+    linked = unfolded(lessons.chapter(name).blocks(front.address))
     texts = [block.markdown for block in linked if isinstance(block, markup.Text)]
     first, *others = (" ".join(text.split("\n")) for text in texts)
     assert all(text in said for text in others) and first.partition("  ")[2] in said

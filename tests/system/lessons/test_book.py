@@ -17,6 +17,7 @@ from lessons.book import chapter as chapters
 from lessons.book import paper
 from lessons.book.site import MORE
 from tests import wcag
+from tests.book import unfolded
 from tests.chromium import NEEDED
 
 LARGEST = 15_000_000  # bytes of the whole book
@@ -118,7 +119,7 @@ def test_every_figure_question_and_formula_of_a_chapter_is_in_its_page(name, sit
     chapter, page = lessons.chapter(name), pages[f"{name}.html"]
     html = (site / f"{name}.html").read_text("utf-8")
     tex = {" ".join(unescape(found).split()) for found in re.findall(r'class="math \w+">(.*?)</', html, re.S)}
-    for block in markup.unfolded(chapters.blocks(chapter)):
+    for block in unfolded(chapters.blocks(chapter)):
         match block:
             case markup.Text(text):
                 for pair in FORMULA.findall(CODE.sub("", text)):

@@ -11,6 +11,7 @@ from lessons import golden, margin, markup, seeds
 from lessons.chapters import Chapter
 from lessons.grading.grader import grade
 from lessons.instructor import sheet
+from tests.book import pick_seed, unfolded
 
 WRITTEN = lessons.written()
 GRADED = [one for one in WRITTEN if one.exercise]
@@ -41,7 +42,7 @@ def test_it_has_a_text_a_quiz_an_exercise_a_check_and_a_lab_sheet(chapter):
 
 @each
 def test_its_marks_are_understood(chapter):
-    blocks = [*markup.unfolded(chapter.blocks())]
+    blocks = [*unfolded(chapter.blocks())]
     assert any(isinstance(block, markup.LiveFigure) for block in blocks)
     assert not any("{{ " in block.markdown for block in blocks if isinstance(block, markup.Text))
     assert markup.blocks(sheet.handout(chapter), chapter.name, chapter.golden)
@@ -124,7 +125,7 @@ def test_its_quiz_is_answered_as_it_was_under_one_of_the_seeds(chapter):
         recorded = chapter.golden.answers[item.name]
         for (drawn, answer), by_seed in zip(recorded, chapter.golden.samples[item.name], strict=True):
             assert golden.differences([{"answer": answer}], [{"answer": item.agreed(by_seed)}]) == []
-            place = golden.drawn(chapter.name, range(len(by_seed)))
+            place = pick_seed(chapter.name, range(len(by_seed)))
             run = seeds.Seeded(seeds.SEEDS[place])
             now = item.compute_under(run, chapter.name, drawn)
             spread = seeds.spread([[{"answer": one}] for one in by_seed])

@@ -12,6 +12,7 @@ from lessons import markup
 from lessons.grading import levels
 from lessons.grading.grader import NOT_REACHED, grade, judge
 from lessons.grading.sheet import STEPS, Sheet
+from tests.book import unfolded
 from tests.system.lessons.near_misses import lost, solution
 
 SHEETS = [Sheet(one) for one in lessons.written() if one.exercise]
@@ -167,9 +168,7 @@ def test_a_wrong_prediction_says_what_was_predicted():
 @pytest.mark.slow
 @each
 def test_no_code_of_the_text_earns_more_than_half(sheet):
-    blocks = [
-        block for block in markup.unfolded(lessons.chapter(sheet.name).blocks()) if isinstance(block, markup.Code)
-    ]
+    blocks = [block for block in unfolded(lessons.chapter(sheet.name).blocks()) if isinstance(block, markup.Code)]
     assert blocks
     for source in _adapted(sheet, [textwrap.dedent(block.source) for block in blocks]):
         report = grade(lessons.chapter(sheet.name), source, seed=21)

@@ -10,6 +10,7 @@ from experiments.viewer.look import apart
 from lessons import golden, seeds
 from lessons.averaging.experiments import at_best
 from lessons.figure import Look, columns_read, figure
+from tests.book import differences_under_one_seed
 
 FIGURES = [(chapter, name) for chapter in lessons.CHAPTERS for name in lessons.figures(chapter)]
 each = pytest.mark.parametrize(("chapter", "name"), FIGURES, ids=[".".join(pair) for pair in FIGURES])
@@ -43,7 +44,7 @@ def test_one_of_the_seeds_gives_what_is_recorded_of_it(chapter, name):
         kept = golden.record_figure(name, shown, seeds.each(shown.rows))
         assert all(map(kept.shows, shown.claims)), kept.samples
     else:
-        assert golden.differences_under_one_seed(kept, shown, chapter) == []
+        assert differences_under_one_seed(kept, shown, chapter) == []
     assert not_seen(shown, kept.rows) == []
     assert chart(kept.rows, shown.look, kept.spread).data
 

@@ -12,10 +12,11 @@ from rich.console import Console
 import lessons
 from experiments.execution.run import run
 from experiments.specification.experiment import Experiment
-from lessons import golden, markup
+from lessons import markup
 from lessons.cli.console import markdown
 from lessons.instructor import hub, sheet
 from lessons.instructor.assignment import STOP, assignments
+from tests.book import differences_under_one_seed
 
 LABS = [one for one in lessons.written() if one.lab()]
 NAMED = [(chapter, name) for chapter in LABS for name in assignments(chapter.name)]
@@ -164,4 +165,4 @@ def test_what_a_sheet_expects_is_what_runs_give(chapter, name):
     figure = one.figure(name)
     for claim, holds in figure.claims.items():
         assert not kept.samples or all(holds(kept.under(seed)) for seed in kept.seeds), claim
-    assert golden.differences_under_one_seed(kept, figure, chapter.name) == []
+    assert differences_under_one_seed(kept, figure, chapter.name) == []

@@ -6,6 +6,7 @@ import lessons
 from lessons import folds, markup, references
 from lessons.chapters import Chapter
 from lessons.golden import EMPTY
+from tests.book import unfolded
 
 TEXT = """# Title
 
@@ -41,7 +42,7 @@ def test_a_fold_is_a_block_that_has_its_blocks_in_it():
     assert words.markdown == "inside $a$" and isinstance(schedule, markup.Schedule)
     assert code.markdown == "```\n# no heading\n{{ end fold }}\n```" and source.source.startswith("def path(")
     every = [before, words, schedule, code, source, after, timeline]
-    assert list(markup.unfolded([before, fold, after, timeline])) == every
+    assert list(unfolded([before, fold, after, timeline])) == every
 
 
 def test_figures_are_numbered_through_a_fold():

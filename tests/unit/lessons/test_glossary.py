@@ -5,9 +5,10 @@ import re
 import pytest
 
 import lessons
-from lessons import glossary, markup
+from lessons import glossary
 from lessons.glossary import Glossary
 from lessons.instructor import sheet as lab
+from tests.book import unfolded
 
 TAG = re.compile(r'<abbr class="term" tabindex="0" data-term="[a-z-]+" title="([^"<>]+)">([^<>]+)</abbr>')
 each = pytest.mark.parametrize("name", [one.name for one in lessons.written()])
@@ -70,11 +71,11 @@ def test_every_term_that_is_explained_is_used_in_a_text():
 @each
 def test_a_page_has_explained_terms_and_no_other_tags_and_a_terminal_has_none(name):
     chapter = lessons.chapter(name)
-    blocks = markup.unfolded(chapter.blocks(lambda *place: "there"))
+    blocks = unfolded(chapter.blocks(lambda *place: "there"))
     pages = [b.markdown for b in blocks if hasattr(b, "markdown")]
     assert sum(len(TAG.findall(text)) for text in pages) >= 5
     for text in (*pages, lab.sheet(chapter)):
         assert not re.search(
             r"<[a-zA-Z/!]", glossary.NO_PROSE.sub(lambda m: "" if m[0][0] in "`$" else m[0], TAG.sub("", text))
         )
-    assert not any(TAG.search(b.markdown) for b in markup.unfolded(chapter.blocks()) if hasattr(b, "markdown"))
+    assert not any(TAG.search(b.markdown) for b in unfolded(chapter.blocks()) if hasattr(b, "markdown"))

@@ -7,6 +7,7 @@ import pytest
 
 from lessons import golden
 from lessons.figure import Look, figure
+from tests.book import differences_under_one_seed
 
 
 @figure("Is it?", source="nobody", claims={"it is": lambda rows: True}, look=Look("n", ("t",), log="x"))
@@ -86,4 +87,4 @@ def test_under_the_kernels_of_its_record_a_row_may_not_be_where_another_seed_is(
     assert golden.RecordedFigure.of("here.made", kept.plain()).kernels == "Haswell"
     moved = figure("?", source="nobody", claims={})(lambda run: [{"loss": by_seed[run.seed][0]["loss"] * factor}])
     monkeypatch.setattr(golden, "kernels", lambda: here)
-    assert len(golden.differences_under_one_seed(kept, moved, "here")) == found
+    assert len(differences_under_one_seed(kept, moved, "here")) == found

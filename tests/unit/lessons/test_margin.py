@@ -3,7 +3,7 @@
 import pytest
 
 from lessons.figure import figure
-from lessons.margin import stretch, thin_claims
+from tests.margin import stretch, thin_claims
 
 LOSSES = (0.8, 1.0, 1.25)
 
