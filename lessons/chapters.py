@@ -70,26 +70,6 @@ class Chapter:
         return lessons.CHAPTERS.index(self.name) + 1 if self.name in lessons.CHAPTERS else 0
 
     @property
-    def difficulty(self) -> int:
-        """The difficulty: 1 (easy), 2 or 3 (demanding)."""
-        return self.front.difficulty
-
-    @property
-    def prerequisites(self) -> tuple[str, ...]:
-        """The names of the chapters to read first."""
-        return self.front.prerequisites
-
-    @property
-    def background(self) -> tuple[str, ...]:
-        """What else a reader should know."""
-        return self.front.background
-
-    @property
-    def objectives(self) -> tuple[str, ...]:
-        """The learning goals, each a sentence that begins with a verb."""
-        return self.front.objectives
-
-    @property
     def minutes(self) -> int:
         """The minutes it takes to read the text without its folds.
 

@@ -22,7 +22,7 @@ def name(chapter: Chapter) -> str:
 def facts(chapter: Chapter) -> str:
     """Describe a chapter's length and difficulty."""
     alone = "" if chapter.written else f", {len(chapter.shown)} figures without text"
-    return f"{chapter.length}, {DIFFICULTIES[chapter.difficulty]}{alone}"
+    return f"{chapter.length}, {DIFFICULTIES[chapter.front.difficulty]}{alone}"
 
 
 def address(chapter: str, anchor: str) -> str:
@@ -34,12 +34,14 @@ def head(chapter: Chapter) -> None:
     """Show below the title what a chapter requires of a reader, and what the reader can do afterwards."""
     st.caption(f"Chapter {chapter.number} of {len(lessons.CHAPTERS)}: {facts(chapter)}")
     with st.container(border=True, key="head", gap="xsmall"):
-        if chapter.prerequisites:
-            _ways("Read first", chapter.prerequisites, "before")
-        if chapter.background:
-            st.markdown(f":small[You should know: {escaped(', '.join(chapter.background))}.]")
-        if chapter.objectives:
-            st.markdown("**Afterwards you can**\n\n" + "\n".join(f"- {escaped(one)}." for one in chapter.objectives))
+        if chapter.front.prerequisites:
+            _ways("Read first", chapter.front.prerequisites, "before")
+        if chapter.front.background:
+            st.markdown(f":small[You should know: {escaped(', '.join(chapter.front.background))}.]")
+        if chapter.front.objectives:
+            st.markdown(
+                "**Afterwards you can**\n\n" + "\n".join(f"- {escaped(one)}." for one in chapter.front.objectives)
+            )
 
 
 def ways_on(chapter: Chapter) -> None:
@@ -51,7 +53,7 @@ def ways_on(chapter: Chapter) -> None:
             _way(names[place - 1], "previous", ":material/arrow_back:", "left")
         if 0 <= place < len(names) - 1:
             _way(names[place + 1], "next", ":material/arrow_forward:", "right")
-    after = [one for one in names if chapter.name in lessons.chapter(one).prerequisites]
+    after = [one for one in names if chapter.name in lessons.chapter(one).front.prerequisites]
     if after:
         _ways("Chapters that build on this one", after, "after")
 
@@ -81,9 +83,9 @@ def first_page() -> None:
 
 def _beginnings(chapters: list[Chapter]) -> str:
     """Return a sentence on which chapters need no others, and which one suits newcomers."""
-    free = [one for one in chapters if not one.prerequisites]
+    free = [one for one in chapters if not one.front.prerequisites]
     *others, last = [str(one.number) for one in free]
-    easiest = min(free, key=lambda one: one.difficulty)
+    easiest = min(free, key=lambda one: one.front.difficulty)
     return (
         f"Chapters {', '.join(others)} and {last} need no other chapter first; if all of this is new to you, start "
         f"with chapter {easiest.number}, {escaped(easiest.title())}."
@@ -92,7 +94,7 @@ def _beginnings(chapters: list[Chapter]) -> str:
 
 def _after(chapter: Chapter) -> str:
     """Return the chapters to read before this one: ", read after chapters 2 and 5"; "" if there are none."""
-    before = [str(number) for number in sorted(lessons.chapter(other).number for other in chapter.prerequisites)]
+    before = [str(number) for number in sorted(lessons.chapter(other).number for other in chapter.front.prerequisites)]
     *others, last = before or [""]
     return (
         f", read after chapter{'s' * bool(others)} {' and '.join([', '.join(others)] * bool(others) + [last])}"

@@ -38,7 +38,7 @@ class ContentsLine:
 def entry(chapter: Chapter) -> ContentsLine:
     """Return a chapter's entry in the table of contents."""
     alone = () if chapter.written else (f"{len(chapter.shown)} figures without text",)
-    facts = (chapter.length, DIFFICULTIES[chapter.difficulty], *alone)
+    facts = (chapter.length, DIFFICULTIES[chapter.front.difficulty], *alone)
     return ContentsLine(chapter.name, chapter.number, chapter.title(), chapter.written, facts, len(chapter.items))
 
 
@@ -55,7 +55,7 @@ def values(chapter: Chapter, workbench: str) -> dict[str, Any]:
     return {
         "chapter": entry(chapter),
         "facts": _facts(chapter),
-        "objectives": [markdown.inline(one) for one in chapter.objectives],
+        "objectives": [markdown.inline(one) for one in chapter.front.objectives],
         "headings": _headings(chapter, shown),
         "parts": _parts(chapter, shown, predicted, frames, workbench),
         "quiz": [_question(chapter, item, "quiz", predicted) for item in chapter.quiz],
@@ -84,8 +84,8 @@ def blocks(chapter: Chapter) -> list[markup.Block]:
 
 def _facts(chapter: Chapter) -> list[str]:
     """Return a short summary, in HTML, of what a chapter requires of a reader."""
-    before = [f"[{lessons.chapter(name).title()}]({address(name, '')})" for name in chapter.prerequisites]
-    needs = [*before, *chapter.background]
+    before = [f"[{lessons.chapter(name).title()}]({address(name, '')})" for name in chapter.front.prerequisites]
+    needs = [*before, *chapter.front.background]
     return [*entry(chapter).facts, *([markdown.inline(f"needs {', '.join(needs)}")] if needs else [])]
 
 

@@ -69,8 +69,8 @@ def _find(name: str):
 
 
 def _show_chapter(one: chapters.Chapter, draft: bool) -> None:
-    known = f" You should know: {', '.join(one.background)}." if one.background else ""
-    before = f" Read before: {', '.join(one.prerequisites)}." if one.prerequisites else ""
+    known = f" You should know: {', '.join(one.front.background)}." if one.front.background else ""
+    before = f" Read before: {', '.join(one.front.prerequisites)}." if one.front.prerequisites else ""
     console.print(f"Chapter {one.number}, {one.length}.{before}{known}", style="dim", highlight=False)
     if not one.written:
         _list_figures(one)

@@ -184,8 +184,8 @@ def test_the_first_page_lists_all_chapters_in_order_and_the_notation(book):
         assert front.facts(one) in words(page)
     assert f"Each of the {len(lessons.CHAPTERS)} chapters asks" in words(page)
     assert "more to go deeper, easy" in words(page)
-    free = [one for one in map(lessons.chapter, lessons.CHAPTERS) if not one.prerequisites]
-    first = next(one for one in free if one.difficulty == min(other.difficulty for other in free))
+    free = [one for one in map(lessons.chapter, lessons.CHAPTERS) if not one.front.prerequisites]
+    first = next(one for one in free if one.front.difficulty == min(other.front.difficulty for other in free))
     assert f"start with chapter {first.number}, {escaped(first.title())}" in words(page)
     assert all(str(one.number) in words(page).partition(" need no other chapter")[0] for one in free)
     assert notation.table() in words(page)
@@ -199,9 +199,9 @@ def test_a_chapter_begins_with_what_it_asks_and_ends_with_the_ways_on(book, name
     page, chapter = book(chapter=name, everything="true"), lessons.chapter(name)
     assert not page.exception
     assert f"Chapter {chapter.number} of {len(lessons.CHAPTERS)}: {front.facts(chapter)}" in words(page)
-    assert all(objective in words(page).replace("\\", "") for objective in chapter.objectives)
+    assert all(objective in words(page).replace("\\", "") for objective in chapter.front.objectives)
     before = {button.key.partition("-")[2] for button in page.button if button.key.startswith("before-")}
-    assert before == set(chapter.prerequisites)
+    assert before == set(chapter.front.prerequisites)
     keys = {button.key.partition("-")[0]: button.key.partition("-")[2] for button in page.button if button.key}
     place = lessons.CHAPTERS.index(name)
     assert keys.get("previous") == (lessons.CHAPTERS[place - 1] if place else None)

@@ -50,7 +50,7 @@ def test_it_is_read_recorded_asked_and_graded(begun):
         form.test_every_wrong_choice_says_why_it_is_wrong,
     ):
         held(chapter())
-    assert len(chapter().objectives) == 2 and chapter().number == len(lessons.CHAPTERS)
+    assert len(chapter().front.objectives) == 2 and chapter().number == len(lessons.CHAPTERS)
     assert grade(chapter(), (chapter().folder / "solution.py").read_text(), seed=1).score == 100
     assert grade(chapter(), chapter().exercise, seed=1).score == 0
 

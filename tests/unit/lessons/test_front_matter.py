@@ -14,9 +14,9 @@ each = pytest.mark.parametrize("name", lessons.CHAPTERS)
 def test_a_chapter_says_what_it_asks_and_what_one_can_do_afterwards(name):
     chapter = lessons.chapter(name)
     assert (chapter.folder / "chapter.toml").is_file() and bool(chapter.front.title) != chapter.written
-    assert len(chapter.objectives) >= 2 and chapter.background
+    assert len(chapter.front.objectives) >= 2 and chapter.front.background
     before = lessons.CHAPTERS[: chapter.number - 1]
-    assert set(chapter.prerequisites) <= {*before}, "what is needed comes before"
+    assert set(chapter.front.prerequisites) <= {*before}, "what is needed comes before"
     assert chapter.number == lessons.CHAPTERS.index(name) + 1 and chapter.minutes > 0
 
 
