@@ -7,10 +7,11 @@ from dataclasses import replace
 import pytest
 
 import lessons
-from lessons import golden, margin, markup, seeds
+from lessons import golden, markup, seeds
 from lessons.chapters import Chapter
 from lessons.grading.grader import grade
 from lessons.instructor import sheet
+from tests import margin
 from tests.book import pick_seed, unfolded
 
 WRITTEN = lessons.written()
