@@ -7,7 +7,7 @@ each imports only what stands above it here:
     session/       a reader's runs, pins and answers, and the link to what is on the page
     settings/      what widgets an experiment has, what is chosen, whether it can run
     charts/        pictures of runs; only here is Plotly used
-    comparison/    runs beside each other
+    comparison/    runs next to each other
     guide/         the first screen, the tour, questions, predictions
     workbench/     choose, run, see
     textbook/ schedules/ kernel_pages/ embed/ survey.py upload.py network.py      a page each

@@ -1,4 +1,4 @@
-// The coach: a bubble beside the part of the page that it is about. It lies above the page and moves nothing in it.
+// The coach: a bubble next to the part of the page that it is about. It lies above the page and moves nothing in it.
 // Relies on the class of Streamlit's side bar and on the test ids of its app and sliders. Without them the bubble may lie
 // over what a reader is to use.
 const SEEN = "lockstep-coach"; // in the browser's storage, once it was shown
@@ -129,7 +129,7 @@ class Coach {
     this.bubble.querySelector("style").textContent = STYLE;
     this.bubble.querySelector(".leave").addEventListener("click", () => this.leave());
     this.bubble.querySelector(".next").addEventListener("click", () => this.next());
-    // beside the page and not in it, so that nothing in the page moves, and its stacking is its own
+    // next to the page and not in it, so that nothing in the page moves, and its stacking is its own
     const app = document.querySelector('[data-testid="stApp"]') ?? document.body;
     app.append(this.ring, this.bubble);
     this.tell();

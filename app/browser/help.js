@@ -1,4 +1,4 @@
-// The little question marks beside controls: what one says is read out with its name. Streamlit says it of what is
+// The little question marks next to controls: what one says is read out with its name. Streamlit says it of what is
 // around the button, and a screen reader reads the button alone.
 // Relies on the test id of what a help mark hangs on. Without it a screen reader says "Help" and not what the help is.
 document.addEventListener("focusin", ({ target }) => {
@@ -15,7 +15,7 @@ document.addEventListener("focusin", ({ target }) => {
   target.addEventListener("blur", () => { watch.disconnect(); target.removeAttribute("aria-describedby"); }, { once: true });
 });
 
-// The one beside a heading is called "Help" and no more: it is named after its heading.
+// The one next to a heading is called "Help" and no more: it is named after its heading.
 let due = 0;
 function name() {
   due = 0;

@@ -23,7 +23,7 @@ from experiments.specification.experiment import Experiment
 from experiments.wording import naming
 
 IN_TITLE = ("algorithm", "compression")  # what the name of a method says
-ABSENT = (None, "", "none")  # values that need no words beside another run that has one
+ABSENT = (None, "", "none")  # values that need no words next to another run that has one
 
 
 def pinned() -> tuple[list[tuple[str, Run]], list[str]]:

@@ -71,7 +71,7 @@ def _introduce():
     st.markdown(INTRODUCTION)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(FIRST, width="content")
-        st.button("Put 1F1B beside GPipe", key="first-question", on_click=_compare, args=("gpipe", "1f1b"))
+        st.button("Put 1F1B next to GPipe", key="first-question", on_click=_compare, args=("gpipe", "1f1b"))
 
 
 def _with_own(plans: dict[str, Plan]) -> bool:
@@ -84,7 +84,7 @@ def _compare(a: str, b: str) -> None:
 
 
 def _title(plans: dict[str, Plan]) -> None:
-    st.markdown(f"# {escaped(' beside '.join(plan.title for plan in plans.values()) or 'Schedules')}", anchors=False)
+    st.markdown(f"# {escaped(' and '.join(plan.title for plan in plans.values()) or 'Schedules')}", anchors=False)
     if plans:
         plan = next(iter(plans.values()))
         where = "" if _with_own(plans) else f"{sized(plan.ranks, plan.chunks)} · "

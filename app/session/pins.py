@@ -15,7 +15,7 @@ import streamlit as st
 
 from app.session import session
 
-MOST = 4  # runs beside the one that is shown
+MOST = 4  # runs next to the one that is shown
 
 
 def names() -> list[str]:

@@ -87,8 +87,6 @@ class Series:
 class Axis:
     """An axis from `least` to `most`. `name` and `unit` label the pointer's values and, without a `title`, the axis.
     `second` is the length of one unit in seconds if a timeline shares this axis, else 0.
-
-    A unit of the time that a timeline beside the picture shows, too, is `second` s; on other axes that is 0.
     """
 
     name: str

@@ -1,6 +1,6 @@
 """The whole book as static HTML: no server, no network, any browser.
 
-    site.py         all pages, their order, and what stands beside them
+    site.py         all pages, their order, and the files next to them
     chapter.py      a chapter as its template wants it
     figures.py      figures, schedules and timelines, as frames for the canvases
     questions.py    questions with all their parameters and answers

@@ -21,7 +21,7 @@ POINTS = {
     "any number of ranks and of numbers will do": 2,
     "a long vector takes no longer than around a ring": 4,
     "a short vector takes hardly longer than with doubling": 4,
-    "of a long vector nobody sends more than it must": 2,
+    "nobody sends more of a long vector than it must": 2,
 }
 SHORT_RANKS = 32  # enough that every method except doubling is too slow
 

@@ -65,7 +65,7 @@ def check(solution, seed):
 def _lists(attempt, stages: int, chunks: int) -> list[list[Op]]:
     """Return each stage's ops in the solution's order, with an update at the end.
 
-    SolutionError if they are no schedule: an op is missing, out of order, or waits for ever.
+    SolutionError if they are no schedule: an op is missing, out of order, or waits forever.
     """
     lists = []
     for stage in range(stages):

@@ -18,7 +18,7 @@ from tests.benchmarks import mlp_step, transformer_step  # noqa: E402
 
 LAUNCHES = 2000
 SIZE = 1_000_000
-SHOWN = 12  # kernels, the slowest beside torch's
+SHOWN = 12  # kernels, the slowest next to torch's
 
 
 def launch() -> None:

@@ -1,4 +1,4 @@
-// How a run learned, at one moment of it: workers and model on the ground of the loss, and beside it the classes that
+// How a run learned, at one moment of it: workers and model on the ground of the loss, and next to it the classes that
 // the model gives to every point of a square.
 //
 // The moment is that of the page's clock, and while the clock shows none the end, or when the run left the picture for

@@ -45,7 +45,7 @@ function drawLine(g, line, columns, to, growing) {
   g.globalAlpha = 1;
 }
 
-// Where a line leaves the axis upwards there is an arrow, with how far it goes beside the first; where the run ended, a
+// Where a line leaves the axis upwards there is an arrow, with how far it goes next to the first; where the run ended, a
 // cross. What is said stands where it covers no cross, arrow or other words: of one line or of several.
 function drawLimits(g, lines, columns, to, top, page) {
   const taken = [], said = [];
@@ -290,7 +290,7 @@ function drawLegend(g, entries, page) {
   }
 }
 
-// The marks of an axis that have room beside each other: [{value, words}], words in lines of at most `room` px.
+// The marks of an axis that have room next to each other: [{value, words}], words in lines of at most `room` px.
 function apart(g, marks, place, room) {
   const kept = [];
   let end = -Infinity;

@@ -5,7 +5,7 @@
 // through which it follows the page's clock.
 
 const MARGIN = 10;       // px around a picture
-const BETWEEN = 24;      // px to what stands beside it
+const BETWEEN = 24;      // px to what is next to it
 const RACE = 12;         // s of a film of all that moves on the page
 const ROW_APART = 80;    // px by which pictures are one below the other
 const SHARPNESS = 2;     // pixels of a PNG and of a film per px

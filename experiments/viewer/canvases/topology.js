@@ -2,7 +2,7 @@
 // a machine fills while it computes. Without a cursor, and in a time-lapse too fast to follow single messages, a machine
 // shows how a stretch of time was divided, and the wires that were in use are lit.
 //
-// Drawn beside a timeline, whose spans and messages it shows.
+// Drawn next to a timeline, whose spans and messages it shows.
 
 const QUEUE = [0.12, 0.8]; // how far along its wire a message waits: for the port of its sender, of its receiver
 const LATELY = 0.1;        // s of the reader's that one frame of a time-lapse stands for
@@ -20,7 +20,7 @@ class Topology {
 
   request() { if (this.machines && !this.box.hidden) this.surface.request(); }
 
-  // `beside` is how tall what stands beside it is.
+  // `beside` is how tall what is next to it is.
   show(machines, held, beside) {
     Object.assign(this, { machines, held });
     if (!machines) return;
@@ -262,7 +262,7 @@ class Topology {
     }
   }
 
-  // What the bars beside the machines are.
+  // What the bars next to the machines are.
   drawMeaning(g, height, page) {
     g.fillStyle = MEMORY;
     g.fillRect(4, height - 14, 4, 12);

@@ -153,7 +153,7 @@ def _described(shape: str, names: list[str], servers: int, wires: int, most: int
     """Return two sentences that describe the picture, for screen readers."""
     middle = names[0] if servers == 1 else f"{servers} servers"
     stand = SHAPES[shape].format(servers=middle)
-    memory = f" A bar beside each shows the memory it holds, at most {units.size(most)}." if most else ""
+    memory = f" A bar next to each shows the memory it holds, at most {units.size(most)}." if most else ""
     return (
         f"{len(names) - servers} machines {stand}, {wires or 'no'} wires. Machines fill while they compute, and "
         f"beads on the wires are messages, at the moment of the timeline's cursor.{memory}"

@@ -14,7 +14,7 @@ function draw() {
   line.hidden = !there;
   if (there) {
     line.firstElementChild.href = `${last}.html#${places[last]}`;
-    line.firstElementChild.textContent = `Go on reading: ${there.querySelector(".title").textContent}`;
+    line.firstElementChild.textContent = `Continue reading: ${there.querySelector(".title").textContent}`;
   }
 }
 

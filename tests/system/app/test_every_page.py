@@ -278,7 +278,7 @@ def test_a_press_is_answered_in_the_next_frame_and_the_sign_goes_when_the_page_h
       requestAnimationFrame(() => done(document.documentElement.classList.contains("asked")));
     })""")
     assert heard
-    expect(page.get_by_role("heading", name="GPipe beside 1F1B")).to_be_visible()
+    expect(page.get_by_role("heading", name="GPipe and 1F1B")).to_be_visible()
     expect(page.locator("html.asked")).to_have_count(0)
 
 

@@ -431,7 +431,7 @@ class TestInABrowser:
         (tmp_path / "mine.json").write_text(json.dumps(mine))
         page.locator(".import").set_input_files(tmp_path / "mine.json")
         page.get_by_text("0 answers read").wait_for()
-        assert page.get_by_role("link", name="Go on reading").get_attribute("href") == "stragglers.html#history"
+        assert page.get_by_role("link", name="Continue reading").get_attribute("href") == "stragglers.html#history"
         with page.expect_download() as download:
             page.get_by_role("button", name="Save to a file").click()
         assert json.loads(download.value.path().read_text())["passed"] == ["stragglers.elsewhere"]

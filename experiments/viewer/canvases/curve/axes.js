@@ -62,7 +62,7 @@ class Axes {
     const { left, right } = this.edges(width, height), to = this.scales(width, height);
     const { labels } = this.frame.x, all = this.marks("x", (right - left) / 90);
     let along = apart(g, all, (value) => to.x(value), labels ? (right - left) / labels.length : 0);
-    const turned = labels && along.length < all.length; // names that have no room beside each other
+    const turned = labels && along.length < all.length; // names that have no room next to each other
     if (turned) along = all.map(({ value, text }) => ({ value, words: [text] }));
     const wide = ({ words }) => g.measureText(words[0]).width;
     this.below = 26 + (turned ? Math.max(...along.map(wide)) : Math.max(1, ...along.map(({ words }) => words.length)) * WORDS);

@@ -1,4 +1,4 @@
-// What the signs of the picture mean, and beside it the boundaries of classes.
+// What the signs of the picture mean, and next to it the boundaries of classes.
 // Mixed into Landscape (landscape.js), which is `this` here.
 
 class Legend {

@@ -133,7 +133,7 @@ class Lanes {
     }
   }
 
-  // What happened at a moment, to one lane or, with lane -1, to all: a line, and its words beside it.
+  // What happened at a moment, to one lane or, with lane -1, to all: a line, and its words next to it.
   drawFlags(g, plot, page) {
     g.font = `600 11px ${FONT}`;
     g.textBaseline = "middle";
