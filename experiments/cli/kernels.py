@@ -46,7 +46,7 @@ def machine_and_roof(report: Report) -> list[str]:
     for where, peaks in (("CPU, one thread", report.cpu), ("GPU", report.gpu)):
         if peaks:
             sizes = {peaks.streams[0][0], *(row.working_set for row in report.rows), peaks.streams[-1][0]}
-            largest = {f"{peaks.bandwidth(size) / 1e9:.3g}": show.size(int(size)) for size in sorted(sizes)}
+            largest = {f"{peaks.bandwidth(size) / 1e9:.3g}": units.size(size) for size in sorted(sizes)}
             moved = ", ".join(f"{rate} GB/s in {size}" for rate, size in largest.items())
             lines.append(f"{where}: {peaks.flops / 1e9:.3g} GFLOP/s (matrix product); streaming {moved}")
     return lines
@@ -68,7 +68,7 @@ def table(report: Report) -> list[dict[str, Any]]:
 
 
 def _place(row: Row, peaks: Peaks) -> str:
-    level, size = peaks.level(row.working_set), show.size(int(row.working_set))
+    level, size = peaks.level(row.working_set), units.size(row.working_set)
     return f"{level.removesuffix(' cache')} {size}".lstrip()
 
 

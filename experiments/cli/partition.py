@@ -23,6 +23,8 @@ from experiments.study.partitions import (
     read_levels,
     read_profile,
 )
+from experiments.viewer.pictures import unit as unit_of
+from experiments.wording import units
 from theory.partition import Cell, Partition
 from theory.profile import Profile
 
@@ -113,11 +115,11 @@ def stages(profile: Profile, plan: Partition, method: str, levels: Levels, compr
             "begins with": profile.layers[stage.first],
             "layers": stage.last - stage.first + 1,
             "replicas": stage.replicas,
-            "computes": show.duration(sum(profile.times[inside]) / stage.replicas),
+            "computes": units.seconds(sum(profile.times[inside]) / stage.replicas),
         }
         if single:
             both = zip(("gradients", "link"), seconds[number], strict=True)
-            row |= {name: show.duration(time) if time else "–" for name, time in both}
+            row |= {name: units.seconds(time) if time else "–" for name, time in both}
         rows.append(row | {"warm-up": ahead})
     return show.table(rows, words=2)
 
@@ -129,17 +131,17 @@ def figures(plan: Partition) -> str:
     trained = f"{STEP} --chunks {plan.chunks}" if plan.chunks else MODEL_OF
     full = [
         ("in flight", str(plan.in_flight), "mini-batches per replica of the first stage (NOAM)"),
-        ("period", show.duration(plan.period), "per mini-batch, once the pipeline is full"),
+        ("period", units.seconds(plan.period), "per mini-batch, once the pipeline is full"),
     ]
     step = [
-        ("step", show.duration(plan.period), f"of {plan.chunks} micro-batches, filled and drained"),
+        ("step", units.seconds(plan.period), f"of {plan.chunks} micro-batches, filled and drained"),
         ("", "", "an upper bound if links are free and B/F is uniform"),
     ]
     lines = [
         ("replicas", plan.name, ""),
         ("cuts", cuts, f"run {trained} --workers {len(plan.stages)} --cuts {cuts}" if single else "layers per stage"),
         *(step if plan.chunks else full),
-        ("speed-up", show.number(plan.speed_up), f"compared with one worker, which takes {show.duration(plan.alone)}"),
+        ("speed-up", show.number(plan.speed_up), f"compared with one worker, which takes {units.seconds(plan.alone)}"),
     ]
     return "\n".join(folded(f"  {name:<11}{figure:<11} {remark}".rstrip(), " " * 25) for name, figure, remark in lines)
 
@@ -152,7 +154,7 @@ def program(profile: Profile, plan: Partition) -> str:
     while cell:
         way.add(cell)
         cell = cells.get((cell.cut, cell.before))
-    scale, unit = show.scale(plan.period)
+    scale, unit = unit_of("seconds", plan.period)
 
     def entry(cell: Cell) -> str:
         period = "–" if math.isinf(cell.period) else show.number(cell.period / scale)
@@ -171,7 +173,7 @@ def program(profile: Profile, plan: Partition) -> str:
 
 def _where(levels: Levels) -> str:
     inner, *outer = levels
-    text = f"{inner[0]} worker{'s' * (inner[0] != 1)}, {show.size(inner[1])}/s between them"
+    text = f"{units.counted(inner[0], 'worker')}, {units.rate(inner[1])} between them"
     for count, rate in outer:
-        text = f"{count} times ({text}), {show.size(rate)}/s between these"
+        text = f"{count} times ({text}), {units.rate(rate)} between these"
     return text

@@ -17,6 +17,7 @@ from experiments.cli import console, options, show
 from experiments.cli.options import WorkloadCommand
 from experiments.specification.experiment import Experiment
 from experiments.study.partitions import MODEL_OF, profiled
+from experiments.wording import units
 from theory.profile import Profile, save
 
 
@@ -70,10 +71,10 @@ def layers(profile: Profile) -> str:
         [
             {
                 "layer": name,
-                "forward": show.duration(forward),
-                "backward": show.duration(backward),
-                "activations": show.size(activations),
-                "weights": show.size(weights),
+                "forward": units.seconds(forward),
+                "backward": units.seconds(backward),
+                "activations": units.size(activations),
+                "weights": units.size(weights),
             }
             for name, forward, backward, activations, weights in rows
         ],

@@ -18,6 +18,7 @@ from algorithms.parts.pipeline.ops import KINDS as LETTERS
 from experiments.cli import console, show
 from experiments.cli.options import SectionedCommand
 from experiments.study.schedules import OWN, Option, Plan, Study, idea, module, options, read_costs, study
+from experiments.wording import units
 from knobs import match_name
 from theory.schedules import SCHEDULES
 
@@ -243,7 +244,7 @@ def _studied(name: str, plan: Plan) -> Study:
 def _figure(label: str, done: Study) -> str:
     value = done.summary[label.replace(" ", "_")]
     if label.startswith("bubble"):
-        return show.percent(value)
+        return units.percent(value)
     return "–" if label == "delay" and value < 0 else show.number(value)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from experiments.runs.seeds import SeedFigure
 from experiments.viewer import palette, waits
 from experiments.wording import naming, units
 from experiments.wording.place import place
-from experiments.wording.units import DIVERGED, counted, plus_minus, samples_per_second
+from experiments.wording.units import DIVERGED, counted, flops, percent, plus_minus, samples_per_second, seconds, size
 from tracing import HELD
 
 HEADS = {
@@ -30,15 +31,21 @@ HEADS = {
     "step_seconds": "time per step",
     "speed_up": "speed-up",
 }
-COUNTS = ("samples", "updates", "steps")  # written in groups of three digits
-BYTES = ("bytes", "kB", "MB", "GB")
-FLOPS = ("FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP")
+WRITTEN = {
+    **dict.fromkeys(("samples", "updates", "steps"), units.count),
+    **dict.fromkeys(("seconds", "step_seconds"), seconds),
+    **dict.fromkeys(("accuracy", "efficiency"), percent),
+    "samples_per_second": samples_per_second,
+    "bytes": size,
+    "flops": flops,
+}
+"""The function that writes a column of numbers, where `number` does not."""
+FOUR_DIGITS = partial(units.number, digits=4)
 WEIGHTS = "a hash of the final model: equal hashes mean equal bits; compare shows whether runs differ only by rounding"
 GATHERS = ("zero3",)  # algorithms that gather a layer's parameters only while computing it
 SKETCH = 33  # columns of a sketch of a run
 TURNED = 8  # most rows of a table that are turned into columns
 LOSS = palette.RUNS[0].colour
-UNITS = {"bytes": BYTES, "flops": FLOPS}
 
 
 def headline(run: Run) -> str:
@@ -92,7 +99,7 @@ def _summary(run: Run) -> Iterator[list[str | tuple[str, str]]]:
         ("digest", f"{s['digest']}, which also covers all losses and their times{_rounded(s)}"),
     ]
     wide = max(15, *(len(name) + 1 for name, _ in lines))
-    clock = f"  {duration(s['seconds'])}, {units.seconds(s['wall_seconds'])} of wall time"
+    clock = f"  {seconds(s['seconds'])}, {seconds(s['wall_seconds'])} of wall time"
     indent, columns = " " * (wide + 2), max(8, min(width() - wide - 2 - len(clock), SKETCH))
     first, last = _ends(run)
     yield [(f"  {'training loss':<{wide}}", DIM), f"{first} ", (sketch.losses(run, columns), LOSS), f" {last}"]
@@ -213,55 +220,11 @@ def aligned(cells: Sequence[Sequence[str]], words: int = 0) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
-def number(value: float | None) -> str:
-    """Return four digits, or all digits before the point in groups of three; an en dash for None.
-
-    A value that is not finite has diverged.
-    """
+def number(value: float | None, error: float | None = None) -> str:
+    """Return four digits, or all digits before the point; an en dash for None, and a word for a loss that diverged."""
     if value is None:
         return "–"
-    if not math.isfinite(value):
-        return DIVERGED
-    return f"{value:,.0f}" if 1e3 <= abs(value) < 1e12 else f"{value:.4g}"
-
-
-def percent(value: float | None, error: float | None = None) -> str:
-    """Return a fraction as per cent, with its standard error if given."""
-    return "–" if value is None else f"{plus_minus(100 * value, 100 * (error or 0), '{:.1f}'.format)} %"
-
-
-def size(nbytes: float) -> str:
-    """Return a number of bytes with its unit."""
-    return prefixed(nbytes, BYTES)
-
-
-def flops(count: float) -> str:
-    """Return a number of floating-point operations with its unit."""
-    return prefixed(count, FLOPS)
-
-
-def prefixed(value: float, units: Sequence[str]) -> str:
-    """Return a value in the unit that suits it; each of `units` is a thousand times the one before."""
-    scale, unit = suited(value, units)
-    return f"{value:.0f} {unit}" if scale == 1 else f"{value * scale:.3g} {unit}"
-
-
-def suited(value: float, units: Sequence[str]) -> tuple[float, str]:
-    """Return the unit that suits a value: the factor to multiply the value by, and the unit's name."""
-    place = next((n for n in range(len(units)) if value * 1e-3**n < 1000), len(units) - 1)
-    return 1e-3**place, units[place]
-
-
-def duration(seconds: float) -> str:
-    """Return a time with its unit."""
-    unit, name = scale(seconds)
-    return f"{number(seconds / unit)} {name}"
-
-
-def scale(seconds: float) -> tuple[float, str]:
-    """Return the unit that suits this time: its length in seconds, and its name."""
-    units = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
-    return next((unit for unit in units if seconds >= unit[0]), (1.0, "s"))
+    return plus_minus(value, error, FOUR_DIGITS) if math.isfinite(value) else DIVERGED
 
 
 def head(name: str, heads: Mapping[str, str] = HEADS) -> str:
@@ -270,36 +233,20 @@ def head(name: str, heads: Mapping[str, str] = HEADS) -> str:
 
 
 def cell(row: dict[str, Any], name: str) -> str:
-    """Return a value of a row as text, with its unit."""
-    value = row[name]
-    if isinstance(value, SeedFigure):
-        return _seed_figure(name, value, len(row["seeds"]))
+    """Return a value of a row as text, with its unit; of several runs the mean, and how many of them have it if not
+    all do.
+    """
+    value, write = row[name], WRITTEN.get(name, number)
     if name == "seeds":
         return str(len(value))
-    if name in UNITS and isinstance(value, int):
-        return prefixed(value, UNITS[name])
-    if name in COUNTS and isinstance(value, int):
-        return f"{value:,}"
+    if isinstance(value, SeedFigure):
+        few = f" ({value.n})" if value.n < len(row["seeds"]) else ""
+        return "–" if value.mean is None else f"{write(value.mean, value.std)}{few}"
+    if value is None:
+        return "–"
     if name == "accuracy":
         return percent(value, row.get("accuracy_error"))
-    if name == "efficiency":
-        return percent(value)
-    if name in ("seconds", "step_seconds") and isinstance(value, float):
-        return duration(value)
-    return number(value) if value is None or isinstance(value, float) else str(value)
-
-
-def _seed_figure(name: str, s: SeedFigure, runs: int) -> str:
-    """Return the mean and standard deviation of a figure over seeds, and the number of runs if not all have it."""
-    if s.mean is None:
-        return "–"
-    factor, unit = (100, "%") if name == "accuracy" else suited(s.mean, UNITS[name]) if name in UNITS else (1, "")
-    if name == "seconds":
-        one, unit = scale(s.mean)
-        factor = 1 / one
-    alone = "{:.1f}".format if name == "accuracy" else "{:.3g}".format if name in UNITS else number
-    told = plus_minus(s.mean * factor, (s.std or 0) * factor, alone)
-    return f"{told} {unit}".rstrip() + (f" ({s.n})" if s.n < runs else "")
+    return write(value) if isinstance(value, float) or (name in WRITTEN and isinstance(value, int)) else str(value)
 
 
 def _accuracy(s: dict[str, Any]) -> str:

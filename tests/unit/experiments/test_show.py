@@ -11,6 +11,7 @@ from experiments.cli import show
 from experiments.execution.run import run
 from experiments.runs.figures import QUANTITIES
 from experiments.specification.experiment import Experiment
+from experiments.wording import units
 from tests import fabricated
 from tracing import HELD
 
@@ -30,14 +31,14 @@ def test_traffic_per_step_counts_the_steps_that_each_worker_has_taken():
     done = fabricated.run(Experiment.of({"algorithm": "asgd", "workers": 4}))
     alone = (done.losses["rank"] == 1) | (done.losses["step"] < 10)  # three workers stop after 10 of 40 steps
     slowed = replace(done, losses={name: column[alone] for name, column in done.losses.items()})
-    assert per_step_and_worker(slowed) == show.size(done.summary["bytes"] / (40 + 3 * 10))
-    assert per_step_and_worker(done) == show.size(done.summary["bytes"] / (4 * 40))
+    assert per_step_and_worker(slowed) == units.size(done.summary["bytes"] / (40 + 3 * 10))
+    assert per_step_and_worker(done) == units.size(done.summary["bytes"] / (4 * 40))
 
 
 def test_ranks_that_hold_parts_of_one_model_take_every_step_each():
     done = small(algorithm="gpipe")
     assert len(np.unique(done.losses["rank"])) == 1, "only the last stage has losses"
-    assert per_step_and_worker(done) == show.size(done.summary["bytes"] / (2 * 4))
+    assert per_step_and_worker(done) == units.size(done.summary["bytes"] / (2 * 4))
 
 
 def test_messages_are_counted_where_the_trace_has_each_of_them():
@@ -55,7 +56,7 @@ def test_a_faster_network_changes_the_digest_and_not_the_weights():
 def test_the_layer_that_sharded_parameters_are_gathered_for_is_told_apart():
     layer = 4 * (64 * 128 + 128)  # the first of the network, and the larger
     told = " ".join(show.text(small(algorithm="zero3", hidden="128")).split())
-    assert f"{show.size(layer)} of the parameters are one gathered layer" in told
+    assert f"{units.size(layer)} of the parameters are one gathered layer" in told
     assert "gathered" not in show.text(small(algorithm="zero2", hidden="128"))
 
 
