@@ -67,7 +67,6 @@ def _choose_model() -> tuple[float, int]:
 
 
 def _all_reduce(work: JobSpec) -> None:
-    """Show what every all-reduce costs, once the pool has timed it."""
     ranks, nbytes, name, per_node, nics = work.values.values()
     heading(f"What an all-reduce of {units.size(nbytes)} costs {ranks} ranks")
     network = NETWORKS[name].on_nodes(per_node, nics)
@@ -93,7 +92,6 @@ def _all_reduce(work: JobSpec) -> None:
 
 
 def _model(parameters: float, ranks: int) -> None:
-    """Show how much memory a model takes on each rank."""
     heading(f"What {_billions(parameters)} parameters take on each of {units.count(ranks)} ranks")
     st.dataframe(
         frame(model_states.rows(parameters, ranks)), hide_index=True,

@@ -17,9 +17,7 @@ from lessons import instructor  # noqa: E402
 
 
 def later(module: str) -> Callable[[], None]:
-    """Return the page of this module, imported when it is opened, so that the first page does not wait for others'
-    imports.
-    """
+    """Return the page of this module, imported when it is opened: the first page need not wait for it."""
     return lambda: import_module(f"app.{module}").page()
 
 

@@ -15,9 +15,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 
 def show() -> DeltaGenerator:
-    """Draw one element of each kind, once per session; return their container, which the caller empties after drawing
-    the page.
-    """
+    """Draw one element of each kind, once per session; return their container, which the caller empties."""
     place = st.empty()
     if "drawn_first" not in st.session_state:
         st.session_state.drawn_first = True

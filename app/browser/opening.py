@@ -66,9 +66,7 @@ def _is_page(start: Message) -> bool:
 
 
 def _for_the_page(scope: Scope) -> Scope:
-    """Turn a browser's request for a page into one for the whole page, uncompressed; return other requests
-    unchanged.
-    """
+    """Turn a browser's request for a page into one for all of it, uncompressed; return others unchanged."""
     headers = scope["headers"]
     if not any(name == b"accept" and b"text/html" in value for name, value in headers):
         return scope

@@ -10,5 +10,4 @@ _mount = script("presentation", f"{PRESENTING}\n")
 
 
 def listen() -> None:
-    """Listen for the presentation key."""
     _mount(key=KEY)

@@ -35,8 +35,6 @@ def storage(
 
 
 def told() -> dict:
-    """Return the browser's message: kept (the stored JSON), forgotten, or lasting=False if the browser stores
-    nothing.
-    """
+    """Return the browser's message: kept (the stored JSON), forgotten, or lasting=False if it stores nothing."""
     news = (st.session_state.get(KEY) or {}).get("news")
     return news if isinstance(news, dict) else {}

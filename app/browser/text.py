@@ -12,9 +12,7 @@ NAMES = {*ALGORITHMS, *COMPRESSIONS, *WORKLOADS}
 
 
 def sentence(text: str) -> str:
-    """Format a message as a sentence: a capital unless it begins with a name, a full stop, and no Markdown except
-    `code`.
-    """
+    """Format a message as a sentence: a capital unless it begins with a name, a full stop, only `code` as Markdown."""
     first = text.partition(" ")[0].rstrip(",:;")
     if first.replace("-", "").isalpha() and first not in NAMES:  # a file or a setting keeps its own spelling
         text = text[:1].upper() + text[1:]

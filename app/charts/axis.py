@@ -29,9 +29,7 @@ def choose() -> tuple[str, bool]:
 
 
 def chosen() -> tuple[str, bool]:
-    """Return (axis, True if the loss is logarithmic) even before the switches are drawn, as on a page that opens with a
-    race.
-    """
+    """Return (axis, True if the loss is logarithmic) even before the switches are drawn, as when a race opens."""
     address.keep("axis", curves.AXES, "step")
     address.hold("log", False, address.switch)
     return st.session_state.axis, st.session_state.log

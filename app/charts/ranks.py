@@ -145,9 +145,7 @@ def by_rank(shown: list[Shown]) -> go.Figure:
 
 
 def ranked(run: Run) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Return (ranks, mean, maximum) of each quantity recorded by 2 to RANKS ranks: staleness, versions, and
-    measurements.
-    """
+    """Return (ranks, mean, maximum) of staleness, versions and measurements that 2 to RANKS ranks recorded."""
     tables = {"staleness": (run.applied["rank"], run.applied["staleness"]), "versions of the weights": _versions(run)}
     tables |= {name: (run.measured(name)["rank"], run.measured(name)["value"]) for name in run.quantities}
     found = {}

@@ -17,7 +17,6 @@ from experiments.wording.units import DIVERGED
 
 
 def legend(shown: list[Shown]) -> None:
-    """Draw one legend for all charts."""
     st.html(legend_of(shown, line))
 
 
@@ -35,9 +34,7 @@ def line(one: Shown) -> str:
 
 
 def figure_of(one: Shown, name: str) -> str:
-    """Return a figure of a run as text; over seeds, its mean and standard deviation, and the number of runs if not all
-    have it.
-    """
+    """Return a figure of a run as text; over seeds, its mean and standard deviation, and how many runs have it."""
     if not one.others:
         return run_figure_text(one.run, name)
     s = seed_figure(settled(run.status, run.summary, name) for run in one.runs)

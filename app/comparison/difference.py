@@ -171,7 +171,6 @@ def _end(was: dict, has: dict) -> str:
 
 
 def _loss(was: dict, has: dict) -> str:
-    """Describe how the held-out losses differ."""
     before, now = was.get("held_out_loss"), has.get("held_out_loss")
     if before is None or now is None:
         return "another model"

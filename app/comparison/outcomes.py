@@ -110,7 +110,6 @@ def _common(shown: list[Shown]) -> float | None:
 
 
 def _scaling(shown: list[Shown], stops: list[int], loss: float | None) -> str:
-    """Describe the speed-up."""
     (by, found), *reached = charts.scalings(shown, loss).items()
     faster, share = found[-1].speed_up, found[-1].efficiency
     if not faster:

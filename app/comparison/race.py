@@ -18,7 +18,6 @@ KEY = "race-timeline"
 
 
 def on() -> bool:
-    """Return True if the page's address asks for a race."""
     return st.query_params.get("race") == "1"
 
 

@@ -37,7 +37,6 @@ DIVIDED = (
 
 
 def show(run: Run) -> None:
-    """Draw the choice of settings to sweep, and the runs."""
     heading(
         "Sweep",
         "Repeats the run on the page with one setting varied. If its learning rate is the default, every run uses "
@@ -116,9 +115,7 @@ def _made(wanted: list[Experiment | str], best: bool) -> list[JobState]:
 
 
 def _strip(one: Control, made: list[tuple[Any, JobState]], best: bool) -> None:
-    """Draw the losses in one picture and as small multiples, then what the runs have in common, and which could not
-    run.
-    """
+    """Draw the losses in one picture and as small multiples, what the runs have in common, and which failed."""
     shown, stops = [], []
     found = {
         session.load(str(state.folder)).experiment.settings.get("learning_rate") for _, state in made if state.folder
@@ -169,6 +166,5 @@ def _called(one: Control, value: Any) -> str:
 
 
 def _open(experiment: Experiment) -> None:
-    """Show this run on the page."""
     chosen.put(experiment)
     session.start(experiment)

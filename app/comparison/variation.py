@@ -57,9 +57,7 @@ def values(one: Control, now: Any) -> list:
 
 
 def linked(e: Experiment) -> tuple[str, list]:
-    """Return the setting and the values that the page's link asks to sweep, `stops=workers~1~8~64`; ("", []) if
-    none.
-    """
+    """Return the setting and values that the page's link asks to sweep, `stops=workers~1~8~64`; or ("", [])."""
     axis, *words = st.query_params.get("stops", "").split(STOP)
     if axis not in owners(e.algorithm, e.compression, e.workload):
         return "", []
@@ -73,14 +71,11 @@ def linked(e: Experiment) -> tuple[str, list]:
 
 
 def control_of(e: Experiment, name: str) -> Control:
-    """Return the widget of a setting of this experiment."""
     return control(owners(e.algorithm, e.compression, e.workload)[name], name)
 
 
 def changed(e: Experiment, settings: dict[str, Any], strong: bool = False) -> Experiment | str:
-    """Return the experiment with these settings (with the same global batch in strong scaling), or why it is
-    impossible.
-    """
+    """Return the experiment with these settings, in strong scaling with one global batch, or why it is impossible."""
     try:
         other = e.change(**settings)
         return other.change(batch=divided(other, global_batch(e))) if strong else other

@@ -92,9 +92,7 @@ def _runs(kind: str, pairs: list[tuple[str, str]]) -> tuple[str, str, dict]:
 
 
 def _made(e: Experiment) -> str:
-    """Return the folder of this run, running it if needed. Raise TimeoutError while it is running, ValueError if it
-    fails.
-    """
+    """Return this run's folder, running it if needed. Raise TimeoutError while it runs, ValueError if it fails."""
     if e.cluster != "simulated":
         raise ValueError("only runs of the simulated cluster are embedded; a link never starts processes or GPUs.")
     pool, deadline = session.pool(), time.monotonic() + PATIENCE

@@ -46,14 +46,11 @@ STEPS = (
 
 
 def start() -> None:
-    """Start the tour from its first step."""
     st.session_state.tours = st.session_state.get("tours", 0) + 1
 
 
 def show(first: bool, lanes: int) -> None:
-    """Mount the tour: it opens on request and, on a `first` visit, once per browser. `lanes` is the timeline's number
-    of lanes.
-    """
+    """Mount the tour of a timeline with `lanes` lanes: it opens on request and, on a `first` visit, once."""
     state = st.session_state
     if "tours" not in state:
         state.tours = int(st.query_params.get("tour") == "1")

@@ -88,7 +88,6 @@ def threads(launch: Launch, steps: tuple[Instruction | None, ...]) -> str:
 
 
 def legend(launch: Launch) -> str:
-    """Return the legend of the symbols that occur in this launch."""
     steps = [step for moment in launch.moments for step in moment if step]
     seen = {step.does for step in steps} | ({"elsewhere"} if any(step.elsewhere for step in steps) else set())
     parts = [
@@ -114,9 +113,7 @@ def told(launch: Launch, moment: int) -> str:
 
 
 def memory(steps: tuple[Instruction | None, ...]) -> str:
-    """Return the memory that the first active warp touches: a row for every 128 bytes, with the touched numbers
-    marked.
-    """
+    """Return the memory that the first active warp touches: a row for every 128 bytes, touched numbers marked."""
     found = next(((warp, step) for warp, step in enumerate(steps) if step and step.cells), None)
     if found is None:
         return ""

@@ -71,9 +71,7 @@ def answered(one: Study, other: Study) -> str:
 
 
 def unlike(studies: dict[str, Study]) -> str:
-    """Explain that the reader's own schedule and another do different work, and which settings would make them
-    comparable.
-    """
+    """Explain that the reader's own schedule and another do different work, and how to make them comparable."""
     own, other = sorted(studies.values(), key=lambda done: done.plan.schedule != study.OWN)
     mine, its = (sized(done.summary["ranks"], done.chunks, " and ") for done in (own, other))
     return (

@@ -63,9 +63,7 @@ def page() -> None:
 
 
 def _introduce():
-    """Introduce the page and ask a first question; return the placeholder for the answer if two schedules are
-    compared.
-    """
+    """Introduce the page and ask a first question; return the place for the answer if two schedules are compared."""
     if st.session_state.schedule_b != controls.NOTHING:
         return st.container()  # no more words before the pictures of both
     st.markdown(INTRODUCTION)
@@ -95,9 +93,7 @@ def _title(plans: dict[str, Plan]) -> None:
 
 
 def _studied(plan: Plan, slot: str) -> Study | None:
-    """Return the study of a plan, computed here if that is quick, otherwise by the pool. Errors are shown on the
-    page.
-    """
+    """Return the study of a plan, made here if that is quick, else by the pool; None, and the error, if it fails."""
     try:
         if study.size(plan) <= study.QUICK:
             return _here(plan.model_dump_json(), plan)

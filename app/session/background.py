@@ -48,9 +48,7 @@ def ask(work: JobSpec | Experiment, place: str) -> JobState:
 
 
 def progress(active: dict[str, str], total: int) -> None:
-    """Show the progress of `total` runs, of which `active` (keys by place) are unfinished; redraw the page as each
-    finishes.
-    """
+    """Show the progress of `total` runs, of which `active` (keys by place) are unfinished; redraw as each finishes."""
     st.fragment(_progress, run_every=EVERY)(active, total)
 
 

@@ -25,7 +25,6 @@ class Poll:
         self._lock = threading.Lock()
 
     def add(self, question: Hashable, answer: Hashable) -> None:
-        """Count one more answer."""
         with self._lock:
             self._counts.setdefault(question, Counter())[answer] += 1
             self._counts.move_to_end(question)
@@ -41,7 +40,6 @@ class Poll:
 
 @st.cache_resource(show_spinner=False)
 def here() -> Poll:
-    """Return this process's poll."""
     return Poll()
 
 

@@ -33,7 +33,6 @@ NAME = re.compile(r"[0-9a-f]{16}-\w{1,16}(-\d{1,6})?")  # of a run's folder
 
 @st.cache_resource(show_spinner=False)
 def pool() -> Pool:
-    """Return this process's pool."""
     return Pool(ROOT)
 
 
@@ -123,9 +122,7 @@ def stop() -> None:
 
 
 def under_way() -> JobState | None:
-    """Return the state of the active run; once it has ended, store its folder or failure in the session and return
-    None.
-    """
+    """Return the state of the active run; once it has ended, store its folder or failure, and return None."""
     state = st.session_state
     if not state.get("job"):
         return None
@@ -196,9 +193,7 @@ def keep(name: str) -> None:
 
 
 def show_named(name: str) -> Experiment:
-    """Show the stored run of this name, as `?run=` does, and return its experiment. Raise ValueError if there is
-    none.
-    """
+    """Show the stored run of this name, as `?run=` does; return its experiment. Raise ValueError without one."""
     if not NAME.fullmatch(name) or find(name) is None:
         raise ValueError(f"there is no run {name[:40]!r} on this machine; it may be in another runs folder.")
     keep(name)

@@ -71,7 +71,6 @@ def laid_out(experiment: Experiment) -> dict[str, Any]:
 
 
 def algorithm():
-    """Return the chosen algorithm's declaration (see algorithms.algorithm)."""
     return catalogue.ALGORITHMS[st.session_state["algorithm"]].declaration
 
 

@@ -54,7 +54,6 @@ def _unlosable(cluster: str) -> str:
 
 
 def ask(rank: int) -> None:
-    """Open the dialog of `rank`."""
     st.session_state.faulty = rank
 
 

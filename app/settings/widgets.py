@@ -109,9 +109,7 @@ def _told(field: str, name: str) -> str:
 
 
 def _sources(field: str) -> str:
-    """Return the sources of the presets' numbers, as a list for the help, and a link to what the network model
-    omits.
-    """
+    """Return the sources of the presets' numbers for the help, and a link to what the network model omits."""
     about = "\n\n[What the simulated network leaves out](network)" if field == "network" else ""
     own = {SELF: MEANING[field]} if field in real_defaults(chosen.cluster()) else {}
     entries = [f"- **{name}**: {source}" for name, source in (own | catalogue.sources(field)).items()]

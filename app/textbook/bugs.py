@@ -67,7 +67,6 @@ def _answer(mutant: Mutant, asked: str, guess: str | int) -> None:
 
 
 def _seen(mutant: Mutant) -> None:
-    """Show the records of both runs."""
     pair = recorded.read()[mutant.name]
     settings = ", ".join(f"{name} {value}" for name, value in mutant.experiment.items() if name != "algorithm")
     st.markdown(f"**{escaped(mutant.experiment['algorithm'])}** with {escaped(settings)}")

@@ -33,7 +33,6 @@ def add(other: ReaderProgress) -> None:
 
 
 def record(chapter: str, item: str, parameters: dict, guess: Any, sure: int, right: bool, place: str) -> None:
-    """Record a new answer."""
     answer = {"chapter": chapter, "item": item, "parameters": parameters, "guess": guess, "sure": sure}
     answer |= {"right": right, "place": place, "at": progress.now()}
     st.session_state.progress = document().recorded(Answer.model_validate(answer))

@@ -64,9 +64,7 @@ def page() -> None:
 
 
 def _read_address(**options: list) -> None:
-    """Load the choice from the address at first and after the browser's Back; keep the address up to date from then
-    on.
-    """
+    """Load the choice from the address at first and after the browser's Back; then keep the address up to date."""
     state, again = st.session_state, chrome.went_back()
     for name, values in options.items():
         if again or name not in state:

@@ -98,7 +98,6 @@ def _more(chapter: Chapter) -> None:
 
 
 def _heads(text: str) -> list[str]:
-    """Return the section headings of a text."""
     return [line[3:].strip() for line in text.splitlines() if line.startswith("## ")]
 
 

@@ -53,9 +53,7 @@ def _pin(name: str, folder: str) -> None:
 
 
 def title(e: Experiment) -> str:
-    """Return a run's title and, in small print, the names of its files: "EASGD on handwritten digits", easgd,
-    digits.
-    """
+    """Return a run's title and, small, its files' names: "EASGD on handwritten digits", easgd, digits."""
     return f"{escaped(naming.title(e))} :small[:gray[{escaped(naming.files(e))}]]"
 
 

@@ -55,11 +55,9 @@ class LiveRun:
         self.before = before
 
     def head(self) -> None:
-        """Draw the run's title and its progress."""
         st.fragment(_head, run_every=EVERY)()
 
     def line(self) -> None:
-        """Show what changed since the previous run."""
         in_words.since(self.before, st.session_state.asked)
 
     def curves(self, others: list[Shown]) -> None:

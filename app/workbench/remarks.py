@@ -19,7 +19,6 @@ NOTES = 4  # remarks of a run before the others are folded away
 
 
 def show(run: Run, missing: list[str]) -> None:
-    """Show the remarks above the charts."""
     why = _told(run, run.error)
     if run.status == "diverged":
         _diverged(run)

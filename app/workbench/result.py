@@ -124,9 +124,7 @@ def _beside_the_source(run: Run):
 
 
 def _rest(folder: str, own: Shown, shown: Sequence[Shown], before: Shown | None, finished: bool) -> None:
-    """Draw what is below the timeline; parts that need computation only for a `finished` run that has the page to
-    itself.
-    """
+    """Draw what is below the timeline; what needs computing only for a `finished` run with the page to itself."""
     run = own.run
     each = [replace(one, name=f"{one.name}, seed {one.run.experiment.seed}") if one.others else one for one in shown]
     this = next(one for one in each if one.folder == own.folder)

@@ -146,7 +146,6 @@ def _changed() -> list[str]:
 
 
 def run(experiment: Experiment) -> None:
-    """Run the experiment, with the reader's prediction."""
     predict.seal(experiment)
     session.start(experiment)
 

@@ -21,7 +21,6 @@ WHY = {
 
 
 def entry() -> chrome.Entry:
-    """Return the entry of this page in the navigation."""
     return st.Page(page, title="Workbench", url_path="workbench", default=True)
 
 

@@ -41,7 +41,6 @@ def kernels_command(wanted: Sequence[str], n: int, as_json: bool) -> None:
 
 
 def machine_and_roof(report: Report) -> list[str]:
-    """Return lines that name the machine and its peak rates."""
     lines = [f"{report.machine}, {units.moment(report.moment)}"]
     for where, peaks in (("CPU, one thread", report.cpu), ("GPU", report.gpu)):
         if peaks:

@@ -41,7 +41,6 @@ class ShownRun(Run):
 
     @classmethod
     def of(cls, run: Run) -> ShownRun:
-        """Return `run` as one that displays itself."""
         return cls(**{field.name: getattr(run, field.name) for field in fields(Run)})
 
     def show(self) -> Page:

@@ -51,7 +51,6 @@ class Bar:
             self._show(text, progress.fraction, waited)
 
     def compiling(self) -> None:
-        """Show that kernels are being compiled."""
         with unheard(sys.stderr):
             self._show(f"{self.title}  {compiling.WORDS}", 0.0, time.monotonic() - self._began)
 

@@ -107,7 +107,6 @@ def conclude(run: Run, runs: str, as_json: bool = False) -> int:
 
 
 def tell(run: Run, folder: Path, as_json: bool) -> None:
-    """Print the summary of `run`, which is stored in `folder`."""
     command = run.experiment.command()
     if as_json:
         told = {
@@ -135,9 +134,7 @@ def tell(run: Run, folder: Path, as_json: bool) -> None:
 
 
 def fitted_to(experiment: Experiment, ranks: int, given: bool) -> Experiment:
-    """Return the experiment with the number of workers that the launcher's ranks allow. Raise ValueError if they do not
-    fit.
-    """
+    """Return the experiment with the workers that the launcher's ranks allow. Raise ValueError if they do not fit."""
     workers = ranks - experiment.servers
     if workers < 1 or (given and workers != experiment.workers):
         needed = (

@@ -17,9 +17,7 @@ BEST = "best"  # learning rate at which the experiment's final loss is lowest
 
 
 def stoppable() -> AbstractContextManager[Callable[[], bool]]:
-    """Return a context manager whose value returns True once the user has pressed Ctrl-C; a second one interrupts
-    immediately.
-    """
+    """Return a context whose value returns True once the user has pressed Ctrl-C; a second one interrupts at once."""
     from cluster.real.signals import catch_signals, stop_signals
 
     return catch_signals(*stop_signals())

@@ -73,7 +73,6 @@ class ScheduleCommand(SectionedCommand):
 
 
 def _option(option: Option, name: str) -> click.Option:
-    """Return the command-line option for a setting of the schedule `name`."""
     flag = f"--{option.name.replace('_', '-')}"
     if option.kind is bool:
         made = click.Option(

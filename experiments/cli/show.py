@@ -190,9 +190,7 @@ def table(
 
 
 def below(cells: Sequence[Sequence[str]], words: int, keys: int, wide: int) -> str:
-    """Return aligned columns of at most `wide` characters; columns that do not fit continue below, after the first
-    `keys`.
-    """
+    """Return aligned columns, at most `wide`; those that do not fit continue below, after the first `keys`."""
     return "\n\n".join(
         aligned([[line[n] for n in some] for line in cells], sum(n < words for n in some))
         for some in _folds(cells, keys, wide)
@@ -228,14 +226,11 @@ def number(value: float | None, error: float | None = None) -> str:
 
 
 def head(name: str, heads: Mapping[str, str] = HEADS) -> str:
-    """Return the heading of a table's column."""
     return heads.get(name, name.replace("_", " "))
 
 
 def cell(row: dict[str, Any], name: str) -> str:
-    """Return a value of a row as text, with its unit; of several runs the mean, and how many of them have it if not
-    all do.
-    """
+    """Return a value of a row as text, with its unit; over seeds the mean, and how many have it if not all do."""
     value, write = row[name], WRITTEN.get(name, number)
     if name == "seeds":
         return str(len(value))
@@ -287,9 +282,7 @@ def _memory(run: Run) -> str:
 
 
 def _gathered(run: Run) -> float:
-    """Return the bytes of parameters that the fullest rank holds in addition to its own share, while it computes a
-    layer.
-    """
+    """Return the bytes of parameters that the fullest rank holds beyond its own share, while it computes a layer."""
     own = 0 if run.parameters is None else run.parameters.nbytes / run.experiment.workers
     return own and max(run.peaks()[:, HELD.index("parameters")]) - own
 

@@ -43,9 +43,7 @@ def losses(run: Run, columns: int) -> str:
 
 
 def shares(run: Run, columns: int) -> tuple[list[Part], list[tuple[Part, str]]]:
-    """Return a bar, `columns` wide, of how workers spent their time, and its legend: a character and words for each
-    part.
-    """
+    """Return a bar, `columns` wide, of how workers spent their time, and its legend: character and words by part."""
     share = {kind: run.summary[f"share_{kind}"] or 0.0 for kind in KINDS}
     ends = np.round(columns * np.cumsum(list(share.values()))).astype(int)
     wide = dict(zip(KINDS, np.diff(ends, prepend=0).tolist(), strict=True))

@@ -45,9 +45,7 @@ class Piece(NamedTuple):
 
 
 class Grid(NamedTuple):
-    """A grid of `cells` cells, each `wide` columns, over `makespan`. Ops end in `gap` blanks and have names, or else
-    letters.
-    """
+    """A grid of `cells` cells, each `wide` columns, over `makespan`; ops end in `gap` blanks, `named` or by letter."""
 
     makespan: float
     cells: int
@@ -56,7 +54,6 @@ class Grid(NamedTuple):
     named: bool = True
 
     def column(self, time: float) -> int:
-        """Return the column of a time."""
         return round(time / self.makespan * self.cells) * self.wide
 
 
@@ -101,9 +98,7 @@ def pieces(study: Study) -> Iterator[Piece]:
 
 
 def _grid(drawn: list[Piece], latency: float, makespan: float, width: int) -> Grid:
-    """Return the first grid that fits: cells with gaps, without gaps, columns wide enough for names, and the last two
-    continued below.
-    """
+    """Return the first grid that fits: with gaps, without, wide enough for names, or the last two continued below."""
     unit = _unit([piece.end - piece.start for piece in drawn] + [latency] * (latency > 0))
     cells = round(makespan / unit)
     loose, close = (

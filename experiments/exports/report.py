@@ -118,7 +118,6 @@ def _head(run: Run, address: str) -> str:
 
 
 def _label(run: Run, name: str) -> str:
-    """Return a figure's label at the top of the page."""
     label = FIGURES[name].label
     if name == "seconds" and run.experiment.cluster == "simulated":
         label = "virtual time"

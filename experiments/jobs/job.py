@@ -38,7 +38,6 @@ class JobState:
 
     @property
     def active(self) -> bool:
-        """True while the job has not ended."""
         return self.status in ("queued", "running")
 
 

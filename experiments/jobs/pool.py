@@ -179,7 +179,6 @@ class Pool:
         return True
 
     def touch(self, owner: str) -> None:
-        """Renew the lease of `owner`."""
         with self._lock:
             self._owners[owner] = time.monotonic() + self.lease
 

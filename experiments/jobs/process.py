@@ -63,9 +63,7 @@ class Child:
             os.kill(self.process.pid, signal.SIGTERM)
 
     def kill(self) -> None:
-        """Kill the process and its descendants. Without process groups, its ranks notice by themselves that it is
-        gone.
-        """
+        """Kill the process and its descendants; without process groups its ranks notice that it is gone."""
         with contextlib.suppress(OSError):
             if hasattr(os, "killpg"):
                 os.killpg(self.process.pid, signal.SIGKILL)

@@ -29,9 +29,7 @@ class Spare:
                 self._child = Child([*self.command, "early"], self.selector)
 
     def take(self, version: str) -> Child | None:
-        """Return the process if it is alive and has loaded this version of the source; otherwise end it and return
-        None.
-        """
+        """Return the process if it lives and has loaded this version of the source; else end it and return None."""
         if self._child and self._version == version and not self._child.ended():
             child, self._child = self._child, None
             return child
@@ -39,7 +37,6 @@ class Spare:
         return None
 
     def dismiss(self) -> None:
-        """End the spare process, if there is one."""
         if self._child:
             self._child.reap()
             self._child = None

@@ -91,7 +91,6 @@ def perform(values: dict[str, Any], root: Path, progress: Callable[[float], None
 
 
 def uploaded(name: str) -> bool:
-    """True if the run in this folder was uploaded."""
     return _NAME.fullmatch(name) is not None
 
 
@@ -214,9 +213,7 @@ def modules_folder() -> Path | None:
 
 
 def save_module(content: bytes, file: str) -> str:
-    """Store the Python file of a network, named `file`, and return the name to train it by. Raise ValueError if
-    refused.
-    """
+    """Store the Python file of a network; return the name to train it by. Raise ValueError if it is refused."""
     return own_module.save(content, file)
 
 

@@ -111,9 +111,7 @@ def within_bound(spec: dict[str, Any]) -> Iterator[None]:
 
 
 def rehearse() -> None:
-    """Run and store two steps of the default experiment, so that its imports and kernels are loaded for the next
-    job.
-    """
+    """Run and store two steps of the default experiment, which loads imports and kernels for the next job."""
     from experiments.execution.run import run
     from experiments.runs import store
     from experiments.specification.experiment import Experiment

@@ -93,7 +93,6 @@ def spec(run: Run) -> JobSpec:
 
 
 def save(learning: Learning, file: Path) -> None:
-    """Write the record to `file` as arrays."""
     own = {one.name: getattr(learning, one.name) for one in fields(learning) if one.name != "boundary"}
     if learning.boundary:
         own |= {f"boundary_{name}": value for name, value in learning.boundary._asdict().items()}

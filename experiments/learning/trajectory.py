@@ -18,9 +18,7 @@ GRADIENT, REPORT, END = range(3)
 
 
 class Sighting(NamedTuple):
-    """A model seen at a rank: its kind `what`, its `number` among those of that kind, from 0, and its `place` among the
-    models.
-    """
+    """A model seen at a rank: its kind `what`, its `number` in that kind, from 0, and its `place` among the models."""
 
     rank: int
     seconds: float
@@ -99,12 +97,10 @@ class WatchedTask:
         return getattr(self._task, name)
 
     def gradient(self, w, batch=None) -> tuple:
-        """Record w, and return (loss, g) there."""
         self.see(GRADIENT, w)
         return self._task.gradient(w, batch)
 
     def portion(self, w, indices) -> tuple:
-        """Record w, and return (loss, g) there."""
         self.see(GRADIENT, w)
         return self._task.portion(w, indices)
 
@@ -114,7 +110,6 @@ class WatchedTask:
         self._task.descend(shared, *args, **kwargs)
 
     def report(self, w, where=slice(None), new: bool = True) -> None:
-        """Record w if it is a whole model, and report it."""
         if isinstance(where, slice) and where == slice(None):
             self.see(REPORT, w)
         self._task.report(w, where, new)

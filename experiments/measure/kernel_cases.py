@@ -31,9 +31,7 @@ ROWS = 16  # sparse rows of one call
 
 @dataclass(frozen=True)
 class KernelCase:
-    """The arguments of a kernel and its torch equivalent, which writes to its tensors as the kernel does, or returns
-    the values.
-    """
+    """A kernel's arguments and its torch equivalent, which writes to its tensors as the kernel does or returns them."""
 
     arguments: Callable[[np.random.Generator, int], tuple]
     peer: Callable | str | None = None

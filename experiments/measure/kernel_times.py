@@ -124,7 +124,6 @@ def machine() -> str:
 
 
 def names() -> list[str]:
-    """Return all kernels, by family."""
     return [name for family in kernels.FAMILIES.values() for name in family]
 
 
@@ -139,7 +138,6 @@ def known(wanted: Sequence[str]) -> Sequence[str]:
 
 
 def measure(wanted: Iterable[str], n: int) -> Report:
-    """Time these kernels, one after the other."""
     from experiments.measure.kernel_cases import KERNEL_CASES
     from experiments.measure.roof import Roof
 
@@ -239,7 +237,6 @@ def measured(wanted: Sequence[str], n: int, root: Path) -> list[Path]:
 
 
 def perform(values: dict[str, Any], root: Path, progress: Callable[[float], None]) -> Path:
-    """Measure the kernels, and store the report (see experiments.jobs.spec)."""
 
     def one_by_one():
         for done, name in enumerate(wanted):
@@ -254,7 +251,6 @@ def perform(values: dict[str, Any], root: Path, progress: Callable[[float], None
 
 
 def load(folder: Path) -> Report:
-    """Return the report in the folder of a job."""
     told = json.loads((folder / FILE).read_text("utf-8"))
     peaks = {name: Peaks(**told[name]) if told[name] else None for name in ("cpu", "gpu")}
     return Report(**{**told, **peaks, "rows": tuple(Row(**row) for row in told["rows"])})

@@ -140,7 +140,6 @@ def job_spec(name: str, n: int) -> JobSpec:
 
 
 def perform(values: dict[str, Any], root: Path, progress: Callable[[float], None]) -> Path:
-    """Record a kernel's launches, and store them (see experiments.jobs.spec)."""
     found = [asdict(launch) for launch in watched(values["name"], values["n"])]
     return JobSpec("threads", values).keep(
         root, lambda folder: (folder / FILE).write_text(json.dumps(found, ensure_ascii=False), "utf-8")
@@ -148,7 +147,6 @@ def perform(values: dict[str, Any], root: Path, progress: Callable[[float], None
 
 
 def load(folder: Path) -> list[Launch]:
-    """Return the launches in the folder of a job."""
     return [_read(launch) for launch in json.loads((folder / FILE).read_text("utf-8"))]
 
 

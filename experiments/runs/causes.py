@@ -54,7 +54,6 @@ class Causes:
 
 
 def causes(trace: Trace) -> Causes:
-    """Return who and what caused each wait of `trace`."""
     order = np.lexsort([trace.spans["start"], trace.spans["rank"]])
     lanes = Lanes(trace, order)
     pieces = walked(lanes)

@@ -65,9 +65,7 @@ def difference(a: Run, b: Run, tolerance: float = 0.0) -> str:
 
 
 def largest(a: Run, b: Run) -> float:
-    """Return the largest difference in what two runs with equal tables learned, as a fraction of the column's largest
-    value.
-    """
+    """Return the largest difference in what two runs with equal tables learned, as a share of the column's largest."""
     pairs = [(getattr(a, table)[column], getattr(b, table)[column]) for table in LEARNED for column in LEARNED[table]]
     if a.parameters is not None and b.parameters is not None:
         pairs.append((a.parameters, b.parameters))

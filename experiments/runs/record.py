@@ -17,12 +17,10 @@ from tracing import HELD, MEASURES, MEMORY, Trace, join_tables
 
 
 def no_measures() -> dict[str, np.ndarray]:
-    """Return an empty table of measures."""
     return join_tables((), "measures", MEASURES, "i4 i4 f8 i4 f8")
 
 
 def no_memory() -> dict[str, np.ndarray]:
-    """Return an empty table of memory."""
     return join_tables((), "memory", MEMORY, "i4 i4 f8 i1 i8")
 
 

@@ -77,9 +77,7 @@ def settle(part: Path, place: Path) -> None:
 
 
 def altered(folder: Path) -> list[str]:
-    """Return the files of `folder` that are missing or differ from when they were sealed; SHA256SUMS if it is
-    missing.
-    """
+    """Return the files of `folder` that are missing or changed since it was sealed; SHA256SUMS if that is missing."""
     try:
         lines = (folder / SUMS).read_text("utf-8").splitlines()
         sums = {name: digest for digest, name in (line.split("  ", 1) for line in lines)}

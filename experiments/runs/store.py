@@ -66,9 +66,7 @@ def elsewhere() -> list[Path]:
 
 
 def move(folder: Path, root: str | Path) -> Path:
-    """Move a run from `elsewhere` below `root`, and return its folder. Raise ValueError if it is damaged, or
-    OSError.
-    """
+    """Move a run from `elsewhere` below `root`; return its folder. Raise ValueError if it is damaged, or OSError."""
     place = save(load(folder), root)
     shutil.rmtree(folder)
     with contextlib.suppress(OSError):  # another run may be in it

@@ -37,17 +37,14 @@ class Entry:
 
     @property
     def module(self) -> ModuleType:
-        """The module, imported."""
         return importlib.import_module(self.module_name)
 
     @property
     def declaration(self) -> Algorithm:
-        """The algorithm's declaration."""
         return self.module.ALGORITHM
 
     @property
     def idea(self) -> str:
-        """A description in one line."""
         return idea(self.module)
 
     @property

@@ -281,14 +281,11 @@ class Experiment(Knobs):
 
     @property
     def numbers(self) -> float:
-        """Approximate count of numbers in its data, known before the data are loaded (see
-        `workloads.workload.DataKnobs`).
-        """
+        """Approximate count of numbers in its data, before they are loaded (see `workloads.workload.DataKnobs`)."""
         return workloads.find(self.workload).Settings(**self.data).numbers
 
     @property
     def budget(self) -> Budget:
-        """When to stop."""
         return Budget(steps=self.steps, epochs=self.epochs, seconds=self.seconds, target_loss=self.target_loss)
 
     def in_force(self) -> dict[str, Any]:

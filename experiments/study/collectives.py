@@ -99,13 +99,11 @@ def links(network: Network, ranks: int) -> str:
 
 
 def job_spec(ranks: int, nbytes: float, network: str, per_node: int, nics: int | None = None) -> JobSpec:
-    """Return the job that times all all-reduces on the given network."""
     values = {"ranks": ranks, "nbytes": nbytes, "network": network, "per_node": per_node, "nics": nics}
     return JobSpec("collective", values)
 
 
 def perform(values: dict[str, Any], root: Path, progress: Callable[[float], None]) -> Path:
-    """Time all all-reduces and store their costs (see experiments.jobs.spec)."""
     network = parse_network(values["network"]).on_nodes(values["per_node"], values["nics"])
     costs = [asdict(cost) for cost in all_reduces(values["ranks"], values["nbytes"], network)]
     return JobSpec("collective", values).keep(
@@ -114,7 +112,6 @@ def perform(values: dict[str, Any], root: Path, progress: Callable[[float], None
 
 
 def load(folder: Path) -> list[AllReduceCost]:
-    """Return the costs in the folder of a job."""
     return [AllReduceCost(**cost) for cost in json.loads((folder / FILE).read_text("utf-8"))]
 
 

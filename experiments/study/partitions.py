@@ -138,9 +138,7 @@ def stage_costs(profile: Profile, plan: Partition, study: Study) -> str:
 
 
 def read_levels(workers: str, bandwidth: str) -> Levels:
-    """Parse the levels of a machine from "2,3" and "NVLink,10GbE". Raise ValueError if either is invalid, or if their
-    lengths differ.
-    """
+    """Parse a machine's levels from "2,3" and "NVLink,10GbE". Raise ValueError if these are invalid or unequal."""
     counts, rates = read_counts("workers", workers), [_read_rate(text) for text in bandwidth.split(",")]
     if len(counts) != len(rates):
         raise ValueError(
@@ -205,9 +203,7 @@ def plan(profile: Profile, levels: Levels, method: str, own: Sequence[int] = (),
 def communication(
     profile: Profile, plan: Partition, method: str, bandwidth: float, compression: float | None = None
 ) -> list[tuple[float, float]]:
-    """Return, for each stage, the seconds per mini-batch of exchanging gradients and of the link after it, as `method`
-    counts them.
-    """
+    """Return the s per mini-batch of exchanging a stage's gradients, and of the link after it, as `method` counts."""
     form, seconds = FORM_OF.get(method, "2018"), []
     for n, (first, last, replicas, _) in enumerate(plan.stages):
         weights = sum(profile.weights[first : last + 1])

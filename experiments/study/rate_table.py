@@ -81,9 +81,7 @@ def alike(begun: dict[str, Beginning]) -> list[list[str]]:
 
 
 def same(one: Beginning, other: Beginning) -> bool:
-    """True if two runs learned the same, step by step; False if the loss hardly moved, since then nothing can be
-    concluded.
-    """
+    """True if two runs learned the same, step by step, and the loss moved enough to tell."""
     if one.curve.shape != other.curve.shape or not np.isfinite([one.loss, other.loss]).all():
         return False
     moved = np.ptp(one.curve) > 0.1 * abs(one.curve[0])
@@ -105,9 +103,7 @@ def experiment_of(name: str, workload: str, model: str, workers: int = FEW) -> E
 
 
 def line(experiment: Experiment, seeds: Sequence[int] = SEEDS) -> Rate:
-    """Return the line of an experiment at its defaults: its best rate, and the rates that fewer and more workers
-    tolerate.
-    """
+    """Return the line of an experiment at its defaults: its best rate, and those that fewer and more workers bear."""
     search = Search(experiment, seeds)
     best = search.best(START)
     loss = search.loss(best)

@@ -174,7 +174,6 @@ def perform(values: dict[str, Any], root: Path, progress: Callable[[float], None
 
 
 def read(folder: Path) -> float:
-    """Return the best rate of the result in `folder`."""
     return _result(folder)["best"]
 
 

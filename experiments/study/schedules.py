@@ -106,7 +106,6 @@ class Plan(Knobs):
 
     @property
     def title(self) -> str:
-        """The schedule's usual name."""
         return TITLES[self.schedule]
 
     def key(self) -> str:
@@ -190,7 +189,6 @@ def _arguments(plan: Plan) -> dict[str, Any]:
 
 
 def module(name: str) -> ModuleType:
-    """Return the module that defines a schedule."""
     call = SCHEDULES[name]
     return sys.modules[(call.func if isinstance(call, partial) else call).__module__]
 
@@ -221,7 +219,6 @@ class Study:
 
     @property
     def chunks(self) -> int:
-        """The number of micro-batches."""
         return int(((self.ops["kind"] == KINDS.index("F")) & (self.ops["stage"] == 0)).sum())
 
     def op(self, row: int) -> str:
@@ -417,7 +414,6 @@ def _costs(plan: Plan, share: float) -> Mapping:
 
 
 def perform(values: dict[str, Any], root: Path, progress: Callable[[float], None]) -> Path:
-    """Run the study as a job (see experiments.jobs.spec)."""
     return JobSpec("study", values).keep(root, partial(save, study(Plan.of(**values))))
 
 
@@ -425,7 +421,6 @@ def perform(values: dict[str, Any], root: Path, progress: Callable[[float], None
 
 
 def save(study: Study, folder: Path) -> None:
-    """Write the files of `study` into `folder`."""
     columns = {f"{table}.{name}": column for table in _TABLES for name, column in getattr(study, table).items()}
     np.savez_compressed(folder / "study.npz", **columns)
     told = {"plan": study.plan.model_dump(), "summary": study.summary}
@@ -433,7 +428,6 @@ def save(study: Study, folder: Path) -> None:
 
 
 def load(folder: Path) -> Study:
-    """Read a study that `save` has written."""
     told = json.loads((folder / "study.json").read_text("utf-8"))
     tables: dict[str, dict[str, np.ndarray]] = {table: {} for table in _TABLES}
     with np.load(folder / "study.npz") as file:

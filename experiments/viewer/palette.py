@@ -92,9 +92,7 @@ RAMP = ("#9A5BD0", "#1780C4", "#0E8F7E")
 
 
 def ramp(share: float, number: int) -> LineStyle:
-    """Return the line style of run `number` in a sweep: its colour follows its position `share`, 0 to 1; dashes
-    distinguish neighbours.
-    """
+    """Return the line style of run `number` in a sweep: coloured by `share`, 0 to 1; dashes tell neighbours apart."""
     at = min(max(share, 0.0), 1.0) * (len(RAMP) - 1)
     low = min(int(at), len(RAMP) - 2)
     pairs = [(int(RAMP[low][n : n + 2], 16), int(RAMP[low + 1][n : n + 2], 16)) for n in (1, 3, 5)]

@@ -46,7 +46,6 @@ class Shown:
 
     @property
     def line(self) -> palette.LineStyle:
-        """The line's style."""
         if self.share is not None:
             return palette.ramp(self.share, self.colour)
         return palette.GHOST if self.ghost else palette.RUNS[self.colour % len(palette.RUNS)]
@@ -310,7 +309,6 @@ def _farthest(drawn: list[tuple[Line, Line, Line]], reach: float = 0.0) -> float
 
 
 def _up(series: list[Series], log: bool) -> Axis:
-    """Return the axis of losses."""
     seen = [one for one in series if not one.gone and not one.faint] or series
     low, high = _decades(seen) if log else _span(seen, FAR)
     return Axis("loss", low, high, log=log)

@@ -23,7 +23,6 @@ def stem(e: Experiment) -> str:
 
 
 def heading(e: Experiment) -> str:
-    """Return the heading of a picture of a run."""
     return f"{title(e)} · {units.counted(e.workers, 'worker')} · {place(e)}"
 
 

@@ -42,9 +42,7 @@ class Chip(NamedTuple):
 
 
 class Story(NamedTuple):
-    """What a timeline points out: the initial window (s; None: the whole run), flags for events, and windows worth
-    visiting.
-    """
+    """What a timeline points out: the initial window (s; None: all), flags for events, windows worth visiting."""
 
     opening: Window | None = None
     flags: tuple[Flag, ...] = ()
@@ -52,7 +50,6 @@ class Story(NamedTuple):
 
 
 def story(run: Run, names: list[str]) -> Story:
-    """Return the story of a run whose ranks have these names."""
     trace = run.trace
     events = list(_events(run, names))
     flags = tuple(flag for flag, _ in events)

@@ -98,7 +98,6 @@ def averages(run: Run) -> bool:
 
 
 def axes(run: Run, learning: Learning) -> tuple[str, str]:
-    """Return the titles of the plane's axes."""
     if learning.points.shape[1] == 2 and run.parameters is not None and len(run.parameters) == 2:
         return "first parameter", "second parameter"
     across, up = (units.percent(share) for share in learning.shares)
@@ -109,7 +108,6 @@ def axes(run: Run, learning: Learning) -> tuple[str, str]:
 
 
 def describe(run: Run, learning: Learning) -> str:
-    """Return the description of the picture, in sentences."""
     shown = sum(learning.shares)
     said = [
         f"The ground is the held-out loss, on the plane that holds {units.percent(shown)} of the variance of the "

@@ -105,7 +105,6 @@ def _causes(study: Study, seen: np.ndarray, idle: dict[str, np.ndarray], place: 
 
 
 def describe(study: Study) -> str:
-    """Return a sentence that describes the picture, for screen readers."""
     s = study.summary
     return (
         f"{study.plan.title} on {s['ranks']} ranks: {units.count(s['ops'])} ops take "
@@ -114,7 +113,6 @@ def describe(study: Study) -> str:
 
 
 def _saved(study: Study) -> dict:
-    """Return the picture's file name and heading."""
     plan, size = study.plan, f"{study.summary['ranks']} ranks, {study.chunks} micro-batches"
     idle = units.percent(study.summary["bubble_of_total"])
     return {
