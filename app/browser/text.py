@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from experiments.specification.catalogue import ALGORITHMS, COMPRESSIONS, WORKLOADS
+from experiments.wording.sentences import capital
 from lessons.glossary import Glossary
 
 CODE = re.compile(r"(`[^`\n]+`)")
@@ -15,7 +16,7 @@ def sentence(text: str) -> str:
     """Format a message as a sentence: a capital unless it begins with a name, a full stop, only `code` as Markdown."""
     first = text.partition(" ")[0].rstrip(",:;")
     if first.replace("-", "").isalpha() and first not in NAMES:  # a file or a setting keeps its own spelling
-        text = text[:1].upper() + text[1:]
+        text = capital(text)
     text = "".join(part if CODE.fullmatch(part) else escaped(part) for part in CODE.split(text))
     return text if not text or text.endswith((".", "!", "?")) else text + "."
 

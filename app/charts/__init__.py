@@ -19,35 +19,3 @@ from app.charts.sweep import Combinations, heat, outcome, overlaid
 from experiments.viewer.bars import memory, shares
 from experiments.viewer.lanes import RANKS, lane_names
 from experiments.viewer.pictures import Shown, accuracy, growing, loss, measured, panel, reach, unit
-
-__all__ = [
-    "CONFIG",
-    "Combinations",
-    "LINKS",
-    "RANKS",
-    "Shown",
-    "WIDEST",
-    "accuracy",
-    "by_rank",
-    "efficiency",
-    "growing",
-    "heat",
-    "lane_names",
-    "loss",
-    "measured",
-    "memory",
-    "outcome",
-    "overlaid",
-    "panel",
-    "ranked",
-    "reach",
-    "roofline",
-    "scalings",
-    "shares",
-    "speed_up",
-    "staleness",
-    "step_time",
-    "topology",
-    "traffic",
-    "unit",
-]

@@ -21,6 +21,7 @@ from experiments.viewer.bars import html
 from experiments.viewer.canvases import curve, timeline
 from experiments.viewer.saved import compared
 from experiments.wording import naming, units
+from experiments.wording.sentences import capital
 from experiments.wording.units import DIVERGED
 from tracing import HELD
 
@@ -146,7 +147,7 @@ def _traffic(run: Run) -> str:
         many = f"All {len(links)} links that are used" if len(links) == len(used) else f"The {len(links)} busiest links"
         busy = f"{many} carry the same: {size} each."
     sends, receives = (_first(table.sum(axis=axis), names, verb) for axis, verb in ((1, "send"), (0, "receive")))
-    return f"**{units.size(table.sum())}**{of}, payload only. {busy} {sends[:1].upper()}{sends[1:]}; {receives}."
+    return f"**{units.size(table.sum())}**{of}, payload only. {busy} {capital(sends)}; {receives}."
 
 
 def most(values: np.ndarray) -> np.ndarray:

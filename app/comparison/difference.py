@@ -13,6 +13,7 @@ from experiments.runs.seeds import seed_figure
 from experiments.specification.experiment import Experiment
 from experiments.viewer import curves
 from experiments.wording import units
+from experiments.wording.sentences import capital, listed
 from tracing import COMPUTE, KINDS
 
 BEFORE = "the run before"
@@ -60,7 +61,7 @@ def between(before: Run, now: Run, other: str = BEFORE) -> str:
 def _sentences(parts: Sequence[str]) -> str:
     """Join the non-empty parts into sentences that follow a colon: the first begins in lower case."""
     first, *others = [*filter(None, parts)] or [""]
-    return ". ".join([first, *(f"{one[:1].upper()}{one[1:]}" for one in others)])
+    return ". ".join([first, *map(capital, others)])
 
 
 def over_seeds(heats: Sequence[tuple[Run, Run]]) -> str:
@@ -151,8 +152,7 @@ def _dearer(before: Run, now: Run) -> str:
     if not more:
         return ""
     spent = [f"{VERBS[kind]} {units.seconds(has[kind])} instead of {units.seconds(was[kind])}" for kind in more]
-    *others, last = spent
-    told = f"on average a rank {', '.join(others)} and {last}" if others else f"on average a rank {last}"
+    told = f"on average a rank {listed(spent)}"
     if "compute" in more and abs(_ratio(before.summary["flops"], now.summary["flops"]) - 1) < SAME_WORK:
         then, passes = (units.count(int((run.trace.spans["kind"] == COMPUTE).sum())) for run in (before, now))
         told += (

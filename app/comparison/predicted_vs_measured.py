@@ -67,23 +67,8 @@ def show(run: Run, folder: str, of: str = "") -> None:
             kwargs={"counterpart": e.key()},
         )  # fmt: skip
         return
-    now = background.ask(other, "counterpart")
-    if now.active:
-        st.fragment(_wait, run_every=background.EVERY)(other.key())
-    elif now.folder is None:
-        st.error(sentence(now.message), icon=":material/error:")
-        background.try_again("counterpart")
-    else:
-        done = session.load(str(now.folder))
-        st.fragment(_beside)(run, done, f"{folder} {now.folder}")
-
-
-def _wait(job: str) -> None:
-    now = session.pool().state(job)
-    if not now.active:
-        st.rerun()
-    session.pool().touch(f"{session.owner()}/counterpart")
-    st.progress(now.fraction, text="The other run is under way.")
+    if made := background.fetch(other, "The other run is under way.", "counterpart"):
+        st.fragment(_beside)(run, session.load(str(made)), f"{folder} {made}")
 
 
 def _beside(run: Run, other: Run, name: str) -> None:

@@ -102,8 +102,5 @@ def of_the_next() -> tuple[str, Run] | None:
     for name in pins.names():
         if run := session.find(name):
             return str(session.ROOT / name), run
-    try:
-        folder = st.session_state.get("shown", "")
-        return folder, session.load(folder)
-    except ValueError:
-        return None
+    shown = session.shown()
+    return (st.session_state.shown, shown) if shown else None

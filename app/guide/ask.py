@@ -12,8 +12,6 @@ from app.session import background, pins, session
 from app.settings import chosen
 from experiments.runs.record import Run
 
-PATIENCE = 3.5  # s in which the run that a question compares with may come; in a long queue it goes without
-
 
 class ChosenQuestion(NamedTuple):
     """The question chosen last: its serial number, its experiment's key, and how many pins it replaced."""
@@ -36,9 +34,7 @@ def _try(key: str) -> None:
     question: Question = st.session_state[key]
     chosen.put(question.experiment)
     st.session_state.update(complaint="", axis=question.axis)
-    reference = background.ask(question.reference, "question")
-    if reference.active:
-        reference = session.wait(question.reference.key(), PATIENCE)
+    reference = background.ask_soon(question.reference, "question")
     folder = str(reference.folder) if reference.folder else None
     unpinned = len({*pins.names()} - {Path(folder or "").name})
     pins.only(folder)

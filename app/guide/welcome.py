@@ -13,7 +13,6 @@ from experiments.runs.record import Run
 from experiments.specification.experiment import Experiment
 from tracing import IDLE
 
-PATIENCE = 3.5  # s in which the run that a card compares with may come; in a long queue it goes without
 LANES = 430  # px of the lanes of four machines, of what they say, and of the cards below them
 IDLING = ", hatched while it is **idle**"
 HEARD = ("tour", "axis", "log", "at_once", "embed", "embed_options")  # parameters of an address that chooses nothing
@@ -143,9 +142,7 @@ def _do(card: Card, said: int) -> None:
     state.done = {**state.get("done", {}), CARDS.index(card): said}
     chosen.put(card.question.experiment)
     state.update(complaint="", axis=card.question.axis)
-    reference = background.ask(card.question.reference, "card-reference")
-    if reference.active:
-        reference = session.wait(card.question.reference.key(), PATIENCE)
+    reference = background.ask_soon(card.question.reference, "card-reference")
     if reference.folder:
         state.shown = str(reference.folder)
     session.start(card.question.experiment)

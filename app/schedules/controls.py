@@ -8,6 +8,7 @@ from app.browser import address
 from app.browser.text import sentence
 from experiments.study import schedules as study
 from experiments.study.schedules import Plan
+from experiments.wording.sentences import capital
 
 NOTHING = "nothing"
 COSTS = 1000  # letters of costs of ops
@@ -88,7 +89,7 @@ def _common(own: bool, alone: bool) -> dict:
         low = type(default)(bounds["ge"]) if "ge" in bounds else 0.01
         high = type(default)(bounds["le"])
         shown = {} if isinstance(default, int) else {"format": "%g"}
-        about = IGNORED if off else f"{field.description[:1].upper()}{field.description[1:]}."
+        about = IGNORED if off else f"{capital(field.description)}."
         address.hold(key, default, address.number(low, high))
         return st.number_input(
             label, low, high, step=step, key=key, help=about, disabled=off, persist_state="session", **shown

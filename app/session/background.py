@@ -11,18 +11,20 @@ from app.session import session
 from experiments.jobs.job import JobState
 from experiments.jobs.spec import JobSpec
 from experiments.specification.experiment import Experiment
+from experiments.wording.sentences import capital
 
 EVERY = 0.5  # s between two looks
+SOON = 3.5  # s in which a run that another is compared with may come; in a long queue that one goes without
 
 
-def fetch(job_spec: JobSpec, waiting: str, place: str) -> Path | None:
-    """Return the folder of the job's result, or None while it is running or if it failed; the page shows which.
+def fetch(work: JobSpec | Experiment, waiting: str, place: str) -> Path | None:
+    """Return the folder of the work's result, or None while it is running or if it failed; the page shows which.
 
-    `place` names what the page wants it for: the next job for the same place replaces this one.
+    `place` names what the page wants it for: the next work for the same place replaces this.
     """
-    owner, now = f"{session.owner()}/{place}", ask(job_spec, place)
+    owner, now = f"{session.owner()}/{place}", ask(work, place)
     if now.active:
-        st.fragment(_wait, run_every=EVERY)(job_spec.key(), owner, waiting)
+        st.fragment(_wait, run_every=EVERY)(work.key(), owner, waiting)
     elif now.folder is None:
         st.error(sentence(now.message), icon=":material/error:")
         try_again(place)
@@ -47,6 +49,12 @@ def ask(work: JobSpec | Experiment, place: str) -> JobState:
         return JobState("failed", message=str(error))
 
 
+def ask_soon(work: Experiment, place: str) -> JobState:
+    """Return the state of the work for this place, after up to SOON s in which it may end."""
+    now = ask(work, place)
+    return session.wait(work.key(), SOON) if now.active else now
+
+
 def progress(active: dict[str, str], total: int) -> None:
     """Show the progress of `total` runs, of which `active` (keys by place) are unfinished; redraw as each finishes."""
     st.fragment(_progress, run_every=EVERY)(active, total)
@@ -69,5 +77,5 @@ def _wait(job: str, owner: str, waiting: str) -> None:
     if not now.active:
         st.rerun()
     ahead = f" {now.place - 1} ahead of it." if now.place > 1 else ""
-    phase = f" {now.phase[:1].upper()}{now.phase[1:]}." if now.phase else ""
+    phase = f" {capital(now.phase)}." if now.phase else ""
     st.progress(min(max(now.fraction, 0.0), 1.0), text=f"{waiting}{ahead}{phase}")

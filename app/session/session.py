@@ -22,6 +22,7 @@ from experiments.runs.record import Run
 from experiments.specification.experiment import Experiment
 from experiments.viewer.canvases import timeline
 from experiments.wording import naming, units
+from experiments.wording.sentences import capital
 
 ROOT = store.home().resolve()
 PATIENCE = 0.35  # s in which a run may end, or begin its curve, before a page shows that it is under way
@@ -81,7 +82,7 @@ def _waits(experiment: Experiment) -> str:
     """Return why this run starts only on request; "" if it is short and nobody else is waiting for the pool."""
     samples = turns.length(experiment)
     if real := naming.REAL.get(experiment.cluster):
-        return f"{real[:1].upper()}{real[1:]} start only with **Run**."
+        return f"{capital(real)} start only with **Run**."
     if math.isinf(samples):
         return "The length of this run is not known in advance: press **Run** to start it."
     if samples > SHORT:
@@ -184,6 +185,11 @@ def find(name: str) -> Run | None:
         return load(str(ROOT / name))
     except ValueError:
         return None
+
+
+def shown() -> Run | None:
+    """Return the run on the page, or None if there is none."""
+    return find(st.session_state.get("shown") or "")
 
 
 def keep(name: str) -> None:

@@ -20,6 +20,7 @@ from experiments.specification import catalogue
 from experiments.specification.experiment import NESTED, OWN, Experiment, settings_of
 from experiments.specification.faults import FaultSetting
 from experiments.wording import units
+from experiments.wording.sentences import capital
 from knobs import Knobs, local
 
 WORDS = {
@@ -81,7 +82,7 @@ class Control:
         word = spoken(self.name)
         word = f"`{word}`" if "_" in word else word
         counted = f" ({self.unit})" if self.unit and self.unit not in ("s", "bytes/s", self.name) else ""
-        return word[:1].upper() + word[1:] + counted
+        return capital(word) + counted
 
     def words(self, value: Any) -> str:
         """Return a value as the page shows it."""

@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from experiments.specification.experiment import Experiment
+from experiments.wording.sentences import capital
 from knobs import Knobs
 
 FILE = Path(__file__).with_name("helps.toml")
@@ -27,4 +28,4 @@ def effect(owner: type[Knobs], name: str) -> str:
 def text(owner: type[Knobs], name: str) -> str:
     """Return the whole help of knob `name` of `owner`: its declaration as a sentence, then its effect."""
     line = owner.model_fields[name].description or ""
-    return f"{line[:1].upper()}{line[1:]}. {effect(owner, name)}".rstrip()
+    return f"{capital(line)}. {effect(owner, name)}".rstrip()

@@ -80,8 +80,5 @@ def _servers() -> int:
 
 def middle() -> float:
     """Return the middle of the run on the page, in s, to two digits: a fault there is clearly visible."""
-    try:
-        half = session.load(st.session_state.get("shown", "")).summary["seconds"] / 2
-    except ValueError:  # there is none
-        half = 0.0
-    return float(f"{half:.2g}") or MIDDLE
+    shown = session.shown()
+    return float(f"{shown.summary['seconds'] / 2:.2g}" if shown else 0) or MIDDLE

@@ -8,6 +8,7 @@ from app.browser import components
 from app.browser.text import escaped, sentence
 from experiments.viewer.canvases import schedule, timeline
 from experiments.wording import units
+from experiments.wording.sentences import capital
 from lessons.grading import timelines
 from lessons.grading.sheet import NOT_REACHED
 
@@ -50,7 +51,7 @@ def _timelines(kept: dict[str, dict], key: str) -> None:
             "The textbook's appears next to it once you have earned every mark: earlier, it would give away the answer."
         )
     for number, (whose, frame) in enumerate(_frames(kept).items()):
-        st.caption(whose[:1].upper() + whose[1:])
+        st.caption(capital(whose))
         with st.container(key=f"strip-{key}-{number}"):
             components.timeline(frame, f"strip-canvas-{key}-{number}")
 

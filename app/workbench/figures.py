@@ -7,7 +7,7 @@ import streamlit as st
 from app.browser import looks
 from app.charts import Shown
 from app.charts.words import figure_of
-from experiments.runs.figures import FIGURES, suited
+from experiments.runs.figures import FIGURES, headline_label, suited
 from experiments.runs.record import Run
 from experiments.specification.experiment import Experiment
 from experiments.viewer import palette
@@ -25,7 +25,7 @@ def await_them(experiment: Experiment) -> None:
     with st.container():
         grid = _grid(len(names))
     for name in names:
-        grid.container(gap="xxsmall").metric(_label(name, experiment), "–", help=FIGURES[name][2])
+        grid.container(gap="xxsmall").metric(headline_label(name, experiment), "–", help=FIGURES[name][2])
     with st.container(key="spread"):
         st.html(SPREAD.format(""))
 
@@ -47,10 +47,8 @@ def show(one: Shown) -> None:
         if name == "share_compute" and value is not None:
             seed = f" Of seed {run.experiment.seed}:" * bool(one.others)
             help += seed + "".join(f" {kind.capitalize()}: {share}." for kind, share in _spent(run).items())
-        cell = grid.container(gap="xxsmall")
-        cell.metric(
-            _label(name, run.experiment), figure_of(one, name), less, delta_color="off", delta_arrow="off", help=help
-        )
+        cell, label = grid.container(gap="xxsmall"), headline_label(name, run.experiment)
+        cell.metric(label, figure_of(one, name), less, delta_color="off", delta_arrow="off", help=help)
         if name == "share_compute" and value is not None:
             cell.html(shares(run))
 
@@ -66,12 +64,6 @@ def spread(one: Shown) -> None:
 def _grid(figures: int):
     """Return a grid for this many figures: one line, or two of which the second has several."""
     return st.grid(min_column_width=140 if figures < 7 else 190, gap="small", key="figures")
-
-
-def _label(name: str, experiment: Experiment) -> str:
-    virtual = name == "seconds" and experiment.cluster == "simulated"
-    label = "virtual time" if virtual else FIGURES[name].label
-    return label[:1].upper() + label[1:]
 
 
 def _spent(run: Run) -> dict[str, str]:

@@ -59,12 +59,9 @@ def title(e: Experiment) -> str:
 
 def headline(e: Experiment, gpus: int | None = None, place_too: bool = True) -> str:
     """Describe in a line what is run and where; for a finished run, with its GPUs."""
-    ranks = units.counted(e.workers, "worker")
-    if e.servers:
-        ranks += f" and {units.counted(e.servers, 'server')}"
     budget = [units.counted(e.steps, "step")] if e.steps else []
     budget += [f"{e.epochs:g} epoch{'s' * (e.epochs != 1)}"] if e.epochs else []
     budget += [units.seconds(e.seconds)] if e.seconds else []
     budget += [f"until a loss of {e.target_loss:g}"] if e.target_loss else []
     where = [place(e, gpus)] if place_too else []
-    return " · ".join([ranks, f"batch {e.batch}", " or ".join(budget), *where, f"seed {e.seed}"])
+    return " · ".join([naming.team(e), f"batch {e.batch}", " or ".join(budget), *where, f"seed {e.seed}"])

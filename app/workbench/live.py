@@ -18,6 +18,7 @@ from experiments.viewer.canvases import curve
 from experiments.viewer.palette import LineStyle
 from experiments.viewer.pictures import Series
 from experiments.wording import units
+from experiments.wording.sentences import capital
 
 EVERY = 0.5  # s between two frames
 
@@ -99,7 +100,7 @@ def _draw(now: JobState, others: list[Shown]) -> None:
 
 
 def _words(now: JobState) -> str:
-    phase = f"{now.phase[:1].upper()}{now.phase[1:]}." if now.phase else ""
+    phase = f"{capital(now.phase)}." if now.phase else ""
     if now.status == "queued":
         ahead = now.place - 1
         place = f"{units.counted(ahead, 'run')} ahead of this one." if ahead else "this one is next."

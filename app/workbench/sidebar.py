@@ -59,9 +59,9 @@ def choose() -> tuple[Experiment | None, str]:
         _actions(experiment, refusal)
         if waits:
             st.markdown(f":small[:material/hourglass_empty: {waits}]")
-        said = _said_of_the_run()
+        shown = session.shown()
         for note in experiment.notes if experiment and not refusal else ():
-            if note not in said:
+            if not shown or note not in shown.notes:  # else the page says it above the run's figures
                 st.markdown(f":small[:material/info: {escaped(note)}]")
     if opened:
         with rate_place:
@@ -78,14 +78,6 @@ def choose() -> tuple[Experiment | None, str]:
 def beyond(experiment: Experiment) -> list[str]:
     """Return the names of the settings that differ from their defaults and are not among the first controls."""
     return [name for name in experiment.flat() if name not in FEW]
-
-
-def _said_of_the_run() -> tuple[str, ...]:
-    """Return the notes shown above the figures of the run on the page."""
-    try:
-        return session.load(st.session_state.get("shown") or "").notes
-    except ValueError:  # there is none
-        return ()
 
 
 def _algorithm() -> None:

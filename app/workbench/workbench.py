@@ -53,7 +53,8 @@ def _show() -> None:
     with st.sidebar:
         experiment, refusal = sidebar.choose()
     now = session.under_way()
-    coach.show(welcome.first(), _lanes())
+    shown = session.shown()
+    coach.show(welcome.first(), shown.trace.ranks if shown else 1)
     sidebar.bar(experiment, refusal)
     faults.show(experiment)
     if wrong := sharing.receive():
@@ -144,11 +145,3 @@ def _way_out() -> str:
     if state.get("workload") == "mnist" and state.get("trouble"):
         return " Or upload its two t10k files on [Your own](own), and train on them as a table."
     return ""
-
-
-def _lanes() -> int:
-    """Return the number of lanes of the timeline on the page."""
-    try:
-        return session.load(st.session_state.get("shown") or "").trace.ranks
-    except ValueError:  # there is none
-        return 1

@@ -10,6 +10,7 @@ import click
 from cluster.collectives import ALL_REDUCE, idea
 from experiments.cli import console
 from experiments.specification.catalogue import ALGORITHMS, COMPRESSIONS, FAMILIES, Entry
+from experiments.wording.sentences import capital
 
 NAME = "cyan"
 ALL_REDUCES = "all-reduces"
@@ -52,4 +53,4 @@ def told(entry: Entry) -> str:
     """Return the idea of `entry`, after its title unless the idea repeats the title."""
     words, idea = re.findall(r"[\w-]+", entry.title.lower()), entry.idea.lower()
     named = idea.startswith(tuple(words)) and all(word in idea for word in words)
-    return entry.idea if named else f"{entry.title[:1].upper()}{entry.title[1:]}. {entry.idea}"
+    return entry.idea if named else f"{capital(entry.title)}. {entry.idea}"

@@ -51,10 +51,7 @@ LOSS = palette.RUNS[0].colour
 def headline(run: Run) -> str:
     """Return what was run and where, wrapped to the terminal."""
     e = run.experiment
-    ranks = counted(e.workers, "worker")
-    if e.servers:
-        ranks += f" and {counted(e.servers, 'server')}"
-    return folded(f"{naming.title(e)} ({naming.files(e)}): {ranks}, {place(e, run.gpus)}", "  ")
+    return folded(f"{naming.title(e)} ({naming.files(e)}): {naming.team(e)}, {place(e, run.gpus)}", "  ")
 
 
 def summary(run: Run) -> None:

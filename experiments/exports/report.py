@@ -8,7 +8,7 @@ from html import escape
 from experiments.exports.page import page, place
 from experiments.learning.record import Learning
 from experiments.runs.ending import planned_loss
-from experiments.runs.figures import FIGURES, measured_name, run_figure_text, suited
+from experiments.runs.figures import FIGURES, headline_label, measured_name, run_figure_text, suited
 from experiments.runs.record import Run
 from experiments.specification import catalogue
 from experiments.specification.experiment import Experiment, coding_settings, spelled
@@ -105,7 +105,7 @@ def _head(run: Run, address: str) -> str:
         ended = f"<p>{escape(planned)}</p>"
     notes = "".join(f'<p class="soft">{escape(readable(e, note))}</p>' for note in run.notes)
     metrics = "".join(
-        f'<div title="{escape(FIGURES[name].meaning)}"><dt>{escape(_label(run, name))}</dt>'
+        f'<div title="{escape(FIGURES[name].meaning)}"><dt>{escape(headline_label(name, e))}</dt>'
         f"<dd>{escape(run_figure_text(run, name))}</dd></div>"
         for name in suited(ABOVE, e)
         if run.summary.get(name) is not None
@@ -115,13 +115,6 @@ def _head(run: Run, address: str) -> str:
         f'<h1>{escape(title(e))}</h1><p class="soft">{escape(where)} · seed {e.seed}.{link}</p>'
         f'{ended}{notes}<dl class="metrics">{metrics}</dl>'
     )
-
-
-def _label(run: Run, name: str) -> str:
-    label = FIGURES[name].label
-    if name == "seconds" and run.experiment.cluster == "simulated":
-        label = "virtual time"
-    return label[:1].upper() + label[1:]
 
 
 def _comparison(shown: Sequence[Shown]) -> str:

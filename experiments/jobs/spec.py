@@ -66,6 +66,11 @@ class JobSpec:
         """Create the files of the result with write(folder), completely or not at all."""
         return keep(self.place(root), write)
 
+    def keep_json(self, root: Path, file: str, found: Any) -> Path:
+        """Create the result as one file of JSON."""
+        text = json.dumps(found, ensure_ascii=False)
+        return self.keep(root, lambda folder: (folder / file).write_text(text, "utf-8"))
+
 
 def keep(place: Path, write: Callable[[Path], None]) -> Path:
     """Create the folder `place` with write(folder), completely or not at all, unless it exists undamaged."""

@@ -229,7 +229,4 @@ def job_spec(moment: str) -> JobSpec:
 
 def perform(values: dict[str, Any], root: Path, progress: Callable[[float], None]) -> Path:
     """Fit this machine, and store a copy of the fit (see experiments.jobs.spec)."""
-    made = fit(progress)
-    return JobSpec("fit", values).keep(
-        root, lambda folder: (folder / "fit.json").write_text(made.model_dump_json(), "utf-8")
-    )
+    return JobSpec("fit", values).keep_json(root, "fit.json", fit(progress).model_dump())

@@ -244,10 +244,7 @@ def perform(values: dict[str, Any], root: Path, progress: Callable[[float], None
             yield name
 
     wanted = known(values["names"])
-    report = measure(one_by_one(), values["n"])
-    return JobSpec("kernels", values).keep(
-        root, lambda folder: (folder / FILE).write_text(json.dumps(asdict(report)), "utf-8")
-    )
+    return JobSpec("kernels", values).keep_json(root, FILE, asdict(measure(one_by_one(), values["n"])))
 
 
 def load(folder: Path) -> Report:

@@ -141,9 +141,7 @@ def job_spec(name: str, n: int) -> JobSpec:
 
 def perform(values: dict[str, Any], root: Path, progress: Callable[[float], None]) -> Path:
     found = [asdict(launch) for launch in watched(values["name"], values["n"])]
-    return JobSpec("threads", values).keep(
-        root, lambda folder: (folder / FILE).write_text(json.dumps(found, ensure_ascii=False), "utf-8")
-    )
+    return JobSpec("threads", values).keep_json(root, FILE, found)
 
 
 def load(folder: Path) -> list[Launch]:

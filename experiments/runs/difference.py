@@ -99,15 +99,9 @@ def alike_until(a: Run, b: Run) -> int:
 
 def _tables(run: Run) -> dict[str, dict[str, np.ndarray]]:
     return {
-        "losses": run.losses,
-        "evaluations": run.evaluations,
-        "updates": run.applied,
-        "measures": run.measures,
-        "memory": run.memory,
+        **run.tables,
         "work": {"flops": np.array(run.flops, float), "updates": np.array([run.updates or 0])},
         "held out": {"samples": np.array([run.held_out_samples])},
-        "spans": run.trace.spans,
-        "messages": run.trace.messages,
     }
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import algorithms
 from experiments.runs.record import Run
 from experiments.specification.experiment import Experiment
 from experiments.wording import naming, units
+from experiments.wording.sentences import listed
 
 PLANNED = 0.999  # tolerance of the time at which a rank is lost: older runs have it rounded
 
@@ -26,7 +25,7 @@ def trained_on(run: Run) -> list[str]:
     if not left:
         return []
     all_others = len(left) > 1 and left == workers(run.experiment) - lost.keys()
-    who = f"the other {len(left)} workers" if all_others else _listed(f"rank {rank}" for rank in sorted(left))
+    who = f"the other {len(left)} workers" if all_others else listed(f"rank {rank}" for rank in sorted(left))
     return [f"{who} went on without {'it' if len(lost) == 1 else 'them'}"]
 
 
@@ -43,7 +42,7 @@ def planned_loss(run: Run) -> str:
     end, steps = units.seconds(run.summary["seconds"]), run.summary["steps"]
     many = f"{units.count(steps)} of {units.counted(e.steps, 'step')}" if e.steps else units.counted(steps, "step")
     names, nobody = [naming.ranks(e)[rank] for rank in times], workers(e) <= lost.keys()
-    who = f"all {e.workers} workers" if nobody and e.workers > 1 else _listed(names)
+    who = f"all {e.workers} workers" if nobody and e.workers > 1 else listed(names)
     why = "nobody is left to train" if nobody else _waiting(e, set(lost))
     were = "was" if len(names) == 1 else "were"
     return f"Ended at {end}, after {many}: {who} {were} lost{_when(times, end)}, and {why}."
@@ -54,12 +53,6 @@ def _when(times: dict[int, float], end: str) -> str:
     last = units.seconds(max(times.values()))
     together = len({*times.values()}) == 1
     return ("" if last == end else f" at {last}") if together else f", the last at {last}"
-
-
-def _listed(words: Iterable[str]) -> str:
-    """Return a list in words: "worker 1, worker 2 and worker 3"."""
-    *others, last = words
-    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _waiting(e: Experiment, lost: set[int]) -> str:

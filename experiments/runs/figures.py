@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 from experiments.runs.record import Run
 from experiments.specification.experiment import Experiment
+from experiments.wording.sentences import capital
 from experiments.wording.units import DIVERGED, SAY
 
 
@@ -55,6 +56,12 @@ FIGURES = {
 def suited(names: Sequence[str], experiment: Experiment) -> list[str]:
     """Return these figures' names, with R² instead of accuracy if the experiment is a regression."""
     return ["r2" if name == "accuracy" and experiment.data.get("regression") else name for name in names]
+
+
+def headline_label(name: str, experiment: Experiment) -> str:
+    """Return the label of a figure above a run's charts: "Held-out loss", "Virtual time"."""
+    virtual = name == "seconds" and experiment.cluster == "simulated"
+    return capital("virtual time" if virtual else FIGURES[name].label)
 
 
 class MeasuredQuantity(NamedTuple):

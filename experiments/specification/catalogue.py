@@ -22,6 +22,7 @@ from algorithms.algorithm import Algorithm
 from cluster.devices import DEVICES, Device, parse_device
 from cluster.faults import JITTERS
 from cluster.network import NETWORKS, Link, Network, parse_network
+from experiments.wording.sentences import capital
 from installation import ROOT
 
 
@@ -99,7 +100,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
 def called(entries: Mapping[str, Entry], name: str) -> str:
     """Return an entry's label in a list of choices, with title and name: "Handwritten digits · digits"."""
     title = entries[name].title
-    return f"{title[:1].upper()}{title[1:]} · {name}"
+    return f"{capital(title)} · {name}"
 
 
 def idea(module: ModuleType) -> str:

@@ -106,9 +106,7 @@ def job_spec(ranks: int, nbytes: float, network: str, per_node: int, nics: int |
 def perform(values: dict[str, Any], root: Path, progress: Callable[[float], None]) -> Path:
     network = parse_network(values["network"]).on_nodes(values["per_node"], values["nics"])
     costs = [asdict(cost) for cost in all_reduces(values["ranks"], values["nbytes"], network)]
-    return JobSpec("collective", values).keep(
-        root, lambda folder: (folder / FILE).write_text(json.dumps(costs), "utf-8")
-    )
+    return JobSpec("collective", values).keep_json(root, FILE, costs)
 
 
 def load(folder: Path) -> list[AllReduceCost]:

@@ -169,8 +169,8 @@ def perform(values: dict[str, Any], root: Path, progress: Callable[[float], None
             f"{experiment.algorithm} diverged at every learning rate tried, from {rung(best):g} up to the starting "
             "rate; change another setting, such as a larger batch."
         )
-    text = json.dumps({"best": rung(best), "losses": {rung(n): list(one.values()) for n, one in search.losses.items()}})
-    return JobSpec("rate", values).keep(root, lambda folder: (folder / "rate.json").write_text(text, "utf-8"))
+    losses = {rung(n): list(one.values()) for n, one in search.losses.items()}
+    return JobSpec("rate", values).keep_json(root, "rate.json", {"best": rung(best), "losses": losses})
 
 
 def read(folder: Path) -> float:

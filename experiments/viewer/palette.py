@@ -59,12 +59,16 @@ SHADES = (0.0, 0.32, 0.55, 0.75)  # share of white in the colours of a rank's fi
 
 def op(kind: str, shade: int) -> AreaStyle:
     """Return the style of an op on the stage with this shade; only a rank's first stage is in the legend."""
-    look, white = OPS[kind][1], SHADES[shade]
-    parts = [int(look.colour[n : n + 2], 16) for n in (1, 3, 5)]
-    colour = "#" + "".join(f"{round(part + white * (255 - part)):02X}" for part in parts)
+    look = OPS[kind][1]
     if shade == 0:
         return look
-    return look._replace(colour=colour, meaning="", ink=DARK if look.ink else "")
+    return look._replace(colour=_mixed(look.colour, LIGHT, SHADES[shade]), meaning="", ink=DARK if look.ink else "")
+
+
+def _mixed(one: str, other: str, share: float) -> str:
+    """Return the colour between `one` and `other`, with this share of the other."""
+    pairs = [(int(one[n : n + 2], 16), int(other[n : n + 2], 16)) for n in (1, 3, 5)]
+    return "#" + "".join(f"{round(a + share * (b - a)):02X}" for a, b in pairs)
 
 
 class LineStyle(NamedTuple):
@@ -95,10 +99,7 @@ def ramp(share: float, number: int) -> LineStyle:
     """Return the line style of run `number` in a sweep: coloured by `share`, 0 to 1; dashes tell neighbours apart."""
     at = min(max(share, 0.0), 1.0) * (len(RAMP) - 1)
     low = min(int(at), len(RAMP) - 2)
-    pairs = [(int(RAMP[low][n : n + 2], 16), int(RAMP[low + 1][n : n + 2], 16)) for n in (1, 3, 5)]
-    colour = "#" + "".join(f"{round(a + (at - low) * (b - a)):02X}" for a, b in pairs)
-    _, dash, symbol = RUNS[number % len(RUNS)]
-    return LineStyle(colour, dash, symbol)
+    return RUNS[number % len(RUNS)]._replace(colour=_mixed(RAMP[low], RAMP[low + 1], at - low))
 
 
 GHOST = LineStyle("#87919C", "solid", "circle")

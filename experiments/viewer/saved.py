@@ -10,6 +10,7 @@ from experiments.viewer.pictures import Shown
 from experiments.wording import units
 from experiments.wording.naming import title
 from experiments.wording.place import place
+from experiments.wording.sentences import capital
 
 TROUBLE = {"slow": "slow", "pause": "paused", "crash": "lost"}
 """The word in a file's name for each fault setting of an experiment."""
@@ -17,7 +18,7 @@ TROUBLE = {"slow": "slow", "pause": "paused", "crash": "lost"}
 
 def stem(e: Experiment) -> str:
     """Return the beginning of the names of a run's files: "easgd-digits-4-workers", "asgd-digits-4-workers-slow"."""
-    workers = f"{e.workers} worker{'s' * (e.workers != 1)}"
+    workers = units.counted(e.workers, "worker")
     trouble = [word for field, word in TROUBLE.items() if getattr(e, field).by_rank]
     return "-".join([e.algorithm, e.workload, workers, *trouble]).replace(" ", "-").replace("_", "-")
 
@@ -33,7 +34,7 @@ def saved(e: Experiment, picture: str) -> dict:
 
 def compared(shown: Sequence[Shown], picture: str) -> dict:
     """Return file name, heading and legend for a picture of several runs; `picture` also serves as the heading."""
-    first, words = shown[0].run.experiment, f"{picture[:1].upper()}{picture[1:]}"
+    first, words = shown[0].run.experiment, capital(picture)
     if len(shown) == 1:
         return saved(first, picture) | {"heading": f"{words} · {heading(first)}"}
     lines = ((one.name, *one.line) for one in shown)

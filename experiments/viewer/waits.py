@@ -16,6 +16,7 @@ from experiments.runs.record import Run
 from experiments.viewer.column_codec import pack
 from experiments.viewer.lanes import lane_names
 from experiments.wording import units
+from experiments.wording.sentences import listed
 from tracing import COMPUTE, UPDATE, WAIT, Trace
 
 WORDS = {
@@ -139,7 +140,7 @@ def _last(trace: Trace, causes: Causes, names: Sequence[str]) -> str:
     """Return a sentence on the lost ranks that others wait for when the run ends, or ""."""
     at_end = (causes.reason == STOPPED) & (trace.spans["end"] >= trace.seconds())
     gone = [names[rank] for rank in np.unique(causes.rank[at_end])]
-    return f"At the end the others wait for {' and '.join(gone)}, which stopped." if gone else ""
+    return f"At the end the others wait for {listed(gone)}, which stopped." if gone else ""
 
 
 def _rest(totals: np.ndarray, shares: Mapping[str, float], told: Sequence[str]) -> dict[str, float]:

@@ -12,6 +12,7 @@ from experiments.specification.catalogue import ALGORITHMS, COMPRESSIONS, PRESET
 from experiments.specification.experiment import Experiment
 from experiments.wording import units
 from experiments.wording.rank_names import rank_names, slowness
+from experiments.wording.sentences import capital
 from workloads import own_module, stored_table
 
 REAL = {"processes": "real processes", "threads": "real threads", "gpus": "real GPUs"}
@@ -38,6 +39,12 @@ def data(e: Experiment) -> str:
     return own.title(name) if name else WORKLOADS[e.workload].title
 
 
+def team(e: Experiment) -> str:
+    """Return how many workers and servers there are: "4 workers", "4 workers and 1 server"."""
+    servers = f" and {units.counted(e.servers, 'server')}" if e.servers else ""
+    return f"{units.counted(e.workers, 'worker')}{servers}"
+
+
 def files(e: Experiment) -> str:
     """Return the names used in links and command lines: "sync_sgd, digits"."""
     coded = [] if e.compression == "none" else [e.compression]
@@ -51,7 +58,7 @@ def cluster(name: str) -> str:
     """Return a cluster's label in a list of choices."""
     if name == "simulated":
         return "Simulated, on virtual time"
-    words = REAL[name][:1].upper() + REAL[name][1:]
+    words = capital(REAL[name])
     return f"{words} · none on this machine" if name == "gpus" and not gpus.count() else words
 
 

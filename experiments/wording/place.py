@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from algorithms.algorithm import nothing_sent
 from experiments.specification.experiment import LINKS, OWN, Experiment
 from experiments.wording import naming, units
+from experiments.wording.sentences import listed
 
 NAMED = 3  # largest number of ranks named for a kind of fault; if there are more, they are counted
 
@@ -29,9 +30,8 @@ def _network(e: Experiment) -> Iterator[str]:
     other += [] if e.per_node == 1 else [f"{e.per_node} ranks per node"]
     other += [] if e.nics is None else [f"{e.nics} NIC{'s' * (e.nics > 1)} per node"]
     preset = [] if e.network == OWN else ["an ideal network" if e.network == "ideal" else naming.network(e.network)]
-    listed = " and ".join(filter(None, (", ".join(other[:-1]), *other[-1:])))
     if preset or other:
-        yield " with ".join(filter(None, (*preset, listed)))
+        yield " with ".join(filter(None, (*preset, listed(other))))
 
 
 def _device(e: Experiment) -> Iterator[str]:

@@ -38,7 +38,7 @@ MAY_IMPORT = {
 PLOTTING = ("experiments/exports/export.py", "experiments/exports/chart.py")
 FLOORS = {
     "experiments": (
-        ("wording.units",),  # how a number is written, which any of them may have to say
+        ("wording.units", "wording.sentences"),  # what any of them may have to say
         ("specification",),
         ("wording",),
         ("runs",),

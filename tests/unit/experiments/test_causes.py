@@ -5,8 +5,8 @@ from experiments.execution.run import run
 from experiments.runs.causes import causes
 from experiments.runs.pieces import NETWORK, QUEUE, STOPPED, WORK
 from experiments.specification.experiment import Experiment
-from experiments.study.schedule_trace import traced
 from experiments.study.schedules import Plan, study
+from tests.schedule_trace import traced
 from tracing import COMMUNICATE, COMPUTE, IDLE, MESSAGES, SPANS, UPDATE, WAIT, Trace
 
 LABELS = ("gradient", "receive", "lost", "sgd")

@@ -1,0 +1,16 @@
+"""Pieces of sentences that are put together from words and names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+def capital(text: str) -> str:
+    """Return the text with a capital at its beginning, and all else as it is: "Held-out R²"."""
+    return text[:1].upper() + text[1:]
+
+
+def listed(words: Iterable[str]) -> str:
+    """Return words as a list: "a", "a and b", "a, b and c"; "" without any."""
+    *others, last = [*words] or [""]
+    return f"{', '.join(others)} and {last}" if others else last
