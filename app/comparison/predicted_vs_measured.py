@@ -15,6 +15,7 @@ from experiments.specification import this_machine
 from experiments.specification.experiment import OWN, REAL_DEFAULTS, Experiment
 from experiments.viewer import waits
 from experiments.viewer.canvases import timeline
+from experiments.viewer.html_table import html_table
 from experiments.wording import naming, units
 from experiments.wording.place import place
 
@@ -113,11 +114,9 @@ def _totals(measured: Run, predicted: Run) -> None:
     """Draw the time of each kind of span, summed over all ranks and the whole run."""
     kinds = totals(predicted.trace, measured.trace)
     least = [LEAST * sum(getattr(kind, word) for kind in kinds) for word in ("predicted", "measured")]
-    rows = "".join(
-        f"<tr><th>{one.kind}</th><td>{units.seconds(one.predicted)}</td><td>{units.seconds(one.measured)}</td>"
-        f"<td>{units.number(one.ratio) if one.predicted > least[0] and one.measured > least[1] else '–'}</td></tr>"
-        for one in kinds
-    )
-    head = "".join(f"<th>{word}</th>" for word in ("all ranks", "predicted", "measured", "ratio"))
-    st.html(f'<div class="figures"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>')
+    rows = []
+    for one in kinds:
+        ratio = units.number(one.ratio) if one.predicted > least[0] and one.measured > least[1] else "–"
+        rows.append((one.kind, (units.seconds(one.predicted), units.seconds(one.measured), ratio)))
+    st.html(f'<div class="figures">{html_table(("all ranks", "predicted", "measured", "ratio"), rows)}</div>')
     st.caption(f"No ratio where a kind takes less than {100 * LEAST:g} % of the time of one of the two runs.")

@@ -12,6 +12,7 @@ from app.comparison import changes
 from app.session import pins, session
 from app.settings.controls import spoken
 from experiments.runs.figures import FIGURES
+from experiments.viewer.html_table import Html, html_table
 
 COMPARED = (
     *("held_out_loss", "accuracy", "r2", "samples", "updates", "seconds", "bytes", "flops"),
@@ -40,13 +41,8 @@ def show(shown: list[Shown]) -> None:
     ]
     there = [name for name in COMPARED if any(run.summary.get(name) is not None for one in shown for run in one.runs)]
     rows += [(FIGURES[name].label, [figure_of(one, name) for one in shown]) for name in there]
-    head = "".join(f'<th scope="col">{line(one)} {escape(one.name)}</th>' for one in shown)
-    body = "".join(
-        f'<tr><th scope="row">{escape(label)}</th>' + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"
-        for label, cells in rows
-    )
-    table = f"<table><thead><tr><td></td>{head}</tr></thead><tbody>{body}</tbody></table>"
-    st.html(f'<div class="figures compared">{table}</div>')
+    heads = ["", *(Html(f"{line(one)} {escape(one.name)}") for one in shown)]
+    st.html(f'<div class="figures compared">{html_table(heads, rows)}</div>')
     behind = ["of one run, an accuracy's standard error, from the number of held-out samples"] * any(
         one.run.summary.get("accuracy_error") and not one.others for one in shown
     )

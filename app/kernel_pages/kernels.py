@@ -8,7 +8,6 @@ import ast
 import inspect
 from dataclasses import dataclass
 from functools import partial
-from html import escape
 from pathlib import Path
 
 import streamlit as st
@@ -22,6 +21,7 @@ from app.session import background, session
 from experiments.measure import kernel_times
 from experiments.measure.kernel_times import Peaks, Report, Row
 from experiments.specification.catalogue import KERNELS, called
+from experiments.viewer.html_table import html_table
 from experiments.wording import units
 
 INTRODUCTION = (
@@ -209,7 +209,7 @@ def _report(folder: str) -> Report:
 
 def _table(row: Row, report: Report) -> None:
     heads = ("", "a call takes", "as fast as NumPy", "GFLOP/s", "GB/s", "of the roof", "")
-    lines = []
+    rows = []
     for name, (label, meaning) in SAID.items():
         took = getattr(row, name)
         if took is None and (name.endswith("gpu") or name == "torch"):
@@ -223,10 +223,8 @@ def _table(row: Row, report: Report) -> None:
             units.percent(kernel_times.reached(row, peaks, name)),
             meaning,
         )
-        lines.append(f"<tr><th>{label}</th>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>")
-    head = "".join(f"<th>{word}</th>" if word else "<td></td>" for word in heads)
-    body = "".join(lines)
-    st.html(f'<div class="figures explained"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>')
+        rows.append((label, cells))
+    st.html(f'<div class="figures explained">{html_table(heads, rows)}</div>')
 
 
 def _roof(row: Row, peaks: Peaks) -> str:

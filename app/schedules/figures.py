@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from html import escape
-
 import streamlit as st
 
 from experiments.study import schedules as study
 from experiments.study.schedules import Study
+from experiments.viewer.html_table import html_table
 from experiments.wording import units
 
 
@@ -90,13 +89,8 @@ def table(studies: list[Study], compared: bool) -> None:
         cells = ["–" if name == "delay" and value < 0 else say(value) for value in values]
         if compared:
             cells.append(_difference(name, *values))
-        rows.append((f"{label}", [*cells, meaning]))
-    head = "".join(f"<th>{escape(word)}</th>" if word else "<td></td>" for word in heads)
-    body = "".join(
-        f"<tr><th>{escape(label)}</th>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"
-        for label, cells in rows
-    )
-    st.html(f'<div class="figures explained"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>')
+        rows.append((label, [*cells, meaning]))
+    st.html(f'<div class="figures explained">{html_table(heads, rows)}</div>')
 
 
 def _difference(name: str, a: float, b: float) -> str:

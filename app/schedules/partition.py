@@ -6,8 +6,6 @@ cut well, or badly, is drawn and measured like any other.
 
 from __future__ import annotations
 
-from html import escape
-
 import streamlit as st
 
 from app.browser.text import sentence
@@ -16,6 +14,7 @@ from experiments.study import partitions
 from experiments.study.partitions import Partition, Profile
 from experiments.study.schedules import Study
 from experiments.viewer import palette
+from experiments.viewer.html_table import Html, html_table
 from experiments.wording import units
 
 EXAMPLE = Experiment.of({"algorithm": "gpipe", "workload": "text"})  # whose layers take unequal times
@@ -96,11 +95,7 @@ def _table(profile: Profile, found: Partition) -> str:
         names = ", ".join(profile.layers[stage.first : stage.last + 1])
         wide = [round(WIDEST * part / found.period) for part in (forward, backward)]
         bar = "".join(BAR.format(width, palette.op(kind, 0).colour) for width, kind in zip(wide, "FB", strict=True))
-        cells = (units.seconds(forward), units.seconds(backward), units.percent((forward + backward) / found.alone))
-        cells = "".join(f"<td>{cell}</td>" for cell in cells)
-        rows.append(f"<tr><th>stage {number}</th><td>{bar}</td>{cells}<td>{escape(names)}</td></tr>")
-    head = "".join(f"<th>{word}</th>" for word in ("takes", "forward", "backward", "of the whole", "layers"))
-    return (
-        f'<div class="figures"><table><thead><tr><td></td>{head}</tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table></div>"
-    )
+        took = (units.seconds(forward), units.seconds(backward), units.percent((forward + backward) / found.alone))
+        rows.append((f"stage {number}", (Html(bar), *took, names)))
+    heads = ("", "takes", "forward", "backward", "of the whole", "layers")
+    return f'<div class="figures">{html_table(heads, rows)}</div>'

@@ -14,6 +14,7 @@ from experiments.specification import catalogue
 from experiments.specification.experiment import Experiment, coding_settings, spelled
 from experiments.viewer import bars, curves, palette, pictures
 from experiments.viewer.canvases import curve, landscape, timeline
+from experiments.viewer.html_table import Html, html_table
 from experiments.viewer.lanes import lane_names
 from experiments.viewer.pictures import Shown
 from experiments.viewer.saved import compared, heading
@@ -120,18 +121,11 @@ def _head(run: Run, address: str) -> str:
 def _comparison(shown: Sequence[Shown]) -> str:
     """Return a table of all runs' figures, one row each; it is also the legend of the curves."""
     names = [name for name in COMPARED if any(one.run.summary.get(name) is not None for one in shown)]
-    head = "".join(f"<th>{escape(FIGURES[name].label)}</th>" for name in names)
-    rows = "".join(
-        f"<tr><th>{mark(one)} {escape(one.name)}</th>"
-        + "".join(f"<td>{escape(run_figure_text(one.run, name))}</td>" for name in names)
-        + "</tr>"
-        for one in shown
-    )
-    return (
-        "<h2>Comparison</h2>"
-        f'<div class="wide"><table class="runs"><thead><tr><th>run</th>{head}</tr></thead>'
-        f"<tbody>{rows}</tbody></table></div>"
-    )
+    rows = [
+        (Html(f"{mark(one)} {escape(one.name)}"), [run_figure_text(one.run, name) for name in names]) for one in shown
+    ]
+    table = html_table(["run", *(FIGURES[name].label for name in names)], rows, "runs")
+    return f'<h2>Comparison</h2><div class="wide">{table}</div>'
 
 
 def mark(one: Shown) -> str:
@@ -192,22 +186,14 @@ def _settings(e: Experiment) -> str:
         unit, none = extra.get("unit", ""), extra.get("none", "auto")
         said = none if value is None else f"{value:g}" if isinstance(value, float) else spelled(value)
         words = fields[name].description or ""
-        rows.append((name.replace("_", " "), f"{said} {unit if value is not None else ''}".strip(), words))
-    body = "".join(
-        f"<tr><th>{escape(name)}</th><td>{escape(value)}</td><td class=soft>{escape(words)}</td></tr>"
-        for name, value, words in rows
-    )
-    return f'<h2>Settings</h2><div class="wide"><table><tbody>{body}</tbody></table></div>'
+        rows.append((name.replace("_", " "), (f"{said} {unit if value is not None else ''}".strip(), words)))
+    return f'<h2>Settings</h2><div class="wide">{html_table((), rows, "explained")}</div>'
 
 
 def _figures(run: Run) -> str:
-    body = "".join(
-        f"<tr><th>{escape(figure.label)}</th><td>{escape(run_figure_text(run, name))}</td>"
-        f"<td class=soft>{escape(figure.meaning)}</td></tr>"
-        for name, figure in FIGURES.items()
-        if run.summary.get(name) is not None
-    )
-    return f'<h2>All figures</h2><div class="wide"><table><tbody>{body}</tbody></table></div>'
+    there = {name: figure for name, figure in FIGURES.items() if run.summary.get(name) is not None}
+    rows = [(figure.label, (run_figure_text(run, name), figure.meaning)) for name, figure in there.items()]
+    return f'<h2>All figures</h2><div class="wide">{html_table((), rows, "explained")}</div>'
 
 
 def _again(run: Run) -> str:
