@@ -9,7 +9,7 @@
     topology.py, topology.js   its machines, with its messages on the wires between them
     landscape.*, landscape/    how a run learned: its path over the loss, and the boundaries of its classes
     ground.js                  the ground of that path
-    canvas.*, page.js          what all need; what a page without Streamlit needs
+    canvas.*, pen.js, page.js  what all need; what a page without Streamlit needs
     svg.js, save.js            the same picture as a file: SVG, PNG, a film
 
 Each canvas is one function, `mount(element, bytes, events)`: it draws `bytes` in `element`, which has the canvas's HTML
@@ -50,7 +50,7 @@ _MORE = {
 def parts(name: str) -> dict[str, str]:
     """Return {"js", "css", "html"} of a canvas in NAMES; the js defines `mount` and exports nothing."""
     text = {kind: (_FOLDER / f"{name}.{kind}").read_text("utf-8") for kind in ("js", "css", "html")}
-    before = {"js": ["canvas.js", "svg.js", "save.js", *_MORE.get(name, ())], "css": ["canvas.css"]}
+    before = {"js": ["canvas.js", "pen.js", "svg.js", "save.js", *_MORE.get(name, ())], "css": ["canvas.css"]}
     for kind, files in before.items():
         text[kind] = "".join((_FOLDER / file).read_text("utf-8") for file in files) + text[kind]
     return text

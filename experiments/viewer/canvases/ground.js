@@ -3,11 +3,6 @@
 
 const SHAPES = ["circle", "square", "up", "diamond", "down", "cross", "plus", "bar"];
 
-// "#RRGGBB" or "rgb(r, g, b)" -> [r, g, b]
-function rgb256(colour) {
-  return colour.startsWith("#") ? rgb(colour) : colour.match(/[\d.]+/g).slice(0, 3).map(Number);
-}
-
 // The corners of the convex hull of points.
 function around(points) {
   const sorted = [...points].sort((a, b) => a[0] - b[0] || a[1] - b[1]);
@@ -27,8 +22,7 @@ function around(points) {
 }
 
 function painted(columns, rows, pixel) {
-  const canvas = document.createElement("canvas");
-  Object.assign(canvas, { width: columns, height: rows });
+  const canvas = make("canvas", { width: columns, height: rows });
   const g = canvas.getContext("2d"), image = g.createImageData(columns, rows);
   for (let y = 0; y < rows; y++) for (let x = 0; x < columns; x++) image.data.set(pixel(x, y), 4 * (y * columns + x));
   g.putImageData(image, 0, 0);

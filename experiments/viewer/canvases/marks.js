@@ -49,8 +49,7 @@ function drawLine(g, line, columns, to, growing) {
 // cross. What is said stands where it covers no cross, arrow or other words: of one line or of several.
 function drawLimits(g, lines, columns, to, top, page) {
   const taken = [], said = [];
-  g.font = `11px ${FONT}`;
-  g.textBaseline = "middle";
+  lettering(g, 11);
   for (const line of lines) limits(g, line, columns, to, top, taken, said);
   const free = (box) => taken.every(([x0, y0, x1, y1]) => box[0] >= x1 || box[2] <= x0 || box[1] >= y1 || box[3] <= y0);
   for (const { text, x, y } of said) {
@@ -58,12 +57,7 @@ function drawLimits(g, lines, columns, to, top, page) {
     const box = (row) => [left, y + row * WORDS - 7, left + wide + 4, y + row * WORDS + 7];
     const row = [0, 1, 2, 3, 4, 5].find((one) => free(box(one))) ?? 0;
     taken.push(box(row));
-    g.textAlign = "left";
-    g.fillStyle = page.page;
-    g.globalAlpha = 0.8;
-    g.fillRect(left, y + row * WORDS - 7, wide + 4, 14);
-    g.globalAlpha = 1;
-    g.fillStyle = page.text;
+    plate(g, page, 0.8, left, y + row * WORDS - 7, wide + 4, 14);
     g.fillText(text, left + 2, y + row * WORDS);
   }
 }
@@ -84,11 +78,7 @@ function limits(g, line, columns, to, top, taken, said) {
   }
   if (arrows.length && highest > to.most && !line.symbol) said.push({ text: `off the chart, up to ${exact(highest)}`, x: arrows[0], y: top + 4 });
   for (const x of arrows) {
-    g.beginPath();
-    g.moveTo(x - 5, top + 7);
-    g.lineTo(x, top - 2);
-    g.lineTo(x + 5, top + 7);
-    g.fill();
+    fillShape(g, [x - 5, top + 7], [x, top - 2], [x + 5, top + 7]);
     taken.push([x - 6, top - 3, x + 6, top + 8]);
   }
   const x = to.x(xs[last]);
@@ -97,9 +87,7 @@ function limits(g, line, columns, to, top, taken, said) {
   said.push({ text: line.ended, x, y: Math.max(y, top + 6) });
   taken.push([x - 7, y - 7, x + 7, y + 7]);
   g.lineWidth = 2.4;
-  g.beginPath();
-  for (const way of [-1, 1]) { g.moveTo(x - 5, y - 5 * way); g.lineTo(x + 5, y + 5 * way); }
-  g.stroke();
+  strokeCross(g, x, y, 5);
 }
 
 // The part of x that the timeline shows, where too few points lie in it to be zoomed into.
@@ -108,15 +96,9 @@ function drawShade(g, [from, until], to, top, bottom, page) {
   g.fillStyle = page.text;
   g.globalAlpha = 0.13;
   g.fillRect(left, top - 5, wide, bottom - top + 6);
-  g.font = `11px ${FONT}`;
+  lettering(g, 11);
   const long = g.measureText(text).width + 4, at = left + wide + 4 + long < to.right ? left + wide + 4 : left - 4 - long;
-  g.fillStyle = page.page;
-  g.globalAlpha = 0.85;
-  g.fillRect(at, bottom - 18, long, 15);
-  g.globalAlpha = 1;
-  g.fillStyle = page.text;
-  g.textBaseline = "middle";
-  g.textAlign = "left";
+  plate(g, page, 0.85, at, bottom - 18, long, 15);
   g.fillText(text, at + 2, bottom - 10);
 }
 
@@ -132,31 +114,18 @@ function drawFinish(g, { target, arrivals, unit }, now, to, page) {
     const x = to.x(seconds / unit), tip = x + 14 > to.right ? x - 14 : x + 14; // at the edge it flies inwards
     g.fillStyle = g.strokeStyle = colour;
     g.lineWidth = 2;
-    g.beginPath();
-    g.moveTo(x, y + 3);
-    g.lineTo(x, y - 26);
-    g.stroke();
-    g.beginPath();
-    g.moveTo(x, y - 27);
-    g.lineTo(tip, y - 21);
-    g.lineTo(x, y - 15);
-    g.fill();
+    strokeLine(g, [x, y + 3], [x, y - 26]);
+    fillShape(g, [x, y - 27], [tip, y - 21], [x, y - 15]);
   }
 }
 
 // What is still to come lies under a veil of the page's colour.
 function drawVeil(g, x, to, top, bottom, page) {
   if (x >= to.right) return;
-  g.fillStyle = page.page;
-  g.globalAlpha = 0.7;
-  g.fillRect(x, top - 5, to.right + 6 - x, bottom - top + 6);
-  g.globalAlpha = 1;
+  plate(g, page, 0.7, x, top - 5, to.right + 6 - x, bottom - top + 6);
   g.strokeStyle = page.text;
   g.lineWidth = 1.5;
-  g.beginPath();
-  g.moveTo(x, top);
-  g.lineTo(x, bottom);
-  g.stroke();
+  strokeLine(g, [x, top], [x, bottom]);
 }
 
 // The area between both ends of a line; what is not finite, or below 0 on a logarithmic axis, is left out.
@@ -193,35 +162,19 @@ function drawBars(g, line, columns, to, page) {
     if (!(low < high) || !drawable(high, to)) continue;
     g.strokeStyle = page.text;
     g.lineWidth = 1.3;
-    g.beginPath();
-    for (const end of [low, high]) {
-      if (!drawable(end, to)) continue;
-      g.moveTo(middle - wide, to.y(end));
-      g.lineTo(middle + wide, to.y(end));
-    }
-    g.moveTo(middle, to.y(drawable(low, to) ? low : to.least));
-    g.lineTo(middle, to.y(high));
-    g.stroke();
+    for (const end of [low, high]) if (drawable(end, to)) strokeLine(g, [middle - wide, to.y(end)], [middle + wide, to.y(end)]);
+    strokeLine(g, [middle, to.y(drawable(low, to) ? low : to.least)], [middle, to.y(high)]);
   }
 }
 
 function drawHatch(g, hatch, x, y, wide, high) {
   if (!hatch) return;
-  g.save();
-  g.beginPath();
-  g.rect(x, y, wide, high);
-  g.clip();
+  clipTo(g, x, y, wide, high);
   g.strokeStyle = g.fillStyle = "rgba(255,255,255,0.6)";
   g.lineWidth = 1;
-  g.beginPath();
-  if (hatch === "-") for (let s = y + high; s > y; s -= 6) { g.moveTo(x, s); g.lineTo(x + wide, s); }
-  else if (hatch === ".") { for (let s = x + 3; s < x + wide; s += 6) for (let r = y + high - 3; r > y; r -= 6) g.rect(s, r, 1.6, 1.6); g.fill(); }
-  else for (let s = x - high; s < x + wide; s += 6) {
-    g.moveTo(s, y + high);
-    g.lineTo(s + high, y);
-    if (hatch === "x") { g.moveTo(s, y); g.lineTo(s + high, y + high); }
-  }
-  g.stroke();
+  if (hatch === "-") for (let s = y + high; s > y; s -= 6) strokeLine(g, [x, s], [x + wide, s]);
+  else if (hatch === ".") for (let s = x + 3; s < x + wide; s += 6) for (let r = y + high - 3; r > y; r -= 6) g.fillRect(s - 0.5, r - 0.5, 2.6, 2.6);
+  else strokeDiagonals(g, x, y, wide, high, 6, hatch === "x");
   g.restore();
 }
 
@@ -266,8 +219,7 @@ function legend(g, lines, from, width) {
 }
 
 function drawLegend(g, entries, page) {
-  g.textAlign = "left";
-  g.textBaseline = "middle";
+  lettering(g, 12);
   for (const { line, x, row } of entries) {
     const y = 8 + row * ROW;
     g.strokeStyle = g.fillStyle = line.colour;
@@ -277,10 +229,7 @@ function drawLegend(g, entries, page) {
     } else {
       g.lineWidth = line.width;
       g.setLineDash(line.dash);
-      g.beginPath();
-      g.moveTo(x, y);
-      g.lineTo(x + 26, y);
-      g.stroke();
+      strokeLine(g, [x, y], [x + 26, y]);
       g.setLineDash([]);
       g.lineWidth = 1.6;
       if (line.symbol) drawMark(g, line, x + 13, y);

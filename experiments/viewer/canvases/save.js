@@ -22,10 +22,8 @@ function compose(canvas, g, ratio) {
   g.translate(MARGIN, MARGIN);
   let top = 0;
   if (saved?.heading) {
-    g.font = `600 14px ${FONT}`;
+    lettering(g, "600 14", "left", "top");
     g.fillStyle = page.text;
-    g.textAlign = "left";
-    g.textBaseline = "top";
     g.fillText(saved.heading, 4, 0, surface.width - 8);
     top += 24;
   }
@@ -100,9 +98,7 @@ async function filmOf({ canvases, seconds, at }, tell) {
 }
 
 function handOut(blob, file) {
-  const link = document.createElement("a");
-  link.download = file;
-  link.href = URL.createObjectURL(blob);
+  const link = make("a", { download: file, href: URL.createObjectURL(blob) });
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
 }
@@ -115,11 +111,10 @@ function fileName(canvas) {
 
 // The menu, once per canvas: in its bar, or in the picture's upper corner where it has none.
 function offerSaving(canvas, root) {
-  const box = document.createElement("div"), button = document.createElement("button"), menu = document.createElement("div");
-  const bar = root.querySelector(".tools");
+  const bar = root.querySelector(".tools"), menu = make("div");
+  const button = make("button", { type: "button", textContent: "Save", title: "Save this picture as a file" });
+  const box = make("div", { className: bar ? "save" : "save corner" }, button, menu);
   canvas.stage ??= root.querySelector(".stage");
-  box.className = bar ? "save" : "save corner";
-  Object.assign(button, { type: "button", textContent: "Save", title: "Save this picture as a file" });
   button.setAttribute("aria-haspopup", "menu");
   menu.setAttribute("role", "menu");
   const open = (yes) => {
@@ -127,10 +122,8 @@ function offerSaving(canvas, root) {
     button.setAttribute("aria-expanded", String(yes));
   };
   const entry = (name, title, act) => {
-    const one = document.createElement("button");
-    Object.assign(one, { type: "button", textContent: name, title, tabIndex: -1 });
+    const one = make("button", { type: "button", textContent: name, title, tabIndex: -1, onclick: () => { open(false); button.focus(); act(); } });
     one.setAttribute("role", "menuitem");
-    one.addEventListener("click", () => { open(false); button.focus(); act(); });
     menu.append(one);
     return one;
   };
@@ -160,7 +153,6 @@ function offerSaving(canvas, root) {
   const go = (way) => { const shown = [...menu.children].filter((one) => !one.hidden); shown[(shown.indexOf(box.getRootNode().activeElement) + way + shown.length) % shown.length].focus(); };
   obey(box, { Escape: () => { open(false); button.focus(); }, ArrowDown: () => { open(true); go(1); }, ArrowUp: () => { open(true); go(-1); } });
   open(false);
-  box.append(button, menu);
   if (bar) bar.append(box); else canvas.stage.after(box);
   lockstepCanvases.add(canvas);
   return () => { box.remove(); lockstepCanvases.delete(canvas); };

@@ -142,8 +142,7 @@ class SvgContext {
     this.add("image", { x, y, width: wide, height: high, preserveAspectRatio: "none", opacity: this.faded, transform: this.moved, href: source.toDataURL("image/png") });
   }
   putImageData(image, x, y) {
-    const board = document.createElement("canvas");
-    Object.assign(board, { width: image.width, height: image.height });
+    const board = make("canvas", { width: image.width, height: image.height });
     board.getContext("2d").putImageData(image, 0, 0);
     this.drawImage(board, x, y);
   }

@@ -121,17 +121,12 @@ class Timeline {
   // Places to go to, as buttons: [{text, from, to}].
   offerPlaces(chips) {
     this.chipped.hidden = !chips.length;
-    this.chipped.replaceChildren(...chips.map(({ text, from, to }) => {
-      const chip = document.createElement("button");
-      chip.type = "button";
-      chip.textContent = text;
-      chip.addEventListener("click", () => {
-        this.leave();
-        this.window(from, to);
-        if (text === "longest wait") this.why.pin(); // and says why
-      });
-      return chip;
-    }));
+    const go = (text, from, to) => {
+      this.leave();
+      this.window(from, to);
+      if (text === "longest wait") this.why.pin(); // and says why
+    };
+    this.chipped.replaceChildren(...chips.map(({ text, from, to }) => make("button", { type: "button", textContent: text, onclick: () => go(text, from, to) })));
   }
 
   get beside() { return this.topology.machines && !this.topology.box.hidden ? this.topology.surface : null; }

@@ -132,10 +132,8 @@ class Topology {
   drawPart(g, name, colour, top, page) {
     g.fillStyle = colour;
     g.fillRect(4, top + 4, 3, 13);
-    g.font = `11.5px ${FONT}`;
+    lettering(g, 11.5);
     g.fillStyle = page.text;
-    g.textAlign = "left";
-    g.textBaseline = "middle";
     g.fillText(name, 12, top + 11, this.surface.width - 16);
   }
 
@@ -151,10 +149,7 @@ class Topology {
       g.strokeStyle = lit ? this.timeline.look.communicate.colour : page.muted;
       g.globalAlpha = lit ? 0.9 : wires.length > 60 ? 0.25 : 0.5;
       g.lineWidth = lit ? 3 : 1.2;
-      g.beginPath();
-      g.moveTo(...at[a]);
-      g.lineTo(...at[b]);
-      g.stroke();
+      strokeLine(g, at[a], at[b]);
     }
     g.globalAlpha = 1;
   }
@@ -188,9 +183,7 @@ class Topology {
     g.stroke();
     if (kinds[level.kind] === "idle") { // stopped
       g.lineWidth = 2;
-      g.beginPath();
-      for (const way of [-1, 1]) { g.moveTo(x - 0.6 * r, y - way * 0.6 * r); g.lineTo(x + 0.6 * r, y + way * 0.6 * r); }
-      g.stroke();
+      strokeCross(g, x, y, 0.6 * r);
     }
     if (!this.held) return;
     const cells = this.held.length / this.machines.names.length, cell = Math.min(cells - 1, Math.floor((time.to / this.timeline.end) * cells));
@@ -234,12 +227,10 @@ class Topology {
     const { names } = this.machines, centre = server || line;
     if (count > 16 && number % 2) return;
     const text = server ? names[m] : names[m].split(" ").slice(1).join(" ");
-    g.font = `${count > 16 ? 10 : 11.5}px ${FONT}`;
     g.fillStyle = page.text;
-    g.textBaseline = "middle";
     const out = Math.hypot(x - cx, y - cy) || 1, far = r + 11;
     const dx = centre ? 0 : ((x - cx) / out) * far, dy = centre ? far - 1 : ((y - cy) / out) * far;
-    g.textAlign = Math.abs(dx) < r ? "center" : dx > 0 ? "left" : "right";
+    lettering(g, count > 16 ? 10 : 11.5, Math.abs(dx) < r ? "center" : dx > 0 ? "left" : "right");
     const beside = this.held && dx > r ? 4 : 0; // beyond the bar of its memory
     g.fillText(text, x + (Math.abs(dx) < r ? dx : Math.sign(dx) * (r + 6) + beside), y + dy);
   }
@@ -266,24 +257,16 @@ class Topology {
   drawMeaning(g, height, page) {
     g.fillStyle = MEMORY;
     g.fillRect(4, height - 14, 4, 12);
-    g.font = `11px ${FONT}`;
+    lettering(g, 11);
     g.fillStyle = page.muted;
-    g.textAlign = "left";
-    g.textBaseline = "middle";
     g.fillText(this.machines.memory, 13, height - 7.5);
   }
 
   drawQueue(g, waiting, x, y, r, page) {
     const text = `${waiting} wait`;
-    g.font = `600 11px ${FONT}`;
+    lettering(g, "600 11", "center");
     const wide = g.measureText(text).width + 8;
-    g.fillStyle = page.page;
-    g.globalAlpha = 0.85;
-    g.fillRect(x - wide / 2, y + r + 17, wide, 14);
-    g.globalAlpha = 1;
-    g.fillStyle = page.text;
-    g.textAlign = "center";
-    g.textBaseline = "middle";
+    plate(g, page, 0.85, x - wide / 2, y + r + 17, wide, 14);
     g.fillText(text, x, y + r + 24); // below its name
   }
 }

@@ -123,11 +123,8 @@ class Why {
 
   // Lines of the card under the pointer. The label of an idle slot of a schedule says it already.
   lines(n) {
-    return [this.timeline.timed ? this.sentence(n) : "", this.carried(n)].filter(Boolean).map((text, place) => {
-      const line = document.createElement("div");
-      line.textContent = text + (place || !this.waits(n) ? "" : ".");
-      return line;
-    });
+    const texts = [this.timeline.timed ? this.sentence(n) : "", this.carried(n)].filter(Boolean);
+    return texts.map((text, place) => make("div", { textContent: text + (place || !this.waits(n) ? "" : ".") }));
   }
 
   // The message whose arrow lies at (x, y), -1 if there is none.
@@ -146,13 +143,12 @@ class Why {
   // The card of a message: from whom to whom, how much, how long, and who waited for it.
   ofMessage(n) {
     const { names, messages, inTime } = this.timeline, { src, dst, bytes, sent, arrived } = messages.columns;
-    const head = document.createElement("b"), body = document.createElement("div");
-    head.textContent = `${names[src[n]]} → ${names[dst[n]]}${bytes[n] ? ` · ${inBytes(bytes[n])}` : ""}`;
-    body.textContent = `sent at ${inTime(sent[n])} · arrives after ${inTime(arrived[n] - sent[n])}`;
     const waiting = this.at(dst[n], Math.max(0, sent[n] - this.timeline.instant()));
-    const after = document.createElement("div");
-    after.textContent = waiting >= 0 && this.waits(waiting) ? `${names[dst[n]]} waits for it` : "";
-    return [head, body, after];
+    return [
+      make("b", {}, `${names[src[n]]} → ${names[dst[n]]}${bytes[n] ? ` · ${inBytes(bytes[n])}` : ""}`),
+      make("div", {}, `sent at ${inTime(sent[n])} · arrives after ${inTime(arrived[n] - sent[n])}`),
+      make("div", {}, waiting >= 0 && this.waits(waiting) ? `${names[dst[n]]} waits for it` : ""),
+    ];
   }
 
   // Outline what caused the span under the pointer, or what is pinned and its cause, and join them.
@@ -171,10 +167,7 @@ class Why {
     const x0 = Math.min(Math.max(t.x(forth), left), right), below = lane[cause] < lane[n];
     g.setLineDash([4, 3]);
     g.lineWidth = 1.5;
-    g.beginPath();
-    g.moveTo(x0, t.y(lane[cause]) + (below ? high : 0));
-    g.lineTo(t.x(forth), t.y(lane[n]) + t.pitch / 2 - 1);
-    g.stroke();
+    strokeLine(g, [x0, t.y(lane[cause]) + (below ? high : 0)], [t.x(forth), t.y(lane[n]) + t.pitch / 2 - 1]);
     g.setLineDash([]);
   }
 
@@ -256,27 +249,21 @@ class Why {
   }
 
   tell(otherwise = "") {
-    const words = document.createElement("span"), n = this.trail.at(-1);
+    const n = this.trail.at(-1);
     if (n === undefined) {
       const way = matchMedia("(pointer: coarse)").matches ? ["Tap", ""] : ["Click", ", or press w with the timeline in focus"]; // a phone has no keys
       const hint = `${way[0]} ${this.timeline.timed ? "a wait" : "an idle slot"} to see why${way[1]}.`;
-      words.className = "hint";
-      words.textContent = whole(otherwise || (this.said || !this.timeline.timed ? `${this.said} ${hint}`.trim() : "Nobody waits for long."));
-      return this.box.replaceChildren(words);
+      const words = otherwise || (this.said || !this.timeline.timed ? `${this.said} ${hint}`.trim() : "Nobody waits for long.");
+      return this.box.replaceChildren(make("span", { className: "hint" }, whole(words)));
     }
     const next = this.before(n), back = next >= 0 && !this.trail.includes(next);
     const why = this.trail.length > 1 ? `Because ${this.describe(n)}` : this.describe(n);
-    words.textContent = whole(`${why[0].toUpperCase()}${why.slice(1)}.${back ? "" : ` ${this.beginning(n)}`}`);
-    const act = (text, title, does) => {
-      const button = document.createElement("button");
-      Object.assign(button, { type: "button", textContent: text, title });
-      button.addEventListener("click", does);
-      return button;
-    };
+    const words = whole(`${why[0].toUpperCase()}${why.slice(1)}.${back ? "" : ` ${this.beginning(n)}`}`);
+    const act = (textContent, title, onclick) => make("button", { type: "button", textContent, title, onclick });
     const buttons = [act("Close", "Close this (Escape)", () => this.close())];
     if (this.trail.length > 1) buttons.unshift(act("Back", "Back to what this caused (Shift+W)", () => this.walk(-1)));
     if (back) buttons.unshift(act("Why is that?", "Go to the cause (w)", () => this.walk()));
-    this.box.replaceChildren(words, ...buttons);
+    this.box.replaceChildren(make("span", {}, words), ...buttons);
   }
 }
 

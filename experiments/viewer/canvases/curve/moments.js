@@ -41,8 +41,4 @@ class Moments {
 }
 
 // Index of the last value of at most x, -1 if there is none; the values ascend.
-function lastUntil(xs, x) {
-  let low = 0, high = xs.length;
-  while (low < high) { const middle = (low + high) >> 1; if (xs[middle] <= x) low = middle + 1; else high = middle; }
-  return low - 1;
-}
+function lastUntil(xs, x) { return firstWhere(0, xs.length, (n) => xs[n] > x) - 1; }

@@ -10,18 +10,13 @@ class Plot {
     g.lineWidth = 1;
     g.strokeStyle = page.border;
     g.fillStyle = page.muted;
-    g.textAlign = "right";
-    g.textBaseline = "middle";
+    lettering(g, 12, "right");
     for (const { value, text } of up) {
       const y = Math.round(to.y(value)) + 0.5;
-      g.beginPath();
-      g.moveTo(left, y);
-      g.lineTo(right, y);
-      g.stroke();
+      strokeLine(g, [left, y], [right, y]);
       g.fillText(text, left - 8, y);
     }
-    g.textAlign = "center";
-    g.textBaseline = "top";
+    lettering(g, 12, "center", "top");
     for (const { value, words } of along) {
       if (turned) upright(g, words[0], to.x(value), bottom + 7, "right");
       else words.forEach((text, n) => {
@@ -29,15 +24,11 @@ class Plot {
         g.fillText(text, Math.min(to.x(value), width - half - 1), bottom + 7 + n * WORDS);
       });
     }
-    g.textAlign = "center";
-    g.textBaseline = "top";
+    lettering(g, 12, "center", "top");
     g.fillText(this.title(), (left + right) / 2, bottom + this.below - 17);
     if (this.frame.y.told) upright(g, this.frame.y.name, 9, (top + bottom) / 2);
     drawLegend(g, this.keys, page);
-    g.save();
-    g.beginPath();
-    g.rect(left - 4, top - 5, right - left + 10, bottom - top + 6);
-    g.clip();
+    clipTo(g, left - 4, top - 5, right - left + 10, bottom - top + 6);
     const { columns, growing } = this.frame;
     for (const line of this.lines) if (line.bar) drawBars(g, line, columns, to, page);
     for (const line of this.lines) if (line.band && !line.bar) drawBand(g, line, columns, to);
@@ -58,10 +49,7 @@ class Plot {
     g.strokeStyle = page.muted;
     g.lineWidth = 1;
     g.setLineDash([3, 3]);
-    g.beginPath();
-    g.moveTo(x, top);
-    g.lineTo(x, bottom);
-    g.stroke();
+    strokeLine(g, [x, top], [x, bottom]);
     g.setLineDash([]);
     for (const { line, i } of this.under(to)) {
       g.fillStyle = line.colour;

@@ -42,24 +42,21 @@ class Reading {
 
   tell(to) {
     const { name, unit } = this.frame.x, { unit: per } = this.frame.y;
-    const head = document.createElement("b");
     const { told, labels } = this.frame.x, here = labels ? labels[Math.round(this.at)] : `${exact(this.at)}${unit ? ` ${unit}` : ""}`;
-    head.textContent = name === "step" || told ? `${name} ${here}` : here;
-    if (name.startsWith("samples")) head.textContent += " samples";
+    const where = `${name === "step" || told ? `${name} ` : ""}${here}${name.startsWith("samples") ? " samples" : ""}`;
     const rows = this.under(to).map(({ line, i }) => {
-      const row = document.createElement("div"), swatch = document.createElement("i");
+      const swatch = make("i");
       swatch.style.background = line.colour;
       const x = this.frame.columns[line.x][i], elsewhere = x === this.at ? "" : `, at ${exact(x)}`;
       const off = range(line, this.frame.columns, i);
-      row.append(swatch, `${line.name} ${exact(this.frame.columns[line.y][i])}${off}${per ? ` ${per}` : ""}${elsewhere}`);
-      return row;
+      return make("div", {}, swatch, `${line.name} ${exact(this.frame.columns[line.y][i])}${off}${per ? ` ${per}` : ""}${elsewhere}`);
     });
-    this.tip.replaceChildren(head, ...rows);
+    this.tip.replaceChildren(make("b", {}, where), ...rows);
     this.tip.hidden = false;
     const x = to.x(this.at), wide = this.tip.offsetWidth;
     this.tip.style.left = `${x + 12 + wide > this.surface.width ? Math.max(0, x - wide - 12) : x + 12}px`;
     this.tip.style.top = `${this.top + 4}px`;
-    this.words = `${head.textContent}: ${rows.map((row) => row.textContent).join(", ")}`;
+    this.words = `${where}: ${rows.map((row) => row.textContent).join(", ")}`;
   }
 
   leave() { this.at = null; this.tip.hidden = true; this.surface.request(); }
@@ -67,11 +64,12 @@ class Reading {
 
 // Index of the value nearest to x; of many values, which ascend, by halving.
 function nearest(xs, x) {
-  let low = 0, high = xs.length - 1;
-  if (high < 300) {
-    for (let i = 1; i <= high; i++) if (Math.abs(xs[i] - x) < Math.abs(xs[low] - x)) low = i;
+  let low = 0;
+  const last = xs.length - 1;
+  if (last < 300) {
+    for (let i = 1; i <= last; i++) if (Math.abs(xs[i] - x) < Math.abs(xs[low] - x)) low = i;
     return low;
   }
-  while (low < high) { const middle = (low + high) >> 1; if (xs[middle] < x) low = middle + 1; else high = middle; }
+  low = firstWhere(0, last, (n) => xs[n] >= x);
   return low > 0 && x - xs[low - 1] < xs[low] - x ? low - 1 : low;
 }

@@ -4,29 +4,23 @@
 class Legend {
   legend(g, at, colours) {
     const { workers } = this;
-    g.font = `12px ${FONT}`;
-    g.textBaseline = "middle";
-    g.textAlign = "left";
+    lettering(g, 12);
     const words = [[this.frame.model, "diamond"]];
     if (workers.length) words.push([workers.length > 1 ? "workers" : "worker", "dot"]);
     if (this.frame.columns.applied.length) words.push(["stale update", "arrow"]);
     const wide = words.reduce((sum, [word]) => sum + g.measureText(word).width + 34, 2);
-    g.globalAlpha = 0.82;
-    g.fillStyle = colours.page;
-    g.fillRect(at.left + 6, at.top + 6, wide, 22);
-    g.globalAlpha = 1;
+    plate(g, colours, 0.82, at.left + 6, at.top + 6, wide, 22);
     let x = at.left + 18;
     for (const [word, shape] of words) {
       const y = at.top + 17;
-      if (shape === "diamond") { g.save(); g.translate(x, y); g.beginPath(); this.diamond(g, [0, 0], colours); g.restore(); }
+      if (shape === "diamond") this.diamond(g, [x, y], colours);
       else if (shape === "dot") this.dot(g, { who: workers[0], x, y, outside: null }, workers.length, colours);
       else {
         g.strokeStyle = g.fillStyle = colours.text;
-        g.beginPath(); g.moveTo(x - 8, y); g.lineTo(x + 4, y); g.stroke();
-        g.beginPath(); g.moveTo(x + 9, y); g.lineTo(x + 2, y - 4); g.lineTo(x + 2, y + 4); g.closePath(); g.fill();
+        strokeLine(g, [x - 8, y], [x + 4, y]);
+        fillShape(g, [x + 9, y], [x + 2, y - 4], [x + 2, y + 4]);
       }
-      g.font = `12px ${FONT}`;
-      g.textAlign = "left";
+      lettering(g, 12);
       g.fillStyle = colours.text;
       g.fillText(word, x + 13, y + 0.5);
       x += g.measureText(word).width + 34;
@@ -42,12 +36,9 @@ class Legend {
     this.images ??= {};
     if (this.images.at !== n) {
       this.images.at = n;
-      this.images.classes = areas(snapshots.subarray(n * side * side, (n + 1) * side * side), side, steps, palette, rgb256(colours.page));
+      this.images.classes = areas(snapshots.subarray(n * side * side, (n + 1) * side * side), side, steps, palette, rgb(colours.page));
     }
-    g.save();
-    g.beginPath();
-    g.rect(at.left, at.top, at.width, at.height);
-    g.clip();
+    clipTo(g, at.left, at.top, at.width, at.height);
     const half = at.width / (side - 1) / 2;
     g.imageSmoothingEnabled = true;
     g.drawImage(this.images.classes, at.left - half, at.top - half, at.width + 2 * half, at.height + 2 * half);

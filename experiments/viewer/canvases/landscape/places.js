@@ -45,14 +45,7 @@ class Places {
 }
 
 // The index of the first of the sorted `values` above `limit`.
-function first(values, limit) {
-  let low = 0, high = values.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (values[middle] > limit) high = middle; else low = middle + 1;
-  }
-  return low;
-}
+function first(values, limit) { return firstWhere(0, values.length, (n) => values[n] > limit); }
 
 // Each one's moves, {at, place, joined}: joined where workers that had parted come to one model, having averaged theirs.
 // Of a run that leaves the picture for good they end with the first move after that.

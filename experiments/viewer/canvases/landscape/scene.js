@@ -25,11 +25,9 @@ class Scene {
   }
 
   title(g, at, text, colours) {
-    g.font = `12px ${FONT}`;
+    lettering(g, 12, "left", "alphabetic");
     g.fillStyle = colours.text;
     g.globalAlpha = 0.8;
-    g.textBaseline = "alphabetic";
-    g.textAlign = "left";
     g.fillText(text, at.left, at.top + at.height + 14, at.width);
     g.globalAlpha = 1;
   }
@@ -49,10 +47,7 @@ class Scene {
     const py = (v) => at.top + at.height - ((v - bottom) / (top - bottom)) * at.height;
     const on = (place) => { const [u, v] = this.point(place); return [px(u), py(v)]; };
     const { workers } = this;
-    g.save();
-    g.beginPath();
-    g.rect(at.left, at.top, at.width, at.height);
-    g.clip();
+    clipTo(g, at.left, at.top, at.width, at.height);
     if (whole) this.bands(g, at, px, py, colours);
     for (const who of workers) this.trail(g, who, on, this.colour(who), 1);
     this.trail(g, this.frame.ranks, on, colours.text, 1.4);
@@ -88,19 +83,14 @@ class Scene {
     g.strokeStyle = colours.text;
     g.globalAlpha = 0.6;
     g.strokeRect(x - reach, y - reach, 2 * reach, 2 * reach);
-    g.beginPath();
-    g.moveTo(x, y);
-    g.lineTo(corner.left + size / 2, corner.top + size / 2);
-    g.stroke();
+    strokeLine(g, [x, y], [corner.left + size / 2, corner.top + size / 2]);
     g.globalAlpha = 1;
     g.fillStyle = colours.page;
     g.fillRect(corner.left, corner.top, size, size);
     this.scene(g, corner, [u - half, u + half, v - tall, v + tall], colours, false);
     g.strokeStyle = colours.text;
     g.strokeRect(corner.left + 0.5, corner.top + 0.5, size - 1, size - 1);
-    g.font = `11px ${FONT}`;
-    g.textAlign = "left";
-    g.textBaseline = "alphabetic";
+    lettering(g, 11, "left", "alphabetic");
     g.fillStyle = colours.text;
     g.fillText(`× ${times}`, corner.left + 6, corner.top + size - 6);
   }

@@ -15,7 +15,7 @@ class Trails {
     const { rows, cells, levels, box } = this.frame, { ground } = this.frame.columns;
     if (!levels.length) return;
     this.images ??= {};
-    this.images.ground ??= shades(ground, rows, cells, levels, rgb256(colours.text));
+    this.images.ground ??= shades(ground, rows, cells, levels, rgb(colours.text));
     const [left, right, bottom, top] = box;
     const half = [(right - left) / (cells - 1) / 2, (top - bottom) / (rows - 1) / 2];
     const x = px(left - half[0]), y = py(top + half[1]);
@@ -23,9 +23,7 @@ class Trails {
     g.drawImage(this.images.ground, x, y, px(right + half[0]) - x, py(bottom - half[1]) - y);
     g.strokeStyle = colours.text;
     g.lineWidth = 0.8;
-    g.font = `10.5px ${FONT}`;
-    g.textAlign = "center";
-    g.textBaseline = "middle";
+    lettering(g, 10.5, "center");
     levels.forEach((level, i) => {
       const pieces = this.lines[i];
       g.globalAlpha = 0.28;
@@ -41,10 +39,8 @@ class Trails {
       if (!inside.length) return;
       const [x2, y2] = inside[Math.floor(inside.length * (0.2 + 0.6 * ((i * 0.37) % 1)))];
       const text = String(Number(level.toPrecision(2))), wide = g.measureText(text).width + 6;
+      plate(g, colours, 0.75, x2 - wide / 2, y2 - 7, wide, 14);
       g.globalAlpha = 0.75;
-      g.fillStyle = colours.page;
-      g.fillRect(x2 - wide / 2, y2 - 7, wide, 14);
-      g.fillStyle = colours.text;
       g.fillText(text, x2, y2 + 0.5);
     });
     g.globalAlpha = 1;
@@ -57,8 +53,7 @@ class Trails {
     const piece = (from, to, alpha, width) => {
       g.globalAlpha = alpha;
       g.lineWidth = width;
-      g.beginPath();
-      for (let i = from; i < to; i++) i === from ? g.moveTo(...on(path.place[i])) : g.lineTo(...on(path.place[i]));
+      trace(g, path.place.slice(from, to).map(on)); // thousands of points, more than a call may have arguments
       g.stroke();
     };
     g.strokeStyle = colour;
@@ -89,17 +84,10 @@ class Trails {
       g.globalAlpha = 0.15 + (0.75 * (i - n + kept + 1)) / kept;
       g.strokeStyle = g.fillStyle = colours.text;
       g.lineWidth = 1.3;
-      g.beginPath();
       const bow = [(from[0] + to[0]) / 2 - (to[1] - from[1]) * 0.18, (from[1] + to[1]) / 2 + (to[0] - from[0]) * 0.18];
-      g.moveTo(...from);
-      for (let s = 1; s <= 10; s++) g.lineTo(...[0, 1].map((k) => between(from[k], bow[k], to[k], s / 10)));
-      g.stroke();
+      strokeLine(g, ...Array.from({ length: 11 }, (_, s) => [0, 1].map((k) => between(from[k], bow[k], to[k], s / 10))));
       const angle = Math.atan2(to[1] - bow[1], to[0] - bow[0]), head = Math.min(8, long / 2);
-      g.beginPath();
-      g.moveTo(...to);
-      for (const side of [2.7, -2.7]) g.lineTo(to[0] + head * Math.cos(angle + side), to[1] + head * Math.sin(angle + side));
-      g.closePath();
-      g.fill();
+      fillShape(g, to, ...[2.7, -2.7].map((side) => [to[0] + head * Math.cos(angle + side), to[1] + head * Math.sin(angle + side)]));
     }
     g.globalAlpha = 1;
     g.lineWidth = 1;
@@ -131,9 +119,7 @@ class Trails {
     g.lineWidth = 1;
     if (!numbered) return;
     g.fillStyle = "#FFFFFF";
-    g.font = `bold 10px ${FONT}`;
-    g.textAlign = "center";
-    g.textBaseline = "middle";
+    lettering(g, "bold 10", "center");
     g.fillText(String(who), x, y + 0.5);
   }
 
@@ -141,13 +127,8 @@ class Trails {
     g.fillStyle = colours.page;
     g.strokeStyle = colours.text;
     g.lineWidth = 2.2;
-    g.beginPath();
-    g.moveTo(x, y - 8);
-    g.lineTo(x + 8, y);
-    g.lineTo(x, y + 8);
-    g.lineTo(x - 8, y);
+    fillShape(g, [x, y - 8], [x + 8, y], [x, y + 8], [x - 8, y]);
     g.closePath();
-    g.fill();
     g.stroke();
     g.lineWidth = 1;
   }
@@ -181,12 +162,10 @@ class Trails {
   cloud(g, dots, colours) {
     const hull = around(dots.map((dot) => dot.true));
     if (hull.length < 3) return;
-    g.beginPath();
-    hull.forEach((corner, i) => (i ? g.lineTo(...corner) : g.moveTo(...corner)));
-    g.closePath();
     g.fillStyle = g.strokeStyle = colours.text;
     g.globalAlpha = 0.12;
-    g.fill();
+    fillShape(g, ...hull);
+    g.closePath();
     g.globalAlpha = 0.5;
     g.stroke();
     g.globalAlpha = 1;

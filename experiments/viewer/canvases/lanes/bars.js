@@ -8,8 +8,7 @@ class Bars {
     const { start, duration, kind, label, part, parts } = this.spans.columns;
     const lane0 = this.y(lane), whole = this.pitch - (this.pitch > 12 ? 4 : 1);
     const labels = this.pitch >= 16;
-    g.font = `11px ${FONT}`;
-    g.textBaseline = "middle";
+    lettering(g, 11, "center");
     // what is waited for lies under what is done: messages may travel while a rank computes
     for (const pass of [(k) => k >= this.work, (k) => k < this.work]) {
       for (let n = i; n < j; n++) {
@@ -36,7 +35,6 @@ class Bars {
           const words = this.brief ? this.short(g, text, room) : g.measureText(text).width < room ? text : "";
           if (words) {
             g.fillStyle = ink;
-            g.textAlign = "center";
             g.fillText(words, left + wide / 2, y + high / 2 + 0.5, room);
           }
         }
@@ -59,11 +57,8 @@ class Bars {
     const text = this.spans.labels[label[n]] ?? "", wide = g.measureText(text).width + 8;
     const flagged = this.flags.some((flag) => flag.text === text && flag.lane === lane[n] && flag.at >= this.from);
     if (text === this.kinds[kind[n]] || flagged || wide > right - left - 24) return;
-    g.fillStyle = page.page;
-    g.fillRect(left + 8, y - 7, wide, 14);
-    g.fillStyle = page.text;
-    g.textAlign = "left";
-    g.fillText(text, left + 12, y + 0.5);
+    plate(g, page, 1, left + 8, y - 7, wide, 14);
+    g.fillText(text, left + 8 + wide / 2, y + 0.5);
   }
 
   // Spans that matter most, one by one.
@@ -81,24 +76,16 @@ class Bars {
   }
 
   hatched(g, x, y, wide, high, colour) {
-    g.save();
-    g.beginPath();
-    g.rect(x, y, wide, high);
-    g.clip();
+    clipTo(g, x, y, wide, high);
     g.strokeStyle = colour;
     g.lineWidth = 1.3;
-    g.beginPath();
-    for (let s = x - high; s < x + wide; s += 5) { g.moveTo(s, y + high); g.lineTo(s + high, y); }
-    g.stroke();
+    strokeDiagonals(g, x, y, wide, high, 5);
     g.strokeRect(x, y, wide, high);
     g.restore();
   }
 
   stripes(g, x, y, wide, high) {
-    g.save();
-    g.beginPath();
-    g.rect(x, y, wide, high);
-    g.clip();
+    clipTo(g, x, y, wide, high);
     g.strokeStyle = "rgba(255,255,255,0.35)";
     g.lineWidth = 1;
     g.beginPath();

@@ -24,10 +24,8 @@ class Card {
     }
     if (found < 0) return this.hide();
     if (this.why.trail.at(-1) === found) { this.tip.hidden = true; return; } // what it says stands below the lanes already
-    const [head, body] = ["b", "div"].map((tag) => document.createElement(tag));
-    [head.textContent, body.textContent] = this.titled(found);
-    const cause = this.why.culprit(found);
-    this.card(x, y, [head, ...this.why.lines(found), body], cause < 0 ? [lane] : [lane, this.spans.columns.lane[cause]]);
+    const [head, body] = this.titled(found), cause = this.why.culprit(found);
+    this.card(x, y, [make("b", {}, head), ...this.why.lines(found), make("div", {}, body)], cause < 0 ? [lane] : [lane, this.spans.columns.lane[cause]]);
   }
 
   // Show these lines near (x, y), above or below the lanes that they are about; at worst below all of them.

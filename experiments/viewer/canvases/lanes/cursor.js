@@ -41,32 +41,16 @@ class Cursor {
     g.strokeRect(whole, 3, 0, STRIP - 2);
     if (!this.looking()) return;
     const x = this.x(this.cursor), bottom = height - AXIS;
-    g.globalAlpha = 0.66;
-    g.fillStyle = page.page; // what is still to come
-    g.fillRect(x, TOP - 1, GUTTER + plot + 2 - x, bottom - TOP + 2);
-    g.globalAlpha = 1;
-    g.fillStyle = page.text;
-    g.save();
-    g.beginPath();
-    g.rect(GUTTER, TOP, plot, bottom - TOP);
-    g.clip();
+    plate(g, page, 0.66, x, TOP - 1, GUTTER + plot + 2 - x, bottom - TOP + 2); // over what is still to come
+    clipTo(g, GUTTER, TOP, plot, bottom - TOP);
     const flying = this.arrows && this.near() ? this.travelling(this.cursor, this.cursor) : [];
     g.lineWidth = flying.length > 60 ? 0.7 : 1.5;
     if (flying.length <= ARROWS) flying.forEach((n) => this.arrow(g, n, this.cursor));
     g.restore();
-    g.beginPath();
-    g.moveTo(x, TOP - 5);
-    g.lineTo(x, bottom + 4);
-    g.stroke();
-    g.beginPath();
-    g.moveTo(x - 6, TOP - 13);
-    g.lineTo(x + 6, TOP - 13);
-    g.lineTo(x, TOP - 3);
-    g.fill();
+    strokeLine(g, [x, TOP - 5], [x, bottom + 4]);
+    fillShape(g, [x - 6, TOP - 13], [x + 6, TOP - 13], [x, TOP - 3]);
     const said = this.moment();
-    g.font = `11px ${FONT}`;
-    g.textAlign = "center";
-    g.textBaseline = "middle";
+    lettering(g, 11, "center");
     const wide = g.measureText(said).width + 10, left = Math.max(GUTTER - 6, Math.min(x - wide / 2, width - wide));
     g.fillStyle = page.page; // over the words of a tick of which some would be covered
     for (const [from, to] of this.ticked ?? []) if (from < left + wide && to > left) g.fillRect(from - 2, bottom + 4, to - from + 4, AXIS - 5);

@@ -25,10 +25,7 @@ class Lanes {
     }
     this.drawStrip(g, plot, ratio, page);
     this.drawAxis(g, plot, height, page);
-    g.save();
-    g.beginPath();
-    g.rect(0, TOP - 5, width, lanesHeight + 8);
-    g.clip();
+    clipTo(g, 0, TOP - 5, width, lanesHeight + 8);
     this.drawNames(g, begin, end, page, width);
     this.rank.draw(g, page);
     g.beginPath();
@@ -56,9 +53,7 @@ class Lanes {
   drawAxis(g, plot, height, page) {
     const { step, at } = this.marks(plot);
     const written = this.timed ? timeLabels(step, this.to) : inUnits;
-    g.font = `11px ${FONT}`;
-    g.textBaseline = "top";
-    g.textAlign = "center";
+    lettering(g, 11, "center", "top");
     this.ticked = []; // [from, to] of their words, in px
     let said = at.map((time) => [time, written(time)]);
     if (this.goesOn && this.from < this.end && this.end < this.to) {
@@ -69,10 +64,7 @@ class Lanes {
       const x = Math.round(this.x(time)) + 0.5;
       g.strokeStyle = page.border;
       g.lineWidth = 1;
-      g.beginPath();
-      g.moveTo(x, TOP - 4);
-      g.lineTo(x, height - AXIS + 3);
-      g.stroke();
+      strokeLine(g, [x, TOP - 4], [x, height - AXIS + 3]);
       g.fillStyle = page.muted;
       const half = g.measureText(text).width / 2;
       const middle = Math.min(Math.max(x, GUTTER + half - 6), GUTTER + plot - half + 3);
@@ -99,10 +91,8 @@ class Lanes {
         g.strokeStyle = page.border;
         g.globalAlpha = 0.6;
         g.lineWidth = 1;
-        g.beginPath();
-        g.moveTo(GUTTER, Math.round(y + this.pitch / 2) + 0.5);
-        g.lineTo(width, Math.round(y + this.pitch / 2) + 0.5);
-        g.stroke();
+        const edge = Math.round(y + this.pitch / 2) + 0.5;
+        strokeLine(g, [GUTTER, edge], [width, edge]);
         g.globalAlpha = 1;
       }
     }
@@ -121,9 +111,7 @@ class Lanes {
   // That a lane is done, where nothing stands behind its last span and there is room for the word.
   drawEnded(g, begin, end, plot, page) {
     if (this.pitch < 12) return;
-    g.font = `11px ${FONT}`;
-    g.textAlign = "left";
-    g.textBaseline = "middle";
+    lettering(g, 11);
     g.fillStyle = page.muted;
     const wide = g.measureText(DONE).width;
     for (let r = begin; r < end; r++) {
@@ -135,23 +123,18 @@ class Lanes {
 
   // What happened at a moment, to one lane or, with lane -1, to all: a line, and its words next to it.
   drawFlags(g, plot, page) {
-    g.font = `600 11px ${FONT}`;
-    g.textBaseline = "middle";
+    lettering(g, "600 11");
     for (const { at, lane, text } of this.flags) {
       if (at < this.from || at > this.to) continue;
       const x = this.x(at), all = lane < 0;
       const top = all ? TOP : this.y(lane), bottom = all ? TOP + this.names.length * this.pitch : top + this.pitch;
       g.strokeStyle = g.fillStyle = FLAG;
       g.lineWidth = 2;
-      g.beginPath();
-      g.moveTo(x, top);
-      g.lineTo(x, bottom);
-      g.stroke();
+      strokeLine(g, [x, top], [x, bottom]);
       const wide = g.measureText(text).width + 10, left = x + wide < GUTTER + plot ? x : x - wide;
       const y = all ? TOP + 1 : top + (this.pitch - 15) / 2;
       g.fillRect(left, y, wide, 14);
       g.fillStyle = "#FFFFFF";
-      g.textAlign = "left";
       g.fillText(text, left + 5, y + 7.5);
     }
   }

@@ -12,30 +12,22 @@ class Legend {
   // On the page, as HTML: what each kind of span looks like.
   offerLegend() {
     this.legend.replaceChildren(...this.explained().map((kind) => {
-      const entry = document.createElement("span");
-      entry.title = this.look[kind].meaning;
-      const swatch = document.createElement("i");
+      const swatch = make("i");
       const { colour, height, hatch } = this.look[kind];
       const striped = "repeating-linear-gradient(45deg, transparent 0 3px, rgba(255, 255, 255, 0.5) 3px 4px)";
       swatch.style.background = hatch === "x" ? `repeating-linear-gradient(45deg, ${colour} 0 2px, transparent 2px 4px)` : hatch === "\\" ? `${striped}, ${colour}` : colour;
       swatch.style.height = `${Math.max(4, 12 * height)}px`;
-      entry.append(swatch, kind);
-      return entry;
+      return make("span", { title: this.look[kind].meaning }, swatch, kind);
     }));
     if (this.spans.columns.marked?.some((one) => one)) {
-      const entry = document.createElement("span"), swatch = document.createElement("i");
-      entry.title = "Had any of these taken longer, all would have ended later.";
-      swatch.className = "marked";
-      entry.append(swatch, "critical path");
-      this.legend.append(entry);
+      const title = "Had any of these taken longer, all would have ended later.";
+      this.legend.append(make("span", { title }, make("i", { className: "marked" }), "critical path"));
     }
   }
 
   // In a file, as a part of the picture; returns its height in px.
   head(g, width, page) {
-    g.font = `12px ${FONT}`;
-    g.textAlign = "left";
-    g.textBaseline = "middle";
+    lettering(g, 12);
     let x = 4, y = 8;
     for (const kind of this.explained()) {
       const { colour, height, hatch } = this.look[kind], wide = 24 + g.measureText(kind).width;

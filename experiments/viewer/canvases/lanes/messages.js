@@ -17,10 +17,8 @@ class Messages {
   // Messages between two lanes that are on their way at some time in [from, to); no more than are drawn, and one.
   travelling(from, to) {
     const { src, dst, sent, arrived } = this.messages.columns;
-    let low = 0, high = sent.length;
-    while (low < high) { const m = (low + high) >> 1; if (this.landed[m] > from) high = m; else low = m + 1; }
-    const found = [];
-    for (let n = low; n < sent.length && sent[n] < to && found.length <= ARROWS; n++) {
+    const found = [], begin = firstWhere(0, sent.length, (n) => this.landed[n] > from);
+    for (let n = begin; n < sent.length && sent[n] < to && found.length <= ARROWS; n++) {
       if (arrived[n] >= from && src[n] !== dst[n]) found.push(n);
     }
     return found;
@@ -34,14 +32,8 @@ class Messages {
     const x0 = this.x(sent[n]), y0 = this.y(src[n]) + middle;
     const x1 = x0 + come * (this.x(arrived[n]) - x0), y1 = y0 + come * (this.y(dst[n]) + middle - y0);
     const angle = Math.atan2(y1 - y0, x1 - x0);
-    g.beginPath();
-    g.moveTo(x0, y0);
-    g.lineTo(x1, y1);
-    g.stroke();
-    g.beginPath();
-    g.moveTo(x1, y1);
-    g.lineTo(x1 - 6 * Math.cos(angle - 0.35), y1 - 6 * Math.sin(angle - 0.35));
-    g.lineTo(x1 - 6 * Math.cos(angle + 0.35), y1 - 6 * Math.sin(angle + 0.35));
-    g.fill();
+    const barb = (turn) => [x1 - 6 * Math.cos(angle + turn), y1 - 6 * Math.sin(angle + turn)];
+    strokeLine(g, [x0, y0], [x1, y1]);
+    fillShape(g, [x1, y1], barb(-0.35), barb(0.35));
   }
 }

@@ -77,9 +77,7 @@ class Shares {
   }
 
   blit(g, image, x, y, wide, high) {
-    if (!this.board) this.board = document.createElement("canvas");
-    this.board.width = image.width;
-    this.board.height = image.height;
+    this.board = Object.assign(this.board ?? make("canvas"), { width: image.width, height: image.height });
     this.board.getContext("2d").putImageData(image, 0, 0);
     g.drawImage(this.board, x, y, wide, high);
   }
@@ -104,9 +102,7 @@ class Shares {
     g.lineWidth = 1.5;
     g.strokeRect(a, 1.5, b - a, STRIP + 1);
     g.fillStyle = page.muted;
-    g.font = `11px ${FONT}`;
-    g.textAlign = "left";
-    g.textBaseline = "middle";
+    lettering(g, 11);
     g.fillText(this.whole, 4, 2 + STRIP / 2, GUTTER - 8);
   }
 }

@@ -31,13 +31,8 @@ class Spans {
   // Spans of lane r that touch [from, to): a slice of indices.
   within(r, from, to) {
     const { start } = this.spans.columns;
-    let low = this.first[r], high = this.first[r + 1];
-    const end = high;
-    while (low < high) { const m = (low + high) >> 1; if (this.reach[m] > from) high = m; else low = m + 1; }
-    const begin = low;
-    high = end;
-    while (low < high) { const m = (low + high) >> 1; if (start[m] < to) low = m + 1; else high = m; }
-    return [begin, low];
+    const end = this.first[r + 1], begin = firstWhere(this.first[r], end, (n) => this.reach[n] > from);
+    return [begin, firstWhere(begin, end, (n) => start[n] >= to)];
   }
 
   // The span of lane r at that time, -1 if there is none: work before waiting.
