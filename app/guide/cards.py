@@ -55,14 +55,13 @@ def unwaited(now: Run, before: Run) -> str:
     waits = now.causes.training
     network = units.percents(waits.sum(axis=0).tolist())[NETWORK]  # in the digits of the timeline
     return (
-        f"In {units.seconds(now.experiment.seconds)} it processes {more} times as many samples as synchronous SGD "
-        "with the same slow worker, whose workers must also agree in every step whether time is up. Its held-out loss "
-        "is then "
-        f"{run_figure_text(now, 'held_out_loss')}, and that of synchronous SGD "
-        f"{run_figure_text(before, 'held_out_loss')}. "
-        f"No worker waits for another: {network} of the remaining grey is the network, and the rest is the server, "
-        "which handles one gradient at a time. The price is staleness: while a gradient is computed, the "
-        f"model changes {stale} times on average, and at most {now.summary['staleness_max']} times."
+        f"In {units.seconds(now.experiment.seconds)} it processes {more} times as many samples as synchronous SGD with "
+        "the same slow worker, whose workers must also agree in every step whether time is up. Its held-out loss is "
+        f"then {run_figure_text(now, 'held_out_loss')}, and that of synchronous SGD "
+        f"{run_figure_text(before, 'held_out_loss')}. No worker waits for another: {network} of the remaining grey is "
+        "the network, and the rest is the server, which handles one gradient at a time. The price is staleness: while "
+        f"a gradient is computed, the model changes {stale} times on average, and at most "
+        f"{now.summary['staleness_max']} times."
     )
 
 

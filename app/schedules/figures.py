@@ -74,9 +74,8 @@ def unlike(studies: dict[str, Study]) -> str:
     own, other = sorted(studies.values(), key=lambda done: done.plan.schedule != study.OWN)
     mine, its = (sized(done.summary["ranks"], done.chunks, " and ") for done in (own, other))
     return (
-        f"They do not do the same work, so they cannot be compared: your own schedule has {mine}, "
-        f"{other.plan.title} has "
-        f"{its}. To compare them, set Ranks to {own.summary['ranks']} and Micro-batches to {own.chunks}."
+        f"They do not do the same work, so they cannot be compared: your own schedule has {mine}, {other.plan.title} "
+        f"has {its}. To compare them, set Ranks to {own.summary['ranks']} and Micro-batches to {own.chunks}."
     )
 
 

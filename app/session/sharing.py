@@ -21,19 +21,8 @@ from experiments.specification.experiment import PAGE, Experiment
 from experiments.viewer.canvases.timeline import View
 
 PINS = ("pin", "keep")  # of which links have queries, and addresses the names of folders
-APART = (
-    "run",
-    "size",
-    "embed",
-    "embed_options",
-    "view",
-    "why",
-    "zoom",
-    "critical",
-    "welcome",
-    "from",
-    "at_once",
-)  # of this reader, or reported by it
+APART = ("run", "size", "embed", "embed_options", "view", "why", "zoom", "critical", "welcome", "from", "at_once")
+"""Parameters that are this reader's own, or reported by the browser."""
 BETWEEN = "~"  # numbers of a view
 
 

@@ -104,11 +104,9 @@ def _actions(experiment: Experiment | None, refusal: str) -> None:
         )  # fmt: skip
         st.button("Stop", key="stop", disabled=state.get("job") is None, on_click=session.stop)
         st.button(
-            "Reset",
-            key="reset",
-            on_click=_reset,
+            "Reset", key="reset", on_click=_reset,
             help="Resets all settings to their defaults, and runs. Keeps pinned runs and the axis.",
-        )
+        )  # fmt: skip
     if refusal:
         st.markdown(f":small[:material/block: {sentence(refusal)}]")
         if mend := feasible.mend(chosen.values(), _changed()):

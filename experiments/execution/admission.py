@@ -76,8 +76,7 @@ def _check_cluster(experiment: Experiment, asked: Conditions, here: bool) -> Non
     if cluster == "gpus" and algorithms.family(experiment.algorithm) == "shared_memory":
         raise ValueError(
             f"cluster: {experiment.algorithm} needs memory shared by all its ranks, which GPUs do not have; use "
-            "threads, "
-            "processes or the simulated cluster."
+            "threads, processes or the simulated cluster."
         )
     for name, why in REFUSED.get(cluster, {}).items():
         if name in experiment.changed():
@@ -93,15 +92,13 @@ def _check_restarts(experiment: Experiment, asked: Conditions) -> None:
             where = f"{name} with these settings" if name in able else name
             raise ValueError(
                 f"crash: after a restart rank {rank} would have lost its state, and other ranks of {where} would wait "
-                "for "
-                "messages it never sends; pause it instead, give no restart time, or use "
+                "for messages it never sends; pause it instead, give no restart time, or use "
                 f"{', '.join(other for other in able if other != name)}."
             )
         if rank < experiment.servers:
             raise ValueError(
                 f"crash: rank {rank} is a server, and a restart would lose the model it holds for the workers; pause "
-                "it "
-                f"instead, or crash a worker (ranks {experiment.servers} to {experiment.ranks - 1})."
+                f"it instead, or crash a worker (ranks {experiment.servers} to {experiment.ranks - 1})."
             )
 
 
@@ -139,7 +136,6 @@ def _check_length(experiment: Experiment, workload: Any, links: Network) -> None
     if seconds > WAIT:
         raise ValueError(
             f"bandwidth: at {slowest.bandwidth:.3g} bytes/s, sending the model ({size:,} bytes) takes {seconds:,.0f} "
-            "s, "
-            f"but a real rank waits at most {WAIT:g} s; use more bandwidth, a smaller model, or the simulated cluster, "
-            "where waiting is free."
+            f"s, but a real rank waits at most {WAIT:g} s; use more bandwidth, a smaller model, or the simulated "
+            "cluster, where waiting is free."
         )

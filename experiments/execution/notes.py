@@ -98,8 +98,7 @@ _TOO_LATE = (
 )
 _BACK_TOO_LATE = (
     "Rank {rank} should restart at {back:.4g} s, restarted at {came:.4g} s, and took no further step because the run "
-    "was "
-    "over; make the run longer, or choose an earlier time."
+    "was over; make the run longer, or choose an earlier time."
 )
 _BARRIERS = (
     "The {} messages of this run have no payload: ranks only use them to wait for each other. They paid the network's "
@@ -109,13 +108,11 @@ _SILENT = "Nothing was sent, so the chosen network had no effect."
 _NO_ALL_REDUCE = "This method uses no all-reduce, so the chosen collective had no effect."
 _LATE = (
     "A rank fell {:.3g} s behind the device it emulates, in a run of {:.3g} s: this machine is too slow or too busy; "
-    "use "
-    "a slower device, fewer ranks, or the simulated cluster."
+    "use a slower device, fewer ranks, or the simulated cluster."
 )
 _CROWDED = (
     "Ranks waited for a CPU core during {:.0f} % of the run, because more of them computed at once than this machine "
-    "has "
-    "free cores. They are slower than that many machines would be; use fewer ranks, or emulate a slower device."
+    "has free cores. They are slower than that many machines would be; use fewer ranks, or emulate a slower device."
 )
 _OVERDUE = (
     "The messages of a rank arrived {:.3g} s too late in total for the network it emulates, in a run of {:.3g} s: this "

@@ -29,11 +29,15 @@ def svg(named: Mapping[str, Picture], heading: str = "") -> str:
     for number, (name, picture) in enumerate(named.items()):
         inside = "".join(_plot(picture, name, f"plot-{number}"))
         body.append(f'<g transform="translate({WIDE * number} {height - HIGH})">{inside}</g>')
-    title = escape(heading or ", ".join(named))
+    return document(width, height, heading or ", ".join(named), "".join(body))
+
+
+def document(width: int, height: int, title: str, body: str, before: str = "") -> str:
+    """Return an SVG file's text: `body` on white, and `before` the white what the file defines."""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
-        f'font-family="\'Source Sans Pro\', system-ui, sans-serif" role="img"><title>{title}'
-        f'</title><rect width="100%" height="100%" fill="#FFFFFF"/>{"".join(body)}</svg>\n'
+        f'font-family="\'Source Sans Pro\', system-ui, sans-serif" role="img"><title>{escape(title)}</title>{before}'
+        f'<rect width="100%" height="100%" fill="#FFFFFF"/>{body}</svg>\n'
     )
 
 

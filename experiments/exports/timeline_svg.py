@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.exports.svg import RULE, SOFT, TEXT, ticks, words
+from experiments.exports.svg import RULE, SOFT, TEXT, document, ticks, words
 from experiments.runs.record import Run
 from experiments.viewer import pictures
 from experiments.viewer.canvases import timeline
@@ -33,13 +33,8 @@ def timeline_svg(run: Run) -> str:
     frame, columns = unpack(timeline.frame(run, ""))
     body = "".join(_body(frame, *(unpack(columns[name].tobytes()) for name in ("timeline", "messages"))))
     height = TOP + PITCH * len(frame["lanes"]) + AXIS + FOOT
-    heading = escape(frame["saved"]["heading"])
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDE}" height="{height}" viewBox="0 0 {WIDE} {height}" '
-        f'font-family="\'Source Sans Pro\', system-ui, sans-serif" role="img"><title>{heading}</title>'
-        f"<desc>{escape(frame['description'])}</desc>{_DEFINED}"
-        f'<rect width="100%" height="100%" fill="#FFFFFF"/>{body}</svg>\n'
-    )
+    before = f"<desc>{escape(frame['description'])}</desc>{_DEFINED}"
+    return document(WIDE, height, frame["saved"]["heading"], body, before)
 
 
 def _body(frame: dict[str, Any], spans: tuple, messages: tuple) -> Iterator[str]:

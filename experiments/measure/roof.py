@@ -36,11 +36,8 @@ from kernels.compiled import exact, on_disk
 SMALLEST, LARGEST = 2**13, 2**28  # bytes of a working set: one that fits in any cache; one that fits in few
 SIDES, GPU_SIDES = (256, 512), (4096,)  # rows of the multiplied matrices
 ROUND = 5e-4  # s: shorter than a time slice, so that some rounds are not interrupted
-ROUNDS, FEWEST, LONGEST = (
-    10,
-    3,
-    0.3,
-)  # rounds of a loop: fewer, but at least FEWEST, if they would take more than LONGEST s
+ROUNDS, FEWEST = 10, 3  # rounds of a loop, and how many at least if more would take longer than
+LONGEST = 0.3  # s
 CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 UNITS = {"K": 2**10, "M": 2**20}
 

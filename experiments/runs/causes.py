@@ -48,10 +48,6 @@ class Causes:
     totals: np.ndarray
     training: np.ndarray
 
-    def columns(self) -> Columns:
-        """Return the columns by name."""
-        return {name: column for name, column in vars(self).items() if name not in ("totals", "training")}
-
 
 def causes(trace: Trace) -> Causes:
     order = np.lexsort([trace.spans["start"], trace.spans["rank"]])

@@ -79,6 +79,13 @@ class RunHeader(BaseModel):
     gpus: int | None = Field(None, ge=0)
 
 
+AS_THEY_ARE = (
+    *("status", "summary", "environment", "held_out_samples", "target_variance"),
+    *("updates", "fatal_loss", "gpus"),
+)
+"""The fields of a Run that run.json has as they are."""
+
+
 def write(run: Run, folder: Path) -> None:
     """Write the files of `run` into `folder`. Raise OSError if that fails."""
     import pyarrow as pa
@@ -92,20 +99,13 @@ def write(run: Run, folder: Path) -> None:
     record = RunHeader(
         format=FORMAT,
         experiment=json.loads(run.experiment.json()),
-        status=run.status,
         error=run.error[:10_000],
         notes=[*run.notes][:10_000],
-        summary=run.summary,
-        environment=run.environment,
         ranks=run.trace.ranks,
         labels=list(run.trace.labels),
         quantities=list(run.quantities),
-        held_out_samples=run.held_out_samples,
-        target_variance=run.target_variance,
         flops=list(run.flops),
-        updates=run.updates,
-        fatal_loss=run.fatal_loss,
-        gpus=run.gpus,
+        **{name: getattr(run, name) for name in AS_THEY_ARE},
     )
     (folder / "run.json").write_text(record.model_dump_json(indent=1), "utf-8")
 
@@ -123,7 +123,6 @@ def read(path: Path) -> Run:
     record = older.completed(header(path))
     experiment = Experiment.from_json(json.dumps(record.experiment))
     tables = {table: _table(path, table) for table in TABLES}
-    spans, messages = tables["spans"], tables["messages"]
     for table, column, end in (
         ("spans", "rank", record.ranks),
         ("spans", "kind", len(KINDS)),
@@ -143,25 +142,14 @@ def read(path: Path) -> Run:
             raise ValueError(f"{table}.parquet: {column} is {values.min()} to {values.max()}; {allowed}.")
     return Run(
         experiment=experiment,
-        trace=Trace(record.ranks, spans, messages, tuple(record.labels)),
-        losses=tables["losses"],
-        evaluations=tables["evaluations"],
-        applied=tables["applied"],
-        measures=tables["measures"],
-        quantities=tuple(record.quantities),
-        memory=tables["memory"],
-        flops=tuple(record.flops),
-        updates=record.updates,
-        fatal_loss=record.fatal_loss,
-        gpus=record.gpus,
-        status=record.status,
+        trace=Trace(record.ranks, tables.pop("spans"), tables.pop("messages"), tuple(record.labels)),
         error=record.error,
         notes=tuple(record.notes),
-        summary=dict(record.summary),
-        environment=dict(record.environment),
+        quantities=tuple(record.quantities),
+        flops=tuple(record.flops),
         parameters=_parameters(path / "parameters.npy"),
-        held_out_samples=record.held_out_samples,
-        target_variance=record.target_variance,
+        **tables,
+        **{name: getattr(record, name) for name in AS_THEY_ARE},
     )
 
 

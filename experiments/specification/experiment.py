@@ -38,23 +38,8 @@ MOST_SEED = 2**31 - 1
 MAX_QUERY = 8000  # characters; longer queries are rejected without parsing
 LARGE = 1e6  # numbers from here on are written with an exponent, if that keeps all digits
 PAGE = (
-    *(
-        "tour",
-        "run",
-        "axis",
-        "log",
-        "pin",
-        "source",
-        "seeds",
-        "sweep",
-        "sweep2",
-        "best",
-        "stops",
-        "strong",
-        "race",
-        "goal",
-    ),
-    *("colour", "size", "view", "why", "zoom", "critical", "welcome", "from", "at_once"),
+    *("tour", "run", "axis", "log", "pin", "source", "seeds", "sweep", "sweep2", "best", "stops", "strong", "race"),
+    *("goal", "colour", "size", "view", "why", "zoom", "critical", "welcome", "from", "at_once"),
     *("embed", "embed_options", "keep"),
 )
 """URL parameters that only the page uses; `keep` is the name of `pin` in older links."""

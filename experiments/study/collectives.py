@@ -45,14 +45,9 @@ class AllReduceCost:
     waiting: float  # s; the part of `seconds` that links without latency and overhead would save
 
     @property
-    def algorithm_bandwidth(self) -> float:
-        """Bytes of the vector per second."""
-        return self.nbytes / self.seconds if self.seconds else math.inf
-
-    @property
     def bus_bandwidth(self) -> float:
         """Bytes per second on a link if every rank sent the minimum possible: busbw in nccl-tests."""
-        return self.algorithm_bandwidth * collective_costs.share(self.ranks)
+        return self.nbytes / self.seconds * collective_costs.share(self.ranks) if self.seconds else math.inf
 
 
 def all_reduces(ranks: int, nbytes: float, network: Network) -> list[AllReduceCost]:
