@@ -139,7 +139,7 @@ def delayed(p: StepCosts) -> float:
 
 
 def steps(p: StepCosts, number: int, *, delay: int = 0, urgent: bool = False, most: float = math.inf) -> list[float]:
-    """Return when each of `number` steps begins, in s, if a layer waits for its all-reduce of `delay` + 1 steps ago."""
+    """Return when each of `number` steps begins, s, if a layer waits for its all-reduce from `delay` + 1 steps ago."""
     network, now, begins = SerialNetwork(), 0.0, []
     for step in range(number):
         begins.append(now)

@@ -109,7 +109,7 @@ def _path(e: Experiment, trajectory: Trajectory, models: list[Model]) -> list[Ro
 
 
 def _means(e: Experiment, trajectory: Trajectory, points: np.ndarray) -> tuple[list[Row], np.ndarray]:
-    """Return the rows of the model, if several ranks report a replica of it, and its points, the replicas' means.
+    """Return the model's rows and points if several ranks report a replica of it; a point is the replicas' mean.
 
     Their places follow those of `points`. A rank that was lost, and so returned nothing, counts in the mean until its
     last report.

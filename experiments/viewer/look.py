@@ -41,7 +41,7 @@ class Look:
 
     @classmethod
     def of(cls, values: dict[str, Any]) -> Look:
-        """Return the Look that `plain` was called on."""
+        """Return the Look whose `plain` returned these values."""
         return cls(**{name: tuple(v) if isinstance(v, list) else v for name, v in values.items()})
 
 

@@ -153,12 +153,12 @@ def _fastest(rows, case):
     "Which of them fit?",
     source="Rajbhandari et al., SC 2020; Korthikanti et al., MLSys 2023",
     claims={
-        "where every rank has the whole model and its optimizer, the states alone are too many": lambda rows: all(
+        "where every rank has the whole model and its optimizer, the states alone are too large": lambda rows: all(
             row["states"] > row["the device has"]
             for row in rows
             if row["strategy"] in ("one machine", "all-reduce", "overlapped", "local SGD")
         ),
-        "what divides the model among ranks fits": lambda rows: all(
+        "methods that divide the model among ranks fit": lambda rows: all(
             row["states and activations"] < row["the device has"]
             for row in rows
             if row["strategy"] in ("1F1B", "tensor", "ZeRO-3")

@@ -27,7 +27,7 @@ WHOLE = Assignment(
     turn={"workers": (2, 4, 8)},
     note=("memory", "bytes", "held_out_loss"),
     claims={
-        "each rank holds as much, however many there are": lambda rows: len(set(column(rows, "memory"))) == 1,
+        "each rank holds the same amount, however many there are": lambda rows: len(set(column(rows, "memory"))) == 1,
     },
 )
 PIECES = Assignment(
