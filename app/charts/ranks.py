@@ -9,6 +9,7 @@ from plotly.subplots import make_subplots
 from app.charts.frame import frame
 from experiments.runs.record import Run
 from experiments.viewer import palette, pictures
+from experiments.viewer.canvases.topology import places
 from experiments.viewer.lanes import RANKS, grouped, lane_names
 from experiments.viewer.pictures import Shown
 from experiments.wording import units
@@ -54,7 +55,8 @@ def topology(shown: list[Shown]) -> go.Figure:
     table, names = grouped(run.trace.traffic(), lane_names(run), both=True)
     both = np.triu(table + table.T, 1)
     servers = sum(name.startswith("server") for name in names)
-    x, y = _round_table(len(names), servers)
+    x, y = places("star" if servers else "circle", len(names), servers)
+    y = -y  # it points downwards on canvases
     figure = go.Figure()
     a, b = np.nonzero(both)
     busiest = np.argsort(-both[a, b], kind="stable")[:LINKS]
@@ -109,17 +111,6 @@ def _aside(where: str, label: str) -> str:
     if where.startswith("middle"):
         return f"\u2002{label}"
     return f"{label}<br>\u2002" if where == "top center" else label
-
-
-def _round_table(ranks: int, servers: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return x and y of each rank: clockwise from the top on a circle, servers in its middle."""
-
-    def circle(count: int, radius: float) -> np.ndarray:
-        turn = 2 * np.pi * np.arange(count) / max(count, 1)
-        return radius * np.stack([np.sin(turn), np.cos(turn)])
-
-    inner = circle(servers, 0.0 if servers == 1 else 0.35)
-    return tuple(np.concatenate([inner, circle(ranks - servers, 1.0)], axis=1))
 
 
 def by_rank(shown: list[Shown]) -> go.Figure:

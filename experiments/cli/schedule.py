@@ -14,10 +14,11 @@ from typing import Any
 
 import click
 
-from algorithms.parts.pipeline.ops import KINDS as LETTERS
+from algorithms.parts.pipeline.ops import KINDS
 from experiments.cli import console, show
 from experiments.cli.options import SectionedCommand
 from experiments.study.schedules import OWN, Option, Plan, Study, idea, module, options, read_costs, study
+from experiments.viewer.palette import OPS
 from experiments.wording import units
 from knobs import match_name
 from theory.schedules import SCHEDULES
@@ -36,15 +37,6 @@ FIGURES = (
     ("delay", "updates between a gradient's forward and its update"),
 )
 """Figures of a study's summary to print (with spaces for underscores), and what they mean."""
-KINDS = {
-    "F": "forward",
-    "B": "backward",
-    "I": "gradient of the inputs",
-    "W": "gradient of the weights",
-    "R": "recomputed forward",
-    "U": "update",
-}
-"""What each kind of op does."""
 COLUMNS = ("busy", "idle", "span", "in_flight", "held", "copies", "versions", "delay")
 DRAWN = 80  # columns of a picture if the width is unlimited
 PATH = 60  # ops of a critical path that are shown
@@ -197,7 +189,7 @@ def critical_path(done: Study) -> str:
 
 def _notation(names: Sequence[str]) -> Iterator[str]:
     """Yield a line that explains the notation of these ops, if there are any."""
-    kinds = [f"{kind} {meaning}" for kind, meaning in KINDS.items() if any(kind in name for name in names)]
+    kinds = [f"{kind} {meaning}" for kind, (meaning, _) in OPS.items() if any(kind in name for name in names)]
     if kinds:
         yield f"notation: stage, kind, micro-batch, as in {names[0]}: {', '.join(kinds)}"
 
@@ -284,7 +276,7 @@ def _check_used(costs: str, studies: Sequence[Study]) -> None:
 def _ops_of(done: Study) -> Iterator[tuple[str, int, int]]:
     """Yield (kind, stage, micro-batch) of each op of a study."""
     for kind, *place in zip(*(done.ops[name].tolist() for name in ("kind", "stage", "chunk")), strict=True):
-        yield LETTERS[kind], *place
+        yield KINDS[kind], *place
 
 
 def _joined(done: Study) -> Iterator[list[str]]:

@@ -118,14 +118,17 @@ class Run:
 
     def held(self) -> np.ndarray:
         """Return bytes per rank and kind, shape (ranks, len(HELD)), at the moment when that rank held most."""
-        return np.array([now[now.sum(axis=1).argmax()] for now in self.holdings()])
+        return np.array([now[now.sum(axis=1).argmax()] for _, now in self.holdings()])
 
     def peaks(self) -> np.ndarray:
         """Return bytes per rank and kind, each kind at its own peak."""
-        return np.array([now.max(axis=0) for now in self.holdings()])
+        return np.array([now.max(axis=0) for _, now in self.holdings()])
 
-    def holdings(self) -> Iterator[np.ndarray]:
-        """Yield, for each rank, the bytes it held of each kind, row by row: (rows, len(HELD))."""
+    def holdings(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield, for each rank, its rows of `memory`, and the bytes of each kind before and after them.
+
+        The bytes have the shape (rows + 1, len(HELD)).
+        """
         order = np.argsort(self.memory["rank"], kind="stable")
         ends = np.bincount(self.memory["rank"], minlength=self.trace.ranks).cumsum()[:-1]
         for rows in np.split(order, ends):
@@ -134,4 +137,4 @@ class Run:
             for number in range(len(HELD)):
                 own = np.flatnonzero(kind == number)
                 now[1 + own, number] = np.diff(nbytes[own], prepend=0)
-            yield now.cumsum(axis=0)
+            yield rows, now.cumsum(axis=0)

@@ -21,7 +21,6 @@ from experiments.viewer.pictures import Arrival, Finish, Picture, Shown
 from experiments.viewer.saved import compared
 from experiments.viewer.story import ended
 from experiments.wording import units
-from tracing import Trace, sort_rows
 
 DEAD_HEAT = 0.005  # largest difference of a dead heat, as a share of the winner's time
 
@@ -160,7 +159,7 @@ def lanes(
         for one, lane in zip(shown, first, strict=False)
         if not math.isnan(at := curves.reached(one.run, target))
     ]
-    whole = stacked([one.run.trace for one in shown])
+    whole = timeline.stacked([one.run.trace for one in shown])
     told = f"The timelines of {' and, below it, of '.join(one.name for one in shown)}. {verdict(shown, target)}"
     waited = [f"{_method(one)}: {said[0].lower()}{said[1:]}" for one in shown if (said := waits.totals(one.run))]
     return timeline.framed(
@@ -175,23 +174,3 @@ def lanes(
         },
         machines=topology.together(*zip(*((one.run, _method(one), one.line.colour) for one in shown), strict=True)),
     )  # fmt: skip
-
-
-def stacked(traces: Sequence[Trace]) -> Trace:
-    """Return all traces as one: the lanes of each trace are below those of the previous one."""
-    labels = tuple(dict.fromkeys(label for trace in traces for label in trace.labels))
-    sides, below = [], 0
-    for trace in traces:
-        place = np.array([labels.index(label) for label in trace.labels] or [0], np.int32)
-        spans, messages = trace.spans, trace.messages
-        sides.append(
-            (
-                {**spans, "rank": spans["rank"] + below, "label": place[spans["label"]]},
-                {**messages, "src": messages["src"] + below, "dst": messages["dst"] + below},
-            )
-        )
-        below += trace.ranks
-    spans, messages = (
-        {name: np.concatenate([side[table][name] for side in sides]) for name in sides[0][table]} for table in (0, 1)
-    )
-    return Trace(below, sort_rows(spans, "start", "rank"), sort_rows(messages, "sent", "src"), labels)

@@ -7,7 +7,7 @@ the individual spans of one window; it requests another window when the reader z
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -161,22 +161,29 @@ def framed(
 
 def beside(one: Trace, other: Trace) -> Trace:
     """Return both traces as one: rank r of the first is lane 2r, rank r of the second the lane below."""
-    labels = tuple(dict.fromkeys((*one.labels, *other.labels)))
+    return _joined((one, other), 2 * max(one.ranks, other.ranks), lambda number, ranks: 2 * ranks + number)
+
+
+def stacked(traces: Sequence[Trace]) -> Trace:
+    """Return all traces as one: the lanes of each trace are below those of the previous one."""
+    below = np.cumsum([0, *(trace.ranks for trace in traces)])
+    return _joined(traces, int(below[-1]), lambda number, ranks: ranks + below[number])
+
+
+def _joined(traces: Sequence[Trace], lanes: int, lane: Callable[[int, np.ndarray], np.ndarray]) -> Trace:
+    """Return all traces as one with so many lanes; lane(number, ranks) are those of the ranks of a trace."""
+    labels = tuple(dict.fromkeys(label for trace in traces for label in trace.labels))
     sides = []
-    for lane, trace in enumerate((one, other)):
+    for number, trace in enumerate(traces):
         place = np.array([labels.index(label) for label in trace.labels] or [0], np.int32)
-        sides.append(
-            (
-                {**trace.spans, "rank": 2 * trace.spans["rank"] + lane, "label": place[trace.spans["label"]]},
-                {**trace.messages, "src": 2 * trace.messages["src"] + lane, "dst": 2 * trace.messages["dst"] + lane},
-            )
-        )
+        spans, messages = trace.spans, trace.messages
+        ends = {end: lane(number, messages[end]) for end in ("src", "dst")}
+        spans = {**spans, "rank": lane(number, spans["rank"]), "label": place[spans["label"]]}
+        sides.append((spans, {**messages, **ends}))
     spans, messages = (
         {name: np.concatenate([side[table][name] for side in sides]) for name in sides[0][table]} for table in (0, 1)
     )
-    return Trace(
-        2 * max(one.ranks, other.ranks), sort_rows(spans, "start", "rank"), sort_rows(messages, "sent", "src"), labels
-    )
+    return Trace(lanes, sort_rows(spans, "start", "rank"), sort_rows(messages, "sent", "src"), labels)
 
 
 def describe(run: Run) -> str:

@@ -20,12 +20,7 @@ WIRES = 300  # most wires: the busiest ones
 ACROSS = 4  # machines side by side in a line
 MOMENTS = 400  # at which the memory of a machine is recorded
 
-SHAPES = {
-    "star": "around {servers}",
-    "ring": "in a ring",
-    "line": "in a line",
-    "circle": "on a circle",
-}
+SHAPES = {"star": "around {servers}", "ring": "in a ring", "line": "in a line", "circle": "on a circle"}
 
 
 class Machines(NamedTuple):
@@ -57,7 +52,7 @@ def machines(run: Run) -> Machines:
     busiest = np.sort(np.argsort(-both[a, b], kind="stable")[:WIRES])
     wires = [(int(a[n]), int(b[n])) for n in busiest]
     shape = _shape(count, first, {(int(s), int(d)) for s, d in zip(a, b, strict=True)})
-    x, y = _places(shape, count, first)
+    x, y = places(shape, count, first)
     held, most = _held(run, of, count)
     header = {
         "shape": shape,
@@ -112,7 +107,7 @@ def _shape(count: int, servers: int, pairs: set[tuple[int, int]]) -> str:
     return "ring" if pairs and pairs <= chain | {(0, count - 1)} else "circle"
 
 
-def _places(shape: str, count: int, servers: int) -> tuple[np.ndarray, np.ndarray]:
+def places(shape: str, count: int, servers: int) -> tuple[np.ndarray, np.ndarray]:
     """Return x and y of each machine, from -1 to 1, y downwards: clockwise from the top, servers in the middle."""
     if shape == "line":
         row, place = np.divmod(np.arange(count), ACROSS)
@@ -130,13 +125,10 @@ def _places(shape: str, count: int, servers: int) -> tuple[np.ndarray, np.ndarra
 
 def _held(run: Run, of: np.ndarray, count: int) -> tuple[np.ndarray, int]:
     """Return the memory of each machine (its fullest rank's), in 255ths of the largest, and the largest in bytes."""
-    rank, total = run.memory["rank"], max(run.trace.seconds(), 1e-300)
-    table = np.zeros((count, MOMENTS))
-    if not len(rank):
+    total, table = max(run.trace.seconds(), 1e-300), np.zeros((count, MOMENTS))
+    if not len(run.memory["rank"]):
         return np.zeros(0, np.uint8), 0
-    order = np.argsort(rank, kind="stable")
-    ends = np.bincount(rank, minlength=run.trace.ranks).cumsum()[:-1]
-    for number, (rows, held) in enumerate(zip(np.split(order, ends), run.holdings(), strict=True)):
+    for number, (rows, held) in enumerate(run.holdings()):
         cell = np.minimum((run.memory["seconds"][rows] / total * MOMENTS).astype(int), MOMENTS - 1)
         own = np.zeros(MOMENTS)
         np.maximum.at(own, cell, held.sum(axis=1)[1:])

@@ -10,7 +10,7 @@ import pytest
 from experiments.execution.run import run
 from experiments.specification.experiment import Experiment
 from experiments.viewer import curves, race, waits
-from experiments.viewer.canvases import curve
+from experiments.viewer.canvases import curve, timeline
 from experiments.viewer.column_codec import unpack
 from experiments.viewer.pictures import Shown
 from experiments.wording import units
@@ -98,7 +98,7 @@ def test_what_both_timelines_say_of_waiting_is_told_of_each_run_by_itself():
 
 def test_both_timelines_keep_their_spans_one_below_the_other():
     three, two = ran(workers=3).trace, ran(workers=2).trace
-    whole = race.stacked([three, two])
+    whole = timeline.stacked([three, two])
     assert whole.ranks == 5
     for below, trace in ((0, three), (3, two)):
         for rank in range(trace.ranks):

@@ -86,7 +86,7 @@ def test_a_schedule_is_drawn_and_measured(schedule, monkeypatch):
     assert "   3    24     3    24          1     4       1         1      0\n" in out
     assert "critical path: 27 ops, " in out and max(map(len, out.splitlines())) <= 80
     told = " ".join(out.split())
-    assert told.endswith("micro-batch, as in 0F0: F forward, I gradient of the inputs, W gradient of the weights")
+    assert told.endswith("micro-batch, as in 0F0: F forward, I backward of inputs, W backward of weights")
 
 
 def test_the_three_bubbles_of_gpipe_have_their_closed_forms(schedule):
