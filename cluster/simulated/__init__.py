@@ -29,6 +29,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from greenlet import greenlet
+
 from cluster.devices import DEVICES, Device
 from cluster.event_log import EventLog, Outcome
 from cluster.faults import NONE, Faults
@@ -47,6 +49,7 @@ def run(
     on_progress: Callable[[list[EventLog], float], None] | None = None,
     stop: Any = None,
     place: str = "cpu",
+    strand: Any = greenlet,
 ) -> Outcome:
     """Run `program(comm)` on `size` ranks and return their results and event logs.
 
@@ -55,7 +58,9 @@ def run(
     ports. "stream" computes every sum once for all ranks, one sum after the other, as on one stream of a GPU. All
     others send every message (`cluster.collectives.ALL_REDUCE`). `on_progress(event_logs, seconds)` is called a few
     times per second of real time; `stop`, an Event or a function, ends the run early. `place` is where the ranks'
-    arrays are: with "cuda:0" all ranks share that GPU, and every sum is sent message by message. Errors of the run are
-    not raised: they are the Outcome's `error`. Raise ValueError for an unknown collective.
+    arrays are: with "cuda:0" all ranks share that GPU, and every sum is sent message by message. `strand` is the type
+    of what runs a rank and is suspended while the rank waits: greenlet, or a type with `strand(main, parent)`,
+    `switch()`, `throw(error)`, `getcurrent()` and `GreenletExit` like those of greenlet. Errors of the run are not
+    raised: they are the Outcome's `error`. Raise ValueError for an unknown collective.
     """
-    return Simulation(size, network, device, faults, collective, on_progress, stop, place).run(program)
+    return Simulation(size, network, device, faults, collective, on_progress, stop, place, strand).run(program)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from copy import copy
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -38,9 +38,9 @@ class SimulatedComm:
     `actor` is the one that acts: `owner` itself, or an actor in its background.
     """
 
-    def __init__(self, owner: Rank, actor: Actor, group: int, members: list[int]):
-        self._rank, self._actor, self._sim, self._queue = owner, actor, owner.sim, owner.sim.queue
-        self._group, self.members = group, members
+    def __init__(self, owner: Rank, actor: Actor, group: Hashable, members: list[int]):
+        self.owner, self._actor, self._sim, self._queue = owner, actor, owner.sim, owner.sim.queue
+        self.group, self.members = group, members
         self.rank, self.size, self.device = members.index(owner.number), len(members), owner.sim.place
         per_node = owner.sim.network.per_node
         self.nodes = members if per_node == 1 else [member // per_node for member in members]
@@ -52,7 +52,7 @@ class SimulatedComm:
         self._overlaps = False  # whether this group has started an all-reduce without waiting for it at once
 
     def send(self, x: Message, dst: int, tag: int = 0) -> None:
-        rank, actor, queue = self._rank, self._actor, self._queue
+        rank, actor, queue = self.owner, self._actor, self._queue
         if type(tag) is not int or not 0 <= tag <= MOST_TAG:  # a call per message would cost too much time
             check_tag(tag, actor.collective)
         if rank.interruptible:
@@ -71,20 +71,20 @@ class SimulatedComm:
             queue.sync(actor)
         now = actor.now
         leaves = route.out.carry(now, size * route.beta)
-        queue.push(leaves + route.latency, delivery(route, (self._group, tag), size, now, x))
+        queue.push(leaves + route.latency, delivery(route, (self.group, tag), size, now, x))
         if route.per_byte:
             actor.communicate(size * route.per_byte)
 
     def _send_by_priority(self, priority: int, x: Message, dst: int, tag: int) -> None:
         """Send as soon as the port is free and no message with a lower priority number waits for it."""
-        rank, actor, queue = self._rank, self._actor, self._queue
+        rank, actor, queue = self.owner, self._actor, self._queue
         size, x = nbytes(x), snapshot(x)
         route = self._routes.get(dst) or self._route(dst)
         if route.overhead:
             actor.communicate(route.overhead)
         rank.in_flight += 1
         queue.sync(actor)
-        message = delivery(route, (self._group, tag), size, actor.now, x)
+        message = delivery(route, (self.group, tag), size, actor.now, x)
 
         def leave() -> None:
             route.out.free = queue.now + size * route.beta
@@ -112,8 +112,8 @@ class SimulatedComm:
 
     def recv_any(self, tag: int = 0) -> tuple[int, Message]:
         check_tag(tag)
-        rank, actor, queue = self._rank, self._actor, self._queue
-        channel = rank.mailbox.channel((self._group, tag))
+        rank, actor, queue = self.owner, self._actor, self._queue
+        channel = rank.mailbox.channel((self.group, tag))
         queue.sync(actor)
         while True:
             if self._posted:
@@ -123,7 +123,7 @@ class SimulatedComm:
                 channel.messages.remove(message)
                 return message.route.src, self._finish_receive(message)
             for lost in self._unreported_losses(tag):
-                rank.reported_losses.add((self._group, tag, lost))
+                rank.reported_losses.add((self.group, tag, lost))
                 actor.wait_until(queue.now)
                 return lost, None
             if message is not None:  # its last byte is on its way
@@ -140,8 +140,8 @@ class SimulatedComm:
         self._queue.sync(actor)
         actor.communicate(POLL)
         if self._posted:
-            self._fill(self._rank.mailbox.channel((self._group, tag)), tag)
-        return self._rank.mailbox.ready_senders((self._group, tag), actor.now) + self._unreported_losses(tag)
+            self._fill(self.owner.mailbox.channel((self.group, tag)), tag)
+        return self.owner.mailbox.ready_senders((self.group, tag), actor.now) + self._unreported_losses(tag)
 
     def all_reduce(self, x: np.ndarray, op: Op = "sum", async_op: bool = False, priority: int = 0) -> Any:
         scale = scale_of(op, x, self.size)
@@ -185,17 +185,21 @@ class SimulatedComm:
 
         nbytes(color)
         made = rendezvous(self, "split", color, groups)
-        return None if color is None else type(self)(self._rank, self._actor, *made[color])
+        return None if color is None else type(self)(self.owner, self._actor, *made[color])
 
     def shared(self, like: np.ndarray, guard: Guard = "none") -> SimulatedVector:
         guard = check_guard(guard, like)
         memory = rendezvous(self, "shared", like, lambda vectors: Memory(vectors[0]))
         return SimulatedVector(self, memory, guard)
 
+    def route(self, dst: int) -> Route:
+        """Return the route to rank `dst` of the group. Raise ValueError if there is no such rank."""
+        return self._routes.get(dst) or self._route(dst)
+
     def _route(self, dst: int) -> Route:
-        """Return the route to rank `dst`, and store it. Raise ValueError if there is no such rank."""
+        """Make the route to rank `dst`, and store it. A `send` calls this once per receiver: calls cost time."""
         self._check(dst)
-        route = self._sim.ports.route(self._rank, self.rank, self._sim.ranks[self.members[dst]])
+        route = self._sim.ports.route(self.owner, self.rank, self._sim.ranks[self.members[dst]])
         self._routes[dst] = route
         return route
 
@@ -213,10 +217,10 @@ class SimulatedComm:
 
     def _take(self, src: int, tag: int) -> Message:
         """Wait for the next message from `src` and return its payload. Raise RankLost if `src` is lost."""
-        rank = self._rank
+        rank = self.owner
         if rank.interruptible:
             rank.interrupt()
-        message = rank.mailbox.get((self._group, tag), self._actor, src, self.members)
+        message = rank.mailbox.get((self.group, tag), self._actor, src, self.members)
         if message is None:
             self._actor.receive(self._queue.now, self._queue.now)  # the report of the loss
         if rank.interruptible:
@@ -236,19 +240,19 @@ class SimulatedComm:
 
     def _unreported_losses(self, tag: int) -> list[int]:
         """Return the lost ranks of this group that recv_any has not yet returned for this tag, but could return now."""
-        rank = self._rank
+        rank = self.owner
         if not rank.mailbox.lost:
             return []
         last = max(self._actor.now, self._queue.now)
-        coming = {m.route.src for m in rank.mailbox.channel((self._group, tag)).messages if m.arrived > last}
+        coming = {m.route.src for m in rank.mailbox.channel((self.group, tag)).messages if m.arrived > last}
         lost = [r for r, world in enumerate(self.members) if world in rank.mailbox.lost and r not in coming]
-        return [r for r in lost if (self._group, tag, r) not in rank.reported_losses]
+        return [r for r in lost if (self.group, tag, r) not in rank.reported_losses]
 
     def _run_collective(self, name: str, algorithm: Callable, *args: Any) -> Any:
         """Run a collective of `cluster.collectives` message by message in this rank's time, compiled if possible."""
         if self._failed:
             raise self._failed[0]
-        rank, event_log = self._rank, self.event_log
+        rank, event_log = self.owner, self.event_log
         outer = rank.collective, event_log.busy
         rank.collective, event_log.busy, rank.recorded = name, True, rank.now  # kernels belong to it
         try:
@@ -264,7 +268,7 @@ class SimulatedComm:
 
     def _in_background(self, algorithm: Callable, x: np.ndarray, scale: float, priority: int) -> BackgroundAllReduce:
         """Start an all-reduce, message by message, while the rank continues."""
-        rank = self._rank
+        rank = self.owner
         rank.window = 0  # the rank shares its port with its background
         actor = Actor(rank, self._actor.now)
         actor.collective = "all-reduce"
@@ -285,7 +289,7 @@ class SimulatedComm:
 
         rank.background.append(actor)
         self._sim.spawn(actor, partial(rank.main, all_reduce, comm, actor))
-        key, wanted = (self._group, "background", self._calls), (len(x), x.dtype, scale)
+        key, wanted = (self.group, "background", self._calls), (len(x), x.dtype, scale)
         pending = self._sim.pending.setdefault(key, PendingSum(self.size, wanted))
         if pending.join(self, wanted, work):
             del self._sim.pending[key]

@@ -70,7 +70,7 @@ def run(comm: SimulatedComm, algorithm: Callable, x: np.ndarray | None = None, s
     Raise ValueError if the ranks of the group are not in the same collective.
     """
     sim = comm._sim
-    key = (comm._group, "compiled", comm._entered + 1)
+    key = (comm.group, "compiled", comm._entered + 1)
     wanted = algorithm, comm.size, None if x is None else len(x), None if x is None else x.dtype.str, scale
     work = sim.pending.get(key)
     if work is None:
@@ -89,7 +89,7 @@ def run(comm: SimulatedComm, algorithm: Callable, x: np.ndarray | None = None, s
     work.expected -= 1
     if not work.expected:
         del sim.pending[key]
-    return work.take_part(comm.rank, comm._rank, x)
+    return work.take_part(comm.rank, comm.owner, x)
 
 
 class CompiledCollective:
@@ -100,7 +100,7 @@ class CompiledCollective:
         algorithm, size, length, dtype, self._scale = wanted
         self.expected = size
         self._inside: dict[int, Rank] = {}
-        self._sim, self._group, self._members = comm._sim, comm._group, comm.members
+        self._sim, self._group, self._members = comm._sim, comm.group, comm.members
         self._program = program = record_program(algorithm, size, length, dtype, self._scale != 1.0)
         self._result = COMPILED[algorithm]
         self._total: np.ndarray | None = None

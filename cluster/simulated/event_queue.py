@@ -22,7 +22,7 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from greenlet import getcurrent
+from greenlet import greenlet
 
 if TYPE_CHECKING:
     from cluster.simulated.actor import Actor
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 class Hub:
     """The greenlet that started the run and is the parent of all others. It makes all scheduled calls."""
 
-    def __init__(self):
-        self.greenlet = getcurrent()
+    def __init__(self, strand: Any = greenlet):
+        self.greenlet = strand.getcurrent()
         self.calls: list[ScheduledCall] = []
 
 
@@ -53,12 +53,15 @@ class ScheduledCall:
 
 
 class EventQueue:
-    """The pending events, and the time of the last one processed. `tick()` is called every 256 events."""
+    """The pending events, and the time of the last one processed. `tick()` is called every 256 events.
 
-    def __init__(self, tick: Callable[[], None]):
+    `strand` is the type of what is suspended while it waits; see `cluster.simulated.run`.
+    """
+
+    def __init__(self, tick: Callable[[], None], strand: Any = greenlet):
         self.now = 0.0  # s
         self.serial = count().__next__
-        self.hub = Hub()
+        self.hub = Hub(strand)
         self._heap: list[tuple[float, int, Delivery | Actor | ScheduledCall | CompiledLoop]] = []
         self._tick, self._running = tick, True
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from greenlet import GreenletExit
-
 from cluster.comm import Deadlock
 from cluster.simulated.mailbox import Delivery
 from cluster.simulated.rank import Rank
@@ -105,7 +103,7 @@ def stop(rank: Rank) -> None:
     rank.lost_at, rank.lost_step = rank.crash_time, rank.event_log.step
     blocked = rank.collective or "receive"
     for actor in (rank, *rank.background):
-        actor.greenlet.throw(GreenletExit)
+        actor.greenlet.throw(rank.sim.strand.GreenletExit)
     rank.span(WAIT, rank.now, rank.lost_at, blocked)
     rank.event_log.spans[:] = [
         (kind, start, min(end, rank.lost_at), step, label)

@@ -46,7 +46,7 @@ def rendezvous(comm: SimulatedComm, name: str, value: Any, build: Callable[[list
     if comm._failed:
         raise comm._failed[0]
     comm._calls += 1
-    key = (comm._group, name, comm._calls)
+    key = (comm.group, name, comm._calls)
     joined = pending.setdefault(key, Rendezvous())
     joined.values[comm.rank] = value
     joined.actors.append(actor)
@@ -83,11 +83,11 @@ class Participant:
         if not work.done and not work.error and not self.lost_rank():
             self.waiter, actor.blocked_since, actor.collective = actor, actor.now, "all-reduce"
             self.advance(actor, work.lost)
-            self.comm._rank.summing = self
+            self.comm.owner.summing = self
             try:
                 queue.wait(actor)
             finally:
-                self.waiter = self.comm._rank.summing = None
+                self.waiter = self.comm.owner.summing = None
             actor.collective = ""
         if work.error:
             actor.wait_until(work.last)
@@ -97,7 +97,7 @@ class Participant:
             actor.wait_until(queue.now)
             lost = self.lost_rank()
             assert lost  # or who has woken it?
-            self.comm._failed.append(lost.loss(f"rank {self.comm._rank.number} waits in all-reduce for it"))
+            self.comm._failed.append(lost.loss(f"rank {self.comm.owner.number} waits in all-reduce for it"))
             raise self.comm._failed[-1]
         if self.end > actor.now:
             self.advance(actor, self.end)
@@ -106,7 +106,7 @@ class Participant:
 
     def lost_rank(self) -> Rank | None:
         """Return a rank of the group that this rank knows to be lost, if there is one."""
-        known = self.comm._rank.mailbox.lost
+        known = self.comm.owner.mailbox.lost
         return next((known[member] for member in self.comm.members if member in known), None)
 
     def report(self) -> None:
@@ -150,7 +150,7 @@ class FusedAllReduce:
         """Let the rank of `comm` join at its current time. With a priority, the sum waits at the ports by priority."""
         sim = comm._sim
         sim.queue.sync(comm._actor)
-        key, wanted = (comm._group, "all-reduce", comm._calls), (len(x), x.dtype, scale)
+        key, wanted = (comm.group, "all-reduce", comm._calls), (len(x), x.dtype, scale)
         work = sim.pending.get(key)
         if work is None:
             work = sim.pending[key] = cls(comm.size, wanted)
@@ -182,7 +182,7 @@ class FusedAllReduce:
         """Return the route from each rank to its right neighbour in the ring."""
         comms = [participant.comm for participant in self.participants]
         rights = [*range(1, len(comms)), 0]
-        return [comm._routes.get(right) or comm._route(right) for comm, right in zip(comms, rights, strict=True)]
+        return [comm.route(right) for comm, right in zip(comms, rights, strict=True)]
 
     def reduce(self, scale: float) -> None:
         """Sum in the ring's order, and compute when each rank has the sum. If a rank is lost first, nobody gets it."""
@@ -191,7 +191,7 @@ class FusedAllReduce:
         self.last = max(participant.joined for participant in participants)
         pieces = shares(len(vectors[0]), len(vectors))
         ends, messages = self._times(pieces, scale != 1.0) if len(vectors) > 1 else ([participants[0].joined], [])
-        lost = min(participant.comm._rank.crash_time for participant in participants)
+        lost = min(participant.comm.owner.crash_time for participant in participants)
         if lost < max(ends):
             self._break_off(lost)
             return
@@ -240,7 +240,7 @@ class FusedAllReduce:
         ends = (self.last + total.latency + share / total.bandwidth + scales).tolist()
         rights = [*self.participants[1:], self.participants[0]]
         return ends, [
-            (right.comm._rank.number, -1, int(share), participant.joined, max(ends), True)
+            (right.comm.owner.number, -1, int(share), participant.joined, max(ends), True)
             for participant, right in zip(self.participants, rights, strict=True)
         ]
 
@@ -257,7 +257,7 @@ class FusedAllReduce:
 
         nbytes = np.array([(piece.stop - piece.start) * x.itemsize for piece in pieces], float)
         shorter = pieces[-1].stop - pieces[-1].start
-        slowness = np.array([[p.comm._rank.slowness() if p.metered else 0.0] for p in participants])
+        slowness = np.array([[p.comm.owner.slowness() if p.metered else 0.0] for p in participants])
         adds = slowness * np.array([seconds(kernels.add, shorter + longer) for longer in (0, 1)])
         scales = slowness * np.array([seconds(kernels.scale, shorter + longer, 1.0) for longer in (0, 1)]) * scaled
         out_free, in_free = free[routes["out"]], free[routes["into"]]

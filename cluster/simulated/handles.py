@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from greenlet import GreenletExit
 
 from cluster.comm import Message
 from cluster.simulated.actor import Actor
@@ -38,6 +38,11 @@ class SimulatedReceive:
         self._posted = comm._posted.setdefault((src, tag), deque())
         self._posted.append(self)
 
+    def has_arrived(self) -> bool:
+        """Return whether wait() would return at once. Call `comm.poll(tag)` before: it assigns what has come."""
+        arrived = self.message.arrived if self.message else math.inf
+        return self._done or arrived <= self._comm._actor.now
+
     def wait(self) -> Message:
         while not self._done:
             first, comm = self._posted[0], self._comm
@@ -63,7 +68,7 @@ class BackgroundAllReduce:
 
     def _end(self) -> None:
         if not self._done:
-            self._background.greenlet.throw(GreenletExit)
+            self._background.greenlet.throw(self._comm._sim.strand.GreenletExit)
             self._background.now = self._comm._sim.queue.now  # it may have run ahead
             self.finish()
 

@@ -62,7 +62,7 @@ class SimulatedVector:
     def __init__(self, comm, memory: Memory, guard: Guard):
         self._comm, self._memory, self._guard = comm, memory, guard
         self._copy, self._read = memory.vector.copy(), memory.vector.copy()  # the step's copy, and the values it read
-        self._draws = np.random.default_rng([comm._rank.seed, 0x3E3, comm._rank.number])
+        self._draws = np.random.default_rng([comm.owner.seed, 0x3E3, comm.owner.number])
         self._began = self._read_at = 0.0  # s: when this step began to read, and when it had read everything
         self._slowdown = 1.0  # factor on the time of this step's memory accesses, 1 on average
 
@@ -150,7 +150,7 @@ class SimulatedVector:
             yield
             return
         self._await_lock()
-        memory, rank, queue = self._memory, self._comm._rank, self._comm._sim.queue
+        memory, rank, queue = self._memory, self._comm.owner, self._comm._sim.queue
         memory.free = math.inf
         try:
             yield
@@ -162,7 +162,7 @@ class SimulatedVector:
 
     def _await_lock(self) -> None:
         self._sync()
-        memory, rank, queue = self._memory, self._comm._rank, self._comm._sim.queue
+        memory, rank, queue = self._memory, self._comm.owner, self._comm._sim.queue
         start = rank.now
         while memory.free > rank.now:
             if memory.free < math.inf:
@@ -182,7 +182,7 @@ class SimulatedVector:
         """Advance the rank's time without the overhead of a kernel call, since the steps are one compiled loop."""
         if METER.get() is None:
             return
-        rank = self._comm._rank
+        rank = self._comm.owner
         start, rank.now = rank.now, rank.now + seconds * rank.slowness()
         if rank.interruptible:
             rank.interrupt(working=True)

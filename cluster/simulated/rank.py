@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING
-
-from greenlet import GreenletExit
+from typing import TYPE_CHECKING, Any
 
 from cluster.comm import ClusterError, RankFailed, RankLost, describe_loss
 from cluster.event_log import EventLog
@@ -20,7 +18,6 @@ from kernels.meter import Prices
 from tracing import COMMUNICATE, IDLE, PAUSED, UPDATE, WAIT, Rows
 
 if TYPE_CHECKING:
-    from cluster.simulated.fused_collectives import Participant
     from cluster.simulated.simulation import Simulation
 
 
@@ -68,7 +65,9 @@ class Rank(Actor):
         self.lost_at = math.inf
         self.lost_step = -1
         self.reported_losses: set[tuple] = set()  # (group, tag, src) of lost ranks that recv_any has returned
-        self.summing: Participant | None = None  # the fused all-reduce that it waits for
+        self.summing: Any = (
+            None  # what it waits for, such as a fused all-reduce: report() is called when a rank is lost
+        )
         self.pauses = list(faults.pause.get(number, ()))
         self.interruptible = bool(self.pauses) or self.crash_time < math.inf
         self.slow, self.jitter, self.seed = faults.slow.get(number, 1.0), faults.jitter, faults.seed
@@ -85,7 +84,7 @@ class Rank(Actor):
             if actor is None:
                 self.sim.queue.sync(self)  # so that a crash before this rank's time prevents the result
                 self.result, self.done = result, True
-        except GreenletExit:
+        except self.sim.strand.GreenletExit:
             pass
         except Crashed:
             self.sim.queue.sync(self)  # the crash event ends this greenlet

@@ -28,20 +28,21 @@ def ring_sum(vectors: list[np.ndarray], pieces: list[slice]) -> np.ndarray:
 
 
 @on_disk(error_model="numpy")
-def ring_times(joined, out_free, in_free, link, nbytes, shorter, adds, scales):
+def ring_times(joined, out_free, in_free, link, nbytes, shorter, adds, scales, first=0, stop=-1):
     """Return when each rank of a ring has the sum, (P,) in s, from the recurrence of send, receive and add.
 
     joined, out_free, in_free, nbytes (P,): when rank r joined; when the two ports of the link from r to r + 1 become
     free; the bytes of piece r. link (3, P): latency, seconds per byte, overhead. adds, scales (P, 2): seconds to add or
     scale a shorter and a longer piece; `shorter` is the bytes of a shorter one. out_free and in_free are updated in
-    place.
+    place. A ring of P ranks takes 2 (P - 1) steps. Steps first:stop are taken (-1: all of them): up to P - 1 they are a
+    reduce-scatter, and from then on an all-gather.
     """
     size = joined.size
     now, first_byte = joined.copy(), np.empty(size)
     latency, beta, overhead = link
     pieces = np.concatenate((nbytes, nbytes))  # rank r sends the piece r places after that of rank 0, without wrapping
     add_shorter, add_longer = adds[:, 0].copy(), adds[:, 1].copy()
-    for step in range(2 * (size - 1)):
+    for step in range(first, 2 * (size - 1) if stop < 0 else stop):
         sent = pieces[size - 1 - step % size :]  # by rank
         for r in range(size):  # loops without branches, so a processor overlaps their iterations
             now[r] += overhead[r]

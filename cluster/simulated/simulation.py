@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import gc
 import math
-import time
 from collections.abc import Callable
 from functools import partial
 from itertools import count
+from time import monotonic  # the real clock, even where a program's `time` module shows the virtual one
 from typing import Any
 
-from greenlet import GreenletExit, greenlet
+from greenlet import greenlet
 
 from cluster.collectives import ALL_REDUCE, check_name
 from cluster.comm import Cancelled, ClusterError
@@ -46,10 +46,12 @@ class Simulation:
         on_progress: Callable | None = None,
         stop: Any = None,
         place: str = "cpu",
+        strand: Any = greenlet,
     ):
         self.network, self.device, self.faults, self.place = network, device, faults, place
         self._collective = check_name(collective, AT_ONCE)
-        self.queue = EventQueue(self.tick)
+        self.strand = strand
+        self.queue = EventQueue(self.tick, strand)
         self.ports = Ports(self.queue, network, size)
         self.ranks = [Rank(self, number, faults) for number in range(size)]
         self._everybody = list(range(size))  # one list for all ranks: a thousand lists would take a tenth of a second
@@ -61,7 +63,7 @@ class Simulation:
         self.group_ids = count(1).__next__
         self._comm_type = RestartableComm if faults.back else SimulatedComm
         self._error: Exception | None = None
-        self._on_progress, self._due = on_progress, time.monotonic() + PROGRESS / OFTEN
+        self._on_progress, self._due = on_progress, monotonic() + PROGRESS / OFTEN
         self._cancelled = getattr(stop, "is_set", stop)
 
     def run(self, program: Callable[[Any], Any]) -> Outcome:
@@ -82,7 +84,7 @@ class Simulation:
             self.fail(error)
         finally:
             for actor in (actor for rank in self.ranks for actor in (rank, *rank.background)):
-                actor.greenlet.throw(GreenletExit)
+                actor.greenlet.throw(self.strand.GreenletExit)
             if gc_was_on:
                 gc.enable()
         self.failures.close()
@@ -97,7 +99,7 @@ class Simulation:
 
     def spawn(self, actor: Actor, main: Callable[[], None]) -> None:
         """Run `main` as the greenlet of `actor`, starting at the actor's current time."""
-        actor.greenlet = greenlet(main, parent=self.queue.hub.greenlet)
+        actor.greenlet = self.strand(main, parent=self.queue.hub.greenlet)
         self.queue.call(actor.now, actor.greenlet.switch)  # from the hub, whose stack is the shallowest
 
     def all_reduce(self, overlaps: bool) -> Callable | None:
@@ -121,12 +123,12 @@ class Simulation:
 
         Raise Cancelled if the run should stop.
         """
-        if time.monotonic() < self._due:
+        if monotonic() < self._due:
             return
         logs = [rank.event_log for rank in self.ranks]
         if self._on_progress:
             self._on_progress(logs, max(rank.now for rank in self.ranks))
-        self._due = time.monotonic() + (PROGRESS if any(log.losses for log in logs) else PROGRESS / OFTEN)
+        self._due = monotonic() + (PROGRESS if any(log.losses for log in logs) else PROGRESS / OFTEN)
         if self._cancelled and self._cancelled():
             raise Cancelled(f"cancelled at t = {self.queue.now:.4g} s")
 
