@@ -6,6 +6,7 @@
     faults.py          slow ranks, jitter, pauses, crashes
     network.py         links, and presets of networks; devices.py has the presets of devices
     simulated/         one process, virtual time
+    torch/             programs of torch.distributed on the simulated cluster
     real/              processes, threads, or ranks started by torchrun, SLURM or Open MPI; real time
 
 Every cluster returns an `Outcome` with the same trace schema.

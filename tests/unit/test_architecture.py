@@ -163,6 +163,17 @@ def test_kernels_get_cuda_through_one_door():
     assert not [node for module, node, top in imports(door) if module == "numba" and top], "the door opens too early"
 
 
+def test_of_the_cluster_only_one_room_needs_torch_to_be_imported_and_no_other_room_of_it_imports_that_one():
+    inside = "cluster/torch/"
+    for path in (path for path in FILES if room(path) in ("cluster", "experiments", "app", "lessons")):
+        where = path.relative_to(ROOT).as_posix()
+        for module, _, top in imports(path):
+            if module.split(".")[0] == "torch" and top:
+                assert room(path) != "cluster" or where.startswith(inside), where
+            if f"{module}.".startswith("cluster.torch.") and not where.startswith(inside):
+                assert room(path) != "cluster" and not top, where
+
+
 def names_from(path: Path, package: str) -> list[str]:
     """The names that a file takes from `package` itself."""
     nodes = [node for module, node, _ in imports(path) if module == package and isinstance(node, ast.ImportFrom)]

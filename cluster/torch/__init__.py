@@ -1,0 +1,112 @@
+"""Unmodified torch.distributed programs on the simulated cluster: real numbers, virtual time.
+
+    from cluster.torch import simulate
+
+    outcome = simulate(train, ranks=8, network="1GbE")        # a function, or the path of a script
+    outcome.results, outcome.summary.seconds, outcome.trace
+
+A rank is a thread of this process, and one of them runs at a time.
+
+    strands.py        threads that pass on a baton, with the interface of a greenlet
+    process_state.py  what a process has one of and each rank needs its own
+    process.py        the process that a rank takes itself for; environment.py is what it asks its system
+    world.py          torch.distributed of each rank: groups, rendezvous, losses, steps; store.py is the store
+    refusals.py       what is not simulated
+
+    group.py          the process group; meeting.py is one collective, work.py what a rank has to wait for it
+    patterns.py       the messages of each collective; durations.py is when they arrive
+    sums.py           reductions, in the order of gloo
+    handshake.py      sends that wait for their receivers
+    streams.py        virtual streams, for what overlaps
+    pricing.py        what an operation of torch costs; memory.py is what a rank holds
+
+    machines.py       what a script runs on
+    launch.py         one run; watchdog.py looks after it; script.py runs a file
+    summary.py        a run in numbers
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from cluster.devices import Device
+from cluster.event_log import EventLog
+from cluster.faults import NONE, Faults
+from cluster.network import Network
+from cluster.torch.launch import Recorded, run, warn_of_version
+from cluster.torch.machines import SimulatedMachines
+from cluster.torch.script import run_script
+from cluster.torch.summary import Summary, summarize
+from tracing import Trace
+
+__all__ = ["Simulated", "SimulatedMachines", "Summary", "simulate"]
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """What a simulated program leaves. `results` has what each rank returned; for a script, its global names."""
+
+    recorded: Recorded
+
+    @property
+    def results(self) -> list[Any]:
+        return self.recorded.outcome.results
+
+    @property
+    def event_logs(self) -> list[EventLog]:
+        return self.recorded.outcome.event_logs
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return self.recorded.outcome.notes
+
+    @property
+    def printed(self) -> list[tuple[int, str]]:
+        """The lines that ranks printed, as (rank, line)."""
+        return self.recorded.printed
+
+    @cached_property
+    def trace(self) -> Trace:
+        return self.recorded.outcome.trace()
+
+    @cached_property
+    def summary(self) -> Summary:
+        return summarize(self.recorded)
+
+
+def simulate(
+    program: Callable[..., Any] | str | Path,
+    ranks: int,
+    *,
+    args: Sequence[Any] = (),
+    network: str | Network = "10GbE",
+    device: str | Device = "laptop",
+    faults: Faults = NONE,
+    eager: int = 0,
+    clock: str = "roofline",
+    steps: float = float("inf"),
+    on_line: Callable[[int, str], None] | None = None,
+) -> Simulated:
+    """Run `program` on `ranks` simulated machines, and return what they computed and when.
+
+    `program` is a function, called as `program(*args)` on every rank, or a script, with `args` as its command line.
+    Inside it torch.distributed works as under torchrun: `dist.init_process_group()` with any backend. `on_line(rank,
+    line)` gets what ranks print; without it, lines are printed. The other arguments are those of `SimulatedMachines`.
+    Raise the error that ended the run: a Deadlock, a RankFailed caused by the program's own exception, or another
+    ClusterError.
+    """
+    machines = SimulatedMachines(ranks, network, device, faults, eager, clock, steps)
+    if warning := warn_of_version():
+        warnings.warn(warning, stacklevel=2)
+    if callable(program):
+        recorded = run(lambda: program(*args), machines, on_line=on_line)
+    else:
+        recorded = run_script(program, machines, list(map(str, args)), on_line=on_line)
+    if recorded.outcome.error:
+        raise recorded.outcome.error
+    return Simulated(recorded)

@@ -1,0 +1,80 @@
+"""When a collective ends on each of its ranks, given when they came: by its messages, or by the recurrence of a ring.
+
+A message needs both of its ranks. Ports serve messages one after another, so collectives that overlap share them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cluster.comm import COLLECTIVE, shares
+from cluster.simulated.ring_recurrence import ring_times
+from cluster.torch import patterns
+
+if TYPE_CHECKING:
+    from cluster.torch.group import Group
+
+
+class Members:
+    """The members of a collective that all have joined: their groups, when each came in s, and their tensors."""
+
+    def __init__(self, groups: list[Group], joined: list[float], payloads: list):
+        self.groups, self.joined, self.payloads, self.size = groups, joined, payloads, len(groups)
+
+    def play(self, rounds: list[patterns.Round], sum_bytes: int = 0) -> list[float]:
+        """Send these messages; return when each rank has what it waits for.
+
+        `sum_bytes` is the size of what a rank adds to its own numbers after each message.
+        """
+        groups, joined, now = self.groups, self.joined, list(self.joined)
+        adds = [self._seconds_to_add(group, sum_bytes) if sum_bytes else 0.0 for group in groups]
+        for one in rounds:
+            before = list(now)  # the messages of a round do not wait for each other
+            for src, dst, nbytes in one:
+                route = groups[src].comm.route(dst)
+                sent = max(before[src] + route.overhead, joined[dst])
+                leaves = route.out.carry(sent, nbytes * route.beta)
+                route.into.carry(leaves + route.latency, nbytes * route.beta)
+                arrived = route.into.free
+                now[src] = max(now[src], sent)
+                now[dst] = max(now[dst], arrived + adds[dst])
+                row = groups[dst].world_rank, COLLECTIVE, nbytes, sent, arrived, True
+                groups[src].comm.event_log.messages.append(row)
+        return now
+
+    def ring(self, count: int, itemsize: int, first: int, stop: int) -> list[float]:
+        """Take these steps of a ring over `count` numbers of `itemsize` bytes; return when each rank is done.
+
+        The first P - 1 steps sum, the others only pass on. One row stands for all messages of a rank to the next.
+        """
+        groups, size = self.groups, self.size
+        pieces = [(piece.stop - piece.start) * itemsize for piece in shares(count, size)]
+        routes = [group.comm.route((place + 1) % size) for place, group in enumerate(groups)]
+        if len({id(route.out) for route in routes}) < size:
+            return self.play(patterns.ring(pieces, first, stop), max(pieces) if first < size - 1 else 0)
+        nbytes, shorter = np.array(pieces, float), pieces[-1]
+        adds = np.array([[self._seconds_to_add(group, shorter + k * itemsize) for k in (0, 1)] for group in groups])
+        out_free, in_free = (np.array([port.free for port in ports]) for ports in _ports(routes))
+        link = np.array([(route.latency, route.beta, route.overhead) for route in routes]).T.copy()
+        begins = np.maximum(max(self.joined), out_free)
+        ends = ring_times(
+            np.array(self.joined), out_free, in_free, link, nbytes, shorter, adds, 0 * adds, first, stop
+        ).tolist()
+        for place, (route, left, came) in enumerate(zip(routes, out_free.tolist(), in_free.tolist(), strict=True)):
+            route.out.free, route.into.free = left, came
+            sent = sum(pieces[(place - 1 - step) % size] for step in range(first, stop))
+            right = (place + 1) % size
+            row = groups[right].world_rank, COLLECTIVE, sent, float(begins[place]), ends[right], True
+            groups[place].comm.event_log.messages.append(row)
+        return ends
+
+    @staticmethod
+    def _seconds_to_add(group: Group, nbytes: int) -> float:
+        """Return the time of `a += b` for vectors of `nbytes` bytes."""
+        return group.process.sim.device.seconds(nbytes / 4, 3 * nbytes) * group.process.rank.slowness()
+
+
+def _ports(routes: list) -> tuple[list, list]:
+    return [route.out for route in routes], [route.into for route in routes]

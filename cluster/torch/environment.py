@@ -1,0 +1,148 @@
+"""What a rank asks its operating system: environment variables, the time, standard output, signals, its exit."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from cluster.torch.process import current, script_line, this
+from cluster.torch.replaced import replaced
+from tracing import IDLE
+
+
+class Exited(BaseException):
+    """Raised inside a rank that calls os._exit. Not an Exception, so that the script does not catch it."""
+
+    def __init__(self, code: int):
+        super().__init__(code)
+        self.code = code
+
+
+class Environment(os._Environ):
+    """os.environ, with each rank's own variables above it."""
+
+    def __getitem__(self, key: str) -> str:
+        mine = current()
+        return mine.environment[key] if mine and key in mine.environment else super().__getitem__(key)
+
+    def __setitem__(self, key: str, value: str) -> None:
+        mine = current()
+        if mine:
+            mine.environment[key] = str(value)
+        else:
+            super().__setitem__(key, value)
+
+    def __contains__(self, key: object) -> bool:
+        mine = current()
+        return bool(mine and key in mine.environment) or super().__contains__(key)
+
+    def __delitem__(self, key: str) -> None:
+        mine = current()
+        if mine and key in mine.environment:
+            del mine.environment[key]
+        else:
+            super().__delitem__(key)
+
+    def __iter__(self) -> Iterator[str]:
+        mine = current()
+        yield from dict.fromkeys([*super().__iter__(), *(mine.environment if mine else ())])
+
+
+class Lines:
+    """A text stream that gives the lines of each rank to the run, and passes on what others write."""
+
+    def __init__(self, name: str):
+        self._name, self.stream = name, getattr(sys, name)
+
+    def write(self, text: str) -> int:
+        mine = current()
+        if not mine:
+            return self.stream.write(text)
+        *lines, mine.unfinished[self._name] = (mine.unfinished[self._name] + text).split("\n")
+        for line in lines:
+            mine.shared.on_line(mine.rank.number, line)
+        return len(text)
+
+    def writelines(self, lines: Any) -> None:
+        for line in lines:
+            self.write(line)
+
+    def flush(self) -> None:
+        self.stream.flush()
+
+    def isatty(self) -> bool:
+        """True only for a terminal outside of the ranks, which print no progress bars."""
+        return not current() and self.stream.isatty()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+
+def finish_lines() -> None:
+    """Give the run what this rank has printed without a newline at its end."""
+    mine = this()
+    for name, text in mine.unfinished.items():
+        if text:
+            mine.shared.on_line(mine.rank.number, text)
+            mine.unfinished[name] = ""
+
+
+def _clock(real: Callable[[], Any], unit: float = 0.0) -> Callable[[], Any]:
+    """Return a clock of the virtual time, in s or, with a `unit` in s, as an integer."""
+
+    def now() -> Any:
+        mine = current()
+        if not mine:
+            return real()
+        mine.pricer.charge()
+        return int(mine.rank.now / unit) if unit else mine.rank.now
+
+    return now
+
+
+def _sleep(seconds: float, real: Callable[[float], None] = time.sleep) -> None:
+    mine = current()
+    if not mine:
+        real(seconds)
+        return
+    rank = mine.rank
+    start, rank.now = rank.now, rank.now + max(0.0, float(seconds))
+    rank.span(IDLE, start, rank.now, "sleep")
+    if rank.interruptible:
+        rank.interrupt()
+
+
+def _handle(number: int, action: Any, real: Callable = signal.signal) -> Any:
+    """Install a handler, which Python allows in its main thread only, and no rank is that one."""
+    return signal.getsignal(number) if current() else real(number, action)
+
+
+def _exit(code: int, real: Callable = os._exit) -> None:
+    if not current():
+        real(code)
+    this().line = script_line()
+    raise Exited(code)
+
+
+@contextlib.contextmanager
+def own_environment() -> Iterator[None]:
+    """Give each rank its own variables, clock and output for the time of a run."""
+    clocks = {name: _clock(getattr(time, name)) for name in ("time", "perf_counter", "monotonic")}
+    clocks |= {f"{name}_ns": _clock(getattr(time, f"{name}_ns"), 1e-9) for name in clocks}
+    kind = os.environ.__class__
+    with (
+        replaced(time, sleep=_sleep, **clocks),
+        replaced(signal, signal=_handle),
+        replaced(os, _exit=_exit),
+        replaced(sys, stdout=Lines("stdout"), stderr=Lines("stderr"), excepthook=sys.excepthook),
+    ):
+        os.environ.__class__ = Environment  # keeps the variables, and `from os import environ` of others
+        try:
+            yield
+        finally:
+            os.environ.__class__ = kind

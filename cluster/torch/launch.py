@@ -1,0 +1,191 @@
+"""One run of ranks that use torch: everything of the process that is theirs is put in place, and put back.
+
+The run has a thread of its own and the caller's only waits: an interrupt that reached a rank's thread would make two
+threads run at once. Ctrl-C ends the run as `stop` does. A watchdog looks whether anything still happens.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import torch
+import torch._dynamo  # which torch imports at first use: not inside a rank, whose state it would take for everyone's
+import torch.distributed as dist
+
+from cluster.comm import ClusterError, Deadlock
+from cluster.event_log import Outcome
+from cluster.simulated.comm import SimulatedComm
+from cluster.simulated.simulation import Simulation
+from cluster.torch.environment import Exited, finish_lines, own_environment
+from cluster.torch.machines import CLOCKS, SimulatedMachines
+from cluster.torch.meeting import Meeting
+from cluster.torch.process import Enough, Process, SharedState, Waited, become
+from cluster.torch.process_state import OWN, ProcessState, own_random
+from cluster.torch.refusals import refusals
+from cluster.torch.store import Values
+from cluster.torch.strands import BATON, Strand, StrandExit
+from cluster.torch.streams import virtual_streams
+from cluster.torch.watchdog import Blocked, StillRunning, watch
+from cluster.torch.work import call_back
+from cluster.torch.world import own_world
+
+MOST = 8  # sentences that are added to the message of a deadlock
+TRIED = "2.13"
+"""The version of torch with which this was tried. It relies on names of torch that are not public."""
+
+
+def warn_of_version() -> str:
+    """Return a sentence if this version of torch was not tried, else ""."""
+    if torch.__version__.startswith(f"{TRIED}."):
+        return ""
+    return f"torch is {torch.__version__}, but only {TRIED} was tried here; scripts may fail, or take other times"
+
+
+@dataclass
+class Recorded:
+    """What a run leaves: its outcome, who waited for whom, and the lines printed, as (rank, line)."""
+
+    outcome: Outcome
+    waits: list[Waited]
+    printed: list[tuple[int, str]]
+
+
+_one_run = threading.Lock()
+
+
+def run(
+    program: Callable[[], Any],
+    machines: SimulatedMachines,
+    *,
+    main: Callable[[], ModuleType] | None = None,
+    on_line: Callable[[int, str], None] | None = None,
+    on_progress: Callable | None = None,
+    stop: threading.Event | None = None,
+) -> Recorded:
+    """Run `program()` on every rank of `machines`. Errors of the run are in the outcome.
+
+    `main()` makes each rank's __main__. `on_line(rank, line)` is called with what ranks print; without it, lines are
+    printed with the rank before them. `on_progress` and `stop` are those of `cluster.simulated.run`. Raise Blocked if a
+    rank blocks in C++, after which the process can run no more ranks; ValueError inside of another run.
+    """
+    if not _one_run.acquire(blocking=False):
+        raise ValueError("another script is being simulated in this process; wait for it, or start a new process.")
+    stop, done = stop or threading.Event(), threading.Event()
+    ended: list[Recorded | BaseException] = []
+
+    def whole() -> None:
+        BATON.holder = None  # so that this thread is the hub
+        try:
+            ended.append(_run(program, machines, main, on_line or _print_line, on_progress, stop))
+        except BaseException as error:
+            ended.append(error)
+        _one_run.release()
+        done.set()
+
+    threading.Thread(target=whole, name="hub", daemon=True).start()
+    watch(done, stop, machines.patience)
+    result = ended[0]
+    if isinstance(result, BaseException):
+        raise result
+    return result
+
+
+def _print_line(rank: int, line: str) -> None:
+    print(f"rank {rank}: {line}", file=getattr(sys.stdout, "stream", sys.stdout))
+
+
+def _run(
+    program: Callable,
+    machines: SimulatedMachines,
+    main: Callable | None,
+    on_line: Callable,
+    on_progress: Any,
+    stop: Any,
+) -> Recorded:
+    Strand.getcurrent().state = ProcessState()
+    sim = Simulation(
+        *(machines.ranks, machines.links, machines.processor, machines.faults, "fast", on_progress, stop, "cpu", Strand)
+    )
+    printed: list[tuple[int, str]] = []
+
+    def keep(rank: int, line: str) -> None:
+        printed.append((rank, line))
+        on_line(rank, line)
+
+    shared = SharedState(sim, machines.eager, Values(sim), keep, steps=machines.steps)
+    processes: dict[int, Process] = {}
+
+    def body(comm: SimulatedComm) -> Any:
+        number = comm.rank
+        Strand.getcurrent().state = ProcessState(number, main() if main else None)
+        Strand.getcurrent().state.put_back()
+        OWN.random = random.Random(number)
+        pricer = CLOCKS[machines.clock](comm.owner)
+        process = processes[number] = Process(comm, shared, pricer, machines.environment(number))
+        become(process)
+        pricer.poll = lambda: call_back(process)
+        return _live(program, process)
+
+    with _in_place():
+        outcome = sim.run(body)
+        if isinstance(outcome.error, Deadlock):
+            early = any(process.has_enough for process in processes.values())
+            outcome.error = None if early else _explain(outcome.error, sim, processes)
+    outcome.notes = (*outcome.notes, *sorted(shared.notes))
+    return Recorded(outcome, shared.waits, printed)
+
+
+@contextlib.contextmanager
+def _in_place() -> Iterator[None]:
+    """Replace what ranks share by what each has of its own. torchrun sets one thread for each process."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with own_environment(), own_world(), virtual_streams(), own_random(), refusals():
+            yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _live(program: Callable, process: Process) -> Any:
+    """Run the program as this process, until it ends in one of the ways in which a process does."""
+    number, at = process.rank.number, ""
+    try:
+        with process.pricer:  # type: ignore[attr-defined]
+            return program()
+    except Enough:
+        process.has_enough = True
+        return None
+    except SystemExit as end:
+        code: Any = end.code
+    except Exited as end:
+        code, at = end.code, f" ({process.line})"
+    except StillRunning:
+        raise Blocked(
+            f"rank {number} has run for too long without an operation of torch; it was last seen at "
+            f"{process.line or 'its start'}. Check it for an endless loop, or for work that other libraries do."
+        ) from None
+    finally:
+        finish_lines()
+        if dist.is_initialized():
+            with contextlib.suppress(StrandExit):
+                dist.destroy_process_group()
+    if code not in (None, 0):
+        raise ClusterError(f"rank {number} exits with {code!r}{at}.")
+    return None
+
+
+def _explain(error: Deadlock, sim: Simulation, processes: dict[int, Process]) -> Deadlock:
+    """Add to a deadlock who is missing where, and the lines of the script at which ranks wait for messages."""
+    lines = [line for one in sim.pending.values() if isinstance(one, Meeting) for line in one.missing()]
+    for wait in error.waits:
+        if not wait.collective and processes[wait.rank].line:
+            lines.append(f"Rank {wait.rank} is at {processes[wait.rank].line}.")
+    return Deadlock(" ".join([str(error), *lines[:MOST]]), error.waits)

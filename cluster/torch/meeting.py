@@ -1,0 +1,100 @@
+"""A collective under way. It is computed once, for all of its ranks, when the last of them has come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+
+from cluster.comm import ClusterError
+from cluster.torch.durations import Members
+from cluster.torch.process import at_line
+
+if TYPE_CHECKING:
+    from cluster.simulated.actor import Actor
+    from cluster.torch.group import Group
+
+
+@dataclass(frozen=True)
+class Call:
+    """What a rank calls, which has to be the same on all ranks of the group."""
+
+    name: str
+    tensors: tuple[tuple[int, Any], ...] = ()  # numbers and data type of each
+    op: str = ""
+    root: int | None = None
+
+    def __str__(self) -> str:
+        numbers = sum(count for count, _ in self.tensors)
+        types = ", ".join(sorted({str(dtype).removeprefix("torch.") for _, dtype in self.tensors}))
+        of = f" of {numbers:,} numbers ({types})" * bool(self.tensors)
+        many = f" in {len(self.tensors)} tensors" * (len(self.tensors) > 1)
+        return f"{self.name}{of}{many}{f' by {self.op}' * bool(self.op)}" + (
+            f" with root {self.root}" if self.root is not None else ""
+        )
+
+
+class Joined(NamedTuple):
+    """One rank's part: when it came, and its tensors."""
+
+    time: float
+    payload: Any
+    group: Group
+    line: str
+
+
+class Meeting:
+    """One collective of a group. `ends` are the times at which its ranks are done, once all have come."""
+
+    def __init__(self, group: Group, call: Call):
+        self.call, self._group, self.size = call, group, group.size()
+        self.joined: dict[int, Joined] = {}
+        self.ends: list[float] | None = None
+        self.last, self.culprit = 0.0, -1  # when the last rank came, and which one that was
+        self.waiters: list[tuple[int, Actor]] = []
+
+    def join(self, group: Group, call: Call, payload: Any, time: float) -> bool:
+        """Add a rank. Return whether all have come. Raise ClusterError if it calls something else."""
+        process = group.process
+        if call != self.call:
+            other, theirs = next(iter(self.joined.items()))
+            raise ClusterError(
+                f"rank {process.rank.number} calls {call}{at_line(process)}, but rank {group.members[other]} calls "
+                f"{self.call}{f' ({theirs.line})' * bool(theirs.line)}: collective {group.calls} of {group.describe()} "
+                "has to be the same on all of its ranks."
+            )
+        self.joined[group.rank()] = Joined(time, payload, group, process.line)
+        return len(self.joined) == self.size
+
+    def finish(self, durations: Callable[[Members], list[float]], work: Callable[[list], None]) -> None:
+        """Compute, and wake who waits. If a rank is lost before the end, nobody has the result."""
+        arrivals = [self.joined[place] for place in range(self.size)]
+        groups = [arrival.group for arrival in arrivals]
+        joined = [arrival.time for arrival in arrivals]
+        self.last = max(joined)
+        self.culprit = groups[joined.index(self.last)].world_rank
+        payloads = [arrival.payload for arrival in arrivals]
+        ends = durations(Members(groups, joined, payloads)) if self.size > 1 else joined
+        ends = [max(end, self.last) for end in ends]
+        if min(group.process.rank.crash_time for group in groups) < max(ends):
+            return
+        self.ends = ends
+        try:
+            with torch.no_grad():
+                work(payloads)
+        except RuntimeError as error:
+            raise ClusterError(f"{self.call} of {self._group.describe()}: {error}") from error
+        self.joined = {}  # the tensors of all ranks
+        for place, actor in self.waiters:
+            actor.rank.sim.queue.push(max(ends[place], actor.now), actor)
+
+    def missing(self) -> Iterator[str]:
+        """Yield a sentence for each rank that has not come."""
+        group = self._group
+        for place, number in enumerate(group.members):
+            if place not in self.joined:
+                rank = group.process.sim.ranks[number]
+                at = "has ended" if rank.done else f"is in {rank.collective}" if rank.collective else "is elsewhere"
+                yield f"For {self.call.name} of {group.describe()} rank {number} is missing: it {at}."

@@ -1,0 +1,137 @@
+"""The process that a rank takes itself for: its communicator, environment and pricer, and what all ranks share."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import CodeType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+
+if TYPE_CHECKING:
+    from cluster.simulated.comm import SimulatedComm
+    from cluster.simulated.rank import Rank
+    from cluster.simulated.simulation import Simulation
+    from cluster.torch.handshake import Match
+    from cluster.torch.pricing import Pricer
+    from cluster.torch.store import Values
+    from cluster.torch.work import PendingWork
+
+
+class Waited(NamedTuple):
+    """A time for which `rank` waited in `what` for `culprit`, the last to come; `line` is where the script is."""
+
+    rank: int
+    culprit: int
+    what: str
+    line: str
+    start: float  # s
+    end: float  # s
+
+
+class Enough(BaseException):
+    """Raised inside a rank that has taken as many steps as it should. No Exception, so that no script catches it."""
+
+
+@dataclass
+class SharedState:
+    """What all ranks of a run share."""
+
+    sim: Simulation
+    eager: int  # bytes up to which a send does not wait for its receiver
+    values: Values  # of the store
+    on_line: Callable[[int, str], None]  # called with the rank and each line that it prints
+    steps: float = math.inf  # after which a rank ends
+    matches: dict[tuple, Match] = field(default_factory=dict)
+    notes: set[str] = field(default_factory=set)
+    waits: list[Waited] = field(default_factory=list)
+
+
+class Process:
+    """One rank."""
+
+    def __init__(self, comm: SimulatedComm, shared: SharedState, pricer: Pricer, environment: dict[str, str]):
+        self.comm, self.shared, self.pricer, self.environment = comm, shared, pricer, environment
+        self.rank: Rank = comm.owner
+        self.sim = shared.sim
+        self.line = ""  # where the script was at its last operation: "line 31 of train.py"
+        self.unfinished = {"stdout": "", "stderr": ""}  # the last line printed to each, until it is complete
+        self.due: list[PendingWork] = []  # works whose futures have callbacks
+        self.held: dict[int, dict[str, int]] = {}  # bytes by kind, of each optimizer
+        self.stores: list[Any] = []
+        self.called_back = self.draining = self.has_enough = False
+
+    def enter(self) -> None:
+        """Note where the script is, and let everything happen that is earlier than this rank's time."""
+        self.line = script_line()
+        self.pricer.charge()
+        self.sim.queue.sync(self.rank)
+
+    def leave(self) -> None:
+        """Continue after an operation whose real time costs nothing."""
+        self.pricer.skip()
+
+    def end_step(self, sizes: dict[str, int], optimizer: int) -> None:
+        """Begin the next step. `sizes` are the bytes by kind that belong to this optimizer. May raise Enough."""
+        log = self.comm.event_log
+        self.held[optimizer] = sizes
+        for kind in sizes:
+            log.hold(kind, sum(held[kind] for held in self.held.values()))
+        log.step = max(0, log.step) + 1
+        if log.step >= self.shared.steps:
+            raise Enough
+
+    def waited(self, culprit: int, what: str, start: float, end: float) -> None:
+        """Record that this rank waited for `culprit`."""
+        if end > start and culprit != self.rank.number:
+            self.shared.waits.append(Waited(self.rank.number, culprit, what, self.line, start, end))
+
+
+_HERE = threading.local()
+
+
+def current() -> Process | None:
+    """Return the process that this thread is; None outside of the ranks of a run."""
+    return getattr(_HERE, "process", None)
+
+
+def this() -> Process:
+    """Return the process that this thread is. Only ranks of a run call this."""
+    return _HERE.process
+
+
+def become(process: Process) -> None:
+    _HERE.process = process
+
+
+_SITE = os.path.dirname(os.path.dirname(torch.__file__))
+_ROOMS = os.path.dirname(os.path.dirname(__file__))
+_LIBRARIES = tuple(folder + os.sep for folder in (os.path.dirname(os.__file__), _SITE, _ROOMS))
+_theirs: dict[CodeType, bool] = {}
+
+
+def is_library(code: CodeType) -> bool:
+    """True for code of Python, of an installed package or of ours, and not of the script."""
+    known = _theirs.get(code)
+    if known is None:
+        name = code.co_filename
+        known = _theirs[code] = name.startswith("<") or os.path.abspath(name).startswith(_LIBRARIES)
+    return known
+
+
+def script_line() -> str:
+    """Return the innermost line of the script that this thread executes: "line 31 of train.py"; "" if there is none."""
+    frame: Any = sys._getframe(1)
+    while frame and is_library(frame.f_code):
+        frame = frame.f_back
+    return f"line {frame.f_lineno} of {os.path.basename(frame.f_code.co_filename)}" if frame else ""
+
+
+def at_line(process: Process) -> str:
+    """Return " (line 31 of train.py)" for where the script of this rank is, "" if that is not known."""
+    return f" ({process.line})" if process.line else ""

@@ -1,0 +1,114 @@
+"""What a process has one of and each rank needs its own: random numbers, `__main__`, modules, the default data type."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import sys
+import threading
+from collections.abc import Iterator
+from importlib.machinery import ModuleSpec, PathFinder
+from types import ModuleType
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.random import get_bit_generator, set_bit_generator  # type: ignore[attr-defined]
+
+FRESH = torch.Generator().manual_seed(67280421310721).get_state()  # torch's generator in a new process
+REDIRECTED = [
+    name for name in random.__all__ if isinstance(getattr(getattr(random, name), "__self__", None), random.Random)
+]
+
+
+class ProcessState:
+    """One strand's copy. `rank` is None for the hub, which starts from the state of the process as it is.
+
+    A new process seeds `random` and numpy from the operating system; a rank uses its number, so that a run repeats.
+    """
+
+    def __init__(self, rank: int | None = None, main: ModuleType | None = None):
+        self.modules: dict[str, ModuleType] = {}
+        self.numpy: Any = None
+        if rank is None:
+            self.put_away()
+            return
+        self.numpy = np.random.MT19937(rank)
+        self.torch, self.dtype = FRESH, torch.float32
+        self.main = main or sys.modules["__main__"]
+
+    def put_away(self) -> None:
+        """Read the state of the process, since another strand is about to run."""
+        self.torch, self.numpy = torch.get_rng_state(), get_bit_generator()
+        self.main, self.dtype = sys.modules["__main__"], torch.get_default_dtype()
+        self.modules = {name: sys.modules.pop(name) for name in OwnModules.names if name in sys.modules}
+
+    def put_back(self) -> None:
+        """Make this the state of the process."""
+        sys.modules.update(self.modules)
+        sys.modules["__main__"] = self.main
+        torch.set_rng_state(self.torch)
+        set_bit_generator(self.numpy)
+        if torch.get_default_dtype() != self.dtype:
+            torch.set_default_dtype(self.dtype)
+
+
+class OwnModules:
+    """A finder of the modules in the script's folder, for sys.meta_path. Each rank imports its own copy of them."""
+
+    names: ClassVar[set[str]] = set()
+
+    def __init__(self, folder: str):
+        self.folder = folder
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        """Return where the module is, None if it is not in the folder."""
+        spec = PathFinder.find_spec(name, path or [self.folder])
+        if not spec or not (spec.origin or "").startswith(self.folder):
+            return None
+        OwnModules.names.add(name)
+        return spec
+
+
+@contextlib.contextmanager
+def own_modules(folder: str) -> Iterator[None]:
+    """Let scripts import from `folder`, each rank for itself."""
+    finder, path = OwnModules(folder), sys.path[:]
+    sys.meta_path.insert(0, finder)
+    sys.path.insert(0, folder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
+        sys.path[:] = path
+        for name in OwnModules.names:
+            sys.modules.pop(name, None)
+        OwnModules.names.clear()
+
+
+OWN = threading.local()
+"""`OWN.random` is the generator of the rank that this thread is."""
+
+
+@contextlib.contextmanager
+def own_random() -> Iterator[None]:
+    """Let the functions of `random` draw from `OWN.random` where the thread has one.
+
+    Redirecting them is a hundred times faster than exchanging the 2,500 bytes of its state at every switch.
+    """
+    before = {name: getattr(random, name) for name in REDIRECTED}
+
+    def redirect(name: str) -> Any:
+        def function(*args: Any, **options: Any) -> Any:
+            mine = getattr(OWN, "random", None)
+            return (getattr(mine, name) if mine else before[name])(*args, **options)
+
+        return function
+
+    try:
+        for name in REDIRECTED:
+            setattr(random, name, redirect(name))
+        yield
+    finally:
+        for name, function in before.items():
+            setattr(random, name, function)

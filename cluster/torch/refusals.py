@@ -1,0 +1,109 @@
+"""What is not simulated: it runs in another way, which a note says, or is refused in one sentence with the line."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing.process
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+import torch.cuda
+import torch.distributed as dist
+import torch.distributed.rpc as rpc
+from torch.utils.data import DataLoader
+
+from cluster.comm import ClusterError
+from cluster.torch.process import current, script_line
+from cluster.torch.replaced import replaced
+from cluster.torch.store import Store
+
+
+class NotSimulated(ClusterError):
+    """The script asks for something that the simulated cluster does not have. The message names the rank and line."""
+
+
+def _refuse(what: str, instead: str, real: Any) -> Callable:
+    """Return a function that refuses inside a rank, and is `real` elsewhere."""
+
+    def refuse(*args: Any, **options: Any) -> Any:
+        mine = current()
+        if not mine:
+            return real(*args, **options)
+        at = script_line()
+        raise NotSimulated(f"rank {mine.rank.number} {what}{f' ({at})' * bool(at)}: {instead}.")
+
+    return refuse
+
+
+def _inside(here: Any, real: Callable) -> Callable:
+    """Return a function that returns `here` inside a rank, and is `real` elsewhere."""
+    return lambda *args, **options: here if current() else real(*args, **options)
+
+
+def _own_store(kind: str, real: Any) -> Callable:
+    def store(*args: Any, **options: Any) -> Any:
+        mine = current()
+        if not mine:
+            return real(*args, **options)
+        mine.shared.notes.add(f"a {kind} is a store without sockets and files here")
+        return Store(mine.shared.values, f"{kind}:{args[:2] if kind == 'TCPStore' else args[:1]}/")
+
+    return store
+
+
+def _compile(model: Any = None, *args: Any, real: Callable = torch.compile, **options: Any) -> Any:
+    if not (mine := current()):
+        return real(model, *args, **options)
+    mine.shared.notes.add("torch.compile does nothing here: operations are priced one by one")
+    return model if model is not None else lambda function: function
+
+
+def _compile_in_place(module: Any, *args: Any, real: Callable = torch.nn.Module.compile, **options: Any) -> None:
+    if not (mine := current()):
+        return real(module, *args, **options)
+    mine.shared.notes.add("torch.compile does nothing here: operations are priced one by one")
+    return None
+
+
+def _load(loader: Any, *args: Any, real: Callable = DataLoader.__init__, **options: Any) -> None:
+    if (mine := current()) and options.get("num_workers"):
+        mine.shared.notes.add("DataLoader workers: each rank loads its own data, in no time of the simulated clock")
+        names = "num_workers", "prefetch_factor", "persistent_workers", "multiprocessing_context", "timeout"
+        options = {name: value for name, value in options.items() if name not in names}
+    real(loader, *args, **options)
+
+
+CUDA = "simulated ranks compute on the CPU; choose the device by torch.cuda.is_available(), which is False here"
+PROCESSES = "a rank is no process of its own here, so it cannot start others; start ranks with mp.spawn, or by --ranks"
+
+RPC = "remote calls are not simulated; use send and recv, or collectives"
+
+
+@contextlib.contextmanager
+def refusals() -> Iterator[None]:
+    """Let the ranks have what is simulated only, for the time of a run."""
+    stores = {kind: _own_store(kind, getattr(dist, kind)) for kind in ("TCPStore", "FileStore", "HashStore")}
+    cuda = torch.cuda
+    process = multiprocessing.process.BaseProcess
+    with (
+        replaced(dist, **stores),
+        replaced(torch, compile=_compile),
+        replaced(torch.nn.Module, compile=_compile_in_place),
+        replaced(DataLoader, __init__=_load),
+        replaced(
+            cuda,
+            is_available=_inside(False, cuda.is_available),
+            device_count=_inside(0, cuda.device_count),
+            _lazy_init=_refuse("asks for CUDA", CUDA, cuda._lazy_init),
+            set_device=_refuse("asks for CUDA", CUDA, cuda.set_device),
+        ),
+        replaced(
+            rpc,
+            init_rpc=_refuse("uses torch.distributed.rpc", RPC, getattr(rpc, "init_rpc", None)),
+        ),
+        replaced(os, fork=_refuse("calls os.fork", PROCESSES, getattr(os, "fork", None))),
+        replaced(process, start=_refuse("starts a process", PROCESSES, process.start)),
+    ):
+        yield

@@ -1,0 +1,117 @@
+"""Strands: OS threads with the interface of a greenlet. Exactly one of them runs, the one that has the baton.
+
+torch keeps autograd's graph, the grad mode, dispatch modes and process groups in C++ thread-locals. A rank that runs
+torch therefore needs a thread of its own, where other ranks of the simulated cluster are greenlets.
+
+    hub  --switch-->  rank 0  --switch-->  rank 3  ...     an arrow opens one gate and closes the caller's own
+
+What a process has only one of, such as the random numbers, is swapped when the baton passes on (`process_state.py`).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+
+class StrandExit(BaseException):
+    """Raised inside a strand to end it. Not an Exception, so that no program catches it."""
+
+
+class Baton:
+    """Who runs. `passes` counts how often the baton was handed over, which shows that a run is alive."""
+
+    def __init__(self):
+        self.holder: Strand | None = None
+        self.passes = 0
+
+    def frame(self) -> FrameType | None:
+        """Return the innermost frame of the strand that runs, None for the hub."""
+        thread = self.holder and self.holder.thread
+        return sys._current_frames().get(thread.ident or 0) if thread else None
+
+    def describe(self) -> str:
+        """Return the last lines of the stack of the strand that runs."""
+        frame = self.frame()
+        return "".join(traceback.format_stack(frame)[-3:]) if frame else "no rank runs."
+
+    def interrupt(self, error: type[BaseException]) -> None:
+        """Raise `error` in the strand that runs, at its next line of Python. A call into C++ is not interrupted."""
+        thread = self.holder and self.holder.thread
+        if thread:
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(error))
+
+
+BATON = Baton()
+
+
+class Strand:
+    """A thread that waits for the baton. Interface: `Strand(main, parent)`, `switch`, `throw`, `getcurrent`."""
+
+    GreenletExit = StrandExit
+
+    def __init__(self, main: Callable[[], None] | None = None, parent: Strand | None = None):
+        self._main, self._parent = main, parent
+        self._gate = threading.Semaphore(0)
+        self._error: type[BaseException] | BaseException | None = None  # raised when it gets the baton
+        self.thread: threading.Thread | None = None
+        self.dead = False
+        self.state: Any = None  # a ProcessState, put away and put back when the baton passes on
+
+    @staticmethod
+    def getcurrent() -> Strand:
+        """Return the strand that runs. The first caller of a run becomes the hub."""
+        if BATON.holder is None:
+            BATON.holder = Strand()
+        return BATON.holder
+
+    def switch(self) -> None:
+        """Give the baton to this strand, and wait until it comes back."""
+        me = BATON.holder
+        if self is me or self.dead:
+            return
+        assert me
+        me._give(self)
+        me._gate.acquire()
+        if me._error is not None:
+            error, me._error = me._error, None
+            raise error
+
+    def throw(self, error: type[BaseException] | BaseException = StrandExit) -> None:
+        """Give the baton to this strand, and raise `error` in it."""
+        if self._main and not self.thread:
+            self.dead = True  # it has not begun
+        if not self.dead:
+            self._error = error
+            self.switch()
+
+    def _run(self) -> None:
+        try:
+            assert self._main
+            self._main()
+        except StrandExit:
+            pass
+        except BaseException as error:
+            assert self._parent
+            self._parent._error = error
+        self.dead = True
+        assert self._parent
+        self._give(self._parent)
+
+    def _give(self, other: Strand) -> None:
+        BATON.passes += 1
+        if self.state:
+            self.state.put_away()
+        if other.state:
+            other.state.put_back()
+        BATON.holder = other
+        if other._main and not other.thread:
+            other.thread = threading.Thread(target=other._run, name="rank", daemon=True)
+            other.thread.start()
+        else:
+            other._gate.release()

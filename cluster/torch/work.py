@@ -1,0 +1,281 @@
+"""Operations in progress as torch sees them: the Work of a collective, a send or a receive, and its Future."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.distributed as dist
+
+from cluster.torch.process import at_line, current
+from cluster.torch.streams import current_stream
+from tracing import COMMUNICATE, WAIT
+
+if TYPE_CHECKING:
+    from cluster.simulated.rank import Rank
+    from cluster.torch.group import Group
+    from cluster.torch.handshake import Receiving, Sending
+    from cluster.torch.meeting import Meeting
+
+LOOK = 1e-6  # s that is_completed takes, so that time passes in a loop of looks
+
+
+class PendingWork(dist.Work):
+    """An operation of `group`. `result_of` are its tensors; `done` means that the rank has waited for it."""
+
+    def __init__(self, group: Group, result: Any):
+        super().__init__()
+        self.group, self.result_of, self.done = group, result, False
+        self._future: Future | None = None
+
+    def end(self) -> float | None:
+        """Return when it ends, in s; None if that is not known yet."""
+        raise NotImplementedError
+
+    def _block(self) -> None:
+        raise NotImplementedError
+
+    def block(self) -> None:
+        """Let the rank wait until it is done."""
+        if not self.done:
+            process = self.group.process
+            process.enter()
+            self._block()
+            process.leave()
+            self.finish()
+
+    def wait(self, timeout: Any = None) -> bool:
+        self.block()
+        return True
+
+    def finish(self) -> None:
+        """Note that it is done, and call back who asked for that."""
+        if not self.done:
+            self.done = True
+            if self._future:
+                self._future.complete(self.result_of)
+
+    def is_completed(self) -> bool:
+        if not self.done:
+            process = self.group.process
+            process.enter()
+            self._look()
+            process.leave()
+        return self.done
+
+    def _look(self) -> None:
+        rank, queue = self.group.process.rank, self.group.process.sim.queue
+        end = self.end()
+        if end is None or end > rank.now:
+            rank.now += LOOK
+            queue.sync(rank)
+            end = self.end()
+        if end is not None and end <= rank.now:
+            self.finish()
+
+    def is_success(self) -> bool:
+        return self.done
+
+    def synchronize(self) -> None:
+        self.wait()
+
+    def exception(self) -> None:
+        return None
+
+    def result(self) -> Any:
+        self.block()
+        return self.result_of
+
+    def source_rank(self) -> int:
+        return -1
+
+    _source_rank = source_rank
+
+    def get_future(self) -> Future:
+        if not self._future:
+            self._future = Future(self)
+            if self.done:
+                self._future.complete(self.result_of)
+            else:
+                self.group.process.due.append(self)
+                drain_after_backward(self.group.process)
+        return self._future
+
+
+class CollectiveWork(PendingWork):
+    """One rank's part of a meeting."""
+
+    def __init__(self, group: Group, result: Any, meeting: Meeting):
+        super().__init__(group, result)
+        self._meeting = meeting
+        self._waiter: tuple[int, Rank] | None = None
+
+    def end(self) -> float | None:
+        ends = self._meeting.ends
+        return ends[self.group.rank()] if ends else None
+
+    def wait(self, timeout: Any = None) -> bool:
+        stream = current_stream()
+        if stream.is_side:
+            stream.take([self])  # the stream waits, and not the rank
+        else:
+            self.block()
+        return True
+
+    def _block(self) -> None:
+        meeting, process = self._meeting, self.group.process
+        rank, queue, name = process.rank, process.sim.queue, meeting.call.name
+        start = rank.now
+        if not meeting.ends and not self._lost():
+            self._waiter = self.group.rank(), rank
+            meeting.waiters.append(self._waiter)
+            rank.blocked_since = start
+            rank.collective = f"{name} of {self.group.describe()}{at_line(process)}"
+            rank.summing = self  # the simulator calls its report() when a rank is lost
+            try:
+                queue.wait(rank)
+            finally:
+                rank.summing = None
+            rank.collective = ""
+        end = self.end()
+        if end is None:
+            lost = self._lost()
+            assert lost
+            rank.now = max(start, queue.now)
+            rank.span(WAIT, start, rank.now, name)
+            raise lost.loss(f"rank {rank.number} waits for it in {name} of {self.group.describe()}{at_line(process)}")
+        if end > start:
+            rank.now = end
+            begins = min(max(meeting.last, start), end)
+            rank.span(WAIT, start, begins, name)
+            rank.span(COMMUNICATE, begins, end, name)
+            process.waited(meeting.culprit, name, start, begins)
+            if rank.interruptible:
+                rank.interrupt()
+
+    def _lost(self) -> Rank | None:
+        """Return a rank of the group that this one knows to be lost, if there is one."""
+        lost = self.group.process.rank.mailbox.lost
+        return next((lost[member] for member in self.group.members if member in lost), None)
+
+    def report(self) -> None:
+        """Wake this rank if it waits in vain."""
+        if self._waiter in self._meeting.waiters and not self._meeting.ends and self._lost():
+            self._meeting.waiters.remove(self._waiter)
+            queue = self.group.process.sim.queue
+            queue.push(queue.now, self._waiter[1])
+
+
+class SendWork(PendingWork):
+    def __init__(self, group: Group, result: Any, sending: Sending):
+        super().__init__(group, result)
+        self._sending = sending
+
+    def end(self) -> float | None:
+        return self._sending.left
+
+    def _block(self) -> None:
+        self._sending.wait()
+
+
+class ReceiveWork(PendingWork):
+    def __init__(self, group: Group, result: Any, receiving: Receiving):
+        super().__init__(group, result)
+        self._receiving = receiving
+
+    def end(self) -> float | None:
+        return self.group.process.rank.now if self._receiving.has_arrived() else None
+
+    def _look(self) -> None:
+        process = self.group.process
+        process.shared.notes.add(
+            "is_completed() of a receive becomes true here before wait(), as with NCCL, but not gloo"
+        )
+        if self._receiving.has_arrived():
+            self._block()
+            self.finish()
+
+    def _block(self) -> None:
+        self._receiving.take()
+
+    def source_rank(self) -> int:
+        source = self._receiving.source
+        return -1 if source is None else source
+
+    _source_rank = source_rank
+
+
+class Future(torch.futures.Future):
+    """A future that its own rank completes when it asks for it. C++ would block with the baton in its hand."""
+
+    def __init__(self, source: PendingWork | Future):
+        super().__init__()
+        self._source = source
+        self._children: list[tuple[Future, Callable]] = []
+
+    def complete(self, value: Any) -> None:
+        self.set_result(value)
+        for child, callback in self._children:
+            child.settle(callback, self)
+        self._children = []
+
+    def settle(self, callback: Callable, parent: Future) -> None:
+        try:
+            self.complete(callback(parent))
+        except Exception as error:
+            self.set_exception(error)
+
+    def wait(self) -> Any:
+        if not super().done():
+            source: Any = self._source
+            while isinstance(source, Future):
+                source = source._source
+            source.block()
+        return super().wait()
+
+    def then(self, callback: Callable) -> Future:
+        child = Future(self)
+        if super().done():
+            child.settle(callback, self)
+        else:
+            self._children.append((child, callback))
+        return child
+
+    def add_done_callback(self, callback: Callable) -> None:
+        self.then(callback)
+
+
+def drain_after_backward(process: Any) -> None:
+    """Wait for the works with futures at the end of backward, where DDP's reducer would wait for them in C++."""
+    if not process.called_back and torch._C._current_graph_task_id() != -1:
+        process.called_back = True
+
+        def drain() -> None:
+            process.called_back = False
+            while process.due:
+                process.due.pop(0).block()
+
+        torch.autograd.Variable._execution_engine.queue_callback(drain)
+
+
+def call_back(process: Any) -> None:
+    """Finish the works that are over by now, so that what their callbacks start overlaps with what the rank does."""
+    if process.due and not process.draining:
+        process.draining = True
+        try:
+            for work in list(process.due):
+                end = work.end()
+                if work.done or (end is not None and end <= process.rank.now):
+                    process.due.remove(work)
+                    work.finish()
+        finally:
+            process.draining = False
+
+
+def wait_for_future(future: Any, real: Callable = torch._C.Future.wait) -> Any:
+    """Wait for a future that C++ made, without blocking in C++ while another rank has to run."""
+    process = current()
+    while process and process.due and not torch._C.Future.done(future):
+        process.due.pop(0).block()
+    return real(future)

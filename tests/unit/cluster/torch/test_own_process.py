@@ -1,0 +1,126 @@
+"""What a rank has for itself, although all ranks are threads of one process."""
+
+import os
+import random
+import sys
+import time
+
+import numpy as np
+import pytest
+import torch
+import torch.distributed as dist
+
+from cluster.torch import simulate
+from cluster.torch.strands import BATON, Strand
+
+
+def begin():
+    dist.init_process_group("gloo")
+    return dist.get_rank(), dist.get_world_size()
+
+
+def test_a_rank_has_its_own_environment_of_torchrun():
+    def look():
+        os.environ["MINE"] = os.environ["RANK"]
+        begin()
+        dist.barrier()
+        return [os.environ[name] for name in ("MINE", "RANK", "LOCAL_RANK", "WORLD_SIZE")]
+
+    assert simulate(look, 3).results == [[str(r), str(r), "0", "3"] for r in range(3)]
+    assert "MINE" not in os.environ
+
+
+def test_a_rank_draws_its_own_random_numbers():
+    def draw():
+        r, _ = begin()
+        drawn = []
+        for _ in range(2):
+            random.seed(r)
+            np.random.seed(r)
+            torch.manual_seed(r)
+            dist.barrier()  # others seed and draw here
+            drawn.append((random.random(), np.random.rand(), torch.rand(1).item()))
+            dist.barrier()
+        return drawn
+
+    results = simulate(draw, 3).results
+    assert all(first == second for first, second in results)
+    assert len({first for first, _ in results}) == 3
+
+
+def test_the_process_has_its_own_state_again_after_a_run():
+    before = random.random, time.time, torch.distributed.TCPStore, sys.stdout, torch.get_default_dtype()
+    torch.manual_seed(3)
+    expected = torch.rand(2)
+    torch.manual_seed(3)
+    first = torch.rand(1)
+
+    def disturb():
+        torch.manual_seed(9)
+        torch.set_default_dtype(torch.float64)
+        raise SystemExit
+
+    simulate(disturb, 2)
+    assert torch.equal(torch.cat([first, torch.rand(1)]), expected)
+    assert before == (random.random, time.time, torch.distributed.TCPStore, sys.stdout, torch.get_default_dtype())
+
+
+def test_the_time_of_a_rank_is_virtual():
+    def wait():
+        r, _ = begin()
+        began = time.perf_counter(), time.monotonic_ns(), time.time()
+        time.sleep(1000.0 * (r == 1))
+        dist.barrier()
+        return time.perf_counter() - began[0], (time.monotonic_ns() - began[1]) / 1e9, time.time() - began[2]
+
+    for took in simulate(wait, 2).results:
+        assert all(1000 < seconds < 1000.1 for seconds in took)
+
+
+def test_what_a_rank_prints_has_its_number_before_it(capsys):
+    def speak():
+        r, _ = begin()
+        print("I am", r)
+        sys.stdout.write("no newline")
+
+    outcome = simulate(speak, 2)
+    lines = ["rank 0: I am 0", "rank 0: no newline", "rank 1: I am 1", "rank 1: no newline"]
+    assert sorted(capsys.readouterr().out.splitlines()) == lines
+    assert sorted(outcome.printed) == [(0, "I am 0"), (0, "no newline"), (1, "I am 1"), (1, "no newline")]
+
+
+def test_ranks_share_a_store_and_wait_for_its_values():
+    def leave():
+        begin()
+        store = dist.TCPStore("localhost", 1234, 2, is_master=dist.get_rank() == 0)
+        if dist.get_rank() == 1:
+            time.sleep(1)
+            store.set("key", "value")
+        return store.get("key"), store.add("count", 2) > 0, time.time()
+
+    for value, counted, now in simulate(leave, 2).results:
+        assert (value, counted, now >= 1) == (b"value", True, True)
+
+
+def test_strands_hand_over_one_baton():
+    BATON.holder, order = None, []
+    hub = Strand.getcurrent()
+
+    def body(name, other):
+        order.append(name)
+        if other:
+            other[0].switch()
+        order.append(f"{name} again")
+
+    second = Strand(lambda: body("second", None), hub)
+    first = Strand(lambda: body("first", [second]), hub)
+    first.switch()
+    assert order == ["first", "second", "second again"], "the hub continues when a strand ends"
+    first.switch()
+    assert order[3:] == ["first again"] and first.dead and second.dead
+    BATON.holder = None
+
+
+def test_a_run_inside_a_rank_is_refused():
+    with pytest.raises(Exception, match="being simulated"):
+        simulate(lambda: simulate(begin, 1), 1)

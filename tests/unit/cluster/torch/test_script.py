@@ -1,0 +1,77 @@
+"""Scripts: as for torchrun, with mp.spawn, with mp.Process, and files that are none."""
+
+import textwrap
+
+import pytest
+
+from cluster.torch import simulate
+from tests.quotes import quote
+
+
+@pytest.fixture
+def script(tmp_path):
+    def write(text, name="train.py"):
+        path = tmp_path / name
+        path.write_text(textwrap.dedent(text), "utf-8")
+        return path
+
+    return write
+
+
+def test_a_script_runs_once_per_rank_with_globals_and_modules_of_its_own(script):
+    script("COUNT = 0\n", "state.py")
+    path = script(
+        """
+        import os, sys
+        import torch.distributed as dist
+        import state
+        dist.init_process_group()
+        state.COUNT += 1
+        dist.barrier()
+        result = state.COUNT, dist.get_rank(), sys.argv[1:], __name__
+        """
+    )
+    results = simulate(path, 3, args=("--lr", 0.1)).results
+    assert [names["result"] for names in results] == [(1, r, ["--lr", "0.1"], "__main__") for r in range(3)]
+
+
+def test_a_script_that_starts_its_ranks_itself_decides_their_number(script):
+    body = """
+        import torch, torch.distributed as dist, torch.multiprocessing as mp
+        def work(rank, size, results=None):
+            dist.init_process_group("gloo", init_method="tcp://localhost:1234", rank=rank, world_size=size)
+            x = torch.ones(1) * rank
+            dist.all_reduce(x)
+            print("sum", x.item())
+        if __name__ == "__main__":
+    """
+    spawn = "        mp.spawn(work, args=(3,), nprocs=3, join=True)\n"
+    by_hand = """
+            mp.set_start_method("spawn")
+            started = []
+            for rank in range(3):
+                process = mp.Process(target=work, args=(rank, 3))
+                process.start()
+                started.append(process)
+            for process in started:
+                process.join()
+    """
+    for name, rest in (("spawn.py", "    " + spawn), ("processes.py", by_hand)):
+        outcome = simulate(script(textwrap.dedent(body) + textwrap.indent(textwrap.dedent(rest), "    "), name), 5)
+        assert sorted(outcome.printed) == [(r, "sum 3.0") for r in range(3)], name
+        assert "starts 3 ranks" in outcome.notes[0]
+
+
+def test_a_file_that_is_no_script_is_named(script, tmp_path):
+    (tmp_path / "binary.py").write_bytes(b"\xff\xfe\x00")
+    for path, words in (
+        (tmp_path / "missing.py", "cannot read … missing.py"),
+        (script("def broken(:\n", "broken.py"), "broken.py is not Python … line 1"),
+        (tmp_path / "binary.py", "binary.py is not a text file"),
+        (
+            script("import torch.multiprocessing as mp\ndef main():\n    mp.spawn(print)\n", "idle.py"),
+            "started no ranks",
+        ),
+    ):
+        with pytest.raises(ValueError, match=quote(words)):
+            simulate(path, 2)
