@@ -11,6 +11,7 @@ import shlex
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
+from experiments.specification.catalogue import ALGORITHMS
 from experiments.specification.experiment import Experiment
 from experiments.study import schedules
 from experiments.study.schedules import Plan
@@ -23,14 +24,12 @@ ON_PAGE = {"ranks": "ranks", "chunks": "micro_batches", "forward": "cost_f", "in
 
 
 TITLES = {
-    "asgd": "Asynchronous SGD", "backup": "Synchronous SGD with backup workers", "easgd": "EASGD",
-    "model_averaging": "Model averaging", "sync_sgd": "Synchronous SGD", "layer_wise": "Back-propagation",
-    "ddg": "DDG", "greedy": "Greedy learning", "dpsgd": "D-PSGD", "adpsgd": "AD-PSGD", "batch_growth": "Batch growth",
-    "tensor": "Tensor parallelism", "zero1": "ZeRO-1", "accumulation": "Gradient accumulation",
-    "sandblaster": "Sandblaster", "overlap": "Overlap with back-propagation", "priority": "Early layers first",
-    **schedules.TITLES,
+    **{name: entry.title for name, entry in ALGORITHMS.items()},
+    "backup": "Synchronous SGD with backup workers", "layer_wise": "Back-propagation", "ddg": "DDG",
+    "greedy": "Greedy learning", "sandblaster": "Sandblaster", "overlap": "Overlap with back-propagation",
+    "priority": "Early layers first", **schedules.TITLES,
 }  # fmt: skip
-"""Names for algorithms and schedules in sentences; others are called by their own name."""
+"""Names for algorithms and schedules in sentences: their titles, except where a shorter one will do."""
 WHOLE = {"pipedream", "systolic", "pipemare"}
 """Schedules that never drain and update after each backward pass, so mini-batches are not split."""
 SAID = {"latency": units.seconds, "bandwidth": units.rate}

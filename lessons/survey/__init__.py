@@ -16,6 +16,7 @@ from typing import Any
 import algorithms
 import lessons
 from experiments.specification.catalogue import DEVICES, NETWORKS, parse_device, parse_network
+from experiments.wording import units
 from lessons import references
 from lessons.references import Address
 from lessons.survey import costs
@@ -31,7 +32,7 @@ UNITS = {
     "staleness": "updates",
     "seconds": "s",
 }
-PREFIXES = ("", "k", "M", "G", "T", "P", "E")
+SAY = {"FLOP": units.flops, "B": units.size, "s": units.seconds, "updates": units.number}
 
 
 @dataclass(frozen=True)
@@ -107,14 +108,7 @@ def run_of(name: str, cluster: Cluster) -> str:
 
 def shown(value: float | None, unit: str) -> str:
     """Return a number with three digits and its unit, "12.5 MB"; a dash for None."""
-    if value is None:
-        return "\N{EN DASH}"
-    if unit in ("updates", "s"):
-        return f"{value:.3g}" + (" s" if unit == "s" else "")
-    power = 0
-    while abs(value) >= 999.5 and power < len(PREFIXES) - 1:
-        value, power = value / 1000, power + 1
-    return f"{value:.3g} {PREFIXES[power]}{unit}"
+    return "\N{EN DASH}" if value is None else SAY[unit](value)
 
 
 def first_page(address: Address | None = None) -> str:
