@@ -6,8 +6,6 @@ The command line, the workbench, the simulator and the tests read nothing else o
 TypeError.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Literal, NamedTuple

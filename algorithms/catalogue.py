@@ -4,8 +4,6 @@ An entry in catalogue.toml, with its title and its costs, is all the registratio
 is asked for.
 """
 
-from __future__ import annotations
-
 import difflib
 import importlib
 import re

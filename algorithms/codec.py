@@ -8,8 +8,6 @@ The algorithm's own file does not change, as with the communication hooks of PyT
 misspelt fact is a TypeError.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol

@@ -5,8 +5,6 @@
 `lockstep tune --table` writes the file. The default in the settings applies only to custom models.
 """
 
-from __future__ import annotations
-
 import tomllib
 from dataclasses import dataclass
 from functools import cache

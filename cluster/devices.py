@@ -19,8 +19,6 @@ launch on a GPU, and 1 us for a call on a CPU.
 The last three were checked in November 2026 against quotations of these sheets, not against the sheets themselves.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from knobs import match_name, numbers

@@ -1,7 +1,5 @@
 """The waits that a deadlock consists of: for whom a rank waits, and since when."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 

@@ -9,8 +9,6 @@ A call is dispatched on the first array, and its price is charged to the meter o
 loaded on its first call, so importing an algorithm imports no compiler.
 """
 
-from __future__ import annotations
-
 import importlib
 import os
 from types import ModuleType

@@ -5,8 +5,6 @@ in-place forms, slices) and these few functions for the rest. torch is imported 
 NumPy's implies that it is loaded already.
 """
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

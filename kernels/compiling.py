@@ -4,8 +4,6 @@ A kernel is compiled at its first call and then cached on disk, so this happens 
 The time does not belong to the run. `kernels.compiled` reports each compilation; this module does not load Numba.
 """
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections.abc import Callable, Iterator

@@ -12,8 +12,6 @@ functions instead of this module's placeholders. So without a GPU neither packag
 kernel's CPU side.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -3,8 +3,6 @@
 Numba works on the device that torch has made current, so a rank calls `torch.cuda.set_device` before its first kernel.
 """
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

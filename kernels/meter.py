@@ -5,8 +5,6 @@ simulated cluster converts the price to virtual seconds; real clusters record a 
 thousand simulated ranks (greenlets) each have their own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar

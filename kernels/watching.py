@@ -1,7 +1,5 @@
 """Watching: the CUDA simulator, with a callback for every memory access and every wait at a barrier."""
 
-from __future__ import annotations
-
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence

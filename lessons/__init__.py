@@ -1,7 +1,5 @@
 """Textbook: one folder per chapter. `lessons.chapters` lists what a folder contains."""
 
-from __future__ import annotations
-
 import difflib
 import importlib
 import pkgutil

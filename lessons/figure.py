@@ -16,8 +16,6 @@ every seed pass. A figure takes at most 30 s with all seeds. `look` says how row
 seen; every figure of the book has one.
 """
 
-from __future__ import annotations
-
 import ast
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -8,8 +8,6 @@ A fold has no heading, asks no prediction and holds no other fold: the contents 
 nothing in it, and one click opens all of it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

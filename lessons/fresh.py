@@ -4,8 +4,6 @@ A threshold that was set after looking at ten seeds may still be too close: only
 `lockstep book run --fresh 5` draws five, and prints what breaks.
 """
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -11,8 +11,6 @@ letters = ["N", "d"]                         # of the table in notation.toml: th
 H = "harmonic number of its index"
 """
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields

@@ -3,8 +3,6 @@
 Not every term is: many of the glossary's words, such as report or place, are everyday words in a text.
 """
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from html import escape

@@ -4,8 +4,6 @@ Terminals obey escape sequences, terminals and pages obey direction marks, and s
 Whatever a student wrote (a message, output, a name) goes through here on its way to a teacher.
 """
 
-from __future__ import annotations
-
 import re
 
 INSTEAD = "\ufffd"  # what pages show for an invalid character

@@ -10,8 +10,6 @@ choices are the recorded answer and those of three wrong formulas. A sitting is 
 `lessons.inventory_report` has the statistics of many.
 """
 
-from __future__ import annotations
-
 import json
 import random
 import tomllib

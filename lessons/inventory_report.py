@@ -7,8 +7,6 @@ sittings with the right answer, discrimination the point-biserial correlation of
 questions: below 0.2 it tells little, below 0 it is likely to be wrong itself.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass

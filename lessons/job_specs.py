@@ -4,8 +4,6 @@ The result is a folder with answer.json: for a figure its golden.RecordedFigure,
 grader.GradingReport, both as JSON.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable

@@ -3,8 +3,6 @@
 - J. Dean et al., ..., arXiv:1604.00981          [arXiv:1604.00981](https://arxiv.org/abs/1604.00981)
 """
 
-from __future__ import annotations
-
 import re
 
 ARXIV = re.compile(r"arXiv:(\d{4}\.\d{4,5})")

@@ -24,8 +24,6 @@ or a Jinja expression on values from the rows of figures (lessons.figure.value);
 Formulas keep their braces: {{a}} is no mark.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from functools import cache, lru_cache

@@ -4,8 +4,6 @@
 {{ timeline algorithm=sync_sgd workers=8 jitter=cloud }}   flat values of an experiment; simulated, runs in seconds
 """
 
-from __future__ import annotations
-
 import difflib
 import shlex
 from typing import Any, NamedTuple

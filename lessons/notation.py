@@ -4,8 +4,6 @@
 `[own]` what it means by others, and by those few that it needs for something else.
 """
 
-from __future__ import annotations
-
 import tomllib
 from functools import cache
 from pathlib import Path

@@ -18,8 +18,6 @@ An item with choices is answered by the key of one of them; each wrong one expla
 {workers}, and {answer} in `why`, are replaced by values; other braces belong to formulas.
 """
 
-from __future__ import annotations
-
 import importlib
 import itertools
 import random

@@ -1,7 +1,5 @@
 """Inline references in a chapter's text: to a figure by its number, and to a chapter by its title."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import lessons

@@ -3,8 +3,6 @@
 `book/progress.js` has the same rules, and a test holds the two to each other.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable, Sequence
 from contextlib import suppress

@@ -3,8 +3,6 @@
 A seed decides start, data order, noise and random times. Figures and answers are functions of a `Seeded`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from numbers import Real
 from typing import Any

@@ -4,8 +4,6 @@
 drawn is when, not what was learned, so a test runs each again and compares.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import zlib

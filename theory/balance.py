@@ -14,8 +14,6 @@ Costs are `profile.times` or `profile.sizes(chunks, copies)`. The result is the 
 Source: variance in Huang et al., NeurIPS 2019; blocks in torchgpipe after Bárány & Grinberg, arXiv:1308.2452.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
 from math import inf

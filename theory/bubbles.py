@@ -5,8 +5,6 @@ transit. So every idle slot has a reason. Following the reasons back from the en
 an op on it can shorten the step, shortening an op elsewhere cannot.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 

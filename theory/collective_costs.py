@@ -8,8 +8,6 @@ simulate ranks that arrive at different times.
 Source: Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005; Chan, Heimlich, Purkayastha & van de Geijn, CCPE 19(13), 2007.
 """
 
-from __future__ import annotations
-
 from math import log2
 
 

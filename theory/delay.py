@@ -7,8 +7,6 @@ For curvature h, the step w <- w - lr g(w of t updates before) has the character
 Source: Yang et al. 2021 (PipeMare).
 """
 
-from __future__ import annotations
-
 from math import pi, sin
 
 

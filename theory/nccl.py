@@ -7,8 +7,6 @@ Protocols trade latency for bandwidth: LL sends flags with the data, Simple sync
 at the links' bandwidth is added to the latency. Source: NVIDIA's NCCL, src/graph/tuning.cc.
 """
 
-from __future__ import annotations
-
 from math import log2
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """The op graph of a schedule: the place of each op, the ops it needs, and the ranks involved in a deadlock."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 

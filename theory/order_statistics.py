@@ -10,8 +10,6 @@ mean 1 unless stated otherwise. H_n = 1 + 1/2 + ... + 1/n.
 Source: order statistics as in any textbook; the log-normal one has no closed form.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -14,8 +14,6 @@ Source: Zhang et al. (Poseidon), USENIX ATC 2017; Shi et al. (MG-WFBP), INFOCOM 
 Asynchronicity in Gradient Descent", OpenReview rkFd2P5gl. The recurrences follow from the schedules.
 """
 
-from __future__ import annotations
-
 import math
 from collections import deque
 from collections.abc import Sequence

@@ -11,8 +11,6 @@ only its rim, (L + 2 r)^2 - L^2 pixels, from at most eight neighbours.
 Source: Dean et al., Large Scale Distributed Deep Networks, NIPS 2012, sections 3 and 5.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

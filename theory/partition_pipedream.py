@@ -20,8 +20,6 @@ Source: Harlap et al., arXiv:1806.03377 (2018); msr-fiddle/pipedream (code); sos
 whose own text was not available.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import accumulate

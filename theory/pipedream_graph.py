@@ -9,8 +9,6 @@ define the order of the layers. An activation that consists of several tensors h
 Inputs do not count as layers and are left out, as in the authors' program.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 FIELDS = "forward_compute_time", "backward_compute_time", "activation_size", "parameter_size"

@@ -7,8 +7,6 @@
 Source: the peaks of Huang et al. 2019 (GPipe), Narayanan et al. 2021 (1F1B), Qi et al. 2024 (split backward).
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

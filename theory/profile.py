@@ -8,8 +8,6 @@ Times are in seconds and sizes in bytes, for one mini-batch. `activations` is th
 gradient that comes back has the same size. PipeDream's own profiles can be read as well (`theory/pipedream_graph.py`).
 """
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -18,8 +18,6 @@ the 3 x 3 convolution as in torchvision (ResNet-50); Radford et al., 2019, Table
 2023, section 4 (what a block keeps, whole and split); Shoeybi et al., arXiv:1909.08053 (the four sums of a block).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import NamedTuple
 

@@ -5,8 +5,6 @@ mini-batch of `chunks` micro-batches with one update at the end; the last four, 
 with its stale updates. They raise ValueError if a schedule does not exist for these numbers. No model is needed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import algorithms

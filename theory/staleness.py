@@ -9,8 +9,6 @@ reads the same version again (`stash`) or the newest one; alternatively, a `poli
 Source: the staleness of Harlap et al. 2018 (PipeDream), Yang et al. 2021 (PipeMare) and Narayanan et al. 2021 (2BW).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise

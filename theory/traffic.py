@@ -11,8 +11,6 @@ G = sqrt(N B / F).
 Source: Das et al., arXiv:1602.06709; Sridharan et al. (MLSL), arXiv:1801.08030.
 """
 
-from __future__ import annotations
-
 from math import sqrt
 
 

@@ -13,8 +13,6 @@ parameters at stage 3.
 Source: Rajbhandari, Rasley, Ruwase & He, SC 2020, Figure 1 and sections 5 and 7.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import algorithms

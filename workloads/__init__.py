@@ -4,8 +4,6 @@ A workload module has `Settings`, which tell how many numbers the data consist o
 `build(settings, dtype) -> Workload`. Its docstring describes the data and where they come from.
 """
 
-from __future__ import annotations
-
 import difflib
 import importlib
 from types import ModuleType

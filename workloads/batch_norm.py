@@ -15,8 +15,6 @@ Source: Ioffe & Szegedy, ICML 2015, Algorithm 2 (population statistics after tra
 arXiv:2105.07576, section 3 (PreciseBN: a thousand samples or more suffice; running averages lag behind the weights).
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

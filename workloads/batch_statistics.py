@@ -4,8 +4,6 @@ A layer gets from `GATHER` a function that exchanges a message with the same lay
 if a worker's own mini-batch is the batch, as it is by default, and during evaluation.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar

@@ -7,8 +7,6 @@ several batches of each worker, the rest that does not fill an update is dropped
 one batch of A b in every epoch. With uneven inputs, a worker therefore never waits for another that has no batch left.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 import numpy as np

@@ -13,8 +13,6 @@ parameter of the block's layers is split, or None if every rank has all of it. T
 Source: Shoeybi et al., Megatron-LM, arXiv:1909.08053, section 3.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Protocol
 

@@ -1,7 +1,5 @@
 """Budget: when a run ends, by steps, epochs, seconds or a target loss, whichever comes first."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from knobs import Knobs, knob

@@ -1,7 +1,5 @@
 """Checkpoints: for each restart of a rank, the newest model reported before it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import numpy as np

@@ -5,8 +5,6 @@ column of words, an empty cell or a question mark is a word of its own. A unit t
 commas between thousands, are removed, with a note.
 """
 
-from __future__ import annotations
-
 import contextlib
 import re
 from collections.abc import Sequence

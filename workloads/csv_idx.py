@@ -4,8 +4,6 @@ Nothing is guessed if the guess could be wrong: a missing number stays missing, 
 Sizes are checked before anything large is allocated.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import math

@@ -3,8 +3,6 @@
 The first pass for a given batch size runs layer by layer and records the kernels' prices; later passes charge those.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 

@@ -6,8 +6,6 @@ reduced to the number of dark points, 0 to 16, in each of 8 x 8 fields; here sca
 Source: Alpaydin & Kaynak, UCI Machine Learning Repository, 1998, doi:10.24432/C50P49 (CC BY 4.0).
 """
 
-from __future__ import annotations
-
 import importlib.util
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """File formats that cannot be read as tables: recognise them by their first bytes, and tell how to convert them."""
 
-from __future__ import annotations
-
 import io
 import json
 import zipfile

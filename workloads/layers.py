@@ -11,8 +11,6 @@ backward_input multiplies by the transposed weights it is given; everything else
 first axis of every array; all arrays are contiguous.
 """
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ are used for training and 1,000 are held out.
 Source: LeCun, Cortes & Burges, 1998, http://yann.lecun.com/exdb/mnist; mirrored at MIRROR.
 """
 
-from __future__ import annotations
-
 import gzip
 import math
 import os

@@ -6,8 +6,6 @@ cnn        two convolutions with pooling, two dense layers; for images
 cnn_bn     the same with batch norm in both convolutions
 """
 
-from __future__ import annotations
-
 import math
 import re
 from itertools import pairwise

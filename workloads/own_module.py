@@ -12,8 +12,6 @@ is therefore reproducible, and a changed file is a new one. Random generators ar
 `workloads/torch_module.py` describes how the network becomes a workload.
 """
 
-from __future__ import annotations
-
 import ast
 import hashlib
 import math

@@ -1,7 +1,5 @@
 """Recorder: writes a task's losses, staleness, measures, memory and reported models to its rank's event log."""
 
-from __future__ import annotations
-
 import math
 from collections import deque
 from collections.abc import Sequence

@@ -7,8 +7,6 @@ Source: the two spirals are Alexis Wieland's benchmark, unpublished, 1988 at the
 to Tell Two Spirals Apart, 1988.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from knobs import knob

@@ -5,8 +5,6 @@ over the same batches, so targets need not be sent. Passes are pure: `forward` r
 weights are an argument of both, so that a schedule may use any version of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -3,8 +3,6 @@
 An experiment that names a table is therefore reproducible, and a link to it does not reveal a folder of the machine.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

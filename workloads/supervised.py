@@ -1,7 +1,5 @@
 """Supervised learning: a sequential model, with samples and targets for training and others for evaluation."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

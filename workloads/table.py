@@ -6,8 +6,6 @@
 error. Images keep their shape, so that a cnn can be trained on them.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 import kernels

@@ -5,8 +5,6 @@ is left out. Rows without a label are left out, and missing cells matter only in
 features.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 

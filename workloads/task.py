@@ -5,8 +5,6 @@ ends it according to the budget, and records losses, samples, staleness, memory 
 stops, fails and is measured in the same way.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any

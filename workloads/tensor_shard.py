@@ -4,8 +4,6 @@ Its numbers are in one vector w, (d_r,): first the sharded parameters, which no 
 ones, with those of norms last. Replicas stay equal, since every rank computes the same gradient for them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice

@@ -7,8 +7,6 @@ of which some ranks then have one more.
 In a split by units (`outputs`), every layer is a block, and each rank has the outputs that are assigned to it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

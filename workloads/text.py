@@ -8,8 +8,6 @@ of characters predicted correctly.
 Source: texts/README.md.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -6,8 +6,6 @@ evaluated; their running averages are never read. Other buffers must be constant
 them, they would differ between ranks.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any

@@ -12,8 +12,6 @@ Batch norms are evaluated with statistics of training samples, like our own. Oth
 `workloads/torch_buffers.py`.
 """
 
-from __future__ import annotations
-
 import copy
 import math
 from collections.abc import Sequence

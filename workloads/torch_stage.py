@@ -5,8 +5,6 @@ backward writes its own weights into that copy. Products with transposed weights
 from the forward pass, as in our own layers.
 """
 
-from __future__ import annotations
-
 import math
 from threading import Lock
 

@@ -12,8 +12,6 @@ lower-order terms.
 Source: Vaswani et al., NeurIPS 2017; norms as in GPT-2 (Radford et al., 2019); FLOPs as Qi et al., ICLR 2024, count.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -6,8 +6,6 @@ replicated.
 Source: Shoeybi et al., Megatron-LM, arXiv:1909.08053, section 3.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import kernels

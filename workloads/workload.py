@@ -1,7 +1,5 @@
 """Workload: a model and its data, as tasks, algorithms and evaluations use them."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType

@@ -9,8 +9,6 @@ Price: one more vector of memory, e, on every rank that sends gradients.
 Source: Seide, Fu, Droppo, Li & Yu, Interspeech 2014; Karimireddy et al., ICML 2019 (error feedback).
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -11,8 +11,6 @@ sharded over servers that each do their part of every operation.
 Source: Nocedal, Mathematics of Computation 35, 1980; Liu & Nocedal, Mathematical Programming 45, 1989.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Protocol
 

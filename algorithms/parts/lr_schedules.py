@@ -3,8 +3,6 @@
 Time is counted in steps or in epochs (passes over the data, with fractions), never in seconds.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from math import exp
 from typing import Literal

@@ -1,7 +1,5 @@
 """Receive from a neighbour that may have been lost, so that gossip continues without it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 

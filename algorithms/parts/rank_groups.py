@@ -16,8 +16,6 @@ the parts of the model, N/G.
 Source: Das et al., arXiv:1602.06709; Sridharan et al., arXiv:1801.08030 (MLSL).
 """
 
-from __future__ import annotations
-
 
 def elements_per_rank(units: int, parameters: int, batch: int, ranks: int, groups: int) -> float:
     """Return the elements that a rank sends per step, for `units` in all layers and the `batch` of all ranks."""

@@ -1,7 +1,5 @@
 """Consecutive segments of a gradient, each with its own scale or means, and those of a part of the gradient."""
 
-from __future__ import annotations
-
 import numpy as np
 
 import kernels

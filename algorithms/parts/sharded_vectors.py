@@ -5,8 +5,6 @@ answered, by one number from each shard.
 Source: Dean et al., Large Scale Distributed Deep Networks, NIPS 2012, section 4.2.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from enum import IntEnum
 

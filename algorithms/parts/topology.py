@@ -11,8 +11,6 @@ Source: Xiao & Boyd, Systems & Control Letters 53, 2004 (speed of agreement); Xi
 weights); Lian et al., NIPS 2017.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from itertools import combinations

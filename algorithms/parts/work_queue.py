@@ -8,8 +8,6 @@ counts. Portions of a lost worker that are not in the sum become pending again.
 Source: Dean et al., Large Scale Distributed Deep Networks, NIPS 2012, section 4.2 (Sandblaster's load balancing).
 """
 
-from __future__ import annotations
-
 
 class WorkQueue:
     """The assignment of `count` portions to workers.

@@ -24,8 +24,6 @@ Source: Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005; Patarasuk & Yuan, JPDC
 Parallel Computing 35(12), 2009.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from cluster.collectives.exchanges import barrier as barrier

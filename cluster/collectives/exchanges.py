@@ -1,7 +1,5 @@
 """Collectives in which partners at distance 1, 2, 4, ... exchange data; log2 P rounds reach all ranks."""
 
-from __future__ import annotations
-
 import numpy as np
 
 import kernels

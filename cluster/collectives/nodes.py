@@ -1,7 +1,5 @@
 """The hierarchical all-reduce: first among the ranks of a node, whose links are fast, then between nodes."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from cluster.collectives.rings import around, copy_pieces, sum_pieces

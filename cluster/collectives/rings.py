@@ -1,7 +1,5 @@
 """Collectives on a ring: pieces of a vector travel from neighbour to neighbour, so every link is always busy."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

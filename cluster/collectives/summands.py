@@ -1,7 +1,5 @@
 """Summands: the parts of a sum that ranks send to each other, with a check that all ranks want the same sum."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import kernels

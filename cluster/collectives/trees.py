@@ -1,7 +1,5 @@
 """Collectives on trees: partial sums go up to a root, at most log2 P steps away, and the sum comes down again."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Threads for background work of a rank."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from concurrent.futures import Future
 from queue import SimpleQueue

@@ -10,8 +10,6 @@ ports through shared memory. If the real network is slower than the emulated one
 Times are in seconds of the run's clock.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -5,8 +5,6 @@ in an all-reduce by torch.distributed or in shared memory, but not which rank en
 its half of these facts a few times a second, and `MergedEventLogs` matches the halves.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from threading import Lock, get_native_id

@@ -8,8 +8,6 @@
 Arrays are not pickled, because pickling an array takes longer than sending it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import math
 import pickle

@@ -3,8 +3,6 @@
 They are counted without loading torch and without a CUDA context, since a forked process could not use one.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 from collections.abc import Sequence

@@ -12,8 +12,6 @@ or 127.0.0.1 if all ranks are on this computer, with a port derived from the num
 Source: srun(1), "OUTPUT ENVIRONMENT VARIABLES"; mpirun(1), "Exported Environment Variables".
 """
 
-from __future__ import annotations
-
 import os
 import re
 import zlib

@@ -13,8 +13,6 @@ torch.distributed's send and recv over gloo cannot be used: sizes must be known 
 listed, and an abandoned receive breaks the pair.
 """
 
-from __future__ import annotations
-
 import contextlib
 import heapq
 import math

@@ -1,7 +1,5 @@
 """Connect every pair of ranks. Connections from other programs are rejected, and silent ones do not delay the rest."""
 
-from __future__ import annotations
-
 import secrets
 import selectors
 import socket

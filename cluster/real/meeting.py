@@ -1,7 +1,5 @@
 """Where ranks started by a launcher meet: torch's store, and the address at which others reach this computer."""
 
-from __future__ import annotations
-
 import contextlib
 import ipaddress
 import os

@@ -4,8 +4,6 @@ If two ranks add to one element at the same moment, one addition may be lost. Th
 here it is real. The memory is anonymous: it is freed when the last rank that maps it ends, even if it is killed.
 """
 
-from __future__ import annotations
-
 import mmap
 import os
 import tempfile

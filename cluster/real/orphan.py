@@ -4,8 +4,6 @@ Python's fork server does not notice the end of its parent until all modules are
 machine, so the fork server imports this module first, which asks the kernel to end it at once.
 """
 
-from __future__ import annotations
-
 import os
 import select
 import signal

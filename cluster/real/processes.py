@@ -9,8 +9,6 @@ Where Python has no fork server (Windows), ranks are spawned, which takes second
 script that runs its own functions must start runs under `if __name__ == "__main__":`, as with any multiprocessing.
 """
 
-from __future__ import annotations
-
 import contextlib
 import multiprocessing
 import os

@@ -1,7 +1,5 @@
 """How a rank joins a run and leaves it, the same for every way of starting ranks."""
 
-from __future__ import annotations
-
 import contextlib
 import math
 import os

@@ -1,7 +1,5 @@
 """The per-process state of a rank, what it waits for, and sentences about messages that it never received."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Hashable

@@ -8,8 +8,6 @@
 Ranks cannot restart with torch.distributed, whose groups accept no new members.
 """
 
-from __future__ import annotations
-
 import contextlib
 import math
 import os

@@ -1,7 +1,5 @@
 """The parent's side of restarts: which ranks are away, and what they need when they return."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

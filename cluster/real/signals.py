@@ -4,8 +4,6 @@ If KeyboardInterrupt is raised while a process is being started, it leaves an un
 fork server. If it is raised in a destructor, Python drops it and the run continues.
 """
 
-from __future__ import annotations
-
 import signal
 import threading
 from collections.abc import Callable, Iterator

@@ -5,8 +5,6 @@ is deadlocked, or cannot continue without a lost rank. It determines the first c
 recorded, and leaves no process behind.
 """
 
-from __future__ import annotations
-
 import contextlib
 import math
 import pickle

@@ -24,8 +24,6 @@ advances it by the kernel's price on the rank's device, a message by the time it
     ring_recurrence.py        the sums and times of a ring all-reduce
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

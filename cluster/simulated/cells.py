@@ -25,8 +25,6 @@ Source: threads that read and write in this way are those of Niu, Recht, Re & Wr
 additions; the probability is elementary.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from kernels.compiled import on_disk

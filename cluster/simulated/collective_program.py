@@ -5,8 +5,6 @@ The collective in `cluster.collectives` is therefore run once on an ideal networ
 receives and kernels; that stays the only definition of the algorithm.
 """
 
-from __future__ import annotations
-
 from array import array
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ message has a length but no content. An event is either a delivery, given by the
 a rank that let earlier events happen before it used a shared port (`EventQueue.sync`) and now continues.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

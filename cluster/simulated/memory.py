@@ -14,8 +14,6 @@ piece before and another after a step of another rank. Real threads lose cache l
 piece stands for a number of lines. cells.py decides what is lost when two writes overlap.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

@@ -4,8 +4,6 @@ A reply goes to the incarnation that sent the request, as over a connection. Any
 that is up when it is sent. A message to an incarnation that has crashed stays in a mailbox that is never read.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from cluster.comm import Message

@@ -1,7 +1,5 @@
 """The ring all-reduce without messages: its sums, bit for bit, and its times, from a recurrence over all ranks."""
 
-from __future__ import annotations
-
 import numpy as np
 
 import kernels

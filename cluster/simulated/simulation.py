@@ -1,7 +1,5 @@
 """One run of a program on the simulated cluster, from the start of the first rank to the last event."""
 
-from __future__ import annotations
-
 import gc
 import math
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Answers to the quiz on averaging, computed by the simulator."""
 
-from __future__ import annotations
-
 from lessons.averaging.experiments import keeping_up, meetings, momentum, once, springs, unlike, waiting
 from lessons.figure import column, value
 

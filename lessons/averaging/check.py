@@ -4,8 +4,6 @@ It sees every problem in a `Disguise`, so that knowing the data or the optimum i
 random, and memory is counted in all runs.
 """
 
-from __future__ import annotations
-
 import random
 from math import inf, isfinite, log10
 

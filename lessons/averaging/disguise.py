@@ -10,8 +10,6 @@ to write it. Methods that treat every direction alike, as SGD, momentum and mean
 `anywhere` also draws, coordinate by coordinate, where to start and where the optimum is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The values for a chapter's template: parts that open one after another, each after a prediction."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

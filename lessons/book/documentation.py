@@ -4,8 +4,6 @@ Everything is made from what exists: README, CONTRIBUTING, docs/ and the modules
 docs/decisions/house.md is decisions_house.html, algorithms/averaging/easgd.py is algorithm_easgd.html.
 """
 
-from __future__ import annotations
-
 import ast
 import inspect
 import re

@@ -1,7 +1,5 @@
 """The exercise of a chapter: its task and points, hints revealed one at a time, and the start files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote

@@ -1,7 +1,5 @@
 """The figures, schedules and timelines of a page: their captions, and the frames that canvases draw."""
 
-from __future__ import annotations
-
 import base64
 from dataclasses import replace
 from typing import Any

@@ -3,8 +3,6 @@
 Formulas stay TeX in elements of class `math`, which assets/formulas.js gives to KaTeX when the page opens.
 """
 
-from __future__ import annotations
-
 import html
 from collections.abc import Iterator
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """The book as a PDF: all chapters on one HTML page, printed by Chromium."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Questions for the page's script: each with all its possible parameters, and their answers."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The search index: every section of every chapter, with its words."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

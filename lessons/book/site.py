@@ -1,7 +1,5 @@
 """All pages of the book, their order, and the files next to them."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

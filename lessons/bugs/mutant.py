@@ -13,8 +13,6 @@ A mutant is data of mutants.toml:
     look, why               what to look at; the explanation
 """
 
-from __future__ import annotations
-
 import ast
 import importlib
 import inspect

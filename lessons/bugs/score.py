@@ -4,8 +4,6 @@ Answers are those of a reader's progress (lessons.progress) with place "bug": ch
 {"asked": "mechanism"} or {"asked": "line"}. The first answer to each counts.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from lessons.bugs.mutant import Mutant, mutants

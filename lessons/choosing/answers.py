@@ -1,7 +1,5 @@
 """Answers to the quiz on choosing: closed forms, counted profiles, and runs to a loss."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from lessons.choosing import experiments

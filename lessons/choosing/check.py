@@ -1,7 +1,5 @@
 """Judge the choices of this chapter's exercise by training each, and every other strategy that was allowed."""
 
-from __future__ import annotations
-
 import math
 import random
 from dataclasses import dataclass

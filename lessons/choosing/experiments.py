@@ -1,7 +1,5 @@
 """Choosing a strategy: what a step costs, whether it fits, and how many steps it takes."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

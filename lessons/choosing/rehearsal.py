@@ -4,8 +4,6 @@ A rank computes by letting its clock run. Vectors have a thousandth of their len
 bandwidth, which saves work and changes no time. Sums follow one another, as on one stream of a GPU.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from math import inf
 

@@ -16,8 +16,6 @@ A device runs at half of the peak of its data sheet; that is our choice. Rank me
 state of the update rule (momentum for images, Adam for text) and what backward needs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property

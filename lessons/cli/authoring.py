@@ -1,7 +1,5 @@
 """`new` and `golden`: commands for authors."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`bugs`: look at what a mutant does, name the mechanism, then the line."""
 
-from __future__ import annotations
-
 import json
 import secrets
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`build`: the whole book as static HTML or PDF."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

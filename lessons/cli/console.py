@@ -1,7 +1,5 @@
 """The console that commands print to, and how it shows errors and text."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import ClassVar

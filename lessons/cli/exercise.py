@@ -1,7 +1,5 @@
 """`exercise`: the task of an exercise, and the start file of each level."""
 
-from __future__ import annotations
-
 import click
 from rich.table import Table
 

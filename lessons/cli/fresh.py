@@ -1,7 +1,5 @@
 """`run --fresh`: print which claims break with seeds that were never used before."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import count
 

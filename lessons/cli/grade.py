@@ -1,7 +1,5 @@
 """`grade`: export an exercise to the grading system of a course."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

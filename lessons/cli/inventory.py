@@ -1,7 +1,5 @@
 """`inventory`: the concept inventory, before and after a course, and a class's results."""
 
-from __future__ import annotations
-
 import csv
 import secrets
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`lab` and `handout`: the sheets of a chapter's lab."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

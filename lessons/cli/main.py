@@ -24,8 +24,6 @@ lockstep book bib --cited-by averaging      BibTeX of what the house cites, or o
 Exit codes: 0 success; 1 a claim does not hold, the solution lost marks, or a file is no progress; 2 usage error.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import click

@@ -1,7 +1,5 @@
 """`progress`: summarise the answers in the files that a class handed in."""
 
-from __future__ import annotations
-
 import csv
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`quiz`: predict, then compare with the simulator."""
 
-from __future__ import annotations
-
 import random
 import secrets
 from pathlib import Path

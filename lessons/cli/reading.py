@@ -1,7 +1,5 @@
 """`list`, `show` and `run`: read a chapter, and run its figures."""
 
-from __future__ import annotations
-
 import difflib
 import random
 import sys

@@ -1,7 +1,5 @@
 """`survey` and `bib`: the sources by section, the costs of each method, and BibTeX for everything cited."""
 
-from __future__ import annotations
-
 import csv
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """TeX in a terminal: formulas as plain text, converted by pylatexenc."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 

@@ -1,7 +1,5 @@
 """Answers to the quiz on collectives: closed forms, and sums that are really made."""
 
-from __future__ import annotations
-
 from lessons.collectives import experiments
 from lessons.collectives.exchanges import all_reduce, by_one_server, exchanged, took
 from lessons.collectives.experiments import ALPHA, BETA

@@ -3,8 +3,6 @@
 Each rank is its own process, so that ranks can share data only by messages.
 """
 
-from __future__ import annotations
-
 import random
 
 import numpy as np

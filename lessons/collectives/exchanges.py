@@ -4,8 +4,6 @@ Every message is really sent, over 10 GbE (20 us, 1.17 GB/s) if nothing else is 
 Arithmetic is free here, so that the closed forms of `theory.collective_costs` are exact.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Collectives: how ranks sum their vectors, and what that costs."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Answers to the quiz on compression: closed forms, and the chapter's own measurements."""
 
-from __future__ import annotations
-
 from math import ceil, log2
 
 from lessons.compression.experiments import CODES, PLAIN, RATES

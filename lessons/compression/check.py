@@ -4,8 +4,6 @@ All that a rank sends passes through a `Ledger` on our side, which computes for 
 has to be. So nothing is taken from the solution but its messages.
 """
 
-from __future__ import annotations
-
 import random
 from math import inf
 

@@ -1,7 +1,5 @@
 """Answers to the quiz on decoupled learning: closed forms, and the chapter's own measurements."""
 
-from __future__ import annotations
-
 from lessons.decoupled import experiments
 from lessons.figure import value
 from theory.delay import largest_rate

@@ -4,8 +4,6 @@ A module that learns nothing need not wait for anything. So the cost counts only
 module goes backward with the gradient of a loss: its classifier's, or the one that the module above has computed.
 """
 
-from __future__ import annotations
-
 import random
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Answers to the quiz on the distributed update, computed by the simulator or by closed forms."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from theory.zero_memory import RECIPES, nbytes

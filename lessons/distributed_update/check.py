@@ -5,8 +5,6 @@ before it. Who takes which step is read off what goes through the collectives: a
 that of its own piece cannot know other moments.
 """
 
-from __future__ import annotations
-
 import random
 
 import numpy as np

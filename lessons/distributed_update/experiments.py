@@ -1,7 +1,5 @@
 """Distributed update: sharding and accumulation around the all-reduce of a synchronous step."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from lessons.figure import Look, column, figure, ratio, value

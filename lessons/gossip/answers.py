@@ -1,7 +1,5 @@
 """Answers to the quiz on gossip: closed forms and products of mixing matrices, and the chapter's own runs."""
 
-from __future__ import annotations
-
 from math import log
 
 import numpy as np

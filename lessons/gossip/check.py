@@ -4,8 +4,6 @@ Every rank is its own process, between a probe of its messages and one of its ta
 what the rank reports is compared with that account, and the account is what is judged.
 """
 
-from __future__ import annotations
-
 import random
 
 import numpy as np

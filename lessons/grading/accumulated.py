@@ -3,8 +3,6 @@
 A rank's gradients are numbered, so it is known which update each belongs to, whenever it is computed.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from lessons.grading.grader import SolutionError

@@ -4,8 +4,6 @@ The program sees the given files, read-only, and neither the network nor any pro
 still filtered from within (`sandbox.py`): namespaces alone would let it fork, and fill memory with temporary files.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 import os

@@ -3,8 +3,6 @@
 A wrong argument is reported before it reaches the cluster, where it would fail on another line, or not at all.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

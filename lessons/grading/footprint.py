@@ -8,8 +8,6 @@ What it keeps from one message to the next shows in `kept`. Both are relative to
 loaded.
 """
 
-from __future__ import annotations
-
 import contextlib
 import re
 from math import inf

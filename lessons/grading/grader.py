@@ -19,8 +19,6 @@ judged by what. `patience.py` limits how long the grader waits, and `hosted.Quot
 systems other than Linux, where only the limits hold. Grade untrusted solutions on a separate machine.
 """
 
-from __future__ import annotations
-
 import importlib
 import time
 import traceback

@@ -3,8 +3,6 @@
 Every run of a check is counted, and sizes are random, so that a solution cannot recognise a run by its size.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 from math import inf

@@ -4,8 +4,6 @@ Nothing that a solution sends is trusted: it can request only the words below, o
 arrays are checked before they reach compiled code.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any

@@ -9,8 +9,6 @@ For levels 2 and 3, `exercise.toml` gives the beginnings of the statements cut f
 program itself is not annotated. For level 1 it names the program and the run, which supplies the answers.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 import textwrap

@@ -1,7 +1,5 @@
 """A comm for exercises in which each rank holds a part of a model and talks only to its neighbours."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from lessons.grading.grader import SolutionError

@@ -9,8 +9,6 @@ Linux reports how long a process computed, and how long it or the grader was rea
 Elsewhere, only the grader's waiting time is known, and `held` is the only limit.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Plain words for errors in a run that a solution takes part in."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any

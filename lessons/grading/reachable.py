@@ -3,8 +3,6 @@
 Other packages installed for the grader stay out of reach, since they may contain the data of an exercise.
 """
 
-from __future__ import annotations
-
 import functools
 import os
 import sys

@@ -1,7 +1,5 @@
 """Limit comm and task to what an exercise offers, so that nothing bypasses the grader's observation."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from lessons.grading.hosted import SolutionError

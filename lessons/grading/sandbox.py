@@ -11,8 +11,6 @@ A process confines itself, after it has loaded what it needs and before it loads
 `confine` returns which of the three hold, and by which mechanism.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import platform

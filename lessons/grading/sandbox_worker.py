@@ -7,8 +7,6 @@ results never enter this process, and the grader treats whatever comes out of it
 A frame is two lengths, a header in JSON, and the bytes of the arrays that the header refers to.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import linecache

@@ -1,7 +1,5 @@
 """Seeds for what a solution must not know in advance, from a range too large to search."""
 
-from __future__ import annotations
-
 import random
 import secrets
 

@@ -6,8 +6,6 @@ check.py        POINTS, by mark
 exercise.toml   hints, and the statements cut from solution.py for each level (`levels.py`)
 """
 
-from __future__ import annotations
-
 import ast
 import re
 import textwrap

@@ -4,8 +4,6 @@ A timeline is {"ranks", "labels", "spans", "messages"}, the last two tables of `
 six digits. Of a long run the beginning is kept: it shows the pattern.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

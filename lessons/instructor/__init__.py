@@ -1,7 +1,5 @@
 """For instructors: lab sheets, handouts, batch grading and courses, and who may see their pages."""
 
-from __future__ import annotations
-
 import hmac
 import os
 from collections.abc import Mapping

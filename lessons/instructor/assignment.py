@@ -11,8 +11,6 @@ Links, the settings that a sheet prints and the table of expected results all co
 contradict each other. A chapter's assignments are the module-level names of its `lab.py`, in lower case.
 """
 
-from __future__ import annotations
-
 import importlib
 import itertools
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """Syllabi from `course.toml`; titles and reading times are looked up, so they are always current."""
 
-from __future__ import annotations
-
 import tomllib
 from functools import cache
 from pathlib import Path

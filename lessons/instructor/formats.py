@@ -1,7 +1,5 @@
 """A grading report in the formats of other graders: Gradescope, Otter-Grader, GitHub Classroom."""
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Callable

@@ -3,8 +3,6 @@
 Answers and explanations come from the chapter's golden file; nothing is run.
 """
 
-from __future__ import annotations
-
 import html
 import re
 

@@ -5,8 +5,6 @@ requirements.txt             what grading needs, in the versions that are instal
 lockstep/                    Lockstep's modules without workbench and tests
 """
 
-from __future__ import annotations
-
 import re
 import zipfile
 from collections.abc import Iterator

@@ -9,8 +9,6 @@ A file of the last kind holds the student's best solution of each exercise, and 
 Two students of one name are told apart by their number; whoever handed in no Python file is listed, too.
 """
 
-from __future__ import annotations
-
 import re
 import stat
 import zipfile

@@ -1,7 +1,5 @@
 """The instructors' page as data: sections of Markdown, and files to download. Pages draw it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import NamedTuple
 

@@ -6,8 +6,6 @@ generate_assignment` cuts out, and `nbgrader autograde` puts back. nbgrader itse
 those that a student adds, and has no sandbox: run it in a container, as its manual says.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

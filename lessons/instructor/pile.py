@@ -6,8 +6,6 @@ level 1 are refused; "level" and "hints" are what a file itself says of them, an
 the solution had on the page, on hidden cases of its own.
 """
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import multiprocessing

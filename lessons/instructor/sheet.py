@@ -10,8 +10,6 @@ assignment of the chapter's `lab.py` (lessons.instructor.assignment):
 Expected numbers are in the chapter's `lab.json`, a golden file, which `lockstep book lab CHAPTER --record` writes.
 """
 
-from __future__ import annotations
-
 import html
 import re
 from typing import Any

@@ -1,7 +1,5 @@
 """Answers to the quiz on large batches, computed by the simulator or by closed forms."""
 
-from __future__ import annotations
-
 from math import log, sqrt
 
 from algorithms.synchronous import batch_growth

@@ -3,8 +3,6 @@
 The direction and the rate of an update are read off the models that are reported.
 """
 
-from __future__ import annotations
-
 import random
 
 import numpy as np

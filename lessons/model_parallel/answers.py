@@ -1,7 +1,5 @@
 """Answers to the quiz on model parallelism: the simulator, and the closed forms that it is tested against."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from lessons.model_parallel.experiments import RANKS, four_steps, step_of_groups, step_on_nodes

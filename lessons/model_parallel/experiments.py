@@ -1,7 +1,5 @@
 """Model parallelism: what ranks hold, and what they send each other, when none of them has the whole model."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from algorithms.parts import rank_groups

@@ -1,7 +1,5 @@
 """Answers to the quiz on overlap, computed by the simulator or by closed forms that it is tested against."""
 
-from __future__ import annotations
-
 import math
 
 from lessons.overlap.experiments import BACKWARD, DEEP, FIFO, NONE, URGENT, WHOLE, step

@@ -5,8 +5,6 @@ drawn.
 A solution returns nothing but plans, so all that is judged is what the cluster makes of them.
 """
 
-from __future__ import annotations
-
 import random
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Overlap: all-reducing gradients during other computation, and what that can and cannot hide."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from algorithms.parts.rank_groups import divisors

@@ -1,7 +1,5 @@
 """Answers to the quiz on PipeDream, computed from schedules, by closed forms, or by training."""
 
-from __future__ import annotations
-
 from algorithms.pipelined import pipedream
 from lessons.pipedream.experiments import EXACT, NONE, STASH, TIMED, VERTICAL, loss_after, to_a_loss
 from lessons.pipedream.gradients import PLACES, distance

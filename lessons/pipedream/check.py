@@ -4,8 +4,6 @@ There are two runs, of many mini-batches and of few; memory is counted in both, 
 most of it.
 """
 
-from __future__ import annotations
-
 import random
 
 import numpy as np

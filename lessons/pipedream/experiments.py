@@ -1,7 +1,5 @@
 """PipeDream and stale weights: what a pipeline that never empties costs in learning, memory and network."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from cluster.devices import parse_device

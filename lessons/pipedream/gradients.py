@@ -1,7 +1,5 @@
 """Find where in weight space an update of PipeDream is a gradient."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from experiments.execution.run import check

@@ -1,7 +1,5 @@
 """Answers to the quiz on pipelined back-propagation: counted along schedules, closed forms, and small runs."""
 
-from __future__ import annotations
-
 from algorithms.pipelined import petrowski, pipemare
 from lessons.pipelined_backprop import experiments
 from theory import staleness

@@ -1,7 +1,5 @@
 """Judge the weights of this chapter's exercise, and recognise known mistakes by the weights they lead to."""
 
-from __future__ import annotations
-
 import random
 from typing import NamedTuple
 

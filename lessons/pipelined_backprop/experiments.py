@@ -1,7 +1,5 @@
 """Pipelined back-propagation: what is gained by never waiting for an error, and what so late an error costs."""
 
-from __future__ import annotations
-
 from math import inf
 
 import numpy as np

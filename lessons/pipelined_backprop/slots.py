@@ -10,8 +10,6 @@ With two hops it is the order of Pétrowski and Chen, with one 1F1B, with none S
 rounding.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple

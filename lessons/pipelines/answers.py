@@ -1,7 +1,5 @@
 """Answers to the quiz on pipelines, computed by training or by timing schedules."""
 
-from __future__ import annotations
-
 from lessons.figure import value
 from lessons.pipelines import experiments
 from theory.pipeline_memory import in_flight

@@ -1,7 +1,5 @@
 """Judge the schedule of this chapter's exercise: check its lists, time them, measure memory, and train with them."""
 
-from __future__ import annotations
-
 import random
 import re
 

@@ -1,7 +1,5 @@
 """Pipelines with a flush: the bubble, what makes it larger and smaller, and what it takes in memory and messages."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

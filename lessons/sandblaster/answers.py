@@ -1,7 +1,5 @@
 """Answers to the quiz on Sandblaster: of the work queue, of L-BFGS, of closed forms, and of the chapter's runs."""
 
-from __future__ import annotations
-
 import heapq
 
 from algorithms.parts.lbfgs import direction

@@ -4,8 +4,6 @@ Workers are ours, and label each gradient with its step and portion; the coordin
 know what has arrived at each step's end, and which w it has to lead to.
 """
 
-from __future__ import annotations
-
 import random
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Answers to the quiz on stochastic gradient descent: closed forms, and short runs."""
 
-from __future__ import annotations
-
 from math import inf, log
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Judge the step of this chapter's exercise in valleys, in noise, and by its memory."""
 
-from __future__ import annotations
-
 import random
 from math import inf, sqrt
 

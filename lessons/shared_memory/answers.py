@@ -1,7 +1,5 @@
 """Answers to the quiz on shared memory: closed forms, and the chapter's own measurements."""
 
-from __future__ import annotations
-
 from lessons.shared_memory import experiments
 
 

@@ -4,8 +4,6 @@ Threads see each other's work only in the memory: messages carry nothing, and th
 since a thread that knew them could work out what the others do.
 """
 
-from __future__ import annotations
-
 import random
 from functools import partial
 

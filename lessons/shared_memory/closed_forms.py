@@ -9,8 +9,6 @@ time is exponential, so that the others write n times meanwhile with probability
 A core stores in order, so r grows with the cache lines that a sample touches up to that of v.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -4,8 +4,6 @@ All figures come from the simulated cluster, where every read and every write ha
 between can be counted; on real threads the same code runs at full speed, and nothing is counted.
 """
 
-from __future__ import annotations
-
 from math import inf
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Answers to the quiz on staleness, computed by the simulator or by closed forms that it is tested against."""
 
-from __future__ import annotations
-
 from cluster.network import NETWORKS
 from lessons.staleness.ensemble import mean_course
 from lessons.staleness.experiments import BOWL, DIGITS, NOTHING, TIMES, end_loss, slow, time_of

@@ -3,8 +3,6 @@
 There are two runs, in the second of which a slow worker crashes; memory is counted in both.
 """
 
-from __future__ import annotations
-
 import random
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The average behaviour of asynchronous SGD over many clusters that differ only in their random times."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

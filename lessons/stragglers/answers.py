@@ -1,7 +1,5 @@
 """Answers to the quiz on stragglers, computed by the simulator or by closed forms that it is tested against."""
 
-from __future__ import annotations
-
 from lessons.stragglers.experiments import BACKUPS, BOWL, slow, to_a_tenth
 from theory import order_statistics
 

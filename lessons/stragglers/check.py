@@ -3,8 +3,6 @@
 There are two runs, the same until two workers crash in the second; memory is counted in both.
 """
 
-from __future__ import annotations
-
 import random
 from itertools import count
 

@@ -6,8 +6,6 @@ survey.first_page()                              Markdown that names the five so
 survey.markdown(...)                             the whole page as Markdown, for a book without a server
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

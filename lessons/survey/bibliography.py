@@ -3,8 +3,6 @@
 An entry reads: key, authors, *title*, where and when, the modules that name it, what was checked.
 """
 
-from __future__ import annotations
-
 import difflib
 import re
 import unicodedata

@@ -4,8 +4,6 @@ Formulas stand in algorithms/catalogue.toml and are proven against runs (tests/c
 formula names are those of the module, unless the reader gives others.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ A method's source is the `Source:` line of its module. A figure shows a method i
 code, trains with it; a chapter shows it if one of its figures does, or its text has the module's code.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 import tomllib

@@ -1,7 +1,5 @@
 """Judge the function of this chapter's exercise."""
 
-from __future__ import annotations
-
 import random
 
 from lessons.template.exercise import TARGETS  # noqa: F401  (shown with the report)

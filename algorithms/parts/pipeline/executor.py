@@ -11,8 +11,6 @@ all-reduce theirs first.
 Ranks stop together, after the same number of mini-batches; how an endless stream ends is in `stream_executor.py`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

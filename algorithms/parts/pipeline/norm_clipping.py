@@ -19,8 +19,6 @@ The price: a copy of the weights and of the state of the update rule; for a roll
 Source: Qi et al., ICLR 2024, arXiv:2401.10241, section 4, who undo the arithmetic of AdamW instead of keeping a copy.
 """
 
-from __future__ import annotations
-
 from math import inf, sqrt
 from typing import Any, cast
 

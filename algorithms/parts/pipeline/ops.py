@@ -14,8 +14,6 @@ overlapped with a backward: two ops of one rank that start together and end toge
 Source: the op graph of Qi et al., ICLR 2024 (I is their B); the notation is that of torch.distributed.pipelining.
 """
 
-from __future__ import annotations
-
 import gc
 import re
 from collections import defaultdict

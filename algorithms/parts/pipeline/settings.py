@@ -1,7 +1,5 @@
 """Settings shared by pipelines, and the check for settings that a pipeline cannot run."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from algorithms.algorithm import Equivalence, Knobs, knob

@@ -8,8 +8,6 @@ travels up wrapped in a tuple says that it is reached.
 Replicas without a mini-batch in the last turn of their stage still take part in its update.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
