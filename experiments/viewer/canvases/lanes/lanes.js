@@ -36,7 +36,7 @@ class Lanes {
     if (!dense && this.spans.columns.marked) ranges.forEach(([i, j], n) => this.drawMarked(g, begin + n, i, j, page));
     this.drawEnded(g, begin, end, plot, page);
     if (!dense && this.arrows) this.drawMessages(g, page);
-    this.drawFlags(g, plot, page);
+    this.drawFlags(g, plot);
     if (this.over >= 0) this.outline(g, this.over, page);
     if (!dense) this.why.draw(g, page);
     g.restore();
@@ -122,7 +122,7 @@ class Lanes {
   }
 
   // What happened at a moment, to one lane or, with lane -1, to all: a line, and its words next to it.
-  drawFlags(g, plot, page) {
+  drawFlags(g, plot) {
     lettering(g, "600 11");
     for (const { at, lane, text } of this.flags) {
       if (at < this.from || at > this.to) continue;
