@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 import algorithms
 import lessons
-from algorithms.catalogue import COMPRESSIONS
+from algorithms.catalogue import COMPRESSIONS, DECLARED
 from experiments.specification.experiment import Experiment
 from lessons import links, survey
 from lessons.cli.survey import survey as command
@@ -102,6 +102,13 @@ def test_symbols_of_formulas_are_explained():
         for quantity in costs.QUANTITIES:
             named = set(re.findall(r"[A-Za-z]+", getattr(of, quantity))) - set(costs.WORDS)
             assert named <= set(costs.SYMBOLS), named
+
+
+def test_a_method_has_the_costs_of_its_family_except_those_of_its_own_entry():
+    common = DECLARED["families"]["sequential"]
+    assert costs.every()["sgd"].memory == common["memory"] != costs.every()["adam"].memory
+    assert costs.every()["adam"].memory == DECLARED["sequential.adam"]["memory"]
+    assert costs.every()["easgd"].computation == DECLARED["families"]["averaging"]["computation"]
 
 
 def test_the_table_has_the_memory_of_servers_where_there_are_any():
