@@ -29,6 +29,9 @@ RUN = ", except for a network's Python file, which runs on this machine when you
 PREVIEW = 6  # rows of a table
 ROW = 36  # px
 
+_load = st.cache_resource(tables.load, max_entries=4, show_spinner=False)
+_tried = st.cache_resource(tables.first_run, max_entries=16, show_spinner=False)
+
 
 def page() -> None:
     """Show the page: upload a file, check it, preview it, and continue with it."""
@@ -171,16 +174,6 @@ def _first_run(name: str, label: str, estimated: bool) -> tables.FirstRun | None
 
 def _repair(name: str, way: str) -> None:
     st.session_state[f"missing-{name}"] = way
-
-
-@st.cache_resource(max_entries=16, show_spinner=False)
-def _tried(name: str, label: str, estimated: bool, missing: tables.Missing) -> tables.FirstRun:
-    return tables.first_run(name, label, estimated, missing)
-
-
-@st.cache_resource(max_entries=4, show_spinner=False)
-def _load(name: str) -> tables.Table:
-    return tables.load(name)
 
 
 def _preview(table: tables.Table) -> dict[str, Sequence]:

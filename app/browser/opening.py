@@ -17,6 +17,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.browser import assets
+from installation import ROOT
 
 HERE = Path(__file__).resolve().parent
 SCRIPTS = ("opening.js", "answer.js", "help.js", "printing.js")
@@ -33,6 +34,7 @@ class OpeningMiddleware:
     def __init__(self, app: ASGIApp):
         self.app = app
         style, *scripts = ((HERE / name).read_text("utf-8") for name in ("style.css", *SCRIPTS))
+        style = (ROOT / "experiments/viewer/bars.css").read_text("utf-8") + style
         self.more = assets.links() + f"<style>{style}</style>{CURTAIN}"
         self.more += "".join(f"<script type=module>{script}</script>" for script in scripts)
 

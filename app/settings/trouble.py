@@ -10,13 +10,7 @@ from experiments.execution.admission import REFUSED
 from experiments.specification.catalogue import ALGORITHMS
 
 CALM = "calm"
-WORDS = {
-    CALM: "None",
-    "slow": "One slow worker",
-    "jitter": "Jitter",
-    "pause": "A pause",
-    "crash": "Lose a worker",
-}
+WORDS = {CALM: "None", "slow": "One slow worker", "jitter": "Jitter", "pause": "A pause", "crash": "Lose a worker"}
 """The label of each chip, by the setting of an experiment that it sets."""
 
 SLOWER = 4  # times

@@ -22,6 +22,7 @@ NEAR = 1.25  # a factor
 def fit_command(as_json: bool, anyway: bool) -> int:
     """Measure this machine and fit the simulated cluster to it, for use with --device here --network here."""
     from cluster.comm import ClusterError
+    from cluster.network import parse_network
     from experiments.measure.fit import fit
     from experiments.specification import catalogue, this_machine
 
@@ -32,7 +33,7 @@ def fit_command(as_json: bool, anyway: bool) -> int:
     if as_json:
         click.echo(json.dumps(made.model_dump(), indent=1))
         return 1 if made.doubt else 0
-    device, network = catalogue.device(made.device), catalogue.network(made.network)
+    device, network = catalogue.device(made.device), parse_network(made.network)
     link, total = network.between, network.sum
     if made.doubt:
         console.say((console.folded(f"This fit cannot be used: {made.doubt}"), console.HEAD))

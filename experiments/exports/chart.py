@@ -30,12 +30,8 @@ def chart(rows: Rows, look: Look | None = None, spread: Spread = ()):
         ends = [limits.get(id(row), {}).get(column, (row[column], row[column])) for row in some]
         low, high = zip(*ends, strict=True)
         if look.kind == "bar":
-            pattern = {
-                "shape": hatch(number),
-                "size": 6,
-                "fgcolor": "rgba(255,255,255,0.6)",
-                "fillmode": "overlay",
-            }
+            white = "rgba(255,255,255,0.6)"
+            pattern = {"shape": hatch(number), "size": 6, "fgcolor": white, "fillmode": "overlay"}
             figure.add_bar(
                 x=x, y=y, name=label, marker={"color": colour, "pattern": pattern}, error_y=_whisker(y, low, high)
             )

@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from html import escape
 from pathlib import Path
 
-from experiments.viewer import canvases
+from experiments.viewer import bars, canvases
 
-_CSS = Path(__file__).with_suffix(".css")
+_CSS = (Path(bars.__file__).with_suffix(".css"), Path(__file__).with_suffix(".css"))
 PRESENTING = Path(__file__).with_name("presentation.js").read_text("utf-8")
 """A script that defines presenting(), which listens for the key P."""
 Frames = Mapping[str, tuple[str, bytes]]
@@ -29,9 +29,8 @@ def page(title: str, body: str, frames: Frames, kind: str = "") -> str:
     packed = {name: [canvas, _packed(frame)] for name, (canvas, frame) in frames.items()}
     data = json.dumps(packed).replace("</", "<\\/")
     return _PAGE.format(
-        title=escape(title), css=_CSS.read_text("utf-8"), kind=escape(kind), body=body, data=data,
-        presenting=PRESENTING,
-        canvases=canvases.script() if frames else "",
+        title=escape(title), css="".join(path.read_text("utf-8") for path in _CSS), kind=escape(kind), body=body,
+        data=data, presenting=PRESENTING, canvases=canvases.script() if frames else "",
     )  # fmt: skip
 
 

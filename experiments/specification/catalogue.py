@@ -21,7 +21,7 @@ from algorithms import compression
 from algorithms.algorithm import Algorithm
 from cluster.devices import DEVICES, Device, parse_device
 from cluster.faults import JITTERS
-from cluster.network import NETWORKS, Link, Network, parse_network
+from cluster.network import NETWORKS, Link, parse_network
 from experiments.wording.sentences import capital
 from installation import ROOT
 
@@ -46,7 +46,7 @@ class Entry:
 
     @property
     def idea(self) -> str:
-        return idea(self.module)
+        return algorithms.idea(self.module)
 
     @property
     def path(self) -> str:
@@ -103,19 +103,9 @@ def called(entries: Mapping[str, Entry], name: str) -> str:
     return f"{capital(title)} · {name}"
 
 
-def idea(module: ModuleType) -> str:
-    """Return the first line of a module's docstring, which describes it."""
-    return algorithms.idea(module)
-
-
 def sources(field: str) -> dict[str, str]:
     """Return the sources of a field's presets, by name; {} for a field without presets."""
     return {name: preset.source for name, preset in PRESETS.get(field, {}).items() if preset is not None}
-
-
-def network(text: str) -> Network:
-    """Return a network, from a preset's name or from numbers. Raise ValueError if it is neither."""
-    return parse_network(text)
 
 
 def link(text: str) -> Link:

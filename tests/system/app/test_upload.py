@@ -157,7 +157,7 @@ def test_the_page_shows_what_a_table_looks_like(page):
         ("run", "x.zip", b"PK\x03\x04nothing", "x.zip … unpacked"),
         ("run", "x.zip", b"nothing", "x.zip … unpacked"),
         ("run", "x.exe", b"MZ", "no run.json … x.exe"),
-        ("run", "x.csv", b"a,b\n1,2\n", "x.csv … no run … “Train on a table”"),
+        ("run", "x.csv", b"a,b\n1,2\n", "x.csv … not a run … “Train on a table”"),
         ("table", "x.npy", b"\x93NUMPY", "x.npy … NumPy … CSV"),
         ("table", "x.csv", b"a,b\n1,2\n3\n", "line 3: 1 … first row has 2"),
         ("table", "<b>.csv", b"\xff\xfe", "UTF-8"),
@@ -218,4 +218,4 @@ def test_the_server_takes_what_is_read_and_no_more():
 def test_files_beyond_the_bound_are_refused_before_they_are_kept(page, folders, monkeypatch):
     monkeypatch.setattr(upload, "MOST_BYTES", 100)
     opened = bring(page(), "table", ("pets.csv", CSV))
-    assert "at most 100 are taken" in said(opened)
+    assert "at most 100 are accepted" in said(opened)
