@@ -48,7 +48,6 @@ class Rate:
     note: str = ""
 
     def default(self, workers: int) -> float:
-        """Return the default rate for this many workers."""
         return self.rate if workers <= FEW else self.many
 
     def notes(self, workers: int) -> list[str]:

@@ -88,7 +88,6 @@ def gain_of_means(every: Sequence[Student]) -> float | None:
 
 
 def statistics(sittings: Sequence[Sitting], questions: Sequence[ConceptQuestion]) -> list[Statistics]:
-    """Return the statistics of each question."""
     found = []
     for question in questions:
         marks = [right(one, question) for one in sittings]

@@ -39,7 +39,6 @@ def perform(values: dict[str, Any], root: Path, progress: Callable[[float], None
 
 
 def read(folder: Path) -> dict[str, Any]:
-    """Return the result in `folder`."""
     return json.loads((folder / "answer.json").read_text("utf-8"))
 
 

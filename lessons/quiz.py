@@ -65,11 +65,9 @@ class Item:
         return [dict(zip(self.draw, values, strict=True)) for values in itertools.product(*self.draw.values())]
 
     def question(self, parameters: Mapping[str, Any]) -> str:
-        """Return the question for these parameters."""
         return fill_in(self.ask, parameters)
 
     def explanation(self, parameters: Mapping[str, Any], answer: Any) -> str:
-        """Return the explanation of the answer for these parameters."""
         return fill_in(self.why, {**parameters, "answer": answer})
 
     def told(self, parameters: Mapping[str, Any], answer: Any) -> bool:

@@ -148,7 +148,6 @@ class BlockShard:
             return self.block.inner_back(self._cut(w), saved, dz, self._cut(g), not self.first)
 
     def enter_back(self, w, saved, dh, past, g):
-        """Return dx."""
         with self.event_log.doing(COMPUTE, self._backward):
             return self.block.enter_back(self._cut(w), saved, dh, past, self._cut(g))
 

@@ -94,7 +94,6 @@ class TorchStage:
         return _put(_gradients(y, (own,), dy)[0], g, add)
 
     def loss(self, y, target) -> tuple:
-        """Return (loss, dy)."""
         import torch
 
         outputs = _tensor(y).detach().requires_grad_()

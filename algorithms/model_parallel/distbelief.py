@@ -44,7 +44,6 @@ def elements_sent(shape, s):
 
 
 def assign(units, machines, assignment):
-    """Return the units of each machine."""
     order = np.arange(units)
     if assignment == "by turns":
         return [order[machine::machines] for machine in range(machines)]

@@ -26,7 +26,6 @@ class Segments:
         return self._known[part.start, part.stop]
 
     def edges(self, part: slice, like):
-        """Return only the edges."""
         return self.within(part, like)[1]
 
 

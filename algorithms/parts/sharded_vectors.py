@@ -19,8 +19,6 @@ FETCH = ()  # a worker's request for a shard's part of w
 
 
 class Command(IntEnum):
-    """The commands to a shard."""
-
     DOT, AXPY, SCALE, COPY = range(4)
     SYNC = 4  # answer when all earlier commands have been executed
     COUNT, FORGET = 5, 6  # add a worker's oldest push to the sum; discard those of a lost worker

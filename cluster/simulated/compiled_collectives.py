@@ -93,8 +93,6 @@ def run(comm: SimulatedComm, algorithm: Callable, x: np.ndarray | None = None, s
 
 
 class CompiledCollective:
-    """A collective in progress."""
-
     def __init__(self, comm: SimulatedComm, *wanted: Any):
         self.wanted = wanted
         algorithm, size, length, dtype, self._scale = wanted

@@ -27,7 +27,6 @@ class Failures:
         self._sim = sim
 
     def schedule(self, rank: Rank) -> None:
-        """Schedule the crash of `rank`, if it has one."""
         if rank.crash_time < math.inf:
             self._sim.queue.call(rank.crash_time, self._crash, rank)
 

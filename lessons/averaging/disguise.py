@@ -46,7 +46,6 @@ class Disguise:
         return v
 
     def gradient(self, g: np.ndarray) -> np.ndarray:
-        """Return a gradient in the disguised coordinates."""
         for order, cos, sin in self.turns:
             g = _turned(g[order], cos, sin)
         return g
@@ -76,8 +75,6 @@ def _turned(x: np.ndarray, cos: np.ndarray, sin: np.ndarray) -> np.ndarray:
 
 
 class DisguisedTask:
-    """A task in disguised coordinates."""
-
     def __init__(self, task: Any, disguise: Disguise):
         self.task, self.disguise = task, disguise
         self.per_epoch, self.steps, self.measure = task.per_epoch, task.steps, task.measure

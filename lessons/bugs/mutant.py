@@ -182,7 +182,6 @@ def compressed(experiment: Experiment, attach: Callable, declared: Any) -> Calla
 
 
 def without_comments(source: str) -> str:
-    """Return the source without its comments."""
     lines = source.splitlines()
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:

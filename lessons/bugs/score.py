@@ -35,7 +35,6 @@ def given(progress: ReaderProgress, mutant: Mutant) -> dict[str, str | int]:
 
 
 def points(mutant: Mutant, answers: dict[str, str | int]) -> int:
-    """Return the points of the answers to a mutant."""
     return sum(_right(mutant, asked, guess) for asked, guess in answers.items())
 
 

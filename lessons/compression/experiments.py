@@ -16,11 +16,6 @@ STEPS = 120
 PLAIN = {"learning_rate": 0.2, "steps": STEPS, "evaluations": 1}
 
 
-def kept(rows, codec):
-    """How many times the loss is larger without error feedback."""
-    return ratio(rows, "loss", codec=codec, feedback=("without", "with feedback"))
-
-
 @figure(
     "What does error feedback gain?",
     source="Seide et al., 2014; Karimireddy, Rebjock, Stich & Jaggi, 2019",
@@ -29,10 +24,11 @@ def kept(rows, codec):
             ratio(rows, "loss", codec=(codec, "none"), feedback=("with feedback", "without")) < 1.25 for codec in BIASED
         ),
         "without it the loss of every biased codec is more than twice as large": lambda rows: all(
-            kept(rows, codec) > 2 for codec in BIASED
+            ratio(rows, "loss", codec=codec, feedback=("without", "with feedback")) > 2 for codec in BIASED
         ),
         "without it the loss of unbiased and nearly exact codecs is less than half as large again": lambda rows: all(
-            2 / 3 < kept(rows, codec) < 1.5 for codec in UNBIASED + EXACT
+            2 / 3 < ratio(rows, "loss", codec=codec, feedback=("without", "with feedback")) < 1.5
+            for codec in UNBIASED + EXACT
         ),
     },
     look=Look("codec", ("loss",), "feedback", kind="bar", log="y", title="training loss"),

@@ -1,6 +1,6 @@
 """Assignments of the lab on compression."""
 
-from lessons.figure import column, value
+from lessons.figure import column, ratio, value
 from lessons.instructor.assignment import Assignment
 
 SGD = {"algorithm": "sync_sgd", "learning_rate": 0.1, "evaluations": 1}
@@ -24,9 +24,12 @@ FORGET = Assignment(
     note=("held_out_loss",),
     claims={
         "without error feedback top_k and one_bit end over half as high again": lambda rows: all(
-            _forgotten(rows, codec) > 1.5 for codec in ("top_k", "one_bit")
+            ratio(rows, "held_out_loss", compression=codec, error_feedback=(False, True)) > 1.5
+            for codec in ("top_k", "one_bit")
         ),
-        "for qsgd it makes a difference of less than a tenth": lambda rows: 0.9 < _forgotten(rows, "qsgd") < 1.1,
+        "for qsgd it makes a difference of less than a tenth": lambda rows: (
+            0.9 < ratio(rows, "held_out_loss", compression="qsgd", error_feedback=(False, True)) < 1.1
+        ),
     },
 )
 CROWD = Assignment(
@@ -47,20 +50,10 @@ NETWORKS = Assignment(
     note=("seconds",),
     claims={
         "over the slowest links power_sgd is over 20 times as fast as whole gradients": lambda rows: (
-            _gain(rows, "power_sgd", 1e7) > 20
+            ratio(rows, "seconds", compression=("none", "power_sgd"), bandwidth=1e7) > 20
         ),
-        "over the fastest every codec is slower": lambda rows: all(_gain(rows, codec, 1e10) < 1 for codec in CODES[1:]),
+        "over the fastest every codec is slower": lambda rows: all(
+            ratio(rows, "seconds", compression=("none", codec), bandwidth=1e10) < 1 for codec in CODES[1:]
+        ),
     },
 )
-
-
-def _forgotten(rows, codec):
-    """Return the loss without error feedback as a multiple of that with it."""
-    lossy, owed = (value(rows, "held_out_loss", compression=codec, error_feedback=kept) for kept in (False, True))
-    return lossy / owed
-
-
-def _gain(rows, codec, bandwidth):
-    """Return the speed-up of a codec over whole gradients."""
-    whole, coded = (value(rows, "seconds", compression=one, bandwidth=bandwidth) for one in ("none", codec))
-    return whole / coded

@@ -36,7 +36,8 @@ PAYS = Assignment(
     note=("seconds", "updates", "held_out_loss"),
     claims={
         "eight to an update gain over a factor of 5 on the slow network, less than 3 on the fast one": lambda rows: (
-            _gain(rows, "1GbE") > 5 and _gain(rows, "HDR") < 3
+            ratio(rows, "seconds", network="1GbE", accumulate=(1, 8)) > 5
+            and ratio(rows, "seconds", network="HDR", accumulate=(1, 8)) < 3
         ),
         "and on both the loss is higher the fewer updates there are": lambda rows: all(
             (losses := column(rows, "held_out_loss", network=network)) == sorted(losses) for network in ("1GbE", "HDR")
@@ -55,8 +56,3 @@ SCALED = Assignment(
         "in less than a third of the time": lambda rows: rows[2]["seconds"] < rows[0]["seconds"] / 3,
     },
 )
-
-
-def _gain(rows, network):
-    """Return the speed-up of eight mini-batches per update over one."""
-    return ratio(rows, "seconds", network=network, accumulate=(1, 8))

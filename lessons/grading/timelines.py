@@ -29,7 +29,6 @@ def plain(trace: Trace) -> Timeline:
 
 
 def trace(timeline: Timeline) -> Trace:
-    """Return the trace of a timeline in a report."""
     tables = ({name: np.array(column) for name, column in timeline[table].items()} for table in ("spans", "messages"))
     return Trace(timeline["ranks"], *tables, tuple(timeline["labels"]))
 

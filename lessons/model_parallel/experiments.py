@@ -390,5 +390,4 @@ def three_ways(run):
 
 
 def cut(rows, quantity, data, tensor, stages):
-    """The value of this cut."""
     return value(rows, quantity, **{"data x tensor x stages": f"{data} x {tensor} x {stages}"})

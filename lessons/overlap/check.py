@@ -83,7 +83,6 @@ class BucketCase:
         return worker
 
     def run(self, buckets: Plan) -> Run:
-        """Return the Run of this plan."""
         return run(Experiment.of(self.values()), worker_override=self.worker(buckets))
 
     def seconds(self, buckets: Plan) -> float:

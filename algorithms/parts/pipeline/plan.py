@@ -60,7 +60,6 @@ class Flush:
         return self._rank[stage, chunk % self.chunks]
 
     def stages_of(self, rank: int) -> list[int]:
-        """Return the stages that `rank` holds."""
         return sorted({op.stage for op in self.ops[rank]})
 
     def losses_of(self, rank: int) -> int:
@@ -115,7 +114,6 @@ class Stream:
         return self.first[stage] + chunk % self.replicas[stage]
 
     def stages_of(self, rank: int) -> list[int]:
-        """Return the stage that `rank` holds."""
         return [bisect(self.first, rank) - 1]
 
     def losses_of(self, rank: int) -> int:
