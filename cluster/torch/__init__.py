@@ -21,7 +21,8 @@ A rank is a thread of this process, and one of them runs at a time.
     pricing.py        what an operation of torch costs; memory.py is what a rank holds
 
     machines.py       what a script runs on
-    launch.py         one run; watchdog.py looks after it; script.py runs a file
+    launch.py         one run; watchdog.py looks after it
+    script.py         runs a file; launcher.py one that starts its ranks itself
     summary.py        a run in numbers
 """
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import random
-import sys
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import ModuleType
@@ -20,7 +20,7 @@ import torch._dynamo  # which torch imports at first use: not inside a rank, who
 import torch.distributed as dist
 
 from cluster.comm import ClusterError, Deadlock
-from cluster.event_log import Outcome
+from cluster.event_log import EventLog, Outcome
 from cluster.simulated.comm import SimulatedComm
 from cluster.simulated.simulation import Simulation
 from cluster.torch.environment import Exited, finish_lines, own_environment
@@ -66,31 +66,44 @@ def run(
     *,
     main: Callable[[], ModuleType] | None = None,
     on_line: Callable[[int, str], None] | None = None,
-    on_progress: Callable | None = None,
-    stop: threading.Event | None = None,
+    on_progress: Callable[[list[EventLog], float], None] | None = None,
+    stop: Callable[[], bool] | None = None,
 ) -> Recorded:
     """Run `program()` on every rank of `machines`. Errors of the run are in the outcome.
 
     `main()` makes each rank's __main__. `on_line(rank, line)` is called with what ranks print; without it, lines are
-    printed with the rank before them. `on_progress` and `stop` are those of `cluster.simulated.run`. Raise Blocked if a
-    rank blocks in C++, after which the process can run no more ranks; ValueError inside of another run.
+    printed with the rank before them. `on_progress` and `stop` are those of `cluster.simulated.run`; all of these are
+    called in the caller's thread, except for `stop`. Raise Blocked if a rank blocks in C++, after which the process can
+    run no more ranks; ValueError inside of another run.
     """
     if not _one_run.acquire(blocking=False):
         raise ValueError("another script is being simulated in this process; wait for it, or start a new process.")
-    stop, done = stop or threading.Event(), threading.Event()
+    interrupted, done = threading.Event(), threading.Event()
     ended: list[Recorded | BaseException] = []
+    lines: deque[tuple[int, str]] = deque()
+    latest: deque[tuple[list[EventLog], float]] = deque(maxlen=1)
+
+    def should_stop() -> bool:
+        return interrupted.is_set() or bool(stop and stop())
 
     def whole() -> None:
         BATON.holder = None  # so that this thread is the hub
         try:
-            ended.append(_run(program, machines, main, on_line or _print_line, on_progress, stop))
+            ended.append(_run(program, machines, main, lines, lambda *progress: latest.append(progress), should_stop))
         except BaseException as error:
             ended.append(error)
         _one_run.release()
         done.set()
 
+    def look() -> None:
+        while lines:
+            (on_line or _print_line)(*lines.popleft())
+        if on_progress and latest:
+            on_progress(*latest.pop())
+
     threading.Thread(target=whole, name="hub", daemon=True).start()
-    watch(done, stop, machines.patience)
+    watch(done, interrupted, machines.patience, look)
+    look()
     result = ended[0]
     if isinstance(result, BaseException):
         raise result
@@ -98,16 +111,11 @@ def run(
 
 
 def _print_line(rank: int, line: str) -> None:
-    print(f"rank {rank}: {line}", file=getattr(sys.stdout, "stream", sys.stdout))
+    print(f"rank {rank}: {line}")
 
 
 def _run(
-    program: Callable,
-    machines: SimulatedMachines,
-    main: Callable | None,
-    on_line: Callable,
-    on_progress: Any,
-    stop: Any,
+    program: Callable, machines: SimulatedMachines, main: Callable | None, lines: deque, on_progress: Any, stop: Any
 ) -> Recorded:
     Strand.getcurrent().state = ProcessState()
     sim = Simulation(
@@ -117,7 +125,7 @@ def _run(
 
     def keep(rank: int, line: str) -> None:
         printed.append((rank, line))
-        on_line(rank, line)
+        lines.append((rank, line))
 
     shared = SharedState(sim, machines.eager, Values(sim), keep, steps=machines.steps)
     processes: dict[int, Process] = {}

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 
 from cluster.comm import ClusterError
 from cluster.torch.pricing import Pricer
 from cluster.torch.strands import BATON
 
 real_time = time.monotonic  # that of scripts is virtual
+OFTEN = 0.05  # s between two looks
+AT_ONCE, AT_LAST = 2.0, 5.0  # s until a rank is ended after Ctrl-C, and until it has to have ended
 PATIENCE = 60.0  # s of real time in which nothing happens, after which a run is given up
 
 
@@ -21,21 +24,33 @@ class StillRunning(BaseException):
     """Raised inside such a rank, to end it."""
 
 
-def watch(done: threading.Event, stop: threading.Event, patience: float) -> None:
-    """Wait until the run is `done`. If nothing happens for too long, end the rank that runs, or raise Blocked."""
-    seen, since, warned = (0, 0), real_time(), False
+def watch(done: threading.Event, interrupted: threading.Event, patience: float, look: Callable[[], None]) -> None:
+    """Wait until the run is `done`, and call `look()` meanwhile, in this thread. Ctrl-C sets `interrupted`.
+
+    If nothing happens for `patience` seconds, end the rank that runs; raise Blocked if it cannot be ended. An error of
+    `look` is raised when the run has ended, which it does at once.
+    """
+    seen, since, warned, error = (0, 0), real_time(), False, None
     while not done.is_set():
         try:
-            done.wait(0.05)  # not join: a join that is interrupted takes a thread that runs for one that ended
+            done.wait(OFTEN)  # not join: a join that is interrupted takes a thread that runs for one that ended
+            if not error:
+                look()
         except KeyboardInterrupt:
-            stop.set()
+            interrupted.set()
+        except BaseException as broken:
+            error = broken
+            interrupted.set()
         if seen != (now := (BATON.passes, Pricer.operations)):
             seen, since, warned = now, real_time(), False
-        elif real_time() - since > patience and not warned:
+        still = real_time() - since
+        if not warned and still > (min(patience, AT_ONCE) if interrupted.is_set() else patience):
             BATON.interrupt(StillRunning)
             warned, since = True, real_time()
-        elif warned and real_time() - since > min(patience, 5.0):
+        elif warned and still > min(patience, AT_LAST):
             raise Blocked(
                 f"no rank can run, since one blocks in C++:\n{BATON.describe()}Waiting outside of torch.distributed is "
                 "not simulated; use its operations. This process cannot simulate again."
             )
+    if error:
+        raise error

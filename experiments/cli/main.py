@@ -32,13 +32,14 @@ from experiments.cli.replay import replay_command
 from experiments.cli.run import run_command
 from experiments.cli.runs import runs_command
 from experiments.cli.schedule import schedule_command
+from experiments.cli.script import script_command
 from experiments.cli.sweep import sweep_command
 from experiments.cli.tune import tune_command
 from experiments.runs import store
 from workloads import own_module
 
 PURPOSES = {
-    "Run": (run_command, list_command, add_command),
+    "Run": (run_command, script_command, list_command, add_command),
     "Compare": (runs_command, compare_command, sweep_command, tune_command, replay_command),
     "Study": (
         *(collective_command, memory_command, schedule_command, profile_command, partition_command),
@@ -66,6 +67,7 @@ START = (
     ("lockstep run", "train, and see what it costs"),
     ("lockstep run easgd --slow 2:5", "another method, one worker slow"),
     ("lockstep sweep --workers 1,2,4,8", "how it scales"),
+    ("lockstep script train.py --ranks 64", "your own torch.distributed script"),
 )
 
 

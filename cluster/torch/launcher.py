@@ -1,0 +1,181 @@
+"""A script that starts its ranks itself, with mp.spawn or mp.Process: it is executed once, and these are ranks."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import queue
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from types import CodeType, ModuleType
+from typing import Any
+
+import torch
+import torch.multiprocessing as mp
+
+from cluster.comm import ClusterError, RankFailed
+from cluster.torch.launch import Recorded, run
+from cluster.torch.machines import SimulatedMachines
+from cluster.torch.process import current, script_line, this
+from cluster.torch.replaced import replaced
+
+
+class RanksFailed(BaseException):
+    """Raised where a script waits for ranks that have failed, to end it. Not an Exception, so that none catches it."""
+
+
+class Launcher:
+    """The process that starts the ranks. `options` are those of `launch.run`."""
+
+    def __init__(self, module: ModuleType, code: CodeType, machines: SimulatedMachines, options: dict[str, Any]):
+        self._module, self._code, self._machines, self._options = module, code, machines, options
+        self._recorded: list[Recorded] = []
+        self._started: list[Started] = []
+
+    def run(self) -> Recorded:
+        """Run the script. Raise ValueError if it starts no ranks after all, RankFailed if it fails itself."""
+        main, name = sys.modules["__main__"], self._module.__file__
+        sys.modules["__main__"] = self._module
+        try:
+            with self._in_place(), contextlib.suppress(SystemExit, RanksFailed):
+                exec(self._code, self._module.__dict__)
+                self.run_started()
+        except (ClusterError, MemoryError):
+            raise
+        except Exception as error:
+            failure = f"{name} failed outside of its ranks: {type(error).__name__}: {error}"
+            raise RankFailed(failure, -1) from error
+        finally:
+            sys.modules["__main__"] = main
+        if not self._recorded:
+            raise ValueError(
+                f"{name} calls mp.spawn or mp.Process somewhere, but has started no ranks; call it when the script"
+                " runs, or remove the call: a script without it runs once per rank."
+            )
+        recorded = self._recorded[-1]
+        size = len(recorded.outcome.results)
+        if size != self._machines.ranks:
+            note = f"the script itself starts {size} ranks, not the {self._machines.ranks} asked for"
+            recorded.outcome.notes = (note, *recorded.outcome.notes)
+        return recorded
+
+    @contextlib.contextmanager
+    def _in_place(self) -> Iterator[None]:
+        def make_queue(*_: Any) -> SharedQueue:
+            return SharedQueue(self)
+
+        names = {
+            "Process": self._process,
+            "Queue": make_queue,
+            "SimpleQueue": make_queue,
+            "JoinableQueue": make_queue,
+            "Manager": lambda: SharedObjects(make_queue),
+            "get_context": lambda *_: mp,
+            "set_start_method": lambda *_, **__: None,
+        }
+        with (
+            replaced(multiprocessing, **names),
+            replaced(mp, spawn=self._spawn, start_processes=self._spawn, **names),
+            replaced(torch.cuda, device_count=lambda: self._machines.ranks),  # how many ranks a script then starts
+        ):
+            yield
+
+    def _spawn(self, fn: Callable, args: tuple = (), nprocs: int = 1, *_: Any, **__: Any) -> None:
+        self._run([(fn, (rank, *args), {}) for rank in range(nprocs)])
+
+    def _process(
+        self, group: Any = None, target: Any = None, name: Any = None, args: tuple = (), kwargs: Any = None, **_: Any
+    ) -> Started:
+        return Started(self, target, tuple(args), dict(kwargs or {}))
+
+    def start(self, process: Started) -> None:
+        self._started.append(process)
+
+    def run_started(self) -> None:
+        """Run what was started as ranks: all of it, when the script first waits for one of them."""
+        if self._started:
+            calls = [(one.target, one.arguments, one.options) for one in self._started]
+            self._started = []
+            self._run(calls)
+
+    def _run(self, calls: list[tuple[Callable, tuple, dict]]) -> None:
+        def program() -> Any:
+            function, arguments, options = calls[this().comm.rank]
+            return function(*arguments, **options)
+
+        machines = replace(self._machines, ranks=len(calls))
+        recorded = run(program, machines, main=lambda: self._module, **self._options)
+        self._recorded.append(recorded)
+        if recorded.outcome.error:
+            raise RanksFailed
+
+
+@dataclass
+class Started:
+    """What mp.Process returns: a rank to be."""
+
+    launcher: Launcher
+    target: Callable
+    arguments: tuple
+    options: dict[str, Any] = field(default_factory=dict)
+    exitcode = 0
+    daemon = False
+
+    def start(self) -> None:
+        self.launcher.start(self)
+
+    def join(self, timeout: float | None = None) -> None:
+        self.launcher.run_started()
+
+    def is_alive(self) -> bool:
+        return False
+
+
+class SharedQueue(queue.SimpleQueue):
+    """A queue between the ranks and the script that starts them."""
+
+    def __init__(self, launcher: Launcher):
+        super().__init__()
+        self._launcher = launcher
+
+    def get(self, block: bool = True, timeout: float | None = None) -> Any:
+        """Return the next value. Raise ClusterError where a process would wait for one."""
+        if not current():
+            self._launcher.run_started()
+        try:
+            return super().get_nowait()
+        except queue.Empty:
+            if not block:
+                raise
+        at = script_line()
+        raise ClusterError(
+            f"a queue is empty{f' ({at})' * bool(at)}: waiting at a queue for another rank is not simulated; use send "
+            "and recv."
+        )
+
+    def join(self) -> None:
+        self._launcher.run_started()
+
+    def task_done(self) -> None:
+        """Do nothing: no process waits for it."""
+
+    close = join_thread = cancel_join_thread = task_done
+
+
+class SharedObjects:
+    """What mp.Manager() returns. Ranks share their memory, so its objects are plain ones."""
+
+    dict, list = dict, list
+
+    def __init__(self, make_queue: Callable[[], SharedQueue]):
+        self.Queue = make_queue
+
+    def __enter__(self) -> SharedObjects:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Do nothing: there is no process to end."""
+
+    def shutdown(self) -> None:
+        """Do nothing: there is no process to end."""
