@@ -232,7 +232,7 @@ def _roof(row: Row, peaks: Peaks) -> str:
     bandwidth, level = peaks.bandwidth(row.working_set), peaks.level(row.working_set)
     place = f"{units.size(row.working_set)}{level and f', in {level}'}"
     if row.intensity * bandwidth > peaks.flops:
-        roof = f"the {units.number(peaks.flops / 1e9)} GFLOP/s of a matrix product"
+        roof = f"the {units.flops(peaks.flops)}/s of a matrix product"
     else:
         roof = f"the {units.rate(bandwidth)} that loops without arithmetic move there"
     return f"Its working set is {place}. Its roof, which only noise lets it exceed, is {roof}."
@@ -259,6 +259,6 @@ def _heard(row: Row, report: Report) -> str:
     """Describe the chart in a sentence, for readers who cannot see it."""
     return (
         f"Roofline of {len(report.rows)} kernels: {KERNELS[row.kernel].title} does "
-        f"{units.number(row.flops / row.cpu / 1e9)} GFLOP/s at {units.number(row.intensity)} FLOPs per byte, "
+        f"{units.flops(row.flops / row.cpu)}/s at {units.number(row.intensity)} FLOPs per byte, "
         f"{units.percent(kernel_times.reached(row, report.cpu))} of the roof."
     )

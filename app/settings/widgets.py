@@ -105,7 +105,7 @@ def _told(field: str, name: str) -> str:
     if field == "network":
         link = catalogue.link(name)
         return f"{called} · {units.seconds(link.alpha)} · {units.rate(link.bandwidth)}"
-    return f"{called} · {units.number(catalogue.device(name).flops / 1e9)} GFLOP/s"
+    return f"{called} · {units.flops(catalogue.device(name).flops)}/s"
 
 
 def _sources(field: str) -> str:

@@ -40,14 +40,14 @@ def fit_command(as_json: bool, anyway: bool) -> int:
         console.say()
     console.say((f"{made.machine}, {units.moment(made.moment)}", console.HEAD))
     measured = [
-        f"device   {device.flops / 1e9:.3g} GFLOP/s, {device.bandwidth / 1e9:.3g} GB/s, "
-        f"{device.overhead * 1e6:.3g} us a call",
-        f"network  {link.latency * 1e6:.3g} us, {link.bandwidth / 1e9:.3g} GB/s",
+        f"device   {units.flops(device.flops)}/s, {units.rate(device.bandwidth)}, "
+        f"{units.seconds(device.overhead)} a call",
+        f"network  {units.seconds(link.latency)}, {units.rate(link.bandwidth)}",
     ]
     if total:
         measured.append(
-            f"         {link.per_byte * 1e9:.3g} s of either end's processor per GB; "
-            f"a sum of two {total.latency * 1e6:.3g} us, {total.bandwidth / 1e9:.3g} GB/s"
+            f"         {units.seconds(link.per_byte * 1e9)} of either end's processor per GB; "
+            f"a sum of two {units.seconds(total.latency)}, {units.rate(total.bandwidth)}"
         )
     for line in measured:
         console.say(console.folded(line, " " * 9))
@@ -89,7 +89,7 @@ def _row(measured: tuple[str, float, float, float, float]) -> dict[str, str]:
         "what": what,
         "FLOPs": f"{flops:,.0f}" if flops else "",
         "bytes": f"{nbytes:,.0f}",
-        "measured us": f"{1e6 * took:,.3g}" if took < 1e-3 else f"{1e6 * took:,.0f}",
-        "fitted us": f"{1e6 * predicted:,.3g}" if predicted < 1e-3 else f"{1e6 * predicted:,.0f}",
+        "measured us": show.microseconds(took),
+        "fitted us": show.microseconds(predicted),
         "ratio": f"{predicted / took:.2f}",
     }

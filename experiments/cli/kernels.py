@@ -45,9 +45,9 @@ def machine_and_roof(report: Report) -> list[str]:
     for where, peaks in (("CPU, one thread", report.cpu), ("GPU", report.gpu)):
         if peaks:
             sizes = {peaks.streams[0][0], *(row.working_set for row in report.rows), peaks.streams[-1][0]}
-            largest = {f"{peaks.bandwidth(size) / 1e9:.3g}": units.size(size) for size in sorted(sizes)}
-            moved = ", ".join(f"{rate} GB/s in {size}" for rate, size in largest.items())
-            lines.append(f"{where}: {peaks.flops / 1e9:.3g} GFLOP/s (matrix product); streaming {moved}")
+            largest = {units.rate(peaks.bandwidth(size)): units.size(size) for size in sorted(sizes)}
+            moved = ", ".join(f"{rate} in {size}" for rate, size in largest.items())
+            lines.append(f"{where}: {units.flops(peaks.flops)}/s (matrix product); streaming {moved}")
     return lines
 
 
@@ -56,7 +56,9 @@ def table(report: Report) -> list[dict[str, Any]]:
     rows = []
     for row in report.rows:
         shown = {"kernel": row.kernel, "FLOPs": f"{row.flops:,.0f}", "bytes": f"{row.bytes:,.0f}"}
-        shown |= {f"{name} us": _micro(getattr(row, name)) for name in TIMES if name[-3:] != "gpu" or report.gpu}
+        shown |= {
+            f"{name} us": show.microseconds(getattr(row, name)) for name in TIMES if name[-3:] != "gpu" or report.gpu
+        }
         shown["x NumPy"], shown["x torch"] = _ratio(row.numpy, row.cpu), _ratio(row.torch, row.cpu)
         shown["GFLOP/s"] = f"{row.flops / row.cpu / 1e9:.3g}" if row.flops else ""
         shown["GB/s"] = f"{row.bytes / row.cpu / 1e9:.3g}"
@@ -69,10 +71,6 @@ def table(report: Report) -> list[dict[str, Any]]:
 def _place(row: Row, peaks: Peaks) -> str:
     level, size = peaks.level(row.working_set), units.size(row.working_set)
     return f"{level.removesuffix(' cache')} {size}".lstrip()
-
-
-def _micro(seconds: float | None) -> str:
-    return "" if seconds is None else f"{1e6 * seconds:.3g}" if seconds < 1e-3 else f"{1e6 * seconds:,.0f}"
 
 
 def _ratio(other: float | None, own: float) -> str:

@@ -222,6 +222,11 @@ def number(value: float | None, error: float | None = None) -> str:
     return plus_minus(value, error, FOUR_DIGITS) if math.isfinite(value) else DIVERGED
 
 
+def microseconds(seconds: float | None) -> str:
+    """Return a time for a column of µs, with three digits below 1 ms and all before the point above."""
+    return "" if seconds is None else f"{1e6 * seconds:.3g}" if seconds < 1e-3 else f"{1e6 * seconds:,.0f}"
+
+
 def head(name: str, heads: Mapping[str, str] = HEADS) -> str:
     return heads.get(name, name.replace("_", " "))
 
