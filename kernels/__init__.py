@@ -96,6 +96,7 @@ ALIKE = (
     "numbers must be all float32 or all float64, and arrays must be contiguous, with the number of axes that the "
     "kernel's file gives."
 )
+NUMBAS = (NotImplementedError, AssertionError, AttributeError)  # raised by Numba, besides its own, if it cannot compile
 
 
 class Kernel:
@@ -121,9 +122,7 @@ class Kernel:
         try:
             result = self._cpu(*args) if type(first) is np.ndarray else self._gpu(*args)
         except Exception as error:
-            numbas = isinstance(error, NotImplementedError | AssertionError) or type(error).__module__.startswith(
-                "numba."
-            )
+            numbas = isinstance(error, NUMBAS) or type(error).__module__.startswith("numba.")
             if numbas or isinstance(error, ValueError):
                 raise ValueError(self._refusal(args, ALIKE if numbas else str(error))) from error
             raise

@@ -4,7 +4,8 @@
 
 The first occurrence of a letter defines its size, and all others must agree. A size may also be computed from letters
 and from arguments that are not arrays and follow them: "y (n // window), x (n)" is check(y, x, window). With >= an axis
-may be longer. The first array, the result, must not hold whole numbers if the others do not, unless it is a code.
+may be longer. The first array, the result, must not hold whole numbers, unless it is a code or all numbers that it is
+computed from are whole; codes and positions are no such numbers.
 Compiled code does no bounds checks: without this, a kernel would read and write beyond the end of a shorter array.
 """
 
@@ -14,7 +15,8 @@ from numba.extending import register_jitable
 
 from kernels.compiled import WHOLE, is_whole
 
-CODES = ("codes", "packed", "words")  # names of results that hold whole numbers
+CODES = ("codes", "packed", "words", "exponents")  # names of arrays of whole numbers that stand for others
+POSITIONS = ("index",)  # names of arrays of places in another array
 ARRAY = re.compile(r"(\w+) \(((?:[^()]|\([^()]*\))*)\)")
 
 
@@ -26,8 +28,9 @@ def shapes(declared: str, *scalars: str):
     for name, places in arrays.items():
         lines += [f"    if len({name}.shape) != {len(places)}:", f"        {error}"]
     first, *others = arrays
+    numbers = [name for name in others if name not in (*CODES, *POSITIONS)]
     if first not in CODES:
-        whole = " and ".join(f"is_whole({name})" for name in others) or "False"
+        whole = " and ".join(f"is_whole({name})" for name in numbers) or "False"
         lines += [f"    if is_whole({first}) and not ({whole}):", f"        raise ValueError({WHOLE!r})"]
     for name, places in arrays.items():
         for axis, place in enumerate(places):

@@ -8,6 +8,9 @@ Price: 2 words per position.
 from kernels.compiled import exact
 from kernels.gpu import cuda
 from kernels.launch import over
+from kernels.shapes import shapes
+
+check = shapes("v (d), index (k)")
 
 
 def price(v, index):
@@ -20,6 +23,7 @@ def reference(v, index):
 
 @exact
 def cpu(v, index):
+    check(v, index)
     for i in index:
         v[i] = 0
 
@@ -31,4 +35,5 @@ def _launch(v, index):
 
 
 def gpu(v, index):
+    check(v, index)
     _launch[over(index)](v, index)

@@ -9,10 +9,13 @@ Price: 1 operation per number; its code is read, it is written.
 import numpy as np
 
 from kernels.arrays import empty
-from kernels.compiled import exact, formula, length
+from kernels.compiled import exact, formula
 from kernels.compression.magnitude import bits
 from kernels.gpu import cuda
 from kernels.launch import over
+from kernels.shapes import shapes
+
+check = shapes("out (d), codes (d)")
 
 
 def price(out, codes):
@@ -31,7 +34,7 @@ def element(code):
 
 @exact
 def _cpu(words, codes):
-    for i in range(length(words, codes)):
+    for i in range(words.size):
         words[i] = element(codes[i])
 
 
@@ -46,10 +49,11 @@ def cpu(out, codes):
 
 
 def gpu(out, codes):
-    _widened(out, codes, _launch[over(out, codes)])
+    _widened(out, codes, _launch[over(out)])
 
 
 def _widened(out, codes, write):
+    check(out, codes)
     narrow = out if out.itemsize == 4 else empty(len(out), out, "float32")
     write(bits(narrow), codes)
     if narrow is not out:

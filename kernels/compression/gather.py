@@ -5,9 +5,12 @@
 Price: 3 words per number.
 """
 
-from kernels.compiled import exact, length
+from kernels.compiled import exact
 from kernels.gpu import cuda
 from kernels.launch import over
+from kernels.shapes import shapes
+
+check = shapes("out (k), v (d), index (k)")
 
 
 def price(out, v, index):
@@ -20,7 +23,8 @@ def reference(out, v, index):
 
 @exact
 def cpu(out, v, index):
-    for j in range(length(out, index)):
+    check(out, v, index)
+    for j in range(out.size):
         out[j] = v[index[j]]
 
 
@@ -31,4 +35,5 @@ def _launch(out, v, index):
 
 
 def gpu(out, v, index):
-    _launch[over(out, index)](out, v, index)
+    check(out, v, index)
+    _launch[over(out)](out, v, index)

@@ -7,9 +7,12 @@ Positions are distinct, so no synchronisation is needed and the order does not m
 Price: 1 FLOP and 4 words per number sent, however long `out` is; adding P messages costs P k and not P d.
 """
 
-from kernels.compiled import exact, length
+from kernels.compiled import exact
 from kernels.gpu import cuda
 from kernels.launch import over
+from kernels.shapes import shapes
+
+check = shapes("out (d), index (k), values (k)")
 
 
 def price(out, index, values):
@@ -22,7 +25,8 @@ def reference(out, index, values):
 
 @exact
 def cpu(out, index, values):
-    for j in range(length(values, index)):
+    check(out, index, values)
+    for j in range(index.size):
         out[index[j]] += values[j]
 
 
@@ -33,4 +37,5 @@ def _launch(out, index, values):
 
 
 def gpu(out, index, values):
-    _launch[over(index, values)](out, index, values)
+    check(out, index, values)
+    _launch[over(index)](out, index, values)

@@ -10,6 +10,9 @@ import numpy as np
 from kernels.compiled import exact
 from kernels.gpu import cuda
 from kernels.launch import over
+from kernels.shapes import shapes
+
+check = shapes("out (d), words (k)")
 
 
 def price(out, words, tau):
@@ -22,6 +25,7 @@ def reference(out, words, tau):
 
 @exact
 def cpu(out, words, tau):
+    check(out, words)
     tau = out.dtype.type(tau)
     for word in words:
         if word < 0:
@@ -41,4 +45,5 @@ def _launch(out, words, tau):
 
 
 def gpu(out, words, tau):
+    check(out, words)
     _launch[over(words)](out, words, tau)

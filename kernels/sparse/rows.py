@@ -16,10 +16,11 @@ import math
 import numpy as np
 from numba import types
 from numba.core import cgutils
+from numba.core.errors import TypingError
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
-from kernels.compiled import exact, formula
+from kernels.compiled import WHOLE, exact, formula
 from kernels.gpu import cuda
 
 
@@ -107,6 +108,9 @@ def gather_gpu(acc, w, i, target, indptr, index, values, penalty):
 @intrinsic
 def atomic_add(typing, array, i, value):
     """array[i] += value on a CPU, without losing concurrent additions by other threads or processes."""
+
+    if not isinstance(array.dtype, types.Float):
+        raise TypingError(WHOLE)  # LLVM refuses it in lines of its own
 
     def generate(context, builder, signature, args):
         kind = signature.args[0]

@@ -81,3 +81,10 @@ def test_a_place_may_be_computed_from_others_or_be_longer():
             check(np.ones(y), np.ones(x), np.ones(room), 2)
     with pytest.raises(ValueError, match="must have the shapes y"):
         check(np.ones(2), np.ones((5, 1)), np.ones(6), 2)
+
+
+def test_codes_and_positions_do_not_let_a_result_be_of_whole_numbers():
+    check, places = shapes("out (d), codes (d), index (d)"), np.ones(3, np.int8)
+    check(np.ones(3), places, places)
+    with pytest.raises(ValueError, match="whole numbers"):
+        check(np.ones(3, np.int64), places, places)
