@@ -175,7 +175,9 @@ def _lines(summary: Summary, notes: tuple[str, ...]) -> list[tuple[str, str]]:
     lines = [("time", f"{units.seconds(summary.seconds)} of virtual time" + _per_step(summary))]
     if losses := list(summary.losses.values()):
         first, last = (units.loss(loss) for loss in (losses[0], losses[-1]))
-        lines.append(("loss", f"{first} in the first step, {last} in the last: the mean over ranks"))
+        lines.append(
+            ("loss", f"{first} in the first step, {last} in the last: the mean of what backward() is called of")
+        )
     kinds = {"computing": summary.compute, "communicating": summary.communicate, "waiting": summary.wait}
     kinds["idle"] = summary.idle
     shares = [

@@ -49,7 +49,7 @@ def test_a_script_gives_a_summary_a_trace_and_what_it_prints(script, said, tmp_p
     trace = tmp_path / "timeline.json"
     code, out, _ = said(script(TRAIN), "--ranks", 4, "--slow", "2:5", "--trace", trace, "--", "--epochs", 3)
     assert code == 0
-    for words in ("4 ranks, 10GbE", "3 steps", "the mean over ranks", "3 ranks wait for rank 2", "gradients", "sent"):
+    for words in ("4 ranks, 10GbE", "3 steps", "backward()", "3 ranks wait for rank 2", "gradients", "sent"):
         assert words in out, words
     assert "rank 1: done ['--epochs', '3']" in out
     assert max(map(len, out.splitlines())) <= 80
