@@ -6,8 +6,6 @@ lockstep book show stragglers                   the commands of `lessons.cli`
 lockstep torch --nproc-per-node 4 easgd         torchrun --nproc-per-node 4 -m algorithms easgd
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable

@@ -3,8 +3,6 @@
 jupyter-server-proxy finds it where both are installed, starts it for each user, and passes requests and WebSockets on.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

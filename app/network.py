@@ -2,8 +2,6 @@
 omits.
 """
 
-from __future__ import annotations
-
 import re
 
 import streamlit as st

@@ -1,7 +1,5 @@
 """The survey, section by section, and the cost of a step of each method for the reader's model and cluster."""
 
-from __future__ import annotations
-
 import re
 from functools import partial
 

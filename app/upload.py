@@ -1,7 +1,5 @@
 """The page for your own data: a run from elsewhere, a table to train on and, on your own machine, a network."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import streamlit as st

@@ -5,8 +5,6 @@ reads nothing else; `schedule_a=1f1b` would become `schedule_a=1F1B+·+1f1b`, an
 It also forgets what was chosen once the reader has been on another page.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Any
 

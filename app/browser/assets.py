@@ -8,8 +8,6 @@ Relies on the folder `static/` of the package, on its index.html, and on the nam
 first page is later; a name in PARTS that is gone asks for nothing.
 """
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from mimetypes import guess_type

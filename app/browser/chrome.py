@@ -5,8 +5,6 @@ because of the browser's history, and on the class of an entry in the navigation
 the address and not the page.
 """
 
-from __future__ import annotations
-
 from streamlit.navigation.page import StreamlitPage
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 

@@ -4,8 +4,6 @@ A canvas reports by setting a value of its component's state: the window of a ti
 the rank that was clicked. What comes from a browser is checked here.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable

@@ -4,8 +4,6 @@ Relies on the cookie `_streamlit_xsrf`, by which Streamlit knows a browser's req
 Without it every tab is a reader of its own, so that one with ten tabs gets ten turns in the queue.
 """
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 from collections.abc import Mapping

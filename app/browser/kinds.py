@@ -8,8 +8,6 @@ Relies on Streamlit drawing with React, and loading the script of a kind with it
 ten hidden elements for nothing.
 """
 
-from __future__ import annotations
-
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 

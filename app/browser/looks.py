@@ -3,8 +3,6 @@
 Relies on the test ids of Streamlit's metrics. Without them figures over several seeds are cut off.
 """
 
-from __future__ import annotations
-
 import streamlit as st
 
 SMALLER = """<style>.stApp .st-key-figures [data-testid="stMetricValue"] {

@@ -9,8 +9,6 @@ its head, where Streamlit's own rules come in later and would win over equal one
 Relies on the page being one HTML file with a `</body>`. Without it a page has neither our style nor the curtain.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from starlette.datastructures import MutableHeaders

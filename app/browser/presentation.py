@@ -1,7 +1,5 @@
 """Presentation mode: the key P, or `size=large` in the address, enlarges the page and hides the side bar."""
 
-from __future__ import annotations
-
 from app.browser.scripts import script
 from experiments.exports.page import PRESENTING
 

@@ -3,8 +3,6 @@
 `st.components.v2` is public. What the scripts themselves look for on the page is not: see the head of each.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

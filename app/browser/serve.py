@@ -3,8 +3,6 @@
 start.py uses it before anything is installed, and `lockstep` once all is. Standard library only.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Changes that make Streamlit's server faster."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 

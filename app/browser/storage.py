@@ -1,7 +1,5 @@
 """Save a reader's progress in the browser's local storage, and load it into the session."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import streamlit as st

@@ -1,7 +1,5 @@
 """Text on our pages: messages from elsewhere, shown verbatim, and our own text with its terms explained."""
 
-from __future__ import annotations
-
 import re
 
 from experiments.specification.catalogue import ALGORITHMS, COMPRESSIONS, WORKLOADS

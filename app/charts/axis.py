@@ -1,7 +1,5 @@
 """The axis of the curves: chosen by the reader, or by the page if two runs differ only in time."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable
 
 import streamlit as st

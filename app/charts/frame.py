@@ -1,7 +1,5 @@
 """The frame that all charts share."""
 
-from __future__ import annotations
-
 import plotly.graph_objects as go
 
 CONFIG = {"displayModeBar": False}

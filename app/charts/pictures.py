@@ -1,7 +1,5 @@
 """The pictures of runs: curves, timeline, shares of time, traffic and staleness."""
 
-from __future__ import annotations
-
 import numpy as np
 import streamlit as st
 

@@ -1,7 +1,5 @@
 """Charts that compare runs: time per step, speed-up, efficiency, staleness."""
 
-from __future__ import annotations
-
 import numpy as np
 import plotly.graph_objects as go
 

@@ -1,7 +1,5 @@
 """Traffic between ranks, and quantities measured per rank, of the first run shown."""
 
-from __future__ import annotations
-
 import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots

@@ -1,7 +1,5 @@
 """How fast kernels are on this machine, and how fast they could be."""
 
-from __future__ import annotations
-
 import numpy as np
 import plotly.graph_objects as go
 

@@ -1,7 +1,5 @@
 """Links between a schedule and the pipeline that trains with it."""
 
-from __future__ import annotations
-
 from urllib.parse import urlencode
 
 from experiments.specification import catalogue

@@ -1,7 +1,5 @@
 """Charts of a sweep: its losses in one picture, a figure as bars, and a figure over two settings as a map."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from html import escape

@@ -1,7 +1,5 @@
 """Words for the runs on the page: the legend of the charts, and figures as text."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from html import escape
 

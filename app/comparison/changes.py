@@ -1,7 +1,5 @@
 """Settings in words, and the differences between two experiments."""
 
-from __future__ import annotations
-
 from app.settings.controls import control, owners, spoken
 from experiments.specification.catalogue import ALGORITHMS, WORKLOADS
 from experiments.specification.experiment import Experiment

@@ -1,7 +1,5 @@
 """How one run differs from another, judged by what both recorded."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

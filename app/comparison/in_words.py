@@ -1,7 +1,5 @@
 """A comparison in a line: how the run on the page differs from the previous run, and from the pinned one."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from app.browser.text import escaped

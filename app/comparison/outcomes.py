@@ -1,7 +1,5 @@
 """Results of a sweep: speed-up and efficiency, two figures as bars, or one figure over two settings as a map."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import streamlit as st

@@ -1,7 +1,5 @@
 """Prediction and measurement: one experiment on the simulated cluster and on real processes, and where they differ."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from app.browser import components

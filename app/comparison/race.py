@@ -1,7 +1,5 @@
 """A race of two runs: both curves and both timelines on one clock, and a finish line that can be moved."""
 
-from __future__ import annotations
-
 import sys
 
 import streamlit as st

@@ -5,8 +5,6 @@ view of a comparison takes the run on the page and its reference, or all that ar
 (charts/pictures.py), in_words.py, race.py, table.py.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 

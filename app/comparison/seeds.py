@@ -1,7 +1,5 @@
 """Repeat the runs on the page with other seeds, to separate chance from the effect of a change."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import streamlit as st

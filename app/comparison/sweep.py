@@ -1,7 +1,5 @@
 """A sweep: the run on the page with one setting varied, as small pictures next to each other."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

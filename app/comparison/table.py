@@ -1,7 +1,5 @@
 """A table that compares runs, with a column per run."""
 
-from __future__ import annotations
-
 from html import escape
 
 import streamlit as st

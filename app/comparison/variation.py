@@ -1,7 +1,5 @@
 """What a sweep varies: the available settings, their values, and the resulting experiments."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import streamlit as st

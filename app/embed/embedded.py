@@ -4,8 +4,6 @@ A run that is not stored is made by the pool first, and the page waits for it. A
 workbench with the same query.
 """
 
-from __future__ import annotations
-
 import time
 from html import escape
 from urllib.parse import urlencode

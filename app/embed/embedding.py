@@ -4,8 +4,6 @@ For slides and for frames in other people's pages. Streamlit has no part in it. 
 server listens; it imports what draws a picture when the first one is asked for.
 """
 
-from __future__ import annotations
-
 from urllib.parse import parse_qsl
 
 from starlette.concurrency import run_in_threadpool

@@ -1,7 +1,5 @@
 """Questions to start from: choosing one makes its two runs and shows the answer above them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import NamedTuple
 

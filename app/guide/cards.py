@@ -4,8 +4,6 @@ What a card says afterwards is computed from its run and the one it is compared 
 checked against the same runs by `test_questions.py`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

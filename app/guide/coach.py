@@ -1,7 +1,5 @@
 """A tour in five steps that points at parts of the page. It can be closed at any time."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import streamlit as st

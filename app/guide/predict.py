@@ -1,7 +1,5 @@
 """Optional predictions before a run, later compared with its result and with other readers' predictions."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 

@@ -4,8 +4,6 @@ The finding of a question is a fact about these two runs: `test_questions.py` ma
 against their figures.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """The first screen: a line of introduction, a timeline that plays, and three cards that ask for predictions."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from app.charts import pictures

@@ -5,8 +5,6 @@ index, `s(z)` is a function, `|v|` is a norm, `sum over i of` is a sum. Where mo
 and stays plain text.
 """
 
-from __future__ import annotations
-
 import re
 
 GREEK = {"mu": r"\mu", "lam": r"\lambda", "tau": r"\tau", "eps": r"\epsilon", "pi": r"\pi", "zeta": r"\zeta"}

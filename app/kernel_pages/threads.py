@@ -1,7 +1,5 @@
 """Step through one block of a kernel: what each thread does, which memory it touches, and which threads wait."""
 
-from __future__ import annotations
-
 from html import escape
 from pathlib import Path
 

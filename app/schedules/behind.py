@@ -1,7 +1,5 @@
 """The details of a schedule: its ranks, idle slots, critical path, text and source."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import streamlit as st

@@ -1,7 +1,5 @@
 """The controls of the schedules page: one or two schedules, their settings, and the size and costs that they share."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from app.browser import address

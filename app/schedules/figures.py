@@ -1,7 +1,5 @@
 """Figures of a schedule, or of two and their differences, as a table and in sentences."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from experiments.study import schedules as study

@@ -1,7 +1,5 @@
 """The schedules page: what every rank of a pipeline does when, without a model, for one schedule or two."""
 
-from __future__ import annotations
-
 import re
 from html import escape
 from pathlib import Path

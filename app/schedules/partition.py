@@ -4,8 +4,6 @@ What comes of it are costs of stages, for which the page of schedules has a fiel
 cut well, or badly, is drawn and measured like any other.
 """
 
-from __future__ import annotations
-
 import streamlit as st
 
 from app.browser.text import sentence

@@ -1,7 +1,5 @@
 """Background jobs: the pool does work that is too much for this process, while the page waits."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import streamlit as st

@@ -5,8 +5,6 @@ made; each with its colour where that is not the first free one, `pin=NAME,NAME~
 beside them is that of the run on the page.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from urllib.parse import parse_qsl

@@ -4,8 +4,6 @@ Only counts are kept: that a session has answered is known to that session alone
 recently are remembered.
 """
 
-from __future__ import annotations
-
 import threading
 from collections import Counter, OrderedDict
 from collections.abc import Hashable

@@ -5,8 +5,6 @@ are zoomed to, the wait that is explained, the critical path, the first screen),
 that makes it again, with their colours. What cannot be made again from a query stays the name of its folder.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode

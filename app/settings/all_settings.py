@@ -1,7 +1,5 @@
 """All settings: everything beyond the first controls of the side bar."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import streamlit as st

@@ -1,7 +1,5 @@
 """The best learning rate: shown below the learning rate, the one with which the experiment ends at the lowest loss."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from app.session import background, session

@@ -4,8 +4,6 @@ So the page's address is the experiment's own query, the same that the command l
 algorithm, workload or cluster brings its own defaults with it.
 """
 
-from __future__ import annotations
-
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 

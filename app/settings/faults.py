@@ -1,7 +1,5 @@
 """Faults of ranks: slow, paused, lost or restarted. Readers click a rank here or in the timeline."""
 
-from __future__ import annotations
-
 import math
 
 import streamlit as st

@@ -1,7 +1,5 @@
 """Fit to this machine, offered to readers who work on it: sets the simulated cluster's constants to measured ones."""
 
-from __future__ import annotations
-
 from datetime import datetime
 
 import streamlit as st

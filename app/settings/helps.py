@@ -1,7 +1,5 @@
 """The workbench's help on a setting: the line of its declaration, then the effect of raising it or switching it on."""
 
-from __future__ import annotations
-
 import tomllib
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The stops of a scale: round numbers around the default, within the bounds of a setting."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

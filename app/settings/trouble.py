@@ -1,7 +1,5 @@
 """Common faults of a cluster, one chip each. The settings behind them give the details."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from app.session import session

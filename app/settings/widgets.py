@@ -3,8 +3,6 @@
 A widget's value lives in the session under the flat name of its field.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Review: questions of all chapters come back with new numbers, those answered confidently but wrongly first."""
 
-from __future__ import annotations
-
 from datetime import datetime
 
 import streamlit as st

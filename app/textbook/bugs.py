@@ -1,7 +1,5 @@
 """Find the bug: a healthy run next to a mutant's; the reader names the mechanism, then the line."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 import lessons

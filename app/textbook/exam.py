@@ -1,7 +1,5 @@
 """Test mode: ten questions from the chosen chapters, no explanations until the end, then time and score."""
 
-from __future__ import annotations
-
 import secrets
 from datetime import datetime
 

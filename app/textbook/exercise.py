@@ -1,7 +1,5 @@
 """The exercise of a chapter: the task, its marks, hints, start files, and where to hand in."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from app.browser.text import escaped

@@ -1,7 +1,5 @@
 """A figure of the textbook: as recorded in the golden file, or as just run."""
 
-from __future__ import annotations
-
 from collections import Counter
 from urllib.parse import parse_qsl
 

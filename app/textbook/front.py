@@ -1,7 +1,5 @@
 """The frame of a chapter: its head and the links to other chapters; also the first page of the book."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 import lessons

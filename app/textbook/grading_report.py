@@ -1,7 +1,5 @@
 """The report on a solution: its score, marks and timeline, next to the textbook's once every mark is earned."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from app.browser import components

@@ -1,7 +1,5 @@
 """Access for instructors, and the page that links to everything they need."""
 
-from __future__ import annotations
-
 import threading
 import time
 

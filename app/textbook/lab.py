@@ -1,7 +1,5 @@
 """The lab of a chapter: the sheet with expected results for instructors, the handout for everybody else."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import streamlit as st

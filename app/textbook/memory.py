@@ -1,7 +1,5 @@
 """The reader's progress, in this session and in the browser: answers, passed predictions, place and scores."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import streamlit as st

@@ -1,7 +1,5 @@
 """Animations in a text: a schedule that plays, and the timeline of a run."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from app.browser import components

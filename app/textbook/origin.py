@@ -3,8 +3,6 @@
 The address has it as `from`: what the textbook's own address has, and behind a # the anchor of the figure.
 """
 
-from __future__ import annotations
-
 from urllib.parse import parse_qsl, quote, urlencode
 
 import streamlit as st

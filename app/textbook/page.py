@@ -1,7 +1,5 @@
 """The page of the textbook: chapters on the left; on the right the chosen one, part by part."""
 
-from __future__ import annotations
-
 import secrets
 
 import streamlit as st

@@ -1,7 +1,5 @@
 """A question of the textbook: asked, answered, explained, and asked again with new numbers."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from typing import Any, NamedTuple

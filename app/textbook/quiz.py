@@ -1,7 +1,5 @@
 """The quiz of a chapter, with all its questions."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from app.textbook import question

@@ -1,7 +1,5 @@
 """The text of a chapter, block by block. It continues after a prediction, or when the reader skips it."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import streamlit as st

@@ -1,7 +1,5 @@
 """My work: the reader's progress in each chapter, as a file to download, restore and hand in."""
 
-from __future__ import annotations
-
 import re
 
 import streamlit as st

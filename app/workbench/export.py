@@ -1,7 +1,5 @@
 """Exports of a run: its link, its command line, its files, and the algorithm's source."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """The figures of a run above its charts; over several seeds, their means and standard deviations."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from app.browser import looks

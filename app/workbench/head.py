@@ -1,7 +1,5 @@
 """The head of a result: the run's title, and the buttons for it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import streamlit as st

@@ -1,7 +1,5 @@
 """See it learn: the path of a run's models over the loss, replayed when the reader scrolls to it."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from app.browser import components

@@ -1,7 +1,5 @@
 """A run in progress: its place in the queue, its progress, and its growing curves."""
 
-from __future__ import annotations
-
 import numpy as np
 import streamlit as st
 

@@ -1,7 +1,5 @@
 """What a reader must know before reading a run's charts: how it ended, and its notes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import streamlit as st

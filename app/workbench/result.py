@@ -1,7 +1,5 @@
 """A finished run: its title, remarks, figures and pictures."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial

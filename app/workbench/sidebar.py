@@ -1,7 +1,5 @@
 """The side bar: what to run. Four controls at first; all settings on request."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import streamlit as st

@@ -1,7 +1,5 @@
 """The workbench's page: choose an experiment, run it, and see the result."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from app.browser import chrome, looks

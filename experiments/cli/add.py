@@ -1,7 +1,5 @@
 """`add`: add a run, a table or a network of your own."""
 
-from __future__ import annotations
-
 import stat
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`list`: every algorithm, compression and all-reduce, each with its idea."""
 
-from __future__ import annotations
-
 import json
 import re
 

@@ -3,8 +3,6 @@
 lockstep collective --ranks 32 --bytes 4e9 --network HDR --per-node 8
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict
 

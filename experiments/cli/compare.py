@@ -1,7 +1,5 @@
 """`compare`: compare stored runs side by side."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import click

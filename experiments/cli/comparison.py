@@ -1,7 +1,5 @@
 """Tables that compare runs, for `compare` and `sweep`: the settings in which they differ, and their results."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Entry point of the commands: every mistake becomes a sentence and an exit code."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Sequence
 

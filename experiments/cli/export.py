@@ -1,7 +1,5 @@
 """`export`: write a stored run in a format that other programs read."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

@@ -1,7 +1,5 @@
 """`fit`: measure this machine, and fit the constants of the simulated cluster to it."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Sequence

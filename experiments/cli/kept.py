@@ -1,7 +1,5 @@
 """`kept`: list, or move back, runs that could not be saved where runs are stored."""
 
-from __future__ import annotations
-
 import click
 
 from experiments.cli import console

@@ -1,7 +1,5 @@
 """`kernels`: a table of kernel times on this machine, compared with NumPy and torch."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Sequence

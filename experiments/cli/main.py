@@ -6,8 +6,6 @@ Exit codes: 0 done; 1 the run failed or diverged, or a replay differs; 2 the req
 explains; 130 interrupted, with everything recorded so far kept.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import wraps
 from itertools import chain

@@ -3,8 +3,6 @@
 lockstep memory --parameters 7.5e9 --ranks 64
 """
 
-from __future__ import annotations
-
 import json
 
 import click

@@ -1,7 +1,5 @@
 """Command-line options derived from knobs: one declaration keeps --help, validation and the workbench consistent."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Mapping, Sequence

@@ -3,8 +3,6 @@
 lockstep partition profile.csv --workers 4 --bandwidth 1e9
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

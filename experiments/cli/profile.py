@@ -3,8 +3,6 @@
 lockstep profile digits --model residual --out profile.csv
 """
 
-from __future__ import annotations
-
 import shlex
 import sys
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """`replay`: repeat a stored run, to see whether the result is the same: bit for bit, or up to rounding elsewhere."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

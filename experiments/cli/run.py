@@ -3,8 +3,6 @@
 With `--to slurm`, print or submit it as a batch job instead.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """Shared by commands that run experiments: their experiment, Ctrl-C, a folder to write to, and exit codes."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager

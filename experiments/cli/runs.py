@@ -1,7 +1,5 @@
 """`runs`: list stored runs, newest first: what each is, when it was made, and how it ended."""
 
-from __future__ import annotations
-
 import json
 from datetime import datetime
 from pathlib import Path

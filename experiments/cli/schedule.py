@@ -5,8 +5,6 @@ lockstep schedule zb_h1 --lists > mine.txt
 lockstep schedule gpipe 1f1b --file mine.txt
 """
 
-from __future__ import annotations
-
 import difflib
 import inspect
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """What the command line prints: the summary of a run, tables, and numbers with their units."""
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence

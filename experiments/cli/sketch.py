@@ -1,7 +1,5 @@
 """A sketch of a run in a line or two of text: the course of its loss, and how its workers spent their time."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from experiments.runs.record import Run

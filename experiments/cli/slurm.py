@@ -4,8 +4,6 @@ One task is one rank. For options not offered here, set sbatch's own variables, 
 change it and submit it by hand. Source: sbatch(1), srun(1).
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 import shutil

@@ -1,7 +1,5 @@
 """`sweep`: run every combination of the given values, and print a table of the results."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import click

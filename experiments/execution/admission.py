@@ -1,7 +1,5 @@
 """Admission: a cluster obeys every setting of an experiment, or refuses before the first rank starts."""
 
-from __future__ import annotations
-
 import math
 import time
 from typing import Any

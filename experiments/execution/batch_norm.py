@@ -1,7 +1,5 @@
 """Check whether batch norms can take their statistics over all workers, as `sync_batch_norm` asks."""
 
-from __future__ import annotations
-
 import algorithms
 from experiments.specification.experiment import Experiment
 from workloads.workload import Workload

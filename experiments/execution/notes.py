@@ -1,7 +1,5 @@
 """Notes on a finished run: settings that had no effect, or could not be obeyed in full."""
 
-from __future__ import annotations
-
 import math
 
 from cluster.event_log import EventLog

@@ -1,7 +1,5 @@
 """Memory: the least a run needs, and what this machine has free."""
 
-from __future__ import annotations
-
 import contextlib
 from pathlib import Path
 

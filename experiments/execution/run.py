@@ -4,8 +4,6 @@ A mistake of the reader's is found before the first rank starts and raised as a 
 wrong later ends the run, and the Run has everything that was recorded until then.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import os

@@ -1,7 +1,5 @@
 """Trial: compute one gradient of two samples before promising that an experiment trains."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -4,8 +4,6 @@ If rows are means, their lowest and highest values (`Spread`) are drawn as a ban
 the bar.
 """
 
-from __future__ import annotations
-
 import csv
 import math
 from itertools import pairwise

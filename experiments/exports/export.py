@@ -5,8 +5,6 @@ and, if the program that draws it is installed, curves as PNG. Every file is wri
 at the end.
 """
 
-from __future__ import annotations
-
 import contextlib
 import csv
 import io

@@ -4,8 +4,6 @@ Frames are compressed (deflate, base64) and unpacked by the browser. Colours fol
 dark.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import zlib

@@ -4,8 +4,6 @@ A slice has its step, what was received during it and from whom, and why its ran
 carries.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

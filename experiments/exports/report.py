@@ -1,7 +1,5 @@
 """A report: runs on one HTML page that looks like the workbench and can be kept, sent, and read offline."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from html import escape
 

@@ -4,8 +4,6 @@ The file has lines, marks and words, for papers and slides. For animation and in
 experiments/viewer/canvases.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from html import escape

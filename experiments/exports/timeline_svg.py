@@ -4,8 +4,6 @@ One lane per rank, one bar per span, an arrow per message, and flags for events:
 slides. For animation and interaction, see canvases/timeline.js.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from html import escape

@@ -4,8 +4,6 @@ On POSIX that is the pipe itself. A selector of Windows takes nothing but socket
 one of its own.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import socket

@@ -1,7 +1,5 @@
 """A job of the pool: its work, its owners, its progress and how it ended."""
 
-from __future__ import annotations
-
 import signal
 from dataclasses import dataclass, field, replace
 from pathlib import Path

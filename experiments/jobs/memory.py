@@ -4,8 +4,6 @@ Linux alone bounds the addresses of one process, and a real cluster is many: so 
 A page that several processes share counts once, divided among them (PSS): ranks are forked, and have torch in common.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections.abc import Collection

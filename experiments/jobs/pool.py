@@ -12,8 +12,6 @@ replaces the owner's old one; a job that has lost its last owner is killed with 
 (see experiments.jobs.turns).
 """
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import json

@@ -4,8 +4,6 @@ It is started in a process group of its own, so that all it starts can be ended 
 events of a selector. Used only by the thread that owns it, except for `ask`.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """The pool's spare process, which has imported everything and waits for the next job."""
 
-from __future__ import annotations
-
 import contextlib
 import selectors
 from collections.abc import Sequence

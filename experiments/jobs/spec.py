@@ -7,8 +7,6 @@ then, and returns where the result lies. A job takes plain values and makes file
 nothing else in its memory.
 """
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import importlib

@@ -11,8 +11,6 @@ app.session). The reader is what all tabs of a browser share. A browser can call
 a class may share one: so turns are a reader's, and an address counts only where the queue is full.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence

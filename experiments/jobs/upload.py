@@ -8,8 +8,6 @@ read as `run_files.py` reads one, checked for what a run can be, and written aga
 so that it is found among the runs, and never taken for one that was made here.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import io

@@ -14,8 +14,6 @@ reaches a limit of time stops in the same way, and says which.
 With `early` it is started before there is work for it, does once what is slow the first time, and waits for its spec.
 """
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import json

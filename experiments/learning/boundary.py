@@ -4,8 +4,6 @@ Only for models that classify by two features. A cell holds its class and the mo
 softmax probability, scaled from that of a guess to 1.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

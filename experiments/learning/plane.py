@@ -13,8 +13,6 @@ A random walk in many dimensions gives smooth cosines in the same picture, so a 
 Source: Li, Xu, Taylor, Studer & Goldstein, NeurIPS 2018, arXiv:1712.09913.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 

@@ -2,8 +2,6 @@
 this.
 """
 
-from __future__ import annotations
-
 import io
 from dataclasses import dataclass, fields
 from pathlib import Path

@@ -5,8 +5,6 @@ as long as the run and the ground's evaluations together, about WORK floating-po
 memory for models. It stores a few numbers for each gradient.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

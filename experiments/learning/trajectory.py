@@ -4,8 +4,6 @@ A watched task wraps a rank's own task. It records the parameters at which the a
 it reports, and those that the rank returns. Algorithms need no change; everything else is passed on.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator

@@ -14,8 +14,6 @@ fast in arithmetic. On one machine, a rank's CPU copies what it sends and receiv
 time of a ring over messages in one direction.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path

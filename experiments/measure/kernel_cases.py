@@ -6,8 +6,6 @@ None if torch has none. "eager" is the kernel's own reference applied to tensors
 each.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -11,8 +11,6 @@ dominated by call overhead or limited by latency: chains of dependent results, s
 Source: Williams, Waterman & Patterson, Communications of the ACM 52(4), 2009 (the roofline).
 """
 
-from __future__ import annotations
-
 import difflib
 import itertools
 import json

@@ -8,8 +8,6 @@ layer's forward; the first layer returns no gradient; updates are left out.
 Source: the profiling run of Harlap et al., arXiv:1806.03377, which takes 1000 mini-batches on one GPU.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from statistics import median
 from time import perf_counter

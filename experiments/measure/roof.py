@@ -18,8 +18,6 @@ Source: McCalpin, IEEE TCCA Newsletter, 1995 (STREAM); Ilic, Pratas & Sousa, Com
 (a roof for each cache).
 """
 
-from __future__ import annotations
-
 import contextlib
 import math
 from collections.abc import Callable, Iterator

@@ -15,8 +15,6 @@ segment; only instructions that access memory are recorded.
 Source: NVIDIA, CUDA C++ Best Practices Guide, on coalesced access to global memory and on memory banks.
 """
 
-from __future__ import annotations
-
 import dis
 import functools
 import inspect

@@ -9,8 +9,6 @@ earlier difference, or 320 times at an edge of stability. A different sample, ra
 it affects differ by hundreds to millions of eps at once.
 """
 
-from __future__ import annotations
-
 from typing import Literal, NamedTuple
 
 import numpy as np

@@ -6,8 +6,6 @@ Only the pool puts that file there, and only under a bound. It goes when somebod
 run. So a run of the command line, or one that somebody kept, is never removed, and neither is what was there before.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

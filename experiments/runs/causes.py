@@ -6,8 +6,6 @@ cause of most of it is chosen. Nothing knows an algorithm or a cluster. The same
 gives its critical path.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

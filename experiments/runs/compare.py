@@ -1,7 +1,5 @@
 """Compare runs: the settings that differ, and their figures."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any

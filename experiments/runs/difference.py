@@ -1,7 +1,5 @@
 """Differences between two runs of one experiment: bit for bit, up to rounding, and in what computed them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Divergence: which changed setting makes a run diverge, and why, if a formula says so."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 

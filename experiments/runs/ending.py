@@ -1,7 +1,5 @@
 """How a run ended: which ranks it lost for good, whether others continued, and why a loss ended it."""
 
-from __future__ import annotations
-
 import algorithms
 from experiments.runs.record import Run
 from experiments.specification.experiment import Experiment

@@ -5,8 +5,6 @@ and several reports of one part (replicas, gossip) are averaged, with their spre
 from that average. A rank that ended early is left out of later models as long as the others still have every part.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 

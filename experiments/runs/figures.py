@@ -1,7 +1,5 @@
 """The figures of a run's summary: their names, units and meanings."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 

@@ -6,8 +6,6 @@ is small beside its step does not count: twice a microsecond of waiting changes 
 first step and those of servers, which take no steps; the totals have them.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -4,8 +4,6 @@ It is walked span by span and from receiver to sender. Where the rank that is la
 waits, only what it took longer counts, so that a rank is not blamed for having begun late.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from experiments.runs.lanes import NEAR, Lanes

@@ -1,7 +1,5 @@
 """Progress of a running experiment: how far it is, its curve, and the evaluations so far."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Run: everything recorded of one experiment, in plain columns."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field

@@ -8,8 +8,6 @@
 Folders may be uploads: types, sizes and ranges are checked, and nothing in them is executed.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Annotated, Any, Literal

@@ -5,8 +5,6 @@ global batch among them. Either way the speed-up is the ratio of samples per sec
 the run with the fewest workers; the efficiency is the speed-up over the ratio of workers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 

@@ -9,8 +9,6 @@ SHA256SUMS in a folder has the digest of each of its files; `sha256sum --check S
 folders are synced before they are renamed, so that a power loss leaves the whole result or none.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import os

@@ -1,7 +1,5 @@
 """Experiments that differ only in their seed, and the mean and spread of their results."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 

@@ -8,8 +8,6 @@ again changes nothing. Other runs of the same experiment get -2, -3 and so on. W
 checked, is in experiments.runs.run_files.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import json

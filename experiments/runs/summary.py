@@ -1,7 +1,5 @@
 """The summary of a run: a few figures for people, a digest for machines, and its environment."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 import os

@@ -1,7 +1,5 @@
 """A reader's own tables: store the table in a file, and make a first run on it that is sure to train."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from pathlib import Path

@@ -6,8 +6,6 @@
 Command line and workbench offer the entries listed here. A module is imported only when its entry needs it.
 """
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 `--device here --network here` copies its numbers into the experiment, which then means the same on every machine.
 """
 
-from __future__ import annotations
-
 import os
 import tempfile
 from pathlib import Path

@@ -7,8 +7,6 @@ is linear in its bytes. So a few numbers on links slowed by the right factor tak
 real links. Additions are free, as in nccl-tests' bus bandwidth.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable

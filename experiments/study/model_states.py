@@ -1,7 +1,5 @@
 """Memory of a model on each rank, by precision and ZeRO stage, as a table to print."""
 
-from __future__ import annotations
-
 from experiments.wording import units
 from theory.zero_memory import RECIPES, STAGES, nbytes
 

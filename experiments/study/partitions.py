@@ -6,8 +6,6 @@ The methods in FORM_OF are dynamic programs over stages and replicas; STEP is on
 in BALANCES give each worker one stage.
 """
 
-from __future__ import annotations
-
 import csv
 import math
 import re

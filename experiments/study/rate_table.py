@@ -5,8 +5,6 @@ If two algorithms take the same steps at the rate where searches begin, they are
 communication and share one line: GPipe, DAPPLE and zero bubble need only one search.
 """
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -6,8 +6,6 @@ diverges is worse than every other. If three seeds cannot separate the best rate
 would matter, the search continues with eight.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

@@ -1,7 +1,5 @@
 """A sweep: one run for every combination of values of some settings."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any

@@ -1,7 +1,5 @@
 """What can be drawn of your own schedule while it still has a mistake, and where the mistake is."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -9,8 +9,6 @@ typed arrays, so that reading needs no copy: `new Float32Array(buffer, 4 + n + o
 seconds: precise to a microsecond within the first ten seconds of a run, and to a millisecond within 10^4.
 """
 
-from __future__ import annotations
-
 import json
 import struct
 from typing import Any

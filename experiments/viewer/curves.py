@@ -3,8 +3,6 @@
 An axis is the quantity on x: "step", "samples", "seconds" or "bytes".
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """A table of text in HTML, for pages and reports."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from html import escape
 

@@ -1,7 +1,5 @@
 """Names and fault labels of the lanes in pictures, one per rank or per group of ranks."""
 
-from __future__ import annotations
-
 import math
 from itertools import pairwise
 

@@ -5,8 +5,6 @@ its own height in the timeline; a run is a line with its own dash and marker. Al
 page, so nothing needs a second version.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from algorithms.parts.pipeline.ops import KINDS as OP_KINDS

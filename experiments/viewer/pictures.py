@@ -4,8 +4,6 @@ Loss, accuracy and what methods measured, of one run or several in one chart, fi
 units; the arrays of a run stay in SI units.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 

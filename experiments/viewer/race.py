@@ -3,8 +3,6 @@
 A race is drawn as the curves of both runs over time, with the finish across them, and as one timeline of both.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """File names and headings of saved pictures."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from experiments.specification.experiment import Experiment

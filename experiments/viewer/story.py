@@ -5,8 +5,6 @@ step. Otherwise it opens at a typical step, also if the longest wait comes after
 server for the slowest worker.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import NamedTuple
 

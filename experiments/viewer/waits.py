@@ -3,8 +3,6 @@
 waits 517 µs for worker 2, whose gradient takes 5 times as long as usual; without that the step would take 428 µs
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 

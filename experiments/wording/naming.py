@@ -1,7 +1,5 @@
 """The names of experiments, clusters, presets and faults, the same everywhere."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator

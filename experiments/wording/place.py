@@ -1,7 +1,5 @@
 """A phrase for where a run takes place: on which cluster, and what that simulates or emulates."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from algorithms.algorithm import nothing_sent

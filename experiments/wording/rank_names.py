@@ -1,7 +1,5 @@
 """Rank names: "server 0", "worker 1", "stage 2", and how much slower a rank is."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 
 from experiments.specification import catalogue

@@ -1,7 +1,5 @@
 """Pieces of sentences that are put together from words and names."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 

@@ -1,7 +1,5 @@
 """Numbers formatted for people: "20 µs", "1.4 MB", "12,800"."""
 
-from __future__ import annotations
-
 import contextlib
 import math
 import re

@@ -25,8 +25,6 @@ which gives the element a shadow root of its own, so that the styles of page and
 has changed its variables, `lockstep.redraw()` redraws all canvases.
 """
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from pathlib import Path

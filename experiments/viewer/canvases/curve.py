@@ -1,7 +1,5 @@
 """Curves on a canvas, which keeps the reader's zoom while they grow."""
 
-from __future__ import annotations
-
 from experiments.viewer.column_codec import pack
 from experiments.viewer.pictures import Axis, Finish, Picture
 

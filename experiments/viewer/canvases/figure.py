@@ -3,8 +3,6 @@
 Colours, dashes and symbols are those of `experiments.viewer.look`.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Any

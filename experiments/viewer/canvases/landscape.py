@@ -1,7 +1,5 @@
 """How a run learned: the path of its models over the loss, and the classes that they separate."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from experiments.learning import plane

@@ -1,7 +1,5 @@
 """A schedule on the timeline's canvas: one lane per rank, one bar per op, and each idle slot with its reason."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from experiments.study.schedules import REASONS, Study

@@ -4,8 +4,6 @@ A short run is sent to the browser in full. For a long run, the browser gets eac
 the individual spans of one window; it requests another window when the reader zooms in there.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple

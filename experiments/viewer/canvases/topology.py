@@ -4,8 +4,6 @@ The shape follows from the roles and the messages of the trace: servers are in t
 ranks that only talk to the next one form a ring, or a line if it does not close; all others are on a circle.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 
