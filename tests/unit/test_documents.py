@@ -11,11 +11,12 @@ import lessons
 from tests.sources import ROOT
 
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS += sorted((ROOT / "docs" / "homework").rglob("*.md"))
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 IN_TEXT = re.compile(r"`(lockstep [^`]*)`")
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_every_link_of_a_document_leads_to_a_file(path):
     text = path.read_text("utf-8")
     targets = re.findall(r"\]\((?!https?:|#)([^)#\s]+)", text) + re.findall(r'(?:src|srcset)="([^"]+)"', text)
@@ -29,7 +30,7 @@ def commands_of(text: str) -> list[str]:
     return [one for one in found if not re.search(r"\b(NAME|COMMAND|CHAPTER)\b", one)]
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_every_command_of_a_document_exists_with_the_options_it_is_shown_with(path):
     for typed in commands_of(path.read_text("utf-8")):
         _, *words = shlex.split(typed)
