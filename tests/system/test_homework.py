@@ -35,6 +35,7 @@ IF_FULL = "if self.buckets[-1] and size + nbytes > bucket_bytes:"
 START = "self.under_way.append((dist.all_reduce(flat, async_op=True), flat, bucket))"
 
 BACKWARDS = "    for k in range(count):\n        passes.backward(k)\n    passes.finish()\n\n\n"
+FORWARDS = "    for k in range(count):\n        passes.forward(k)\n    for"
 AHEAD = "ahead = min(passes.last - passes.rank, count)"
 GPIPE, ONE_ONE = "[gpipe]", "[one_forward_one_backward]"
 
@@ -57,8 +58,12 @@ MISTAKES = {  # the same, and the points that are lost, with words of the messag
     "waits at once": (BUCKETS, START, f"{START}; self.under_way[-1][0].wait()", {"hides": "not in the hook"}),
     "no buckets": (BUCKETS, IF_FULL, "if self.buckets[-1]:", {"at_most_the_given_size": "several parameters"}),
     "buckets too large": (BUCKETS, IF_FULL, "if size > bucket_bytes:", {"at_most_the_given_size": "is the limit"}),
+    "never sends": (BUCKETS, START, "pass", dict.fromkeys(("batch", "wait", "size", "hides"), "nothing is sent")),
     "one bucket": (BUCKETS, IF_FULL, "if False:", {"at_most_the_given_size": "limit", "hides": "in a hook"}),
     "no mean": (PIPELINE, " / self.count", "", {f"model{GPIPE}": "division", f"model{ONE_ONE}": "division"}),
+    "no GPipe": (PIPELINE, FORWARDS, "    return\n    for", {
+        f"{point}{GPIPE}": "parameters without a gradient" for point in ("whole_model", "slots", "receivers")
+    }),
     "send meets send": (PIPELINE, "self.sends.append(dist.isend(x.detach(), rank))", "dist.send(x.detach(), rank)", {
         f"forever_where_sends_wait_for_their_receivers{ONE_ONE}": "send to rank 1 (line",
     }),

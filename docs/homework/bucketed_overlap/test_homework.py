@@ -46,12 +46,16 @@ def train_on_ranks(run, wrap, steps=STEPS):
     return run(program, RANKS, network="1GbE", device=SLOW), modules
 
 
-def in_buckets(homework):
+def train_in_buckets(homework, run, steps=STEPS):
+    """Train with the homework. Return the outcome and the modules. No point for a homework that sends nothing."""
+
     def wrap(module):
         model = homework.Bucketed(module, BUCKET)
         return model, model.finish
 
-    return wrap
+    outcome, modules = train_on_ranks(run, wrap, steps)
+    assert outcome.summary.sent.any(), "nothing is sent; start an all_reduce when a bucket is full."
+    return outcome, modules
 
 
 def without_overlap(module):
@@ -117,7 +121,7 @@ def hidden(monkeypatch):
 
 
 def test_buckets_give_the_weights_of_training_on_the_whole_batch(at_once, homework, run):
-    _, modules = train_on_ranks(run, in_buckets(homework))
+    _, modules = train_in_buckets(homework, run)
     whole = build()
     train(whole, *draw(), lambda: None)
     for rank, module in enumerate(modules):
@@ -128,7 +132,7 @@ def test_buckets_give_the_weights_of_training_on_the_whole_batch(at_once, homewo
 
 
 def test_nobody_reads_a_gradient_before_its_wait(hidden, homework, run):
-    _, modules = train_on_ranks(run, in_buckets(homework))
+    _, modules = train_in_buckets(homework, run)
     for rank, module in enumerate(modules):
         assert weights(module).isfinite().all(), (
             f"rank {rank} uses a bucket before it has arrived; call wait() on what all_reduce(..., async_op=True) "
@@ -137,7 +141,7 @@ def test_nobody_reads_a_gradient_before_its_wait(hidden, homework, run):
 
 
 def test_gradients_travel_in_buckets_of_at_most_the_given_size(homework, run):
-    once, twice = (train_on_ranks(run, in_buckets(homework), steps)[0].trace.messages for steps in (1, 2))
+    once, twice = (train_in_buckets(homework, run, steps)[0].trace.messages for steps in (1, 2))
     sent = [table["bytes"][table["collective"] & (table["src"] == 0)] for table in (once, twice)]
     number = len(sent[1]) - len(sent[0])  # in a step: without what is sent before the first
     largest = sent[1][-number:].max() / (2 * (RANKS - 1) / RANKS) if number else 0
@@ -152,7 +156,7 @@ def test_gradients_travel_in_buckets_of_at_most_the_given_size(homework, run):
 
 
 def test_backward_hides_communication(homework, run):
-    mine = exposed(train_on_ranks(run, in_buckets(homework))[0])
+    mine = exposed(train_in_buckets(homework, run)[0])
     reference = exposed(train_on_ranks(run, without_overlap)[0])
     assert mine < 0.6 * reference, (
         f"a step waits {1e3 * mine:.2f} ms for gradients, and {1e3 * reference:.2f} ms without any overlap; start each "

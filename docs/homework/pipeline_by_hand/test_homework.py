@@ -31,7 +31,7 @@ def gradient(stage):
 
 
 def run_schedule(run, schedule, stages, within=lambda rank, call: call(), **machines):
-    """Run the schedule on all ranks, each inside of `within(rank, call)`."""
+    """Run the schedule on all ranks, each inside of `within(rank, call)`. No point if it computes no gradients."""
     x, y = (tensor.chunk(COUNT) for tensor in draw())
     first = {"inputs": [part.clone().requires_grad_() for part in x]}  # so that all stages do the same work
     last = {"targets": list(y), "loss": loss}
@@ -40,7 +40,10 @@ def run_schedule(run, schedule, stages, within=lambda rank, call: call(), **mach
         given = (first if rank == 0 else {}) | (last if rank == STAGES - 1 else {})
         within(rank, lambda: schedule(stages[rank], COUNT, (ROWS, WIDTH), **given))
 
-    return run(program, STAGES, network="HDR", device=MATRICES, **machines)
+    outcome = run(program, STAGES, network="HDR", device=MATRICES, **machines)
+    for rank, stage in enumerate(stages):
+        assert all(p.grad is not None for p in stage.parameters()), f"stage {rank} has parameters without a gradient."
+    return outcome
 
 
 @SCHEDULES
