@@ -54,6 +54,11 @@ class Simulated:
 
     recorded: Recorded
 
+    def __repr__(self) -> str:
+        s = self.summary
+        waits = f", waiting up to {s.waiting_share:.1%} of it" if s.wait.any() else ""
+        return f"<{s.ranks} ranks, {s.steps} steps, {s.seconds:.4g} s of virtual time{waits}>"
+
     @property
     def results(self) -> list[Any]:
         return self.recorded.outcome.results

@@ -75,7 +75,7 @@ def _main_module(path: Path) -> ModuleType:
 
 
 def _execute(code: CodeType) -> dict[str, Any]:
-    """Run the script in this rank's __main__. Return its globals."""
+    """Run the script in this rank's __main__. Return its global names, without those that every module has."""
     names = sys.modules["__main__"].__dict__
     exec(code, names)
-    return names
+    return {name: value for name, value in names.items() if not name.startswith("__")}

@@ -35,6 +35,12 @@ def test_a_script_runs_once_per_rank_with_globals_and_modules_of_its_own(script)
     assert [names["result"] for names in results] == [(1, r, ["--lr", "0.1"], "__main__") for r in range(3)]
 
 
+def test_a_simulated_script_shows_itself_in_a_line_and_leaves_the_names_that_it_defined(script):
+    done = simulate(script("import time\nanswer = 42\ntime.sleep(0.25)\n"), 2)
+    assert [set(names) for names in done.results] == [{"time", "answer"}] * 2
+    assert repr(done) == "<2 ranks, 0 steps, 0.25 s of virtual time>"
+
+
 def test_a_script_that_starts_its_ranks_itself_decides_their_number(script):
     body = """
         import torch, torch.distributed as dist, torch.multiprocessing as mp
