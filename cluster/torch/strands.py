@@ -57,7 +57,8 @@ class Strand:
 
     def __init__(self, main: Callable[[], None] | None = None, parent: Strand | None = None):
         self._main, self._parent = main, parent
-        self._gate = threading.Semaphore(0)
+        self._gate = threading.Lock()  # closed, until it gets the baton
+        self._gate.acquire()
         self._error: type[BaseException] | BaseException | None = None  # raised when it gets the baton
         self.thread: threading.Thread | None = None
         self.dead = False
