@@ -4,6 +4,7 @@ import textwrap
 
 import pytest
 
+from cluster.comm import ClusterError, RankFailed
 from cluster.torch import simulate
 from tests.quotes import quote
 
@@ -66,6 +67,40 @@ def test_a_script_that_starts_its_ranks_itself_decides_their_number(script):
         outcome = simulate(script(textwrap.dedent(body) + textwrap.indent(textwrap.dedent(rest), "    "), name), 5)
         assert sorted(outcome.printed) == [(r, "sum 3.0") for r in range(3)], name
         assert "starts 3 ranks" in outcome.notes[0]
+
+
+def test_a_script_gets_values_from_its_ranks_by_a_queue_or_a_manager(script):
+    path = script(
+        """
+        import multiprocessing as mp
+        def work(rank, queue, found):
+            queue.put(rank)
+            found[rank] = rank * 10
+        if __name__ == "__main__":
+            queue, found = mp.Queue(), mp.Manager().dict()
+            for rank in range(2):
+                mp.Process(target=work, args=(rank, queue, found)).start()
+            assert sorted([queue.get(), queue.get()]) == [0, 1] and dict(found) == {0: 0, 1: 10}
+            queue.get()
+        """
+    )
+    with pytest.raises(ClusterError, match=quote("a queue is empty (line 12 of train.py)")):
+        simulate(path, 2)
+
+
+def test_a_script_whose_ranks_have_failed_does_not_continue(script):
+    path = script(
+        """
+        import torch.multiprocessing as mp
+        def work(rank):
+            raise KeyError(rank)
+        if __name__ == "__main__":
+            mp.spawn(work, nprocs=2)
+            raise OSError("it went on")
+        """
+    )
+    with pytest.raises(RankFailed, match="rank 0 failed"):
+        simulate(path, 2)
 
 
 def test_a_file_that_is_no_script_is_named(script, tmp_path):
