@@ -84,7 +84,7 @@ def test_a_script_gets_values_from_its_ranks_by_a_queue_or_a_manager(script):
             queue.get()
         """
     )
-    with pytest.raises(ClusterError, match=quote("a queue is empty (line 12 of train.py)")):
+    with pytest.raises(ClusterError, match=quote("a queue is empty (line 11 of train.py)")):
         simulate(path, 2)
 
 
