@@ -33,7 +33,7 @@ from kernels.arrays import (  # noqa: E402
     to_numpy,
     zeros_like,
 )
-from kernels.meter import METER, Meter, metered  # noqa: E402
+from kernels.meter import METER, Meter, meter_kernels  # noqa: E402
 
 __all__ = [
     "FAMILIES",
@@ -44,7 +44,7 @@ __all__ = [
     "empty",
     "empty_like",
     "keep",
-    "metered",
+    "meter_kernels",
     "state_like",
     "to_device",
     "to_numpy",

@@ -50,7 +50,7 @@ def empty(shape, like, kind: str | None = None):
     return like.new_empty(shape, dtype=getattr(torch, kind))
 
 
-def joined(parts, axis: int = 0):
+def concatenate(parts, axis: int = 0):
     if isinstance(parts[0], np.ndarray):
         return np.concatenate(parts, axis)
     import torch

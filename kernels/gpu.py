@@ -5,7 +5,7 @@ chooses the backend that runs it:
 
     on a GPU                numba-cuda where it is installed (`pip install "lockstep[gpu]"`), else what is built into
                             Numba, else a message that says what to install
-    in `simulated()`        our simulator (`kernels/simulator.py`), which runs it on the CPU as plain Python
+    in `simulate_gpu()`     our simulator (`kernels/simulator.py`), which runs it on the CPU as plain Python
 
 The chosen backend receives a copy of the function whose globals refer to the real `cuda` module and compiled device
 functions instead of this module's placeholders. So without a GPU neither package is imported, and neither can break a
@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["cuda", "numba_cuda", "simulated"]
+__all__ = ["cuda", "numba_cuda", "simulate_gpu"]
 
 INSTALL = 'pip install "numba-cuda>=0.30,<0.31" "numpy<2.5"'
 
@@ -124,7 +124,7 @@ BACKEND: ContextVar[Backend | None] = ContextVar("lockstep_gpu", default=None)
 
 
 @contextmanager
-def simulated(watch: Callable | None = None) -> Iterator[None]:
+def simulate_gpu(watch: Callable | None = None) -> Iterator[None]:
     """Inside this context, run GPU kernels on the CPU, on NumPy arrays, in our simulator.
 
     `watch(access)` is called with every memory access, a `kernels.watching.Access`. Raises `Race` or `DivergentBarrier`

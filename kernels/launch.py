@@ -22,12 +22,12 @@ def over(array, *others) -> tuple:
     return grid(array.size if isinstance(array, np.ndarray) else array.numel()), THREADS, stream_of(array)
 
 
-def flattened(*arrays) -> list:
+def flatten(*arrays) -> list:
     """Return contiguous arrays as vectors on the same memory. Raise ValueError if one is strided."""
-    return reshaped((-1,), *arrays)
+    return reshape((-1,), *arrays)
 
 
-def reshaped(shape: tuple, *arrays) -> list:
+def reshape(shape: tuple, *arrays) -> list:
     """Return contiguous arrays in another shape, on the same memory. Raise ValueError if one is strided."""
     if not all(x.flags.c_contiguous if isinstance(x, np.ndarray) else x.is_contiguous() for x in arrays):
         raise ValueError(STRIDED)

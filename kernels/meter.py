@@ -31,7 +31,7 @@ METER: ContextVar[Meter | None] = ContextVar("lockstep_meter", default=None)
 
 
 @contextmanager
-def metered(observer: Meter | None) -> Iterator[None]:
+def meter_kernels(observer: Meter | None) -> Iterator[None]:
     """Inside this context, report kernel calls to `observer`, or to nobody if it is None, as for evaluation."""
     token = METER.set(observer)
     try:

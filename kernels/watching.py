@@ -35,7 +35,7 @@ class Access(NamedTuple):
 
 
 class Watching(Simulator):
-    """The simulator of `kernels.gpu.simulated(watch)`: it runs only the first BLOCKS blocks of a launch.
+    """The simulator of `kernels.gpu.simulate_gpu(watch)`: it runs only the first BLOCKS blocks of a launch.
 
     All blocks are alike, and layers launch hundreds, which would take minutes. Memory that the other blocks would write
     keeps its old values.

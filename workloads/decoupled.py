@@ -202,7 +202,7 @@ def outputs(workload) -> tuple[tuple[int, ...], int]:
     This passes a sample through the model.
     """
     (whole,) = workload.split(1)
-    with kernels.metered(None):
+    with kernels.meter_kernels(None):
         shape = whole.forward(whole.start(0), workload.batch(np.arange(1))[0])[0].shape[1:]
     return tuple(shape), math.prod(shape[:-1])
 

@@ -38,7 +38,7 @@ class DensePass:
         prices = self._prices.get(kind)
         if prices is None:
             prices = Prices()
-            with kernels.metered(prices):
+            with kernels.meter_kernels(prices):
                 loss, g = self.by_layer(w, x, target)
             self._prices[kind] = prices
         else:

@@ -59,7 +59,7 @@ class Layer(Protocol):
         """Add the gradients of the parameters to `gradients`. The sum is not charged."""
         own = [kernels.empty_like(part) for part in gradients]
         self.backward_weights(own, pending)
-        with kernels.metered(None):
+        with kernels.meter_kernels(None):
             for total, part in zip(gradients, own, strict=True):
                 kernels.add(total.reshape(-1), part.reshape(-1))
 

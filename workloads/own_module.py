@@ -25,7 +25,7 @@ from pathlib import Path
 
 import numpy as np
 
-from kernels import metered
+from kernels import meter_kernels
 from knobs import knob
 from workloads.workload import DataKnobs
 
@@ -212,7 +212,7 @@ def _try(few) -> None:
     """Try a workload of a few samples once, so that errors in net and loss are raised here and not during a run."""
     import torch
 
-    with metered(None), torch.random.fork_rng(devices=[]):  # so that a dropout draws the same numbers afterwards
+    with meter_kernels(None), torch.random.fork_rng(devices=[]):  # so that a dropout draws the same numbers afterwards
         w = few.start()
         few.gradient(w, few.batch(np.arange(few.samples)))
         few.evaluate(w)

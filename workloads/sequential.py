@@ -151,7 +151,7 @@ class Sequential:
             return [None] * self.depth
         kept = []
         x = population(x)
-        with kernels.metered(None), use_gather(None):
+        with kernels.meter_kernels(None), use_gather(None):
             for layer, parts in zip(self.layers, self._parts(w), strict=True):
                 x, saved = layer.forward(parts, x)
                 kept.append(layer.statistics(saved))
@@ -172,7 +172,7 @@ class Sequential:
         positions = math.prod(self.outputs[:-1])  # per sample: 1, except for a sequence
         at_once = max(1, AT_ONCE // positions)
         loss = right = 0.0
-        with kernels.metered(None):
+        with kernels.meter_kernels(None):
             for at in range(0, len(x), at_once):
                 some = slice(at, at + at_once)
                 y = self.infer(w, x[some], statistics)

@@ -152,7 +152,7 @@ class Sparse(Workload):
 
     def evaluate(self, w: np.ndarray) -> Evaluation:
         """Return loss and accuracy on held-out rows. With `gap`, the loss is f's excess over its minimum."""
-        with kernels.metered(None), np.errstate(all="ignore"):
+        with kernels.meter_kernels(None), np.errstate(all="ignore"):
             margins = self.margins(w, self.held_out)
             accuracy = float((margins > 0).mean())
             if self.judged == "gap":
@@ -162,7 +162,7 @@ class Sparse(Workload):
     def objective(self, w: np.ndarray) -> float:
         """Return f(w), in float64."""
         w = w.astype(np.float64)
-        with kernels.metered(None):
+        with kernels.meter_kernels(None):
             return float(np.logaddexp(0, -self.margins(w, self.data)).mean() + self.l2 * float(w @ w) / 2)
 
     def margins(self, w: np.ndarray, data: tuple) -> np.ndarray:

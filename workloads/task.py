@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels import metered, to_device
+from kernels import meter_kernels, to_device
 from kernels.arrays import extents, shares
 from tracing import COMPUTE
 from workloads.batch_statistics import use_gather
@@ -290,5 +290,5 @@ class Task:
         spent = self.budget.is_reached(self.event_log.clock(), self.recorder.recent)
         if not together or self.comm.size == 1:
             return spent
-        with metered(None):
+        with meter_kernels(None):
             return bool(self.comm.all_reduce(np.array([spent], np.float32))[0])

@@ -28,7 +28,7 @@ from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, one_model
 from algorithms.model_parallel.tensor import Replicated, backward, forward
 from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 from algorithms.parts.rank_groups import divisors, one_of
-from kernels.arrays import joined, shares
+from kernels.arrays import concatenate, shares
 
 
 class Settings(Knobs):
@@ -114,12 +114,12 @@ class Units(Replicated):
     """Between two layers every rank has the outputs of its own units."""
 
     def f(self, h):
-        return joined(self.comm.all_gather(h), axis=1)
+        return concatenate(self.comm.all_gather(h), axis=1)
 
     def f_back(self, dh):
         size = self.comm.size
         pieces = [dh[:, share].reshape(-1) for share in shares(dh.shape[1], size)]  # by rank, equally long
-        return self.comm.reduce_scatter(joined(pieces)).reshape(len(dh), -1, *dh.shape[2:])
+        return self.comm.reduce_scatter(concatenate(pieces)).reshape(len(dh), -1, *dh.shape[2:])
 
     def whole(self, y):
         return self.f(y)

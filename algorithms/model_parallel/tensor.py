@@ -25,7 +25,7 @@ import kernels
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, one_model, shared_by_all
 from algorithms.parts.optimizers import HEAVY, Rule, optimizer
 from algorithms.parts.vocabulary_loss import cross_entropy
-from kernels.arrays import joined, shares
+from kernels.arrays import concatenate, shares
 from knobs import Refusal, multiples
 
 
@@ -122,7 +122,7 @@ class SequenceParallel(Replicated):
     """Between two blocks every rank has its own rows: sequence parallelism."""
 
     def f(self, h):
-        return joined(self.comm.all_gather(h))
+        return concatenate(self.comm.all_gather(h))
 
     def f_back(self, dh):
         return self.comm.reduce_scatter(dh.reshape(-1)).reshape(-1, dh.shape[1])

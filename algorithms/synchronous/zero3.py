@@ -20,7 +20,7 @@ import numpy as np
 import kernels
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob, one_model
 from algorithms.parts.optimizers import HEAVY, Rule, optimizer
-from kernels.arrays import joined, shares
+from kernels.arrays import concatenate, shares
 
 
 class Settings(Knobs):
@@ -39,7 +39,7 @@ def worker(comm, task, s=Settings()):
     rule = optimizer(s.update, w.mine, s.momentum)
 
     def gather(layer):
-        whole = joined(comm.all_gather(w.mine[w.piece(layer)]))  # (d_l,)
+        whole = concatenate(comm.all_gather(w.mine[w.piece(layer)]))  # (d_l,)
         task.holds("parameters", w.mine.nbytes + whole.nbytes)
         return whole
 

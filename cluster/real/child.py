@@ -28,7 +28,7 @@ from cluster.real.orphan import end_when_closed
 from cluster.real.rank import crash_at, enter, leave, meter, status
 from cluster.real.restart import enter_again
 from cluster.real.signals import TERMINAL_CLOSED
-from kernels import compiling, metered, to_numpy
+from kernels import compiling, meter_kernels, to_numpy
 
 PERIOD = 0.2  # s between two reports
 SWITCH = 2e-4  # s: the longest time a reader thread waits for the interpreter; Python's default is 5e-3
@@ -64,7 +64,7 @@ def run_rank(rank: int, size: int, reporter: Reporter, load: Callable[[], tuple]
         before = compiling.seconds()
         at = options["faults"].crash.get(rank, math.inf)
         crash_at(at, comm, lambda: reporter.finished, reporter.report)
-        with metered(meter(comm)):
+        with meter_kernels(meter(comm)):
             result = work(comm)
         if spent := compiling.seconds() - before:
             reporter.tell("compiled", spent)

@@ -16,7 +16,7 @@ import numpy as np
 
 import kernels
 from cluster.shared_memory import Guard, SharedSteps
-from kernels import METER, metered
+from kernels import METER, meter_kernels
 
 try:
     import fcntl
@@ -65,7 +65,7 @@ class MappedVector:
         else:
             rows = [self.vector[place : place + 1] for place in places(where, len(self.vector))]
             parts = list(delta.reshape(-1, self.vector[:1].size))
-        with metered(None):
+        with meter_kernels(None):
             for row, part in zip(rows, parts, strict=True):
                 kernels.descend_atomic(row.reshape(-1), part.reshape(-1), -1.0)
 

@@ -28,7 +28,7 @@ import kernels
 from cluster import collectives
 from cluster.comm import shares
 from cluster.real.all_reduce import AllReduceRecord
-from kernels import metered
+from kernels import meter_kernels
 
 if TYPE_CHECKING:
     from cluster.real.comm import RealComm
@@ -92,7 +92,7 @@ class SharedAllReduce:
         if self._staging.memory is None:
             collectives.barrier(comm)  # so that a rank that waits for an absent one is seen waiting in an all-reduce
             self._staging.memory = comm.shared(np.zeros((2, comm.size, AREA), np.uint8)).vector
-        with metered(None):
+        with meter_kernels(None):
             _sum(comm, self._flat, self._scale, self._staging.memory)
 
 

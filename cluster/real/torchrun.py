@@ -38,7 +38,7 @@ from cluster.real.links import OPEN, PeersGone
 from cluster.real.meeting import interface, is_local, own_address, shared_store
 from cluster.real.rank import START, crash_at, enter, leave, loopback, meter
 from cluster.real.signals import stop_signals
-from kernels import metered, to_numpy
+from kernels import meter_kernels, to_numpy
 
 LAST_WORDS = 5.0  # s that rank 0 waits for the event logs of the others after a failure
 _LISTEN = 0.1  # s after which it checks, while waiting, whether it should stop
@@ -162,7 +162,7 @@ def _is_recorded(comm: RealComm, store: Any) -> bool:
 def _work(program: Callable, comm: RealComm, interrupts: _Interrupts) -> tuple[Any, Failure | None]:
     try:
         try:
-            with metered(meter(comm)):
+            with meter_kernels(meter(comm)):
                 result = program(comm)
         finally:
             interrupts.raising = False

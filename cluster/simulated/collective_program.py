@@ -17,7 +17,7 @@ from cluster.devices import DEVICES
 from cluster.faults import NONE
 from cluster.network import NETWORKS
 from cluster.simulated.compiled_events import CHARGE, OPERATION, RECEIVE, SEND
-from kernels import metered
+from kernels import meter_kernels
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +45,7 @@ def record_program(algorithm: Callable, size: int, length: int | None, dtype: st
     def program(comm: Comm) -> Transcript:
         transcript = Transcript(comm, prices)
         args = () if length is None else (np.zeros(length, dtype), 2.0 if scaled else 1.0)
-        with metered(transcript):
+        with meter_kernels(transcript):
             algorithm(transcript, *args, tag=0)
         return transcript
 

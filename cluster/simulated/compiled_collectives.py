@@ -17,7 +17,7 @@ from cluster import collectives
 from cluster.comm import COLLECTIVE, shares
 from cluster.simulated.collective_program import record_program
 from cluster.simulated.ring_recurrence import ring_sum
-from kernels import METER, Meter, metered
+from kernels import METER, Meter, meter_kernels
 
 if TYPE_CHECKING:
     from cluster.faults import Faults
@@ -130,7 +130,7 @@ class CompiledCollective:
 
     def _add_up(self) -> None:
         """Sum the vectors in the order of the ring, and release them."""
-        with metered(None):
+        with meter_kernels(None):
             self._total = ring_sum(self._vectors, self._pieces)
             if self._scale != 1.0:
                 kernels.scale(self._total, self._scale)

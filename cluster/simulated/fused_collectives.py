@@ -18,7 +18,7 @@ from cluster.comm import shares
 from cluster.network import Link
 from cluster.simulated.actor import Actor
 from cluster.simulated.ring_recurrence import ring_sum, ring_times
-from kernels import METER, metered
+from kernels import METER, meter_kernels
 from tracing import COMMUNICATE, WAIT
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ class FusedAllReduce:
             self._break_off(lost)
             return
         self.done = True
-        with metered(None):
+        with meter_kernels(None):
             total = ring_sum(vectors, pieces)
             if scale != 1.0:
                 kernels.scale(total, scale)

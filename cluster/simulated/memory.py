@@ -24,7 +24,7 @@ import numpy as np
 from cluster.comm import shares
 from cluster.shared_memory import Guard, SharedSteps, WriteCounts
 from cluster.simulated.cells import Additions, Coordinates, VectorPiece
-from kernels import METER, metered
+from kernels import METER, meter_kernels
 from tracing import UPDATE, WAIT
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ class SimulatedVector:
     def _compute(self, part: SharedSteps) -> float:
         if part.price is None:
             return part(self._copy, False)  # its kernels charge the meter
-        with metered(None):
+        with meter_kernels(None):
             loss = part(self._copy, False)
         flops, nbytes = part.price
         device = self._comm._sim.device

@@ -12,7 +12,7 @@ from cluster.network import Network
 from experiments.specification.conditions import Conditions
 from experiments.specification.experiment import LINKS, Experiment
 from experiments.wording import units
-from kernels import metered
+from kernels import meter_kernels
 
 REFUSED = {
     "threads": {
@@ -106,11 +106,11 @@ def _check_device(experiment: Experiment, workload: Any, chosen: Device) -> None
     w, batch = workload.start(experiment.seed), trial_batch(experiment, workload)
     took = math.inf
     with np.errstate(all="ignore"):
-        with metered(bill):
+        with meter_kernels(bill):
             workload.gradient(w, batch)
         for _ in range(5):
             began = time.perf_counter()
-            with metered(None):
+            with meter_kernels(None):
                 workload.gradient(w, batch)
             took = min(took, time.perf_counter() - began)
     wanted = bill()

@@ -31,7 +31,7 @@ from experiments.runs.summary import environment, summarise
 from experiments.specification.conditions import Conditions
 from experiments.specification.experiment import Experiment, default_rate
 from experiments.wording import units
-from kernels import compiling, metered, to_device
+from kernels import compiling, meter_kernels, to_device
 from knobs import Refusal
 from tracing import APPLIED, LOSSES, MEASURES, MEMORY, Trace, join_tables, number_words, sort_rows
 from workloads.batches import Batches
@@ -185,7 +185,7 @@ def warm_up(experiment: Experiment, place: str = "cpu") -> None:
     from cluster import simulated
 
     workload, ranks = workload_of(experiment), experiment.ranks
-    with metered(None), np.errstate(all="ignore"):
+    with meter_kernels(None), np.errstate(all="ignore"):
         w = to_device(workload.start(experiment.seed), place)
         batch = tuple(to_device(x, place) for x in admission.trial_batch(experiment, workload))
         workload.gradient(w, batch)  # which loads its kernels

@@ -6,7 +6,7 @@ import numpy as np
 
 from experiments.execution.run import check as check_that_it_can_run
 from experiments.specification.experiment import Experiment
-from kernels import metered
+from kernels import meter_kernels
 
 SAMPLES = 2  # a batch norm needs two to have a variance
 
@@ -14,7 +14,7 @@ SAMPLES = 2  # a batch norm needs two to have a variance
 def check(experiment: Experiment) -> None:
     """Build the experiment's workload and take one gradient. Raise ValueError if that is not possible."""
     workload = check_that_it_can_run(experiment)
-    with metered(None), np.errstate(all="ignore"):
+    with meter_kernels(None), np.errstate(all="ignore"):
         w = workload.start(experiment.seed)
         loss, g = workload.gradient(w, workload.batch(np.arange(min(SAMPLES, workload.samples))))
     if not (math.isfinite(loss) and np.isfinite(g).all()):

@@ -11,7 +11,7 @@ import numpy as np
 from experiments.learning.record import GRID, STEPS, Boundary
 from experiments.runs.evaluations import Model
 from experiments.runs.record import Run
-from kernels import metered
+from kernels import meter_kernels
 from workloads.supervised import Supervised
 from workloads.workload import Workload
 
@@ -29,7 +29,7 @@ def applies(workload: Workload) -> bool:
 
 def scores(workload: Supervised, w: np.ndarray, x: np.ndarray) -> np.ndarray:
     """Return the class scores (n, classes) of the model w for points x (n, 2), charged to no rank."""
-    with metered(None), np.errstate(all="ignore"):
+    with meter_kernels(None), np.errstate(all="ignore"):
         x = np.ascontiguousarray(x, workload.dtype)
         return workload.model.infer(w, x, workload.model.statistics(w, workload.x))
 

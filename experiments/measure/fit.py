@@ -85,7 +85,7 @@ def measure(comm) -> tuple[list[Row], list[tuple[str, float, float]], float, flo
     These are the share of time in which this rank, while computing, waited for a core, and the spread of the rounds of
     large kernels. Exchanges give neither: their ranks wait for each other, and their threads share a core.
     """
-    with kernels.metered(None):
+    with kernels.meter_kernels(None):
         before = on_core(get_native_id())
         calls, spread = _kernels(comm)
         ran, starved = (now - then for now, then in zip(on_core(get_native_id()), before, strict=True))

@@ -35,7 +35,7 @@ def measured(workload, batch: tuple, passes: Iterable = range(PASSES), clock: Ca
 def priced(workload, batch: tuple, device: Device) -> Profile:
     """Return each layer's times on a simulated `device`. Raise ValueError for a workload without layers."""
     layers, bill = Layers(workload), Bill(device)
-    with kernels.metered(bill):
+    with kernels.meter_kernels(bill):
         return layers.profile(*layers.times(batch, bill))
 
 

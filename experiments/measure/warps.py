@@ -32,7 +32,7 @@ import numpy as np
 
 import kernels
 from experiments.jobs.spec import JobSpec
-from kernels.gpu import simulated
+from kernels.gpu import simulate_gpu
 from kernels.simulator import ADD, READ, WAIT, WRITE
 from kernels.watching import Access
 
@@ -165,7 +165,7 @@ def launches(call: Callable[[], object]) -> list[Launch]:
             if len(own) <= MOST:
                 own.append(access)
 
-    with simulated(keep):
+    with simulate_gpu(keep):
         call()
     return [_launch(threads) for _, threads in sorted(seen.items())]
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from kernels.compiled import exact, formula
 from kernels.gpu import cuda
-from kernels.launch import over, reshaped
+from kernels.launch import over, reshape
 from kernels.shapes import shapes
 
 check = shapes("y (n, c, size), x (n, c, size), mean (c), variance (c), gain (c), bias (c)")
@@ -62,6 +62,6 @@ def _launch(y, x, mean, variance, gain, bias, eps, relu):
 def gpu(y, x, mean, variance, gain, bias, eps, relu):
     shape = *x.shape[:2], math.prod(x.shape[2:])
     over(y, x)
-    y, x = reshaped(shape, y, x)
+    y, x = reshape(shape, y, x)
     check(y, x, mean, variance, gain, bias)
     _launch[over(y)](y, x, mean, variance, gain, bias, eps, relu)

@@ -14,7 +14,7 @@ import numpy as np
 
 from kernels.compiled import exact, formula
 from kernels.gpu import cuda
-from kernels.launch import over, reshaped
+from kernels.launch import over, reshape
 from kernels.shapes import shapes
 
 check = shapes(
@@ -68,6 +68,6 @@ def _launch(dx, dy, x, mean, variance, gain, dgain, dbias, eps):
 def gpu(dx, dy, x, mean, variance, gain, dgain, dbias, eps):
     shape = *x.shape[:2], math.prod(x.shape[2:])
     over(dx, dy, x)
-    dx, dy, x = reshaped(shape, dx, dy, x)
+    dx, dy, x = reshape(shape, dx, dy, x)
     check(dx, dy, x, mean, variance, gain, dgain, dbias)
     _launch[over(dx)](dx, dy, x, mean, variance, gain, dgain, dbias, eps)

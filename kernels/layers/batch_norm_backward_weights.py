@@ -14,7 +14,7 @@ import numpy as np
 from kernels.compiled import exact
 from kernels.compression.segments import block_sum
 from kernels.gpu import cuda
-from kernels.launch import THREADS, blocks_over, over, reshaped
+from kernels.launch import THREADS, blocks_over, over, reshape
 from kernels.shapes import shapes
 
 check = shapes("dgain (c), dbias (c), dy (n, c, size), x (n, c, size), mean (c), variance (c)")
@@ -65,6 +65,6 @@ def _launch(dgain, dbias, dy, x, mean, variance, eps):
 def gpu(dgain, dbias, dy, x, mean, variance, eps):
     shape = *x.shape[:2], math.prod(x.shape[2:])
     over(dy, x)
-    dy, x = reshaped(shape, dy, x)
+    dy, x = reshape(shape, dy, x)
     check(dgain, dbias, dy, x, mean, variance)
     _launch[blocks_over(shape[1], x)](dgain, dbias, dy, x, mean, variance, eps)

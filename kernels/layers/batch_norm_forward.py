@@ -16,7 +16,7 @@ import numpy as np
 from kernels.compiled import exact
 from kernels.compression.segments import block_sum
 from kernels.gpu import cuda
-from kernels.launch import THREADS, blocks_over, over, reshaped
+from kernels.launch import THREADS, blocks_over, over, reshape
 from kernels.shapes import shapes
 
 check = shapes("y (n, c, size), mean (c), variance (c), x (n, c, size), gain (c), bias (c)")
@@ -85,6 +85,6 @@ def _launch(y, mean, variance, x, gain, bias, eps, relu):
 def gpu(y, mean, variance, x, gain, bias, eps, relu):
     shape = *x.shape[:2], math.prod(x.shape[2:])
     over(y, x)
-    y, x = reshaped(shape, y, x)
+    y, x = reshape(shape, y, x)
     check(y, mean, variance, x, gain, bias)
     _launch[blocks_over(shape[1], x)](y, mean, variance, x, gain, bias, eps, relu)

@@ -12,7 +12,7 @@ import numpy as np
 
 from kernels.compiled import exact
 from kernels.gpu import cuda
-from kernels.launch import flattened
+from kernels.launch import flatten
 from kernels.layers.columns import COLUMNS, ROWS, column_sum, over_columns, sum_columns
 from kernels.shapes import shapes
 
@@ -61,6 +61,6 @@ def _table(dtable, x, dy):
 def gpu(dtable, dplaces, x, dy):
     check(dtable, dplaces, x, dy)
     (n, time, width), tokens = dy.shape, dtable.shape[0]
-    (places,) = flattened(dplaces)
+    (places,) = flatten(dplaces)
     _table[over_columns(dtable, tokens)](dtable, x.reshape(-1), dy.reshape(n * time, width))
     sum_columns(places, dy.reshape(n, time * width))

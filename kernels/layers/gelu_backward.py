@@ -10,7 +10,7 @@ import numpy as np
 
 from kernels.compiled import exact, flat, formula, length
 from kernels.gpu import cuda
-from kernels.launch import flattened, over
+from kernels.launch import flatten, over
 from kernels.layers.gelu_forward import A, B
 
 FLOPS, WORDS = 12, 4
@@ -43,5 +43,5 @@ def _launch(dz, dy, z, y):
 
 
 def gpu(dz, dy, z, y):
-    dz, dy, z, y = flattened(dz, dy, z, y)
+    dz, dy, z, y = flatten(dz, dy, z, y)
     _launch[over(dz, dy, z, y)](dz, dy, z, y)

@@ -14,7 +14,7 @@ import numpy as np
 
 from kernels.compiled import exact, flat, formula, length
 from kernels.gpu import cuda
-from kernels.launch import flattened, over
+from kernels.launch import flatten, over
 from kernels.layers.exponential import exp
 
 FLOPS, WORDS = 12, 2
@@ -51,5 +51,5 @@ def _launch(y, z):
 
 
 def gpu(y, z):
-    y, z = flattened(y, z)
+    y, z = flatten(y, z)
     _launch[over(y, z)](y, z)

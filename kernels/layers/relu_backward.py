@@ -10,7 +10,7 @@ import numpy as np
 
 from kernels.compiled import exact, flat, formula, length
 from kernels.gpu import cuda
-from kernels.launch import flattened, over
+from kernels.launch import flatten, over
 
 FLOPS, WORDS = 1, 3
 
@@ -38,5 +38,5 @@ def _launch(dz, dy, y):
 
 
 def gpu(dz, dy, y):
-    dz, dy, y = flattened(dz, dy, y)
+    dz, dy, y = flatten(dz, dy, y)
     _launch[over(dz, dy, y)](dz, dy, y)

@@ -9,7 +9,7 @@ Source: He et al., Deep Residual Learning for Image Recognition, CVPR 2016.
 
 from kernels.compiled import exact, flat, formula, length
 from kernels.gpu import cuda
-from kernels.launch import flattened, over
+from kernels.launch import flatten, over
 
 FLOPS, WORDS = 2, 3
 
@@ -39,5 +39,5 @@ def _launch(y, x, a, scale):
 
 
 def gpu(y, x, a, scale):
-    y, x, a = flattened(y, x, a)
+    y, x, a = flatten(y, x, a)
     _launch[over(y, x, a)](y, x, a, scale)

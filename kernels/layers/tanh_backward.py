@@ -7,7 +7,7 @@ Price: 3 FLOPs and 3 words per number: bound by memory everywhere.
 
 from kernels.compiled import exact, flat, formula, length
 from kernels.gpu import cuda
-from kernels.launch import flattened, over
+from kernels.launch import flatten, over
 
 FLOPS, WORDS = 3, 3
 
@@ -35,5 +35,5 @@ def _launch(dz, dy, y):
 
 
 def gpu(dz, dy, y):
-    dz, dy, y = flattened(dz, dy, y)
+    dz, dy, y = flatten(dz, dy, y)
     _launch[over(dz, dy, y)](dz, dy, y)

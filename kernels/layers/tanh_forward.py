@@ -11,7 +11,7 @@ import numpy as np
 
 from kernels.compiled import exact, flat, length
 from kernels.gpu import cuda
-from kernels.launch import flattened, over
+from kernels.launch import flatten, over
 from kernels.layers.exponential import tanh
 
 FLOPS, WORDS = 10, 2
@@ -35,5 +35,5 @@ def _launch(y, z):
 
 
 def gpu(y, z):
-    y, z = flattened(y, z)
+    y, z = flatten(y, z)
     _launch[over(y, z)](y, z)

@@ -10,7 +10,7 @@ from kernels.compiled import exact, length
 from kernels.gpu import cuda
 from kernels.launch import over
 from kernels.shapes import shapes
-from kernels.sparse.rows import margin_cpu, margin_gpu, numbers, own
+from kernels.sparse.rows import entries, margin_cpu, margin_gpu, numbers
 
 check = shapes("out (k), w (d), rows (k), target (n), indptr (n + 1), index (size), values (size)")
 
@@ -22,7 +22,7 @@ def price(out, w, rows, target, indptr, index, values):
 
 def reference(out, w, rows, target, indptr, index, values):
     for k, i in enumerate(rows):
-        v, x = own(i, indptr, index, values)
+        v, x = entries(i, indptr, index, values)
         out[k] = target[i] * (x @ w[v])
 
 

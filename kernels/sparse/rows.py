@@ -29,7 +29,7 @@ def numbers(rows, indptr) -> int:
     return int((indptr[rows + 1] - indptr[rows]).sum())
 
 
-def own(i, indptr, index, values) -> tuple[np.ndarray, np.ndarray]:
+def entries(i, indptr, index, values) -> tuple[np.ndarray, np.ndarray]:
     """Return the coordinates of row i and its numbers there; plain NumPy."""
     inside = slice(indptr[i], indptr[i + 1])
     return index[inside], values[inside]
@@ -39,7 +39,7 @@ def gradients(w, rows, target, indptr, index, values, penalty) -> tuple[np.ndarr
     """Return (f, g), the losses (rows,) and gradients (rows, d) of these rows at w; plain NumPy."""
     losses, slopes = np.zeros(len(rows), w.dtype), np.zeros((len(rows), len(w)), w.dtype)
     for k, i in enumerate(rows):
-        v, x = own(i, indptr, index, values)
+        v, x = entries(i, indptr, index, values)
         y, here, ridge = target[i], w[v], penalty[v]
         m = y * (x @ here)
         losses[k] = np.logaddexp(0, -m) + ridge @ (here * here) / 2

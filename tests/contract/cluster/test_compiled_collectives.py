@@ -186,9 +186,9 @@ def test_kernels_inside_are_charged_to_the_meter_that_is_there(compiled):
 
     def program(comm):
         bill = Bill()
-        with kernels.metered(bill):
+        with kernels.meter_kernels(bill):
             comm.all_reduce(np.ones(10), "mean")
-        with kernels.metered(None):
+        with kernels.meter_kernels(None):
             comm.all_reduce(np.ones(10), "mean")
         return bill.rows, comm.event_log.clock()
 

@@ -147,7 +147,7 @@ def test_compute_is_charged_by_the_roofline_of_the_device_times_the_slowness_of_
 @pytest.mark.parametrize("pause", [{}, {0: [(0.001, 0.5)]}], ids=["", "paused"])
 def test_kernels_whose_work_is_done_in_one_call_take_the_time_that_they_take_one_by_one(seen, pause):
     prices = Prices()
-    with kernels.metered(prices):
+    with kernels.meter_kernels(prices):
         for elements in (3, 70_000, 11):
             kernels.scale(np.ones(elements), 0.1)
 

@@ -6,7 +6,7 @@ import pytest
 import kernels
 from algorithms.compression import attach, dgc, find
 from cluster import simulated
-from kernels.meter import metered
+from kernels.meter import meter_kernels
 
 ROWS, COLUMNS, BIASES = 60, 50, 11
 LAYOUT = ((slice(0, 3000), (ROWS, COLUMNS)), (slice(3000, 3011), (BIASES,)))
@@ -113,7 +113,7 @@ def test_a_sample_saves_passes_over_the_whole():
     bytes_of = []
     for sampling in (0.01, 1):
         one, d = codec(density=0.01, layout=((slice(0, 90_000), (300, 300)),), sampling=sampling, **AT_ONCE), 90_000
-        with metered(ledger := Ledger()):
+        with meter_kernels(ledger := Ledger()):
             one.encode(np.random.default_rng(3).standard_normal(d))
         bytes_of.append(ledger["kth_largest"])
     assert bytes_of[0] < bytes_of[1] / 20

@@ -7,7 +7,7 @@ import pytest
 
 from experiments.measure import warps
 from experiments.measure.warps import ADD, MOST, READ, WAIT, WRITE, launches, ranges, watched
-from kernels.gpu import cuda, simulated
+from kernels.gpu import cuda, simulate_gpu
 from kernels.watching import BLOCKS
 
 
@@ -143,7 +143,7 @@ def test_the_first_blocks_of_a_launch_are_watched_and_all_are_run_where_nobody_w
     out = np.zeros(99, np.float32)
     launches(lambda: count[99, 1, 0](out))
     assert out[:BLOCKS].all() and out.sum() == BLOCKS
-    with simulated():
+    with simulate_gpu():
         count[99, 1, 0](out)
     assert out.all()
 

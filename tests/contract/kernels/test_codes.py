@@ -9,7 +9,7 @@ import pytest
 
 import kernels
 from kernels.compression import gram_schmidt, pack
-from kernels.gpu import simulated
+from kernels.gpu import simulate_gpu
 from tests.contract.kernels.cases import SIZES
 from tests.contract.kernels.code_cases import MORE
 from tests.contract.kernels.test_implementations import expect_same, outcome
@@ -41,7 +41,7 @@ def test_the_cpu_implementation_computes_the_reference_with_other_settings_too(n
 def test_the_gpu_implementation_computes_the_reference_in_the_simulator_with_other_settings_too(name, arguments):
     kernel, args = getattr(kernels, name).module, arguments(np.random.default_rng(1), 83, np.float32)
     expected = outcome(kernel.reference, copy.deepcopy(args))
-    with simulated():
+    with simulate_gpu():
         expect_same(name, np.float32, outcome(kernel.gpu, args), expected)
 
 

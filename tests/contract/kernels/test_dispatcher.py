@@ -48,7 +48,7 @@ def test_a_kernel_is_loaded_by_its_first_call_and_no_other_kernel_with_it():
 def test_nobody_is_told_the_price_by_default():
     ledger = Ledger()
     assert METER.get() is None
-    with kernels.metered(ledger):
+    with kernels.meter_kernels(ledger):
         pass
     kernels.scale(np.ones(3), 2.0)
     assert ledger.rows == []
@@ -56,7 +56,7 @@ def test_nobody_is_told_the_price_by_default():
 
 def test_the_price_is_reported_to_the_meter_of_the_context():
     ledger = Ledger()
-    with kernels.metered(ledger):
+    with kernels.meter_kernels(ledger):
         kernels.sgd(np.ones(100, np.float32), np.ones(100, np.float32), 0.1)
         kernels.momentum(*(np.ones(10) for _ in range(3)), 0.1, 0.9)
     assert ledger.rows == [("sgd", 200, 1200), ("momentum", 40, 400)]
@@ -64,7 +64,7 @@ def test_the_price_is_reported_to_the_meter_of_the_context():
 
 def test_a_price_that_depends_on_shapes_sees_all_arguments():
     ledger = Ledger()
-    with kernels.metered(ledger):
+    with kernels.meter_kernels(ledger):
         kernels.mean(np.ones(100, np.float32), np.ones((8, 100), np.float32))
     assert ledger.rows == [("mean", 800, 9 * 100 * 4)]
 
@@ -77,10 +77,10 @@ def test_a_price_can_be_asked_without_the_work():
 
 def test_an_inner_meter_replaces_the_outer_one_and_none_silences_it():
     outer, inner, x = Ledger(), Ledger(), np.ones(3)
-    with kernels.metered(outer):
-        with kernels.metered(inner):
+    with kernels.meter_kernels(outer):
+        with kernels.meter_kernels(inner):
             kernels.scale(x, 2.0)
-        with kernels.metered(None):
+        with kernels.meter_kernels(None):
             kernels.scale(x, 2.0)
         kernels.scale(x, 2.0)
     assert (len(outer.rows), len(inner.rows)) == (1, 1)
@@ -88,7 +88,7 @@ def test_an_inner_meter_replaces_the_outer_one_and_none_silences_it():
 
 def test_a_meter_hears_nothing_of_another_thread():
     ledger = Ledger()
-    with kernels.metered(ledger):
+    with kernels.meter_kernels(ledger):
         other = threading.Thread(target=lambda: kernels.scale(np.ones(3), 2.0))
         other.start()
         other.join()
@@ -96,7 +96,7 @@ def test_a_meter_hears_nothing_of_another_thread():
 
 
 def test_a_meter_is_taken_off_when_the_block_raises():
-    with pytest.raises(KeyError), kernels.metered(Ledger()):
+    with pytest.raises(KeyError), kernels.meter_kernels(Ledger()):
         raise KeyError
     assert METER.get() is None
 

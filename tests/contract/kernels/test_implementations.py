@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import kernels
-from kernels.gpu import simulated
+from kernels.gpu import simulate_gpu
 from tests.contract.kernels.cases import CASES, SIZES
 
 NAMES = [name for family in kernels.FAMILIES.values() for name in family]
@@ -67,7 +67,7 @@ def test_the_gpu_implementation_computes_the_reference_in_the_simulator(name, dt
     for n in SIMULATED[dtype]:
         args = arguments(name, n, dtype)
         expected = outcome(kernel.reference, copy.deepcopy(args))
-        with simulated():
+        with simulate_gpu():
             expect_same(name, dtype, outcome(kernel.gpu, args), expected, said=f"of {n}")
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import kernels
-from kernels.gpu import simulated
+from kernels.gpu import simulate_gpu
 from tests.contract.kernels.cases import CASES
 from tests.contract.kernels.test_implementations import NAMES, expect_same, outcome
 
@@ -52,7 +52,7 @@ def test_an_odd_number_reaches_the_same_results_in_every_implementation(name):
     kernel = getattr(kernels, name).module
     for said, args in odd_calls(name):
         expected, cpu = (outcome(which, copy.deepcopy(args)) for which in (kernel.reference, kernel.cpu))
-        with simulated():
+        with simulate_gpu():
             gpu = outcome(kernel.gpu, args)
         useful = slice(-1, None) if name == "threshold" else slice(None)  # words of what no word can encode are not
         expect_same(name, np.float32, cpu[useful], expected[useful], said=f"cpu, {said}")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import kernels
-from kernels.gpu import simulated
+from kernels.gpu import simulate_gpu
 from kernels.shapes import shapes
 from tests.contract.kernels.test_implementations import arguments, each_kernel, expect_same, outcome
 
@@ -52,7 +52,7 @@ def test_an_array_that_is_longer_than_the_rest_says_is_refused_or_changes_nothin
     for which, args in longer(name, arguments(name, SIZE, np.float32)):
         usual = copy.deepcopy(args)
         if refused(name, args, which):
-            with simulated(), pytest.raises(ValueError, match="must"):
+            with simulate_gpu(), pytest.raises(ValueError, match="must"):
                 getattr(kernels, name).module.gpu(*usual)
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from kernels import gpu
 from kernels.compression import gram_schmidt
-from kernels.gpu import cuda, simulated
+from kernels.gpu import cuda, simulate_gpu
 from kernels.layers.tiles import TILE, product
 from kernels.simulator import ADD, READ, WAIT, WRITE, DivergentBarrier, Race, Simulator
 from tests.sources import ROOT
@@ -21,7 +21,7 @@ THREADS = 8
 
 
 def launched(kernel, *args, blocks=1, threads=THREADS, watch=None):
-    with simulated(watch):
+    with simulate_gpu(watch):
         kernel[blocks, threads, 0](*args)
 
 
@@ -242,7 +242,7 @@ def test_not_one_barrier_of_the_product_and_the_block_sum_can_be_left_out(monkey
         (lambda: gram_schmidt.gpu(rng.random((5, 2)), 1e-5), 3),
     ):
         seen = []
-        with simulated(seen.append):
+        with simulate_gpu(seen.append):
             call()
         barriers = {access.stack[-1].number for access in seen if access.does == WAIT}
         assert len(barriers) == count
@@ -251,14 +251,14 @@ def test_not_one_barrier_of_the_product_and_the_block_sum_can_be_left_out(monkey
             passed = lambda cuda, line=left_out, waits=waits: sys._getframe(1).f_lineno == line or waits(cuda)  # noqa: E731
             with monkeypatch.context() as without:
                 without.setattr(Simulator, "syncthreads", passed)
-                with pytest.raises(Race), simulated():
+                with pytest.raises(Race), simulate_gpu():
                     call()
 
 
 def test_a_product_of_as_many_rows_as_a_large_batch_of_texts_has_is_a_grid_that_a_gpu_can_launch(monkeypatch):
     launches = []
     monkeypatch.setattr(Simulator, "run", lambda cuda, kernel, blocks, threads, *args: launches.append(blocks))
-    with simulated():
+    with simulate_gpu():
         product(np.empty((2_000_000, 1)), np.empty((2_000_000, 1)), np.empty((1, 1)))
     ((first, second),) = launches
     assert first * second * TILE == 2_000_000
@@ -270,7 +270,7 @@ import copy, importlib, pkgutil, sys
 sys.modules["numba.cuda"] = None  # whoever imports it fails
 import numpy as np
 import kernels
-from kernels.gpu import simulated
+from kernels.gpu import simulate_gpu
 from experiments.specification.experiment import Experiment
 from experiments.execution.run import run
 from tests.contract.kernels.cases import CASES
@@ -282,7 +282,7 @@ for name, case in CASES.items():
     kernel, args = getattr(kernels, name), case.arguments(np.random.default_rng(33), 33, np.float32)
     there = copy.deepcopy(args)
     kernel(*args)
-    with simulated():
+    with simulate_gpu():
         kernel.module.gpu(*there)
 try:
     kernels.sgd.module.gpu(np.ones(3), np.ones(3), 0.1)

@@ -274,7 +274,7 @@ def test_evaluation_costs_nothing_on_the_clock():
             raise AssertionError("evaluation was charged")
 
     model = chain("mlp")
-    with kernels.metered(Meter()):
+    with kernels.meter_kernels(Meter()):
         model.evaluate(model.start(0), *samples(model))
 
 
@@ -286,7 +286,7 @@ def test_the_price_of_a_gradient_is_three_products_per_layer_but_the_first():
             charged.append((kernel, flops))
 
     model = chain("linear")
-    with kernels.metered(Meter()):
+    with kernels.meter_kernels(Meter()):
         model.gradient(model.start(0), *samples(model, 10))
     products = sum(flops for kernel, flops in charged if kernel.startswith("dense"))
     assert products == pytest.approx(2 * (2 * 10 * 64 * 5), rel=0.02)  # forward and weights; nobody needs dx
@@ -306,7 +306,7 @@ def test_dense_layers_and_blocks_in_one_call_have_the_bits_and_the_prices_of_a_p
     model = chain(name, dtype)
     x, target = samples(model, count)
     w = model.start(2)
-    with kernels.metered(Meter()):
+    with kernels.meter_kernels(Meter()):
         loss, g = model.gradient(w, x, target)
         by_layer = charged.copy()
         in_one_call, there = model.gradient(w, x, target)

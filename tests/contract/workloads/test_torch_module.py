@@ -304,7 +304,7 @@ def test_passes_are_charged_what_they_cost():
             charged.append((flops, nbytes))
 
     workload = wrapped(sequential(6, 8, 3))
-    with kernels.metered(Meter()):
+    with kernels.meter_kernels(Meter()):
         workload.gradient(workload.start(), workload.batch(np.arange(16)))
         workload.gradient(workload.start(), workload.batch(np.arange(16)))
     product = 2 * 16 * (6 * 8 + 8 * 3)

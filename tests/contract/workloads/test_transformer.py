@@ -240,7 +240,7 @@ def test_a_pair_of_blocks_costs_what_the_literature_says_and_small_change():
 
     def price(function, *args):
         charged.clear()
-        with kernels.metered(Meter()):
+        with kernels.meter_kernels(Meter()):
             return function(*args), sum(charged)
 
     totals = np.zeros(3)

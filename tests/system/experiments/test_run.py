@@ -19,7 +19,7 @@ from experiments.runs.evaluations import evaluate
 from experiments.runs.summary import digest, summarise
 from experiments.specification.conditions import Conditions
 from experiments.specification.experiment import Experiment
-from kernels import metered
+from kernels import meter_kernels
 from tracing import KINDS
 
 NAMES = algorithms.names()
@@ -192,7 +192,7 @@ def test_the_digest_is_of_parameters_losses_and_evaluations():
 def test_nobody_is_charged_for_an_evaluation():
     charges, w = [], np.zeros(3)
     workload = SimpleNamespace(evaluate=lambda w: (kernels.sgd(w, w, 1.0), (3.0, 0.5))[1])
-    with metered(SimpleNamespace(charge=lambda *price: charges.append(price))):
+    with meter_kernels(SimpleNamespace(charge=lambda *price: charges.append(price))):
         assert evaluate(workload, w) == (3.0, 0.5) and not charges
         workload.evaluate(w)
         assert len(charges) == 1

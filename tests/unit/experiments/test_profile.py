@@ -10,7 +10,7 @@ from cluster.devices import DEVICES, Device
 from experiments.execution.run import run
 from experiments.measure.profile import measured, priced
 from experiments.specification.experiment import Experiment
-from kernels import metered
+from kernels import meter_kernels
 from theory.partition_pipedream import plan_of
 from theory.profile import load, save
 
@@ -76,7 +76,7 @@ def test_the_layers_together_cost_what_the_simulated_cluster_charges_for_a_mini_
 
     device, bill, workload = Device(1e9, 1e9, 1e-5), Seconds(), digits(**settings)
     batch = workload.batch(np.arange(8))
-    with metered(bill):
+    with meter_kernels(bill):
         workload.gradient(workload.start(0), batch)
     assert sum(priced(workload, batch, device).times) == pytest.approx(bill.total, rel=1e-12)
 

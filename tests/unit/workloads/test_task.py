@@ -151,7 +151,7 @@ def test_a_server_holds_the_model_that_it_ships():
 
 def test_what_an_update_rule_remembers_is_the_ranks_memory():
     t = task()
-    with kernels.metered(t.event_log):
+    with kernels.meter_kernels(t.event_log):
         kernels.state_like(np.ones(5))
         kernels.state_like(np.ones(2, np.float32))
     kernels.state_like(np.ones(5))  # nobody's
@@ -160,7 +160,7 @@ def test_what_an_update_rule_remembers_is_the_ranks_memory():
 
 def test_what_an_algorithm_keeps_beside_it_is_the_ranks_memory_too():
     t, x = task(), np.ones(5)
-    with kernels.metered(t.event_log):
+    with kernels.meter_kernels(t.event_log):
         assert kernels.keep(x) is x
         kernels.keep(np.ones(2, np.float32), "gradients")
     kernels.keep(x)  # nobody's
