@@ -62,7 +62,7 @@ class RankStatus:
     wait: Wait | None = None
 
     @property
-    def finished(self) -> bool:
+    def is_finished(self) -> bool:
         """True if it has given its result."""
         return self.since == math.inf
 

@@ -263,7 +263,7 @@ class Supervisor:
         if self.on_progress:
             self.merged.match()
             self.on_progress(self.merged.event_logs, self.seconds)
-        finished = {rank for rank, one in self.reports.items() if one.status.finished}
+        finished = {rank for rank, one in self.reports.items() if one.status.is_finished}
         if len(self.lost) < self.size and not self.failures and not self.returns.is_return_expected(finished):
             alive = [one for rank, one in self.reports.items() if rank not in self.lost]
             waits = [one.status.wait for one in alive if one.status.wait]

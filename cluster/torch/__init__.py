@@ -72,7 +72,7 @@ class Simulated:
         return self.recorded.outcome.notes
 
     @property
-    def printed(self) -> list[tuple[int, str]]:
+    def output(self) -> list[tuple[int, str]]:
         """The lines that ranks printed, as (rank, line)."""
         return self.recorded.printed
 

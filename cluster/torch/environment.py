@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from cluster.torch.process import current, script_line, this
-from cluster.torch.replaced import replaced
+from cluster.torch.replaced import replace_names
 from tracing import IDLE
 
 
@@ -136,10 +136,10 @@ def own_environment() -> Iterator[None]:
     clocks |= {f"{name}_ns": _clock(getattr(time, f"{name}_ns"), 1e-9) for name in clocks}
     kind = os.environ.__class__
     with (
-        replaced(time, sleep=_sleep, **clocks),
-        replaced(signal, signal=_handle),
-        replaced(os, _exit=_exit),
-        replaced(sys, stdout=Lines("stdout"), stderr=Lines("stderr"), excepthook=sys.excepthook),
+        replace_names(time, sleep=_sleep, **clocks),
+        replace_names(signal, signal=_handle),
+        replace_names(os, _exit=_exit),
+        replace_names(sys, stdout=Lines("stdout"), stderr=Lines("stderr"), excepthook=sys.excepthook),
     ):
         os.environ.__class__ = Environment  # keeps the variables, and `from os import environ` of others
         try:

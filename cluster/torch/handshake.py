@@ -93,7 +93,7 @@ class Sending:
             lost = self._lost()
             assert lost
             raise lost.loss(f"rank {rank.number} waits until it receives a message (tag {self._tag})")
-        process.waited(other, "send", start, min(rank.now, self.left - self._nbytes * self._route.beta))
+        process.record_wait(other, "send", start, min(rank.now, self.left - self._nbytes * self._route.beta))
         if rank.interruptible:
             rank.interrupt()
 
@@ -133,7 +133,7 @@ class Receiving:
             raise rank.mailbox.lost[sender].loss(f"rank {rank.number} waits for any message")
         for kind, _, end, _, _ in rank.event_log.spans[-2:]:
             if kind == WAIT:
-                process.waited(sender, "receive", start, end)
+                process.record_wait(sender, "receive", start, end)
         if x.numel() != self._x.numel() or x.dtype != self._x.dtype:
             mine, theirs = (
                 f"{one.numel():,} numbers ({str(one.dtype).removeprefix('torch.')})" for one in (self._x, x)

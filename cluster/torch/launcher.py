@@ -18,7 +18,7 @@ from cluster.comm import ClusterError, RankFailed
 from cluster.torch.launch import Recorded, run
 from cluster.torch.machines import SimulatedMachines
 from cluster.torch.process import current, script_line, this
-from cluster.torch.replaced import replaced
+from cluster.torch.replaced import replace_names
 
 
 class RanksFailed(BaseException):
@@ -75,9 +75,9 @@ class Launcher:
             "set_start_method": lambda *_, **__: None,
         }
         with (
-            replaced(multiprocessing, **names),
-            replaced(mp, spawn=self._spawn, start_processes=self._spawn, **names),
-            replaced(torch.cuda, device_count=lambda: self._machines.ranks),  # how many ranks a script then starts
+            replace_names(multiprocessing, **names),
+            replace_names(mp, spawn=self._spawn, start_processes=self._spawn, **names),
+            replace_names(torch.cuda, device_count=lambda: self._machines.ranks),  # how many ranks a script then starts
         ):
             yield
 

@@ -86,7 +86,7 @@ class Process:
         if log.step >= self.shared.steps:
             raise Enough
 
-    def waited(self, culprit: int, what: str, start: float, end: float) -> None:
+    def record_wait(self, culprit: int, what: str, start: float, end: float) -> None:
         """Record that this rank waited for `culprit`."""
         if end > start and culprit != self.rank.number:
             self.shared.waits.append(Waited(self.rank.number, culprit, what, self.line, start, end))

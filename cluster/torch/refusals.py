@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader
 
 from cluster.comm import ClusterError
 from cluster.torch.process import current, script_line
-from cluster.torch.replaced import replaced
+from cluster.torch.replaced import replace_names
 from cluster.torch.store import Store
 
 
@@ -88,22 +88,22 @@ def refusals() -> Iterator[None]:
     cuda = torch.cuda
     process = multiprocessing.process.BaseProcess
     with (
-        replaced(dist, **stores),
-        replaced(torch, compile=_compile),
-        replaced(torch.nn.Module, compile=_compile_in_place),
-        replaced(DataLoader, __init__=_load),
-        replaced(
+        replace_names(dist, **stores),
+        replace_names(torch, compile=_compile),
+        replace_names(torch.nn.Module, compile=_compile_in_place),
+        replace_names(DataLoader, __init__=_load),
+        replace_names(
             cuda,
             is_available=_inside(False, cuda.is_available),
             device_count=_inside(0, cuda.device_count),
             _lazy_init=_refuse("asks for CUDA", CUDA, cuda._lazy_init),
             set_device=_refuse("asks for CUDA", CUDA, cuda.set_device),
         ),
-        replaced(
+        replace_names(
             rpc,
             init_rpc=_refuse("uses torch.distributed.rpc", RPC, getattr(rpc, "init_rpc", None)),
         ),
-        replaced(os, fork=_refuse("calls os.fork", PROCESSES, getattr(os, "fork", None))),
-        replaced(process, start=_refuse("starts a process", PROCESSES, process.start)),
+        replace_names(os, fork=_refuse("calls os.fork", PROCESSES, getattr(os, "fork", None))),
+        replace_names(process, start=_refuse("starts a process", PROCESSES, process.start)),
     ):
         yield

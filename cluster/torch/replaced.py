@@ -8,7 +8,7 @@ from typing import Any
 
 
 @contextlib.contextmanager
-def replaced(place: Any, **new: Any) -> Iterator[None]:
+def replace_names(place: Any, **new: Any) -> Iterator[None]:
     """Let `place` have these attributes instead of its own. Those that it does not have are left out."""
     before = {name: getattr(place, name) for name in new if hasattr(place, name)}
     try:

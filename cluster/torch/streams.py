@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from cluster.torch.replaced import replaced
+from cluster.torch.replaced import replace_names
 
 if TYPE_CHECKING:
     from cluster.torch.work import PendingWork
@@ -122,4 +122,6 @@ def tensors(x: Any) -> Iterator[torch.Tensor]:
 
 def virtual_streams() -> contextlib.AbstractContextManager[None]:
     """Let torch.cpu have virtual streams for the time of a run."""
-    return replaced(torch.cpu, Stream=VirtualStream, Event=VirtualEvent, stream=_stream, current_stream=current_stream)
+    return replace_names(
+        torch.cpu, Stream=VirtualStream, Event=VirtualEvent, stream=_stream, current_stream=current_stream
+    )

@@ -150,7 +150,7 @@ class CollectiveWork(PendingWork):
             begins = min(max(meeting.last, start), end)
             rank.span(WAIT, start, begins, name)
             rank.span(COMMUNICATE, begins, end, name)
-            process.waited(meeting.culprit, name, start, begins)
+            process.record_wait(meeting.culprit, name, start, begins)
             if rank.interruptible:
                 rank.interrupt()
 

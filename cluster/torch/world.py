@@ -18,7 +18,7 @@ from torch.testing._internal.distributed.multi_threaded_pg import ThreadLocalWor
 from cluster.torch.group import Group
 from cluster.torch.memory import take_stock
 from cluster.torch.process import current, this
-from cluster.torch.replaced import replaced
+from cluster.torch.replaced import replace_names
 from cluster.torch.store import Store
 from cluster.torch.work import wait_for_future
 
@@ -90,11 +90,11 @@ def own_world() -> Iterator[None]:
     """Let torch.distributed be that of the ranks for the time of a run."""
     hooks = register_optimizer_step_pre_hook(_before_step), register_optimizer_step_post_hook(_after_step)
     with (
-        replaced(c10d, _world=ThreadLocalWorld(), _new_process_group_helper=_new_group, rendezvous=_meet),
-        replaced(c10d, _get_default_timeout=lambda backend: PATIENCE),
-        replaced(dist, monitored_barrier=_monitored_barrier),
-        replaced(torch._C.Future, wait=wait_for_future),
-        replaced(torch.autograd, backward=_backward),
+        replace_names(c10d, _world=ThreadLocalWorld(), _new_process_group_helper=_new_group, rendezvous=_meet),
+        replace_names(c10d, _get_default_timeout=lambda backend: PATIENCE),
+        replace_names(dist, monitored_barrier=_monitored_barrier),
+        replace_names(torch._C.Future, wait=wait_for_future),
+        replace_names(torch.autograd, backward=_backward),
     ):
         torch._C._distributed_c10d._set_thread_isolation_mode(True)
         try:

@@ -83,7 +83,7 @@ def test_what_a_rank_prints_has_its_number_before_it(capsys):
     outcome = simulate(speak, 2)
     lines = ["rank 0: I am 0", "rank 0: no newline", "rank 1: I am 1", "rank 1: no newline"]
     assert sorted(capsys.readouterr().out.splitlines()) == lines
-    assert sorted(outcome.printed) == [(0, "I am 0"), (0, "no newline"), (1, "I am 1"), (1, "no newline")]
+    assert sorted(outcome.output) == [(0, "I am 0"), (0, "no newline"), (1, "I am 1"), (1, "no newline")]
 
 
 def test_ranks_share_a_store_and_wait_for_its_values():

@@ -65,7 +65,7 @@ def test_a_script_that_starts_its_ranks_itself_decides_their_number(script):
     """
     for name, rest in (("spawn.py", "    " + spawn), ("processes.py", by_hand)):
         outcome = simulate(script(textwrap.dedent(body) + textwrap.indent(textwrap.dedent(rest), "    "), name), 5)
-        assert sorted(outcome.printed) == [(r, "sum 3.0") for r in range(3)], name
+        assert sorted(outcome.output) == [(r, "sum 3.0") for r in range(3)], name
         assert "starts 3 ranks" in outcome.notes[0]
 
 
