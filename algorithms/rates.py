@@ -61,7 +61,7 @@ class Rate:
         )
 
 
-def known(algorithm: str, workload: str, model: str = "") -> Rate | None:
+def find_rate(algorithm: str, workload: str, model: str = "") -> Rate | None:
     """Return the line of an algorithm (short name) on a workload and its model; None if there is none."""
     return table().get(pair(STAND_INS.get(workload, workload), model), {}).get(algorithm)
 

@@ -120,7 +120,7 @@ class Coordinator(ShardedVectors):
         queue = WorkQueue(-(-samples // self.portion), self.s.every, len(self.workers), self.s.backups, self.shards)
         losses = {}  # by portion
         self.ask(Command.SYNC)  # w is complete before any worker fetches it
-        while not queue.done:
+        while not queue.is_done:
             for rank in sorted(self.free):
                 self.order(rank, queue, counts=False)
             sender, message = self.comm.recv_any(WORK)

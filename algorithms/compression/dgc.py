@@ -71,7 +71,9 @@ class Codec:
 
     def largest(self, density):
         """Remove and return (index, values, elements of the tensors sent whole) from v."""
-        cuts = [self.cut(self.v[part], max(1, round(density * (part.stop - part.start)))) for part in self.sparse]
+        cuts = [
+            self.find_threshold(self.v[part], max(1, round(density * (part.stop - part.start)))) for part in self.sparse
+        ]
         count = sum(count for *_, count in cuts)
         values, index = kernels.empty(count, self.v), kernels.empty(count, self.v, "int32")
         rest = kernels.empty(sum(part.stop - part.start for part in self.whole), self.v)
@@ -89,7 +91,7 @@ class Codec:
             kernels.forget(self.u, index)
         return index, values, rest
 
-    def cut(self, v, k):
+    def find_threshold(self, v, k):
         """Return (cut, ties, count): `count` elements of v, about k, reach the cut, and `ties` of them equal it."""
         stride = min(
             max(1, round(1 / self.s.sampling)), max(1, k // 2)

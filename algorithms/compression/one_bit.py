@@ -17,7 +17,7 @@ import math
 import kernels
 from algorithms.algorithm import Knobs, knob
 from algorithms.codec import Compression
-from algorithms.parts.bit_packing import packed
+from algorithms.parts.bit_packing import pack
 from algorithms.parts.reduce_scatter_codec import ReduceScatterCodec
 from algorithms.parts.segments import Segments
 
@@ -75,7 +75,7 @@ class Codec:
         edges = self.nodes.edges(part, x)
         low, high = kernels.empty(len(edges) - 1, x), kernels.empty(len(edges) - 1, x)
         kernels.two_means(low, high, x, edges)
-        return packed(x >= 0, 1), low, high
+        return pack(x >= 0, 1), low, high
 
     def read(self, message, x, part):
         kernels.choose(x, *message, self.nodes.edges(part, x))

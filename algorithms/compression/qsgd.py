@@ -18,7 +18,7 @@ import numpy as np
 import kernels
 from algorithms.algorithm import Knobs, knob
 from algorithms.codec import Compression
-from algorithms.parts.bit_packing import packed
+from algorithms.parts.bit_packing import pack
 from algorithms.parts.segments import Segments
 
 
@@ -46,7 +46,7 @@ class Codec:
         norms, codes = kernels.empty(len(edges) - 1, v), kernels.empty(len(v), v, "uint8")
         kernels.norms(norms, v, edges, self.order)
         kernels.stochastic_quantize(codes, v, norms, edges, self.levels, int(self.keys.integers(2**63)))
-        return packed(codes, self.width), norms
+        return pack(codes, self.width), norms
 
     def decode(self, message, out):
         bits, norms = message

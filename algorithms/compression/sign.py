@@ -25,7 +25,7 @@ import numpy as np
 import kernels
 from algorithms.algorithm import Knobs, knob
 from algorithms.codec import Compression
-from algorithms.parts.bit_packing import packed
+from algorithms.parts.bit_packing import pack
 from algorithms.parts.reduce_scatter_codec import ReduceScatterCodec, exchange_parts
 from algorithms.parts.segments import tensor_segments
 from kernels.arrays import shares
@@ -42,10 +42,10 @@ class Codec:
     def __init__(self, s, tensors, rank, size, seed):
         self.beta, self.m, self.step = s.beta, None, 0
         self.tensors = tensor_segments(tensors)
-        self.by_part = ReduceScatterCodec(self.sized, self.read_sized, True) if s.error_feedback else None
+        self.by_part = ReduceScatterCodec(self.encode_sized, self.read_sized, True) if s.error_feedback else None
 
     def encode(self, v):
-        return self.sized(v, slice(0, len(v))) if self.by_part else ballot(v)
+        return self.encode_sized(v, slice(0, len(v))) if self.by_part else ballot(v)
 
     def decode(self, message, out):
         if self.by_part:
@@ -81,13 +81,13 @@ class Codec:
             read(votes, g[part])
         return kept
 
-    def sized(self, x, part):
+    def encode_sized(self, x, part):
         edges = self.tensors.edges(part, x)
         sizes = kernels.empty(len(edges) - 1, x)
         kernels.norms(sizes, x, edges, 1)
         for run, (start, stop) in enumerate(pairwise(edges.tolist())):
             sizes[run] /= max(stop - start, 1)
-        return packed(x >= 0, 1), sizes
+        return pack(x >= 0, 1), sizes
 
     def read_sized(self, message, out, part):
         bits, sizes = message
@@ -96,7 +96,7 @@ class Codec:
 
 def ballot(m, zero_is_above: bool = True):
     """Return a packed vote on every element, or None if an element is not finite."""
-    return packed(m >= 0 if zero_is_above else m > 0, 1) if math.isfinite(float(m @ m)) else None
+    return pack(m >= 0 if zero_is_above else m > 0, 1) if math.isfinite(float(m @ m)) else None
 
 
 def read(votes, out):

@@ -18,7 +18,7 @@ import numpy as np
 import kernels
 from algorithms.algorithm import Knobs, knob
 from algorithms.codec import Compression
-from algorithms.parts.bit_packing import packed
+from algorithms.parts.bit_packing import pack
 from algorithms.parts.reduce_scatter_codec import exchange_parts
 from algorithms.parts.segments import tensor_segments
 from kernels.arrays import shares
@@ -39,7 +39,7 @@ class Codec:
 
     def encode(self, v):
         scales = self.scales(v)
-        return packed(self.ternary(v, scales), width(1)), scales
+        return pack(self.ternary(v, scales), width(1)), scales
 
     def decode(self, message, out):
         bits, scales = message
@@ -50,7 +50,7 @@ class Codec:
         mine, kept = parts[comm.rank], kernels.empty_like(v)
         scales = reduce(lambda a, b: a.clip(min=b), comm.all_gather(self.scales(v)))
         codes = self.ternary(v, scales)
-        messages = [packed(codes[part], width(1)) for part in parts]
+        messages = [pack(codes[part], width(1)) for part in parts]
         for message, part in zip(messages, parts, strict=True):
             self.read(message, scales, 1, kept[part], part)
 
@@ -60,7 +60,7 @@ class Codec:
             for message in several:
                 self.read(message, ones, 1, ternary, mine)
                 kernels.add(total, ternary)
-            return packed(total + comm.size, width(comm.size))  # from 0 to 2 N
+            return pack(total + comm.size, width(comm.size))  # from 0 to 2 N
 
         for message, part in zip(exchange_parts(comm, messages, merge), parts, strict=True):
             self.read(message, scales, comm.size, v[part], part)

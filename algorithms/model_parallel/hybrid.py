@@ -97,7 +97,7 @@ def worker(comm, task, s=Settings()):
         _, dy = model.loss(between.whole(y), target)
         g = kernels.empty_like(w)
         task.needs(w, g, saved)
-        backward(model.blocks, w, saved, between.own(dy), g, between)
+        backward(model.blocks, w, saved, between.own_part(dy), g, between)
         peers.all_reduce(g, op="mean")
         rule.step(w, g, s.learning_rate)
         if number == 0:
@@ -124,7 +124,7 @@ class Units(Replicated):
     def whole(self, y):
         return self.f(y)
 
-    def own(self, dy):
+    def own_part(self, dy):
         return kernels.copy(dy[:, shares(dy.shape[1], self.comm.size)[self.comm.rank]])
 
 

@@ -62,7 +62,7 @@ def worker(comm, task, s=Settings()):
             _, dy = cross_entropy(comm, shard, y, target)
         else:
             _, dy = shard.loss(between.whole(y), target)
-            dy = between.own(dy)
+            dy = between.own_part(dy)
         g = kernels.empty_like(w)
         task.needs(w, g, saved)
         backward(shard.blocks, w, saved, dy, g, between)
@@ -114,7 +114,7 @@ class Replicated:
     def whole(self, y):
         return y
 
-    def own(self, dy):
+    def own_part(self, dy):
         return dy
 
 
@@ -136,7 +136,7 @@ class SequenceParallel(Replicated):
     def whole(self, y):
         return self.f(y)
 
-    def own(self, dy):
+    def own_part(self, dy):
         return kernels.copy(dy[shares(len(dy), self.comm.size)[self.comm.rank]])
 
 

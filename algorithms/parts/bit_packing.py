@@ -3,7 +3,7 @@
 import kernels
 
 
-def packed(codes, width: int):
+def pack(codes, width: int):
     """Return the bytes that hold `codes`, whole numbers below 2^width, in `width` bits each."""
     out = kernels.empty(-(-len(codes) * width // 8), codes, "uint8")
     kernels.pack(out, codes, width)

@@ -27,12 +27,12 @@ class WorkQueue:
         self.duplicates = 0  # portions computed a second time, in vain
 
     @property
-    def done(self) -> bool:
+    def is_done(self) -> bool:
         """True if every portion is in the sum."""
         return len(self.summed) == self.count
 
     @property
-    def finished(self) -> set[int]:
+    def finished_portions(self) -> set[int]:
         """The portions that have been computed and not lost."""
         return self.summed.union(*self.computed.values(), *self.pushed.values())
 
@@ -40,7 +40,7 @@ class WorkQueue:
         """Return a portion for a free worker, pending or not yet finished by another worker; None if there is none."""
         portion = self.pending.pop() if self.pending else None
         if portion is None and self.backups:
-            running = [p for p in self.assigned.values() if p not in self.finished]
+            running = [p for p in self.assigned.values() if p not in self.finished_portions]
             portion = min(running, key=running.count, default=None)  # the one that the fewest workers are computing
         if portion is not None:
             self.assigned[worker] = portion
@@ -49,7 +49,7 @@ class WorkQueue:
     def complete(self, worker: int) -> int | None:
         """Return the portion that the worker has computed, or None if another worker was faster."""
         portion = self.assigned.pop(worker)
-        if portion in self.finished:
+        if portion in self.finished_portions:
             self.duplicates += 1
             return None
         self.computed.setdefault(worker, set()).add(portion)
@@ -76,5 +76,5 @@ class WorkQueue:
         lost = {*self.computed.pop(worker, ()), *self.pushed.pop(worker, ())}
         if worker in self.assigned:
             lost.add(self.assigned.pop(worker))
-        lost -= self.finished.union(self.assigned.values(), self.pending)
+        lost -= self.finished_portions.union(self.assigned.values(), self.pending)
         self.pending += sorted(lost, reverse=True)

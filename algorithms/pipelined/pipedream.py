@@ -54,7 +54,7 @@ def schedule(rank: int, ranks: int, chunks: float) -> Iterator[Op]:
     return one_f_one_b(rank, ahead=ranks - 1 - rank, per_update=1, chunks=chunks)
 
 
-def replicated(rank: int, replicas: Sequence[int], chunks: float) -> Iterator[Op]:
+def replicated_schedule(rank: int, replicas: Sequence[int], chunks: float) -> Iterator[Op]:
     """Yield the ops if each stage may have several neighbouring ranks, which take turns.
 
     Each replica runs as far ahead as it takes to keep the later ranks busy.
@@ -76,7 +76,7 @@ def replicated(rank: int, replicas: Sequence[int], chunks: float) -> Iterator[Op
 
 def plan(workers, s):
     replicas = s.replicas or [1] * workers
-    return Stream(replicas, partial(replicated, replicas=replicas, chunks=inf))
+    return Stream(replicas, partial(replicated_schedule, replicas=replicas, chunks=inf))
 
 
 def check(workers, batch, workload, s):

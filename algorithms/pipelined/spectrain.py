@@ -67,14 +67,14 @@ class PredictedWeights:
         self.v = kernels.state_like(w)
 
     def forward(self, weights, batch):
-        return self.predicted(weights, self.ahead[0])
+        return self.predict(weights, self.ahead[0])
 
     def backward(self, weights, flight):
         if self.stash:
             return flight.version, flight.w
-        return self.predicted(weights, self.ahead[1])
+        return self.predict(weights, self.ahead[1])
 
-    def predicted(self, weights, n):
+    def predict(self, weights, n):
         """Return (version, u): the newest weights, predicted n updates ahead."""
         version, w = weights.newest
         if not n:

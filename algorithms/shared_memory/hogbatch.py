@@ -17,7 +17,7 @@ from functools import partial
 
 import kernels
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, Split, knob, nothing_sent
-from algorithms.shared_memory.hogwild import finished
+from algorithms.shared_memory.hogwild import wait_and_read
 
 
 class Settings(Knobs):
@@ -37,7 +37,7 @@ def worker(comm, task, s=Settings()):
         task.descend(shared, descend, rate, compiled=partial(descend_rows, b), per_step=b)
         if comm.rank == 0:
             task.report(shared.vector, new=False)
-    return finished(comm, shared)
+    return wait_and_read(comm, shared)
 
 
 def descend(w, samples, rate):

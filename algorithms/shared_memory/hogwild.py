@@ -49,7 +49,7 @@ def worker(comm, task, s=Settings()):
         task.descend(shared, descend, rate, compiled=descend_rows)  # one sample after the other
         if comm.rank == 0:
             task.report(shared.vector, new=False)
-    return finished(comm, shared)
+    return wait_and_read(comm, shared)
 
 
 def descend(w, sample, rate):
@@ -66,7 +66,7 @@ def descend_rows(w, indices, rows, rate, atomic):
     return kernels.hogwild(w, w[:0], indices, *rows, rate, 1, atomic)
 
 
-def finished(comm, shared):
+def wait_and_read(comm, shared):
     """Return the model when all threads have written their last step; lost threads are not waited for."""
     others = {rank for rank in range(comm.size) if rank != comm.rank}
     for other in others:

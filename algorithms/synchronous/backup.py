@@ -37,12 +37,12 @@ class Settings(Knobs):
     def synchronous(self):
         return self.backups == 0
 
-    def waited_for(self, workers):
+    def workers_needed(self, workers):
         return workers - ((workers + 23) // 25 if self.backups is None else self.backups)
 
 
 def check(workers, batch, workload, s):
-    if s.waited_for(workers) < 1:
+    if s.workers_needed(workers) < 1:
         among = "1 worker" if workers == 1 else f"{workers} workers"
         raise ValueError(
             f"{s.backups} backups among {among} leave no worker to wait for; use fewer backups than workers."
@@ -54,7 +54,7 @@ def elements_sent(shape, s):  # if no worker is more than a step late
 
 
 def notes(e):
-    if e.workers > 1 and e.knobs.waited_for(e.workers) == 1:
+    if e.workers > 1 and e.knobs.workers_needed(e.workers) == 1:
         yield f"It waits for only one of {e.workers} gradients, so each step is one of sgd; use fewer backups."
 
 
@@ -77,7 +77,7 @@ def server(comm, task, s):
     w = task.start()  # (d,)
     rule = optimizer(s.update, w, s.momentum)
     workers = range(1, comm.size)
-    n = s.waited_for(len(workers))
+    n = s.workers_needed(len(workers))
     g, rows = kernels.keep(kernels.empty_like(w)), kernels.keep(kernels.empty((n, len(w)), w))
     task.holds("gradients", n * w.nbytes)  # those that have arrived
     began = dict.fromkeys(workers, 0)  # the step whose gradient each worker computes

@@ -25,7 +25,7 @@ from functools import cache
 import kernels
 from algorithms.algorithm import Algorithm, Equivalence, Knobs, knob
 from algorithms.parts.optimizers import HEAVY, Rule, optimizer
-from algorithms.rates import known
+from algorithms.rates import find_rate
 
 
 class Settings(Knobs):
@@ -46,7 +46,7 @@ def notes(e):
 
 def unstable(e):
     delay, rate = e.knobs.delay, e.knobs.learning_rate
-    found = known("delayed", e.workload, e.data.get("model", ""))  # at a delay of 1
+    found = find_rate("delayed", e.workload, e.data.get("model", ""))  # at a delay of 1
     left = 2 * math.sin(math.pi / (4 * delay + 2))  # of the largest stable rate at a delay of 1
     most = float(f"{left * found.default(e.workers):.2g}") if found else rate
     if delay > 1 and rate > most:

@@ -254,7 +254,7 @@ class Experiment(Knobs):
     @property
     def notes(self) -> tuple[str, ...]:
         """The algorithm's remarks on this experiment, as sentences, known before it runs."""
-        line = rates.known(self.algorithm, self.workload, self.data.get("model", ""))
+        line = rates.find_rate(self.algorithm, self.workload, self.data.get("model", ""))
         searched = self.method.defaults.get("steps", rates.STEPS)
         short = line is not None and self.workload not in rates.STAND_INS and (self.steps or math.inf) <= searched
         return (*self.method.notes(self), *(line.notes(self.workers) if short else []))
@@ -458,7 +458,7 @@ def default_rate(algorithm: str, workload: str, data: Mapping[str, Any], workers
     model = ""
     if "model" in fields:
         model = data.get("model") or starting_point(algorithm, workload).get("model", fields["model"].default)
-    if found := rates.known(algorithm, workload, model):
+    if found := rates.find_rate(algorithm, workload, model):
         return {"learning_rate": found.default(workers)}
     if "regression" in fields and data.get("regression") and "learning_rate" in own:
         return {"learning_rate": SQUARED_ERROR * own["learning_rate"].default}

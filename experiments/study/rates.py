@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-from algorithms.rates import known
+from algorithms.rates import find_rate
 from experiments.execution.run import check, run
 from experiments.jobs.spec import JobSpec
 from experiments.specification.experiment import Experiment
@@ -141,7 +141,7 @@ def tabled(experiment: Experiment) -> float | None:
     model = experiment.data.get("model")
     if model != plain.data.get("model"):
         plain = plain.change(model=model)
-    line = known(experiment.algorithm, experiment.workload, model or "")
+    line = find_rate(experiment.algorithm, experiment.workload, model or "")
     return line.best if line and bare(experiment) == bare(plain) else None
 
 

@@ -23,5 +23,5 @@ def rank_names(experiment: Experiment, ranks: int) -> list[str]:
         role = "rank"  # because it holds several stages, or shares one
         with suppress(ValueError):  # there is no such schedule, which running it reports
             plan = experiment.method.plan(experiment.workers, experiment.knobs)
-            role = "stage" if plan.stages == ranks and not plan.shared else role
+            role = "stage" if plan.stages == ranks and not plan.shared_stages else role
     return [f"{'server' if rank < servers else role} {rank}" for rank in range(ranks)]

@@ -97,7 +97,7 @@ def _textbook(comm, task, s, portions):
     step = 0
     for step in task.steps():
         queue, total = WorkQueue(portions, every=1), np.zeros_like(w)
-        while not queue.done:
+        while not queue.is_done:
             for rank in sorted(free):
                 if (portion := queue.assign(rank)) is not None:
                     comm.send(portion if turns.get(rank) == step else (w, portion), rank)

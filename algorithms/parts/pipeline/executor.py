@@ -61,12 +61,12 @@ class Executor:
 
     def __init__(self, comm, task, plan: Flush | Stream, s, policy: Callable[..., Policy] = settings.optimizer_weights):
         self.comm, self.task, self.plan = comm, task, plan
-        self.recomputed = plan.recomputed(comm.rank)  # micro-batches that store inputs only
+        self.recomputed = plan.recomputed_forwards(comm.rank)  # micro-batches that store inputs only
         self.stages: dict[int, StageState] = {}  # those of this rank
         for index in plan.stages_of(comm.rank):
             stage = task.stage(index, plan.stages, cuts=s.cuts)
             self.stages[index] = StageState(stage, partial(policy, s))
-        for index in plan.shared:
+        for index in plan.shared_stages:
             group = comm.split(0 if index in self.stages else None)
             if group:
                 self.stages[index].group = group

@@ -66,7 +66,7 @@ class Flush:
         """Return the number of micro-batches per mini-batch whose loss `rank` computes."""
         return sum(op.kind == "F" and op.stage == self.stages - 1 for op in self.ops[rank])
 
-    def recomputed(self, rank: int) -> set[tuple[int, int]]:
+    def recomputed_forwards(self, rank: int) -> set[tuple[int, int]]:
         """Return (stage, micro-batch) of every forward that `rank` repeats before the backward."""
         return {(op.stage, op.chunk) for op in self.ops[rank] if op.kind == "R"}
 
@@ -84,7 +84,7 @@ class Flush:
         return shape.steps * (2 * shape.batch // self.chunks * crossing + 2 * (copies - 1) * shape.parameters)
 
     @cached_property
-    def shared(self) -> list[int]:
+    def shared_stages(self) -> list[int]:
         """The stages held by several ranks."""
         holders = [stage for rank in range(len(self.ops)) for stage in self.stages_of(rank)]
         return [stage for stage in range(self.stages) if holders.count(stage) > 1]
@@ -101,7 +101,7 @@ class Stream:
         self.replicas, self.endless_ops_of, self.chunks = tuple(replicas), endless_ops_of, chunks
         self.stages, self.round = len(self.replicas), lcm(*self.replicas)
         self.first = [0, *accumulate(self.replicas)]  # rank of each stage
-        self.shared = [stage for stage, ranks in enumerate(self.replicas) if ranks > 1]
+        self.shared_stages = [stage for stage, ranks in enumerate(self.replicas) if ranks > 1]
         endless_ops_of(0)  # raises if there is no such schedule
 
     @classmethod
@@ -120,13 +120,13 @@ class Stream:
         """Return the number of micro-batches per mini-batch whose loss the last rank computes."""
         return self.chunks
 
-    def recomputed(self, rank: int) -> set[tuple[int, int]]:
+    def recomputed_forwards(self, rank: int) -> set[tuple[int, int]]:
         """Return the empty set: no forward is repeated."""
         return set()
 
     def elements_sent(self, shape) -> float | None:
         """Return the elements sent in a run of `shape`; None with replicas, where it depends on the stages' sizes."""
-        return None if self.shared else 2 * shape.steps * shape.batch * sum(shape.boundaries)
+        return None if self.shared_stages else 2 * shape.steps * shape.batch * sum(shape.boundaries)
 
 
 def _joined(ops: list[Op]) -> Iterator[list[Op]]:

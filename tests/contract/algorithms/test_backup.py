@@ -102,7 +102,7 @@ def test_without_backups_the_server_does_what_every_worker_of_synchronous_sgd_do
 
 @pytest.mark.parametrize("workers, waited_for", [(1, 1), (2, 1), (4, 3), (26, 25), (27, 25), (100, 96)])
 def test_by_default_one_in_25_is_a_backup(workers, waited_for):
-    assert find("backup").Settings().waited_for(workers) == waited_for
+    assert find("backup").Settings().workers_needed(workers) == waited_for
 
 
 @pytest.mark.parametrize("backups", [4, 5, 100])

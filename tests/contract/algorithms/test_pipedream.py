@@ -173,7 +173,7 @@ def test_a_replicated_stream_takes_as_long_as_the_list_simulator_says():
     )
     spans = [[row for row in event_log.spans if row[4][0] in "FB"] for event_log in run.outcome.event_logs]
     cost = {(row[4][0], stage): row[2] - row[1] for stage, rank in ((0, 0), (1, 2)) for row in spans[rank]}
-    lists = [list(pipedream.replicated(rank, [2, 1], 12)) for rank in range(3)]
+    lists = [list(pipedream.replicated_schedule(rank, [2, 1], 12)) for rank in range(3)]
     times = schedule_timing.simulate(lists, cost)
     assert max(row[2] for mine in spans for row in mine) == pytest.approx(times.makespan, rel=2e-3)
     assert cost["F", 0] == pytest.approx(2 * cost["F", 1], rel=1e-2)  # so two ranks are as fast as one behind them

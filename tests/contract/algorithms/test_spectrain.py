@@ -37,7 +37,7 @@ def test_a_prediction_is_exact_if_what_it_expects_of_gradients_happens(fading):
     class LatestWeights:
         newest = 1, w
 
-    _, u = stage.predicted(LatestWeights, 3)
+    _, u = stage.predict(LatestWeights, 3)
     for _ in range(3):
         stage.update(w, 0 * g if fading else g)
     assert np.allclose(u, w, rtol=0, atol=1e-15)

@@ -50,7 +50,7 @@ def gradient(comm, task, shard, between=tensor.Replicated):
     y, saved = tensor.forward(shard.blocks, w, x, between)
     loss, dy = cross_entropy(comm, shard, y, target) if shard.outputs_split else shard.loss(between.whole(y), target)
     g = kernels.empty_like(w)
-    tensor.backward(shard.blocks, w, saved, dy if shard.outputs_split else between.own(dy), g, between)
+    tensor.backward(shard.blocks, w, saved, dy if shard.outputs_split else between.own_part(dy), g, between)
     if between.__class__ is tensor.SequenceParallel:
         comm.all_reduce(g[shard.norms])
     return loss, g, shard.where

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from algorithms.compression.terngrad import width
-from algorithms.parts.bit_packing import packed
+from algorithms.parts.bit_packing import pack
 from tests.contract.compression.meetings import codec, draw, expect_right_in_the_mean, layout, meet, told
 
 D = 1000
@@ -81,7 +81,7 @@ def test_it_takes_two_bits_up_and_those_of_a_sum_down(ranks, down):
 
 def test_many_ranks_need_sums_that_no_byte_holds():
     one, sums, out = codec("terngrad", FLAT), np.random.default_rng(0).integers(0, 601, D), np.empty(D)
-    bits = packed(sums, width(300))
+    bits = pack(sums, width(300))
     assert len(bits) == 10 * D / 8
     one.read(bits, np.ones(1), 300, out, slice(0, D))
     np.testing.assert_allclose(300 * out, sums - 300, atol=1e-12)

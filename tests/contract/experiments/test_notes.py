@@ -149,7 +149,7 @@ def test_a_run_that_ends_no_better_than_guessing_says_so_with_the_figures_and_wh
 
 def test_a_run_too_short_to_learn_is_advised_a_larger_step_only_below_the_rate_that_was_searched_for():
     e = experiment("feedback_alignment", model="cnn", steps=2, precision="float32")
-    searched = rates.known("feedback_alignment", "digits", "cnn").rate
+    searched = rates.find_rate("feedback_alignment", "digits", "cnn").rate
     told = [run(e.change(learning_rate=rate)).notes[0] for rate in (searched / 100, searched)]
     assert ["ten times larger" in note for note in told] == [True, False]
     assert all("more steps" in note for note in told)

@@ -253,7 +253,9 @@ def test_what_lies_behind_the_figures_is_there(page, tab):
     elif tab == "As text":
         assert text.startswith("0F0 0F1 0F2 0F3 0B0")
     else:
-        assert 'policy: Literal["PA", "PB"]' in text and "def replicated" in text  # DAPPLE's file, and PipeDream's
+        assert (
+            'policy: Literal["PA", "PB"]' in text and "def replicated_schedule" in text
+        )  # DAPPLE's file, and PipeDream's
 
 
 def test_no_setting_of_this_page_is_called_like_one_of_an_experiment(page):

@@ -43,7 +43,7 @@ class Settings:  # those of the exercise, and defaults for all others
         self.workers = size - 1
     learning_rate, decay = 1.0, 0.0
     def __getattr__(self, name): return NEUTRAL.get(name)
-    def waited_for(self, workers): return workers - self.backups
+    def workers_needed(self, workers): return workers - self.backups
     def spring(self, workers): return 0.9 / workers
     def share(self, step): return 1.0
 

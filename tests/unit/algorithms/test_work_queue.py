@@ -12,7 +12,7 @@ def play(queue, workers, seed, losses=0.0, most_lost=2):
     held = {worker: [] for worker in range(workers)}  # finished and counted, not handed in
     under_way, counted = {}, []
     free, computing, alive = list(range(workers)), [], workers
-    while not queue.done:
+    while not queue.is_done:
         for worker in free.copy():
             if queue.assign(worker) is not None:
                 free.remove(worker)
@@ -55,7 +55,7 @@ def test_every_portion_is_counted_exactly_once_whoever_is_quick_slow_or_lost(bac
 def makespan(queue, draws):
     """When the last portion is done by workers whose k-th portion takes `draws[worker][k]`."""
     done, running, free, now = [0] * len(draws), [], list(range(len(draws))), 0.0
-    while len(queue.finished) < queue.count:
+    while len(queue.finished_portions) < queue.count:
         for worker in free.copy():
             if queue.assign(worker) is not None:
                 free.remove(worker)

@@ -7,7 +7,7 @@ from math import ceil
 import pytest
 
 from algorithms.parts.pipeline.ops import check
-from algorithms.pipelined.pipedream import replicated
+from algorithms.pipelined.pipedream import replicated_schedule
 from tests.quotes import quote
 from theory import schedules
 from theory.partition_pipedream import FORMS, PlannedStage, link, partition
@@ -253,7 +253,7 @@ def test_a_straight_plan_takes_as_long_as_the_simulator_says(seed):
 
 @pytest.mark.parametrize(("replicas", "work"), [((2, 1), (8, 2)), ((3, 1), (18, 2)), ((2, 2), (4, 4))])
 def test_replicas_that_take_turns_are_as_quick_as_the_plan_says(replicas, work):
-    lists = [list(replicated(rank, replicas, 120)) for rank in range(sum(replicas))]
+    lists = [list(replicated_schedule(rank, replicas, 120)) for rank in range(sum(replicas))]
     check(lists)
     costs = {(kind, s): t * share for s, t in enumerate(work) for kind, share in (("F", 1 / 3), ("B", 2 / 3))}
     times = simulate(lists, costs)
@@ -268,7 +268,7 @@ def test_replicas_that_take_turns_are_as_quick_as_the_plan_says(replicas, work):
 
 def test_mini_batches_that_cannot_be_dealt_to_the_replicas_are_refused():
     with pytest.raises(ValueError, match=quote("7 mini-batches … 2 replicas … multiple of 2")):
-        list(replicated(0, (2, 1), 7))
+        list(replicated_schedule(0, (2, 1), 7))
 
 
 @pytest.mark.parametrize(
