@@ -59,7 +59,7 @@ def by_blocks(costs: Sequence[float], parts: int, offset: bool = True) -> list[i
                 cuts[giver] += 1
 
 
-def striped(work, stages, stripes=1):
+def striped_speed_up(work, stages, stripes=1):
     """Return the speed-up of a full pipeline over one GPU.
 
     `work` lists the cost of each layer. The last layer is first split into `stripes`; then `stages` share the pieces.

@@ -124,6 +124,6 @@ def server(P: int, n: float, alpha: float, beta: float, shards: int = 1, server_
     return 2 * max(n * beta, P * n / shards * (beta if server_beta is None else server_beta)) + 2 * alpha
 
 
-def colocated(P: int, n: float, alpha: float, beta: float) -> float:
+def colocated_servers(P: int, n: float, alpha: float, beta: float) -> float:
     """Serve 1/P of the vector on every worker: the bytes of the ring with the latency of two messages."""
     return 2 * alpha + share(P) * n * beta

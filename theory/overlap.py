@@ -87,13 +87,13 @@ def wait_free(p: StepCosts, buckets: Buckets | None = None) -> float:
     By default, every layer is a bucket.
     """
     free = end = 0.0
-    for bucket in bucketed(p, 0) if buckets is None else buckets:
+    for bucket in fill_buckets(p, 0) if buckets is None else buckets:
         free = max(p.ready[bucket[0]], free) + p.line(p.size(bucket))
         end = max(end, free + p.lag(p.size(bucket)))
     return end + p.update(sum(p.sizes))
 
 
-def bucketed(p: StepCosts, least: float) -> Buckets:
+def fill_buckets(p: StepCosts, least: float) -> Buckets:
     """Return buckets of layers, the last layers first. Each is filled until it holds at least `least` bytes."""
     buckets, stop = [], p.layers
     for layer in reversed(range(p.layers)):
@@ -103,7 +103,7 @@ def bucketed(p: StepCosts, least: float) -> Buckets:
     return buckets
 
 
-def merged(p: StepCosts) -> Buckets:
+def merge_buckets(p: StepCosts) -> Buckets:
     """Return buckets of layers, merged where that costs nothing (MG-WFBP).
 
     A layer joins the layer before it if its all-reduce would still be running when that layer's gradient is ready, and
@@ -131,7 +131,7 @@ def forward_overlap(p: StepCosts, urgent: bool = True, most: float = math.inf) -
     return begins[2] - begins[1]
 
 
-def delayed(p: StepCosts) -> float:
+def delayed_update(p: StepCosts) -> float:
     """Return the time of a step, in s, whose gradients are applied k >= 1 steps late, layer by layer."""
     return max(p.compute + sum(map(p.update, p.sizes)), p.communicate)
 

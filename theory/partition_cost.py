@@ -25,7 +25,7 @@ class Machine:
     message: float  # s for each message that it receives
 
 
-def connected(inputs: int, outputs: int, batch: int, machines: int, on: Machine) -> float:
+def dense_layer(inputs: int, outputs: int, batch: int, machines: int, on: Machine) -> float:
     """Return the time of the forward pass of a fully connected float32 layer on each of the `machines`, in s."""
     received = inputs * (machines - 1) / machines
     return (

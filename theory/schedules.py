@@ -13,17 +13,19 @@ from algorithms.parts.pipeline.ops import Op
 from theory import schedule_naive, schedule_systolic
 
 
-def declared(*names: str) -> dict[str, Callable]:
+def declared_schedules(*names: str) -> dict[str, Callable]:
     """Return the schedules, by name, that the algorithms called `names` declare."""
     return {name: call for one in names for name, call in algorithms.find(one).schedules.items()}
 
 
 SCHEDULES: dict[str, Callable] = {  # in teaching order
     "naive": schedule_naive.schedule,
-    **declared("gpipe", "dapple", "interleaved", "looped_bfs", "chimera"),
-    **declared("zb_h1", "zb_h2", "zb_auto", "zb_interleaved", "zb_v", "v_half", "v_min", "dualpipe", "dualpipe_v"),
+    **declared_schedules("gpipe", "dapple", "interleaved", "looped_bfs", "chimera"),
+    **declared_schedules(
+        "zb_h1", "zb_h2", "zb_auto", "zb_interleaved", "zb_v", "v_half", "v_min", "dualpipe", "dualpipe_v"
+    ),
     "systolic": schedule_systolic.schedule,
-    **declared("pipemare", "pipedream", "pipedream_2bw"),
+    **declared_schedules("pipemare", "pipedream", "pipedream_2bw"),
 }
 TITLES: dict[str, str] = {
     "naive": "Naive model parallelism",

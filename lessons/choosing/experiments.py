@@ -298,7 +298,7 @@ def many_nodes(run):
             p = replace(case.overlap(), line=line)
             seconds = (
                 overlap.no_overlap(p),
-                overlap.wait_free(p, overlap.bucketed(p, BUCKET)),
+                overlap.wait_free(p, overlap.fill_buckets(p, BUCKET)),
                 overlap.forward_overlap(p, most=SLICE),
             )
             shares = {way: case.compute / s for way, s in zip(WAYS, seconds, strict=True)}

@@ -62,7 +62,7 @@ def all_reduce(comm, c):
 def overlapped(comm, c):
     p, under_way = c.overlap(), []
     spend(sum(p.forward))
-    for bucket in overlap.bucketed(p, BUCKET):
+    for bucket in overlap.fill_buckets(p, BUCKET):
         spend(sum(p.backward[layer] for layer in bucket))
         under_way.append(comm.all_reduce(vector(p.size(bucket)), async_op=True))
     for handle in under_way:

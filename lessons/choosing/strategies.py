@@ -135,7 +135,7 @@ def all_reduce(c: Case) -> float:
 def overlapped(c: Case) -> float:
     """Return the time of a step, in s."""
     p = c.overlap()
-    return overlap.wait_free(p, overlap.bucketed(p, BUCKET))
+    return overlap.wait_free(p, overlap.fill_buckets(p, BUCKET))
 
 
 def server(c: Case) -> float:

@@ -246,7 +246,7 @@ def servers(run):
         formulas = {
             "one server": collective_costs.server(workers, MODEL, ALPHA, BETA),
             "as many servers": collective_costs.server(workers, MODEL, ALPHA, BETA, shards=workers),
-            "everybody serves": collective_costs.colocated(workers, MODEL, ALPHA, BETA),
+            "everybody serves": collective_costs.colocated_servers(workers, MODEL, ALPHA, BETA),
         }
         yield (
             {

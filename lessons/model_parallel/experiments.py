@@ -6,7 +6,7 @@ from algorithms.parts import rank_groups
 from cluster.devices import DEVICES
 from experiments.viewer.look import Look
 from lessons.figure import column, figure, ratio, value
-from theory.partition_cost import Machine, connected, local, speed_up
+from theory.partition_cost import Machine, dense_layer, local, speed_up
 from theory.zero_memory import RECIPES, nbytes
 from tracing import COMPUTE, HELD, UPDATE
 
@@ -159,7 +159,7 @@ def spread_a_layer(run):
         yield {
             "machines": machines,
             "ms": ms,
-            "connected, formula": speed_up(lambda n: connected(512, 512, 128, n, machine), machines),
+            "connected, formula": speed_up(lambda n: dense_layer(512, 512, 128, n, machine), machines),
             "local, formula": speed_up(lambda n: local(64, 8, 3, 128, n, machine), machines),
             "connected": alone / ms,
         }

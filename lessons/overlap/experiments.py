@@ -334,9 +334,9 @@ def every_way(run):
         none = overlap.no_overlap(p)
         times = (
             overlap.wait_free(p),
-            overlap.wait_free(p, overlap.merged(p)),
+            overlap.wait_free(p, overlap.merge_buckets(p)),
             overlap.forward_overlap(p, most=SLICE_BYTES),
-            overlap.delayed(p),
+            overlap.delayed_update(p),
         )
         row = {"GB/s": gigabytes, "sum/compute": none / p.compute - 1, "compute": MS * p.compute}
         yield row | {"no overlap": MS * none} | {way: none / s for way, s in zip(WAYS, times, strict=True)}
@@ -371,14 +371,14 @@ def predicted(run):
             (
                 "in buckets",
                 run(**BACKWARD | {"bucket_bytes": least}, **where),
-                overlap.wait_free(p, overlap.bucketed(p, sent * least)),
+                overlap.wait_free(p, overlap.fill_buckets(p, sent * least)),
             ),
             (
                 "next forward",
                 run(**URGENT | {"slice": most}, **where),
                 overlap.forward_overlap(p, most=sent * ITEM * most),
             ),
-            ("delay", run(**DELAY, **where), overlap.delayed(p)),
+            ("delay", run(**DELAY, **where), overlap.delayed_update(p)),
         ):
             row = {"way": way, "MB/s": MB * bandwidth, "ms": step(done), "formula": MS * seconds}
             yield row | {"compute": computing(done), "sum": MS * p.line(sum(p.sizes))}

@@ -3,7 +3,7 @@
 from algorithms.pipelined import petrowski, pipemare
 from lessons.pipelined_backprop import experiments
 from theory import staleness
-from theory.balance import striped as speed_up
+from theory.balance import striped_speed_up as speed_up
 from theory.delay import largest_rate
 
 AT_BEST = {1: 0.0256, 2: 0.0128, 8: 0.0032}  # stages -> rate; the figure `deeper` tries others

@@ -7,7 +7,7 @@ import numpy as np
 import workloads
 from lessons.figure import Look, column, figure, interior, is_rising, ratio, value
 from lessons.pipelined_backprop.slots import updates
-from theory.balance import striped
+from theory.balance import striped_speed_up
 from theory.delay import largest_rate
 from workloads import digits
 
@@ -346,7 +346,7 @@ def stripes(run):
     work = [500 * 2000, *[2000 * 2000] * 6, 2000 * 10_000]
     for machines in (1, 2, 3, 4, 6, 8):
         for top, stripes in (("whole", 1), ("striped", (machines + 1) // 2)):
-            speed_up = striped(work, machines, stripes)
+            speed_up = striped_speed_up(work, machines, stripes)
             yield {"machines": machines, "top": top, "speed-up": speed_up, "ideal": machines}
 
 

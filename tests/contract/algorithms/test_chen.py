@@ -2,15 +2,15 @@ import numpy as np
 import pytest
 
 from tests.training import ScalarChain, train
-from theory.balance import striped
+from theory.balance import striped_speed_up
 
 SPEECH = [429 * 2048, *[2048 * 2048] * 6, 2048 * 9304]  # weights of each layer: seven hidden ones and the softmax
 
 
 def test_the_top_layer_limits_four_gpus_and_striping_it_lifts_the_limit():
     assert SPEECH[-1] / sum(SPEECH) > 0.4
-    assert striped(SPEECH, 4) == pytest.approx(sum(SPEECH) / SPEECH[-1]) == pytest.approx(2.37, abs=0.01)
-    assert striped(SPEECH, 4, stripes=2) > 3
+    assert striped_speed_up(SPEECH, 4) == pytest.approx(sum(SPEECH) / SPEECH[-1]) == pytest.approx(2.37, abs=0.01)
+    assert striped_speed_up(SPEECH, 4, stripes=2) > 3
 
 
 def test_momentum_makes_a_delay_dearer():

@@ -8,7 +8,7 @@ import workloads
 from cluster.devices import DEVICES
 from cluster.network import NETWORKS, Link, Network
 from tests.training import ScalarChain, Springs, train
-from theory.overlap import Cost, StepCosts, bucketed, forward_overlap, no_overlap, steps, wait_free
+from theory.overlap import Cost, StepCosts, fill_buckets, forward_overlap, no_overlap, steps, wait_free
 from tracing import COMPUTE
 
 SLOW = Network(Link(1e-4, 1e7), Link(1e-4, 1e7))
@@ -38,7 +38,7 @@ def passes(run, letter):
 def test_layers_are_gathered_from_the_last_until_a_bucket_is_full(bucket):
     model = residual()
     sizes = [8 * part.parameters for part in model.split(model.depth)]
-    buckets = bucketed(StepCosts([0] * 6, [0] * 6, sizes, Cost()), bucket)
+    buckets = fill_buckets(StepCosts([0] * 6, [0] * 6, sizes, Cost()), bucket)
     run = train("overlap", model, 2, {"bucket_bytes": bucket}, steps=3, batch=4, **IN_TURN)
     nbytes = [moved for _, moved in sums(run)]
     assert nbytes == [sum(sizes[layer] for layer in layers) for layers in buckets] * 3
@@ -134,7 +134,7 @@ def profile(bandwidth, collective):
 RUNS = {
     "sync_sgd": ({}, no_overlap),
     "overlap": ({"bucket_bytes": 0}, wait_free),
-    "overlap in buckets": ({"bucket_bytes": 2000 * ITEM}, lambda p: wait_free(p, bucketed(p, 2000))),
+    "overlap in buckets": ({"bucket_bytes": 2000 * ITEM}, lambda p: wait_free(p, fill_buckets(p, 2000))),
     "overlap in one": ({"bucket_bytes": 1 << 30}, no_overlap),
     "priority, fifo": ({"order": "fifo", "slice": 300}, lambda p: forward_overlap(p, urgent=False, most=300)),
     "priority": ({"slice": 300}, lambda p: forward_overlap(p, most=300)),

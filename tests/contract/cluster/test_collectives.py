@@ -283,7 +283,7 @@ def test_the_worked_times_of_the_cost_model_come_out(nbytes, ranks, milliseconds
     closed = [collective_costs.time(name, ranks, nbytes, ALPHA, BETA) for name in names]
     closed += [
         collective_costs.server(ranks, nbytes, ALPHA, BETA),
-        collective_costs.colocated(ranks, nbytes, ALPHA, BETA),
+        collective_costs.colocated_servers(ranks, nbytes, ALPHA, BETA),
     ]
     for value, expected in zip(closed, milliseconds, strict=True):
         digits = len(str(expected).partition(".")[2])
@@ -460,7 +460,9 @@ def test_servers_with_all_of_the_workers_bandwidth_are_as_quick_as_the_ring():
         collective_costs.server(8, n, ALPHA, BETA, shards=8)
         <= collective_costs.ring(8, n, ALPHA, BETA) + 0.15 * n * BETA * 2
     )
-    assert collective_costs.colocated(8, n, ALPHA, BETA) == collective_costs.ring(8, n, ALPHA, BETA) - 12 * ALPHA
+    assert (
+        collective_costs.colocated_servers(8, n, ALPHA, BETA) == collective_costs.ring(8, n, ALPHA, BETA) - 12 * ALPHA
+    )
     one, many = ([collective_costs.server(P, n, 0, BETA, shards=s or P) for P in (2, 4, 8, 16)] for s in (1, None))
     np.testing.assert_allclose(np.array(one) / one[0], [1, 2, 4, 8])
     np.testing.assert_allclose(many, many[0])

@@ -9,10 +9,10 @@ import pytest
 from theory.overlap import (
     Cost,
     StepCosts,
-    bucketed,
-    delayed,
+    delayed_update,
+    fill_buckets,
     forward_overlap,
-    merged,
+    merge_buckets,
     no_overlap,
     steps,
     wait_free,
@@ -52,7 +52,7 @@ def test_alexnets_large_last_layers_hide_behind_the_next_forward_only_if_the_fir
         wait_free(ALEXNET),
         forward_overlap(ALEXNET, urgent=False, most=0.001),
         forward_overlap(ALEXNET, most=0.001),
-        delayed(ALEXNET),
+        delayed_update(ALEXNET),
     ]
     assert [round(t, 2) for t in times] == [4.10, 2.74, 2.74, 2.10, 2.10]
 
@@ -63,7 +63,7 @@ def test_fifty_equal_layers_with_as_much_to_say_as_to_compute():
         wait_free(EQUAL),
         forward_overlap(EQUAL, urgent=False),
         forward_overlap(EQUAL, most=0.03),
-        delayed(EQUAL),
+        delayed_update(EQUAL),
     ]
     assert [round(t, 2) for t in times] == [6.00, 4.04, 4.04, 3.09, 3.00]
 
@@ -74,7 +74,7 @@ def test_fifty_equal_layers_with_as_much_to_say_as_to_compute():
 def test_without_latency_more_overlap_is_never_slower():
     for p in drawn(update=0.1):
         times = [
-            delayed(p),
+            delayed_update(p),
             forward_overlap(p, most=sum(p.sizes) / 50),
             forward_overlap(p, urgent=False),
             wait_free(p),
@@ -87,8 +87,8 @@ def test_with_latency_many_small_layers_turn_the_order_round():
     p = StepCosts([0.02] * 50, [0.04] * 50, [0.001] * 50, Cost(0.1, 1.0))
     assert wait_free(p) > 1.8 * no_overlap(p)
     assert forward_overlap(p) > 1.5 * no_overlap(p)
-    assert delayed(p) > 1.5 * no_overlap(p)
-    assert wait_free(p, bucketed(p, 0.0249)) < no_overlap(p)  # two buckets
+    assert delayed_update(p) > 1.5 * no_overlap(p)
+    assert wait_free(p, fill_buckets(p, 0.0249)) < no_overlap(p)  # two buckets
 
 
 def test_wait_free_lies_between_its_bounds():
@@ -123,12 +123,12 @@ def test_one_layer_leaves_nothing_to_order():
 def test_any_delay_takes_the_longer_of_computing_and_communicating(delay):
     for p in drawn(Cost(0.1, 1.0), update=0.1):
         begins = steps(p, 60, delay=delay)
-        assert begins[-1] - begins[-31] == pytest.approx(30 * delayed(p), rel=1e-9)
+        assert begins[-1] - begins[-31] == pytest.approx(30 * delayed_update(p), rel=1e-9)
 
 
 def test_delay_at_most_halves_a_step():
     for p in drawn(Cost(0.1, 1.0)):
-        assert no_overlap(p) <= 2 * delayed(p) * (1 + 1e-12)
+        assert no_overlap(p) <= 2 * delayed_update(p) * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("ratio", [0.1, 0.7, 1.0])
@@ -136,7 +136,7 @@ def test_what_delay_gains_is_the_smaller_over_the_larger(ratio):
     sizes = [3.0 * ratio / 50] * 50
     for p in (StepCosts(EQUAL.forward, EQUAL.backward, sizes, EACH), StepCosts(sizes, sizes, [0.12] * 50, EACH)):
         smaller, larger = sorted((p.compute, p.communicate))
-        assert no_overlap(p) / delayed(p) == pytest.approx(1 + smaller / larger)
+        assert no_overlap(p) / delayed_update(p) == pytest.approx(1 + smaller / larger)
 
 
 # buckets
@@ -144,28 +144,28 @@ def test_what_delay_gains_is_the_smaller_over_the_larger(ratio):
 
 def test_buckets_hold_every_layer_once_and_the_last_layers_first():
     for p in drawn(Cost(0.3, 1.0)):
-        for buckets in (bucketed(p, 0), bucketed(p, 1.0), bucketed(p, math.inf), merged(p)):
+        for buckets in (fill_buckets(p, 0), fill_buckets(p, 1.0), fill_buckets(p, math.inf), merge_buckets(p)):
             assert [layer for bucket in reversed(buckets) for layer in bucket] == list(range(p.layers))
             assert sum(map(p.size, buckets)) == pytest.approx(sum(p.sizes))
 
 
 def test_one_bucket_is_no_overlap_and_no_bucket_is_layer_by_layer():
     for p in drawn(Cost(0.3, 1.0), update=0.1):
-        assert wait_free(p, bucketed(p, math.inf)) == pytest.approx(no_overlap(p), rel=1e-12)
-        assert wait_free(p, bucketed(p, 0)) == wait_free(p) and len(bucketed(p, 0)) == p.layers
+        assert wait_free(p, fill_buckets(p, math.inf)) == pytest.approx(no_overlap(p), rel=1e-12)
+        assert wait_free(p, fill_buckets(p, 0)) == wait_free(p) and len(fill_buckets(p, 0)) == p.layers
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.1, 0.5, 2.0])
 def test_merging_is_never_slower_than_layer_by_layer_or_all_at_once(alpha):
     for p in drawn(Cost(alpha, 1.0)):
-        assert wait_free(p, merged(p)) <= min(wait_free(p), no_overlap(p)) * (1 + 1e-12)
+        assert wait_free(p, merge_buckets(p)) <= min(wait_free(p), no_overlap(p)) * (1 + 1e-12)
 
 
 def test_between_too_many_starts_and_too_late_a_start_lies_the_best_bucket():
     layers, alpha, backward, size = 64, 0.05, 0.04, 0.06
     p = StepCosts([0.02] * layers, [backward] * layers, [size] * layers, Cost(alpha, 1.0))
     counts = [1, 2, 4, 8, 16, 32, 64]
-    times = [wait_free(p, bucketed(p, count * size * 0.999)) for count in counts]
+    times = [wait_free(p, fill_buckets(p, count * size * 0.999)) for count in counts]
     for count, seconds in zip(counts, times, strict=True):  # the network is busy as soon as the first bucket is full
         saturated = sum(p.forward) + count * backward + layers / count * alpha + layers * size
         assert seconds == pytest.approx(saturated)

@@ -4,14 +4,14 @@ from functools import partial
 import numpy as np
 import pytest
 
-from theory.partition_cost import Machine, connected, local, speed_up
+from theory.partition_cost import Machine, dense_layer, local, speed_up
 
 XEON = Machine(flops=50e9, bandwidth=1.17e9, message=50e-6)
 MACHINES = np.arange(1, 257)
 
 
 def dense(machines):
-    return connected(2048, 2048, 64, machines, XEON)
+    return dense_layer(2048, 2048, 64, machines, XEON)
 
 
 def vision(machines):
@@ -40,7 +40,7 @@ def test_where_units_see_a_neighbourhood_more_machines_go_on_helping():
 
 @pytest.mark.parametrize("layer", [dense, vision])
 def test_a_machine_alone_hears_nothing(layer):
-    deaf = {dense: partial(connected, 2048, 2048, 64, on=Machine(50e9, 1.0, 1e9)),
+    deaf = {dense: partial(dense_layer, 2048, 2048, 64, on=Machine(50e9, 1.0, 1e9)),
             vision: partial(local, 200, 8, 5, 64, on=Machine(50e9, 1.0, 1e9))}[layer]  # fmt: skip
     assert deaf(machines=1) == layer(1)
     assert speed_up(layer, 1) == 1
@@ -49,4 +49,4 @@ def test_a_machine_alone_hears_nothing(layer):
 def test_a_machine_hears_of_the_rim_around_its_block():
     only_hearing = Machine(flops=math.inf, bandwidth=4.0, message=0.0)  # a number a second
     assert local(side=8, features=3, radius=1, batch=5, machines=4, on=only_hearing) == (6 * 6 - 4 * 4) * 3 * 5
-    assert connected(inputs=8, outputs=2, batch=5, machines=4, on=only_hearing) == 8 * 3 / 4 * 5
+    assert dense_layer(inputs=8, outputs=2, batch=5, machines=4, on=only_hearing) == 8 * 3 / 4 * 5
