@@ -118,7 +118,7 @@ class Trace:
         np.maximum.at(ends, self.spans["rank"], self.spans["end"])
         return ends
 
-    def lost(self) -> dict[int, float]:
+    def lost_ranks(self) -> dict[int, float]:
         """Return the ranks that were lost for good, each with the time at which it was lost, in s."""
         if LOST not in self.labels:
             return {}

@@ -26,9 +26,9 @@ def main(words: Sequence[str] | None = None) -> int:
     interruptible()
     with installation.exit_if_missing():
         from app.cli import lockstep
-        from experiments.cli.entry import entered
+        from experiments.cli.entry import run_group
 
-        return entered(lockstep, words, "lockstep")
+        return run_group(lockstep, words, "lockstep")
 
 
 if __name__ == "__main__":

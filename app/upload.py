@@ -79,7 +79,7 @@ def _bring(kind: str, label: str, waiting: str) -> None:
 
 
 def _run(name: str) -> None:
-    run = session.find(name) if upload.uploaded(name) else None
+    run = session.find(name) if upload.is_uploaded(name) else None
     if run is None:
         st.warning("This run is no longer on this machine; upload it again.", icon=":material/folder_off:")
         return
@@ -105,7 +105,7 @@ def _run(name: str) -> None:
 def _lanes(run: Run, name: str) -> None:
     """Draw the timeline, without the dialog for faults, because this run was not made here."""
     window = components.wanted(st.session_state.get("uploaded"), name)
-    frame = timeline.framed(run.trace, lane_names(run), timeline.describe(run), name, window)
+    frame = timeline.trace_frame(run.trace, lane_names(run), timeline.describe(run), name, window)
     components.timeline(frame, key="uploaded")
 
 

@@ -33,7 +33,9 @@ def made(block: Timeline) -> bytes:
     from experiments.execution.run import run
 
     done = run(block.experiment)
-    frame = timeline.framed(done.trace, timeline.lane_names(done), timeline.describe(done), block.experiment.query())
+    frame = timeline.trace_frame(
+        done.trace, timeline.lane_names(done), timeline.describe(done), block.experiment.query()
+    )
     return frame
 
 

@@ -17,7 +17,7 @@ from experiments.specification.experiment import Experiment
 from experiments.viewer import curves, waits
 from experiments.viewer.bars import html
 from experiments.viewer.canvases import curve, timeline
-from experiments.viewer.saved import compared
+from experiments.viewer.saved import labels_of_several
 from experiments.wording import naming, units
 from experiments.wording.sentences import capital
 from experiments.wording.units import DIVERGED
@@ -60,7 +60,7 @@ def measured(shown: list[Shown]) -> None:
             st.markdown(f"**{escaped(measured_name(quantity))}**")
             meaning = sentence(measured_meaning(quantity))
             told = f"{measured_name(quantity)}: {meaning} It ends at {', '.join(ends)}."
-            lines(charts.measured, shown, told, quantity, key=f"measured-{quantity}")
+            lines(charts.measurements, shown, told, quantity, key=f"measured-{quantity}")
             st.caption(meaning)
 
 
@@ -113,7 +113,7 @@ def details(one: Shown, shown: list[Shown], before: Shown | None = None) -> None
         elif stale.open:
             st.info(_fresh(run.experiment), icon=":material/sync:")
     with memory:
-        if memory.open and run.held().any():
+        if memory.open and run.peak_memory().any():
             bars(charts.memory, [one], _fullest(run))
             st.caption(_fullest(run))
         elif memory.open:
@@ -133,7 +133,7 @@ def _traffic(run: Run) -> str:
     """Describe which link carries the most bytes."""
     table, names = run.trace.traffic(), charts.lane_names(run)
     count = messages(run)
-    of = "" if count is None else f" in {units.counted(count, 'message')}"
+    of = "" if count is None else f" in {units.count_with_noun(count, 'message')}"
     used = np.argwhere(table)
     carried = table[tuple(used.T)]
     busiest = used[most(carried)]
@@ -168,7 +168,7 @@ def _first(sizes: np.ndarray, names: list[str], verb: str) -> str:
 
 def _fullest(run: Run) -> str:
     """Describe the rank that used most memory, and for what."""
-    held, names = run.held(), charts.lane_names(run)
+    held, names = run.peak_memory(), charts.lane_names(run)
     ties = most(held.sum(axis=1))
     first = held[ties[0]]
     parts = ", ".join(f"{units.size(value)} {kind}" for kind, value in zip(HELD, first, strict=True) if value)
@@ -207,7 +207,7 @@ def lines(draw, shown: list[Shown], told: str, *how, key: str = "", zoom: tuple[
     what = called.get(draw.__name__, draw.__name__)
     frame = _built(
         draw.__name__, _named(shown), (*how, zoom),
-        lambda: curve.frame(draw(shown, *how), told, axes, compared(shown, what), zoom),
+        lambda: curve.frame(draw(shown, *how), told, axes, labels_of_several(shown, what), zoom),
     )  # fmt: skip
     components.curve(frame, key or draw.__name__)
 

@@ -18,9 +18,9 @@ def scalings(shown: list[Shown], loss: float | None) -> dict[str, list[Scaling]]
     runs, target = [one.runs for one in shown], shown[0].run.experiment.target_loss
     by = "samples per second" if target is None else f"time to a loss of {target:g}"
     found = {by: scaling(runs, ["workers"])}
-    if loss is not None and all(curves.reached(run, loss) for some in runs for run in some):
+    if loss is not None and all(curves.time_to_loss(run, loss) for some in runs for run in some):
         found[f"time to a held-out loss of {units.loss(loss)}"] = scaling(
-            runs, ["workers"], lambda run: 1 / curves.reached(run, loss)
+            runs, ["workers"], lambda run: 1 / curves.time_to_loss(run, loss)
         )
     return found
 

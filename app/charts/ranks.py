@@ -8,7 +8,7 @@ from app.charts.frame import frame
 from experiments.runs.record import Run
 from experiments.viewer import palette, pictures
 from experiments.viewer.canvases.topology import places
-from experiments.viewer.lanes import RANKS, grouped, lane_names
+from experiments.viewer.lanes import RANKS, group_ranks, lane_names
 from experiments.viewer.pictures import Shown
 from experiments.wording import units
 from tracing import HELD
@@ -21,7 +21,7 @@ WIDEST = 8  # px of a link
 def traffic(shown: list[Shown]) -> go.Figure:
     """Draw the bytes sent from each rank (rows) to each rank (columns) in the first run."""
     run = shown[0].run
-    table, names = grouped(run.trace.traffic(), lane_names(run), both=True)
+    table, names = group_ranks(run.trace.traffic(), lane_names(run), both=True)
     words = [[units.size(cell) if cell else "" for cell in row] for row in table]
     to = names if len(names) <= 6 else [name.split()[-1] for name in names]
     cells = np.where(table > 0, table, np.nan).astype(np.float32)
@@ -50,7 +50,7 @@ def traffic(shown: list[Shown]) -> go.Figure:
 def topology(shown: list[Shown]) -> go.Figure:
     """Draw the first run's ranks on a circle with servers in the middle; the width of a link shows its bytes."""
     run = shown[0].run
-    table, names = grouped(run.trace.traffic(), lane_names(run), both=True)
+    table, names = group_ranks(run.trace.traffic(), lane_names(run), both=True)
     both = np.triu(table + table.T, 1)
     servers = sum(name.startswith("server") for name in names)
     x, y = places("star" if servers else "circle", len(names), servers)
@@ -136,7 +136,7 @@ def by_rank(shown: list[Shown]) -> go.Figure:
 def ranked(run: Run) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """Return (ranks, mean, maximum) of staleness, versions and measurements that 2 to RANKS ranks recorded."""
     tables = {"staleness": (run.applied["rank"], run.applied["staleness"]), "versions of the weights": _versions(run)}
-    tables |= {name: (run.measured(name)["rank"], run.measured(name)["value"]) for name in run.quantities}
+    tables |= {name: (run.measurements(name)["rank"], run.measurements(name)["value"]) for name in run.quantities}
     found = {}
     for name, (rank, values) in tables.items():
         ranks, place = np.unique(rank, return_inverse=True)

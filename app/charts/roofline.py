@@ -4,7 +4,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from app.charts.frame import frame
-from experiments.measure.kernel_times import Peaks, Report, Row, reached
+from experiments.measure.kernel_times import Peaks, Report, Row, roof_share
 from experiments.specification.catalogue import KERNELS
 from experiments.viewer import palette
 from experiments.wording import units
@@ -83,4 +83,4 @@ def _labelled(rows: list[Row], chosen: str) -> list[tuple[Row, str]]:
 
 def _reached(report: Report, row: Row, which: str) -> str:
     peaks = report.gpu if which == "gpu" else report.cpu
-    return f"{units.percent(reached(row, peaks, which))} of its roof"
+    return f"{units.percent(roof_share(row, peaks, which))} of its roof"

@@ -8,7 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from app.charts.frame import frame
-from experiments.runs.figures import FIGURES, LAST, run_figure_text, settled
+from experiments.runs.figures import FIGURES, LAST, final_figure, run_figure_text
 from experiments.runs.record import Run
 from experiments.viewer import palette
 from experiments.viewer.pictures import HEIGHT, Picture, Shown, panel
@@ -31,7 +31,7 @@ def overlaid(shown: list[Shown], axis: str, log: bool, most: float, top: float) 
 
 def outcome(shown: list[Shown], names: tuple[str, ...], figure: str, title: str, word: str) -> go.Figure:
     """Draw a figure of the summary as a bar for each run; a diverged run has a word in place of its loss."""
-    known = [settled(s.run.status, s.run.summary, figure) for s in shown]
+    known = [final_figure(s.run.status, s.run.summary, figure) for s in shown]
     gone = [s.run.status == DIVERGED and figure in LAST for s in shown]
     values = np.array(
         [0 if lost else np.nan if value is None else value for value, lost in zip(known, gone, strict=True)]

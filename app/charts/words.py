@@ -7,7 +7,7 @@ import streamlit as st
 
 from app.charts import Shown
 from experiments.exports.report import mark
-from experiments.runs.figures import LAST, figure_text, run_figure_text, settled
+from experiments.runs.figures import LAST, figure_text, final_figure, run_figure_text
 from experiments.runs.seeds import seed_figure
 from experiments.viewer import palette
 from experiments.wording import units
@@ -35,7 +35,7 @@ def figure_of(one: Shown, name: str) -> str:
     """Return a figure of a run as text; over seeds, its mean and standard deviation, and how many runs have it."""
     if not one.others:
         return run_figure_text(one.run, name)
-    s = seed_figure(settled(run.status, run.summary, name) for run in one.runs)
+    s = seed_figure(final_figure(run.status, run.summary, name) for run in one.runs)
     gone = sum(run.status == DIVERGED for run in one.runs) if name in LAST else 0
     if gone == len(one.runs):
         return DIVERGED

@@ -11,7 +11,7 @@ from experiments.runs.seeds import seed_figure
 from experiments.specification.experiment import Experiment
 from experiments.viewer import curves
 from experiments.wording import units
-from experiments.wording.sentences import capital, listed
+from experiments.wording.sentences import capital, join_words
 from tracing import COMPUTE, KINDS
 
 BEFORE = "the run before"
@@ -150,7 +150,7 @@ def _dearer(before: Run, now: Run) -> str:
     if not more:
         return ""
     spent = [f"{VERBS[kind]} {units.seconds(has[kind])} instead of {units.seconds(was[kind])}" for kind in more]
-    told = f"on average a rank {listed(spent)}"
+    told = f"on average a rank {join_words(spent)}"
     if "compute" in more and abs(_ratio(before.summary["flops"], now.summary["flops"]) - 1) < SAME_WORK:
         then, passes = (units.count(int((run.trace.spans["kind"] == COMPUTE).sum())) for run in (before, now))
         told += (
@@ -164,7 +164,7 @@ def _end(was: dict, has: dict) -> str:
     now, then = (units.seconds(one["seconds"]) for one in (has, was))
     if has.get("steps") == was.get("steps"):
         return f"ends at {now} instead of {then}"
-    steps = [units.counted(one["steps"], "step") for one in (has, was)]
+    steps = [units.count_with_noun(one["steps"], "step") for one in (has, was)]
     return f"ends at {now}, after {steps[0]}, instead of {then}, after {steps[1]}"
 
 

@@ -8,7 +8,7 @@ from app.comparison import changes, difference
 from app.comparison.difference import learned_alike, only_the_clock
 from app.session import session
 from experiments.runs.record import Run
-from experiments.runs.seeds import paired
+from experiments.runs.seeds import pair_by_seed
 from experiments.specification.experiment import Experiment
 
 
@@ -44,7 +44,7 @@ def since(before: Shown | None, now: Experiment, run: Run | None = None) -> None
 
 def beside(pinned: Shown, now: Shown) -> None:
     """Show in a line how the run on the page differs from the pinned one; with several seeds, on average."""
-    heats = paired(pinned.runs, now.runs)
+    heats = pair_by_seed(pinned.runs, now.runs)
     said = difference.over_seeds(heats) if len(heats) > 1 else difference.between(pinned.run, now.run, "the pinned one")
     if len(heats) == 1 and (pinned.others or now.others):  # the table has means over more seeds than this sentence
         said = f"with seed {now.run.experiment.seed} alone {said}"

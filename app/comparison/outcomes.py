@@ -12,7 +12,7 @@ from app.charts.pictures import chart, heading
 from app.session import session
 from app.settings.controls import Control, spoken
 from experiments.jobs.job import JobState
-from experiments.runs.figures import FIGURES, suited
+from experiments.runs.figures import FIGURES, choose_figures
 from experiments.runs.record import Run
 from experiments.runs.scaling import global_batch
 from experiments.specification.experiment import Experiment
@@ -74,7 +74,7 @@ def mapped(
     places = [(column, row) for row in range(len(stops[1])) for column in range(len(stops[0]))]
     runs = {place: _outcome(state) for place, state in zip(places, states, strict=True)}
     known = next((run.experiment for run in runs.values() if isinstance(run, Run)), None)
-    figures = suited(MAPPED, known) if known else MAPPED
+    figures = choose_figures(MAPPED, known) if known else MAPPED
     st.segmented_control(
         "Figure", figures, key="map_figure", default=MAPPED[0], required=True, label_visibility="collapsed",
         format_func=lambda name: FIGURES[name].label,

@@ -32,7 +32,7 @@ def counterpart(e: Experiment) -> Experiment | None:
     What is a real cluster's own is predicted with what was fitted to this machine. None if there is no counterpart:
     this machine was not fitted while it was quiet, real processes cannot obey, or there would be too many of them.
     """
-    fit = this_machine.trusted()
+    fit = this_machine.trusted_fit()
     if e.cluster == "processes":
         own = [name for name in REAL_DEFAULTS if getattr(e, name) == OWN]
         return e.change(cluster=None, **{name: getattr(fit, name) for name in own}) if fit or not own else None
@@ -90,7 +90,7 @@ def _beside(run: Run, other: Run, name: str) -> None:
     window = components.wanted(st.session_state.get("counterparts"), name)
     both = timeline.beside(measured.trace, predicted.trace)
     components.timeline(
-        timeline.framed(
+        timeline.trace_frame(
             both, lanes, f"Measured and predicted, rank by rank. {told}", name, window, clock=True, told=" ".join(words)
         ),
         "counterparts",

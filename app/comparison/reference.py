@@ -14,7 +14,7 @@ from app.charts import Shown
 from app.comparison import changes
 from app.comparison.difference import BEFORE, comparable
 from app.session import pins, session
-from experiments.jobs.upload import uploaded
+from experiments.jobs.upload import is_uploaded
 from experiments.runs.record import Run
 from experiments.runs.seeds import differ_in_seed
 from experiments.specification.experiment import Experiment
@@ -53,7 +53,7 @@ def named(these: list[tuple[str, Run]], leader: str = "", colours: Mapping[str, 
         parts = [
             changes.setting(run.experiment, n, flat[n]) for n in tells if n not in IN_TITLE and flat[n] not in ABSENT
         ]
-        origin = ["uploaded"] if uploaded(name) else [f"{len(others) + 1} seeds"] if others else []
+        origin = ["uploaded"] if is_uploaded(name) else [f"{len(others) + 1} seeds"] if others else []
         words = ", ".join([naming.method(run.experiment), *parts[:3], *origin])
         shown.append(Shown(words, run, colours[name], name, tuple(other for _, other in others)))
     return shown
@@ -68,7 +68,7 @@ def groups(these: list[tuple[str, Run]], leader: str) -> list[list[tuple[str, Ru
     for places in differ_in_seed([run.experiment for _, run in these]):
         some = sorted((these[place] for place in places), key=lambda one: one[0] != leader)
         seeds = {
-            run.experiment.seed for name, run in some if run.experiment.cluster == "simulated" and not uploaded(name)
+            run.experiment.seed for name, run in some if run.experiment.cluster == "simulated" and not is_uploaded(name)
         }
         together += [some] if len(seeds) == len(some) else [[one] for one in some]
     return together

@@ -7,7 +7,7 @@ import streamlit as st
 from app.browser import address
 from app.browser.text import sentence
 from app.session import background, session
-from experiments.jobs.upload import uploaded
+from experiments.jobs.upload import is_uploaded
 from experiments.runs.record import Run
 from experiments.runs.seeds import differ_in_seed, with_seeds
 
@@ -28,7 +28,7 @@ def others(these: list[tuple[str, Run]]) -> list[tuple[str, Run]]:
     """Return (name, run) of the finished repetitions with other seeds; show the progress of the rest."""
     if not st.session_state.get("seeds"):
         return []
-    there = [run.experiment for name, run in these if not uploaded(name) and run.experiment.cluster == "simulated"]
+    there = [run.experiment for name, run in these if not is_uploaded(name) and run.experiment.cluster == "simulated"]
     firsts = [there[places[0]] for places in differ_in_seed(there)]
     known = {one.key() for one in there}
     wanted = [one for first in firsts for one in with_seeds(first, SEEDS) if one.key() not in known]

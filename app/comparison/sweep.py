@@ -96,7 +96,7 @@ def _made(wanted: list[Experiment | str], best: bool) -> list[JobState]:
     states, active = [], {}
     for number, one in enumerate(wanted):
         place, work = f"sweep-{number}", one
-        if best and not isinstance(one, str) and (rate := rates.tabled(one)) is None:
+        if best and not isinstance(one, str) and (rate := rates.rate_in_table(one)) is None:
             place, work = f"sweep-rate-{number}", rates.job_spec(one)
         elif best and not isinstance(one, str):
             work = one.change(learning_rate=rate)

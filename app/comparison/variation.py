@@ -6,7 +6,7 @@ import streamlit as st
 
 from app.settings import feasible
 from app.settings.controls import Control, control, owners
-from experiments.runs.scaling import divided, global_batch
+from experiments.runs.scaling import batch_per_worker, global_batch
 from experiments.specification.experiment import Experiment
 
 COMMON = ("workers", "batch", "latency")
@@ -76,7 +76,7 @@ def changed(e: Experiment, settings: dict[str, Any], strong: bool = False) -> Ex
     """Return the experiment with these settings, in strong scaling with one global batch, or why it is impossible."""
     try:
         other = e.change(**settings)
-        return other.change(batch=divided(other, global_batch(e))) if strong else other
+        return other.change(batch=batch_per_worker(other, global_batch(e))) if strong else other
     except ValueError as error:
         return str(error)
 

@@ -19,7 +19,7 @@ from experiments.study import schedules
 from experiments.study.schedules import Plan
 from experiments.viewer import curves, pictures, race
 from experiments.viewer.canvases import curve, schedule, timeline
-from experiments.viewer.saved import compared, heading
+from experiments.viewer.saved import heading, labels_of_several
 
 KINDS = ("timeline", "curves", "race", "schedule")
 PATIENCE = 20.0  # s in which a run may be made before the page says that it is under way
@@ -69,10 +69,10 @@ def _runs(kind: str, pairs: list[tuple[str, str]]) -> tuple[str, str, dict]:
             told = race.verdict(pair, goal)
             drawn = race.picture(pair, goal) if axis == "seconds" else drawn  # the finish lies across them
             parts.append(f"<p>{escape(told)}</p>")
-        frames["loss"] = ("curve", curve.frame(drawn, told, "", compared(shown, "loss")))
+        frames["loss"] = ("curve", curve.frame(drawn, told, "", labels_of_several(shown, "loss")))
         parts.append(f"<div><h2>Loss</h2>{place('loss')}</div>")
     if kind == "curves" and any(len(curves.held_out(one.run, axis, "accuracy").x) for one in shown):
-        called = compared(shown, "accuracy, %")
+        called = labels_of_several(shown, "accuracy, %")
         frames["accuracy"] = ("curve", curve.frame(pictures.accuracy(shown, axis), "Accuracy.", "", called))
         parts.append(f"<div><h2>Held-out accuracy, %</h2>{place('accuracy')}</div>")
     parts = [f'<div class="two">{"".join(parts)}</div>'] if parts else []

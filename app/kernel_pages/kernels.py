@@ -20,7 +20,7 @@ from app.kernel_pages import formula, threads
 from app.session import background, session
 from experiments.measure import kernel_times
 from experiments.measure.kernel_times import Peaks, Report, Row
-from experiments.specification.catalogue import KERNELS, called
+from experiments.specification.catalogue import KERNELS, choice_label
 from experiments.viewer.html_table import html_table
 from experiments.wording import units
 
@@ -58,7 +58,7 @@ def page() -> None:
 def _choose() -> tuple[str, int]:
     address.keep("kernel", KERNELS, next(iter(KERNELS)))
     name = st.selectbox(
-        "Kernel", KERNELS, key="kernel", format_func=partial(called, KERNELS), persist_state="session",
+        "Kernel", KERNELS, key="kernel", format_func=partial(choice_label, KERNELS), persist_state="session",
         help="Grouped by family. Type to search.",
     )  # fmt: skip
     st.markdown(f":small[{escaped(read(name).theory.splitlines()[0])}]")
@@ -168,9 +168,9 @@ def _measured(name: str, n: int) -> None:
     heading("Measured here", "Measured in a separate process on one thread: the best of several rounds of calls.")
     state = st.session_state
     every = kernel_times.job_spec(KERNELS, n)
-    all_of_them = every.stored(session.ROOT) is not None or state.get("roofline") == n
+    all_of_them = every.find_result(session.ROOT) is not None or state.get("roofline") == n
     wanted = [*KERNELS] if all_of_them else [name]
-    known = kernel_times.measured(wanted, n, session.ROOT)
+    known = kernel_times.stored_measurements(wanted, n, session.ROOT)
     asked = f"measurement-{'all' if all_of_them else name}-{n}"
     number = max(len(known), state.get(asked, 1))
     waiting = (
@@ -220,7 +220,7 @@ def _table(row: Row, report: Report) -> None:
             f"{units.number(row.numpy / took)} ×",
             units.number(row.flops / took / 1e9) if row.flops else "–",
             units.number(row.bytes / took / 1e9),
-            units.percent(kernel_times.reached(row, peaks, name)),
+            units.percent(kernel_times.roof_share(row, peaks, name)),
             meaning,
         )
         rows.append((label, cells))
@@ -260,5 +260,5 @@ def _heard(row: Row, report: Report) -> str:
     return (
         f"Roofline of {len(report.rows)} kernels: {KERNELS[row.kernel].title} does "
         f"{units.flops(row.flops / row.cpu)}/s at {units.number(row.intensity)} FLOPs per byte, "
-        f"{units.percent(kernel_times.reached(row, report.cpu))} of the roof."
+        f"{units.percent(kernel_times.roof_share(row, report.cpu))} of the roof."
     )

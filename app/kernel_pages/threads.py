@@ -102,7 +102,7 @@ def told(launch: Launch, moment: int) -> str:
     for warp, step in enumerate(launch.moments[moment]):
         worked = any(before[warp] for before in launch.moments[:moment])
         idle = "nothing left to do." if worked else "nothing to do in this launch."
-        alike.setdefault(step.said() if step else idle, []).append(warp)
+        alike.setdefault(step.description() if step else idle, []).append(warp)
     lines = [
         f"<li><b>{'Warp' if len(some) == 1 else 'Warps'} {warps.ranges(some)}</b>: {escape(said)}</li>"
         for said, some in alike.items()

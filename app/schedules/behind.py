@@ -71,7 +71,7 @@ def _text(done: Study) -> None:
     if len(done.ops["start"]) > SHOWN_OPS * 8:
         st.markdown("This schedule is too long to show as text.")
         return
-    text = done.spelled()
+    text = done.text()
     st.code(text, language=None)
     room = f"Choose *{study.TITLES[study.OWN]}* as the schedule and paste it there to change it."
     st.caption(room if len(text) <= study.LONGEST else f"{units.count(len(text))} characters.")

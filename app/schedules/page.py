@@ -15,7 +15,7 @@ from app.session import background
 from experiments.jobs.spec import JobSpec
 from experiments.study import schedules as study
 from experiments.study.schedules import Plan, Study
-from experiments.study.unfinished import unfinished
+from experiments.study.unfinished import partial_schedule
 from experiments.viewer.canvases import schedule
 
 LINES = 64  # of your own schedule that are shown where something is wrong
@@ -107,7 +107,7 @@ def _studied(plan: Plan, slot: str) -> Study | None:
 
 def _unfinished(plan: Plan, slot: str) -> None:
     """Show the valid part of a reader's faulty schedule, and where the fault is."""
-    found = unfinished(plan)
+    found = partial_schedule(plan)
     if found.study:
         st.markdown("Up to the error:")
         components.timeline(schedule.frame(found.study), key=f"lanes_{slot}")

@@ -81,7 +81,7 @@ def _cut(study: Study) -> None:
 @st.cache_data(show_spinner=False)
 def example() -> str:
     """Return the initial profile, as text."""
-    return partitions.written(partitions.profiled(EXAMPLE, None))
+    return partitions.profile_text(partitions.profile_model(EXAMPLE, None))
 
 
 def _table(profile: Profile, found: Partition) -> str:

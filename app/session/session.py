@@ -86,7 +86,7 @@ def _waits(experiment: Experiment) -> str:
     if samples > SHORT:
         return f"{units.count(int(samples))} samples: up to {units.count(SHORT)} start by themselves. Press **Run** "
         "to start this one."
-    if pool().crowded(owner()):
+    if pool().has_other_readers(owner()):
         return "Others are waiting for this machine: press **Run** to queue this run."
     return ""
 

@@ -14,7 +14,7 @@ import streamlit as st
 from app.browser import components
 from app.session import background, pins, session
 from experiments.jobs.job import JobState
-from experiments.jobs.upload import uploaded
+from experiments.jobs.upload import is_uploaded
 from experiments.specification.experiment import PAGE, Experiment
 from experiments.viewer.canvases.timeline import View
 
@@ -71,7 +71,7 @@ def _pins() -> list[tuple[str, str]]:
     entries = []
     for name, colour in pins.coloured():
         run = session.find(name)
-        if run is not None and not uploaded(name) and run.experiment.cluster == "simulated":
+        if run is not None and not is_uploaded(name) and run.experiment.cluster == "simulated":
             entries.append(("pin", run.experiment.query() + (f"&colour={colour}" if colour else "")))
         else:
             entries.append(("pin", f"{name}~{colour}" if colour else name))

@@ -32,8 +32,10 @@ def offer(experiment: Experiment | None) -> None:
             state.rate_wanted, state.rate_found = None, rates.read(folder)
             st.rerun()
         return
-    known = rates.tabled(experiment)
-    if known is None and (folder := spec.stored(session.ROOT, code_version())):  # which is read from disk only once
+    known = rates.rate_in_table(experiment)
+    if known is None and (
+        folder := spec.find_result(session.ROOT, code_version())
+    ):  # which is read from disk only once
         known = rates.read(folder)
     if known == experiment.settings["learning_rate"]:
         st.markdown(":green-badge[:material/check: At its best rate]", help=HELP)

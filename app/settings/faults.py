@@ -138,9 +138,9 @@ def _write(experiment: Experiment, rank: int, factor: float, pauses: tuple, cras
     """Set the controls to these faults of `rank`; leave the other ranks unchanged."""
     _close()
     st.session_state.update(
-        slow=experiment.slow.replaced(rank, factor if factor != 1 else None).text,
-        pause=experiment.pause.replaced(rank, pauses or None).text,
-        crash=experiment.crash.replaced(rank, crash).text,
+        slow=experiment.slow.with_value(rank, factor if factor != 1 else None).text,
+        pause=experiment.pause.with_value(rank, pauses or None).text,
+        crash=experiment.crash.with_value(rank, crash).text,
     )
 
 

@@ -81,7 +81,7 @@ def _offered(one: Control, value: Any) -> tuple:
     first, fit = (), None
     if one.name in REAL_DEFAULTS:
         first = (OWN,) if real_defaults(chosen.cluster()) else ()
-        fit = None if first else this_machine.trusted()
+        fit = None if first else this_machine.trusted_fit()
     return tuple(dict.fromkeys((*first, *one.options, *((getattr(fit, one.name),) if fit else ()), value)))
 
 
@@ -94,7 +94,7 @@ def _told(field: str, name: str) -> str:
         return own.get(name) or name.replace("_", " ").capitalize()
     titled = {"compression": catalogue.COMPRESSIONS, "workload": catalogue.WORKLOADS}.get(field, {})
     if name in titled:
-        return catalogue.called(titled, name)
+        return catalogue.choice_label(titled, name)
     if field not in ("network", "device"):
         return name
     if name == OWN:

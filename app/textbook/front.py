@@ -4,7 +4,7 @@ import streamlit as st
 
 import lessons
 from app.browser.text import escaped
-from experiments.wording.sentences import listed
+from experiments.wording.sentences import join_words
 from lessons import notation, survey
 from lessons.chapters import Chapter
 from lessons.front_matter import DIFFICULTIES
@@ -83,7 +83,7 @@ def first_page() -> None:
 def _beginnings(chapters: list[Chapter]) -> str:
     """Return a sentence on which chapters need no others, and which one suits newcomers."""
     free = [one for one in chapters if not one.front.prerequisites]
-    numbers = listed(str(one.number) for one in free)
+    numbers = join_words(str(one.number) for one in free)
     easiest = min(free, key=lambda one: one.front.difficulty)
     return (
         f"Chapters {numbers} need no other chapter first; if all of this is new to you, start with "
@@ -94,7 +94,7 @@ def _beginnings(chapters: list[Chapter]) -> str:
 def _after(chapter: Chapter) -> str:
     """Return the chapters to read before this one: ", read after chapters 2 and 5"; "" if there are none."""
     before = [str(number) for number in sorted(lessons.chapter(other).number for other in chapter.front.prerequisites)]
-    return f", read after chapter{'s' * (len(before) > 1)} {listed(before)}" if before else ""
+    return f", read after chapter{'s' * (len(before) > 1)} {join_words(before)}" if before else ""
 
 
 def _ways(words: str, names: tuple[str, ...] | list[str], kind: str) -> None:

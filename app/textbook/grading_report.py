@@ -68,7 +68,7 @@ def _frames(kept: dict[str, dict]) -> dict[str, bytes]:
     lanes = max(len(one.spans["start"]) / one.ranks for one in traces.values())
     opening = until * min(1.0, OPENING / max(1.0, lanes))
     return {
-        whose: timeline.framed(
+        whose: timeline.trace_frame(
             one, [f"rank {rank}" for rank in range(one.ranks)],
             f"Timeline of {whose} run: {one.ranks} ranks over {units.seconds(one.seconds())}.", whose, until=until,
             opening=(0.0, opening), clock=True,

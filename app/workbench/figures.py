@@ -5,7 +5,7 @@ import streamlit as st
 from app.browser import looks
 from app.charts import Shown
 from app.charts.words import figure_of
-from experiments.runs.figures import FIGURES, headline_label, suited
+from experiments.runs.figures import FIGURES, choose_figures, headline_label
 from experiments.runs.record import Run
 from experiments.specification.experiment import Experiment
 from experiments.viewer import palette
@@ -18,7 +18,9 @@ SPREAD = '<p class="spread">{}</p>'
 def await_them(experiment: Experiment) -> None:
     """Draw the empty places for the figures of a run in progress, which fill one by one."""
     names = [
-        name for name in suited(ABOVE, experiment) if name != "staleness_mean" or experiment.method.counts_staleness
+        name
+        for name in choose_figures(ABOVE, experiment)
+        if name != "staleness_mean" or experiment.method.counts_staleness
     ]
     with st.container():
         grid = _grid(len(names))
@@ -31,7 +33,7 @@ def await_them(experiment: Experiment) -> None:
 def show(one: Shown) -> None:
     """Draw the figures of a run; over several seeds, their means and standard deviations, with a note that says so."""
     run = one.run
-    names = suited(ABOVE, run.experiment)
+    names = choose_figures(ABOVE, run.experiment)
     told = [name for name in names if name != "staleness_mean" or run.summary.get(name) is not None]
     grid = _grid(len(told))
     for name in told:  # a method without a shared model has none that could be old

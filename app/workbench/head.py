@@ -57,7 +57,7 @@ def title(e: Experiment) -> str:
 
 def headline(e: Experiment, gpus: int | None = None, place_too: bool = True) -> str:
     """Describe in a line what is run and where; for a finished run, with its GPUs."""
-    budget = [units.counted(e.steps, "step")] if e.steps else []
+    budget = [units.count_with_noun(e.steps, "step")] if e.steps else []
     budget += [f"{e.epochs:g} epoch{'s' * (e.epochs != 1)}"] if e.epochs else []
     budget += [units.seconds(e.seconds)] if e.seconds else []
     budget += [f"until a loss of {e.target_loss:g}"] if e.target_loss else []

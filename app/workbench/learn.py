@@ -35,7 +35,7 @@ def show(run: Run, folder: str, of: str = "") -> None:
 def _pictures(run: Run, folder: str, job: JobSpec) -> None:
     known = st.session_state.setdefault("learned", {})  # what was looked up is not looked up again
     if folder not in known:
-        known[folder] = job.stored(session.ROOT)
+        known[folder] = job.find_result(session.ROOT)
     learned = known[folder]
     if learned is None and run.summary["wall_seconds"] > LONG and st.session_state.get("replayed") != folder:
         st.button(

@@ -101,7 +101,7 @@ def _words(now: JobState) -> str:
     phase = f"{capital(now.phase)}." if now.phase else ""
     if now.status == "queued":
         ahead = now.place - 1
-        place = f"{units.counted(ahead, 'run')} ahead of this one." if ahead else "this one is next."
+        place = f"{units.count_with_noun(ahead, 'run')} ahead of this one." if ahead else "this one is next."
         return f"Waiting: {place} {phase}".rstrip()
     asked = st.session_state.asked
     if phase and asked.cluster == "simulated":

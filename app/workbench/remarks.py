@@ -20,7 +20,7 @@ def show(run: Run, missing: list[str]) -> None:
     why = _told(run, run.error)
     if run.status == "diverged":
         _diverged(run)
-    elif run.status == "failed" and (planned := ending.planned_loss(run)):
+    elif run.status == "failed" and (planned := ending.explain_planned_loss(run)):
         st.info(f"{planned} What was recorded until then is shown.", icon=":material/power_off:")
     elif run.status == "failed":
         st.error(f"**Failed.** {why} What was recorded until then is shown.", icon=":material/error:")

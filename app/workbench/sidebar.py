@@ -10,7 +10,7 @@ from app.comparison import changes
 from app.guide import ask, predict
 from app.session import session
 from app.settings import all_settings, best_rate, chosen, faults, feasible, fitting, helps, trouble
-from experiments.specification.catalogue import ALGORITHMS, called
+from experiments.specification.catalogue import ALGORITHMS, choice_label
 from experiments.specification.experiment import Experiment
 
 FEW = ("algorithm", "workload", "table", "net", "workers", "network", "slow", "jitter", "pause", "crash")
@@ -87,7 +87,7 @@ def _algorithm() -> None:
     names = [name for name, entry in ALGORITHMS.items() if family in (None, entry.family)]
     st.selectbox(
         "Algorithm", names, key="algorithm", on_change=chosen.settle, args=("algorithm",), persist_state="session",
-        format_func=partial(called, ALGORITHMS), help=helps.text(Experiment, "algorithm"),
+        format_func=partial(choice_label, ALGORITHMS), help=helps.text(Experiment, "algorithm"),
     )  # fmt: skip
     st.markdown(f":small[{explained(ALGORITHMS[state.algorithm].idea)}]", unsafe_allow_html=True)
 

@@ -111,7 +111,7 @@ def _add_table(files: Sequence[tuple[str, bytes]], missing: str, label: str) -> 
         f"predicts {first.predicts}; {other}.",
         first.features,
     ):
-        console.say(console.folded(f"        {text}", " " * 8))
+        console.say(console.wrap(f"        {text}", " " * 8))
     console.command("train", first.experiment.command())
     if first.why:
         console.note(f"        with {first.why}")

@@ -28,7 +28,7 @@ def list_command(as_json: bool) -> None:
         return
     families: dict[str, dict[str, str]] = {}
     for entry in entries:
-        families.setdefault(FAMILIES[entry.family], {})[entry.name] = told(entry)
+        families.setdefault(FAMILIES[entry.family], {})[entry.name] = title_and_idea(entry)
     families[ALL_REDUCES.capitalize()] = {name: idea(name) for name in ALL_REDUCE}
     wide = max(len(entry.name) for entry in entries)
     for family, members in families.items():
@@ -36,7 +36,7 @@ def list_command(as_json: bool) -> None:
         console.say((family, console.HEAD))
         for name, words in members.items():
             label = f"  {name:<{wide}} "
-            text = console.folded(label + words, " " * len(label))
+            text = console.wrap(label + words, " " * len(label))
             console.say((label, NAME), text[len(label) :])
     able = [name for name, entry in ALGORITHMS.items() if entry.declaration.compresses]
     console.say()
@@ -47,7 +47,7 @@ def list_command(as_json: bool) -> None:
     )
 
 
-def told(entry: Entry) -> str:
+def title_and_idea(entry: Entry) -> str:
     """Return the idea of `entry`, after its title unless the idea repeats the title."""
     words, idea = re.findall(r"[\w-]+", entry.title.lower()), entry.idea.lower()
     named = idea.startswith(tuple(words)) and all(word in idea for word in words)

@@ -40,6 +40,6 @@ def collective_command(ranks: int, nbytes: str, network: str, per_node: int, nic
         click.echo(json.dumps([asdict(cost) | {"bus_bandwidth": cost.bus_bandwidth} for cost in costs], indent=1))
         return
     title = f"All-reduce of {units.size(size)} among {ranks} ranks, {network}: {links(where, ranks)}"
-    console.say((console.folded(title, "  "), console.HEAD))
+    console.say((console.wrap(title, "  "), console.HEAD))
     console.say()
     console.say(show.table(rows(costs), words=1, keys=1))

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.cli import show
-from experiments.cli.console import folded
+from experiments.cli.console import wrap
 from experiments.runs import store
 from experiments.runs.agreement import agreement, verdict
 from experiments.runs.compare import compare, over_seeds
@@ -54,11 +54,11 @@ def side_by_side(
         return json.dumps(plain, indent=1)
     if not rows:
         return ""
-    rows, alike = parted([worded(row) for row in rows])
+    rows, alike = split_common_columns([fill_empty_cells(row) for row in rows])
     told = [show.table(rows, keys=list(rows[0]).index("held_out_loss"), heads=HEADS)]
-    told += [folded(alike, "  ")] if alike else []
+    told += [wrap(alike, "  ")] if alike else []
     if scaled:
-        told.append(folded(_scaled_by(runs, axes), "  "))
+        told.append(wrap(_scaled_by(runs, axes), "  "))
     if seeds:
         some = any(isinstance(v, SeedFigure) and 0 < v.n < len(row["seeds"]) for row in rows for v in row.values())
         fewer_runs = "; (n): of the n runs that have the figure" if some else ""
@@ -67,11 +67,11 @@ def side_by_side(
         told.append("accuracy ± its standard error, from the number of held-out samples")
     if not seeds and any(len({runs[n].experiment.seed for n in some}) > 1 for some in together):
         told.append(
-            folded("some of these runs differ only in their seed; compare --seeds gives mean and spread over them")
+            wrap("some of these runs differ only in their seed; compare --seeds gives mean and spread over them")
         )
     for name, found in zip(names[1:], judged, strict=False):
         if found:
-            told.append(folded(f"{name} and {names[0]}: {verdict(found)}", "  "))
+            told.append(wrap(f"{name} and {names[0]}: {verdict(found)}", "  "))
     return "\n".join(told)
 
 
@@ -87,13 +87,13 @@ def _scaled_by(runs: Sequence[Run], axes: Sequence[str]) -> str:
     return f"{told}; strong scaling: one batch of {few.batch * few.workers} is divided among the workers"
 
 
-def worded(row: dict[str, Any]) -> dict[str, Any]:
+def fill_empty_cells(row: dict[str, Any]) -> dict[str, Any]:
     """Return a row with words for its empty settings, and for the last losses of runs that diverged."""
     row = {name: NONE if value == "" else value for name, value in row.items()}
     return {**row, **dict.fromkeys(LAST, DIVERGED)} if row["status"] == DIVERGED else row
 
 
-def parted(rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], str]:
+def split_common_columns(rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], str]:
     """Return the rows without columns that are empty or the same in all rows, and the latter as a sentence."""
     rows = [{name: row[name] for name in row if any(map(exists, (one[name] for one in rows)))} for row in rows]
     first = rows[0]

@@ -90,7 +90,7 @@ def sentence(error: Exception) -> str:
     return f"{error.filename}: {error.strerror}." if error.filename else error.strerror
 
 
-def abridged(text: str) -> str:
+def shorten_words(text: str) -> str:
     """Return the text with words of 500 characters or more cut: arguments can be anything."""
     return LONG.sub(lambda word: f"{word[0][:60]}... ({len(word[0]):,} characters)", text)
 
@@ -111,10 +111,10 @@ def unheard(stream: TextIO) -> Iterator[None]:
 
 def note(text: str) -> None:
     """Print a dim remark, wrapped."""
-    say((folded(text), DIM))
+    say((wrap(text), DIM))
 
 
-def folded(text: str, indent: str = "") -> str:
+def wrap(text: str, indent: str = "") -> str:
     """Return the text wrapped to the width of the output, with later lines indented. Words stay whole."""
     return textwrap.fill(text, width(), subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
@@ -126,22 +126,22 @@ def prose(text: str) -> str:
         plain = line[:1].strip() != ""
         if paragraph and (not plain or HEADED.match(line)):
             filled = max(map(len, paragraph)) > width()
-            lines += [folded(" ".join(paragraph))] if filled else paragraph
+            lines += [wrap(" ".join(paragraph))] if filled else paragraph
             paragraph = []
         if plain:
             paragraph.append(line)
         else:
             indent = " " * (len(line) - len(line.lstrip()))
-            lines.append(folded(line, indent + "  ") if len(line) > width() else line)
+            lines.append(wrap(line, indent + "  ") if len(line) > width() else line)
     return "\n".join(lines[:-1])
 
 
 def command(label: str, words: str, style: str = DIM) -> None:
     """Print `label` and a command to copy, over several lines if it is long."""
-    say((f"{label:<8}", style), parted(words, 8))
+    say((f"{label:<8}", style), wrap_command(words, 8))
 
 
-def parted(words: str, indent: int) -> str:
+def wrap_command(words: str, indent: int) -> str:
     """Return a shell command wrapped after `indent` columns, with a backslash at the end of each line."""
     if indent + len(words) <= width():
         return words

@@ -7,13 +7,13 @@ import click
 
 from cluster.real import launchers
 from cluster.real.signals import raise_interrupts
-from experiments.cli.console import abridged, complain, sentence, unheard
+from experiments.cli.console import complain, sentence, shorten_words, unheard
 from kernels import compiling
 
 WORTH = 0.5  # s of compiling before the user is told
 
 
-def entered(group: click.Group, args: Sequence[str] | None, program: str) -> int:
+def run_group(group: click.Group, args: Sequence[str] | None, program: str) -> int:
     """Run a group of commands and return the exit code. A user's mistake becomes one sentence on stderr."""
     try:
         words = sys.argv[1:] if args is None else list(args)
@@ -34,7 +34,7 @@ def entered(group: click.Group, args: Sequence[str] | None, program: str) -> int
     except MemoryError as error:
         message = f"this machine does not have enough memory{_asked(error)}; use a smaller model or fewer workers."
     if message and _speaks():
-        complain(abridged(message))
+        complain(shorten_words(message))
     with unheard(sys.stdout):
         sys.stdout.flush()
     return 2 if message else 0

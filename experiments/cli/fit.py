@@ -34,7 +34,7 @@ def fit_command(as_json: bool, anyway: bool) -> int:
     device, network = catalogue.device(made.device), parse_network(made.network)
     link, total = network.between, network.sum
     if made.doubt:
-        console.say((console.folded(f"This fit cannot be used: {made.doubt}"), console.HEAD))
+        console.say((console.wrap(f"This fit cannot be used: {made.doubt}"), console.HEAD))
         console.say()
     console.say((f"{made.machine}, {units.moment(made.moment)}", console.HEAD))
     measured = [
@@ -48,12 +48,12 @@ def fit_command(as_json: bool, anyway: bool) -> int:
             f"a sum of two {units.seconds(total.latency)}, {units.rate(total.bandwidth)}"
         )
     for line in measured:
-        console.say(console.folded(line, " " * 9))
+        console.say(console.wrap(line, " " * 9))
     console.say()
     rows = [*made.kernels, *((what, 0.0, *times) for what, *times in made.messages)]
     console.say(show.table([*map(_row, rows)], 1, keys=1))
     console.say()
-    console.say((console.folded(verdict(rows), "  "), console.HEAD))
+    console.say((console.wrap(verdict(rows), "  "), console.HEAD))
     console.note(
         f"rounds of large kernels differed by {100 * made.spread:.0f} %, "
         f"and for {100 * made.starved:.0f} % of the time a process waited for a core"

@@ -10,7 +10,7 @@ import click
 
 from experiments.cli import console, show
 from experiments.measure import kernel_times
-from experiments.measure.kernel_times import SIZE, TIMES, Peaks, Report, Row, reached
+from experiments.measure.kernel_times import SIZE, TIMES, Peaks, Report, Row, roof_share
 from experiments.wording import units
 
 
@@ -25,7 +25,7 @@ def kernels_command(wanted: Sequence[str], n: int, as_json: bool) -> None:
     from rich.console import Console
     from rich.progress import track
 
-    wanted = kernel_times.known(wanted) or kernel_times.names()
+    wanted = kernel_times.check_kernels(wanted) or kernel_times.names()
     if sys.stderr.isatty():
         wanted = track(wanted, "measuring", console=Console(stderr=True), transient=True)
     report = kernel_times.measure(wanted, n)
@@ -33,7 +33,7 @@ def kernels_command(wanted: Sequence[str], n: int, as_json: bool) -> None:
         click.echo(json.dumps(asdict(report), indent=1))
         return
     for line in machine_and_roof(report):
-        console.say(console.folded(line, "  "))
+        console.say(console.wrap(line, "  "))
     console.say()
     console.say(show.table(table(report), 1, keys=1))
 
@@ -61,7 +61,7 @@ def table(report: Report) -> list[dict[str, Any]]:
         shown["GFLOP/s"] = f"{row.flops / row.cpu / 1e9:.3g}" if row.flops else ""
         shown["GB/s"] = f"{row.bytes / row.cpu / 1e9:.3g}"
         shown["lies in"] = _place(row, report.cpu)
-        shown["of roof"] = f"{100 * reached(row, report.cpu):.0f} %"
+        shown["of roof"] = f"{100 * roof_share(row, report.cpu):.0f} %"
         rows.append(shown)
     return rows
 

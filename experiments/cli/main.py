@@ -18,7 +18,7 @@ from experiments.cli.catalogue import list_command
 from experiments.cli.collective import collective_command
 from experiments.cli.compare import compare_command
 from experiments.cli.console import ByPurpose
-from experiments.cli.entry import entered
+from experiments.cli.entry import run_group
 from experiments.cli.export import export_command
 from experiments.cli.fit import fit_command
 from experiments.cli.kept import kept_command
@@ -81,4 +81,4 @@ def cli() -> None:
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run a command and return the exit code. A user's mistake becomes one sentence on stderr."""
-    return entered(cli, args, "lockstep")
+    return run_group(cli, args, "lockstep")

@@ -32,8 +32,8 @@ def memory_command(parameters: str, ranks: int, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(model_states.sizes(count, ranks), indent=1))
         return
-    title = f"{units.number(count / 1e9)} billion parameters on {units.counted(ranks, 'rank')}, bytes on each"
-    console.say((console.folded(title, "  "), console.HEAD))
+    title = f"{units.number(count / 1e9)} billion parameters on {units.count_with_noun(ranks, 'rank')}, bytes on each"
+    console.say((console.wrap(title, "  "), console.HEAD))
     console.say()
     console.say(show.table(model_states.rows(count, ranks), words=1, keys=1))
     console.say()

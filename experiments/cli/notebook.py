@@ -17,7 +17,7 @@ from html import escape
 from typing import Any
 
 from experiments.cli import show
-from experiments.cli.comparison import parted
+from experiments.cli.comparison import split_common_columns
 from experiments.cli.progress_bar import Bar
 from experiments.cli.running import BEST, at_best, base_experiment, stoppable
 from experiments.execution.run import TIMEOUT
@@ -27,7 +27,7 @@ from experiments.runs import compare
 from experiments.runs.record import Run
 from experiments.runs.scaling import scaling
 from experiments.specification.experiment import Experiment
-from experiments.study.sweep import grid, swept
+from experiments.study.sweep import grid, run_sweep
 from experiments.viewer.pictures import Shown
 from experiments.wording import naming
 from installation import home
@@ -45,7 +45,7 @@ class ShownRun(Run):
 
     def show(self) -> Page:
         """Return the run's curves and timeline as a page for a notebook."""
-        return Page([self], [named(self.experiment)])
+        return Page([self], [run_label(self.experiment)])
 
     def __repr__(self) -> str:
         return show.text(self)
@@ -106,7 +106,7 @@ def sweep(
         def told(number: int, count: int, progress: Any) -> None:
             bar(progress, f"run {number + 1} of {count}")
 
-        runs = map(ShownRun.of, swept(experiments, told, stop))
+        runs = map(ShownRun.of, run_sweep(experiments, told, stop))
         return Sweep(runs, [name for name, values in axes.items() if len(values) > 1])
 
 
@@ -137,16 +137,16 @@ class Sweep(list[ShownRun]):
 
     def show(self) -> Page:
         """Return the curves and timelines of all runs on one page."""
-        return Page(self, [named(one.experiment, self.swept) for one in self])
+        return Page(self, [run_label(one.experiment, self.swept) for one in self])
 
     def __repr__(self) -> str:
         if not self:
             return "no runs"
-        rows, alike = parted(self.rows)
+        rows, alike = split_common_columns(self.rows)
         return "\n".join(filter(None, [show.table(rows), alike]))
 
     def _repr_html_(self) -> str:
-        rows, alike = parted(self.rows) if self else ([{}], "no runs")
+        rows, alike = split_common_columns(self.rows) if self else ([{}], "no runs")
         names = [name for name in rows[0] if name != "accuracy_error"]
         head = "".join(f"<th>{escape(show.head(name))}</th>" for name in names)
         body = "".join(
@@ -182,7 +182,7 @@ class Page:
         return f'<iframe srcdoc="{escape(self.html)}" style="{look}" title="Curves and timelines"></iframe>'
 
 
-def named(e: Experiment, swept: Sequence[str] = ()) -> str:
+def run_label(e: Experiment, swept: Sequence[str] = ()) -> str:
     """Return a run's label in pictures, made of the settings that were varied: "EASGD", "workers 8"."""
     values = {**e.model_dump(mode="json"), **e.coding, **e.settings, **e.data}
     words = [f"{name.replace('_', ' ')} {values[name]}" for name in swept if name != "algorithm" and name in values]

@@ -20,7 +20,7 @@ from experiments.specification.experiment import (
     Experiment,
     coding_settings,
     default_rate,
-    spelled,
+    format_value,
     starting_point,
 )
 from experiments.specification.faults import FaultSetting
@@ -58,7 +58,7 @@ class KnobOption(click.Option):
         choices = ", ".join(CHOICES[self.knob]) if self.knob in CHOICES else allowed_values(self.kind, self.knob)
         facts = [] if choices == "text" else [choices + (", or best" if self.knob == "learning_rate" else "")]
         if self.begins not in (None, ""):
-            facts.append(f"default {spelled(self.begins)}")
+            facts.append(f"default {format_value(self.begins)}")
         elif self.begins is None:
             facts.append(f"default {meaning_of_none(self.kind, self.knob)}")
         if read := condition(self.kind, self.knob, lambda name: f"--{name.replace('_', '-')}"):

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from experiments.cli import show
-from experiments.cli.console import folded
+from experiments.cli.console import wrap
 from experiments.study.partitions import (
     FORM_OF,
     MODEL_OF,
@@ -95,7 +95,7 @@ def partition_command(path: str, workers: str | None, bandwidth: str, table: boo
             f"--table: {method} does not use a dynamic program, so it has no table to print; choose one of "
             f"{', '.join(FORM_OF)}."
         )
-    click.echo(folded(f"{method}: {len(profile.layers)} layers, {_where(levels)}", "  ") + "\n")
+    click.echo(wrap(f"{method}: {len(profile.layers)} layers, {_where(levels)}", "  ") + "\n")
     click.echo(stages(profile, found, method, levels, given["compression"]))
     click.echo(f"\n{figures(found)}")
     if table:
@@ -141,7 +141,7 @@ def figures(plan: Partition) -> str:
         *(step if plan.chunks else full),
         ("speed-up", show.number(plan.speed_up), f"compared with one worker, which takes {units.seconds(plan.alone)}"),
     ]
-    return "\n".join(folded(f"  {name:<11}{figure:<11} {remark}".rstrip(), " " * 25) for name, figure, remark in lines)
+    return "\n".join(wrap(f"  {name:<11}{figure:<11} {remark}".rstrip(), " " * 25) for name, figure, remark in lines)
 
 
 def program(profile: Profile, plan: Partition) -> str:
@@ -162,7 +162,7 @@ def program(profile: Profile, plan: Partition) -> str:
         {"j": str(j), "layer": layer} | {f"m = {m}": entry(cells[j, m]) for m in range(1, most + 1)}
         for j, layer in enumerate(profile.layers)
     ]
-    meaning = folded(
+    meaning = wrap(
         f"A(j, m), {unit}: the best period of layers 0..j on m workers. i|r: its last stage has the layers after i, "
         "on r replicas; without i|r, all layers are one stage. * marks the plan, traced back from its end."
     )
@@ -171,7 +171,7 @@ def program(profile: Profile, plan: Partition) -> str:
 
 def _where(levels: Levels) -> str:
     inner, *outer = levels
-    text = f"{units.counted(inner[0], 'worker')}, {units.rate(inner[1])} between them"
+    text = f"{units.count_with_noun(inner[0], 'worker')}, {units.rate(inner[1])} between them"
     for count, rate in outer:
         text = f"{count} times ({text}), {units.rate(rate)} between these"
     return text

@@ -14,7 +14,7 @@ import workloads
 from experiments.cli import console, options, show
 from experiments.cli.options import WorkloadCommand
 from experiments.specification.experiment import Experiment
-from experiments.study.partitions import MODEL_OF, profiled
+from experiments.study.partitions import MODEL_OF, profile_model
 from experiments.wording import units
 from theory.profile import Profile, save
 
@@ -44,12 +44,12 @@ def profile_command(workload: str, out: str | None, passes: int, **given: Any) -
     experiment = Experiment.of({"algorithm": MODEL_OF, "workload": workload, **values})
     experiment.refuse_idle(values)
     priced = "device" in values
-    found = profiled(experiment, None if priced else _with_bar(passes))
+    found = profile_model(experiment, None if priced else _with_bar(passes))
     how = f"prices on {experiment.device}" if priced else f"medians of {passes} passes here"
     model = experiment.data.get("model")
     named = f"{workload}, model {model}" if model else workload
     title = f"{named}: {len(found.layers)} layers, mini-batches of {experiment.batch}, {how}"
-    console.say((console.folded(title, "  "), console.HEAD))
+    console.say((console.wrap(title, "  "), console.HEAD))
     console.say(f"\n{layers(found)}\n")
     usual = workloads.find(workload).Settings.model_fields.get("model")
     if model and model != usual.default and "model" not in values:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from experiments.cli.console import folded, say
+from experiments.cli.console import say, wrap
 from experiments.cli.options import runs_option
 from experiments.cli.progress_bar import Bar
 from experiments.cli.running import EXIT, stoppable
@@ -27,31 +27,31 @@ def replay_command(name: str, runs: str) -> int:
     if again.status == "cancelled":
         click.echo("interrupted before the end: the results were not compared.", err=True)
         return EXIT["cancelled"]
-    return max(doubts(folder), told(folder.name, before, again))
+    return max(doubts(folder), report_replay(folder.name, before, again))
 
 
 def doubts(folder: Path) -> int:
     """Print which files of a stored run have changed since it was stored; return 1 if any has."""
-    changed = sealed.altered(folder)
+    changed = sealed.altered_files(folder)
     if not changed:
         return 0
     if changed == [sealed.SUMS]:
-        say(folded(f"cannot tell whether it was altered: it has no {sealed.SUMS} to compare with.", "  "))
+        say(wrap(f"cannot tell whether it was altered: it has no {sealed.SUMS} to compare with.", "  "))
         return 0
-    say(folded(f"altered since it was stored, according to its {sealed.SUMS}: {', '.join(changed)}.", "  "))
+    say(wrap(f"altered since it was stored, according to its {sealed.SUMS}: {', '.join(changed)}.", "  "))
     return 1
 
 
-def told(name: str, before: Run, again: Run) -> int:
+def report_replay(name: str, before: Run, again: Run) -> int:
     """Print whether the replay has the same results or what differs and why; return the exit code."""
     from experiments.runs import difference as compared
 
     if not (differs := compared.difference(before, again)):
-        say(folded(f"identical, bit for bit: {name}, digest {again.summary['digest']}", "  "))
+        say(wrap(f"identical, bit for bit: {name}, digest {again.summary['digest']}", "  "))
         return 0
     real = before.experiment.cluster != "simulated"
     if real and before.status == again.status and before.summary.get("weights") == again.summary.get("weights"):
-        say(folded("the same weights, bit for bit; only the times differ, as always on a real cluster.", "  "))
+        say(wrap("the same weights, bit for bit; only the times differ, as always on a real cluster.", "  "))
         return 0
     others = compared.other_arithmetic(before.environment, again.environment)
     if others and not (differs := compared.difference(before, again, compared.tolerance(before))):
@@ -60,17 +60,17 @@ def told(name: str, before: Run, again: Run) -> int:
             f"{'; '.join(others)}; equal up to rounding: the largest difference is {most:.0e} of a column's largest "
             "number"
         )
-        say(folded(told, "  "))
+        say(wrap(told, "  "))
         return 0
     if others and (alike := compared.alike_until(before, again)):
         told = (
             f"equal up to rounding in the first {alike} of {len(before.losses['loss'])} losses, then apart: {differs}"
         )
-        say(folded(f"{'; '.join(others)}; {told}.", "  "))
+        say(wrap(f"{'; '.join(others)}; {told}.", "  "))
     else:
-        say(folded(f"different: {differs}.", "  "))
+        say(wrap(f"different: {differs}.", "  "))
     for reason in reasons(before, again, others):
-        say(folded(f"  {reason}", "    "))
+        say(wrap(f"  {reason}", "    "))
     return 1
 
 

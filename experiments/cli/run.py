@@ -39,13 +39,13 @@ def run_command(name: str | None, start: str | None, runs: str, as_json: bool, t
     """Run one experiment, store it and print its summary."""
     from experiments.execution.run import run
 
-    job = slurm.asked(given)
+    job = slurm.batch_options(given)
     values = options.values(given)
     experiment = base_experiment(name, start, runs, values)
     if job:
         return queue(experiment, job, runs, timeout)
     if here := launchers.variables():
-        experiment = fitted_to(experiment, int(here["WORLD_SIZE"]), "workers" in values)
+        experiment = fit_to_ranks(experiment, int(here["WORLD_SIZE"]), "workers" in values)
         return run_as_rank(experiment, here["RANK"], runs, as_json, timeout)
     check_writable(runs)
     with stoppable() as stop:
@@ -122,7 +122,7 @@ def tell(run: Run, folder: Path, as_json: bool) -> None:
         console.say((show.headline(run), console.HEAD))
         show.summary(run)
         for note in run.notes:
-            console.say(("  note           ", console.DIM), console.folded(" " * 17 + note, " " * 17).lstrip())
+            console.say(("  note           ", console.DIM), console.wrap(" " * 17 + note, " " * 17).lstrip())
         console.say()
         console.say(("stored  ", console.DIM), str(folder))
         if link := show.link(run, folder):
@@ -131,7 +131,7 @@ def tell(run: Run, folder: Path, as_json: bool) -> None:
         console.command("again", command)
 
 
-def fitted_to(experiment: Experiment, ranks: int, given: bool) -> Experiment:
+def fit_to_ranks(experiment: Experiment, ranks: int, given: bool) -> Experiment:
     """Return the experiment with the workers that the launcher's ranks allow. Raise ValueError if they do not fit."""
     workers = ranks - experiment.servers
     if workers < 1 or (given and workers != experiment.workers):

@@ -129,7 +129,7 @@ def schedule_command(
         return
     ((name, done),) = studies.items()
     if lists:
-        click.echo(done.spelled())
+        click.echo(done.text())
         return
     _print(name, done, reasons)
 
@@ -182,7 +182,7 @@ def critical_path(done: Study) -> str:
     shown = names if more <= 0 else [*names[: PATH // 2], f"... {more} more ...", *names[-PATH // 2 :]]
     links = done.summary["path_links"]
     text = f"critical path: {len(names)} ops, {links} message{'s' * (links != 1)} between ranks: {' '.join(shown)}"
-    return "\n".join(console.folded(line, "  ") for line in (text, *_notation(names)))
+    return "\n".join(console.wrap(line, "  ") for line in (text, *_notation(names)))
 
 
 def _notation(names: Sequence[str]) -> Iterator[str]:

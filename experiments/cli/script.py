@@ -88,7 +88,7 @@ def script_command(path: str, arguments: tuple[str, ...], as_json: bool, trace: 
     output = given.pop("output")
     machines, words = (
         _machines(given),
-        f"{Path(path).name} on {units.counted(given['ranks'], 'rank')}, {given['network']}",
+        f"{Path(path).name} on {units.count_with_noun(given['ranks'], 'rank')}, {given['network']}",
     )
     if trace and not Path(trace).resolve().parent.is_dir():
         raise ValueError(
@@ -166,7 +166,7 @@ def _run(path: str, arguments: tuple[str, ...], machines: SimulatedMachines, out
 def _tell(words: str, summary: Summary, notes: tuple[str, ...]) -> None:
     console.say((words, console.HEAD))
     for label, text in _lines(summary, notes):
-        console.say((f"  {label:<10}", console.DIM), console.folded(" " * 12 + text, " " * 12).lstrip())
+        console.say((f"  {label:<10}", console.DIM), console.wrap(" " * 12 + text, " " * 12).lstrip())
 
 
 def _lines(summary: Summary, notes: tuple[str, ...]) -> list[tuple[str, str]]:
@@ -194,7 +194,7 @@ def _lines(summary: Summary, notes: tuple[str, ...]) -> list[tuple[str, str]]:
     for wait in worth[:NAMED]:
         where = f" at {wait.line}" if wait.line else ""
         each = units.seconds(wait.seconds / wait.ranks)
-        who = f"{units.counted(wait.ranks, 'rank')} wait{'s' * (wait.ranks == 1)}"
+        who = f"{units.count_with_noun(wait.ranks, 'rank')} wait{'s' * (wait.ranks == 1)}"
         lines.append(("", f"{who} for rank {wait.culprit} in {wait.what}{where}: {each} each"))
     held = {kind: int(nbytes.max()) for kind, nbytes in summary.memory.items() if nbytes.any()}
     if held:
@@ -209,7 +209,7 @@ def _lines(summary: Summary, notes: tuple[str, ...]) -> list[tuple[str, str]]:
 def _per_step(summary: Summary) -> str:
     if not summary.steps:
         return ", without a step of an optimizer"
-    return f", {units.counted(summary.steps, 'step')}, {units.seconds(summary.step_seconds)} each (median)"
+    return f", {units.count_with_noun(summary.steps, 'step')}, {units.seconds(summary.step_seconds)} each (median)"
 
 
 def _sent_per_step(nbytes: float, summary: Summary) -> str:

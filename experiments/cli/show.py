@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.cli import sketch
-from experiments.cli.console import DIM, folded, say, width
+from experiments.cli.console import DIM, say, width, wrap
 from experiments.runs import store
 from experiments.runs.figures import measured_meaning, messages
 from experiments.runs.record import Run
@@ -16,7 +16,16 @@ from experiments.runs.seeds import SeedFigure
 from experiments.viewer import palette, waits
 from experiments.wording import naming, units
 from experiments.wording.place import place
-from experiments.wording.units import DIVERGED, counted, flops, percent, plus_minus, samples_per_second, seconds, size
+from experiments.wording.units import (
+    DIVERGED,
+    count_with_noun,
+    flops,
+    percent,
+    plus_minus,
+    samples_per_second,
+    seconds,
+    size,
+)
 from tracing import HELD
 
 HEADS = {
@@ -49,7 +58,7 @@ LOSS = palette.RUNS[0].colour
 def headline(run: Run) -> str:
     """Return what was run and where, wrapped to the terminal."""
     e = run.experiment
-    return folded(f"{naming.title(e)} ({naming.files(e)}): {naming.team(e)}, {place(e, run.gpus)}", "  ")
+    return wrap(f"{naming.title(e)} ({naming.files(e)}): {naming.team(e)}, {place(e, run.gpus)}", "  ")
 
 
 def summary(run: Run) -> None:
@@ -61,7 +70,7 @@ def summary(run: Run) -> None:
 def text(run: Run) -> str:
     """Return headline and summary of a run as plain lines, with the reason if it did not finish."""
     lines = ["".join(part if isinstance(part, str) else part[0] for part in line) for line in _summary(run)]
-    ended = [folded(f"  {run.status}: {run.error}", "  ")] if run.error else []
+    ended = [wrap(f"  {run.status}: {run.error}", "  ")] if run.error else []
     return "\n".join([headline(run), *lines, *ended])
 
 
@@ -112,7 +121,7 @@ def _summary(run: Run) -> Iterator[list[str | tuple[str, str]]]:
     for name, told in lines:
         if told:
             label = f"  {name:<{wide}}"
-            yield [(label, DIM), folded(f"{label}{told}", indent)[len(label) :]]
+            yield [(label, DIM), wrap(f"{label}{told}", indent)[len(label) :]]
 
 
 def _ends(run: Run) -> tuple[str, str]:
@@ -136,9 +145,12 @@ def _rounded(s: dict[str, Any]) -> str:
 def _work(s: dict[str, Any]) -> str:
     """Return the remark on the samples of a summary: steps, updates, samples/s and FLOPs."""
     rate = s["samples_per_second"]
-    told = [counted(s["steps"], "step"), f"{number(rate) if rate is None else samples_per_second(rate)} samples/s"]
+    told = [
+        count_with_noun(s["steps"], "step"),
+        f"{number(rate) if rate is None else samples_per_second(rate)} samples/s",
+    ]
     if s.get("updates") not in (None, s["steps"]):
-        told.insert(1, counted(s["updates"], "update"))
+        told.insert(1, count_with_noun(s["updates"], "update"))
     return ", ".join(told + ([flops(s["flops"])] if s.get("flops") is not None else []))
 
 
@@ -175,10 +187,10 @@ def table(
     wide = width() if wide is None else wide
     names = [name for name in rows[0] if name != "accuracy_error"]  # which is printed after the accuracy
     cells = [[head(name, heads) for name in names], *([cell(row, name) for name in names] for row in rows)]
-    whole = aligned(cells, words)
+    whole = align_columns(cells, words)
     if max(map(len, whole.splitlines())) <= wide:
         return whole
-    turned = aligned([list(column) for column in zip(*cells, strict=True)], 1)
+    turned = align_columns([list(column) for column in zip(*cells, strict=True)], 1)
     if len(rows) <= TURNED and max(map(len, turned.splitlines())) <= wide:
         return turned
     return below(cells, words, keys, wide)
@@ -187,7 +199,7 @@ def table(
 def below(cells: Sequence[Sequence[str]], words: int, keys: int, wide: int) -> str:
     """Return aligned columns, at most `wide`; those that do not fit continue below, after the first `keys`."""
     return "\n\n".join(
-        aligned([[line[n] for n in some] for line in cells], sum(n < words for n in some))
+        align_columns([[line[n] for n in some] for line in cells], sum(n < words for n in some))
         for some in _folds(cells, keys, wide)
     )
 
@@ -205,7 +217,7 @@ def _folds(cells: Sequence[Sequence[str]], keys: int, wide: int) -> Iterator[lis
     yield fold
 
 
-def aligned(cells: Sequence[Sequence[str]], words: int = 0) -> str:
+def align_columns(cells: Sequence[Sequence[str]], words: int = 0) -> str:
     """Return lines of cells as aligned columns, the first `words` to the left, the others to the right."""
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     sides = [str.ljust] * words + [str.rjust] * (len(widths) - words)
@@ -253,7 +265,7 @@ def _accuracy(s: dict[str, Any]) -> str:
 def _traffic(run: Run) -> str:
     """Return the number of messages of a run, and its bytes per step and worker."""
     s, taken, sent = run.summary, _steps_taken(run), messages(run)
-    told = [] if sent is None else [f"in {counted(sent, 'message')}"]
+    told = [] if sent is None else [f"in {count_with_noun(sent, 'message')}"]
     return ", ".join([*told, f"{size(s['bytes'] / taken)} per step and worker"] if taken and s["bytes"] else told)
 
 
@@ -270,7 +282,7 @@ def _latest(run: Run, quantity: str) -> str:
 
 def _memory(run: Run) -> str:
     """Return what the rank with the most memory holds, by kind."""
-    held = run.held()
+    held = run.peak_memory()
     fullest = held[held.sum(axis=1).argmax()]
     kinds = [f"{kind} {size(nbytes)}" for kind, nbytes in zip(HELD, fullest.tolist(), strict=True) if nbytes]
     told = f"on the fullest rank: {', '.join(kinds)}"

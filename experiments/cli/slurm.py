@@ -50,7 +50,7 @@ def slurm_options(command: Callable) -> Callable:
     return command
 
 
-def asked(given: dict[str, Any]) -> dict[str, Any]:
+def batch_options(given: dict[str, Any]) -> dict[str, Any]:
     """Return the given options of a batch job, {} for a run here. Raise ValueError if they cannot be obeyed."""
     job = {name: given[name] for name in OPTIONS if given[name] not in (None, False)}
     if job and "to" not in job:

@@ -43,7 +43,7 @@ def sweep_command(
     --target-loss in time until that loss is reached.
     """
     from experiments.cli.comparison import side_by_side
-    from experiments.study.sweep import grid, swept
+    from experiments.study.sweep import grid, run_sweep
 
     names = name.split(",") if name else []
     base = base_experiment(names[0] if names else None, start, runs, {})
@@ -75,7 +75,7 @@ def sweep_command(
         def show_progress(number: int, count: int, progress: Any) -> None:
             bar(progress, f"run {number + 1} of {count}")
 
-        for done in swept(experiments, show_progress, stop):
+        for done in run_sweep(experiments, show_progress, stop):
             folder, trouble = store.save_somewhere(done, runs)
             problem = problem or trouble
             made.append(done)

@@ -62,9 +62,9 @@ def tune_command(
         ]
         click.echo(json.dumps({**found, "tried": rows}, indent=1))
         return 0
-    console.say((console.folded(f"{naming.title(experiment)}: final held-out loss, by seed"), console.HEAD))
-    console.say(tried(search, best))
-    console.say(console.folded(conclusion(search, best)))
+    console.say((console.wrap(f"{naming.title(experiment)}: final held-out loss, by seed"), console.HEAD))
+    console.say(rates_table(search, best))
+    console.say(console.wrap(conclusion(search, best)))
     return 0
 
 
@@ -82,7 +82,7 @@ def _searchable(given: dict[str, Any]) -> dict[str, Any]:
     return given
 
 
-def tried(search: Search, best: int) -> str:
+def rates_table(search: Search, best: int) -> str:
     """Return a table of the rates tried: the loss of each seed, and which rate is best."""
     from experiments.study.rates import rung
 
@@ -91,7 +91,7 @@ def tried(search: Search, best: int) -> str:
         losses = [show.number(done[seed]) if seed in done else "" for seed in search.seeds]
         mark = "best " if n == best and math.isfinite(search.loss(best)) else ""
         rows.append([f"{mark}{rung(n):g}", *losses])
-    return show.aligned(rows)
+    return show.align_columns(rows)
 
 
 def conclusion(search: Search, best: int) -> str:
@@ -112,7 +112,7 @@ def write_table(names: list[str] | None, wanted: list[str] | None) -> int:
     import algorithms
     from algorithms import rates
     from experiments.execution.run import workload_of
-    from experiments.study.rate_table import PAIRS, experiment_of, lines, noted
+    from experiments.study.rate_table import PAIRS, add_notes, experiment_of, lines
 
     names = [algorithms.module(name).__name__.rsplit(".", 1)[-1] for name in names or algorithms.names()]
     parts = {rates.pair(*pair): pair for pair in PAIRS}
@@ -128,6 +128,6 @@ def write_table(names: list[str] | None, wanted: list[str] | None) -> int:
             found[part][name] = one
             found[part] = dict(sorted(found[part].items(), key=lambda item: order[item[0]]))
             rates.write(found)  # after each line, so that an interrupt loses nothing
-        found[part] = noted(found[part], workload_of(experiment_of("sgd", *pair)))
+        found[part] = add_notes(found[part], workload_of(experiment_of("sgd", *pair)))
         rates.write(found)
     return 0

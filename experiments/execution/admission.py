@@ -77,7 +77,7 @@ def _check_cluster(experiment: Experiment, asked: Conditions, here: bool) -> Non
             "threads, processes or the simulated cluster."
         )
     for name, why in REFUSED.get(cluster, {}).items():
-        if name in experiment.changed():
+        if name in experiment.non_defaults():
             raise ValueError(f"{name}: {why}")
 
 

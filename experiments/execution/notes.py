@@ -58,7 +58,7 @@ def _unordered(experiment: Experiment) -> list[str]:
 
 def _carried_nothing(experiment: Experiment, event_logs: list[EventLog]) -> list[str]:
     """Return a note if a network was chosen but no message had a payload, as when ranks share the model's memory."""
-    if not experiment.changed().keys() & LINKS or any(
+    if not experiment.non_defaults().keys() & LINKS or any(
         nbytes for log in event_logs for _, _, nbytes, *_ in log.messages
     ):
         return []
@@ -68,7 +68,7 @@ def _carried_nothing(experiment: Experiment, event_logs: list[EventLog]) -> list
 
 def _unused(experiment: Experiment, event_logs: list[EventLog]) -> list[str]:
     """Return a note if an all-reduce was chosen for a method that uses none."""
-    chosen, lines = experiment.changed(), []
+    chosen, lines = experiment.non_defaults(), []
     if "collective" in chosen and not any(label == "all-reduce" for log in event_logs for *_, label in log.spans):
         lines.append(_NO_ALL_REDUCE)
     return lines

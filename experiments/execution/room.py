@@ -14,7 +14,7 @@ FIXED = 4  # models
 
 def check(experiment: Experiment, workload: Workload) -> None:
     """Raise ValueError if the models of `experiment` cannot fit into this process's memory."""
-    least, free = needed(experiment, workload), available()
+    least, free = bytes_needed(experiment, workload), available()
     if least > free:
         raise ValueError(
             f"a model of {workload.parameters:,} parameters with {experiment.workers} "
@@ -24,7 +24,7 @@ def check(experiment: Experiment, workload: Workload) -> None:
         )
 
 
-def needed(experiment: Experiment, workload: Workload) -> int:
+def bytes_needed(experiment: Experiment, workload: Workload) -> int:
     """Return the least number of bytes a run needs: its workers' models plus FIXED.
 
     Those are the first and the last model, a gradient, and what is evaluated; one worker takes ten models in all, and

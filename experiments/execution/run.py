@@ -348,7 +348,7 @@ def _status(outcome: Outcome, trace: Trace, experiment: Experiment) -> tuple[str
     Where a method needs every rank's part of the model, a run has failed even if a rank was lost only at the very end,
     when no other waited for it. It has also failed if no worker is left, though servers may have ended normally.
     """
-    error, method, lost = outcome.error, experiment.method, trace.lost()
+    error, method, lost = outcome.error, experiment.method, trace.lost_ranks()
     if error is None and ending.workers(experiment) <= lost.keys():
         last = max(lost, key=lambda rank: lost[rank])
         why = f"{describe_loss(last, lost[last], -1)}, and no worker is left"

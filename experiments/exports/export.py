@@ -63,7 +63,7 @@ def export(run: Run, form: str, path: str | Path, root: str | Path | None = None
         shown = [Shown(naming.method(run.experiment), run, 0)]
         return [_write(path, report(shown, learning=learning(run, root, REPLAYED)).encode())]
     if form == "learning":
-        return [_write(path, learned(run, root or path.parent).encode())]
+        return [_write(path, learning_page(run, root or path.parent).encode())]
     if form == "svg":
         return [_write(path, svg(drawings(run), heading(run.experiment)).encode())]
     if form == "timeline":
@@ -115,7 +115,7 @@ def learning(run: Run, root: str | Path | None, patience: float = math.inf) -> L
         job = record.spec(run)
         if root is None:
             return None
-        folder = job.stored(root)
+        folder = job.find_result(root)
         if folder is None and run.summary["wall_seconds"] <= patience:
             folder = job.perform(root)
         return folder and record.load(folder)
@@ -123,10 +123,10 @@ def learning(run: Run, root: str | Path | None, patience: float = math.inf) -> L
         return None
 
 
-def learned(run: Run, root: str | Path) -> str:
+def learning_page(run: Run, root: str | Path) -> str:
     """Return a page on how a run learned, stored in `root`. Raise ValueError if it cannot be replayed."""
     job = record.spec(run)
-    found = record.load(job.stored(root) or job.perform(root))
+    found = record.load(job.find_result(root) or job.perform(root))
     frames = {"learning": ("landscape", landscape.frame(run, found, "learning"))}
     words = heading(run.experiment)
     return page(words, f"<h1>{escape(words)}</h1>{place('learning')}", frames)
@@ -146,7 +146,7 @@ def picture(run: Run) -> bytes:
 
 def curves(run: Run):
     """Return the figure of training and held-out loss, and accuracy, over the run's own clock, as in the workbench."""
-    figure = drawn(drawings(run))
+    figure = plotly_figure(drawings(run))
     return figure.update_layout(template="plotly_white", height=420, margin={"t": 40})
 
 
@@ -159,7 +159,7 @@ def drawings(run: Run) -> dict[str, Picture]:
     return named
 
 
-def drawn(named: dict[str, Picture]):
+def plotly_figure(named: dict[str, Picture]):
     """Return a Plotly figure of the pictures side by side, each with its name above it."""
     from plotly.subplots import make_subplots
 

@@ -25,7 +25,7 @@ def events(trace: Trace, servers: int) -> Iterator[dict[str, Any]]:
         role = name.partition(" ")[0]
         yield {"ph": "M", "name": "thread_name", "pid": 0, "tid": rank, "args": {"name": f"rank {rank} ({role})"}}
         yield {"ph": "M", "name": "thread_sort_index", "pid": 0, "tid": rank, "args": {"sort_index": rank}}
-    part = waits.explained(trace, causes(trace))
+    part = waits.add_causes(trace, causes(trace))
     columns = (part.spans[name].tolist() for name in ("rank", "kind", "start", "end", "step", "label", "src", "bytes"))
     for row, (rank, kind, start, end, step, label, src, nbytes) in enumerate(zip(*columns, strict=True)):
         args = {"step": step} if step >= 0 else {}
@@ -34,7 +34,9 @@ def events(trace: Trace, servers: int) -> Iterator[dict[str, Any]]:
         times = {"ts": start * US, "dur": (end - start) * US}
         yield {"ph": "X", "name": trace.labels[label], "cat": KINDS[kind], "pid": 0, "tid": rank, **times, "args": args}
     columns = (trace.messages[name].tolist() for name in ("src", "dst", "bytes", "sent", "arrived"))
-    for number, (src, dst, nbytes, sent, arrived, name) in enumerate(zip(*columns, carried(trace), strict=True)):
+    for number, (src, dst, nbytes, sent, arrived, name) in enumerate(
+        zip(*columns, message_contents(trace), strict=True)
+    ):
         if not np.isfinite(arrived):
             continue
         flow = {"cat": "message", "name": name, "id": number, "pid": 0}
@@ -43,7 +45,7 @@ def events(trace: Trace, servers: int) -> Iterator[dict[str, Any]]:
         yield {**flow, "ph": "f", "bp": "e", "tid": dst, "ts": arrived * US}
 
 
-def carried(trace: Trace) -> list[str]:
+def message_contents(trace: Trace) -> list[str]:
     """Return the content of each message: its sender's last work, or the collective it is part of."""
     m, spans = trace.messages, trace.spans
     order = np.lexsort([spans["start"], spans["rank"]])

@@ -5,17 +5,17 @@ from html import escape
 
 from experiments.exports.page import page, place
 from experiments.learning.record import Learning
-from experiments.runs.ending import planned_loss
-from experiments.runs.figures import FIGURES, headline_label, measured_name, run_figure_text, suited
+from experiments.runs.ending import explain_planned_loss
+from experiments.runs.figures import FIGURES, choose_figures, headline_label, measured_name, run_figure_text
 from experiments.runs.record import Run
 from experiments.specification import catalogue
-from experiments.specification.experiment import Experiment, coding_settings, spelled
+from experiments.specification.experiment import Experiment, coding_settings, format_value
 from experiments.viewer import bars, curves, palette, pictures
 from experiments.viewer.canvases import curve, landscape, timeline
 from experiments.viewer.html_table import Html, html_table
 from experiments.viewer.lanes import lane_names
 from experiments.viewer.pictures import Shown
-from experiments.viewer.saved import compared, heading
+from experiments.viewer.saved import heading, labels_of_several
 from experiments.wording import units
 from experiments.wording.naming import readable, title
 
@@ -68,7 +68,7 @@ def _drawn(shown: Sequence[Shown]) -> tuple[list[str], dict[str, tuple[str, byte
     frames, parts = {}, []
 
     def drawn(name: str, picture: pictures.Picture, words: str) -> str:
-        frames[name] = ("curve", curve.frame(picture, f"{words}.", name, compared(shown, words)))
+        frames[name] = ("curve", curve.frame(picture, f"{words}.", name, labels_of_several(shown, words)))
         return f"<div><h2>{escape(words)}</h2>{place(name)}</div>"
 
     axis = "seconds" if len(shown) > 1 else "step"
@@ -84,7 +84,7 @@ def _drawn(shown: Sequence[Shown]) -> tuple[list[str], dict[str, tuple[str, byte
     asked = dict.fromkeys(quantity for one in shown for quantity in one.run.quantities)
     having = {quantity: [one for one in shown if quantity in one.run.quantities] for quantity in asked}
     measured = [
-        drawn(f"measured-{n}", pictures.measured(some, quantity), measured_name(quantity))
+        drawn(f"measured-{n}", pictures.measurements(some, quantity), measured_name(quantity))
         for n, (quantity, some) in enumerate(having.items())
     ]
     parts.append(f'<div class="two">{"".join(measured)}</div>' if measured else "")
@@ -100,13 +100,13 @@ def _head(run: Run, address: str) -> str:
         if run.status in ENDED
         else ""
     )
-    if planned := planned_loss(run):
+    if planned := explain_planned_loss(run):
         ended = f"<p>{escape(planned)}</p>"
     notes = "".join(f'<p class="soft">{escape(readable(e, note))}</p>' for note in run.notes)
     metrics = "".join(
         f'<div title="{escape(FIGURES[name].meaning)}"><dt>{escape(headline_label(name, e))}</dt>'
         f"<dd>{escape(run_figure_text(run, name))}</dd></div>"
-        for name in suited(ABOVE, e)
+        for name in choose_figures(ABOVE, e)
         if run.summary.get(name) is not None
     )
     where = heading(e).removeprefix(f"{title(e)} · ")
@@ -136,7 +136,7 @@ def _ranks(one: Shown) -> str:
     """Return the sections on what each rank did, held and sent."""
     run = one.run
     parts = [f"<h2>Where the time goes</h2>{bars.html(bars.shares([one]), timeline.shares(run))}"]
-    if run.held().any():
+    if run.peak_memory().any():
         words = "What each rank held when its memory was fullest."
         parts.append(f"<h2>Memory</h2>{bars.html(bars.memory([one]), words)}")
     names = lane_names(run)
@@ -182,7 +182,7 @@ def _settings(e: Experiment) -> str:
             continue
         extra = fields[name].json_schema_extra or {}
         unit, none = extra.get("unit", ""), extra.get("none", "auto")
-        said = none if value is None else f"{value:g}" if isinstance(value, float) else spelled(value)
+        said = none if value is None else f"{value:g}" if isinstance(value, float) else format_value(value)
         words = fields[name].description or ""
         rows.append((name.replace("_", " "), (f"{said} {unit if value is not None else ''}".strip(), words)))
     return f'<h2>Settings</h2><div class="wide">{html_table((), rows, "explained")}</div>'

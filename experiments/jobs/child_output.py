@@ -38,7 +38,7 @@ class ChildOutput:
         except (BlockingIOError, TimeoutError):
             return None
 
-    def ended(self) -> None:
+    def wait_for_rest(self) -> None:
         """Make `read` block for the rest of the output, after the process has ended."""
         if self._copy is not None:
             self._copy.settimeout(AFTERWARDS)

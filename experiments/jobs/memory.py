@@ -31,7 +31,7 @@ def groups(leaders: Collection[int]) -> dict[int, list[int]]:
     return found
 
 
-def used(processes: Collection[int], enough: int) -> int:
+def memory_used(processes: Collection[int], enough: int) -> int:
     """Return the bytes of memory these processes use together; if below `enough`, a quick overestimate."""
     resident = sum(_resident(pid) for pid in processes)  # shared pages once for each
     return resident if resident <= enough else sum(_proportional(pid) for pid in processes)

@@ -138,7 +138,7 @@ class Pool:
             job.owners.add(owner)
             return job.name
 
-    def crowded(self, owner: str) -> bool:
+    def has_other_readers(self, owner: str) -> bool:
         """Return True if a job of another reader is waiting or running."""
         with self._lock:
             return any(job.readers - {turns.reader(owner)} for job in [*self._queue, *self._running])
@@ -229,7 +229,7 @@ class Pool:
             with self._lock:
                 for key, _ in events:
                     key.data(key.fileobj)
-                for job in [job for job in self._running if job.child.ended()]:
+                for job in [job for job in self._running if job.child.has_exited()]:
                     self._running.remove(job)
                     job.end(job.child.reap(), self.limits)
             self._weigh()
@@ -276,7 +276,7 @@ class Pool:
             return
         watched, most = {job.child.process.pid: job for job in self._running if not job.on_gpus}, self.limits["memory"]
         for leader, processes in (memory.groups(watched) if watched else {}).items():
-            if memory.used(processes, most) > most:
+            if memory.memory_used(processes, most) > most:
                 with self._lock:
                     self._kill(watched[leader], memory.excess(most), "limit")
         now = time.monotonic()
@@ -294,8 +294,8 @@ class Pool:
 
     def _stored(self, work: Experiment | JobSpec, version: str) -> Path | None:
         if isinstance(work, JobSpec):
-            return work.stored(self.root)
-        return store.stored(work, version, self.root)
+            return work.find_result(self.root)
+        return store.find_stored_run(work, version, self.root)
 
     # with the lock held, by any thread
 
@@ -309,7 +309,7 @@ class Pool:
         waiting = self._turns.order(self._queue, self._running)[free:]
         if len(waiting) < self.most:
             return
-        job = turns.displaced(waiting, reader)
+        job = turns.job_to_drop(waiting, reader)
         if job is None:
             mine = sum(reader in job.readers for job in waiting)
             raise ValueError(

@@ -43,7 +43,7 @@ class Child:
         for output, read in self.outputs.items():
             selector.register(output, selectors.EVENT_READ, read)
         self.pidfd = None
-        if hasattr(os, "pidfd_open"):  # its end is an event; elsewhere `ended` has to be asked again and again
+        if hasattr(os, "pidfd_open"):  # its end is an event; elsewhere `has_exited` has to be asked again and again
             with contextlib.suppress(OSError):
                 self.pidfd = os.pidfd_open(self.process.pid)
                 selector.register(self.pidfd, selectors.EVENT_READ, lambda _: 0)
@@ -68,7 +68,7 @@ class Child:
             else:
                 self.process.kill()
 
-    def ended(self) -> bool:
+    def has_exited(self) -> bool:
         """Return whether the process has exited. It is left unreaped, so that its PID and process group stay valid."""
         if not hasattr(os, "waitid"):
             return self.process.poll() is not None
@@ -81,7 +81,7 @@ class Child:
         """Read the rest of the output, kill what the process left behind, and return its exit code."""
         self.kill()
         for output, read in self.outputs.items():
-            output.ended()
+            output.wait_for_rest()
             while read(output):
                 pass
             with contextlib.suppress(KeyError):

@@ -18,7 +18,7 @@ class Spare:
 
     def prepare(self, free: bool) -> None:
         """Start the spare process if it is wanted and missing, and a core is `free` for its imports."""
-        if self._child and self._child.ended():
+        if self._child and self._child.has_exited():
             self.wanted = False  # another would end like it; jobs are started when they come
             self.dismiss()
         if self.wanted and free and not self._child:
@@ -28,7 +28,7 @@ class Spare:
 
     def take(self, version: str) -> Child | None:
         """Return the process if it lives and has loaded this version of the source; else end it and return None."""
-        if self._child and self._version == version and not self._child.ended():
+        if self._child and self._version == version and not self._child.has_exited():
             child, self._child = self._child, None
             return child
         self.dismiss()

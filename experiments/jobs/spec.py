@@ -51,10 +51,10 @@ class JobSpec:
         version = hashlib.sha256((source or source_version()).encode() + path.read_bytes()).hexdigest()[:8]
         return Path(root) / f"{self.key()}-{version}"
 
-    def stored(self, root: str | Path, source: str = "") -> Path | None:
+    def find_result(self, root: str | Path, source: str = "") -> Path | None:
         """Return where the result of this version of the source is stored, or None if it is missing or damaged."""
         place = self.place(root, source)
-        return place if place.is_dir() and not sealed.altered(place) else None
+        return place if place.is_dir() and not sealed.altered_files(place) else None
 
     def perform(self, root: str | Path, progress: Callable[[float], None] = lambda part: None) -> Path:
         """Do the job in this process and return where the result is. Raise ValueError or OSError if it fails."""
@@ -75,7 +75,7 @@ def keep(place: Path, write: Callable[[Path], None]) -> Path:
     with sealed.under_way(place.parent) as part:
         write(part)
         sealed.seal(part)
-        if place.exists() and sealed.altered(place):
+        if place.exists() and sealed.altered_files(place):
             sealed.put_aside(place)
         try:
             sealed.settle(part, place)

@@ -76,7 +76,7 @@ class Turns:
         return max(self.round, self.served.get(name, -1) + 1)
 
 
-def displaced(waiting: Sequence[J], asking: str) -> J | None:
+def job_to_drop(waiting: Sequence[J], asking: str) -> J | None:
     """Return the job that gives up its place in a full queue to `asking`; None if that reader already has a fair share.
 
     It is the last one of the reader who has most, unless `asking` would then have as many. If everybody has one, and

@@ -88,7 +88,7 @@ def perform(values: dict[str, Any], root: Path, progress: Callable[[float], None
     return take_run(files, root) if values["kind"] == "run" else tables.take(files)
 
 
-def uploaded(name: str) -> bool:
+def is_uploaded(name: str) -> bool:
     return _NAME.fullmatch(name) is not None
 
 
@@ -111,7 +111,7 @@ def take_run(files: Sequence[tuple[str, bytes]], root: Path) -> Path:
         for name in FILES:
             if name in known:
                 Path(folder, name).write_bytes(known[name])
-        run = checked(_read(Path(folder)))
+        run = check_run(_read(Path(folder)))
     digest = hashlib.sha256(b"".join(known[name] for name in FILES if name in known)).hexdigest()[:8]
     return keep(root / f"{run.experiment.key()}-{MARK}{digest}", lambda part: run_files.write(run, part))
 
@@ -123,7 +123,7 @@ def is_run(files: Sequence[tuple[str, bytes]]) -> bool:
     return unknown or any(_last(name) == "run.json" for name, _ in files)
 
 
-def checked(run: Run) -> Run:
+def check_run(run: Run) -> Run:
     """Return the run with events sorted and totals recomputed. Raise ValueError if it is inconsistent."""
     trace = run.trace
     for table, columns in run.tables.items():

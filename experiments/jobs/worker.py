@@ -158,7 +158,7 @@ def perform(spec: dict[str, Any], report: StatusWriter) -> None:
     done = run(Experiment.from_json(json.dumps(spec["experiment"])), report.progress, stop)
     begun = len(done.losses["step"]) > 0
     if done.status == "cancelled" and reached:
-        when = f"after {units.counted(done.summary['steps'], 'step')}" if begun else "before its first step"
+        when = f"after {units.count_with_noun(done.summary['steps'], 'step')}" if begun else "before its first step"
         done.error = f"the limit of {reached[0]} ended it {when}; use fewer steps or workers"
     if done.status == "cancelled" and not begun:
         report("result", status="cancelled", error=done.error if reached else UNBEGUN, folder="")

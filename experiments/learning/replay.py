@@ -15,7 +15,7 @@ from experiments.execution.run import replay, workload_of
 from experiments.jobs.spec import JobSpec
 from experiments.learning import boundary, plane
 from experiments.learning.record import BLOWN, FILE, Learning, save
-from experiments.learning.trajectory import END, GRADIENT, REPORT, Sighting, Trajectory, arrows, watched
+from experiments.learning.trajectory import END, GRADIENT, REPORT, Sighting, Trajectory, arrows, watch_worker
 from experiments.runs import evaluations
 from experiments.runs.evaluations import Model
 from experiments.runs.record import Run
@@ -43,7 +43,7 @@ def learn(e: Experiment, digest: str, progress: Callable[[float], None] = lambda
     if workload.parameters < 2:
         raise ValueError("a model of one parameter has no plane; use a dimension of 2 or more to see its path.")
     trajectory = Trajectory(workload.parameters, workload.dtype.itemsize, e.ranks)
-    run, models = replay(e, watched(e.method.worker, trajectory), lambda now: progress(SHARE * now.fraction))
+    run, models = replay(e, watch_worker(e.method.worker, trajectory), lambda now: progress(SHARE * now.fraction))
     if run.summary["digest"] != digest:
         raise ValueError(
             f"the replay ended with the digest {run.summary['digest']}, but the run with {digest}, because another "

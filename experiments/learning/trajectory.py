@@ -124,7 +124,7 @@ class WatchedTask:
             self._trajectory.see(self._task.event_log.rank, self._task.event_log.clock(), what, w)
 
 
-def watched(worker: Callable[[Any, Any, Any], Any], trajectory: Trajectory) -> Callable[[Any, Any, Any], Any]:
+def watch_worker(worker: Callable[[Any, Any, Any], Any], trajectory: Trajectory) -> Callable[[Any, Any, Any], Any]:
     """Return `worker` with its task watched and its returned model recorded."""
 
     def program(comm, task, s):

@@ -58,8 +58,8 @@ def fit(progress: Callable[[float], None] = lambda part: None, anyway: bool = Fa
     if outcome.error:
         raise outcome.error
     calls, exchanges, *_ = outcome.results[0]
-    device = fitted_device(calls)
-    network = fitted_network(exchanges, device)
+    device = fit_device(calls)
+    network = fit_network(exchanges, device)
     made = Fit(
         device=device.text,
         network=network.text,
@@ -162,7 +162,7 @@ def _timed(once: Callable[[], Any]) -> float:
 # on neither
 
 
-def fitted_device(rows: list[Row]) -> Device:
+def fit_device(rows: list[Row]) -> Device:
     """Return the device whose rates fit the large kernels best; its overhead is fitted to the small ones."""
     flops, nbytes, took = np.array([row[1:] for row in rows], float).T
     large = nbytes >= LARGE
@@ -172,7 +172,7 @@ def fitted_device(rows: list[Row]) -> Device:
     return Device(f, b, max(0.0, median(rest)))
 
 
-def fitted_network(rows: list[tuple[str, float, float]], device: Device) -> Network:
+def fit_network(rows: list[tuple[str, float, float]], device: Device) -> Network:
     """Return the network with the latency of small messages and the rates that fit large exchanges best.
 
     The bandwidth is that of messages in one direction. The extra time of a ring, which goes both ways at once, is CPU

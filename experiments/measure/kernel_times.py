@@ -125,7 +125,7 @@ def names() -> list[str]:
     return [name for family in kernels.FAMILIES.values() for name in family]
 
 
-def known(wanted: Sequence[str]) -> Sequence[str]:
+def check_kernels(wanted: Sequence[str]) -> Sequence[str]:
     """Return `wanted`. Raise ValueError if one of the names is not a kernel's."""
     for name in wanted:
         if name not in names():
@@ -228,9 +228,9 @@ def job_spec(wanted: Iterable[str], n: int, measurement: int = 1) -> JobSpec:
     return JobSpec("kernels", {"names": list(wanted), "n": n, "machine": machine(), **again})
 
 
-def measured(wanted: Sequence[str], n: int, root: Path) -> list[Path]:
+def stored_measurements(wanted: Sequence[str], n: int, root: Path) -> list[Path]:
     """Return the folders of all stored measurements of these kernels, newest last."""
-    found = (job_spec(wanted, n, number).stored(root) for number in itertools.count(1))
+    found = (job_spec(wanted, n, number).find_result(root) for number in itertools.count(1))
     return list(itertools.takewhile(lambda folder: folder is not None, found))
 
 
@@ -241,7 +241,7 @@ def perform(values: dict[str, Any], root: Path, progress: Callable[[float], None
             progress(done / len(wanted))
             yield name
 
-    wanted = known(values["names"])
+    wanted = check_kernels(values["names"])
     return JobSpec("kernels", values).keep_json(root, FILE, asdict(measure(one_by_one(), values["n"])))
 
 
@@ -251,7 +251,7 @@ def load(folder: Path) -> Report:
     return Report(**{**told, **peaks, "rows": tuple(Row(**row) for row in told["rows"])})
 
 
-def reached(row: Row, peaks: Peaks, which: str = "cpu") -> float:
+def roof_share(row: Row, peaks: Peaks, which: str = "cpu") -> float:
     """Return the share of the roof: the minimum time that a call's FLOPs and bytes need, over the measured time."""
     least = max(row.flops / peaks.flops, row.bytes / peaks.bandwidth(row.working_set))
     return least / getattr(row, which)

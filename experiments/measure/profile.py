@@ -20,7 +20,9 @@ WARM_UP = 3  # passes that do not count, in which kernels load and buffers are a
 PASSES = 100
 
 
-def measured(workload, batch: tuple, passes: Iterable = range(PASSES), clock: Callable = perf_counter) -> Profile:
+def measure_profile(
+    workload, batch: tuple, passes: Iterable = range(PASSES), clock: Callable = perf_counter
+) -> Profile:
     """Measure each layer on this machine: medians over `passes` of `batch`, which comes from workload.batch.
 
     Raise ValueError for a workload without layers.
@@ -32,7 +34,7 @@ def measured(workload, batch: tuple, passes: Iterable = range(PASSES), clock: Ca
     return layers.profile(*(_medians(rows) for rows in (forward, backward)))
 
 
-def priced(workload, batch: tuple, device: Device) -> Profile:
+def price_profile(workload, batch: tuple, device: Device) -> Profile:
     """Return each layer's times on a simulated `device`. Raise ValueError for a workload without layers."""
     layers, bill = Layers(workload), Bill(device)
     with kernels.meter_kernels(bill):

@@ -36,7 +36,7 @@ from kernels.gpu import simulate_gpu
 from kernels.simulator import ADD, READ, WAIT, WRITE
 from kernels.watching import Access
 
-__all__ = ["ADD", "READ", "SIZES", "WAIT", "WARP", "WRITE", "Instruction", "Launch", "watched"]
+__all__ = ["ADD", "READ", "SIZES", "WAIT", "WARP", "WRITE", "Instruction", "Launch", "watch_kernel"]
 
 WARP = 32  # threads
 SEGMENT = 128  # bytes
@@ -79,7 +79,7 @@ class Instruction:
         """The largest number of cells accessed in one bank of shared memory, one after the other."""
         return max(Counter(cell * self.itemsize // BANK % WARP for cell in {*self.cells}).values())
 
-    def said(self) -> str:
+    def description(self) -> str:
         """Return a sentence on what the warp does, and how efficiently it uses memory."""
         who = f"{len(self.active)} thread{'s' * (len(self.active) != 1)}"
         rest = f" {len(self.elsewhere)} wait at another line: the warp has diverged." if self.elsewhere else ""
@@ -122,7 +122,7 @@ class Launch:
     cut: bool
 
 
-def watched(name: str, n: int) -> list[Launch]:
+def watch_kernel(name: str, n: int) -> list[Launch]:
     """Return the launches of a kernel on about n numbers, simulated. Raise ValueError if n is not in SIZES."""
     from experiments.measure.kernel_cases import KERNEL_CASES
 
@@ -138,7 +138,7 @@ def job_spec(name: str, n: int) -> JobSpec:
 
 
 def perform(values: dict[str, Any], root: Path, progress: Callable[[float], None]) -> Path:
-    found = [asdict(launch) for launch in watched(values["name"], values["n"])]
+    found = [asdict(launch) for launch in watch_kernel(values["name"], values["n"])]
     return JobSpec("threads", values).keep_json(root, FILE, found)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from experiments.runs.lanes import NEAR, Lanes
-from experiments.runs.pieces import REASONS, WORK, Pieces, walked
+from experiments.runs.pieces import REASONS, WORK, Pieces, walk_back
 from tracing import COMPUTE, IDLE, UPDATE, Trace
 
 Columns = dict[str, np.ndarray]
@@ -50,7 +50,7 @@ class Causes:
 def causes(trace: Trace) -> Causes:
     order = np.lexsort([trace.spans["start"], trace.spans["rank"]])
     lanes = Lanes(trace, order)
-    pieces = walked(lanes)
+    pieces = walk_back(lanes)
     found = _chosen(lanes, pieces)
     found["critical"] = _critical(lanes)
     found["message"], found["by"] = lanes.messages.row[lanes.message], np.where(lanes.waits, lanes.by, -1)

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from experiments.runs.figures import settled
+from experiments.runs.figures import final_figure
 from experiments.runs.record import Run
 from experiments.runs.seeds import differ_in_seed, seed_figure
 from experiments.specification.experiment import Experiment
@@ -41,7 +41,7 @@ def over_seeds(runs: Sequence[Run]) -> list[dict[str, Any]]:
             **{name: value for name, value in common.items() if name != "seed"},
             "seeds": [run.experiment.seed for run in some],
             "status": _statuses(some),
-            **{name: seed_figure(settled(run.status, run.summary, name) for run in some) for name in figures},
+            **{name: seed_figure(final_figure(run.status, run.summary, name) for run in some) for name in figures},
             **others,
         }
         for (common, others), some in zip(differing([some[0] for some in together]), together, strict=True)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import algorithms.compression as compressions
-from experiments.specification.experiment import Experiment, default_rate, spelled, starting_point
+from experiments.specification.experiment import Experiment, default_rate, format_value, starting_point
 
 NEUTRAL = (
     *("algorithm", "workload", "learning_rate", "seed", "evaluations", "precision"),
@@ -89,4 +89,4 @@ def _value(e: Experiment, name: str) -> Any:
 
 
 def _said(value: Any) -> str:
-    return "auto" if value is None else spelled(value) or "none"
+    return "auto" if value is None else format_value(value) or "none"

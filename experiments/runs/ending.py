@@ -4,7 +4,7 @@ import algorithms
 from experiments.runs.record import Run
 from experiments.specification.experiment import Experiment
 from experiments.wording import naming, units
-from experiments.wording.sentences import listed
+from experiments.wording.sentences import join_words
 
 PLANNED = 0.999  # tolerance of the time at which a rank is lost: older runs have it rounded
 
@@ -16,21 +16,21 @@ def workers(e: Experiment) -> set[int]:
 
 def trained_on(run: Run) -> list[str]:
     """Return a note that the others continued without the lost workers, if any took a step afterwards; otherwise ""."""
-    lost, losses = run.trace.lost(), run.losses
+    lost, losses = run.trace.lost_ranks(), run.losses
     if run.status != "finished" or not lost:
         return []
     left = set(losses["rank"][losses["seconds"] > max(lost.values())].tolist()) & workers(run.experiment) - lost.keys()
     if not left:
         return []
     all_others = len(left) > 1 and left == workers(run.experiment) - lost.keys()
-    who = f"the other {len(left)} workers" if all_others else listed(f"rank {rank}" for rank in sorted(left))
+    who = f"the other {len(left)} workers" if all_others else join_words(f"rank {rank}" for rank in sorted(left))
     return [f"{who} went on without {'it' if len(lost) == 1 else 'them'}"]
 
 
-def planned_loss(run: Run) -> str:
+def explain_planned_loss(run: Run) -> str:
     """Return a sentence on why the run ended, if the cause was a crash that its experiment plans; otherwise ""."""
     e, plan = run.experiment, run.experiment.crash.by_rank
-    lost = run.trace.lost()
+    lost = run.trace.lost_ranks()
     if run.status != "failed" or not run.fatal_loss or not {run.fatal_loss[0], *lost} <= lost.keys() & plan.keys():
         return ""
     first, seconds = run.fatal_loss
@@ -38,9 +38,13 @@ def planned_loss(run: Run) -> str:
     if seconds < PLANNED * times[first] or run.summary["seconds"] < PLANNED * max(times.values()):
         return ""
     end, steps = units.seconds(run.summary["seconds"]), run.summary["steps"]
-    many = f"{units.count(steps)} of {units.counted(e.steps, 'step')}" if e.steps else units.counted(steps, "step")
+    many = (
+        f"{units.count(steps)} of {units.count_with_noun(e.steps, 'step')}"
+        if e.steps
+        else units.count_with_noun(steps, "step")
+    )
     names, nobody = [naming.ranks(e)[rank] for rank in times], workers(e) <= lost.keys()
-    who = f"all {e.workers} workers" if nobody and e.workers > 1 else listed(names)
+    who = f"all {e.workers} workers" if nobody and e.workers > 1 else join_words(names)
     why = "nobody is left to train" if nobody else _waiting(e, set(lost))
     were = "was" if len(names) == 1 else "were"
     return f"Ended at {end}, after {many}: {who} {were} lost{_when(times, end)}, and {why}."

@@ -51,7 +51,7 @@ FIGURES = {
 """By name in the summary."""
 
 
-def suited(names: Sequence[str], experiment: Experiment) -> list[str]:
+def choose_figures(names: Sequence[str], experiment: Experiment) -> list[str]:
     """Return these figures' names, with R² instead of accuracy if the experiment is a regression."""
     return ["r2" if name == "accuracy" and experiment.data.get("regression") else name for name in names]
 
@@ -124,7 +124,7 @@ def messages(run: Run) -> int | None:
     return None if fused else run.summary.get("messages")
 
 
-def settled(status: str, summary: Mapping[str, Any], name: str) -> Any:
+def final_figure(status: str, summary: Mapping[str, Any], name: str) -> Any:
     """Return a figure of a run with this status; None for the last losses of a diverged run."""
     return None if status == DIVERGED and name in LAST else summary.get(name)
 

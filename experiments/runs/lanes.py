@@ -40,7 +40,7 @@ class Messages:
         good = (at >= 0) & (self.arrived[by][at] > since) if len(by) else np.zeros(len(at), bool)
         return np.where(good, by[at] if len(by) else -1, -1)
 
-    def queued(self) -> tuple[np.ndarray, np.ndarray]:
+    def queueing_delays(self) -> tuple[np.ndarray, np.ndarray]:
         """Return (seconds, rank): how long each message queued, and at whose port.
 
         A message takes as long as the fastest of its size; the rest is queueing, as far as others passed the same port
@@ -97,7 +97,7 @@ class Lanes:
         self.begin[known] = self.released[known]
         self.before[known] = self.at(self.by[known], self.released[known])
         self.before[moved] = self.at(messages.src[self.message[moved]], self.begin[moved])
-        self.queued, self.port = messages.queued()
+        self.queued, self.port = messages.queueing_delays()
 
     def at(self, rank: np.ndarray, time: np.ndarray) -> np.ndarray:
         """Return the last span of each rank that began before `time`; -1 if none did."""

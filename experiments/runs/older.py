@@ -15,7 +15,7 @@ ADDED = {"fatal_loss", "gpus"}
 """The fields of run.json that hold this today."""
 
 
-def completed(record: RunHeader) -> RunHeader:
+def complete(record: RunHeader) -> RunHeader:
     """Return the record with the fields it lacks, if an older version wrote it."""
     if record.model_fields_set >= ADDED:
         return record

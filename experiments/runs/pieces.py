@@ -45,7 +45,7 @@ class Pieces:
         )
 
 
-def walked(lanes: Lanes) -> Pieces:
+def walk_back(lanes: Lanes) -> Pieces:
     """Walk back from the end of each wait until its whole length is accounted for."""
     pieces = Pieces()
     wait = np.flatnonzero(lanes.waits)

@@ -102,7 +102,7 @@ class Run:
         """
         return 1 - 2 * loss / (self.target_variance or math.nan)
 
-    def measured(self, quantity: str) -> dict[str, np.ndarray]:
+    def measurements(self, quantity: str) -> dict[str, np.ndarray]:
         """Return the rows of one quantity: rank, step, seconds, value; empty if it was not measured."""
         number = self.quantities.index(quantity) if quantity in self.quantities else -1
         some = self.measures["quantity"] == number
@@ -110,11 +110,11 @@ class Run:
 
     def course(self, quantity: str) -> tuple[np.ndarray, np.ndarray]:
         """Return (steps, values) of one quantity, values averaged over the ranks that measured in a step."""
-        rows = self.measured(quantity)
+        rows = self.measurements(quantity)
         steps, place = np.unique(rows["step"], return_inverse=True)
         return steps, np.bincount(place, rows["value"]) / np.bincount(place)
 
-    def held(self) -> np.ndarray:
+    def peak_memory(self) -> np.ndarray:
         """Return bytes per rank and kind, shape (ranks, len(HELD)), at the moment when that rank held most."""
         return np.array([now[now.sum(axis=1).argmax()] for _, now in self.holdings()])
 

@@ -118,7 +118,7 @@ def header(path: Path) -> RunHeader:
 
 def read(path: Path) -> Run:
     """Read all files of a run folder; any error means they are damaged."""
-    record = older.completed(header(path))
+    record = older.complete(header(path))
     experiment = Experiment.from_json(json.dumps(record.experiment))
     tables = {table: _table(path, table) for table in TABLES}
     for table, column, end in (

@@ -61,7 +61,7 @@ def global_batch(experiment: Experiment) -> int:
     return experiment.batch * experiment.method.data_shards(experiment.workers, experiment.knobs)
 
 
-def divided(experiment: Experiment, samples: int) -> int:
+def batch_per_worker(experiment: Experiment, samples: int) -> int:
     """Return a worker's batch if a step of all has `samples`. Raise ValueError if they do not divide evenly."""
     shares = experiment.method.data_shards(experiment.workers, experiment.knobs)
     if samples % shares == 0:

@@ -74,7 +74,7 @@ def settle(part: Path, place: Path) -> None:
     _sync_folder(place.parent)
 
 
-def altered(folder: Path) -> list[str]:
+def altered_files(folder: Path) -> list[str]:
     """Return the files of `folder` that are missing or changed since it was sealed; SHA256SUMS if that is missing."""
     try:
         lines = (folder / SUMS).read_text("utf-8").splitlines()

@@ -43,7 +43,7 @@ def with_seeds(experiment: Experiment, count: int) -> list[Experiment]:
     return [experiment, *(experiment.change(seed=seed) for seed in others[: count - 1])]
 
 
-def paired(one: Sequence[Run], other: Sequence[Run]) -> list[tuple[Run, Run]]:
+def pair_by_seed(one: Sequence[Run], other: Sequence[Run]) -> list[tuple[Run, Run]]:
     """Return pairs of runs with the same seed from both; at least one pair.
 
     Where no seed is in both, these are the first of each.

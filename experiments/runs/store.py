@@ -132,7 +132,7 @@ def recent(root: str | Path) -> list[Path]:
     return sorted(folders, key=lambda path: (path.stat().st_mtime_ns, path.name), reverse=True)
 
 
-def stored(one: Experiment, code: str, root: str | Path) -> Path | None:
+def find_stored_run(one: Experiment, code: str, root: str | Path) -> Path | None:
     """Return where this run is stored, finished and complete; None if it is not, or its cluster is not repeatable."""
     if one.cluster != "simulated":
         return None
@@ -140,7 +140,7 @@ def stored(one: Experiment, code: str, root: str | Path) -> Path | None:
         if not place.exists():
             return None
         with contextlib.suppress(ValueError, OSError):
-            if run_files.header(place).status in ("finished", "diverged") and not sealed.altered(place):
+            if run_files.header(place).status in ("finished", "diverged") and not sealed.altered_files(place):
                 return place
 
 
@@ -156,7 +156,7 @@ def _place(run: Run, part: Path, root: Path) -> Path:
     base = name(run.experiment, str(run.environment.get("code", "unknown")))
     for place in _places(root, base):
         simulated = run.experiment.cluster == "simulated"
-        if simulated and place.exists() and sealed.altered(place):
+        if simulated and place.exists() and sealed.altered_files(place):
             sealed.put_aside(place)
         try:
             sealed.settle(part, place)

@@ -57,7 +57,7 @@ class Entry:
         return (ROOT / self.path).read_text("utf-8")
 
 
-def headed(path: str) -> str:
+def title_of(path: str) -> str:
     """Return the title in the first sentence of a file: "Adam", "Dense backward, input half", "Row maximum"."""
     with (ROOT / path).open(encoding="utf-8") as file:
         sentence = file.readline().strip().removeprefix('"""').rstrip('."')
@@ -78,7 +78,7 @@ COMPRESSIONS = {
 }
 WORKLOADS = {name: Entry(name, "workload", f"workloads.{name}", title) for name, title in workloads.WORKLOADS.items()}
 KERNELS = {
-    name: Entry(name, family, f"kernels.{family}.{name}", headed(f"kernels/{family}/{name}.py"))
+    name: Entry(name, family, f"kernels.{family}.{name}", title_of(f"kernels/{family}/{name}.py"))
     for family, names in kernels.FAMILIES.items()
     for name in names
 }
@@ -95,7 +95,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
 """The allowed names of each field of an experiment that is chosen by name."""
 
 
-def called(entries: Mapping[str, Entry], name: str) -> str:
+def choice_label(entries: Mapping[str, Entry], name: str) -> str:
     """Return an entry's label in a list of choices, with title and name: "Handwritten digits · digits"."""
     title = entries[name].title
     return f"{capital(title)} · {name}"

@@ -175,7 +175,7 @@ class Experiment(Knobs):
     @classmethod
     def _here(cls, text: str, info: ValidationInfo) -> str:
         """Replace "here" by this machine's numbers, so that the experiment means the same elsewhere."""
-        return this_machine.resolved(info.field_name, text)
+        return this_machine.resolve_here(info.field_name, text)
 
     @model_validator(mode="after")
     def _known(self) -> Experiment:
@@ -354,11 +354,11 @@ class Experiment(Knobs):
         one.
         """
         held = {**self.settings, **self.coding, **self.data}
-        self.refuse_idle({n: v for n, v in given.items() if n in held and spelled(v) != spelled(held[n])})
+        self.refuse_idle({n: v for n, v in given.items() if n in held and format_value(v) != format_value(held[n])})
 
     def flat(self) -> dict[str, Any]:
         """Return algorithm, workload, and every value that differs from its default, by flat name."""
-        own = {name: value for name, value in self.changed().items() if name not in ("algorithm", "workload")}
+        own = {name: value for name, value in self.non_defaults().items() if name not in ("algorithm", "workload")}
         if any(name in own for name in OTHER_BUDGETS):
             own["steps"] = self.steps  # included even if it is the default, which another budget would replace
             if self.steps is None:
@@ -370,7 +370,7 @@ class Experiment(Knobs):
         theirs = _differing(workloads.find(self.workload).Settings, self.data, start)
         return {"algorithm": self.algorithm, "workload": self.workload, **mine, **packed, **theirs, **own}
 
-    def changed(self) -> dict[str, Any]:
+    def non_defaults(self) -> dict[str, Any]:
         """Return the experiment's own fields that differ from their defaults, with fault settings as text."""
         values = self.model_dump(exclude={*NESTED})
         defaults = {name: field.default for name, field in type(self).model_fields.items()}
@@ -379,7 +379,7 @@ class Experiment(Knobs):
 
     def query(self) -> str:
         """Return the URL query, without the question mark."""
-        return urlencode({name: spelled(value) for name, value in self.flat().items()})
+        return urlencode({name: format_value(value) for name, value in self.flat().items()})
 
     @classmethod
     def from_query(cls, query: str) -> Experiment:
@@ -414,7 +414,7 @@ class Experiment(Knobs):
         if workload != type(self).model_fields["workload"].default:
             words += ["--workload", workload]
         for option, value in options.items():
-            words += [f"--{option.replace('_', '-')}", spelled(value)]
+            words += [f"--{option.replace('_', '-')}", format_value(value)]
         return shlex.join(words)
 
     def json(self) -> str:  # replaces pydantic's deprecated method of this name
@@ -501,12 +501,12 @@ def _names(algorithm: str, compression: str, workload: str) -> set[str]:
     return {name for kind in settings_of(algorithm, compression, workload) for name in kind.model_fields}
 
 
-def spelled(value: Any) -> str:
+def format_value(value: Any) -> str:
     """Return a value as written in links and command lines: 1e8, not 100000000.0."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list | tuple):
-        return ",".join(map(spelled, value))
+        return ",".join(map(format_value, value))
     if isinstance(value, float) and value >= LARGE and value == float(short := f"{value:g}"):
         return re.sub(r"e\+0?", "e", short)
     return "" if value is None else str(value)

@@ -39,7 +39,7 @@ class FaultSetting:
         if beyond := [rank for rank in self.by_rank if rank >= ranks]:
             raise ValueError(f"{self.name}: there is no rank {beyond[0]}; ranks are 0 to {ranks - 1}.")
 
-    def replaced(self, rank: int, value: Any) -> FaultSetting:
+    def with_value(self, rank: int, value: Any) -> FaultSetting:
         """Return the setting with another value for one rank; None removes its fault."""
         others = {other: own for other, own in self.by_rank.items() if other != rank}
         return type(self).read(type(self).spell(others if value is None else {**others, rank: value}))

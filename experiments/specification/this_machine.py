@@ -64,7 +64,7 @@ def load() -> Fit | None:
         return None
 
 
-def trusted() -> Fit | None:
+def trusted_fit() -> Fit | None:
     """Return the last fit if the machine was quiet enough during it, else None."""
     fit = load()
     return fit if fit and not fit.doubt else None
@@ -82,7 +82,7 @@ def save(fit: Fit) -> Path:
     return path
 
 
-def resolved(kind: str, text: str) -> str:
+def resolve_here(kind: str, text: str) -> str:
     """Return `text`, or the numbers of this machine's "device" or "network" if `text` is "here".
 
     Raise ValueError if there is no fit, or the machine was busy during it.

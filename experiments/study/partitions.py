@@ -54,7 +54,7 @@ MOST_LAYERS = 200  # largest number of layers that a page partitions
 CHUNKS = 8  # default number of micro-batches in a step
 
 
-def profiled(experiment: Experiment, passes: Iterable | None) -> Profile:
+def profile_model(experiment: Experiment, passes: Iterable | None) -> Profile:
     """Return the cost of each layer of the experiment's model for a mini-batch.
 
     Times are measured on this machine over `passes`; if None, they are computed from the kernels' prices on the
@@ -64,8 +64,8 @@ def profiled(experiment: Experiment, passes: Iterable | None) -> Profile:
     built = module.build(module.Settings(**experiment.data), np.dtype(experiment.precision))
     batch = built.batch(next(Batches(built.samples, experiment.batch, shuffle=built.shuffle)))
     if passes is None:
-        return profiler.priced(built, batch, parse_device(experiment.device))
-    return profiler.measured(built, batch, passes)
+        return profiler.price_profile(built, batch, parse_device(experiment.device))
+    return profiler.measure_profile(built, batch, passes)
 
 
 def read_profile(path: str) -> Profile:
@@ -97,7 +97,7 @@ def read_text(text: str) -> Profile:
     return profile
 
 
-def written(profile: Profile) -> str:
+def profile_text(profile: Profile) -> str:
     """Return a profile as text that `read_text` reads, to three digits."""
     rows = zip(profile.layers, *(getattr(profile, name) for name in NUMBERS), strict=True)
     lines = [",".join([layer, *(f"{number:.3g}" for number in numbers)]) for layer, *numbers in rows]

@@ -109,12 +109,12 @@ def line(experiment: Experiment, seeds: Sequence[int] = SEEDS) -> Rate:
     start = workload.evaluate(workload.start(0)).loss
     enough = start - LEARNED * (start - loss)
     few, few_loss = fewer(experiment), 0.0
-    rate, missed = borne([*few, experiment], rung(best), FEWER_BEAR, enough, seeds)
+    rate, missed = largest_rate([*few, experiment], rung(best), FEWER_BEAR, enough, seeds)
     if missed:  # then the fewest workers decide; if they tolerate neither, half the rate only hurts the others
-        half, alone = borne(few[:1], rung(best), FEWER_BEAR, enough, seeds)
+        half, alone = largest_rate(few[:1], rung(best), FEWER_BEAR, enough, seeds)
         rate = rung(best) if alone else half
         few_loss = lost if (lost := worst(few, rate, seeds)) > enough else 0.0
-    many, many_loss = borne(more(experiment), rate, MORE_BEAR, enough, seeds)
+    many, many_loss = largest_rate(more(experiment), rate, MORE_BEAR, enough, seeds)
     return Rate(rung(best), *_short(loss), rate, many, *_short(many_loss, few_loss))
 
 
@@ -146,7 +146,7 @@ def with_workers(experiment: Experiment, numbers: Iterable[int]) -> list[Experim
     return able
 
 
-def borne(
+def largest_rate(
     experiments: Sequence[Experiment], rate: float, parts: Sequence[int], enough: float, seeds: Sequence[int]
 ) -> tuple[float, float]:
     """Return (the largest of `rate` / `parts` at which all experiments reach a final loss of at most `enough` with
@@ -171,7 +171,7 @@ def worst(experiments: Sequence[Experiment], rate: float, seeds: Sequence[int]) 
     return max(end(one.change(learning_rate=rate, seed=seed)) for one in experiments for seed in seeds)
 
 
-def noted(lines: dict[str, Rate], workload: Workload) -> dict[str, Rate]:
+def add_notes(lines: dict[str, Rate], workload: Workload) -> dict[str, Rate]:
     """Return the lines with a note on those whose loss stays far above the lowest even at their best rate."""
     start, lowest = workload.evaluate(workload.start(0)).loss, min(one.loss for one in lines.values())
     enough = start - NEAR * (start - lowest)

@@ -126,16 +126,16 @@ def at_best(experiment: Experiment, root: str | Path) -> tuple[Experiment, str]:
     The rate comes from the table if the experiment is in it; otherwise it is searched for on the simulated cluster and
     stored under `root`. Raise ValueError if all rates diverge.
     """
-    found = tabled(experiment)
+    found = rate_in_table(experiment)
     if found:
         return experiment.change(learning_rate=found), "from the table of searches"
     spec = job_spec(experiment)
-    found = _result(spec.stored(root) or spec.perform(root))
+    found = _result(spec.find_result(root) or spec.perform(root))
     seeds = len(found["losses"][str(found["best"])])
     return experiment.change(learning_rate=found["best"]), f"searched for with seeds 0 to {seeds - 1}"
 
 
-def tabled(experiment: Experiment) -> float | None:
+def rate_in_table(experiment: Experiment) -> float | None:
     """Return the best rate in the table, or None if the experiment differs in a setting that affects it."""
     plain = Experiment.of({"algorithm": experiment.algorithm, "workload": experiment.workload})
     model = experiment.data.get("model")

@@ -126,7 +126,7 @@ class Plan(Knobs):
             return plan.model_copy(update={"options": {}, "ranks": 1, "chunks": 1, "own": _plain(plan.own)})
         known = options(plan.schedule)
         given = {name: value for name, value in plan.options.items() if name in known}
-        given = {name: value for name, value in given.items() if known[name].checked(value) != known[name].default}
+        given = {name: value for name, value in given.items() if known[name].validate(value) != known[name].default}
         return plan.model_copy(update={"own": "", "options": given})
 
 
@@ -140,7 +140,7 @@ class Option:
     label: str
     about: str
 
-    def checked(self, value: Any) -> Any:
+    def validate(self, value: Any) -> Any:
         """Return the value. Raise ValueError if it is not allowed."""
         if value == self.default:
             return value
@@ -236,7 +236,7 @@ class Study:
             return f"{self.op(op)} waits for {self.op(need)} to come over the link from rank {on}"
         return f"{self.op(op)} waits for {self.op(need)} of rank {on}"
 
-    def spelled(self) -> str:
+    def text(self) -> str:
         """Return the schedule as text, a line for each rank."""
         lines = [[] for _ in range(len(self.ranks["busy"]))]
         for row, (rank, joined) in enumerate(zip(self.ops["rank"], self.ops["joined"], strict=True)):
@@ -267,10 +267,10 @@ def study(plan: Plan) -> Study:
     lists = read_own(plan.own) if plan.schedule == OWN else schedules.lists(
         plan.schedule, plan.ranks, plan.chunks, **_arguments(plan)
     )  # fmt: skip
-    return timed(plan, lists)
+    return time_schedule(plan, lists)
 
 
-def timed(plan: Plan, lists: Sequence[Sequence[Op]], stages: int = 0) -> Study:
+def time_schedule(plan: Plan, lists: Sequence[Sequence[Op]], stages: int = 0) -> Study:
     """Time, measure and explain `lists`, the ops of each rank, at the plan's costs. Raise ValueError if they deadlock.
 
     The model has `stages` stages; by default, as many as the ops mention.

@@ -7,7 +7,7 @@ from typing import Any
 from experiments.execution.run import check, run
 from experiments.runs.progress import Progress
 from experiments.runs.record import Run
-from experiments.runs.scaling import divided
+from experiments.runs.scaling import batch_per_worker
 from experiments.specification.experiment import Experiment
 
 MAX_RUNS = 1000  # limit for one sweep
@@ -26,7 +26,7 @@ def grid(
         raise ValueError(f"this sweep would have {len(combinations)} runs; use at most {MAX_RUNS}.")
     if global_batch:
         for one in combinations:
-            one["batch"] = divided(experiment.change(**one), global_batch)
+            one["batch"] = batch_per_worker(experiment.change(**one), global_batch)
     experiments = [experiment.change(**combination) for combination in combinations]
     read = {name for one in experiments for name in one.in_force()}
     for one, combination in zip(experiments, combinations, strict=True):
@@ -46,10 +46,10 @@ def sweep(
     `on_progress(number, count, progress)` is called during each run. After `stop`, return the runs done so far, the
     last of them "cancelled".
     """
-    return list(swept(grid(experiment, axes), on_progress, stop))
+    return list(run_sweep(grid(experiment, axes), on_progress, stop))
 
 
-def swept(
+def run_sweep(
     experiments: Sequence[Experiment], on_progress: Callable[[int, int, Progress], None] | None = None, stop: Any = None
 ) -> Iterator[Run]:
     """Yield the runs of a grid, one after the other."""

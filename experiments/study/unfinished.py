@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from algorithms.parts.pipeline.ops import KINDS, Op, ScheduleError, needs, parse
-from experiments.study.schedules import Plan, Study, read_own, timed
+from experiments.study.schedules import Plan, Study, read_own, time_schedule
 
 
 @dataclass(frozen=True)
@@ -21,13 +21,13 @@ class Unfinished:
     word: str
 
 
-def unfinished(plan: Plan) -> Unfinished:
+def partial_schedule(plan: Plan) -> Unfinished:
     """Return the drawable part of an invalid schedule: each rank up to its first mistake."""
     line, word = _mistake(plan)
     stages = _stages(plan.own)
     lists = possible([_readable(text) for text in plan.own.strip().splitlines()], stages)
     try:
-        return Unfinished(timed(plan, lists, stages) if any(lists) else None, line, word)
+        return Unfinished(time_schedule(plan, lists, stages) if any(lists) else None, line, word)
     except (ValueError, KeyError, IndexError):
         return Unfinished(None, line, word)  # only the text can be shown
 
@@ -35,7 +35,7 @@ def unfinished(plan: Plan) -> Unfinished:
 def _mistake(plan: Plan) -> tuple[int, str]:
     """Return (line, word) of the first mistake, found again here since the study may have run in another process."""
     try:
-        timed(plan, read_own(plan.own))
+        time_schedule(plan, read_own(plan.own))
     except ScheduleError as error:
         return error.rank, error.word
     except (ValueError, KeyError, IndexError):

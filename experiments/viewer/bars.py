@@ -89,7 +89,7 @@ def _groups(names: list[str]) -> list[slice]:
 def memory(shown: list[Shown]) -> Bars:
     """Return the memory of each rank of the first run at its peak, by kind."""
     run = shown[0].run
-    held, names = run.held(), lane_names(run)
+    held, names = run.peak_memory(), lane_names(run)
     if len(names) > ALONE:  # a group shows its fullest rank
         fullest = [some.start + int(held[some].sum(axis=1).argmax()) for some in _groups(names)]
         held, names = held[fullest], [names[rank] for rank in fullest]

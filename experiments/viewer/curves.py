@@ -81,7 +81,7 @@ def mean(lines: Sequence[Line]) -> Line:
         return _line(x, y.mean(axis=0), seconds)._replace(error=y.std(axis=0, ddof=1).astype(np.float32))
 
 
-def reached(run: Run, loss: float) -> float:
+def time_to_loss(run: Run, loss: float) -> float:
     """Return the time, s, of the first report with a held-out loss of at most `loss`; NaN if there was none."""
     there = np.flatnonzero(run.evaluations["loss"] <= loss)
     return float(run.evaluations["seconds"][there[0]]) if len(there) else np.nan
@@ -95,7 +95,7 @@ def step_time(run: Run) -> float:
     return float(np.median(between)) if len(between) else np.nan
 
 
-def measured(run: Run, quantity: str) -> Line:
+def measurements(run: Run, quantity: str) -> Line:
     """Return the values that the method measured in each step, averaged over ranks."""
     steps, values = run.course(quantity)
     known = np.isfinite(values)

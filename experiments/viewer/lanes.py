@@ -28,7 +28,7 @@ def slowed_lanes(run: Run) -> dict[int, float]:
     return {rank: factor for rank, factor in run.experiment.slow.by_rank.items() if factor != 1}
 
 
-def grouped(table: np.ndarray, names: list[str], both: bool = False) -> tuple[np.ndarray, list[str]]:
+def group_ranks(table: np.ndarray, names: list[str], both: bool = False) -> tuple[np.ndarray, list[str]]:
     """Return the table with neighbouring ranks of one role summed, at most RANKS rows (and columns), and names."""
     some = groups(names, RANKS)
     starts = [one.start for one in some]

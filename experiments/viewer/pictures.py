@@ -212,12 +212,12 @@ def panel(shown: list[Shown], axis: str, log: bool, most: float, top: float) -> 
     return Picture(series, along(axis, most / scale, word), up, height=170)
 
 
-def measured(shown: list[Shown], quantity: str) -> Picture:
+def measurements(shown: list[Shown], quantity: str) -> Picture:
     """Return the picture of `quantity`, which the methods of all runs measured, over steps."""
     series = []
     for s in shown:
         if quantity in s.run.quantities:
-            line = curves.measured(s.run, quantity)
+            line = curves.measurements(s.run, quantity)
             series.append(Series(line.x, line.y, s.line.colour, s.line.dash, name=_said(s, shown, quantity), width=2))
     most = max((float(one.x[-1]) for one in series if len(one.x)), default=1.0)
     low, high = _span(series)

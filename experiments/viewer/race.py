@@ -10,14 +10,14 @@ from dataclasses import replace
 import numpy as np
 
 from experiments.runs.record import Run
-from experiments.runs.seeds import paired
+from experiments.runs.seeds import pair_by_seed
 from experiments.viewer import curves, palette, pictures, waits
 from experiments.viewer.canvases import timeline, topology
 from experiments.viewer.canvases.timeline import Flag, View, Window
 from experiments.viewer.lanes import lane_names, slowed_lanes, troubles
 from experiments.viewer.pictures import Arrival, Finish, Picture, Shown
-from experiments.viewer.saved import compared
-from experiments.viewer.story import ended
+from experiments.viewer.saved import labels_of_several
+from experiments.viewer.story import end_times
 from experiments.wording import units
 
 DEAD_HEAT = 0.005  # largest difference of a dead heat, as a share of the winner's time
@@ -36,7 +36,7 @@ def finish(runs: Sequence[Run]) -> float | None:
 def heats(shown: Sequence[Shown]) -> list[tuple[Run, Run]]:
     """Return the pairs of runs that race each other: one pair for each seed."""
     one, other = shown
-    return paired(one.runs, other.runs)
+    return pair_by_seed(one.runs, other.runs)
 
 
 def arrivals(shown: Sequence[Shown], target: float) -> list[Arrival]:
@@ -107,7 +107,7 @@ def _took(times: np.ndarray) -> str:
 
 def _times(shown: Sequence[Shown], target: float) -> np.ndarray:
     """Return the arrivals of both in each heat, s: (seeds, 2), NaN where one does not arrive."""
-    return np.array([[curves.reached(run, target) for run in heat] for heat in heats(shown)])
+    return np.array([[curves.time_to_loss(run, target) for run in heat] for heat in heats(shown)])
 
 
 def _method(one: Shown) -> str:
@@ -155,16 +155,16 @@ def lanes(
     flags = [
         Flag(at, int(lane), "finish")
         for one, lane in zip(shown, first, strict=False)
-        if not math.isnan(at := curves.reached(one.run, target))
+        if not math.isnan(at := curves.time_to_loss(one.run, target))
     ]
-    whole = timeline.stacked([one.run.trace for one in shown])
+    whole = timeline.stack_traces([one.run.trace for one in shown])
     told = f"The timelines of {' and, below it, of '.join(one.name for one in shown)}. {verdict(shown, target)}"
     waited = [f"{_method(one)}: {said[0].lower()}{said[1:]}" for one in shown if (said := waits.totals(one.run))]
-    return timeline.framed(
+    return timeline.trace_frame(
         whole, names, told, name, window or view.window, opening=view.window or (0.0, whole.seconds()), flags=flags,
-        clock=True, colours=colours, saved=compared(shown, "race"), wait=view.wait, critical=view.critical,
+        clock=True, colours=colours, saved=labels_of_several(shown, "race"), wait=view.wait, critical=view.critical,
         told=" ".join(waited), notes=[note for one in shown for note in troubles(one.run)],
-        ended=[at for one in shown for at in ended(one.run)],
+        ended=[at for one in shown for at in end_times(one.run)],
         slowed={
             int(below) + lane: factor
             for one, below in zip(shown, first, strict=False)

@@ -16,25 +16,25 @@ TROUBLE = {"slow": "slow", "pause": "paused", "crash": "lost"}
 
 def stem(e: Experiment) -> str:
     """Return the beginning of the names of a run's files: "easgd-digits-4-workers", "asgd-digits-4-workers-slow"."""
-    workers = units.counted(e.workers, "worker")
+    workers = units.count_with_noun(e.workers, "worker")
     trouble = [word for field, word in TROUBLE.items() if getattr(e, field).by_rank]
     return "-".join([e.algorithm, e.workload, workers, *trouble]).replace(" ", "-").replace("_", "-")
 
 
 def heading(e: Experiment) -> str:
-    return f"{title(e)} · {units.counted(e.workers, 'worker')} · {place(e)}"
+    return f"{title(e)} · {units.count_with_noun(e.workers, 'worker')} · {place(e)}"
 
 
-def saved(e: Experiment, picture: str) -> dict:
+def labels_of_one(e: Experiment, picture: str) -> dict:
     """Return file name and heading for saving a picture of one run; `picture` is one word for its content."""
     return {"file": f"{stem(e)}-{picture}", "heading": heading(e)}
 
 
-def compared(shown: Sequence[Shown], picture: str) -> dict:
+def labels_of_several(shown: Sequence[Shown], picture: str) -> dict:
     """Return file name, heading and legend for a picture of several runs; `picture` also serves as the heading."""
     first, words = shown[0].run.experiment, capital(picture)
     if len(shown) == 1:
-        return saved(first, picture) | {"heading": f"{words} · {heading(first)}"}
+        return labels_of_one(first, picture) | {"heading": f"{words} · {heading(first)}"}
     lines = ((one.name, *one.line) for one in shown)
     legend = [{"key": n, "colour": c, "dash": DASHES[d], "symbol": s, "width": 2.2} for n, c, d, s in lines]
     return {"file": f"{stem(first)}-and-{len(shown) - 1}-more-{picture}", "heading": words, "legend": legend}

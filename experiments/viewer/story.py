@@ -75,12 +75,12 @@ def story(run: Run, names: list[str]) -> Story:
     return Story(told[1:] if told else typical, flags, chips)
 
 
-def ended(run: Run) -> list[float | None]:
+def end_times(run: Run) -> list[float | None]:
     """Return when each rank of a finished run ended (s), or None for a rank that did nothing or was lost."""
     ends = run.trace.ends()
     if run.status != "finished":
         return [None] * len(ends)
-    lost = run.trace.lost()
+    lost = run.trace.lost_ranks()
     return [float(end) if end and rank not in lost else None for rank, end in enumerate(ends)]
 
 
@@ -89,7 +89,7 @@ def aftermath(run: Run, names: list[str]) -> Trace:
 
     Each of them, and the lost rank, gets one more span, which lasts a typical step beyond the end of the run.
     """
-    trace, spans, lost = run.trace, run.trace.spans, run.trace.lost()
+    trace, spans, lost = run.trace, run.trace.spans, run.trace.lost_ranks()
     if run.status != "failed" or not lost or workers(run.experiment) <= lost.keys():  # no rank is left to wait
         return trace
     last = trace.ends()

@@ -14,7 +14,7 @@ from experiments.runs.record import Run
 from experiments.viewer.column_codec import pack
 from experiments.viewer.lanes import lane_names
 from experiments.wording import units
-from experiments.wording.sentences import listed
+from experiments.wording.sentences import join_words
 from tracing import COMPUTE, UPDATE, WAIT, Trace
 
 WORDS = {
@@ -42,7 +42,7 @@ STANDS_OUT = 2.0  # a rank is named if it causes at least this many times the ot
 CELLS = ("by", "culprit", "how", "caused", "back", "factor", "without", "what", "src", "bytes")
 
 
-def explained(trace: Trace, causes: Causes) -> Trace:
+def add_causes(trace: Trace, causes: Causes) -> Trace:
     """Return the trace with the causes of its waits added as columns (CELLS, `critical`, `told`)."""
     spans, message = trace.spans, causes.message
     took, span = spans["end"] - spans["start"], causes.span
@@ -70,7 +70,7 @@ def explained(trace: Trace, causes: Causes) -> Trace:
     return Trace(trace.ranks, {**spans, **cells}, trace.messages, trace.labels)
 
 
-def packed(part: Trace) -> bytes:
+def pack_causes(part: Trace) -> bytes:
     """Return the causes of a trace with causes, packed for a canvas, which sorts spans by lane and then by start.
 
     Columns: critical, for each span; row, the spans with a cause or a message; and CELLS for each of these.
@@ -123,10 +123,10 @@ def sentence(part: Trace, row: int, names: Sequence[str], time: Callable[[float]
 
 def totals(run: Run) -> str:
     """Return a sentence naming the ranks that caused most of the waiting, or "" if there was hardly any."""
-    return told(run.trace, run.causes, lane_names(run))
+    return totals_of(run.trace, run.causes, lane_names(run))
 
 
-def told(trace: Trace, causes: Causes, names: Sequence[str]) -> str:
+def totals_of(trace: Trace, causes: Causes, names: Sequence[str]) -> str:
     """Return `totals` for any trace, with the ranks that others still wait for at the end."""
     last, waits = _last(trace, causes, names), causes.training
     if last and waits[:, STOPPED].sum() >= NEARLY * waits.sum():  # nothing else is worth saying
@@ -138,7 +138,7 @@ def _last(trace: Trace, causes: Causes, names: Sequence[str]) -> str:
     """Return a sentence on the lost ranks that others wait for when the run ends, or ""."""
     at_end = (causes.reason == STOPPED) & (trace.spans["end"] >= trace.seconds())
     gone = [names[rank] for rank in np.unique(causes.rank[at_end])]
-    return f"At the end the others wait for {listed(gone)}, which stopped." if gone else ""
+    return f"At the end the others wait for {join_words(gone)}, which stopped." if gone else ""
 
 
 def _rest(totals: np.ndarray, shares: Mapping[str, float], told: Sequence[str]) -> dict[str, float]:

@@ -39,8 +39,8 @@ def data(e: Experiment) -> str:
 
 def team(e: Experiment) -> str:
     """Return how many workers and servers there are: "4 workers", "4 workers and 1 server"."""
-    servers = f" and {units.counted(e.servers, 'server')}" if e.servers else ""
-    return f"{units.counted(e.workers, 'worker')}{servers}"
+    servers = f" and {units.count_with_noun(e.servers, 'server')}" if e.servers else ""
+    return f"{units.count_with_noun(e.workers, 'worker')}{servers}"
 
 
 def files(e: Experiment) -> str:
@@ -60,12 +60,12 @@ def cluster(name: str) -> str:
     return f"{words} · none on this machine" if name == "gpus" and not gpus.count() else words
 
 
-def obtained(e: Experiment, gpus: int | None = None) -> str:
+def actual_cluster(e: Experiment, gpus: int | None = None) -> str:
     """Return the real cluster that a run on `gpus` GPUs had or, if `gpus` is None, that `e` asks for."""
     if gpus == 0:
         return "real processes on the CPU, since there are no GPUs here"
     if gpus is not None and gpus < e.ranks:
-        return f"real GPUs ({e.ranks} ranks shared {units.counted(gpus, 'GPU')})"
+        return f"real GPUs ({e.ranks} ranks shared {units.count_with_noun(gpus, 'GPU')})"
     return REAL[e.cluster]
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from algorithms.algorithm import nothing_sent
 from experiments.specification.experiment import LINKS, OWN, Experiment
 from experiments.wording import naming, units
-from experiments.wording.sentences import listed
+from experiments.wording.sentences import join_words
 
 NAMED = 3  # largest number of ranks named for a kind of fault; if there are more, they are counted
 
@@ -16,12 +16,12 @@ def place(e: Experiment, gpus: int | None = None) -> str:
     if e.cluster == "simulated":
         return f"simulated: {', '.join((*like, *faults))}"
     emulated = [f"emulating {', '.join(like)}"] if like else []
-    return ", ".join((naming.obtained(e, gpus), *emulated, *faults))
+    return ", ".join((naming.actual_cluster(e, gpus), *emulated, *faults))
 
 
 def _network(e: Experiment) -> Iterator[str]:
     """Yield the network, unless no messages are sent (as in shared memory) and no network was chosen."""
-    if (e.ranks == 1 or e.method.elements_sent is nothing_sent) and not e.changed().keys() & LINKS:
+    if (e.ranks == 1 or e.method.elements_sent is nothing_sent) and not e.non_defaults().keys() & LINKS:
         return
     other = [] if e.latency is None else [f"a latency of {units.seconds(e.latency)}"]
     other += [] if e.bandwidth is None else [units.rate(e.bandwidth)]
@@ -29,7 +29,7 @@ def _network(e: Experiment) -> Iterator[str]:
     other += [] if e.nics is None else [f"{e.nics} NIC{'s' * (e.nics > 1)} per node"]
     preset = [] if e.network == OWN else ["an ideal network" if e.network == "ideal" else naming.network(e.network)]
     if preset or other:
-        yield " with ".join(filter(None, (*preset, listed(other))))
+        yield " with ".join(filter(None, (*preset, join_words(other))))
 
 
 def _device(e: Experiment) -> Iterator[str]:

@@ -8,7 +8,7 @@ def capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def listed(words: Iterable[str]) -> str:
+def join_words(words: Iterable[str]) -> str:
     """Return words as a list: "a", "a and b", "a, b and c"; "" without any."""
     *others, last = [*words] or [""]
     return f"{', '.join(others)} and {last}" if others else last

@@ -76,7 +76,7 @@ def count(value: float, error: float | None = None) -> str:
     return plus_minus(value, error, "{:,.0f}".format) if math.isfinite(value) else "-"
 
 
-def counted(value: float, name: str) -> str:
+def count_with_noun(value: float, name: str) -> str:
     """Return a count with its noun: "1 step", "25,600 updates"."""
     return f"{count(value)} {name}{'s' * (value != 1)}"
 

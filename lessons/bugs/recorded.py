@@ -87,7 +87,7 @@ def pair(mutant: Mutant, seed: int = 0) -> Pair:
     return Pair(
         {side: _values(run, quantities) for side, run in runs.items()},
         {name: {side: _course(run, name, runs) for side, run in runs.items()} for name in (LOSS, *quantities)},
-        {side: timeline.framed(_beginning(run), lane_names(run), timeline.describe(run), f"{mutant.name}-{side}",
+        {side: timeline.trace_frame(_beginning(run), lane_names(run), timeline.describe(run), f"{mutant.name}-{side}",
                                until=until, opening=(0.0, opening)) for side, run in runs.items()},
     )  # fmt: skip
 

@@ -29,7 +29,7 @@ from collections.abc import Sequence
 import click
 
 from experiments.cli.console import ByPurpose
-from experiments.cli.entry import entered
+from experiments.cli.entry import run_group
 from lessons.cli import authoring, bugs, build, check, exercise, grade, inventory, labs, progress, quiz, reading, survey
 
 COMMANDS = {
@@ -49,4 +49,4 @@ def main() -> None:
 
 def command_line(words: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code; every user error becomes one sentence on stderr."""
-    return entered(main, words, "lockstep book")
+    return run_group(main, words, "lockstep book")

@@ -137,7 +137,7 @@ def _answer(question: dict[str, Any], done: Any) -> float:
         return study(Plan.of(**question["schedule"])).summary[question["value"]]
     value = done.summary.get(question["value"])
     if value is None:
-        value = done.measured(question["value"])["value"][-1]
+        value = done.measurements(question["value"])["value"][-1]
     return value / question.get("per", 1)
 
 

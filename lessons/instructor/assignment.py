@@ -20,7 +20,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 import lessons
-from experiments.specification.experiment import Experiment, spelled
+from experiments.specification.experiment import Experiment, format_value
 from experiments.viewer.look import Rows
 from lessons.figure import Figure, Look
 from lessons.seeds import Seeded
@@ -60,7 +60,7 @@ class Assignment:
     def sweep(self, **turned: Any) -> str:
         """Return the query that opens the workbench and sweeps the last varied setting."""
         *_, axis = self.turn
-        stops = STOP.join([axis, *map(spelled, self.turn[axis])])
+        stops = STOP.join([axis, *map(format_value, self.turn[axis])])
         return f"{self.link(**turned)}&{urlencode({'sweep': axis, 'stops': stops}, safe=STOP)}"
 
     def rows(self, run: Seeded) -> Rows:
@@ -68,7 +68,7 @@ class Assignment:
         rows = []
         for turned in self.stops():
             done = run(**self.settings, **turned)
-            spoken = {axis: spelled(value) or "none" for axis, value in turned.items() if isinstance(value, str)}
+            spoken = {axis: format_value(value) or "none" for axis, value in turned.items() if isinstance(value, str)}
             rows.append({**turned, **spoken, **{name: _noted(done, name) for name in self.note}})
         return rows
 

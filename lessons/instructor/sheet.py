@@ -15,7 +15,7 @@ import re
 from typing import Any
 
 from experiments.runs.figures import FIGURES
-from experiments.specification.experiment import spelled
+from experiments.specification.experiment import format_value
 from experiments.viewer.look import Rows, Spread
 from experiments.wording import units
 from lessons import golden, markup
@@ -159,7 +159,7 @@ def _spoken(name: str) -> str:
 
 
 def _plain(value: Any) -> str:
-    return spelled(value) or "none"
+    return format_value(value) or "none"
 
 
 def _label(name: str) -> str:

@@ -344,7 +344,7 @@ def growing_batch(run):
             for seed in range(2)
         ]  # fmt: skip
         losses = np.mean([one.losses["loss"] for one in done], axis=0).reshape(EPOCHS, -1)  # (epochs, mini-batches)
-        stepped = done[0].measured("batch size")["step"]
+        stepped = done[0].measurements("batch size")["step"]
         for epoch, loss in enumerate(losses.mean(axis=1)):
             updates = int(np.searchsorted(stepped, (epoch + 1) * losses.shape[1]))
             yield {"schedule": schedule, "epoch": epoch, "loss": float(loss), "updates": updates}

@@ -3,7 +3,7 @@
 import numpy as np
 
 from cluster.devices import parse_device
-from experiments.measure.profile import priced
+from experiments.measure.profile import price_profile
 from lessons.figure import Look, column, figure, is_rising, ratio, value
 from lessons.pipedream.gradients import PLACES, distance
 from theory.partition_pipedream import partition
@@ -421,7 +421,7 @@ def replicas(run):
     where = {"network": "ideal", "latency": 0.0, "device": "40e9:1e15:0", "batch": 8, "evaluations": 1, **cnn}
     where |= {"learning_rate": 0.1}
     workload = digits.build(digits.Settings(**cnn), np.dtype("float32"))
-    profile = priced(workload, workload.batch(np.arange(8)), parse_device(where["device"]))
+    profile = price_profile(workload, workload.batch(np.arange(8)), parse_device(where["device"]))
     ways = {
         "data parallel": {"algorithm": "sync_sgd", "steps": 60},
         "1-1-1": {"algorithm": "pipedream", "steps": 180},

@@ -16,7 +16,7 @@ ROWS = {"workload": "sparse", "nonzeros": 8, "evaluations": 2, "epochs": 1, "ste
 
 def shares(done):
     """Of the coordinates written: the part that another had written since the look, and the part that was lost."""
-    return {name: float(done.measured(name)["value"].mean()) for name in ("conflicts", "lost")}
+    return {name: float(done.measurements(name)["value"].mean()) for name in ("conflicts", "lost")}
 
 
 def per_second(done):
@@ -260,7 +260,7 @@ def written_per_row(run):
                 algorithm="hogbatch", workers=4, batch=64, per_write=per_write, rows=512, features=features,
                 skew=skew, **ROWS,
             )  # fmt: skip
-            written = float(done.measured("written")["value"].mean())
+            written = float(done.measurements("written")["value"].mean())
             law = SparseRows(features, skew=skew).written(per_write)
             yield {"skew": skew, "gathered": per_write, "written": written, "closed form": law}
 

@@ -289,7 +289,8 @@ def noise_grows(run):
 
     for first, last in ((0, 1), (1, 2), (2, 4), (4, 8), (8, 16)):
         noise, signal = (
-            mean([done.measured(quantity) for done in tried], "value", first, last) for quantity in ("noise", "signal")
+            mean([done.measurements(quantity) for done in tried], "value", first, last)
+            for quantity in ("noise", "signal")
         )
         loss = mean([done.losses for done in tried], "loss", first, last)
         yield {

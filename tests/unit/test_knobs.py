@@ -9,7 +9,7 @@ import pytest
 import algorithms
 import knobs
 import workloads
-from experiments.specification.experiment import Experiment, settings_of, spelled
+from experiments.specification.experiment import Experiment, format_value, settings_of
 from knobs import Counts, Knobs, Rising, allowed_values, condition, in_force, knob, make
 from tests.quotes import quote
 
@@ -161,7 +161,7 @@ def test_a_batch_has_no_effect_where_a_step_takes_all_samples():
 def test_links_and_json_may_name_every_setting_and_not_change_what_has_no_effect():
     plain = Experiment()
     every = {**plain.model_dump(mode="json", exclude={"settings", "coding", "data"}), **plain.settings, **plain.data}
-    link = urlencode({name: spelled(value) for name, value in every.items()})
+    link = urlencode({name: format_value(value) for name, value in every.items()})
     assert Experiment.from_query(link) == Experiment.from_json(plain.json(), idle=False) == plain
     other = json.loads(plain.json()) | {"settings": {**plain.settings, "momentum": 0.5}}
     assert Experiment.from_json(json.dumps(other)) == plain, "as a stored run of other defaults may have it"

@@ -9,7 +9,7 @@ from experiments.specification import catalogue
 from experiments.viewer import palette
 from experiments.viewer.column_codec import pack
 from experiments.viewer.lanes import lane_names
-from experiments.viewer.saved import saved
+from experiments.viewer.saved import labels_of_one
 from experiments.wording import units
 
 
@@ -46,7 +46,7 @@ def frame(run: Run, learning: Learning, name: str) -> bytes:
         "axes": axes(run, learning),
         "colours": {"workers": palette.WORKERS, "classes": palette.CLASSES},
         "description": describe(run, learning),
-        "saved": saved(run.experiment, "learning"),
+        "saved": labels_of_one(run.experiment, "learning"),
     }
     if found := learning.boundary:
         header["boundary"] = {"box": found.box, "classes": found.classes, "steps": STEPS, "dots": len(found.x)}
@@ -72,19 +72,19 @@ def pending(name: str, said: str, asks: bool, boundary: bool) -> bytes:
 
 def model_word(run: Run) -> str:
     """Return the name of the model that would be shipped."""
-    if tied(run):
+    if has_springs(run):
         return "centre"
     return "server's model" if run.experiment.servers else "model"
 
 
-def tied(run: Run) -> bool:
+def has_springs(run: Run) -> bool:
     """True if springs tie replicas to a centre; their strength is the setting `pull`."""
     return "pull" in run.experiment.method.Settings.model_fields
 
 
 def tie(run: Run, learning: Learning) -> str:
     """Return how a worker is joined to the model: by a spring, a cloud of replicas, or a line."""
-    if tied(run):
+    if has_springs(run):
         return "spring"
     family = catalogue.ALGORITHMS[run.experiment.algorithm].family
     return "cloud" if family == "decentralized" else "line"
@@ -92,7 +92,7 @@ def tie(run: Run, learning: Learning) -> str:
 
 def averages(run: Run) -> bool:
     """True if workers average their models from time to time."""
-    return catalogue.ALGORITHMS[run.experiment.algorithm].family == "averaging" and not tied(run)
+    return catalogue.ALGORITHMS[run.experiment.algorithm].family == "averaging" and not has_springs(run)
 
 
 def axes(run: Run, learning: Learning) -> tuple[str, str]:
@@ -126,7 +126,7 @@ def describe(run: Run, learning: Learning) -> str:
         said.append("Ranks hold parts of the model: the diamond is the whole model, each time it was evaluated.")
     elif not workers:
         said.append("The diamond is the model that would be shipped; gradients are computed from parts of it.")
-    if tied(run):
+    if has_springs(run):
         said.append("Springs tie each replica to the centre, the diamond.")
     elif tie(run, learning) == "cloud":
         said.append("The shaded cloud spans all replicas, and averaging contracts it; the diamond is their mean.")

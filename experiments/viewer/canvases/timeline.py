@@ -16,8 +16,8 @@ from experiments.viewer import palette, waits
 from experiments.viewer.canvases.topology import Machines, machines
 from experiments.viewer.column_codec import pack, pack_messages, pack_timeline
 from experiments.viewer.lanes import lane_names, slowed_lanes, troubles
-from experiments.viewer.saved import saved
-from experiments.viewer.story import Chip, Flag, Window, aftermath, ended, story
+from experiments.viewer.saved import labels_of_one
+from experiments.viewer.story import Chip, Flag, Window, aftermath, end_times, story
 from experiments.wording import units
 from tracing import COMMUNICATE, COMPUTE, KINDS, Trace, sort_rows
 
@@ -63,17 +63,17 @@ def frame(
     view = view or View()
     names, after = lane_names(run), aftermath(run, lane_names(run))
     found = story(run, names)
-    return framed(
+    return trace_frame(
         after, names, describe(run), name, window or view.window, clickable=True, play=play,
         opening=view.window or ((0.0, until) if together else found.opening), wait=view.wait, critical=view.critical,
-        slowed=slowed_lanes(run), notes=troubles(run), ended=ended(run),
+        slowed=slowed_lanes(run), notes=troubles(run), ended=end_times(run),
         flags=found.flags, chips=found.chips, clock=True, end=run.trace.seconds(),
-        together=together, until=until, saved=saved(run.experiment, "timeline"), machines=machines(run), most=most,
-        known=run.causes if after is run.trace else None, told=waits.totals(run),
+        together=together, until=until, saved=labels_of_one(run.experiment, "timeline"), machines=machines(run),
+        most=most, known=run.causes if after is run.trace else None, told=waits.totals(run),
     )  # fmt: skip
 
 
-def framed(
+def trace_frame(
     trace: Trace,
     lanes: list[str],
     description: str,
@@ -115,8 +115,8 @@ def framed(
     """
     columns, total, most = {}, trace.seconds(), most or SPANS
     known = known or causes(trace)
-    told = waits.told(trace, known, lanes) if told is None else told
-    trace, kinds = _by_op(waits.explained(trace, known))
+    told = waits.totals_of(trace, known, lanes) if told is None else told
+    trace, kinds = _by_op(waits.add_causes(trace, known))
     part, exact = trace, (0.0, total)
     if len(trace.spans["start"]) > most:
         part, exact = _within(trace, window or opening, total, most)
@@ -125,7 +125,7 @@ def framed(
     columns["timeline"] = np.frombuffer(pack_timeline(part, most), np.uint8)
     columns["messages"] = np.frombuffer(pack_messages(part, min(most, MESSAGES)), np.uint8)
     if len(part.spans["start"]) <= most:
-        columns["why"] = np.frombuffer(waits.packed(part), np.uint8)
+        columns["why"] = np.frombuffer(waits.pack_causes(part), np.uint8)
     header = {
         "run": name,
         "seconds": max(total, until),
@@ -162,7 +162,7 @@ def beside(one: Trace, other: Trace) -> Trace:
     return _joined((one, other), 2 * max(one.ranks, other.ranks), lambda number, ranks: 2 * ranks + number)
 
 
-def stacked(traces: Sequence[Trace]) -> Trace:
+def stack_traces(traces: Sequence[Trace]) -> Trace:
     """Return all traces as one: the lanes of each trace are below those of the previous one."""
     below = np.cumsum([0, *(trace.ranks for trace in traces)])
     return _joined(traces, int(below[-1]), lambda number, ranks: ranks + below[number])
@@ -186,7 +186,7 @@ def _joined(traces: Sequence[Trace], lanes: int, lane: Callable[[int, np.ndarray
 
 def describe(run: Run) -> str:
     """Return one or two sentences that describe the timeline, for screen readers."""
-    ranks = units.counted(run.trace.ranks, "rank")
+    ranks = units.count_with_noun(run.trace.ranks, "rank")
     return f"Timeline of {ranks} over {units.seconds(run.trace.seconds())}. {shares(run)}".rstrip()
 
 

@@ -39,7 +39,7 @@ def local_period(run):
                 "period": period,
                 "megabytes": done.summary["bytes"] / 1e6,
                 "seconds": done.summary["seconds"],
-                "spread": float(done.measured("spread")["value"].mean()),
+                "spread": float(done.measurements("spread")["value"].mean()),
                 "training loss": float(done.losses["loss"][-8 * 32 :].mean()),
                 "held-out loss": done.summary["held_out_loss"],
             }

@@ -113,5 +113,5 @@ def lost_worker(run):
                 "loss then": float(tried["loss"][then]),
                 "loss in the end": float(tried["loss"][-1]),
                 "status": done.status,
-                "lost": 2 in done.trace.lost(),
+                "lost": 2 in done.trace.lost_ranks(),
             }

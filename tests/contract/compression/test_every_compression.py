@@ -366,7 +366,7 @@ VECTORS = {"bf16": 0, "int8": 1.25, "one_bit": 1.25, "sign": 1, "terngrad": 0, "
 @every_codec
 def test_what_it_keeps_from_step_to_step_is_in_the_ranks_memory(name):
     done = run(experiment((name, {}), workers=4, steps=3, evaluations=1))
-    kept = done.held()[:, HELD.index("buffers")].max() / done.parameters.nbytes
+    kept = done.peak_memory()[:, HELD.index("buffers")].max() / done.parameters.nbytes
     assert kept == pytest.approx(VECTORS[name], abs=0.02)
 
 

@@ -7,7 +7,7 @@ from experiments.execution.run import replay as again
 from experiments.execution.run import run, workload_of
 from experiments.exports import export
 from experiments.learning import boundary, plane, record, replay
-from experiments.learning.trajectory import GRADIENT, REPORT, Trajectory, arrows, watched
+from experiments.learning.trajectory import GRADIENT, REPORT, Trajectory, arrows, watch_worker
 from experiments.specification.experiment import Experiment
 from experiments.viewer.canvases import landscape
 from experiments.viewer.column_codec import unpack
@@ -60,7 +60,7 @@ def test_what_cannot_be_replayed_is_said(made, settings, status):
 def test_where_the_path_lies_in_the_plane_the_loss_beneath_a_dot_is_that_of_its_model():
     e = Experiment.of({**SMALL, "algorithm": "easgd"})
     trajectory = Trajectory(2, 8, e.ranks)
-    again(e, watched(e.method.worker, trajectory))
+    again(e, watch_worker(e.method.worker, trajectory))
     flat, workload = plane.through(trajectory.models, trajectory.models[-1]), workload_of(e)
     points = flat.coordinates(trajectory.models)
     for model, point in zip(trajectory.models, points, strict=True):
@@ -112,7 +112,7 @@ def test_workers_that_average_come_to_one_model():
 def test_an_arrow_leads_from_the_version_that_its_worker_had_read():
     e = Experiment.of({**SMALL, "algorithm": "asgd", "workers": 3})
     trajectory = Trajectory(2, 8, e.ranks)
-    done, _ = again(e, watched(e.method.worker, trajectory))
+    done, _ = again(e, watch_worker(e.method.worker, trajectory))
     found = [*arrows(trajectory, e.servers)]
     assert len(found) == np.count_nonzero(done.applied["staleness"]) > 0
     seen = {what: {one.place for one in trajectory.sightings if one.what == what} for what in (GRADIENT, REPORT)}
@@ -178,12 +178,12 @@ def test_a_page_of_its_own_and_the_report_have_how_a_run_learned(tmp_path, made)
 def test_the_job_of_a_run_stores_what_it_learned_once(tmp_path):
     done = run(Experiment.of({**SMALL, "algorithm": "sync_sgd", "workers": 2}))
     job, told = record.spec(done), []
-    assert job.stored(tmp_path) is None
+    assert job.find_result(tmp_path) is None
     folder = job.perform(tmp_path, told.append)
-    assert job.stored(tmp_path) == folder and told == sorted(told) and told[-1] == pytest.approx(1)
+    assert job.find_result(tmp_path) == folder and told == sorted(told) and told[-1] == pytest.approx(1)
     assert record.load(folder).ranks == 2
     other = run(Experiment.of({**SMALL, "algorithm": "sync_sgd", "workers": 2, "seed": 1}))
-    assert record.spec(other).stored(tmp_path) is None
+    assert record.spec(other).find_result(tmp_path) is None
 
 
 def test_what_was_learned_is_read_back_as_it_was_stored(tmp_path):

@@ -180,7 +180,7 @@ def test_half_a_rate_that_four_workers_do_not_bear_is_not_taken_for_the_sake_of_
 
 def test_of_parts_that_end_as_low_as_each_other_the_largest_is_taken(monkeypatch):
     monkeypatch.setattr(rate_table, "end", lambda e: 2.0 - 0.1 * (e.settings["learning_rate"] < 1))
-    assert rate_table.borne([Experiment()], 1.0, (1, 2, 4), 0.5, (0,)) == (1.0, 2.0)
+    assert rate_table.largest_rate([Experiment()], 1.0, (1, 2, 4), 0.5, (0,)) == (1.0, 2.0)
 
 
 @pytest.mark.slow
@@ -294,7 +294,7 @@ def test_a_table_is_read_as_it_was_written(tmp_path, monkeypatch):
 
 def test_what_stays_far_above_the_lowest_loss_at_its_best_rate_is_noted_while_the_run_is_as_short(monkeypatch):
     lines = {"asgd": Rate(0.2, 0.1, 0.2, 0.05), "ssp": Rate(0.2, 1.5, 0.2, 0.2)}  # of 2.5 before training
-    noted = rate_table.noted(lines, workload_of(Experiment()))
+    noted = rate_table.add_notes(lines, workload_of(Experiment()))
     assert not noted["asgd"].note and re.search(quote("1.5 … best rate … lowest … 0.1"), noted["ssp"].note)
     monkeypatch.setattr(tables, "table", lambda: {"digits-mlp": noted})
     assert noted["ssp"].note in Experiment.of({"algorithm": "ssp"}).notes
@@ -304,7 +304,7 @@ def test_what_stays_far_above_the_lowest_loss_at_its_best_rate_is_noted_while_th
 
 def test_a_method_that_begins_with_fewer_steps_is_noted_with_these():
     lines = {"asgd": Rate(0.2, 0.1, 0.2, 0.05), "sandblaster": Rate(1, 1.5, 1, 1)}
-    noted = rate_table.noted(lines, workload_of(Experiment()))
+    noted = rate_table.add_notes(lines, workload_of(Experiment()))
     assert re.search(quote("20 steps … loss … 1.5"), noted["sandblaster"].note)
 
 

@@ -32,11 +32,11 @@ def test_workers_hold_the_models_that_their_algorithm_declares(name, settings):
 
 def test_threads_that_share_one_model_need_no_more_of_them_than_one():
     few, many = (Experiment.of({"algorithm": "hogwild", "workers": n}) for n in (1, 8))
-    assert room.needed(few, workload_of(few)) == room.needed(many, workload_of(many))
+    assert room.bytes_needed(few, workload_of(few)) == room.bytes_needed(many, workload_of(many))
 
 
 @pytest.mark.parametrize("name", ["zero1", "zero2", "sandblaster"])
 def test_workers_that_divide_less_than_the_parameters_need_a_model_each(name):
     few, many = (Experiment.of({"algorithm": name, "workers": n}) for n in (2, 8))
     workload = workload_of(few)
-    assert room.needed(many, workload) - room.needed(few, workload) == 6 * 4 * workload.parameters
+    assert room.bytes_needed(many, workload) - room.bytes_needed(few, workload) == 6 * 4 * workload.parameters

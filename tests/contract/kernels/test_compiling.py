@@ -63,7 +63,7 @@ def test_a_command_that_compiles_says_so_once(capsys, monkeypatch):
         compile_something()
 
     monkeypatch.setattr(entry, "WORTH", -1)
-    entry.entered(click.Group("ours", {"go": click.Command("go", callback=callback)}), ["go"], "ours")
+    entry.run_group(click.Group("ours", {"go": click.Command("go", callback=callback)}), ["go"], "ours")
     assert capsys.readouterr().err.count(compiling.WORDS) == 1
 
 

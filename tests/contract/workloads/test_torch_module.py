@@ -12,7 +12,7 @@ import pytest
 
 import kernels
 from cluster.devices import DEVICES
-from experiments.measure.profile import measured, priced
+from experiments.measure.profile import measure_profile, price_profile
 from tests.training import train
 from workloads import models
 from workloads.supervised import Supervised
@@ -324,7 +324,7 @@ def test_it_is_profiled_by_its_children():
     net = nn.Sequential(nn.Flatten(), nn.Linear(6, 12), nn.ReLU(), nn.Linear(12, 3))
     workload = wrapped(net, dtype=np.float32)
     batch = workload.batch(np.arange(8))
-    for profile in (measured(workload, batch, range(2)), priced(workload, batch, DEVICES["laptop"])):
+    for profile in (measure_profile(workload, batch, range(2)), price_profile(workload, batch, DEVICES["laptop"])):
         assert profile.layers == ("0 flatten, linear, relu", "1 linear")
         assert profile.activations == (4 * 8 * 12, 4 * 8 * 3) and profile.weights == (4 * 7 * 12, 4 * 13 * 3)
         assert all(profile.forward) and all(profile.backward)

@@ -120,7 +120,7 @@ def test_with_a_target_loss_the_speed_up_is_of_the_time_to_it_as_on_the_command_
 
 def test_the_time_to_a_loss_is_a_speed_up_of_its_own(scaled):
     loss = 0.5
-    times = [curves.reached(one.run, loss) for one in scaled]
+    times = [curves.time_to_loss(one.run, loss) for one in scaled]
     *_, sooner = charts.speed_up(scaled, (1, 2, 4), loss).data
     np.testing.assert_allclose(sooner.y, times[0] / np.array(times), rtol=1e-6)
     assert "time to a held-out loss of 0.5" in sooner.name
@@ -132,7 +132,7 @@ def test_a_loss_that_was_never_better_than_at_the_start_has_no_speed_up(scaled):
 
 
 def test_a_loss_that_was_not_reached_has_no_time(made):
-    assert np.isnan(curves.reached(made(Experiment()), 0.0))
+    assert np.isnan(curves.time_to_loss(made(Experiment()), 0.0))
 
 
 def test_panels_beside_each_other_share_their_axes(scaled):
@@ -264,7 +264,7 @@ def test_runs_at_their_best_rates_are_made_once_these_are_known(page, stored, mo
     opened = page("sweep=batch&best=true")
     assert not opened.exception
     made = {one.batch: one.settings["learning_rate"] for one in wanted if isinstance(one, Experiment)}
-    assert made == {8: 0.2, 16: 0.2, 32: rates.tabled(Experiment()), 64: 0.2, 128: 0.2}
+    assert made == {8: 0.2, 16: 0.2, 32: rates.rate_in_table(Experiment()), 64: 0.2, 128: 0.2}
 
 
 def test_real_processes_are_not_swept(page, stored):

@@ -451,7 +451,7 @@ def test_a_solution_that_is_written_on_the_page_goes_to_the_same_grader(book, po
 def test_the_job_grades_in_its_own_process(tmp_path):
     work = job_specs.grading_spec("stragglers", "def server(comm, task, s): raise ValueError('no')", "mine.py", 3)
     report = job_specs.read(work.perform(tmp_path))
-    assert report["score"] == 0 and "no" in report["error"] and work.stored(tmp_path)
+    assert report["score"] == 0 and "no" in report["error"] and work.find_result(tmp_path)
 
 
 def test_the_textbook_needs_neither_torch_nor_compilers(folders):

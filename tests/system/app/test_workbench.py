@@ -21,7 +21,7 @@ from app.workbench import sidebar
 from cluster.real import gpus
 from experiments.jobs.job import JobState
 from experiments.runs import sealed, store
-from experiments.specification.catalogue import ALGORITHMS, called
+from experiments.specification.catalogue import ALGORITHMS, choice_label
 from experiments.specification.experiment import PAGE, Experiment
 from experiments.viewer import palette
 from kernels import compiling
@@ -384,7 +384,7 @@ def test_a_family_narrows_the_list_of_algorithms_and_begins_with_its_first(page,
     opened = page("learning_rate=0.5")
     opened.selectbox("family").select("averaging").run()
     names = [name for name in algorithms.names() if algorithms.family(name) == "averaging"]
-    assert opened.selectbox("algorithm").options == [called(ALGORITHMS, name) for name in names]
+    assert opened.selectbox("algorithm").options == [choice_label(ALGORITHMS, name) for name in names]
     assert address(opened) == Experiment(algorithm=names[0])
     opened.selectbox("algorithm").select("easgd").run()
     assert address(opened) == Experiment(algorithm="easgd") and opened.selectbox("family").value == "averaging"
@@ -660,7 +660,7 @@ class Pool:
     def __init__(self, state=None, refusal=""):
         self.now, self.refusal, self.cancelled, self.others = state, refusal, [], False
 
-    def crowded(self, owner):
+    def has_other_readers(self, owner):
         return self.others
 
     def submit(self, owner, experiment):

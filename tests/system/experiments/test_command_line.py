@@ -222,7 +222,7 @@ def test_a_command_to_copy_is_parted_between_words_only(monkeypatch):
 
     monkeypatch.setenv("COLUMNS", "60")
     words = Experiment.of({"algorithm": "easgd", "workers": 7, "slow": "1:2,2:3", "jitter": "noisy cloud"}).command()
-    told = console.parted(words, 8)
+    told = console.wrap_command(words, 8)
     assert all(8 + len(line) <= 60 for line in told.splitlines()[:1]) and max(map(len, told.splitlines())) <= 60
     assert shlex.split(told.replace("\\\n", "")) == shlex.split(words)
 
@@ -317,7 +317,7 @@ def test_sweep_over_compressions_and_a_setting_they_share(main):
 def test_what_a_method_measures_is_in_its_summary(main):
     _, out, _ = main("run", "noise_scale", "--steps", 5, "--evaluations", 1)
     (folder,) = store.recent("runs")
-    last = store.load(folder).measured("signal")["value"][-1]
+    last = store.load(folder).measurements("signal")["value"][-1]
     assert f"  signal         {last:<14.4g} estimate of the squared norm of the true gradient" in out
 
 

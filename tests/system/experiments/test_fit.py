@@ -34,7 +34,7 @@ def home(tmp_path, monkeypatch):
 
 
 def test_the_constants_of_a_device_are_found_again_from_the_times_of_its_kernels():
-    found = fit.fitted_device([("kernel", f, b, TRUE.seconds(f, b)) for f, b in PRICES])
+    found = fit.fit_device([("kernel", f, b, TRUE.seconds(f, b)) for f, b in PRICES])
     np.testing.assert_allclose(
         (found.flops, found.bandwidth, found.overhead), (TRUE.flops, TRUE.bandwidth, TRUE.overhead), rtol=0.01
     )
@@ -43,12 +43,12 @@ def test_the_constants_of_a_device_are_found_again_from_the_times_of_its_kernels
 def test_one_kernel_that_was_disturbed_does_not_move_the_others():
     rows = [("kernel", f, b, TRUE.seconds(f, b)) for f, b in 2 * PRICES]
     rows[3] = (*rows[3][:3], 10 * rows[3][3])
-    assert fit.fitted_device(rows).bandwidth == pytest.approx(TRUE.bandwidth, rel=0.3)
+    assert fit.fit_device(rows).bandwidth == pytest.approx(TRUE.bandwidth, rel=0.3)
 
 
 def test_the_constants_of_a_network_are_found_again_from_the_times_of_its_exchanges():
     sizes = [("message", n) for n in fit.MESSAGES] + [(what, n) for what in ("ring", "all-reduce") for n in fit.SUMS]
-    found = fit.fitted_network([(what, n, fit.exchange(what, n, NETWORK, TRUE)) for what, n in sizes], TRUE)
+    found = fit.fit_network([(what, n, fit.exchange(what, n, NETWORK, TRUE)) for what, n in sizes], TRUE)
     assert found.between.latency == pytest.approx(LINK.latency, rel=1e-3)
     assert (found.between.bandwidth, found.between.per_byte, found.sum.latency, found.sum.bandwidth) == pytest.approx(
         (LINK.bandwidth, LINK.per_byte, 2e-4, 6e9), rel=0.01
@@ -150,7 +150,7 @@ def test_a_fit_of_a_busy_machine_refuses_to_be_used_unless_it_is_wanted_anyway(h
     this_machine.save(busy)
     with pytest.raises(ValueError, match=f"{kind}: .*busy .*fit again.* --anyway"):
         Experiment.of({kind: "here"})
-    assert this_machine.load() == busy and this_machine.trusted() is None
+    assert this_machine.load() == busy and this_machine.trusted_fit() is None
     this_machine.save(busy.model_copy(update={"anyway": True}))
     assert getattr(Experiment.of({kind: "here"}), kind) == getattr(MADE, kind)
 

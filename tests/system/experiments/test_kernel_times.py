@@ -101,10 +101,10 @@ def test_fewer_bytes_never_have_a_lower_roof_however_busy_the_machine_was(rates,
 
 
 def test_what_is_reached_is_a_share_of_the_roof_and_of_the_bandwidth_where_nothing_is_computed():
-    assert kernel_times.reached(Row("a", "b", 1, flops=40, bytes=80, working_set=80, cpu=8.0), PEAKS) == 0.5
-    assert kernel_times.reached(Row("a", "b", 1, flops=0, bytes=80, working_set=80, cpu=8.0), PEAKS) == 0.5
-    assert kernel_times.reached(Row("a", "b", 1, flops=400, bytes=80, working_set=80, cpu=8.0), PEAKS) == 0.5
-    assert kernel_times.reached(Row("a", "b", 1, flops=0, bytes=80, working_set=2**20, cpu=8.0), PEAKS) == 1.0
+    assert kernel_times.roof_share(Row("a", "b", 1, flops=40, bytes=80, working_set=80, cpu=8.0), PEAKS) == 0.5
+    assert kernel_times.roof_share(Row("a", "b", 1, flops=0, bytes=80, working_set=80, cpu=8.0), PEAKS) == 0.5
+    assert kernel_times.roof_share(Row("a", "b", 1, flops=400, bytes=80, working_set=80, cpu=8.0), PEAKS) == 0.5
+    assert kernel_times.roof_share(Row("a", "b", 1, flops=0, bytes=80, working_set=2**20, cpu=8.0), PEAKS) == 1.0
 
 
 def test_a_call_is_timed_until_the_device_is_done():
@@ -117,7 +117,7 @@ def test_a_job_keeps_the_report(tmp_path):
     job_spec, parts = kernel_times.job_spec(["gather"], 100), []
     folder = job_spec.perform(tmp_path, parts.append)
     report = kernel_times.load(folder)
-    assert job_spec.stored(tmp_path) == folder and parts == [0.0]
+    assert job_spec.find_result(tmp_path) == folder and parts == [0.0]
     assert report.rows[0].flops == 0 and math.isfinite(report.rows[0].cpu)
     assert report.row("gather") and report.row("sgd") is None
 

@@ -99,7 +99,7 @@ def test_a_waiting_job_knows_that_the_one_before_it_waits_for_the_compiler(tmp_p
 def test_under_a_bound_what_a_reader_had_computed_may_go_until_somebody_keeps_it(pool, monkeypatch):
     monkeypatch.setenv(cached.VARIABLE, "1e12")
     folder = end(pool, pool.submit("ada", small())).folder
-    assert (folder / sealed.CACHED).exists() and not sealed.altered(folder)
+    assert (folder / sealed.CACHED).exists() and not sealed.altered_files(folder)
     monkeypatch.setenv(cached.VARIABLE, "1")
     cached.keep(folder)
     state = end(pool, pool.submit("bob", small(seed=1)))
@@ -244,8 +244,8 @@ def test_memory_that_the_ranks_of_a_job_share_counts_once():
         assert job.stdout.read(4) == b"...."  # all four have read all of it
         family = memory.groups([job.pid])[job.pid]
         assert len(family) == 4
-        assert memory.used(family, 10**12) > 400_000_000  # far below the limit it is not looked at closely
-        assert 100_000_000 < memory.used(family, 0) < 200_000_000
+        assert memory.memory_used(family, 10**12) > 400_000_000  # far below the limit it is not looked at closely
+        assert 100_000_000 < memory.memory_used(family, 0) < 200_000_000
     finally:
         os.killpg(job.pid, signal.SIGKILL)
         job.wait()
@@ -306,13 +306,13 @@ def test_tabs_of_one_reader_neither_hold_up_nor_turn_away_another(pool):
 
 @naughty
 def test_a_pool_is_crowded_for_a_reader_while_another_waits_or_runs(pool):
-    assert not pool.crowded("ada:1")
+    assert not pool.has_other_readers("ada:1")
     jobs = [pool.submit("ada:1", trick("waits", 1)), pool.submit("ada:2/study", trick("waits", 2))]
     for job in jobs:
         until(pool, job, lambda state: state.status == "running")
-    assert not pool.crowded("ada:3") and pool.crowded("bob:1")
+    assert not pool.has_other_readers("ada:3") and pool.has_other_readers("bob:1")
     jobs.append(pool.submit("bob:1", trick("waits", 3)))
-    assert pool.state(jobs[-1]).place == 1 and pool.crowded("ada:3")  # it has to wait
+    assert pool.state(jobs[-1]).place == 1 and pool.has_other_readers("ada:3")  # it has to wait
     for job in jobs:
         pool.cancel(job)
 

@@ -59,7 +59,7 @@ def test_real_processes_count_the_flops_of_their_kernels():
 
 def test_real_processes_hold_what_simulated_ranks_hold():
     experiment = small("overlap", update="adam", steps=5, evaluations=1)
-    assert np.array_equal(run(experiment).held(), run(experiment.change(cluster="processes")).held())
+    assert np.array_equal(run(experiment).peak_memory(), run(experiment.change(cluster="processes")).peak_memory())
 
 
 def test_a_pipeline_trains_on_text_as_one_rank_does_and_real_processes_as_simulated_ones():

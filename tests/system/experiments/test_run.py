@@ -351,9 +351,9 @@ def test_a_simulated_cluster_has_no_network_and_no_device_of_its_own(name):
 def test_a_real_cluster_has_its_own_network_and_device_unless_one_is_given():
     bare = small(cluster="processes")
     assert Conditions.of(bare).network is None and Conditions.of(bare).device is None
-    assert not {"network", "device"} & bare.changed().keys()
+    assert not {"network", "device"} & bare.non_defaults().keys()
     given = small(cluster="processes", network="10GbE")
-    assert Conditions.of(given).network == Conditions.of(small()).network and given.changed()["network"] == "10GbE"
+    assert Conditions.of(given).network == Conditions.of(small()).network and given.non_defaults()["network"] == "10GbE"
     assert Experiment.from_query(given.query()) == given and Experiment.from_query(bare.query()) == bare
     assert bare.change(cluster="simulated").network == "10GbE"
     assert small(network="1GbE").change(cluster="processes").network == "1GbE"

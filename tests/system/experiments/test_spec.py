@@ -11,16 +11,18 @@ LARGE = JobSpec("study", {"schedule": "gpipe", "ranks": 16, "chunks": 100})
 
 
 def test_a_job_is_done_once_and_kept(tmp_path):
-    assert LARGE.stored(tmp_path) is None
+    assert LARGE.find_result(tmp_path) is None
     folder = LARGE.perform(tmp_path)
-    assert LARGE.stored(tmp_path) == folder
+    assert LARGE.find_result(tmp_path) == folder
     assert schedules.load(folder).summary["ops"] == 16 * 201
     before = (folder / "study.json").stat().st_mtime_ns
     assert LARGE.perform(tmp_path) == folder and (folder / "study.json").stat().st_mtime_ns == before
     text = (folder / "study.json").read_text()
     (folder / "study.json").write_text(text[: len(text) // 2])  # as after a power loss
-    assert LARGE.stored(tmp_path) is None
-    assert LARGE.perform(tmp_path) == LARGE.stored(tmp_path) == folder and (folder / "study.json").read_text() == text
+    assert LARGE.find_result(tmp_path) is None
+    assert (
+        LARGE.perform(tmp_path) == LARGE.find_result(tmp_path) == folder and (folder / "study.json").read_text() == text
+    )
 
 
 def test_a_result_is_kept_whole_or_not_at_all(tmp_path):

@@ -15,7 +15,7 @@ from app.charts import Shown
 from experiments.jobs import upload
 from experiments.jobs.pool import Pool
 from experiments.jobs.spec import JobSpec
-from experiments.jobs.upload import checked, take_run
+from experiments.jobs.upload import check_run, take_run
 from experiments.runs import run_files, sealed, store, tables
 from experiments.specification.experiment import Experiment
 from experiments.viewer.bars import html
@@ -51,7 +51,7 @@ def is_a_sentence(error):
 def test_a_zip_of_a_run_is_opened_wherever_its_names_point(files, tmp_path, prefix):
     folder = take_run([("run.zip", zipped(files, prefix))], tmp_path / "runs")
     assert store.load(folder).experiment == EXPERIMENT
-    assert folder.parent == tmp_path / "runs" and upload.uploaded(folder.name)
+    assert folder.parent == tmp_path / "runs" and upload.is_uploaded(folder.name)
     assert [path.name for path in tmp_path.iterdir()] == ["runs"]
     assert [path.name for path in folder.parent.iterdir()] == [folder.name]
 
@@ -68,8 +68,8 @@ def test_the_files_of_a_run_are_opened_without_a_zip(files, tmp_path):
 def test_an_uploaded_run_is_not_taken_for_one_that_was_done_here(files, tmp_path):
     take_run(list(files.items()), tmp_path)
     code = json.loads(files["run.json"])["environment"]["code"]
-    assert store.stored(EXPERIMENT, code, tmp_path) is None
-    assert not upload.uploaded(store.name(EXPERIMENT, code))
+    assert store.find_stored_run(EXPERIMENT, code, tmp_path) is None
+    assert not upload.is_uploaded(store.name(EXPERIMENT, code))
 
 
 def test_what_is_not_of_a_run_is_left_out(files, tmp_path):
@@ -154,20 +154,20 @@ def test_numbers_that_cannot_have_happened_are_refused(table, column, value, wor
     columns = getattr(run.trace, table) if table in ("spans", "messages") else getattr(run, table)
     columns[column][3] = value
     with pytest.raises(ValueError) as refused:
-        checked(run)
+        check_run(run)
     assert re.search(quote(words), str(refused.value))
 
 
 def test_a_run_of_too_many_ranks_rows_or_words_is_refused(monkeypatch):
     run = fabricated.run(EXPERIMENT, quantities=tuple(f"q{n}" for n in range(40)))
     with pytest.raises(ValueError, match=quote("too many labels, quantities")):
-        checked(run)
+        check_run(run)
     monkeypatch.setattr(upload, "MOST_RANKS", 3)
     with pytest.raises(ValueError, match=quote("4 ranks … at most 3")):
-        checked(fabricated.run(EXPERIMENT))
+        check_run(fabricated.run(EXPERIMENT))
     monkeypatch.setattr(upload, "MOST_ROWS", 10)
     with pytest.raises(ValueError, match=quote("rows … at most 10")):
-        checked(fabricated.run(EXPERIMENT))
+        check_run(fabricated.run(EXPERIMENT))
 
 
 def test_rows_in_any_order_are_put_in_order():
@@ -175,7 +175,7 @@ def test_rows_in_any_order_are_put_in_order():
     for columns in (run.trace.spans, run.losses):
         for name in columns:
             columns[name] = columns[name][::-1]
-    sound = checked(run)
+    sound = check_run(run)
     assert (np.diff(sound.trace.spans["start"]) >= 0).all() and (np.diff(sound.losses["seconds"]) >= 0).all()
 
 
@@ -183,7 +183,7 @@ def drawn(run):
     """All pictures of a run, as a page has them."""
     shown = [Shown("it", run, 0, "it")]
     pictures = [charts.loss(shown, "samples"), charts.accuracy(shown, "seconds"), charts.loss(shown, "step", log=True)]
-    for picture in (*pictures, *(charts.measured(shown, quantity) for quantity in run.quantities)):
+    for picture in (*pictures, *(charts.measurements(shown, quantity) for quantity in run.quantities)):
         curve.frame(picture, "it")
     html(charts.shares(shown), "it")
     charts.staleness(shown), timeline.frame(run, "it"), timeline.describe(run)
@@ -215,7 +215,7 @@ def test_five_hundred_runs_with_other_numbers_are_drawn_or_refused_in_a_sentence
                 columns.update({name: column[:0] for name, column in columns.items()})
         try:
             with np.errstate(all="ignore"):
-                sound = checked(run)
+                sound = check_run(run)
         except ValueError as error:
             assert is_a_sentence(error), error
             continue

@@ -76,7 +76,7 @@ def played(source, **values):
 
 def test_an_all_reduce_can_be_written_from_sends():
     done = played(ALL_REDUCE)
-    assert done.course("apart")[1].max() == 0 and len(done.measured("apart")["value"]) == 4
+    assert done.course("apart")[1].max() == 0 and len(done.measurements("apart")["value"]) == 4
 
 
 def test_a_thread_of_hogwild_can_be_written_on_shared_memory():
@@ -101,7 +101,7 @@ def test_every_operation_gives_what_it_gives_outside_of_the_sandbox():
     with Solution(EVERYTHING).attempt() as attempt:
         theirs = attempt.run(attempt.role("worker"), **values)
         ours = attempt.run(namespace["worker"], **values)
-    assert theirs.measured("told")["value"].tolist() == ours.measured("told")["value"].tolist()
+    assert theirs.measurements("told")["value"].tolist() == ours.measurements("told")["value"].tolist()
     assert theirs.summary["bytes"] == ours.summary["bytes"] and theirs.summary["seconds"] == ours.summary["seconds"]
 
 

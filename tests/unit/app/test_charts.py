@@ -53,7 +53,7 @@ def test_a_quantity_has_a_picture_with_all_runs_that_measured_it(made):
         Shown("one", made(Experiment(), quantities=("noise", "signal")), 0),
         Shown("two", made(Experiment(seed=5), quantities=("signal", "a", "b")), 1),
     ]
-    names = {name: [one.name for one in charts.measured(shown, name).series] for name in ("noise", "signal", "b")}
+    names = {name: [one.name for one in charts.measurements(shown, name).series] for name in ("noise", "signal", "b")}
     assert names == {"noise": ["one, noise"], "signal": ["one, signal", "two, signal"], "b": ["two, b"]}
 
 

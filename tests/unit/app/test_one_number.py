@@ -9,7 +9,7 @@ from app.comparison import difference
 from app.workbench import head
 from experiments.cli import show
 from experiments.execution.run import run
-from experiments.runs.ending import planned_loss
+from experiments.runs.ending import explain_planned_loss
 from experiments.runs.figures import FIGURES
 from experiments.specification.experiment import Experiment
 from experiments.viewer import waits
@@ -129,11 +129,11 @@ def sentences(query: str) -> list[str]:
         head.headline(e),
         timeline.describe(done),
         waits.totals(done),
-        planned_loss(done),
+        explain_planned_loss(done),
         *notes,
     ]
     said += [pictures._traffic(done)] if len(done.trace.messages["bytes"]) and done.trace.traffic().any() else []
-    said += [pictures._fullest(done)] if done.held().any() else []
+    said += [pictures._fullest(done)] if done.peak_memory().any() else []
     return [re.sub(r"\s*\n\s+", "\n ", one) for one in (*said, difference.between(usual, done))]
 
 

@@ -29,7 +29,7 @@ def test_results_that_nobody_kept_make_room_and_the_least_recently_used_go_first
         result(tmp_path, name, used=used)
     cached.use(tmp_path / "a")  # now
     assert cached.trim(tmp_path, 2500) <= 2500
-    assert there(tmp_path) == {"a", "d"} and not sealed.altered(tmp_path / "a")
+    assert there(tmp_path) == {"a", "d"} and not sealed.altered_files(tmp_path / "a")
     assert not [*tmp_path.glob(f"{sealed.PART}*")]
 
 
@@ -56,7 +56,7 @@ def test_a_result_that_is_kept_while_it_is_being_removed_comes_back(tmp_path, mo
 
     monkeypatch.setattr(type(kept), "rename", meanwhile)
     cached.trim(tmp_path, 0)
-    assert there(tmp_path) == {"a"} and not sealed.altered(kept)
+    assert there(tmp_path) == {"a"} and not sealed.altered_files(kept)
 
 
 def test_without_a_bound_nothing_is_removed_and_a_bound_that_is_no_number_is_a_sentence(tmp_path, monkeypatch):

@@ -13,7 +13,7 @@ def run(made):
 
 def test_what_a_method_measured_is_a_line_in_steps_from_one(made):
     done = made(Experiment(), quantities=("noise", "signal"))
-    line = curves.measured(done, "signal")
+    line = curves.measurements(done, "signal")
     assert line.x[0] == 1 and len(line.x) == 40 and line.y.tolist() == [10 + step for step in range(40)]
 
 

@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 
 from experiments.execution.run import run
-from experiments.runs.ending import planned_loss
+from experiments.runs.ending import explain_planned_loss
 from experiments.specification.experiment import Experiment
 from experiments.wording import units
 from tests.quotes import quote
@@ -21,7 +21,7 @@ def lost(algorithm, crash, **values):
 def test_why_a_run_ended_is_known_by_values_whatever_its_message_says():
     done = lost("sync_sgd", "2:0.001")
     assert done.fatal_loss == (2, 0.001)
-    assert planned_loss(replace(done, error="worker two has gone")) == planned_loss(done)
+    assert explain_planned_loss(replace(done, error="worker two has gone")) == explain_planned_loss(done)
 
 
 @pytest.mark.parametrize("algorithm", ["asgd", "sync_sgd", "hogbatch", "easgd", "gossipgrad"])
@@ -29,19 +29,19 @@ def test_where_all_workers_are_lost_the_run_ends_early_says_so_once_and_nobody_g
     first = 1 if algorithm in ("asgd", "easgd") else 0
     done = lost(algorithm, ",".join(f"{rank}:0.001" for rank in range(first, first + 4)))
     assert done.status == "failed" and 0 < done.summary["steps"] < 20
-    told = planned_loss(done)
+    told = explain_planned_loss(done)
     assert re.search(quote(f"{done.summary['steps']} of 20 steps … all 4 workers … nobody is left"), told)
     assert not any("went on" in note for note in done.notes)
 
 
 def test_the_only_worker_that_is_lost_ends_the_run():
     done = lost("sgd", "0:0.001", workers=1)
-    assert done.status == "failed" and "worker 0 was lost" in planned_loss(done)
+    assert done.status == "failed" and "worker 0 was lost" in explain_planned_loss(done)
 
 
 def test_of_several_workers_lost_each_is_named_and_only_those_that_trained_since_went_on():
     done = lost("asgd", "1:0.001,2:0.002,3:0.001")
-    assert done.status == "finished" and not planned_loss(done)
+    assert done.status == "finished" and not explain_planned_loss(done)
     assert [note for note in done.notes if "went on" in note] == ["rank 4 went on without them"]
     (note,) = [note for note in lost("asgd", "2:0.001").notes if "went on" in note]
     assert note == "the other 3 workers went on without it"
@@ -72,13 +72,13 @@ def test_a_worker_that_comes_back_is_one_that_went_on():
     ],
 )
 def test_why_a_loss_ends_a_run_is_what_ranks_of_its_family_need_of_each_other(algorithm, crash, words):
-    assert re.search(quote(words), planned_loss(lost(algorithm, crash)))
+    assert re.search(quote(words), explain_planned_loss(lost(algorithm, crash)))
 
 
 def test_when_a_run_ended_is_one_number_in_its_figures_and_in_what_it_says_of_the_loss():
     done = lost("dpsgd", "2:0.001")
     seconds, steps = units.seconds(done.summary["seconds"]), done.summary["steps"]
-    assert re.search(quote(f"{seconds} … {steps} of 20 steps"), planned_loss(done))
+    assert re.search(quote(f"{seconds} … {steps} of 20 steps"), explain_planned_loss(done))
 
 
 def test_a_loss_that_was_not_planned_or_not_the_end_is_not_said_to_be():
@@ -86,4 +86,4 @@ def test_a_loss_that_was_not_planned_or_not_the_end_is_not_said_to_be():
     unplanned = replace(done, experiment=done.experiment.change(crash="3:0.001"))
     later = replace(done, experiment=done.experiment.change(crash="2:0.1"))
     for other in (unplanned, later, replace(done, fatal_loss=None), lost("asgd", "2:0.001")):
-        assert planned_loss(other) == ""
+        assert explain_planned_loss(other) == ""

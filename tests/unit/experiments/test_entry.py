@@ -9,7 +9,7 @@ import pytest
 from rich.markdown import Markdown
 
 from experiments.cli.console import rich_console
-from experiments.cli.entry import entered
+from experiments.cli.entry import run_group
 from experiments.cli.running import stoppable
 from experiments.execution import run as running
 from experiments.specification.experiment import Experiment
@@ -18,7 +18,7 @@ from kernels.compiled import exact, on_disk
 
 def command(function):
     group = click.Group("ours", {"go": click.Command("go", callback=function)})
-    return entered(group, ["go"], "ours")
+    return run_group(group, ["go"], "ours")
 
 
 def test_a_lack_of_memory_is_a_sentence(capsys):

@@ -44,6 +44,6 @@ def test_a_rank_that_there_is_not_is_refused_with_those_that_there_are(name, tex
 
 
 def test_one_rank_gets_another_fault_and_the_others_keep_theirs():
-    assert SlowRanks.read("3:2,1:1.5").replaced(3, 4.0).text == "1:1.5,3:4"
-    assert PausedRanks.read("1:0.5-0.8").replaced(1, None).text == ""
-    assert LostRanks.read("").replaced(2, (0.1, math.inf)).text == "2:0.1"
+    assert SlowRanks.read("3:2,1:1.5").with_value(3, 4.0).text == "1:1.5,3:4"
+    assert PausedRanks.read("1:0.5-0.8").with_value(1, None).text == ""
+    assert LostRanks.read("").with_value(2, (0.1, math.inf)).text == "2:0.1"

@@ -5,7 +5,7 @@ import pytest
 
 from experiments.specification.experiment import Experiment
 from experiments.viewer import bars
-from experiments.viewer.lanes import grouped, groups
+from experiments.viewer.lanes import group_ranks, groups
 from experiments.wording.rank_names import rank_names
 
 
@@ -46,5 +46,5 @@ def test_the_traffic_of_a_server_is_not_added_to_that_of_workers():
     names = ["server 0", *(f"worker {n}" for n in range(1, 101))]
     table = np.zeros((101, 101))
     table[0, 1:] = 1
-    small, words = grouped(table, names, both=True)
+    small, words = group_ranks(table, names, both=True)
     assert words[0] == "server 0" and small[0].sum() == 100 and not small[1:].any()

@@ -8,7 +8,7 @@ import pytest
 import workloads
 from cluster.devices import DEVICES, Device
 from experiments.execution.run import run
-from experiments.measure.profile import measured, priced
+from experiments.measure.profile import measure_profile, price_profile
 from experiments.specification.experiment import Experiment
 from kernels import meter_kernels
 from theory.partition_pipedream import plan_of
@@ -26,7 +26,7 @@ BATCH = DEEP.batch(np.arange(8))
 
 def test_a_layer_is_charged_for_what_its_passes_take_and_the_last_one_for_the_loss():
     ticks = itertools.count()  # a watch that is one further whenever it is read
-    profile = measured(DEEP, BATCH, passes=range(3), clock=lambda: next(ticks))
+    profile = measure_profile(DEEP, BATCH, passes=range(3), clock=lambda: next(ticks))
     assert profile.forward == (1, 1, 1, 1, 2)
     assert profile.backward == (1, 1, 1, 1, 1)
 
@@ -45,23 +45,23 @@ def test_a_pass_that_is_disturbed_does_not_change_the_median():
             step = disturbance
             yield
 
-    assert measured(DEEP, BATCH, passes(), clock).times == (2, 2, 2, 2, 3)
+    assert measure_profile(DEEP, BATCH, passes(), clock).times == (2, 2, 2, 2, 3)
 
 
 def test_sizes_are_those_of_what_crosses_a_boundary_and_of_the_parameters():
-    for profile in (measured(DEEP, BATCH, range(1)), priced(DEEP, BATCH, DEVICES["laptop"])):
+    for profile in (measure_profile(DEEP, BATCH, range(1)), price_profile(DEEP, BATCH, DEVICES["laptop"])):
         assert profile.activations == (*(4 * 8 * numbers for numbers in DEEP.boundaries(5)), 4 * 8 * 10)
         assert profile.weights == tuple(4 * part.parameters for part in DEEP.split(5))
         assert sum(profile.weights) == 4 * DEEP.parameters
 
 
 def test_times_on_this_machine_are_times():
-    assert all(seconds > 0 for seconds in measured(DEEP, BATCH, range(2)).times)
+    assert all(seconds > 0 for seconds in measure_profile(DEEP, BATCH, range(2)).times)
 
 
 def test_prices_are_the_same_every_time_and_the_same_for_equal_layers():
-    first = priced(DEEP, BATCH, DEVICES["laptop"])
-    assert first == priced(DEEP, BATCH, DEVICES["laptop"])
+    first = price_profile(DEEP, BATCH, DEVICES["laptop"])
+    assert first == price_profile(DEEP, BATCH, DEVICES["laptop"])
     assert len(set(first.times[1:4])) == 1
     assert first.backward[0] > first.backward[4]  # 64 inputs against 16
 
@@ -78,22 +78,22 @@ def test_the_layers_together_cost_what_the_simulated_cluster_charges_for_a_mini_
     batch = workload.batch(np.arange(8))
     with meter_kernels(bill):
         workload.gradient(workload.start(0), batch)
-    assert sum(priced(workload, batch, device).times) == pytest.approx(bill.total, rel=1e-12)
+    assert sum(price_profile(workload, batch, device).times) == pytest.approx(bill.total, rel=1e-12)
 
 
 def test_a_faster_device_makes_every_layer_faster():
-    slow, fast = (priced(DEEP, BATCH, Device(rate, rate, 1 / rate)) for rate in (1e6, 1e9))
+    slow, fast = (price_profile(DEEP, BATCH, Device(rate, rate, 1 / rate)) for rate in (1e6, 1e9))
     assert all(a > b for a, b in zip(slow.times, fast.times, strict=True))
 
 
 def test_layers_are_named_by_number_kind_and_outputs():
-    assert priced(DEEP, BATCH, DEVICES["laptop"]).layers[::4] == ("0 dense 16", "4 dense 10")
+    assert price_profile(DEEP, BATCH, DEVICES["laptop"]).layers[::4] == ("0 dense 16", "4 dense 10")
     cnn = digits(model="cnn", channels=2)
-    assert priced(cnn, cnn.batch(np.arange(2)), DEVICES["laptop"]).layers[0] == "0 convolution 2x4x4"
+    assert price_profile(cnn, cnn.batch(np.arange(2)), DEVICES["laptop"]).layers[0] == "0 convolution 2x4x4"
 
 
 def test_a_profile_survives_its_file_to_the_last_digit(tmp_path):
-    profile = priced(DEEP, BATCH, DEVICES["laptop"])
+    profile = price_profile(DEEP, BATCH, DEVICES["laptop"])
     save(profile, tmp_path / "profile.csv")
     assert load(tmp_path / "profile.csv") == profile
 
@@ -102,13 +102,13 @@ def test_a_workload_without_layers_is_refused():
     bowl = workloads.find("quadratic")
     workload = bowl.build(bowl.Settings())
     with pytest.raises(ValueError, match=r"^quadratic has no layers to cut into stages"):
-        measured(workload, workload.batch(np.arange(2)))
+        measure_profile(workload, workload.batch(np.arange(2)))
 
 
 def test_a_pipeline_on_the_simulated_cluster_is_as_slow_as_the_profile_s_slowest_stage_and_its_update():
     model = {"model": "residual", "depth": 6, "width": 64}
     workload = digits(**model)
-    profile = priced(workload, workload.batch(np.arange(32)), DEVICES["laptop"])
+    profile = price_profile(workload, workload.batch(np.arange(32)), DEVICES["laptop"])
 
     def period(cuts):
         first, last = (

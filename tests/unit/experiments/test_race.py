@@ -63,7 +63,7 @@ def test_over_seeds_times_are_the_mean_of_each_seeds_own_arrival_and_a_win_is_sa
     target = race.finish([*slow.runs, *fast.runs])
     first, second = race.arrivals([slow, fast], target)
     for arrival, one in ((first, fast), (second, slow)):
-        assert arrival.seconds == pytest.approx(np.mean([curves.reached(run, target) for run in one.runs]))
+        assert arrival.seconds == pytest.approx(np.mean([curves.time_to_loss(run, target) for run in one.runs]))
     told = race.verdict([slow, fast], target)
     assert re.fullmatch(
         r"B wins in all 3 seeds\. To a held-out loss of \S+ B takes \S+( ± \S+)? .s of virtual time, "
@@ -98,7 +98,7 @@ def test_what_both_timelines_say_of_waiting_is_told_of_each_run_by_itself():
 
 def test_both_timelines_keep_their_spans_one_below_the_other():
     three, two = ran(workers=3).trace, ran(workers=2).trace
-    whole = timeline.stacked([three, two])
+    whole = timeline.stack_traces([three, two])
     assert whole.ranks == 5
     for below, trace in ((0, three), (3, two)):
         for rank in range(trace.ranks):

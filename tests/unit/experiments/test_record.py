@@ -33,7 +33,7 @@ def test_the_fullest_moment_of_a_rank_is_not_that_of_each_kind(small_run):
         *((2, PARAMETERS, 10), (0, PARAMETERS, 7), (2, ACTIVATIONS, 50), (2, ACTIVATIONS, 0)),
         *((2, GRADIENTS, 30), (2, PARAMETERS, 25), (2, GRADIENTS, 0)),
     )
-    assert done.held().tolist() == [[7, 0, 0, 0, 0], [0] * 5, [10, 0, 0, 50, 0]]
+    assert done.peak_memory().tolist() == [[7, 0, 0, 0, 0], [0] * 5, [10, 0, 0, 50, 0]]
     assert done.peaks().tolist() == [[7, 0, 0, 0, 0], [0] * 5, [25, 30, 0, 50, 0]]
 
 
@@ -42,14 +42,14 @@ def test_training_of_whole_models_holds_parameters_gradient_activations_and_what
     done = run(Experiment.of({"algorithm": "sync_sgd", "update": update, "batch": 16, "steps": 3, "evaluations": 1}))
     d = done.parameters.nbytes
     activations = 4 * 16 * (64 + 128 + 128 + 10)
-    assert done.held().tolist() == [[d, d, vectors * d, activations, 0]] * 4
+    assert done.peak_memory().tolist() == [[d, d, vectors * d, activations, 0]] * 4
     assert done.summary["memory"] == (2 + vectors) * d + activations
 
 
 def test_the_rules_of_one_worker_say_what_they_remember():
     def remembered(name):
         done = run(Experiment.of({"algorithm": name, "workers": 1, "steps": 1, "evaluations": 1}))
-        return done.held()[0, STATE] / done.parameters.nbytes
+        return done.peak_memory()[0, STATE] / done.parameters.nbytes
 
     vectors = {"sgd": 0, "momentum": 1, "nesterov": 1, "adagrad": 1, "rmsprop": 1, "adam": 2}
     assert {name: remembered(name) for name in vectors} == vectors

@@ -18,9 +18,9 @@ def test_a_model_that_does_not_fit_is_refused_with_what_it_needs_and_what_there_
 def test_each_worker_with_a_model_of_its_own_needs_more():
     few, many = (Experiment.of({"algorithm": "sync_sgd", "workers": n}) for n in (2, 8))
     workload = workload_of(few)
-    assert room.needed(many, workload) - room.needed(few, workload) == 6 * 4 * workload.parameters
+    assert room.bytes_needed(many, workload) - room.bytes_needed(few, workload) == 6 * 4 * workload.parameters
 
 
 def test_a_pipeline_has_one_model_however_many_workers_share_it():
     few, many = (Experiment.of({"algorithm": "gpipe", "workers": n}) for n in (2, 8))
-    assert room.needed(few, workload_of(few)) == room.needed(many, workload_of(few))
+    assert room.bytes_needed(few, workload_of(few)) == room.bytes_needed(many, workload_of(few))

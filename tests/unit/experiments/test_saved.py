@@ -4,7 +4,7 @@ import pytest
 
 from experiments.specification.experiment import Experiment
 from experiments.viewer.pictures import Shown
-from experiments.viewer.saved import compared, stem
+from experiments.viewer.saved import labels_of_several, stem
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,9 @@ def test_a_file_is_called_what_a_person_would_call_it(query, name):
 
 def test_a_picture_of_several_runs_says_which_line_is_which(small_run):
     one, two = Shown("first", small_run, 0), Shown("second", small_run, 1)
-    assert "legend" not in compared([one], "loss") and compared([one], "loss")["heading"].startswith("Loss · EASGD on")
-    both = compared([one, two], "loss")
+    assert "legend" not in labels_of_several([one], "loss") and labels_of_several([one], "loss")["heading"].startswith(
+        "Loss · EASGD on"
+    )
+    both = labels_of_several([one, two], "loss")
     assert [entry["key"] for entry in both["legend"]] == ["first", "second"]
     assert both["legend"][1]["dash"] and both["file"] == "easgd-digits-2-workers-and-1-more-loss"

@@ -118,7 +118,7 @@ def test_one_op_can_take_longer_than_all_others():
 @pytest.mark.parametrize("name", ["1f1b", "zb_v", "dualpipe", "chimera", "gpipe_late"])
 def test_a_schedule_that_is_written_out_and_typed_in_again_is_the_same(name):
     s = done(name)
-    again = schedules.study(Plan.of(schedule=OWN, own=s.spelled()))
+    again = schedules.study(Plan.of(schedule=OWN, own=s.text()))
     for column in s.ops:
         np.testing.assert_array_equal(s.ops[column], again.ops[column])
 

@@ -59,16 +59,16 @@ def test_files_and_folder_are_synced_before_the_result_has_its_name_and_the_name
 
 def test_a_file_that_was_changed_cut_short_or_removed_is_named(tmp_path):
     place = keep(tmp_path / "result", write)
-    assert sealed.altered(place) == []
+    assert sealed.altered_files(place) == []
     damage(place)
-    assert sealed.altered(place) == ["result.json"]
+    assert sealed.altered_files(place) == ["result.json"]
     (place / "part" / "rows").unlink()
-    assert sealed.altered(place) == ["part/rows", "result.json"]
+    assert sealed.altered_files(place) == ["part/rows", "result.json"]
     for text in (b"", b"\xff\xfe", b"nonsense\n"):
         (place / sealed.SUMS).write_bytes(text)
-        assert sealed.altered(place) == [sealed.SUMS]
+        assert sealed.altered_files(place) == [sealed.SUMS]
     (place / sealed.SUMS).unlink()
-    assert sealed.altered(place) == [sealed.SUMS]
+    assert sealed.altered_files(place) == [sealed.SUMS]
 
 
 def test_a_damaged_result_is_made_again_and_put_aside(small_run, tmp_path):
@@ -78,16 +78,16 @@ def test_a_damaged_result_is_made_again_and_put_aside(small_run, tmp_path):
         and "whole" in place.joinpath("result.json").read_text()
     )
     damage(place)
-    assert keep(place, write) == place and sealed.altered(place) == []
+    assert keep(place, write) == place and sealed.altered_files(place) == []
     (aside,) = tmp_path.glob(".damaged-result-*/result/result.json")
     assert aside.read_text() == "who"
 
     folder, code = store.save(small_run, tmp_path), small_run.environment["code"]
-    assert store.stored(small_run.experiment, code, tmp_path) == folder
+    assert store.find_stored_run(small_run.experiment, code, tmp_path) == folder
     content = (folder / "spans.parquet").read_bytes()
     (folder / "spans.parquet").write_bytes(content[: len(content) // 2])
-    assert store.stored(small_run.experiment, code, tmp_path) is None
-    assert store.save(small_run, tmp_path) == folder == store.stored(small_run.experiment, code, tmp_path)
+    assert store.find_stored_run(small_run.experiment, code, tmp_path) is None
+    assert store.save(small_run, tmp_path) == folder == store.find_stored_run(small_run.experiment, code, tmp_path)
     assert store.recent(tmp_path) == [folder]
 
 

@@ -38,7 +38,7 @@ def test_a_schedule_gets_costs_of_the_kinds_of_ops_that_it_has_for_each_of_its_s
 
 
 def test_a_profile_is_read_back_from_its_text():
-    text = partitions.written(partitions.read_text(UNEVEN))
+    text = partitions.profile_text(partitions.read_text(UNEVEN))
     assert partitions.read_text(text) == partitions.read_text(UNEVEN)
 
 

@@ -78,14 +78,14 @@ def test_another_result_of_the_same_experiment_is_kept_beside_the_first(small_ru
     second = store.save(small_run, tmp_path)
     assert first != second and second.name == first.name + "-2"
     code = small_run.environment["code"]
-    assert store.stored(small_run.experiment, code, tmp_path) == second
-    assert store.stored(small_run.experiment, "00000000", tmp_path) is None
+    assert store.find_stored_run(small_run.experiment, code, tmp_path) == second
+    assert store.find_stored_run(small_run.experiment, "00000000", tmp_path) is None
 
 
 def test_runs_of_a_real_cluster_are_never_taken_for_the_same(small_run, tmp_path):
     real = replace(small_run, experiment=small_run.experiment.change(cluster="processes"))
     assert store.save(real, tmp_path) != store.save(real, tmp_path)
-    assert store.stored(real.experiment, real.environment["code"], tmp_path) is None
+    assert store.find_stored_run(real.experiment, real.environment["code"], tmp_path) is None
 
 
 @pytest.mark.parametrize("victim", ["losses.parquet", "messages.parquet", "parameters.npy", "run.json", "rename"])

@@ -7,7 +7,7 @@ from experiments.specification.experiment import Experiment
 from experiments.viewer.canvases import timeline
 from experiments.viewer.column_codec import unpack
 from experiments.viewer.lanes import troubles
-from experiments.viewer.story import LOST, PAUSED, aftermath, ended, story
+from experiments.viewer.story import LOST, PAUSED, aftermath, end_times, story
 from experiments.wording import naming
 from tests.fabricated import STEPS
 from tracing import COMMUNICATE, COMPUTE, IDLE, WAIT, Trace
@@ -149,6 +149,6 @@ def test_below_the_name_of_a_lane_stands_what_was_done_to_its_rank(made):
 def test_of_a_finished_run_each_rank_that_lived_is_done_with_its_last_span(made):
     run = made(Experiment(workers=3))
     early = replace(run, trace=trace(ends=10))
-    assert ended(early) == pytest.approx([STEPS * STEP, 10 * STEP, STEPS * STEP])
+    assert end_times(early) == pytest.approx([STEPS * STEP, 10 * STEP, STEPS * STEP])
     lost = replace(run, trace=trace((1, 10 * STEP, STEPS * STEP, LOST)))
-    assert ended(lost)[1] is None and ended(replace(early, status="diverged")) == [None] * 3
+    assert end_times(lost)[1] is None and end_times(replace(early, status="diverged")) == [None] * 3

@@ -85,7 +85,7 @@ def test_the_ranks_of_every_run_can_be_clicked(made, cluster):
 
 
 def test_a_timeline_opens_at_the_window_it_is_given_and_offers_others(long):
-    frame = timeline.framed(
+    frame = timeline.trace_frame(
         long.trace, ["lane"] * long.trace.ranks, "words", "name", opening=(0.02, 0.025),
         flags=[timeline.Flag(0.021, 2, "lost")], chips=[timeline.Chip("end", 0.03, 0.04)], play=True, clock=True,
     )  # fmt: skip

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from experiments.jobs.spec import JobSpec
-from experiments.jobs.turns import Turns, displaced, length, reader
+from experiments.jobs.turns import Turns, job_to_drop, length, reader
 from experiments.specification.experiment import Experiment
 
 
@@ -81,24 +81,24 @@ def test_a_full_queue_makes_room_for_whoever_has_less_in_it_until_all_have_the_s
     waiting, refused = [Job(f"ada{n}") for n in range(100)], 0
     for n in range(40):
         asking = f"student{'abcdefghij'[n % 10]}{'abcd'[n // 10]}"
-        away = displaced(waiting, asking)
+        away = job_to_drop(waiting, asking)
         refused += away is None
         waiting = [*(job for job in waiting if job is not away), Job(asking)]
     assert not refused and len(waiting) == 100
     assert [job.name for job in waiting][:60] == [f"ada{n}" for n in range(60)]  # her last ones went
-    assert displaced(waiting, "ada") is None
-    assert displaced([Job(name) for name in "abc"], "d") is None  # everybody has one
-    assert displaced([Job("a+b"), Job("a+b"), Job("a+c")], "d") is None  # others wait for them too
+    assert job_to_drop(waiting, "ada") is None
+    assert job_to_drop([Job(name) for name in "abc"], "d") is None  # everybody has one
+    assert job_to_drop([Job("a+b"), Job("a+b"), Job("a+c")], "d") is None  # others wait for them too
 
 
 def test_one_who_appears_as_a_hundred_readers_keeps_nobody_else_out_of_a_full_queue():
     letters = "abcdefghij"
     forged = [Job(f"{a}{b}@there") for a in letters for b in letters]
-    assert displaced(forged, "ada@here") is forged[-1]
-    assert displaced(forged, "zz@there") is None  # who is also there waits, as the others do
+    assert job_to_drop(forged, "ada@here") is forged[-1]
+    assert job_to_drop(forged, "zz@there") is None  # who is also there waits, as the others do
     waiting = [*forged[:-1], Job("ada@here")]
-    assert displaced(waiting, "ada@here") is None  # for a first job of hers, and no more
-    assert displaced([*forged[:50], *(Job(f"{job.name}2") for job in forged[:50])], "ada@here").name[-1] == "2"
+    assert job_to_drop(waiting, "ada@here") is None  # for a first job of hers, and no more
+    assert job_to_drop([*forged[:50], *(Job(f"{job.name}2") for job in forged[:50])], "ada@here").name[-1] == "2"
 
 
 def test_all_tabs_and_places_of_a_browser_are_one_reader():

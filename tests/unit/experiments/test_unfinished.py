@@ -4,7 +4,7 @@ import pytest
 
 from algorithms.parts.pipeline.ops import ScheduleError
 from experiments.study.schedules import Plan, study
-from experiments.study.unfinished import unfinished
+from experiments.study.unfinished import partial_schedule
 
 WRONG = {
     "out of order": ("0F0 0F1 0B0 0B1\n1F0 1F1 1B1 1F0", 1, "1F0", 5),
@@ -24,25 +24,25 @@ def test_ranks_are_drawn_up_to_what_they_cannot_do_and_the_word_is_named(case):
     plan = Plan.of(schedule="own", own=text)
     with pytest.raises(ValueError) as refusal:
         study(plan)
-    found = unfinished(plan)
+    found = partial_schedule(plan)
     assert (found.line, found.word) == (line, word), str(refusal.value)
     assert (len(found.study.ops["start"]) if found.study else 0) == ops
 
 
 @pytest.mark.parametrize("text", ["0F0 0F1 0B0 0B1\n1B0 1F0 1B1 1F1", "0F0 0B0\nhello 1F0 1B0"])
 def test_ops_before_a_mistake_take_as_long_as_they_will_without_it(text):
-    found = unfinished(Plan.of(schedule="own", own=text)).study
+    found = partial_schedule(Plan.of(schedule="own", own=text)).study
     assert set(found.ops["end"] - found.ops["start"]) == {1.0} and set(found.ops["kind"]) == {0}  # forwards
 
 
 def test_a_stage_with_a_number_beyond_all_bounds_is_not_counted():
-    found = unfinished(Plan.of(schedule="own", own="0F0 0B0\n999999F0 0F1"))
+    found = partial_schedule(Plan.of(schedule="own", own="0F0 0B0\n999999F0 0F1"))
     assert (found.study.summary["stages"], found.study.summary["makespan"]) == (1, 6.0)
 
 
 def test_of_text_that_begins_with_nonsense_nothing_is_drawn():
     plan = Plan.of(schedule="own", own="hello")
-    found = unfinished(plan)
+    found = partial_schedule(plan)
     assert found.study is None and (found.line, found.word) == (0, "hello")
 
 
@@ -51,5 +51,5 @@ def test_where_a_schedule_is_wrong_does_not_depend_on_how_the_refusal_words_it(m
         raise ScheduleError("on rank 0, 0F0 is fine, but something else is not", "1B0", 1)
 
     monkeypatch.setattr("experiments.study.unfinished.read_own", refuse)
-    found = unfinished(Plan.of(schedule="own", own="0F0 0B0\n1F0 1B0"))
+    found = partial_schedule(Plan.of(schedule="own", own="0F0 0B0\n1F0 1B0"))
     assert (found.line, found.word) == (1, "1B0")

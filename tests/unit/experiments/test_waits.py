@@ -20,7 +20,7 @@ def slowed():
 
 
 def test_a_wait_is_told_in_a_sentence_with_its_cause_and_what_the_step_would_take_without_it(slowed):
-    part, row = waits.explained(slowed.trace, slowed.causes), np.flatnonzero(slowed.trace.spans["kind"] == WAIT)[0]
+    part, row = waits.add_causes(slowed.trace, slowed.causes), np.flatnonzero(slowed.trace.spans["kind"] == WAIT)[0]
     assert waits.sentence(part, row, lane_names(slowed)) == (
         "waits 517 µs for worker 2, whose gradient takes 5 times as long as usual; "
         "without that the step would take 428 µs"
@@ -102,7 +102,7 @@ def test_an_idle_slot_of_a_schedule_is_told_as_a_wait_of_a_run_is():
 def test_what_a_rank_is_at_work_on_is_its_gradient_and_an_op_of_a_pipeline_has_a_name():
     for algorithm, said in (("sync_sgd", r"is at work on its gradient$"), ("gpipe", r"is at work on [FB]\d$")):
         done = run(Experiment.of({"algorithm": algorithm, "workers": 3, "steps": 4}))
-        part = waits.explained(done.trace, done.causes)
+        part = waits.add_causes(done.trace, done.causes)
         rows = np.flatnonzero((part.spans["kind"] == WAIT) & (part.spans["how"] == waits.AT_WORK))
         told = [waits.sentence(part, row, lane_names(done)) for row in rows]
         assert any(re.search(said, one) for one in told), told
