@@ -37,7 +37,7 @@ PAGES = [
         later("textbook.instructor"),
         title="For instructors",
         url_path="instructors",
-        visibility="visible" if instructor.shown(st.session_state.get("instructor", "")) else "hidden",
+        visibility="visible" if instructor.is_visible(st.session_state.get("instructor", "")) else "hidden",
     ),
 ]
 page = st.navigation(PAGES, position="top")

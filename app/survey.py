@@ -116,7 +116,7 @@ def _numbers(rows: list[dict]):
     """Return the table in numbers that sort numerically and are formatted like all others on this page."""
     value = {quantity: f"{quantity} value" for quantity in survey.QUANTITIES}
     lines = frame([{name: row[value.get(name, name)] for name in WIDTHS["numbers"]} for row in rows])
-    said = {name: partial(survey.shown, unit=survey.UNITS[name]) for name in survey.QUANTITIES}
+    said = {name: partial(survey.format_quantity, unit=survey.UNITS[name]) for name in survey.QUANTITIES}
     said |= {"sending": units.seconds, "computing": units.seconds}
     lines = lines.astype(dict.fromkeys(said, float))  # also a column in which there is none
     return lines.style.format(said, na_rep="–")
@@ -152,7 +152,7 @@ def _method(row: dict, cluster: survey.Cluster) -> None:
         st.markdown(f"Approximation: {escaped(row['approximation'])}")
         for quantity in survey.QUANTITIES:
             value = row[f"{quantity} value"]
-            here = "" if value is None else f", here {survey.shown(value, survey.UNITS[quantity])}"
+            here = "" if value is None else f", here {survey.format_quantity(value, survey.UNITS[quantity])}"
             st.markdown(f"{TITLES[quantity]}: `{row[quantity]}`{here}")
         st.markdown(f":small[{_symbols([row])}]")
         st.markdown(_shown_in(row["chapters"], row["figures"]))

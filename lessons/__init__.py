@@ -39,9 +39,9 @@ def chapter(name: str):
     return Chapter(Path(__file__).parent / name)
 
 
-def written() -> list:
+def written_chapters() -> list:
     """Return the chapters that have a text, in teaching order."""
-    return [one for one in map(chapter, CHAPTERS) if one.written]
+    return [one for one in map(chapter, CHAPTERS) if one.has_text]
 
 
 def figures(chapter: str) -> dict:
@@ -74,7 +74,7 @@ def recorded_figure(name: str):
 
 def question(name: str) -> str:
     """Return the question of the figure of this full name, and run nothing. Raise ValueError if there is none."""
-    declared = chapter(name.partition(".")[0]).declared
+    declared = chapter(name.partition(".")[0]).figure_questions
     if name not in declared:
         raise ValueError(f"there is no figure {name[:60]!r}; there are {', '.join(declared)}.")
     return declared[name]

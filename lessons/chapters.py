@@ -34,13 +34,13 @@ class Chapter:
         self.folder, self.name = folder, folder.name
 
     @property
-    def written(self) -> bool:
+    def has_text(self) -> bool:
         """True if there is a text; other chapters have only figures."""
         return (self.folder / "text.md").is_file()
 
     def title(self) -> str:
         """The title of the text, else of chapter.toml, else the name in words."""
-        if not self.written:
+        if not self.has_text:
             return self.front.title or self.name.replace("_", " ").capitalize()
         return self.text().lstrip().splitlines()[0].lstrip("# ")
 
@@ -75,12 +75,12 @@ class Chapter:
 
         They are 200 words each, and one more for each figure, question, piece of code or movement.
         """
-        return _minutes(folds.path(self.text())) if self.written else len(self.shown)
+        return _minutes(folds.path(self.text())) if self.has_text else len(self.figures_on_page)
 
     @property
     def minutes_folded(self) -> int:
         """The additional minutes to read the folds; 0 if there are none."""
-        folded = folds.folded(self.text())
+        folded = folds.text_in_folds(self.text())
         return max(1, _minutes(folded)) if folded else 0
 
     @property
@@ -89,29 +89,29 @@ class Chapter:
         return f"{self.minutes} minutes" + (f", {self.minutes_folded} more to go deeper" if self.minutes_folded else "")
 
     @cached_property
-    def declared(self) -> dict[str, str]:
+    def figure_questions(self) -> dict[str, str]:
         """The questions of the figures in experiments.py by full name, read without running anything."""
-        found = figure.declared(self.folder)
+        found = figure.questions_in(self.folder)
         return {f"{self.name}.{name}": question for name, question in found.items()}
 
     @property
-    def shown(self) -> list[str]:
+    def figures_on_page(self) -> list[str]:
         """The full names of the figures on the page, in order: those in the text or, without one, all declared."""
-        return markup.shown_figures(self.text(), self.name) if self.written else list(self.declared)
+        return markup.shown_figures(self.text(), self.name) if self.has_text else list(self.figure_questions)
 
     def figure_number(self, name: str) -> str:
         """Return the number of a figure, such as "5.2", or "" if it is not on the page.
 
         `name` is its full name, or the link of a schedule or timeline: these are figures too.
         """
-        there = markup.numbered(self.text(), self.name) if self.written else self.shown
+        there = markup.numbered_items(self.text(), self.name) if self.has_text else self.figures_on_page
         return f"{self.number}.{there.index(name) + 1}" if name in there else ""
 
     @property
     def figures(self) -> list[str]:
         """The full names of the figures whose rows or numbers the texts show; of all declared, if there is no text."""
-        if not self.written:
-            return list(self.declared)
+        if not self.has_text:
+            return list(self.figure_questions)
         texts = (self.text(), self.lab())
         return list(dict.fromkeys(name for text in texts for name in markup.figure_names(text, self.name)))
 
@@ -133,7 +133,7 @@ class Chapter:
     @property
     def quiz(self) -> tuple[quiz.Item, ...]:
         """The questions in the order they are asked: predictions in the text, then the others."""
-        predicted = markup.predictions(self.text()) if self.written else []
+        predicted = markup.predictions(self.text()) if self.has_text else []
         order = {name: place for place, name in enumerate(predicted)}
         return tuple(sorted(self.items, key=lambda item: order.get(item.name, len(order))))
 
@@ -158,14 +158,14 @@ class Chapter:
         has none of a name.
         """
         wanted = {name if "." in name else f"{self.name}.{name}" for name in only or ()} | {*(only or ())}
-        known = {*self.figures, *self.declared, *(item.name for item in self.items)}
+        known = {*self.figures, *self.figure_questions, *(item.name for item in self.items)}
         for name in only or ():
             if name not in known and f"{self.name}.{name}" not in known:
                 raise ValueError(
                     f"{self.name} has no figure and asks no question {name!r}; {', '.join(sorted(known))}."
                 )
         figures = {}
-        beside = [name for name in self.declared if name in wanted or name in self.golden.figures]
+        beside = [name for name in self.figure_questions if name in wanted or name in self.golden.figures]
         for name in dict.fromkeys([*self.figures, *beside]):
             if only is None or name in wanted:
                 log(name)
@@ -177,13 +177,15 @@ class Chapter:
             if only is None or item.name in wanted:
                 log(f"{self.name}, {item.name}")
                 samples[item.name] = [item.compute_each(self.name, values) for values in item.all_parameters()]
-                answers[item.name] = [*zip(item.all_parameters(), map(item.agreed, samples[item.name]), strict=True)]
+                answers[item.name] = [
+                    *zip(item.all_parameters(), map(item.combine_seeds, samples[item.name]), strict=True)
+                ]
             elif item.name in self.golden.answers:
                 answers[item.name], samples[item.name] = self.golden.answers[item.name], self.golden.samples[item.name]
         return Golden(figures, answers, samples)
 
     @property
-    def unrecorded(self) -> list[str]:
+    def missing_results(self) -> list[str]:
         """The figures and quiz items missing from the golden file."""
         items = (item.name for item in self.items if item.name not in self.golden.answers)
         return [*(name for name in self.figures if name not in self.golden.figures), *items]

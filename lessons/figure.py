@@ -54,7 +54,7 @@ def figure(question: str, *, source: str, claims: Mapping[str, Callable[[Rows], 
     return made
 
 
-def parsed(folder: Path) -> list[ast.stmt]:
+def read_statements(folder: Path) -> list[ast.stmt]:
     """Return the statements of a chapter's experiments: of experiments.py, or of the files of the folder experiments/.
 
     The files are read and not run: their imports take seconds.
@@ -63,10 +63,10 @@ def parsed(folder: Path) -> list[ast.stmt]:
     return [node for path in files if path.is_file() for node in ast.parse(path.read_text("utf-8")).body]
 
 
-def declared(folder: Path) -> dict[str, str]:
+def questions_in(folder: Path) -> dict[str, str]:
     """Return name -> question for the figures of the chapter in `folder`, in the order of its files; read, not run."""
     found = {}
-    for node in parsed(folder):
+    for node in read_statements(folder):
         for call in getattr(node, "decorator_list", ()):
             if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "figure":
                 found[node.name] = ast.literal_eval(call.args[0])

@@ -43,7 +43,7 @@ def path(text: str) -> str:
     return "\n".join(piece for title, piece in pieces(text) if not title)
 
 
-def folded(text: str) -> str:
+def text_in_folds(text: str) -> str:
     """Return only the text inside folds."""
     return "\n".join(piece for title, piece in pieces(text) if title)
 

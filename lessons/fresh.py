@@ -62,7 +62,7 @@ def trials(name: str) -> list[Trial]:
 
 
 def _of_figures(chapter: Chapter) -> list[Trial]:
-    figures = {name: lessons.find(name) for name in chapter.declared}
+    figures = {name: lessons.find(name) for name in chapter.figure_questions}
     return [Trial(name, len(one.claims), partial(not_shown, one)) for name, one in figures.items()]
 
 

@@ -55,7 +55,7 @@ class RecordedFigure:
         """Return whether every seed shows this claim."""
         return self.claims[claim] == len(self.seeds)
 
-    def said_of_seeds(self) -> str:
+    def seeds_sentence(self) -> str:
         """Return a sentence on the seeds it was run with."""
         if len(self.seeds) == 1:
             return "Nothing here depends on a seed."

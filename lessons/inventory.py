@@ -55,7 +55,7 @@ class ConceptQuestion:
         """Return the choice with this key. Raise KeyError if there is none."""
         return {one.key: one for one in self.options}[key]
 
-    def shuffled(self, seed: int) -> list[ConceptChoice]:
+    def shuffle_choices(self, seed: int) -> list[ConceptChoice]:
         """Return the choices in an order that the seed decides."""
         return random.Random(f"{seed} {self.name}").sample(self.options, len(self.options))
 
@@ -86,7 +86,7 @@ def questions() -> tuple[ConceptQuestion, ...]:
     return tuple(_question(**one) for one in tomllib.loads(FILE.read_text("utf-8"))["item"])
 
 
-def shuffled(seed: int) -> list[ConceptQuestion]:
+def shuffle_questions(seed: int) -> list[ConceptQuestion]:
     """Return all questions in an order that the seed decides."""
     return random.Random(seed).sample(questions(), len(questions()))
 

@@ -38,7 +38,7 @@ from lessons import folds, movement, references
 from lessons.figure import value
 from lessons.glossary import Glossary
 from lessons.golden import Golden
-from lessons.links import linked
+from lessons.links import link_identifiers
 from lessons.movement import Schedule as Schedule
 from lessons.movement import Timeline as Timeline
 from lessons.references import Address
@@ -129,7 +129,9 @@ def _blocks(text: str, chapter: str, golden: Golden, address: Address | None, dr
         kind, _, rest = alone[1].partition(" ") if alone else ("", "", "")
         if alone is None or "(" in alone[1] or (kind in REFERENCES and rest):
             lines.append(
-                line if code else linked(MARK.sub(lambda mark: _inline(mark[1], chapter, golden, address, draft), line))
+                line
+                if code
+                else link_identifiers(MARK.sub(lambda mark: _inline(mark[1], chapter, golden, address, draft), line))
             )
             continue
         close()
@@ -169,7 +171,7 @@ def shown_figures(text: str, chapter: str) -> list[str]:
 
 
 @lru_cache(maxsize=64)
-def numbered(text: str, chapter: str) -> tuple[str, ...]:
+def numbered_items(text: str, chapter: str) -> tuple[str, ...]:
     """Return the numbered items of `text`, in order: full names of figures, links of schedules and timelines."""
     found: dict[str, None] = {}
     for mark in (ALONE.match(line) for line, code in folds.lines(text) if not code):

@@ -103,16 +103,16 @@ class ReaderProgress(_Part):
         """Return the answers to a question, oldest first; with `places`, only those given there."""
         return tuple(a for a in self.answers if a.question == (chapter, item) and (not places or a.place in places))
 
-    def recorded(self, answer: Answer) -> ReaderProgress:
+    def with_answer(self, answer: Answer) -> ReaderProgress:
         """Return progress with one more answer; answering a prediction passes it."""
         passed = (f"{answer.chapter}.{answer.item}",) if answer.place == "predict" else ()
         return merge(self, ReaderProgress(answers=(answer,), passed=passed))
 
-    def skipped(self, chapter: str, item: str) -> ReaderProgress:
+    def with_skip(self, chapter: str, item: str) -> ReaderProgress:
         """Return progress with a prediction passed without an answer."""
         return merge(self, ReaderProgress(passed=(f"{chapter}.{item}",)))
 
-    def graded(self, report: dict[str, Any], solution: str) -> ReaderProgress:
+    def with_grade(self, report: dict[str, Any], solution: str) -> ReaderProgress:
         """Return progress with a report's score for a solution, if it is the exercise's best so far."""
         kept = {"score": report["score"], "at": now(), "seed": report["seed"]}
         if len(solution) <= LONGEST:
@@ -157,7 +157,7 @@ def merge(one: ReaderProgress, other: ReaderProgress) -> ReaderProgress:
 def read(text: str | bytes) -> ReaderProgress:
     """Return the document in `text`. Raise ValueError if it is invalid.
 
-    Questions that this version of the book does not have are kept; `returning.known` leaves them out.
+    Questions that this version of the book does not have are kept; `returning.valid_answers` leaves them out.
     """
     if len(text) > LIMIT:
         raise ValueError(f"the file has {len(text):,} bytes, and progress has at most {LIMIT:,}; is it another file?")

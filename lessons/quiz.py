@@ -70,12 +70,12 @@ class Item:
     def explanation(self, parameters: Mapping[str, Any], answer: Any) -> str:
         return fill_in(self.why, {**parameters, "answer": answer})
 
-    def told(self, parameters: Mapping[str, Any], answer: Any) -> bool:
+    def starts_with_answer(self, parameters: Mapping[str, Any], answer: Any) -> bool:
         """Return whether the explanation begins with the numeric answer, so that it need not be stated separately."""
         begins = NUMBER.match(self.explanation(parameters, answer))
         return not self.choices and bool(begins) and abs(float(begins[1]) - answer) <= 0.05 * abs(answer)
 
-    def counted(self, number: float) -> str:
+    def unit_for(self, number: float) -> str:
         """Return the unit for this number: "models", or "model" for 1."""
         whole = self.unit in ("models", "updates", "workers", "micro-batches")
         return re.sub("(?<=batch)es$|s$", "", self.unit) if whole and number == 1 else self.unit
@@ -95,7 +95,7 @@ class Item:
 
     def compute(self, chapter: str, parameters: Mapping[str, Any]) -> Any:
         """Return the answer: a mean over seeds, or a choice. Raise ValueError if seeds disagree on it."""
-        return self.agreed(self.compute_each(chapter, parameters))
+        return self.combine_seeds(self.compute_each(chapter, parameters))
 
     def compute_under(self, run: seeds.Seeded, chapter: str, parameters: Mapping[str, Any]) -> Any:
         """Return the answer with one seed, computed by the function in the chapter's answers.py."""
@@ -106,7 +106,7 @@ class Item:
         """Return the answers with all seeds; a single one if nothing depends on the seed."""
         return [*seeds.each(lambda run: self.compute_under(run, chapter, parameters)).values()]
 
-    def agreed(self, by_seed: Sequence) -> Any:
+    def combine_seeds(self, by_seed: Sequence) -> Any:
         """Return the mean of the answers over all seeds. For a choice, raise ValueError if seeds disagree."""
         if not self.choices:
             return float(f"{sum(by_seed) / len(by_seed):.6g}")

@@ -16,7 +16,7 @@ from lessons.quiz import Item
 INTERVALS = (1, 3, 7, 21, 60)  # days until a question comes back, by the days in a row on which it was answered right
 
 
-def known(progress: ReaderProgress, chapters: Iterable) -> tuple[Answer, ...]:
+def valid_answers(progress: ReaderProgress, chapters: Iterable) -> tuple[Answer, ...]:
     """Return the valid answers to questions of these Chapters, judged again, since a file may say anything."""
     books = {one.name: one for one in chapters}
     items = {(name, item.name): item for name, one in books.items() for item in one.items}
@@ -96,14 +96,14 @@ def _later(at: str, wait: timedelta) -> str:
         return at
 
 
-def redrawn(item: Item, answers: Sequence[Answer], seed: int) -> dict[str, Any]:
+def new_parameters(item: Item, answers: Sequence[Answer], seed: int) -> dict[str, Any]:
     """Return parameters for asking again, different from those of the last of `answers` if possible."""
     asked = answers[-1].parameters if answers else None
     others = [parameters for parameters in item.all_parameters() if parameters != asked]
     return Random(f"{seed} {item.name} {len(answers)}").choice(others or item.all_parameters())
 
 
-def drawn(items: Iterable[tuple[str, Item]], seed: int, count: int = 10) -> list[tuple[str, Item, dict[str, Any]]]:
+def draw_test(items: Iterable[tuple[str, Item]], seed: int, count: int = 10) -> list[tuple[str, Item, dict[str, Any]]]:
     """Return (chapter, item, parameters) for a test; each item is asked once before any repeats with other numbers."""
     dice = Random(seed)
     pools = [

@@ -28,7 +28,7 @@ def find(folder: Path, block: Timeline) -> bytes | None:
     return read(folder).get(block.experiment.query())
 
 
-def made(block: Timeline) -> bytes:
+def make_frame(block: Timeline) -> bytes:
     """Return the frame of a timeline, computed now in this process."""
     from experiments.execution.run import run
 
@@ -46,7 +46,7 @@ def write(folder: Path, blocks: list[Timeline]) -> None:
     """
     texts = {}
     for block in blocks:
-        text = base64.b64encode(zlib.compress(made(block), 9)).decode()
+        text = base64.b64encode(zlib.compress(make_frame(block), 9)).decode()
         if len(text) > LARGEST:
             raise ValueError(
                 f"{block.caption}: {len(text)} bytes are too many for a text; take fewer steps or workers."

@@ -32,7 +32,12 @@ def _one_by_one() -> None:
         first = left[0]
         item = lessons.chapter(first.chapter).item(first.item)
         asked = [a for a in answers if a.question == (first.chapter, first.item)]
-        current = state.again = (first.chapter, first.item, returning.redrawn(item, asked, state.dice), len(asked))
+        current = state.again = (
+            first.chapter,
+            first.item,
+            returning.new_parameters(item, asked, state.dice),
+            len(asked),
+        )
     if current is None:
         if due:
             st.button("Another round", on_click=done.clear, icon=":material/replay:")

@@ -26,7 +26,7 @@ def show(chapter: Chapter) -> None:
     st.query_params["bug"] = name
     mutant = find(name)
     _seen(mutant)
-    said = score.given(memory.document(), mutant)
+    said = score.first_answers(memory.document(), mutant)
     with st.container(border=True, key=f"bug-{name}"):
         st.markdown("### What is wrong?", anchors=False)
         if "mechanism" not in said:
@@ -40,7 +40,7 @@ def show(chapter: Chapter) -> None:
                 _ask_line(mutant)
             else:
                 _told_line(mutant, said["line"])
-    points = sum(score.points(one, score.given(memory.document(), one)) for one in mutants())
+    points = sum(score.points(one, score.first_answers(memory.document(), one)) for one in mutants())
     st.caption(f"Score: {points} of {score.MOST * len(names)}, a point for each mechanism and one for each line.")
 
 
@@ -60,7 +60,7 @@ def _label(mutant: Mutant) -> str:
 
 
 def _answer(mutant: Mutant, asked: str, guess: str | int) -> None:
-    memory.add(memory.document().recorded(score.answer(mutant, asked, guess)))
+    memory.add(memory.document().with_answer(score.answer(mutant, asked, guess)))
     st.rerun()
 
 

@@ -30,7 +30,7 @@ def show(chapter: Chapter) -> None:
 
 
 def _offer(chapter: Chapter) -> None:
-    chapters = {one.name: one.title() for one in lessons.written()}
+    chapters = {one.name: one.title() for one in lessons.written_chapters()}
     st.markdown("## Test", anchors=False)
     st.markdown("Ten questions, and no explanations until the end.")
     chosen = st.pills(
@@ -46,7 +46,9 @@ def _offer(chapter: Chapter) -> None:
 
 def _begin(chosen: list[str]) -> None:
     items = [(name, item) for name in chosen for item in lessons.chapter(name).items]
-    questions = [(name, item.name, values) for name, item, values in returning.drawn(items, secrets.randbelow(2**31))]
+    questions = [
+        (name, item.name, values) for name, item, values in returning.draw_test(items, secrets.randbelow(2**31))
+    ]
     st.session_state.exam = {"questions": questions, "given": [], "begun": progress.now(), "key": secrets.token_hex(4)}
 
 

@@ -45,7 +45,7 @@ def show(recorded: RecordedFigure, where: str, number: str = "") -> None:
                 st.button(
                     "Run it here", key=f"run-{key}", icon=":material/play_arrow:", on_click=state.__setitem__,
                     args=(f"again-{key}", True),
-                    help=f"Run its experiments again, on this machine. {recorded.said_of_seeds()}",
+                    help=f"Run its experiments again, on this machine. {recorded.seeds_sentence()}",
                 )  # fmt: skip
             with st.popover("Rows", icon=":material/table_rows:"):
                 st.dataframe(frame(recorded.table()), hide_index=True)

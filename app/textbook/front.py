@@ -20,7 +20,7 @@ def name(chapter: Chapter) -> str:
 
 def facts(chapter: Chapter) -> str:
     """Describe a chapter's length and difficulty."""
-    alone = "" if chapter.written else f", {len(chapter.shown)} figures without text"
+    alone = "" if chapter.has_text else f", {len(chapter.figures_on_page)} figures without text"
     return f"{chapter.length}, {DIFFICULTIES[chapter.front.difficulty]}{alone}"
 
 

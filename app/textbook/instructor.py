@@ -19,14 +19,14 @@ def _one_at_a_time() -> threading.Lock:
 
 def shown() -> bool:
     """Return True if this reader may see the instructors' pages."""
-    return instructor.shown(st.session_state.get("instructor", ""))
+    return instructor.is_visible(st.session_state.get("instructor", ""))
 
 
 def page() -> None:
     """Show the instructors' page, or ask for its password."""
     st.markdown("# For instructors", anchors=False)
     if not shown():
-        if instructor.locked():
+        if instructor.needs_password():
             _ask()
         else:
             st.info(
@@ -50,7 +50,7 @@ def _open_labs() -> None:
     from app.textbook.page import page as textbook
 
     with st.container(horizontal=True, gap="small"):
-        for one in (one for one in lessons.written() if one.lab()):
+        for one in (one for one in lessons.written_chapters() if one.lab()):
             if st.button(one.title(), key=f"lab-{one.name}", icon=":material/science:"):
                 st.session_state.update(chapter=one.name, part="lab")
                 st.switch_page(st.Page(textbook, title="Textbook", url_path="textbook"))
@@ -64,7 +64,7 @@ def _ask() -> None:
     if not sent:
         return
     with _one_at_a_time():
-        if right := instructor.shown(given):
+        if right := instructor.is_visible(given):
             st.session_state.instructor = given
         else:
             time.sleep(DELAY)

@@ -22,7 +22,7 @@ def document() -> ReaderProgress:
 
 def known() -> tuple[Answer, ...]:
     """Return the answers to questions that are still in the book."""
-    return returning.known(document(), lessons.written())
+    return returning.valid_answers(document(), lessons.written_chapters())
 
 
 def add(other: ReaderProgress) -> None:
@@ -33,7 +33,7 @@ def add(other: ReaderProgress) -> None:
 def record(chapter: str, item: str, parameters: dict, guess: Any, sure: int, right: bool, place: str) -> None:
     answer = {"chapter": chapter, "item": item, "parameters": parameters, "guess": guess, "sure": sure}
     answer |= {"right": right, "place": place, "at": progress.now()}
-    st.session_state.progress = document().recorded(Answer.model_validate(answer))
+    st.session_state.progress = document().with_answer(Answer.model_validate(answer))
 
 
 def rename(reader: str) -> None:
@@ -42,7 +42,7 @@ def rename(reader: str) -> None:
 
 def skip(chapter: str, item: str) -> None:
     """Let the text continue after a prediction that the reader skips."""
-    st.session_state.progress = document().skipped(chapter, item)
+    st.session_state.progress = document().with_skip(chapter, item)
 
 
 def passed(chapter: str, item: str) -> bool:
@@ -55,7 +55,7 @@ def grade(report: dict, solution: str) -> bool:
     before = document().scores.get(report["chapter"])
     if before and before.score >= report["score"]:
         return False
-    st.session_state.progress = document().graded(report, solution)
+    st.session_state.progress = document().with_grade(report, solution)
     return True
 
 

@@ -44,7 +44,7 @@ def ask(chapter: Chapter, item: Item, place: str) -> bool:
             )  # fmt: skip
         return True
     seed = state.dice + (place == "quiz")
-    parameters = returning.redrawn(item, answers, seed) if last else item.parameters(seed)
+    parameters = returning.new_parameters(item, answers, seed) if last else item.parameters(seed)
     with st.container(border=True, key=f"item-{key}"):
         if given := draw(item, parameters, key, place):
             answered(chapter, item, parameters, given, place)
@@ -100,9 +100,9 @@ def explain(chapter: Chapter, item: Item, given: Answer, place: str) -> None:
         if not right:
             st.markdown(f"The right answer: **{item.choice(answer).says}**")
     else:
-        said = f"{badge} You said {units.number(given.guess)} {item.counted(given.guess)}".rstrip()
-        told = f"; the simulator says **{units.number(answer)}** {item.counted(answer)}".rstrip()
-        st.markdown(f"{said}{'' if item.told(given.parameters, answer) else told}.")
+        said = f"{badge} You said {units.number(given.guess)} {item.unit_for(given.guess)}".rstrip()
+        told = f"; the simulator says **{units.number(answer)}** {item.unit_for(answer)}".rstrip()
+        st.markdown(f"{said}{'' if item.starts_with_answer(given.parameters, answer) else told}.")
     st.markdown(item.explanation(given.parameters, answer))
     st.markdown(f":small[{progress.MEANING[right, given.sure]}]")
     if counts := poll.counted((chapter.name, item.name)):

@@ -15,7 +15,7 @@ KEPT = {"persist_state": "session"}
 
 def show(chapter: Chapter) -> None:
     """Show the text, part by part. It continues after a prediction, or when the reader skips it."""
-    if not chapter.written:
+    if not chapter.has_text:
         return _figures(chapter)
     with st.sidebar:
         everything = st.toggle(
@@ -57,33 +57,33 @@ def _figures(chapter: Chapter) -> None:
     """Show the figures of a chapter without text, in order."""
     st.markdown(f"# {escaped(chapter.title())}")
     front.head(chapter)
-    unrecorded = [name for name in chapter.shown if name not in chapter.golden.figures]
-    if len(unrecorded) == len(chapter.shown):
+    unrecorded = [name for name in chapter.figures_on_page if name not in chapter.golden.figures]
+    if len(unrecorded) == len(chapter.figures_on_page):
         st.info(
             "No figure of this chapter is recorded yet; its questions are below, and "
             f"`lockstep book run {chapter.name}` runs them.",
             icon=":material/edit_note:",
         )
     links = [
-        f"- [{chapter.figure_number(name)}](#{references.figure_anchor(name)}) {escaped(chapter.declared[name])}"
-        for name in chapter.shown
+        f"- [{chapter.figure_number(name)}](#{references.figure_anchor(name)}) {escaped(chapter.figure_questions[name])}"
+        for name in chapter.figures_on_page
     ]
     with st.sidebar:
         st.markdown("\n".join(links))
-    for name in chapter.shown:
+    for name in chapter.figures_on_page:
         block(chapter, markup.LiveFigure(name), "text", Counter())
     front.ways_on(chapter)
 
 
 def _more(chapter: Chapter) -> None:
     """Offer the figures that the chapter's text does not show, each drawn when it is opened."""
-    more = [name for name in chapter.declared if name not in chapter.shown]
+    more = [name for name in chapter.figure_questions if name not in chapter.figures_on_page]
     if not more:
         return
     st.markdown("## More figures")
     st.caption("They belong to this chapter, and its text does not show them.")
     for name in more:
-        with st.expander(escaped(chapter.declared[name]), key=f"more-{name}", on_change="rerun") as opened:
+        with st.expander(escaped(chapter.figure_questions[name]), key=f"more-{name}", on_change="rerun") as opened:
             if not opened.open:
                 continue
             if recorded := chapter.golden.figures.get(name):

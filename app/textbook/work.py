@@ -48,7 +48,7 @@ def _table() -> str:
     """Return a table in Markdown, a row for each chapter."""
     answers, scores = memory.known(), memory.document().scores
     lines = ["| | answered | right at first | sure and wrong | exercise |", "|---|---|---|---|---|"]
-    for one in lessons.written():
+    for one in lessons.written_chapters():
         here = returning.standing(a for a in answers if a.chapter == one.name)
         score = f"{scores[one.name].score} of 100" if one.name in scores else ""
         row = (one.title(), f"{here.answered} of {len(one.items)}", here.right_at_first, here.sure_and_wrong, score)

@@ -54,7 +54,7 @@ def check(solution, seed):
         "learning_rate": 1.5, "precision": "float64", "evaluations": 1, "workers": workers,
     }  # fmt: skip
     made_up = False  # vectors are needed for this: plain averages need hardly any
-    with solution.ranks(workers) as ranks, held.counted(*ranks):
+    with solution.ranks(workers) as ranks, held.measure(*ranks):
         disguise = Disguise(unguessable(dice))
         done = _run(ranks, disguise, averages["steps"], beside=textbook, **averaging, **digits).summary
         silent = done["bytes"] < (workers - 1) * len(disguise.origin)  # a byte for each number of the others' models
@@ -84,7 +84,7 @@ def check(solution, seed):
         yield plain, apart < 1e-4, f"after 30 steps alone, parameters are up to {apart:.2g} away from those of SGD"
     longest = max(8 * narrow["dimension"], sgd.parameters.nbytes)
     told = f"{{:.1f}} vectors at once; at most {TARGETS['memory']} are allowed"
-    few, told = held.judged(longest, TARGETS["memory"], told)
+    few, told = held.check_limit(longest, TARGETS["memory"], told)
     yield lean, made_up and few, told if made_up else LAGGING
 
 

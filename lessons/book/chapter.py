@@ -35,9 +35,9 @@ class ContentsLine:
 
 def entry(chapter: Chapter) -> ContentsLine:
     """Return a chapter's entry in the table of contents."""
-    alone = () if chapter.written else (f"{len(chapter.shown)} figures without text",)
+    alone = () if chapter.has_text else (f"{len(chapter.figures_on_page)} figures without text",)
     facts = (chapter.length, DIFFICULTIES[chapter.front.difficulty], *alone)
-    return ContentsLine(chapter.name, chapter.number, chapter.title(), chapter.written, facts, len(chapter.items))
+    return ContentsLine(chapter.name, chapter.number, chapter.title(), chapter.has_text, facts, len(chapter.items))
 
 
 def address(chapter: str, anchor: str) -> str:
@@ -58,7 +58,7 @@ def values(chapter: Chapter, workbench: str) -> dict[str, Any]:
         "parts": _parts(chapter, shown, predicted, frames, workbench),
         "quiz": [_question(chapter, item, "quiz", predicted) for item in chapter.quiz],
         "answers": [_answer(chapter, item) for item in chapter.quiz],
-        "exercise": exercises.shown(chapter, workbench),
+        "exercise": exercises.template_values(chapter, workbench),
         "data": {"items": items(chapter), "meaning": questions.meaning(), "frames": frames},
     }
 
@@ -75,9 +75,9 @@ def returning(chapter: Chapter) -> list[dict[str, Any]]:
 
 def blocks(chapter: Chapter) -> list[markup.Block]:
     """Return the blocks of a chapter or, if it has no text, the figures in its golden file."""
-    if chapter.written:
+    if chapter.has_text:
         return chapter.blocks(address=address)
-    return [markup.LiveFigure(name) for name in chapter.shown if name in chapter.golden.figures]
+    return [markup.LiveFigure(name) for name in chapter.figures_on_page if name in chapter.golden.figures]
 
 
 def _facts(chapter: Chapter) -> list[str]:
@@ -115,7 +115,7 @@ def _block(chapter: Chapter, block: markup.Block, frames: dict, workbench: str) 
         case markup.Code(_, path, line, source):
             return "code", {"path": path, "line": line, "html": markdown.code(source, "python")}
         case markup.LiveFigure(name):
-            return "figure", figures.shown(chapter, name, frames, workbench)
+            return "figure", figures.template_values(chapter, name, frames, workbench)
         case markup.Schedule() | markup.Timeline():
             return "movement", figures.moving(chapter, block, frames, workbench)
         case markup.Fold(title, inside):

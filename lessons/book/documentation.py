@@ -128,8 +128,8 @@ def _algorithm(name: str) -> str:
         parts += ["## When it is another algorithm", "\n".join(told)]
     if cost := costs.every().get(name):
         quantities = [name for name in costs.QUANTITIES if name != "server" or cost.server] + ["approximation"]
-        table = [f"| {quantity} | {_escaped(cost.shown(quantity))} |" for quantity in quantities]
-        parts += ["## What a step costs", "\n".join(["| | |", "|---|---|", *table]), survey.symbols_said()]
+        table = [f"| {quantity} | {_escaped(cost.formula_text(quantity))} |" for quantity in quantities]
+        parts += ["## What a step costs", "\n".join(["| | |", "|---|---|", *table]), survey.symbols_line()]
     if shown := [*_figures(name)]:
         parts += ["## Figures with it", "\n".join(shown)]
     parts += ["## The file", f"```python\n{(ROOT / path).read_text('utf-8')}```"]

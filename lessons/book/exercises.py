@@ -12,7 +12,7 @@ from lessons.grading.sheet import STEPS, Sheet
 FOLDER = "exercises"
 
 
-def shown(chapter: Chapter, workbench: str) -> dict[str, Any] | None:
+def template_values(chapter: Chapter, workbench: str) -> dict[str, Any] | None:
     """Return the values that the template needs for an exercise, or None if the chapter has none."""
     if not chapter.exercise:
         return None

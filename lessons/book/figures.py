@@ -18,7 +18,7 @@ from lessons.references import figure_anchor
 TABLED = 40  # rows of a figure with a slider that are printed with its page, which shows one stop of it
 
 
-def shown(chapter: Chapter, name: str, frames: dict[str, Any], workbench: str) -> dict[str, Any]:
+def template_values(chapter: Chapter, name: str, frames: dict[str, Any], workbench: str) -> dict[str, Any]:
     """Return the values that the template needs for a figure, and put its frame into `frames`."""
     one = chapter.golden.figure(name)
     frames[name] = _packed("curve", figure.frame(one.rows, one.look, one.spread, _in_words(one), name))
@@ -32,7 +32,7 @@ def shown(chapter: Chapter, name: str, frames: dict[str, Any], workbench: str) -
         "text": _with_code(one.text),
         "source": one.source,
         "claims": [(claim, one.shows(claim)) for claim in one.claims],
-        "seeds": one.said_of_seeds(),
+        "seeds": one.seeds_sentence(),
         "columns": list(rows[0]),
         "rows": [[(_cell(value), isinstance(value, int | float)) for value in row.values()] for row in rows],
         "runs": [(f"{workbench}/?{query}", label) for query, label in labels(one.runs).items()] if workbench else [],

@@ -13,7 +13,7 @@ def data(chapter: Chapter, item: Item) -> dict[str, Any]:
     """Return what the page's script needs for a question: how it is judged, and its cases."""
     return {
         "unit": item.unit,
-        "one": item.counted(1),
+        "one": item.unit_for(1),
         "within": item.within,
         "choices": {one.key: {"says": inline(one.says), "but": render(one.but)} for one in choices(chapter, item)},
         "cases": cases(chapter, item),
@@ -33,10 +33,10 @@ def cases(chapter: Chapter, item: Item) -> list[dict[str, Any]]:
     for parameters in item.all_parameters():
         answer = chapter.golden.answer(item.name, parameters)
         shown = (
-            inline(item.choice(answer).says) if item.choices else f"{_number(answer)} {item.counted(answer)}".strip()
+            inline(item.choice(answer).says) if item.choices else f"{_number(answer)} {item.unit_for(answer)}".strip()
         )
         words = {"ask": render(item.question(parameters)), "why": render(item.explanation(parameters, answer))}
-        told = item.told(parameters, answer)
+        told = item.starts_with_answer(parameters, answer)
         found.append({"parameters": parameters, "answer": answer, "shown": shown, "told": told, **words})
     return found
 

@@ -16,7 +16,7 @@ from lessons.book import chapter as chapters
 from lessons.book import documentation, exercises, figures, markdown, paper, questions, search
 from lessons.book.chapter import ContentsLine
 from lessons.chapters import Chapter
-from lessons.links import linked
+from lessons.links import link_identifiers
 
 HERE = Path(__file__).parent
 SCRIPTS = ("katex/katex.min.js", "formulas.js", "progress.js", "reader.js")  # of every page, in this order
@@ -48,7 +48,7 @@ def build(out: Path, workbench: str = "") -> list[Path]:
     book = [lessons.chapter(name) for name in lessons.CHAPTERS]
     values = {one.name: chapters.values(one, workbench.rstrip("/")) for one in book}
     entries = [chapters.entry(one) for one in book]
-    sources = markdown.render(linked(survey.first_page(chapters.address)))
+    sources = markdown.render(link_identifiers(survey.first_page(chapters.address)))
     front = {"title": "Contents", "sources": sources}
     pages = {"index": _page("index", "index.html", entries, front, ("front.js", *AROUND))}
     for before, one, after in zip([None, *entries], entries, [*entries[1:], None], strict=False):
@@ -78,7 +78,7 @@ def _texts(workbench: str) -> dict[str, str]:
     bibliography = document("docs/bibliography.md").read_text("utf-8")
     methods = survey.markdown(address=chapters.address, workbench=workbench)
     pages = {"survey": methods, "notation": letters, "glossary": glossary.page(), "bibliography": bibliography}
-    return {name: linked(text) for name, text in pages.items()}
+    return {name: link_identifiers(text) for name, text in pages.items()}
 
 
 def _again(book: list[Chapter], entries: list[ContentsLine]) -> str:

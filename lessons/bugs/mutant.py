@@ -102,7 +102,7 @@ class Mutant:
         """Run the experiment with the catalogue's unchanged algorithm."""
         return run_experiment(self._experiment(seed))
 
-    def mutated(self, seed: int = 0) -> Run:
+    def run_mutant(self, seed: int = 0) -> Run:
         """Run the same experiment with the mutant."""
         experiment = self._experiment(seed)
         plain = experiment.model_copy(update={"compression": "none", "coding": {}})
@@ -113,13 +113,13 @@ class Mutant:
 
     def _worker(self, experiment: Experiment) -> Callable[[Any, Any, Any], Any]:
         """Return the program for every rank: the algorithm with the mutated module in place of its own."""
-        changed = executed(self.module, self.source)
+        changed = load_module(self.module, self.source)
         if hasattr(changed, "ALGORITHM"):
             return changed.ALGORITHM.worker
         if experiment.compression != "none":
             attach = getattr(changed, "attach", error_feedback.attach)
             declared = getattr(changed, "COMPRESSION", compression.find(experiment.compression))
-            return compressed(experiment, attach, declared)
+            return with_compression(experiment, attach, declared)
         return rebuilt(experiment.algorithm, importlib.import_module(self.module), changed).ALGORITHM.worker
 
 
@@ -150,7 +150,7 @@ def find(name: str) -> Mutant:
     raise ValueError(f"there is no mutant {name[:60]!r}; there are {', '.join(one.name for one in mutants())}.")
 
 
-def executed(name: str, source: str) -> ModuleType:
+def load_module(name: str, source: str) -> ModuleType:
     """Return a new module of this name from this source; the imported module stays unchanged."""
     module = ModuleType(name)
     exec(compile(source, f"<mutant of {name}>", "exec"), vars(module))
@@ -162,14 +162,14 @@ def rebuilt(algorithm: str, part: ModuleType, changed: ModuleType) -> ModuleType
     import algorithms
 
     module = algorithms.module(algorithm)
-    copy = executed(module.__name__, inspect.getsource(module))
+    copy = load_module(module.__name__, inspect.getsource(module))
     for name, value in list(vars(copy).items()):
         if name in vars(part) and value is vars(part)[name] and hasattr(value, "__module__"):
             setattr(copy, name, getattr(changed, name))
     return copy
 
 
-def compressed(experiment: Experiment, attach: Callable, declared: Any) -> Callable[[Any, Any, Any], Any]:
+def with_compression(experiment: Experiment, attach: Callable, declared: Any) -> Callable[[Any, Any, Any], Any]:
     """Return the algorithm's program, run on a communicator with this compression."""
     coding = declared.Settings(**experiment.coding)
 

@@ -79,7 +79,7 @@ class Pair:
 
 def pair(mutant: Mutant, seed: int = 0) -> Pair:
     """Run the experiment with and without the mutation, and return what both runs show."""
-    runs = {"healthy": mutant.healthy(seed), "mutant": mutant.mutated(seed)}
+    runs = {"healthy": mutant.healthy(seed), "mutant": mutant.run_mutant(seed)}
     quantities = tuple(name for name in mutant.curves if any(name in run.quantities for run in runs.values()))
     until = max(_beginning(run).seconds() for run in runs.values())
     most = max(len(_beginning(run).spans["start"]) / run.trace.ranks for run in runs.values())

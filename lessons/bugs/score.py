@@ -22,7 +22,7 @@ def answer(mutant: Mutant, asked: str, guess: str | int) -> Answer:
     )  # fmt: skip
 
 
-def given(progress: ReaderProgress, mutant: Mutant) -> dict[str, str | int]:
+def first_answers(progress: ReaderProgress, mutant: Mutant) -> dict[str, str | int]:
     """Return the first answers to a mutant by question, without invalid ones."""
     keys, lines = {mutant.mechanism, *mutant.distractors}, range(1, len(mutant.listing) + 1)
     allowed = {"mechanism": keys, "line": lines}
@@ -42,7 +42,7 @@ def grade(progress: ReaderProgress) -> dict[str, Any]:
     """Return the score of a hand-in out of 100 and, for each mutant answered, the answers given and the right ones."""
     bugs = {}
     for mutant in mutants():
-        if said := given(progress, mutant):
+        if said := first_answers(progress, mutant):
             right = {"mechanism": mutant.mechanism, "lines": mutant.lines}
             bugs[mutant.name] = {"said": said, "answer": right, "points": points(mutant, said)}
     total, most = sum(one["points"] for one in bugs.values()), MOST * len(mutants())

@@ -52,12 +52,12 @@ class HiddenCase:
     splits: bool = True  # whether "tensor" is offered
 
     @property
-    def offered(self) -> tuple[str, ...]:
+    def strategies(self) -> tuple[str, ...]:
         """The strategies available for this model."""
         return tuple(name for name in MENU if self.splits or name != "tensor")
 
-    def given(self) -> tuple[dict, dict]:
-        ideal = {name: trained(name, self.hidden, 1.0) for name in self.offered}
+    def arguments(self) -> tuple[dict, dict]:
+        ideal = {name: train_strategy(name, self.hidden, 1.0) for name in self.strategies}
         model = {
             "gradient": 4 * (75 * int(self.hidden) + 10),
             "outputs": OUTPUTS,
@@ -73,16 +73,16 @@ class HiddenCase:
         }
         return model, cluster
 
-    def trained(self, name: str) -> Trained:
+    def train(self, name: str) -> Trained:
         """Return the run of a strategy on this cluster."""
-        return trained(name, self.hidden, self.speed, self.latency, self.bandwidth)
+        return train_strategy(name, self.hidden, self.speed, self.latency, self.bandwidth)
 
-    def allowed(self, one: Trained) -> bool:
+    def is_within_limits(self, one: Trained) -> bool:
         """Return whether a run fits in memory and stays within the budget."""
         return one.memory <= self.memory and one.sent <= self.budget
 
 
-def drawn(dice: random.Random) -> list[HiddenCase]:
+def draw_cases(dice: random.Random) -> list[HiddenCase]:
     """Return eight cases. Their numbers are random, but what decides each case is fixed."""
     some = dice.uniform
     return [
@@ -97,15 +97,15 @@ def drawn(dice: random.Random) -> list[HiddenCase]:
     ]
 
 
-def shuffled(dice: random.Random) -> list[HiddenCase]:
+def shuffle_cases(dice: random.Random) -> list[HiddenCase]:
     """Return the eight cases and MORE drawn cases in random order, so that no fixed list of answers fits."""
-    cases = [*drawn(dice), *dice.sample(drawn(dice), MORE)]
+    cases = [*draw_cases(dice), *dice.sample(draw_cases(dice), MORE)]
     dice.shuffle(cases)
     return cases
 
 
 @cache
-def trained(name: str, hidden: str, speed: float, latency: float = 0.0, bandwidth: float = 1e13) -> Trained:
+def train_strategy(name: str, hidden: str, speed: float, latency: float = 0.0, bandwidth: float = 1e13) -> Trained:
     """Return the run of a strategy until the target loss, without a network unless one is given."""
     where = {"hidden": hidden, "device": f"{speed * 1e9:.6g}:1e15:0", "latency": latency, "bandwidth": bandwidth}
     done = run(Experiment.of({**DIGITS, **MENU[name], **where, "learning_rate": BEST[name], "seed": SEED}))
@@ -119,14 +119,14 @@ def trained(name: str, hidden: str, speed: float, latency: float = 0.0, bandwidt
 def check(solution, seed):
     """Yield (mark, whether it is earned, what was observed)."""
     named, fits, frugal, *near = POINTS
-    cases = shuffled(random.Random(seed))
+    cases = shuffle_cases(random.Random(seed))
     with solution.attempt() as attempt:
         chosen = [_choice(attempt, case) for case in cases]
         favourites = [_choice(attempt, case, memory=AMPLE, budget=AMPLE) for case in cases]
         too_large = [_too_large(attempt, *one) for one in zip(cases, favourites, strict=True)]
         halved = [_too_much(attempt, *one) for one in zip(cases, favourites, strict=True)]
     yield named, True, ", ".join(sorted(set(chosen)))
-    runs = [case.trained(name) for case, name in zip(cases, chosen, strict=True)]
+    runs = [case.train(name) for case, name in zip(cases, chosen, strict=True)]
     too_large += [
         f"{name} needs {one.memory:,} bytes, but a worker has {case.memory:,.0f}"
         for case, name, one in zip(cases, chosen, runs, strict=True)
@@ -152,11 +152,11 @@ def check(solution, seed):
 
 def _choice(attempt, case: HiddenCase, needs: dict | None = None, **limits: float) -> str:
     """Return the strategy that the solution names for this case, with other `limits` and memory `needs`, if given."""
-    model, cluster = case.given()
+    model, cluster = case.arguments()
     name = attempt.call("choose", model | {"memory": model["memory"] | (needs or {})}, cluster | limits)
     if not isinstance(name, str) or name not in MENU:
         raise SolutionError(f"choose returned {str(name)[:60]!r}; it must be one of {', '.join(MENU)}.")
-    if name not in case.offered:
+    if name not in case.strategies:
         raise SolutionError(f"choose returned {name!r}, which is not among model['steps'] there.")
     return name
 
@@ -167,7 +167,7 @@ def _too_large(attempt, case: HiddenCase, favourite: str) -> str:
 
     So the mark for memory is not earned by a name that fits wherever it is asked for, as "tensor" does.
     """
-    most = max(case.given()[0]["memory"].values())
+    most = max(case.arguments()[0]["memory"].values())
     name = _choice(attempt, case, {favourite: 2 * most}, memory=1.5 * most, budget=AMPLE)
     return f"{name} needs {2 * most:,} bytes, but a worker has {1.5 * most:,.0f}" if name == favourite else ""
 
@@ -176,11 +176,11 @@ def _too_much(attempt, case: HiddenCase, favourite: str) -> str | None:
     """Return a message if the choice exceeds half the bytes of the choice without limits; "" if not, None if that one
     sends nothing.
     """
-    budget = case.trained(favourite).sent / 2
+    budget = case.train(favourite).sent / 2
     if not budget:
         return None
     name = _choice(attempt, case, memory=AMPLE, budget=budget)
-    return _exceeded(name, case.trained(name).sent, budget)
+    return _exceeded(name, case.train(name).sent, budget)
 
 
 def _exceeded(name: str, sent: float, budget: float) -> str:
@@ -190,7 +190,7 @@ def _exceeded(name: str, sent: float, budget: float) -> str:
 
 def _against_the_oracle(case: HiddenCase, name: str, one: Trained) -> float:
     """Return the oracle's time divided by this strategy's; 0 if the strategy was not allowed."""
-    if not case.allowed(one):
+    if not case.is_within_limits(one):
         return 0.0
-    others = (case.trained(other) for other in case.offered)
-    return min(run.seconds for run in others if case.allowed(run)) / one.seconds
+    others = (case.train(other) for other in case.strategies)
+    return min(run.seconds for run in others if case.is_within_limits(run)) / one.seconds

@@ -59,7 +59,7 @@ def all_reduce(comm, c):
     comm.all_reduce(vector(c.nbytes))
 
 
-def overlapped(comm, c):
+def overlapped_all_reduce(comm, c):
     p, under_way = c.overlap(), []
     spend(sum(p.forward))
     for bucket in overlap.fill_buckets(p, BUCKET):
@@ -130,7 +130,7 @@ def zero3(comm, c):
 PROGRAMS = {
     "one machine": one_machine,
     "all-reduce": all_reduce,
-    "overlapped": overlapped,
+    "overlapped": overlapped_all_reduce,
     "server": server,
     "local SGD": local_sgd,
     "1F1B": pipeline,

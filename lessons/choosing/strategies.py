@@ -132,7 +132,7 @@ def all_reduce(c: Case) -> float:
     return c.compute + c.ring(c.nbytes)
 
 
-def overlapped(c: Case) -> float:
+def overlapped_all_reduce(c: Case) -> float:
     """Return the time of a step, in s."""
     p = c.overlap()
     return overlap.wait_free(p, overlap.fill_buckets(p, BUCKET))
@@ -169,7 +169,7 @@ def zero3(c: Case) -> float:
 CLOSED_FORMS: dict[str, Callable[[Case], float]] = {
     "one machine": one_machine,
     "all-reduce": all_reduce,
-    "overlapped": overlapped,
+    "overlapped": overlapped_all_reduce,
     "server": server,
     "local SGD": local_sgd,
     "1F1B": pipeline,

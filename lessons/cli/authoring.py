@@ -24,7 +24,7 @@ def write_golden(name: str, only: tuple[str, ...], missing: bool) -> None:
     with usage_errors():
         for_authors()
         one = lessons.chapter(name)
-        chosen = [*only, *(one.unrecorded if missing else ())]
+        chosen = [*only, *(one.missing_results if missing else ())]
         with console.status("") as status:
             new = one.recompute(status.update, chosen if only or missing else None)
         for full, recorded in new.figures.items():

@@ -84,7 +84,7 @@ def _ask(mutant: Mutant, seed: int, save: Path | None) -> None:
     if save:
         known = progress.read(save.read_bytes()) if save.is_file() else ReaderProgress(reader=save.stem)
         for asked, guess in given.items():
-            known = known.recorded(score.answer(mutant, asked, guess))
+            known = known.with_answer(score.answer(mutant, asked, guess))
         save.write_text(known.text() + "\n", "utf-8")
 
 

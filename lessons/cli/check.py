@@ -64,7 +64,7 @@ def check(
             refuse("applies to a report, but --hint gives none; remove one of them.", "plain", "seed", *others)
             step, text = hints.take(sheet, hint, file)
             console.print(f"[bold]{STEPS[step - 1]}[/] ({step} of {len(STEPS)}): {escape(text)}", highlight=False)
-            line = hints.LINE.format(", ".join(hints.taken(sheet, file)))
+            line = hints.LINE.format(", ".join(hints.hints_taken(sheet, file)))
             console.print(f"To record this in the file you hand in: [bold]{line}[/]", style="dim", highlight=False)
             return
         if not file:
@@ -73,7 +73,7 @@ def check(
             )
             exercise.show(sheet)
             return
-        source, taken, claim = file.read_text("utf-8", "replace"), hints.taken(sheet, file), None
+        source, taken, claim = file.read_text("utf-8", "replace"), hints.hints_taken(sheet, file), None
         if hand_ins.of_work(file):
             handed = hand_ins.from_work(file.stem, file.name, source.encode(), name)
             if handed.trouble:
@@ -101,11 +101,11 @@ def _print(report: GradingReport, claim: HandIn | None, source: str) -> None:
     if report.untouched:
         console.print(f"Nothing is handed in yet: {report.error}", highlight=False, markup=False)
         return
-    for mark in report.reached:
+    for mark in report.judged_marks:
         sign = "[green]yes[/]" if mark.earned else "[red]no [/]"
         console.print(f"{sign}  {mark.earned:>2}/{mark.points:<2}  {mark.name}", highlight=False)
         console.print(Padding(Text(mark.observed, style="dim"), (0, 0, 0, 12), expand=False))
-    if missing := [mark.name for mark in report.marks if mark not in report.reached]:
+    if missing := [mark.name for mark in report.marks if mark not in report.judged_marks]:
         console.print(f"\nNot reached: {'; '.join(missing)}.", highlight=False, markup=False)
     if report.level:
         console.print(f"Level {report.level} of {len(levels.LEVELS)}.", highlight=False)
@@ -119,7 +119,7 @@ def _print(report: GradingReport, claim: HandIn | None, source: str) -> None:
     if claim:
         again = claim.claim.digests == (progress.digest(source), progress.digest(progress.marks(report.plain())))
         same = ": graded again, it has the same marks" if again else ""
-        console.print(f"The file claims {claim.claimed}, with seed {claim.claim.seed}{same}.", highlight=False)
+        console.print(f"The file claims {claim.claim_in_words}, with seed {claim.claim.seed}{same}.", highlight=False)
     held = ", ".join(f"{part} ({by})" for part, by in report.sandbox.items()) or "not started"
     console.print(f"Sandbox: {held}", style="dim", highlight=False)
     missing = [part for part in sandbox.ALL if part not in report.sandbox]

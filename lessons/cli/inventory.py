@@ -47,11 +47,11 @@ def _ask(file: Path, when: str, student: str, seed: int | None) -> None:
     """Ask all questions and write the answers, without showing the right ones: the questions come again later."""
     seed = secrets.randbelow(10**6) if seed is None else seed
     answers = {}
-    asked = inventory.shuffled(seed)
+    asked = inventory.shuffle_questions(seed)
     for number, question in enumerate(asked, 1):
         console.print(f"\n[bold]{number} of {len(asked)}[/]", highlight=False)
         console.print(markdown(question.ask))
-        options = question.shuffled(seed)
+        options = question.shuffle_choices(seed)
         console.print(choices(option.says for option in options))
         letters = "abcdefgh"[: len(options)]
         letter = click.prompt("? (- if you do not know)", type=click.Choice([*letters, "-"]), show_choices=False)

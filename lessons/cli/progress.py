@@ -19,14 +19,16 @@ COLUMNS = ("student", "answered", "right at first", "sure and wrong")
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--csv", "to", type=click.Path(dir_okay=False, path_type=Path), help="also write it to this file")
 def handed_in(files: tuple[Path, ...], to: Path | None) -> None:
-    chapters, rows, unread = lessons.written(), [], []
+    chapters, rows, unread = lessons.written_chapters(), [], []
     for file in files:
         try:
             one = progress.read(file.read_bytes())
         except ValueError as error:
             unread.append(harmless.line(f"{file}: {error}"))
             continue
-        rows.append((harmless.line(one.reader or file.stem), *returning.standing(returning.known(one, chapters))))
+        rows.append(
+            (harmless.line(one.reader or file.stem), *returning.standing(returning.valid_answers(one, chapters)))
+        )
     table = Table(*COLUMNS, box=None, pad_edge=False)
     for row in rows:
         table.add_row(*(escape(str(cell)) for cell in row))

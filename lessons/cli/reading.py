@@ -33,7 +33,7 @@ def listing(figures: bool) -> None:
     table = Table("", "name", "title", "minutes", "", box=None, pad_edge=False)
     for one in map(lessons.chapter, lessons.CHAPTERS):
         deeper = f"{one.minutes_folded} deeper" if one.minutes_folded else ""
-        more = deeper if one.written else f"{len(one.shown)} figures, no text yet"
+        more = deeper if one.has_text else f"{len(one.figures_on_page)} figures, no text yet"
         table.add_row(f"{one.number:2}", one.name, one.title(), f"{one.minutes:3}", more)
     console.print(table)
     console.print("\nlockstep book show NAME reads one.", style="dim")
@@ -70,7 +70,7 @@ def _show_chapter(one: chapters.Chapter, draft: bool) -> None:
     known = f" You should know: {', '.join(one.front.background)}." if one.front.background else ""
     before = f" Read before: {', '.join(one.front.prerequisites)}." if one.front.prerequisites else ""
     console.print(f"Chapter {one.number}, {one.length}.{before}{known}", style="dim", highlight=False)
-    if not one.written:
+    if not one.has_text:
         _list_figures(one)
         console.print("\nThis chapter has no text yet; to run a figure, add its name to show.", style="dim")
         return
@@ -83,7 +83,7 @@ def _show_chapter(one: chapters.Chapter, draft: bool) -> None:
 def _list_figures(one: chapters.Chapter) -> None:
     console.print(f"\n[bold]{one.number}. {one.title()}[/]", highlight=False)
     figures = Table.grid("", "", padding=(0, 2))
-    for name, question in one.declared.items():
+    for name, question in one.figure_questions.items():
         figures.add_row(f"  [bold]{name.partition('.')[2]}[/]", escape(question))
     console.print(figures)
 
@@ -144,7 +144,7 @@ def _print(figure, recorded: golden.RecordedFigure) -> bool:
     for row, limits in zip(recorded.rows, recorded.spread, strict=True):
         table.add_row(*(_cell(value, limits.get(name)) for name, value in row.items()))
     console.print(table)
-    console.print(f"\n{recorded.said_of_seeds()}\n", style="dim", highlight=False)
+    console.print(f"\n{recorded.seeds_sentence()}\n", style="dim", highlight=False)
     for claim, seeds in recorded.claims.items():
         sign = "[green]yes[/]" if recorded.shows(claim) else "[red]no [/]"
         often = "" if seeds in (0, len(recorded.seeds)) else f" ({seeds} of {len(recorded.seeds)} seeds)"

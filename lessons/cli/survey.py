@@ -57,7 +57,7 @@ def survey(costs, family, workers, batch, layers, width, period, network, device
         for quantity in companion.costs.QUANTITIES:
             if quantity == "server" and not row[quantity]:
                 continue
-            number = companion.shown(row[f"{quantity} value"], companion.UNITS[quantity])
+            number = companion.format_quantity(row[f"{quantity} value"], companion.UNITS[quantity])
             console.print(f"  {quantity:14} {number:>12}  [dim]{row[quantity]}[/]", highlight=False)
     _symbols(companion.symbols_of(rows))
 

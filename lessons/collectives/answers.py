@@ -1,7 +1,7 @@
 """Answers to the quiz on collectives: closed forms, and sums that are really made."""
 
 from lessons.collectives import experiments
-from lessons.collectives.exchanges import all_reduce, by_one_server, exchanged, took
+from lessons.collectives.exchanges import all_reduce, by_one_server, run_exchange, took
 from lessons.collectives.experiments import ALPHA, BETA
 from lessons.figure import value
 from theory import collective_costs
@@ -32,7 +32,7 @@ def crossing(run, ranks: int) -> float:
 
 def twelve(run, ranks: int) -> float:
     """Return how many vectors the busiest rank sends in a sum by halving and doubling."""
-    outcome = exchanged(all_reduce, ranks, experiments.DIVISIBLE, "halving_doubling")
+    outcome = run_exchange(all_reduce, ranks, experiments.DIVISIBLE, "halving_doubling")
     return float(outcome.trace().traffic().sum(axis=1).max() / experiments.DIVISIBLE)
 
 
@@ -40,7 +40,7 @@ def leaving(run, nodes: int, algorithm: str) -> float:
     """Return the megabytes that leave each node, when nodes of eight ranks sum one megabyte."""
     name = "ring" if "ring" in algorithm else "recursive_doubling"
     ranks, nbytes = 8 * nodes, experiments.DIVISIBLE
-    traffic = exchanged(all_reduce, ranks, nbytes, name).trace().traffic()
+    traffic = run_exchange(all_reduce, ranks, nbytes, name).trace().traffic()
     return float(traffic[:8, 8:].sum() / nbytes)
 
 

@@ -21,7 +21,7 @@ FREE = Device(math.inf, math.inf, 0.0)  # arithmetic takes no time
 MS = 1e3
 
 
-def exchanged(exchange: Callable, ranks: int, nbytes: int, collective: str = "fast", network=NETWORK) -> Outcome:
+def run_exchange(exchange: Callable, ranks: int, nbytes: int, collective: str = "fast", network=NETWORK) -> Outcome:
     """Return the outcome of `exchange(comm, x)` on vectors of `nbytes` bytes; a rank's result is its finish time."""
 
     def program(comm):
@@ -36,7 +36,7 @@ def exchanged(exchange: Callable, ranks: int, nbytes: int, collective: str = "fa
 
 def took(exchange: Callable, ranks: int, nbytes: int, **where) -> float:
     """The milliseconds until the last rank is done."""
-    return MS * max(exchanged(exchange, ranks, nbytes, **where).results)
+    return MS * max(run_exchange(exchange, ranks, nbytes, **where).results)
 
 
 def all_reduce(comm, x):

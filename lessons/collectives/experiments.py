@@ -16,7 +16,7 @@ from lessons.collectives.exchanges import (
     by_everybody,
     by_many_servers,
     by_one_server,
-    exchanged,
+    run_exchange,
     took,
 )
 from lessons.figure import Look, column, figure, ratio, value
@@ -70,7 +70,7 @@ def busiest(run):
         ways = {name: (all_reduce, ranks, name) for name in ("recursive_doubling", "halving_doubling", "ring")}
         ways = {"one server": (by_one_server, ranks + 1, "fast")} | ways
         sent = {
-            name: exchanged(exchange, size, nbytes, collective).trace().traffic().sum(axis=1).max() / nbytes
+            name: run_exchange(exchange, size, nbytes, collective).trace().traffic().sum(axis=1).max() / nbytes
             for name, (exchange, size, collective) in ways.items()
         }
         yield {"ranks": ranks} | {k: float(v) for k, v in sent.items()} | {"least": collective_costs.share(ranks)}
@@ -310,7 +310,7 @@ def nodes_of_eight(run):
     network = replace(NETWORK, per_node=GPUS)
     for nbytes in (SHORT, LONG):
         for nodes in (2, 4, 8):
-            outcome = exchanged(all_reduce, GPUS * nodes, nbytes, "hierarchical", network)
+            outcome = run_exchange(all_reduce, GPUS * nodes, nbytes, "hierarchical", network)
             traffic, node = outcome.trace().traffic(), np.arange(GPUS * nodes) // GPUS
             yield {
                 "among": f"{nodes} nodes, {'16 kB' if nbytes == SHORT else '1 MB'}",

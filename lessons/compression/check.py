@@ -72,7 +72,7 @@ def play(ranks, density, values, beside=None):
     given, final = {"learning_rate": values["learning_rate"], "density": density}, {}
 
     def worker(comm, task, s):
-        final[comm.rank] = plays[comm.rank](*ledger.between(comm, task), given)
+        final[comm.rank] = plays[comm.rank](*ledger.wrap(comm, task), given)
         return ledger.books[comm.rank].w  # the shipped model; the solution's own is compared with it
 
     done = ranks[0].run(worker, beside=beside, **values)
@@ -94,7 +94,7 @@ class Ledger:
         self.books: dict[int, Book] = {}
         self.sent = self.k = 0
 
-    def between(self, comm, task):
+    def wrap(self, comm, task):
         """Return (comm, task) for a rank; the ledger records all calls."""
         book = self.books[comm.rank] = Book(self, comm, task)
         return (

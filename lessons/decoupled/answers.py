@@ -41,7 +41,7 @@ def edge(run, modules: int) -> float:
 def stacked(run, learns: str) -> str:
     """Return what becomes of the accuracy of two modules when there are eight."""
     method, rates = experiments.STACKED["own loss" if "classifier" in learns else "guesses with labels"]
-    two, eight = (experiments.stacked(run, method, rates, modules)[0] for modules in (2, 8))
+    two, eight = (experiments.best_of_rates(run, method, rates, modules)[0] for modules in (2, 8))
     return "alike" if eight > two - 0.03 else "little" if eight > two - 0.05 else "loses"
 
 
@@ -59,7 +59,7 @@ def race(run, method: str) -> str:
     ends = []
     for one in (name, "back-propagation"):
         values, rates = experiments.RACE[one]
-        ends.append(experiments.settled(experiments.at_best(run, rates, **experiments.RACING, **values)[1]))
+        ends.append(experiments.final_loss(experiments.at_best(run, rates, **experiments.RACING, **values)[1]))
     ratio = ends[0] / ends[1]
     return "lower" if ratio < 2 / 3 else "alike" if ratio < 4 / 3 else "higher" if ratio < 4 else "hopeless"
 

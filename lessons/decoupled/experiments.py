@@ -107,7 +107,7 @@ STEPS = 200
 LAST = 30  # steps over which a loss is averaged
 
 
-def settled(done) -> float:
+def final_loss(done) -> float:
     """Return the mean loss of the last mini-batches, infinite if training was thrown out."""
     loss = done.losses["loss"][-LAST:].mean()
     return float(loss) if np.isfinite(loss) else inf
@@ -116,7 +116,7 @@ def settled(done) -> float:
 def at_best(run, rates, **values):
     """Return (rate, Run) of the rate whose run ends lowest."""
     tried = {rate: run(learning_rate=rate, **values) for rate in rates}
-    best = min(tried, key=lambda rate: settled(tried[rate]))
+    best = min(tried, key=lambda rate: final_loss(tried[rate]))
     return best, tried[best]
 
 
@@ -154,7 +154,7 @@ def old_errors(run):
         for rate in rates:
             done = run(algorithm="ddg", workers=modules, learning_rate=rate, batch=32, steps=STEPS, network="ideal",
                        evaluations=1, **EIGHT)  # fmt: skip
-            rows.append({"modules": modules, "rate": rate, "loss": min(settled(done), 10.0)})
+            rows.append({"modules": modules, "rate": rate, "loss": min(final_loss(done), 10.0)})
     return [
         {**row, "best": _best(rows, row["modules"])["rate"], "least": _best(rows, row["modules"])["loss"]}
         for row in rows
@@ -205,15 +205,15 @@ WIDE = {"batch": 128, "network": "ideal", **EIGHT}
 def stacked_guesses(run):
     """Digits, a residual model of eight layers, 80 steps of 128 images: held-out accuracy, each at the rate of those
     tried, a factor of two apart, with the lowest training loss."""
-    whole, _ = stacked(run, {"algorithm": "layer_wise"}, (0.1, 0.2, 0.4), 1)
+    whole, _ = best_of_rates(run, {"algorithm": "layer_wise"}, (0.1, 0.2, 0.4), 1)
     for learning, (method, rates) in STACKED.items():
         for modules in (2, 4, 8):
-            accuracy, rate = stacked(run, method, rates, modules)
+            accuracy, rate = best_of_rates(run, method, rates, modules)
             yield {"learning": learning, "modules": modules, "accuracy": accuracy, "back-propagation": whole,
                    "rate": rate}  # fmt: skip
 
 
-def stacked(run, method, rates, modules) -> tuple[float, float]:
+def best_of_rates(run, method, rates, modules) -> tuple[float, float]:
     """Return (held-out accuracy, rate) of so many modules at the best of these rates."""
     rate, done = at_best(run, rates, workers=modules, steps=80, evaluations=1, **WIDE, **method)
     return float(done.evaluations["accuracy"][-1]), rate

@@ -39,7 +39,7 @@ def check(solution, seed):
     dice = random.Random(seed)
     one = Training(dice, ranks=6, weights=dice.randint(*SIZES) // 6 * 6 + dice.randint(1, 5), full=dice.randint(4, 5))
     held = Held()
-    with solution.ranks(one.ranks) as ranks, held.counted(*ranks):
+    with solution.ranks(one.ranks) as ranks, held.measure(*ranks):
         done = one.run(ranks, beside=one.textbook)
     wrong = one.wrong()
     yield right, not wrong, wrong or f"{one.full} updates, each of {one.ranks * one.accumulate} mini-batches"
@@ -49,7 +49,7 @@ def check(solution, seed):
         not wrong and not beside,
         OTHERWISE if wrong else beside or f"{one.ranks} ranks, {one.weights:,} weights",
     )
-    few, told = held.judged(
+    few, told = held.check_limit(
         4 * one.weights, TARGETS["memory"], f"{{:.1f}} vectors at once; at most {TARGETS['memory']} are allowed"
     )
     otherwise = OTHERWISE if wrong else SHARED if beside else ""
@@ -58,7 +58,7 @@ def check(solution, seed):
         part = done.summary[quantity] / one.textbook.summary[quantity]
         told = f"{part:.2f} times what one all-reduce for each update takes; at most {TARGETS[target]} is allowed"
         yield mark, not wrong and part <= TARGETS[target], OTHERWISE if wrong else told
-    missed = "" if wrong else one.missed()
+    missed = "" if wrong else one.last_update_error()
     yield last, not wrong and not missed, OTHERWISE if wrong else missed or f"{one.left} mini-batches on each rank"
     if otherwise:
         yield general, False, otherwise
@@ -68,7 +68,7 @@ def check(solution, seed):
         for size, weights in tried:
             small = Training(dice, size, weights, full=3)
             small.run(ranks[:size])
-            if told := small.wrong() or small.missed() or small.beside():
+            if told := small.wrong() or small.last_update_error() or small.beside():
                 yield general, False, f"{size} ranks, {weights} weights: {told}"
                 return
         yield general, True, "; ".join(f"{size} ranks, {weights} weights" for size, weights in tried)
@@ -109,11 +109,11 @@ class Training(AccumulatedUpdates):
 
     def wrong(self) -> str:
         """Return a message on the first full update that is wrong; "" if all are right."""
-        return self.miscounted(self.full) or next(filter(None, map(self._wrong, range(self.full))), "")
+        return self.count_error(self.full) or next(filter(None, map(self._wrong, range(self.full))), "")
 
-    def missed(self) -> str:
+    def last_update_error(self) -> str:
         """Return what is wrong with the last, partial update; "" if nothing is."""
-        return self.left_out(self.full) or self._wrong(self.full)
+        return self.leftover_error(self.full) or self._wrong(self.full)
 
     def beside(self) -> str:
         """Return where a rank received more for a full update than the step of its own piece needs; "" if nowhere."""

@@ -59,12 +59,12 @@ def slow(run, times: int, method: str) -> float:
         done = run(algorithm="dpsgd", steps=100, evaluations=1, slow=f"7:{times}", **experiments.ON_A_RING)
     else:
         done = run(algorithm="adpsgd", seconds=end, evaluations=1, slow=f"6:{times}", **experiments.ON_A_RING)
-    return float(experiments.made(done, end).mean())
+    return float(experiments.count_batches(done, end).mean())
 
 
 def lost(run, method: str) -> str:
     """Return what becomes of the others when a worker is lost."""
-    whole, left = experiments.lost(run, experiments.PEERS[method.split()[0]])
+    whole, left = experiments.run_with_loss(run, experiments.PEERS[method.split()[0]])
     if left.status == "failed":
         return "stop"
     return "on" if left.summary["held_out_loss"] < 1.1 * whole.summary["held_out_loss"] else "worse"

@@ -337,7 +337,7 @@ def one_slow_worker(run):
     for times, done in barrier.items():
         tried = done.evaluations
         loss = float(tried["loss"][tried["seconds"] <= end][-1])
-        each = made(done, end)
+        each = count_batches(done, end)
         yield {
             "slowed": times,
             "method": "D-PSGD",
@@ -347,17 +347,17 @@ def one_slow_worker(run):
         }
         for role, rank in (("asks", 6), ("answers", 7)):
             done = run(algorithm="adpsgd", seconds=end, evaluations=2, slow=f"{rank}:{times}", **ON_A_RING)
-            others = np.delete(made(done, end), rank)
+            others = np.delete(count_batches(done, end), rank)
             yield {
                 "slowed": times,
                 "method": f"AD-PSGD, slow one {role}",
                 "loss": done.summary["held_out_loss"],
-                "mini-batches": float(made(done, end).mean()),
+                "mini-batches": float(count_batches(done, end).mean()),
                 "held up": int((others < 70).sum()),
             }
 
 
-def made(done, until):
+def count_batches(done, until):
     """Mini-batches of each worker until then."""
     return np.bincount(done.losses["rank"][done.losses["seconds"] <= until], minlength=8)
 
@@ -395,7 +395,7 @@ def a_lost_worker(run):
     with it, x and its weight alike, so that push-sum's x / p stays right.
     """
     for method, values in PEERS.items():
-        whole, left = lost(run, values)
+        whole, left = run_with_loss(run, values)
         yield {
             "method": method,
             "status": left.status,
@@ -407,7 +407,7 @@ def a_lost_worker(run):
         }
 
 
-def lost(run, method):
+def run_with_loss(run, method):
     """The run of a method on digits, and the same with worker 2 lost after a third of the time."""
     small = {"hidden": "32", "batch": 16, "workers": 8, "steps": 100, "learning_rate": 0.2, "evaluations": 100}
     whole = run(**small, **method)

@@ -51,13 +51,13 @@ class AccumulatedUpdates:
         """Return the mean gradient of update t."""
         return self.sums[t] / self.parts(t)
 
-    def miscounted(self, full: int) -> str:
+    def count_error(self, full: int) -> str:
         """Return a message unless there were `full` updates and at most one smaller one; "" if there were."""
         made = len(self.models) - 1
         right = full <= made <= full + 1
         return "" if right else f"there were {made} updates; {full} full ones and a smaller one were expected"
 
-    def left_out(self, full: int) -> str:
+    def leftover_error(self, full: int) -> str:
         """Return a message if the mini-batches after `full` updates made no update; "" if they did."""
         missed = len(self.models) == full + 1
         return f"{self.parts(full)} mini-batches at the end were never used in an update" if missed else ""

@@ -174,12 +174,12 @@ class Attempt:
     def server_program(self, probe: Any, trainer: Callable[[Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:
         """Return a program for all ranks: the solution's `server` on rank 0, `trainer(comm, task)` on the others.
 
-        The server receives the values that `probe.between(comm, task, s)` returns.
+        The server receives the values that `probe.wrap(comm, task, s)` returns.
         """
         serve = self.role("server")
 
         def worker(comm, task, s) -> Any:
-            return serve(*probe.between(comm, task, s)) if comm.rank == 0 else trainer(comm, task)
+            return serve(*probe.wrap(comm, task, s)) if comm.rank == 0 else trainer(comm, task)
 
         return worker
 

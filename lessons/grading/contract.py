@@ -28,10 +28,10 @@ def check(what: str, given: tuple[Any, ...], size: int, vector: Callable[[], int
         if not fits(value, size, vector):
             owner = "task" if what in TASK else "comm"
             asked = asked.format(last=size - 1, d=vector() if "{d}" in asked else 0)
-            raise Misuse(f"{owner}.{what} takes {asked}, but got {shown(value)}.")
+            raise Misuse(f"{owner}.{what} takes {asked}, but got {describe_value(value)}.")
 
 
-def shown(value: Any) -> str:
+def describe_value(value: Any) -> str:
     """Return a value as a message quotes it: an array by its type and shape, anything else as its shortened repr."""
     if isinstance(value, np.ndarray):
         return f"an array of {value.dtype} of shape {value.shape}"

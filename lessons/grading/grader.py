@@ -30,7 +30,7 @@ from typing import Any
 from lessons import harmless
 from lessons.grading import levels
 from lessons.grading.attempt import TEXTBOOK, Solution, SolutionError
-from lessons.grading.hints import told
+from lessons.grading.hints import hints_in_source
 from lessons.grading.seeds import grading_seed
 from lessons.grading.sheet import NOT_REACHED, Sheet
 
@@ -72,7 +72,7 @@ class GradingReport:
     untouched: bool = False
 
     @property
-    def reached(self) -> tuple[Mark, ...]:
+    def judged_marks(self) -> tuple[Mark, ...]:
         """The marks that were judged."""
         return tuple(mark for mark in self.marks if mark.observed != NOT_REACHED)
 
@@ -104,11 +104,13 @@ def grade(
     else:
         module = importlib.import_module(f"lessons.{chapter.name}.check")
         check, points = module.check, module.POINTS
-    untouched = check is not _refuse and levels.untouched(sheet, source)
+    untouched = check is not _refuse and levels.is_start_file(sheet, source)
     if untouched:
         check = _untouched
     report = judge(check, points, solution, seed, chapter.name)
-    return replace(report, hints=tuple(dict.fromkeys((*hints, *told(source)))), level=level, untouched=untouched)
+    return replace(
+        report, hints=tuple(dict.fromkeys((*hints, *hints_in_source(source)))), level=level, untouched=untouched
+    )
 
 
 def _untouched(solution: Solution, seed: int) -> Iterator[tuple[str, bool, str]]:

@@ -18,7 +18,7 @@ class Held:
         self.peak: float | None = None  # bytes
 
     @contextlib.contextmanager
-    def counted(self, *attempts: Any) -> Iterator[None]:
+    def measure(self, *attempts: Any) -> Iterator[None]:
         """Count the memory of these attempts, even if their calls fail.
 
         A process that ends before it is counted has infinite memory, because it may have held anything.
@@ -30,7 +30,7 @@ class Held:
                 if peak is not None:
                     self.peak = max(self.peak or 0, peak - BESIDE)
 
-    def judged(self, nbytes: int, most: float, words: str) -> tuple[bool, str]:
+    def check_limit(self, nbytes: int, most: float, words: str) -> tuple[bool, str]:
         """Return whether the peak is at most `most` times `nbytes`, and `words` formatted with that ratio."""
         if self.peak is None:
             return True, "not measured on this system"

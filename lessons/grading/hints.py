@@ -13,19 +13,19 @@ LINE = "# Hints taken: {}"
 TOLD = re.compile(r"^# Hints taken: *(\d+\.\d+(?:, *\d+\.\d+)*)\.?\s*$", re.MULTILINE)
 
 
-def told(source: str) -> list[str]:
+def hints_in_source(source: str) -> list[str]:
     """Return the hints that a solution names in LINE, which records them in the file that is handed in."""
     return [name.strip() for line in TOLD.findall(source[:200_000]) for name in line.split(",")]
 
 
-def taken(sheet: Sheet, file: Path | None) -> list[str]:
+def hints_taken(sheet: Sheet, file: Path | None) -> list[str]:
     """Return the hints taken for this solution, in order, as "2.1" (mark 2, step 1); `file` may be None."""
     return _every(file).get(_key(sheet, file), [])
 
 
 def take(sheet: Sheet, mark: int, file: Path | None) -> tuple[int, str]:
     """Record and return the (step, text) of the next hint on this mark; the last one is repeated."""
-    before = taken(sheet, file)
+    before = hints_taken(sheet, file)
     step = min(1 + sum(name.startswith(f"{mark}.") for name in before), len(STEPS))
     text = sheet.hint(mark, step)
     every = _every(file) | {_key(sheet, file): list(dict.fromkeys([*before, f"{mark}.{step}"]))}

@@ -51,7 +51,7 @@ def template(sheet: Sheet, level: int) -> str:
     return _after_docstring("\n".join(lines), f"{sheet.title}\n{_with_level(sheet, level)}")
 
 
-def filled(sheet: Sheet, level: int) -> str:
+def fill_template(sheet: Sheet, level: int) -> str:
     """Return the template of level 2 or 3 with each hole filled from the solution."""
     cut, _ = _cut(sheet, level)
     whole, missing = solution(sheet).splitlines(), iter(sorted(cut))
@@ -88,7 +88,7 @@ def level_of(source: str) -> int | None:
     return int(said[1]) if said else None
 
 
-def untouched(sheet: Sheet, source: str) -> bool:
+def is_start_file(sheet: Sheet, source: str) -> bool:
     """Return whether a file is an unchanged start file, ignoring comments and layout."""
     given = (sheet.source, *(template(sheet, level) for level in LEVELS if sheet.notes))
     return _program(source) in map(_program, given)

@@ -7,16 +7,16 @@ from collections.abc import Mapping
 SETTING = "LOCKSTEP_INSTRUCTOR"
 
 
-def shown(given: str = "", environment: Mapping[str, str] = os.environ) -> bool:
+def is_visible(given: str = "", environment: Mapping[str, str] = os.environ) -> bool:
     """Return whether a reader who gave this password ("" for none) sees the pages for instructors.
 
     LOCKSTEP_INSTRUCTOR=1 shows them to everybody; another text is the password, compared in constant time; unset, empty
     or 0 hides them.
     """
     setting = environment.get(SETTING, "")
-    return setting == "1" or (locked(environment) and hmac.compare_digest(given.encode(), setting.encode()))
+    return setting == "1" or (needs_password(environment) and hmac.compare_digest(given.encode(), setting.encode()))
 
 
-def locked(environment: Mapping[str, str] = os.environ) -> bool:
+def needs_password(environment: Mapping[str, str] = os.environ) -> bool:
     """Return whether the pages for instructors need a password."""
     return environment.get(SETTING, "") not in ("", "0", "1")

@@ -23,7 +23,7 @@ def syllabus(name: str) -> str:
     lines = ["| | topic | read before | minutes | in class | homework | prepare |", "|---|---|---|---|---|---|---|"]
     for number, session in enumerate(courses()[name], 1):
         chapters = [lessons.chapter(one) for one in session["read"]]
-        read = "; ".join(one.title() + ("" if one.written else " (figures)") for one in chapters) or "–"
+        read = "; ".join(one.title() + ("" if one.has_text else " (figures)") for one in chapters) or "–"
         minutes = str(sum(one.minutes for one in chapters) or "–")
         done = ([f"lab *{session['lab']}*, 45 minutes"] if "lab" in session else []) + [session.get("also", "")]
         lab = "; ".join(filter(None, done))

@@ -46,7 +46,7 @@ class HandIn:
             object.__setattr__(self, name, harmless.line(getattr(self, name)))
 
     @property
-    def claimed(self) -> str:
+    def claim_in_words(self) -> str:
         """The claim in words: "100", "100, for another text" if a different text was graded, or ""."""
         if not self.claim:
             return ""

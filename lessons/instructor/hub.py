@@ -37,7 +37,7 @@ def downloads() -> dict[str, str]:
 
 def _labs(textbook: str) -> str:
     lines = ["| lab | chapter, minutes to read | exercise |", "|---|---|---|"]
-    for one in lessons.written():
+    for one in lessons.written_chapters():
         if one.lab():
             exercise = f"[open]({textbook}?chapter={one.name}&part=exercise)" if one.exercise else "–"
             lines.append(f"| {one.title()} | {one.minutes} | {exercise} |")

@@ -100,7 +100,7 @@ def _row(one: HandIn, report: dict[str, Any], points: dict[str, int], seed: int)
     return {
         "student": harmless.cell(one.student), "file": harmless.cell(one.file), "level": report.get("level") or "",
         "hints": ", ".join(report.get("hints", ())), "score": report.get("score", 0),
-        "claimed": one.claimed,
+        "claimed": one.claim_in_words,
         **{name: earned.get(name, 0) for name in points}, "lost": harmless.cell(_first_lost(report))[:500],
         "error": harmless.cell(report.get("error", ""))[:500], "seconds": f"{report.get('seconds', 0):.1f}",
         "hash": _hash(one), "seed": seed,

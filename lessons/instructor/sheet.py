@@ -43,7 +43,7 @@ def sheet(chapter: Chapter, base: str = APP) -> str:
     """
     text = PRIVATE.sub(r"\1", chapter.lab())
     first = next((mark.start() for mark in MARK.finditer(text) if mark[1] == "table"), len(text))
-    return _filled(f"{text[:first]}{SEEDS}\n\n{text[first:]}", chapter, base, expected(chapter))
+    return _filled(f"{text[:first]}{SEEDS}\n\n{text[first:]}", chapter, base, expected_results(chapter))
 
 
 def handout(chapter: Chapter, base: str = APP) -> str:
@@ -60,7 +60,7 @@ def page(chapter: Chapter, base: str = HERE) -> str:
     return PAGE.format(title=html.escape(chapter.title()), body=body)
 
 
-def expected(chapter: Chapter) -> golden.Golden:
+def expected_results(chapter: Chapter) -> golden.Golden:
     """Return the recorded results of the chapter's assignments."""
     return golden.read(chapter.folder / "lab.json")
 
@@ -136,7 +136,7 @@ def table(one: Assignment, known: golden.RecordedFigure | None) -> str:
 def _said(known: golden.RecordedFigure, lines: list[list[str]]) -> str:
     """Return a sentence on the seeds of a table; it mentions ranges only if a cell shows one."""
     if not any(known.spread) or any(cell == "some seeds" or " to " in cell for line in lines for cell in line):
-        return known.said_of_seeds()
+        return known.seeds_sentence()
     return f"The same, in the digits shown, with seeds {known.seeds[0]} to {known.seeds[-1]}."
 
 

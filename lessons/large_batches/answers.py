@@ -20,7 +20,7 @@ def same_rate(run, batch: int) -> str:
 
 def knee(run, batch: int) -> str:
     """Return how the error of a batch at k times the rate compares with that of the small one."""
-    small, large = (experiments.scaled(run, one, base_batch=16)[0] for one in (16, batch))
+    small, large = (experiments.train_at_scaled_rate(run, one, base_batch=16)[0] for one in (16, batch))
     more = large - small
     return "better" if more < -1.5 else "alike" if more < 1.5 else "worse" if more < 40 else "lost"
 
@@ -40,7 +40,7 @@ def start(run) -> str:
 def rule(run, batch: int) -> str:
     """Return by which rule the training loss ends lower."""
     losses = {
-        key: experiments.scaled(run, batch, base_batch=experiments.base_batch(kind, batch))[1]
+        key: experiments.train_at_scaled_rate(run, batch, base_batch=experiments.base_batch(kind, batch))[1]
         for key, kind in (("linear", "k times"), ("root", "root of k"))
     }
     return min(losses, key=losses.get)

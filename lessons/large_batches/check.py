@@ -44,24 +44,22 @@ def check(solution, seed):
         "noise": 1.0, "condition": 4, "network": "1GbE", "evaluations": 1, "seed": experiment_seed(dice),
     }  # fmt: skip
     textbook, held, probe = run_now(**values), Held(), LargeBatchProbe(workers, steps, rules)
-    with solution.ranks(workers) as ranks, held.counted(*ranks):
+    with solution.ranks(workers) as ranks, held.measure(*ranks):
         roles = [attempt.role("worker") for attempt in ranks]
-        done = ranks[0].run(
-            lambda comm, task, s: roles[comm.rank](*probe.between(comm, task)), beside=textbook, **values
-        )
+        done = ranks[0].run(lambda comm, task, s: roles[comm.rank](*probe.wrap(comm, task)), beside=textbook, **values)
     wrong = probe.wrong(full)
-    no_mean = wrong or probe.multiplied(full)
+    no_mean = wrong or probe.factor_error(full)
     yield whole, not no_mean, no_mean or f"{full} updates, each of {workers * accumulate} mini-batches"
-    off = "" if no_mean else probe.misrated(full)
+    off = "" if no_mean else probe.rate_error(full)
     yield rated, not no_mean and not off, OTHERWISE if no_mean else off or f"{full} rates as they should be"
-    missed = "" if wrong else probe.missed(full)
+    missed = "" if wrong else probe.last_update_error(full)
     rest = f"{workers * (steps - full * accumulate)} mini-batches made the last update"
     yield last, not wrong and not missed, ELSEWHERE if wrong else missed or rest
     for mark, quantity, target in ((frugal, "bytes", "traffic"), (quick, "seconds", "time")):
         part = done.summary[quantity] / textbook.summary[quantity]
         told = f"{part:.2f} times what the textbook's worker takes; at most {TARGETS[target]} is allowed"
         yield mark, not wrong and part <= TARGETS[target], ELSEWHERE if wrong else told
-    few, told = held.judged(
+    few, told = held.check_limit(
         4 * values["dimension"], TARGETS["memory"], f"{{:.1f}} vectors at once; at most {TARGETS['memory']} are allowed"
     )
     yield lean, not wrong and few, ELSEWHERE if wrong else told
@@ -91,16 +89,16 @@ class LargeBatchProbe(AccumulatedUpdates):
         super().__init__(workers, steps, rules.accumulate, "parameters")
         self.rules = rules
 
-    def between(self, comm, task):
+    def wrap(self, comm, task):
         """Return (comm, task, s) for one rank, observed by this probe."""
         seen = Restricted("comm", rank=comm.rank, size=comm.size, all_reduce=comm.all_reduce)
         return seen, self.task(comm, task), self.rules.settings
 
     def wrong(self, full: int) -> str:
         """Return what is wrong with the first full update that is not right; "" if all are."""
-        return self.miscounted(full) or next(filter(None, map(self._wrong, range(full))), "")
+        return self.count_error(full) or next(filter(None, map(self._wrong, range(full))), "")
 
-    def multiplied(self, full: int) -> str:
+    def factor_error(self, full: int) -> str:
         """Return a message on the factor by which all full updates are too large or too small; "" if they share none.
 
         The first rate of a warm-up is that of a single mini-batch, whatever k is. So the rule for the rate is not to
@@ -115,13 +113,13 @@ class LargeBatchProbe(AccumulatedUpdates):
         told = f"every update is {factor:.4g} times rate * g, with the mean g of its {self.parts(0)} gradients"
         return told + (f"; is their sum divided by {divisor}?" if divisor else "")
 
-    def misrated(self, full: int) -> str:
+    def rate_error(self, full: int) -> str:
         """Return which full update has the wrong rate; "" if none has."""
         return next(filter(None, map(self._misrated, range(full))), "")
 
-    def missed(self, full: int) -> str:
+    def last_update_error(self, full: int) -> str:
         """Return what is wrong with the last update, which is not full; "" if nothing is."""
-        return self.left_out(full) or self._wrong(full) or self._misrated(full)
+        return self.leftover_error(full) or self._wrong(full) or self._misrated(full)
 
     def _step(self, t: int) -> tuple[float, float]:
         """Return the rate of update t, and the fraction of the update that is not along the mean gradient."""

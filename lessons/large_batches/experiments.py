@@ -151,7 +151,7 @@ def two_rules(run):
     """
     for rule in ("k times", "root of k"):
         for batch in (64, 128, 256, 1024):
-            error, loss = scaled(run, batch, base_batch(rule, batch))
+            error, loss = train_at_scaled_rate(run, batch, base_batch(rule, batch))
             yield {"rule": rule, "batch": batch, "error": error, "loss": loss}
 
 
@@ -220,7 +220,7 @@ def linear_scaling(run):
     """
     for rate in ("rate k times", "same rate"):
         for batch in (16, 32, 64, 128, 256, 512, 1024):
-            error, loss = scaled(run, batch, 16 if rate == "rate k times" else batch)
+            error, loss = train_at_scaled_rate(run, batch, 16 if rate == "rate k times" else batch)
             yield {"rate": rate, "batch": batch, "error": error, "loss": loss}
 
 
@@ -359,7 +359,7 @@ def at_the_same_rate(run, batch):
     return run(**NESTEROV, **AT_ONCE, batch=batch, base_batch=batch, epochs=20, evaluations=2).losses["loss"]
 
 
-def scaled(run, batch, base_batch):
+def train_at_scaled_rate(run, batch, base_batch):
     """Return (error in percent, training loss) after 20 epochs with batch / base_batch times the rate of 16 images."""
     ended = _ended(run, 2, **NESTEROV, batch=batch, base_batch=base_batch, epochs=20, milestones="15,18")
     return ended.mean(axis=0)[:2].tolist()

@@ -48,9 +48,9 @@ def check(solution, seed):
     with solution.ranks(ranks) as attempts:
         theirs = BlockLedger(ranks, samples, width, units, seed)
         done = theirs.play([one.role("worker") for one in attempts], attempts[0], beside=best)
-    wrong, untrained = theirs.missing(), theirs.untrained()
+    wrong, untrained = theirs.missing(), theirs.training_error()
     yield right, not wrong, wrong or f"{ranks} ranks, {STEPS} steps of {samples} samples"
-    share = theirs.most_held() / (2 * width * units / ranks)
+    share = theirs.peak_memory() / (2 * width * units / ranks)
     told = f"the fullest rank holds {share:.2f} times an equal part; at most {TARGETS['held']} is allowed"
     holds = not untrained and share <= TARGETS["held"]
     yield held, holds, untrained or told
@@ -67,7 +67,7 @@ def check(solution, seed):
         for number, shape in enumerate(tried, 1):
             ledger = BlockLedger(*shape, seed + number)
             ledger.play([one.role("worker") for one in attempts[: shape[0]]], attempts[0])
-            said = ledger.missing() or ledger.uneven()
+            said = ledger.missing() or ledger.uneven_rank()
             if said:
                 break
         told = "; ".join(f"{shape[3]} units on {shape[0]}" for shape in tried)
@@ -109,9 +109,9 @@ class BlockLedger:
 
     def missing(self) -> str:
         """Return what is wrong with the returned values; "" if nothing is."""
-        return next(iter(self.wrong.values()), "") or self.untrained()
+        return next(iter(self.wrong.values()), "") or self.training_error()
 
-    def untrained(self) -> str:
+    def training_error(self) -> str:
         """Return which numbers are not trained, or trained wrongly; "" if all are right."""
         if "weights" in self.wrong:
             return self.wrong["weights"]
@@ -123,15 +123,15 @@ class BlockLedger:
             return f"no rank holds number {np.setdiff1d(np.arange(2 * self.width * self.units), held)[0]}"
         return ""
 
-    def most_held(self) -> int:
+    def peak_memory(self) -> int:
         """Return how many numbers the rank that holds most has."""
         return max(len(side.places) for side in self.sides.values())
 
-    def uneven(self) -> str:
+    def uneven_rank(self) -> str:
         """Return which rank holds more than it must if units do not divide evenly; "" if none does."""
         most = 2 * self.width * -(-self.units // self.ranks)
-        if self.most_held() > most:
-            return f"the fullest rank holds {self.most_held()} numbers; {most} are enough"
+        if self.peak_memory() > most:
+            return f"the fullest rank holds {self.peak_memory()} numbers; {most} are enough"
         return ""
 
     def exchanges(self, phase: str) -> str:

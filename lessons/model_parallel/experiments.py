@@ -338,17 +338,17 @@ SHAPES = (1, 1), (2, 1), (4, 1), (8, 1), (1, 2), (1, 4), (1, 8), (2, 2), (4, 2),
             min(rows, key=lambda row: row["ms"])["data x tensor x stages"] == "1 x 2 x 4"
         ),
         "they take less than 0.6 times as long as eight replicas": lambda rows: (
-            cut(rows, "ms", 1, 2, 4) < 0.6 * cut(rows, "ms", 8, 1, 1)
+            cut_value(rows, "ms", 1, 2, 4) < 0.6 * cut_value(rows, "ms", 8, 1, 1)
         ),
         "matrices split over all eight, across the nodes, take over twice as long as any other cut": lambda rows: (
-            cut(rows, "ms", 1, 8, 1) > 2 * sorted(column(rows, "ms"))[-2]
+            cut_value(rows, "ms", 1, 8, 1) > 2 * sorted(column(rows, "ms"))[-2]
         ),
         "stages alone send least between nodes, but wait for each other and take over 1.3 times as long": lambda rows: (
-            cut(rows, "MB between nodes", 1, 1, 8) == min(column(rows, "MB between nodes"))
-            and cut(rows, "ms", 1, 1, 8) > 1.3 * cut(rows, "ms", 1, 2, 4)
+            cut_value(rows, "MB between nodes", 1, 1, 8) == min(column(rows, "MB between nodes"))
+            and cut_value(rows, "ms", 1, 1, 8) > 1.3 * cut_value(rows, "ms", 1, 2, 4)
         ),
         "cut in all three ways at once, a rank holds least": lambda rows: (
-            cut(rows, "kB", 2, 2, 2) == min(column(rows, "kB"))
+            cut_value(rows, "kB", 2, 2, 2) == min(column(rows, "kB"))
         ),
         "all end with the same loss": lambda rows: all(column(rows, "same loss")),
     },
@@ -389,5 +389,5 @@ def three_ways(run):
         }
 
 
-def cut(rows, quantity, data, tensor, stages):
+def cut_value(rows, quantity, data, tensor, stages):
     return value(rows, quantity, **{"data x tensor x stages": f"{data} x {tensor} x {stages}"})

@@ -46,7 +46,7 @@ class BucketCase:
     latency: float
     bandwidth: float
 
-    def given(self) -> tuple[list[dict], dict]:
+    def arguments(self) -> tuple[list[dict], dict]:
         layers = [{"bytes": 4 * n, "backward": b} for n, b in zip(self.sizes, self.backward, strict=True)]
         return layers, {"workers": self.workers, "latency": self.latency, "bandwidth": self.bandwidth}
 
@@ -113,7 +113,7 @@ def fastest(p: StepCosts) -> Plan:
     return buckets[0]
 
 
-def drawn(dice: random.Random) -> list[BucketCase]:
+def draw_cases(dice: random.Random) -> list[BucketCase]:
     """Return cases. Their numbers are random, but what decides each case is fixed."""
 
     def some(layers: int, mean: float, spread: float = 0.2) -> list[float]:
@@ -162,9 +162,9 @@ def drawn(dice: random.Random) -> list[BucketCase]:
 def check(solution, seed):
     """Yield (mark, whether it is earned, what was observed)."""
     whole, never, *near = POINTS
-    cases = drawn(random.Random(seed))
+    cases = draw_cases(random.Random(seed))
     with solution.attempt() as attempt:
-        plans = [understood(attempt.call("plan", *case.given()), len(case.sizes)) for case in cases]
+        plans = [parse_plan(attempt.call("plan", *case.arguments()), len(case.sizes)) for case in cases]
         one = cases[0]  # for the timelines of the report
         attempt.run(one.worker(plans[0]), beside=one.run(one.best), **one.values())
     yield whole, True, f"{', '.join(str(len(one)) for one in plans)} buckets, in {len(cases)} models"
@@ -179,7 +179,7 @@ def check(solution, seed):
         yield mark, max(parts) <= TARGETS["time"], f"{told}; at most {TARGETS['time']} is allowed"
 
 
-def understood(found, layers: int) -> Plan:
+def parse_plan(found, layers: int) -> Plan:
     """Return a plan as lists of whole numbers. Raise SolutionError if it is invalid."""
     if not isinstance(found, list | tuple) or not all(isinstance(one, list | tuple) and len(one) for one in found):
         raise SolutionError(f"plan returned {str(found)[:60]!r}; expected a list of buckets, each a list of layers.")

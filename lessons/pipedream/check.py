@@ -41,7 +41,7 @@ def check(solution, seed):
     textbook = run_now(**values)
     best, held = textbook.summary, Held()
     with solution.attempt() as attempt:
-        with held.counted(attempt):
+        with held.measure(attempt):
             seen, done = _pipeline(attempt, textbook, **values)
         yield right, not seen.missing, seen.missing or f"{batches} mini-batches, {stages} stages"
         time, sent = (done.summary[what] / best[what] for what in ("seconds", "bytes"))
@@ -63,11 +63,11 @@ def check(solution, seed):
     needed = 4 * sum((stages - stage + 1) * size for stage, size in enumerate(seen.sizes))  # bytes
     with solution.attempt() as attempt:
         few = dice.randint(1, stages - 2)
-        with held.counted(attempt):
+        with held.measure(attempt):
             brief, _ = _pipeline(attempt, None, **{**values, "steps": few})
         yield short, not brief.missing, brief.missing or f"{few} through {stages} stages"
     asked = f"at most {TARGETS['memory']} is allowed"
-    little, told = held.judged(needed, TARGETS["memory"], f"{{:.2f}} times what it takes; {asked}")
+    little, told = held.check_limit(needed, TARGETS["memory"], f"{{:.2f}} times what it takes; {asked}")
     yield lean, same and little, told if same else "judged only when each backward reads what its forward read"
 
 

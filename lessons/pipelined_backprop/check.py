@@ -29,7 +29,7 @@ class Chain(NamedTuple):
     divided: bool
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         order = {0: "waits", 1: "1F1B", 2: "1993"}[self.hops]
         kept = "with" if self.stash else "without"
         return f"{len(self.w)} stages, {len(self.xs)} mini-batches, {order}, {kept} a stash"
@@ -63,7 +63,7 @@ def check(solution, seed):
         for mark, some in cases.items():
             found = [(one, _weights(attempt, one)) for one in some]
             wrong = [(one, w) for one, w in found if _far(w, weights(one)) > TARGETS["difference"]]
-            yield mark, not wrong, _told(*wrong[0]) if wrong else "; ".join(one.told for one in some)
+            yield mark, not wrong, _told(*wrong[0]) if wrong else "; ".join(one.description for one in some)
 
 
 def weights(case: Chain, late=None, back="", hasty=False) -> list[float]:
@@ -116,8 +116,8 @@ def _told(case: Chain, found: list[float]) -> str:
         one = case._replace(divided=False) if how.pop("alike", False) else case
         wrong = weights(one, **how)
         if _far(found, wrong) <= TARGETS["difference"] and _far(wrong, right) > TOLD_APART:
-            return f"{case.told}: the weights are {told}"
-    return f"{case.told}: a weight is {_far(found, right):.2g} off; {TARGETS['difference']:g} is allowed"
+            return f"{case.description}: the weights are {told}"
+    return f"{case.description}: a weight is {_far(found, right):.2g} off; {TARGETS['difference']:g} is allowed"
 
 
 def _far(found: list[float], wanted: list[float]) -> float:

@@ -42,7 +42,7 @@ def slowest(run, longer: int) -> float:
 
 def notices(run, model: str) -> str:
     """Return whether the loss changes if mini-batches are cut into eight micro-batches."""
-    whole, pieces = (experiments.learned(run, model, chunks) for chunks in (1, 8))
+    whole, pieces = (experiments.final_loss(run, model, chunks) for chunks in (1, 8))
     return "same" if abs(pieces / whole - 1) < 1e-9 else "higher" if pieces > whole else "lower"
 
 

@@ -145,11 +145,11 @@ def _best(rows, stages):
 def the_same_model(run):
     """Digits, mini-batches of 64 in M micro-batches, 40 of them, a small convolutional net in two stages, without batch
     norm and with it; the mean loss of the last 20."""
-    whole = {name: learned(run, name, 1) for name in MODELS}
+    whole = {name: final_loss(run, name, 1) for name in MODELS}
     for chunks in (1, 2, 4, 8, 16, 32):
         row = {"M": chunks}
         for name in MODELS:
-            above = 100 * (learned(run, name, chunks) / whole[name] - 1)
+            above = 100 * (final_loss(run, name, chunks) / whole[name] - 1)
             row[name] = round(above, 9) + 0.0  # beyond is rounding, which differs between processors
         yield row
 
@@ -157,7 +157,7 @@ def the_same_model(run):
 MODELS = {"convolutions": "cnn", "batch norm": "cnn_bn"}
 
 
-def learned(run, name, chunks):
+def final_loss(run, name, chunks):
     """The loss of the last mini-batches of a small net on two stages, trained with mini-batches in so many pieces."""
     done = run(
         algorithm="gpipe", workers=2, chunks=chunks, batch=64, steps=40, learning_rate=0.1, evaluations=1,

@@ -4,7 +4,7 @@ import heapq
 
 from algorithms.parts.lbfgs import direction
 from algorithms.parts.work_queue import WorkQueue
-from lessons.sandblaster.experiments import BOWL, DIGITS, LBFGS, computed, loss_after, to_a_half
+from lessons.sandblaster.experiments import BOWL, DIGITS, LBFGS, loss_after, portions_computed, to_a_half
 
 
 def pass_time(run, slowed: int) -> float:
@@ -32,7 +32,7 @@ def price(run, portions: str) -> str:
     ratio = float(copied.evaluations["seconds"][2] / alone.evaluations["seconds"][2])
     if ratio > 1.1 or ratio < 0.9:
         return "longer" if ratio > 1 else "shorter"
-    return "work" if computed(copied) > computed(alone) else "nothing"
+    return "work" if portions_computed(copied) > portions_computed(alone) else "nothing"
 
 
 def fewer(run, workers: int, hands_in: str) -> float:

@@ -9,7 +9,7 @@ SIZES = 180, 90, 45, 23, 12, 6  # images in a portion
 LBFGS = {"algorithm": "sandblaster", "learning_rate": 1.0}
 
 
-def computed(done):
+def portions_computed(done):
     """How many portions were computed, those in vain among them."""
     label = list(done.trace.labels).index("portion")
     return int((done.trace.spans["label"] == label).sum())
@@ -68,12 +68,12 @@ def shares_of_a_batch(run):
                 network="ideal",
                 evaluations=4,
             )
-            passes = computed(done) // portions
+            passes = portions_computed(done) // portions
             yield {
                 "slowed": slowed,
                 "shares": shares,
                 "milliseconds": 1e3 * float(done.evaluations["seconds"][4]) / passes,
-                "work": computed(done) / passes / portions,
+                "work": portions_computed(done) / passes / portions,
             }
 
 
@@ -115,7 +115,7 @@ def size_of_a_portion(run):
                 "hidden": "128,128", "network": "ideal", "evaluations": 2,
             }  # fmt: skip
             alone, copied = (run(**values, backups=backups) for backups in (False, True))
-            passes = computed(alone) / -(-IMAGES // images)  # as many as with backups, which change no sum
+            passes = portions_computed(alone) / -(-IMAGES // images)  # as many as with backups, which change no sum
             row = {"slowed": slowed, "images": images}
             for name, done in (("no backups", alone), ("backups", copied)):
                 row[name] = 1e3 * float(done.evaluations["seconds"][2]) / passes
@@ -160,7 +160,7 @@ def bytes_of_a_pass(run):
         for method, every in (("every portion", 1), ("every 16", 16)):
             batch = {"portion": 16, "every": every, "backups": False, "steps": 2, "memory": 0}
             done = run(**LBFGS, workers=workers, **batch, **small)
-            megabytes = done.summary["bytes"] / (computed(done) / 90) / 1e6
+            megabytes = done.summary["bytes"] / (portions_computed(done) / 90) / 1e6
             yield {"workers": workers, "method": f"Sandblaster, {method}", "megabytes": megabytes}
 
 
@@ -204,7 +204,7 @@ def what_is_lost(run):
             "hands in every": every,
             "status": left.status,
             "not handed in": 1 + 8 % every,
-            "again": computed(left) - computed(whole),
+            "again": portions_computed(left) - portions_computed(whole),
             "difference": float(np.abs(left.parameters - whole.parameters).max()),
             "megabytes": whole.summary["bytes"] / 1e6,
         }
@@ -249,7 +249,7 @@ def remembered_steps(run):
             "memory": memory,
             "f after 20 steps": float(done.losses["loss"][20]),
             "f after 40 steps": float(done.losses["loss"][40]),
-            "passes": computed(done) // 17,
+            "passes": portions_computed(done) // 17,
             "commands": float(((sent["src"] == 0) & (sent["dst"] == 1)).sum() / 41),
             "milliseconds": 1e3 * done.summary["seconds"],
             "megabytes": done.summary["bytes"] / 1e6,

@@ -32,7 +32,7 @@ def check(solution, seed):
     down, noisy, distant, lean = POINTS
     dice = random.Random(seed)
     held = Held()
-    with solution.ranks(3) as ranks, held.counted(*ranks):  # processes, so that only what a step returns is remembered
+    with solution.ranks(3) as ranks, held.measure(*ranks):  # processes, so that only what a step returns is remembered
         steps = Steps(ranks[:2], ranks[2], dice)
         worst, there = 0.0, 0.0
         for condition in dice.sample(range(75, 101), 3):
@@ -46,13 +46,13 @@ def check(solution, seed):
         settled = False  # in noise, for which a mean of models is needed, and so memory
         for mark, far in ((noisy, 1), (distant, FAR)):
             bowl = Bowl(unguessable(dice), dice.randint(15, 25), dice.uniform(0.5, 2), far)
-            part = steps.loss(bowl, NOISY) / bowl.averaged(NOISY)
+            part = steps.loss(bowl, NOISY) / bowl.loss_of_average(NOISY)
             told = f"{part:.2f} times the loss of averaged SGD" if part < inf else "it diverged"
             settled |= part <= TARGETS["noise"]
             yield mark, part <= TARGETS["noise"], f"{told}; at most {TARGETS['noise']} is allowed"
     few = steps.vectors <= TARGETS["memory"] + NUMBERS / steps.least
     told = f"{steps.vectors:.2f} vectors, numbers included; at most {TARGETS['memory']} and {NUMBERS} numbers"
-    little, grown = held.judged(1000, GROWTH, f"its process grew by {{:.0f}} kB; at most {GROWTH} are allowed")
+    little, grown = held.check_limit(1000, GROWTH, f"its process grew by {{:.0f}} kB; at most {GROWTH} are allowed")
     if not settled:
         yield lean, False, steps.hidden or OTHERWISE
     else:
@@ -101,7 +101,7 @@ class Bowl:
             taken += 1
         return taken
 
-    def averaged(self, steps: int) -> float:
+    def loss_of_average(self, steps: int) -> float:
         """Return the loss of the mean of SGD's models after burn-in, at a rate of 1."""
         w, mean, gradient = self.start.copy(), 0.0, self.gradients()
         for taken in range(steps):

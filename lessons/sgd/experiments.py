@@ -106,7 +106,7 @@ FLAT = CURVATURES[-1]
 STEPS = 2048
 
 
-def expected(rates) -> np.ndarray:
+def expected_loss(rates) -> np.ndarray:
     """Return the loss above the optimum that theory expects after each step with these rates, (steps,).
 
     A step leaves 1 - rate h of the distance from the optimum along an axis of curvature h, and adds the noise of the
@@ -152,7 +152,7 @@ def where_it_stalls(run):
             algorithm="polyak", average="exponential", weight=1, after=0, decay=decay, learning_rate=rate, steps=STEPS,
             evaluations=10_000, **NOISY,
         ).evaluations  # fmt: skip
-        theory = expected(rate * np.arange(1, STEPS + 1) ** -decay)
+        theory = expected_loss(rate * np.arange(1, STEPS + 1) ** -decay)
         for steps in 2 ** np.arange(STEPS.bit_length()):
             loss = float(done["loss"][np.searchsorted(done["samples"], steps)])
             yield {"rate": name, "steps": int(steps), "loss": loss, "theory": float(theory[steps - 1])}
@@ -216,7 +216,7 @@ def wrong_curvature(run):
             "guess": guess,
             "1 / t": alone.summary["held_out_loss"],
             "mean": mean.summary["held_out_loss"],
-            "1 / t, theory": float(expected(tame(guess, t) for t in range(1, 2 * HALF + 1))[-1]),
+            "1 / t, theory": float(expected_loss(tame(guess, t) for t in range(1, 2 * HALF + 1))[-1]),
             "mean, theory": mean_of(rate, HALF),
         }
 

@@ -9,7 +9,7 @@ from functools import partial
 
 import numpy as np
 
-from lessons.grading.contract import shown
+from lessons.grading.contract import describe_value
 from lessons.grading.grader import SolutionError
 from lessons.grading.seeds import experiment_seed, unguessable
 from lessons.seeds import Seeded
@@ -40,11 +40,11 @@ def check(solution, seed):
     }  # fmt: skip
     data = sparse.build(sparse.Settings(**rows), np.float64, unguessable(dice))
     one, seen = Watched(data), Watched(data)
-    alone = Seeded()(worker_override=partial(watched, thread, one), **values, workers=1)
+    alone = Seeded()(worker_override=partial(run_watched_thread, thread, one), **values, workers=1)
     with solution.ranks(THREADS) as ranks:
         plays = [rank.role("thread") for rank in ranks]
         done = ranks[0].run(
-            lambda comm, task, s: watched(plays[comm.rank], seen, comm, task, s), workers=THREADS, **values
+            lambda comm, task, s: run_watched_thread(plays[comm.rank], seen, comm, task, s), workers=THREADS, **values
         )
     wrong = seen.wrong(values["learning_rate"], one.gradients[0] // THREADS)
     yield every, not wrong, wrong or f"{sum(seen.gradients.values())} gradients of {THREADS} threads"
@@ -65,7 +65,7 @@ def check(solution, seed):
     yield free, counts and time <= TARGETS["time"], told
 
 
-def watched(play, seen, comm, task, s):
+def run_watched_thread(play, seen, comm, task, s):
     """Run an observed thread, and report the memory when all are done."""
     memory, task.workload = WatchedMemory(comm, seen), seen.data
     play(memory, WatchedSamples(comm, task, seen), s)
@@ -109,8 +109,8 @@ class WatchedMemory:
     def send(self, x, dst, tag=0):
         if x is not None:  # messages are free here: with contents, they would replace the shared memory
             raise SolutionError(
-                f"thread {self.rank} sent {shown(x)}; a message carries nothing here, as in comm.send(None, {dst}): "
-                "what threads tell each other is in w."
+                f"thread {self.rank} sent {describe_value(x)}; a message carries nothing here, "
+                f"as in comm.send(None, {dst}): what threads tell each other is in w."
             )
         self._comm.send(None, dst, tag)
 

@@ -38,7 +38,7 @@ class SparseRows:
         p = self.present
         return float(p @ (1 - 1 / (1 + (threads - 1) * p)) / p.sum())
 
-    def lost(self, threads: int, step: float) -> float:
+    def lost_fraction(self, threads: int, step: float) -> float:
         """Return the fraction of additions that are lost where a step takes `step` seconds."""
         p = self.present
         lines = [1 - np.prod(1 - part) for part in np.split(p, range(NUMBERS, len(p), NUMBERS))]  # touched by a row
@@ -46,7 +46,7 @@ class SparseRows:
         window = TAKEN * (1 + before)
         return (threads - 1) * float(p**2 @ window / p.sum()) / step
 
-    def written(self, rows: int) -> float:
+    def coordinates_written(self, rows: int) -> float:
         """Return the coordinates written per row if `rows` rows are accumulated before a write."""
         return float((1 - (1 - self.present) ** rows).sum() / rows)
 

@@ -142,7 +142,7 @@ def conflicts_against_workers(run):
             "threads": threads,
             **shares(done),
             "conflicts, closed form": law.conflicts(threads),
-            "lost, closed form": law.lost(threads, threads / per_second(done)),
+            "lost, closed form": law.lost_fraction(threads, threads / per_second(done)),
             "staleness": float(done.applied["staleness"].mean()),
         }
 
@@ -261,7 +261,7 @@ def written_per_row(run):
                 skew=skew, **ROWS,
             )  # fmt: skip
             written = float(done.measurements("written")["value"].mean())
-            law = SparseRows(features, skew=skew).written(per_write)
+            law = SparseRows(features, skew=skew).coordinates_written(per_write)
             yield {"skew": skew, "gathered": per_write, "written": written, "closed form": law}
 
 

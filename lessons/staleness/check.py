@@ -46,7 +46,7 @@ def check(solution, seed):
     best = textbook.summary
     with solution.attempt() as attempt:
         probe = BoundProbe()
-        with held.counted(attempt):
+        with held.measure(attempt):
             done = attempt.run(attempt.server_program(probe, trainer), beside=textbook, **values)
         wrong = probe.miscounted or probe.misstepped
         told = f"{probe.counted} of {workers * steps} gradients, each by itself"
@@ -71,7 +71,7 @@ def check(solution, seed):
     }  # fmt: skip
     with solution.attempt() as attempt:
         probe = BoundProbe()
-        with held.counted(attempt):
+        with held.measure(attempt):
             attempt.run(attempt.server_program(probe, trainer), **limping)
         through = sum(sent == steps for sent in probe.sent.values())
         wrong = probe.miscounted or probe.misled
@@ -80,7 +80,7 @@ def check(solution, seed):
             not wrong and through == workers - 1,
             wrong or f"{through} of the {workers - 1} others finished",
         )
-    few, told = held.judged(4 * values["dimension"], TARGETS["memory"], MEMORY.format(workers, TARGETS["memory"]))
+    few, told = held.check_limit(4 * values["dimension"], TARGETS["memory"], MEMORY.format(workers, TARGETS["memory"]))
     yield lean, right and few, told if right else OTHERWISE
 
 
@@ -105,7 +105,7 @@ class BoundProbe:
         self.miscounted, self.misstepped, self.misled, self.kept = "", "", "", ""
         self.counted, self.answers = 0, 0
 
-    def between(self, comm, task, s):
+    def wrap(self, comm, task, s):
         """Return (comm, task, s) for the server, observed by this probe."""
         self.comm, self.task, self.bound = comm, task, s.bound
         self.rate = s.learning_rate / (comm.size - 1)

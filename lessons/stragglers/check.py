@@ -47,7 +47,7 @@ def check(solution, seed):
     best = textbook.summary
     with solution.attempt() as attempt:
         probe = BackupProbe(workers - backups)
-        with held.counted(attempt):
+        with held.measure(attempt):
             done = attempt.run(attempt.server_program(probe, trainer), beside=textbook, **values)
         miscounted = probe.missing(values["steps"])
         wrong = miscounted or probe.misstepped
@@ -60,11 +60,11 @@ def check(solution, seed):
     with solution.attempt() as attempt:
         lost = {**values, "crash": crashes(done.trace, dice)}
         survivor = BackupProbe(workers - backups)
-        with held.counted(attempt):
+        with held.measure(attempt):
             attempt.run(attempt.server_program(survivor, trainer), **lost)
         stopped = survivor.missing(values["steps"])
         yield steadfast, not stopped, stopped or f"{len(survivor.updates)} updates, with two workers lost"
-    few, told = held.judged(4 * values["dimension"], TARGETS["memory"], MEMORY.format(workers, TARGETS["memory"]))
+    few, told = held.check_limit(4 * values["dimension"], TARGETS["memory"], MEMORY.format(workers, TARGETS["memory"]))
     yield lean, not wrong and few, OTHERWISE if wrong else told  # no sums, nothing held
 
 
@@ -112,7 +112,7 @@ class BackupProbe:
         made = len(self.updates)
         return self.miscounted or ("" if made == steps else f"{made} updates of {steps}")
 
-    def between(self, comm, task, s):
+    def wrap(self, comm, task, s):
         """Return (comm, task, s) for the server, observed by this probe."""
         self.comm, self.task, self.rate = comm, task, s.learning_rate
         self.w = task.start()

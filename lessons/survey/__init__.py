@@ -19,7 +19,7 @@ from lessons import references
 from lessons.references import Address
 from lessons.survey import costs
 from lessons.survey.costs import MODELS, SYMBOLS, Stack
-from lessons.survey.methods import chapters_of, declared_source, figures_of, sources
+from lessons.survey.methods import chapters_of, figures_of, read_source, sources
 
 Row = dict[str, Any]
 ITEM = 4  # bytes of a number: float32
@@ -53,7 +53,7 @@ def rows() -> list[Row]:
             "reference": one.reference,
             "work": one.work,
             "module": one.module,
-            "declares": declared_source(one.module) if one.module else "",
+            "declares": read_source(one.module) if one.module else "",
             "chapters": chapters_of(one.name) if one.name else (),
             "figures": figures_of(one.name) if one.name else (),
             "without": one.without or one.note,
@@ -63,7 +63,7 @@ def rows() -> list[Row]:
     ]
 
 
-def surveyed() -> set[str]:
+def surveyed_algorithms() -> set[str]:
     """Return the names of the algorithms that appear in the sources."""
     return {one.method for source in sources() for one in source.methods if one.method}
 
@@ -81,12 +81,20 @@ def table(model: Stack, cluster: Cluster = Cluster()) -> list[Row]:
         workers = 1 if algorithms.family(name) == "sequential" else cluster.workers
         symbols = costs.symbols(name, model.symbols(cluster.batch), workers, cluster.settings)
         replicas = min(workers, method.data_shards(workers, method.Settings()))
-        row = {"method": name, "family": algorithms.family(name), "workers": workers, "surveyed": name in surveyed()}
+        row = {
+            "method": name,
+            "family": algorithms.family(name),
+            "workers": workers,
+            "surveyed": name in surveyed_algorithms(),
+        }
         row["samples"] = cluster.batch * max(1, replicas)
         for quantity in costs.QUANTITIES:
             scale = ITEM if UNITS[quantity] == "B" else 1
             number = of.evaluate(quantity, symbols)
-            row |= {quantity: of.shown(quantity), f"{quantity} value": None if number is None else number * scale}
+            row |= {
+                quantity: of.formula_text(quantity),
+                f"{quantity} value": None if number is None else number * scale,
+            }
         row["computing"] = _over(row["computation value"], workers * parse_device(cluster.device).flops)
         ports = workers + method.servers(method.Settings())
         row["sending"] = _over(row["communication value"], ports * parse_network(cluster.network).between.bandwidth)
@@ -104,7 +112,7 @@ def run_of(name: str, cluster: Cluster) -> str:
     return "&".join(f"{key}={value}" for key, value in settings.items())
 
 
-def shown(value: float | None, unit: str) -> str:
+def format_quantity(value: float | None, unit: str) -> str:
     """Return a number with three digits and its unit, "12.5 MB"; a dash for None."""
     return "\N{EN DASH}" if value is None else SAY[unit](value)
 
@@ -148,7 +156,7 @@ def markdown(
             )
         )
     said = f"{cluster.workers} workers, {cluster.batch} samples each, {model.parameters:,} parameters"
-    parts.append(f"## What a step costs\n\n{said}. Symbols: {symbols_said()}")
+    parts.append(f"## What a step costs\n\n{said}. Symbols: {symbols_line()}")
     cells = [
         (
             _link(row["method"], next(iter(row["chapters"]), ""), "", address),
@@ -168,7 +176,7 @@ def symbols_of(rows: Iterable[Row]) -> dict[str, str]:
     return {symbol: meaning for symbol, meaning in SYMBOLS.items() if symbol in named}
 
 
-def symbols_said() -> str:
+def symbols_line() -> str:
     """Return the symbols of formulas with their meanings, in one line of Markdown."""
     return "; ".join(f"`{symbol}` {meaning}" for symbol, meaning in SYMBOLS.items()) + "."
 
@@ -177,7 +185,7 @@ def _cell(row: Row, quantity: str, workbench: str) -> str:
     value = row[f"{quantity} value"]
     if value is None:
         return row[quantity]
-    number = shown(value, UNITS[quantity])
+    number = format_quantity(value, UNITS[quantity])
     return f"{row[quantity]} = " + (f"[{number}]({workbench}/?{row['run']})" if workbench else number)
 
 
@@ -211,7 +219,7 @@ __all__ = [
     "first_page",
     "markdown",
     "rows",
-    "shown",
+    "format_quantity",
     "sources",
     "symbols_of",
     "table",

@@ -79,7 +79,7 @@ class Costs:
     at_most: Sequence[str] = ()  # quantities whose formula is an upper bound
     unproven: Mapping[str, str] = field(default_factory=dict)
 
-    def shown(self, quantity: str) -> str:
+    def formula_text(self, quantity: str) -> str:
         """Return a formula in readable form, "2 (N-1) d", or the reason why there is none."""
         formula = getattr(self, quantity).replace("*", " ")
         bound = "at most " if quantity in self.at_most else ""

@@ -16,7 +16,7 @@ from urllib.parse import parse_qs
 import algorithms
 import lessons
 from algorithms import compression
-from lessons.figure import parsed
+from lessons.figure import read_statements
 
 FILE = Path(__file__).with_name("surveys.toml")
 ROOT = FILE.parents[2]
@@ -68,7 +68,7 @@ def sources() -> tuple[Survey, ...]:
 
 
 @cache
-def declared_source(module: str) -> str:
+def read_source(module: str) -> str:
     """Return the source that a module declares, on one line. Raise ValueError if it declares none."""
     text = ast.get_docstring(ast.parse(ROOT.joinpath(*module.split(".")).with_suffix(".py").read_text("utf-8"))) or ""
     if (found := re.search(r"^Source: ((?:.+\n?)+)", text, re.MULTILINE)) is None:
@@ -96,7 +96,7 @@ def chapters_of(name: str) -> tuple[str, ...]:
 @cache
 def _shown(chapter: str) -> dict[str, set[str]]:
     """Return figure -> names of the algorithms and compressions it uses, for a chapter's own figures."""
-    statements = parsed(ROOT / "lessons" / chapter)
+    statements = read_statements(ROOT / "lessons" / chapter)
     defined = {name: node for node in statements for name in _names(node)}
     golden = ROOT / "lessons" / chapter / "golden.json"
     recorded = lessons.chapter(chapter).golden.figures if golden.is_file() else {}

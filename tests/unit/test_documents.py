@@ -65,4 +65,4 @@ def test_the_documents_count_algorithms_and_chapters_as_they_are():
     assert f"{len(lessons.CHAPTERS)} chapters" in readme
     assert f"{len(lessons.CHAPTERS)} chapters" in (ROOT / "docs" / "teaching.md").read_text("utf-8")
     for one in map(lessons.chapter, lessons.CHAPTERS):
-        assert one.written and one.figures and one.items and one.exercise and one.lab(), one.name
+        assert one.has_text and one.figures and one.items and one.exercise and one.lab(), one.name

@@ -87,7 +87,7 @@ def test_the_hub_stays_shut_without_a_setting(folders, monkeypatch):
 
 
 def test_without_the_file_of_results_an_instructor_sees_the_handout_and_why(lab, monkeypatch):
-    monkeypatch.setattr(sheet, "expected", lambda chapter: golden.EMPTY)
+    monkeypatch.setattr(sheet, "expected_results", lambda chapter: golden.EMPTY)
     page = lab(monkeypatch, "1")
     assert not page.exception and "Meet rarely" in words(page) and "What goes wrong" not in words(page)
     assert "lessons/averaging/lab.json" in page.info[0].value
@@ -99,7 +99,7 @@ def test_a_handout_leads_to_the_password_where_there_is_one(lab, monkeypatch, se
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [one.name for one in lessons.written()])
+@pytest.mark.parametrize("name", [one.name for one in lessons.written_chapters()])
 def test_a_page_gives_no_golden_answer_before_it_is_asked(folders, monkeypatch, name):
     """What is sent to the browser has neither explanation nor comment of any choice."""
     monkeypatch.delenv(instructor.SETTING, raising=False)
@@ -143,7 +143,7 @@ def test_stops_that_nobody_sane_would_write_end_in_a_sentence_at_most(page, stor
 
 SWEEPS = [
     (chapter.name, name)
-    for chapter in lessons.written()
+    for chapter in lessons.written_chapters()
     for name, one in assignments(chapter.name).items()
     if one.turn and not one.paired
 ]

@@ -87,7 +87,7 @@ def test_a_test_that_is_given_up_keeps_the_answers_that_were_given():
     assert len(page.session_state.progress.answers) == 1 and "## Test" in words(page)
 
 
-@pytest.mark.parametrize("name", [name for name in lessons.CHAPTERS if not lessons.chapter(name).written])
+@pytest.mark.parametrize("name", [name for name in lessons.CHAPTERS if not lessons.chapter(name).has_text])
 def test_a_chapter_without_text_leads_to_again_and_my_work_as_well(book, name):  # noqa: F811
     for part in ("again", "work"):
         page = book(chapter=name, part=part)

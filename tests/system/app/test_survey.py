@@ -58,7 +58,7 @@ def test_a_cell_says_a_number_as_the_text_below_does_and_a_dash_where_there_is_n
     for row, line in zip(rows, text.splitlines()[1:], strict=True):
         _, method, *numbers = line.split("|")
         assert method == row["method"]
-        shown = [survey.shown(row[f"{name} value"], survey.UNITS[name]) for name in survey.QUANTITIES]
+        shown = [survey.format_quantity(row[f"{name} value"], survey.UNITS[name]) for name in survey.QUANTITIES]
         assert numbers[: len(shown)] == shown and not {"None", "nan"} & {*numbers}
     assert "–" in text and "34.4 GB" in text
 

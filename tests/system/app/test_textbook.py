@@ -25,7 +25,7 @@ from tests.book import unfolded
 from tests.patience import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[3]
-CHAPTERS = [one.name for one in lessons.written()]
+CHAPTERS = [one.name for one in lessons.written_chapters()]
 REPORT = {
     "chapter": "stragglers", "score": 60, "seed": 5, "seconds": 1.5, "error": "it hung up", "printed": "hello",
     "sandbox": {}, "marks": [
@@ -224,12 +224,12 @@ def test_contents_are_links_as_far_as_predictions_were_made(book):
 def test_a_chapter_without_text_shows_its_figures_recorded_or_not(book, monkeypatch, draft):
     name, chapter = draft, lessons.chapter(draft)
     kept = lessons.chapter("stragglers").golden.figures["stragglers.a_hundred_machines"]
-    some = golden.Golden({chapter.shown[1]: replace(kept, name=chapter.shown[1])}, {})
+    some = golden.Golden({chapter.figures_on_page[1]: replace(kept, name=chapter.figures_on_page[1])}, {})
     monkeypatch.setattr(Chapter, "golden", some)
     page = book(chapter=name)
     assert not page.exception and charts(page) == 1
     heads = [head.value for head in page.subheader]
-    asked = [chapter.declared[one] for one in chapter.shown]
+    asked = [chapter.figure_questions[one] for one in chapter.figures_on_page]
     assert len(heads) == len(asked) > 5
     assert (
         heads[0] == escaped(f"Figure {chapter.number}.1. {asked[0]}")
@@ -242,8 +242,8 @@ def test_a_chapter_without_text_shows_its_figures_recorded_or_not(book, monkeypa
 @pytest.mark.parametrize("name", ["averaging", "staleness", "stragglers"])
 def test_figures_that_a_text_does_not_show_are_reached_at_its_end(book, name):
     chapter = lessons.chapter(name)
-    more = [one for one in chapter.declared if one not in chapter.shown]
-    asked = [escaped(chapter.declared[one]) for one in more]
+    more = [one for one in chapter.figure_questions if one not in chapter.figures_on_page]
+    asked = [escaped(chapter.figure_questions[one]) for one in more]
 
     def offered(page):
         return [one.label for one in page.expander if one.label in asked]
@@ -281,7 +281,7 @@ def test_a_text_is_read_before_anything_is_recorded(book, monkeypatch):
     page = book(chapter="stragglers")
     assert not page.exception and charts(page) == 0
     assert "? times as fast as one" in words(page) and "(Not recorded yet.)" in words(page)
-    assert len(page.subheader) == len(lessons.chapter("stragglers").shown)
+    assert len(page.subheader) == len(lessons.chapter("stragglers").figures_on_page)
 
 
 def test_movement_in_a_text_is_shown(book, monkeypatch):

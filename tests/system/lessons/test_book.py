@@ -25,7 +25,7 @@ FORMULA = re.compile(r"\$\$(.+?)\$\$|\$([^$]+?)\$", re.S)
 CODE = re.compile(r"```.*?```|`[^`]*`", re.S)
 FOLDED = [
     (one.name, references.fold_anchor(fold.title, one.name), references.figure_anchor(inner.figure))
-    for one in lessons.written()
+    for one in lessons.written_chapters()
     for fold in one.blocks()
     if isinstance(fold, markup.Fold)
     for inner in fold.blocks
@@ -301,7 +301,10 @@ class TestInABrowser:
 
     def test_a_slider_shows_another_stop(self, tab):
         every = [
-            (one.name, name) for one in lessons.written() for name in one.shown if one.golden.figure(name).look.slider
+            (one.name, name)
+            for one in lessons.written_chapters()
+            for name in one.figures_on_page
+            if one.golden.figure(name).look.slider
         ]
         chapter, name = every[0]
         page = tab(f"{chapter}.html")

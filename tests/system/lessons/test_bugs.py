@@ -28,7 +28,7 @@ def answered(**answers):
     document = ReaderProgress(reader="Ada")
     for name, (mechanism, line) in answers.items():
         for asked, guess in (("mechanism", mechanism), ("line", line)):
-            document = document.recorded(score.answer(find(name), asked, guess))
+            document = document.with_answer(score.answer(find(name), asked, guess))
     return document
 
 
@@ -59,10 +59,10 @@ def test_a_measured_quantity_that_is_no_number_is_not_told_as_zero():
 def test_without_its_mistake_a_mutant_is_the_module_of_the_catalogue_bit_for_bit(name):
     mutant = find(name)
     worker = algorithms.find(mutant.experiment["algorithm"]).worker
-    same, healthy = replace(mutant, new=mutant.old).mutated(), mutant.healthy()
+    same, healthy = replace(mutant, new=mutant.old).run_mutant(), mutant.healthy()
     assert same.summary["digest"] == healthy.summary["digest"]
     assert same.trace.seconds() == healthy.trace.seconds()
-    assert mutant.mutated().summary["digest"] != same.summary["digest"] or mutant.shows not in same.summary
+    assert mutant.run_mutant().summary["digest"] != same.summary["digest"] or mutant.shows not in same.summary
     assert algorithms.find(mutant.experiment["algorithm"]).worker is worker
 
 
@@ -90,8 +90,8 @@ def test_every_chapter_has_a_mutant_with_named_choices_and_lines_that_are_in_the
 def test_the_first_answer_to_each_counts_and_what_is_no_answer_does_not():
     easgd, ssp = find("easgd"), find("ssp")
     document = answered(easgd=("one_sided", easgd.lines[0]), ssp=("late_used", ssp.lines[0]))
-    later = document.recorded(score.answer(ssp, "mechanism", "no_wait"))
-    strange = later.recorded(score.answer(find("adam"), "mechanism", "nothing of the kind"))
+    later = document.with_answer(score.answer(ssp, "mechanism", "no_wait"))
+    strange = later.with_answer(score.answer(find("adam"), "mechanism", "nothing of the kind"))
     graded = score.grade(progress.read(strange.text()))
     assert (graded["points"], graded["of"], graded["score"]) == (3, 2 * len(NAMES), round(300 / 2 / len(NAMES)))
     assert graded["student"] == "Ada" and graded["bugs"]["ssp"]["said"]["mechanism"] == "late_used"

@@ -14,7 +14,7 @@ from lessons.instructor import sheet
 from tests import margin
 from tests.book import pick_seed, unfolded
 
-WRITTEN = lessons.written()
+WRITTEN = lessons.written_chapters()
 GRADED = [one for one in WRITTEN if one.exercise]
 each = pytest.mark.parametrize("chapter", WRITTEN, ids=lambda one: one.name)
 each_of_all = pytest.mark.parametrize("chapter", [*map(lessons.chapter, lessons.CHAPTERS)], ids=lambda one: one.name)
@@ -53,7 +53,7 @@ def test_its_marks_are_understood(chapter):
 def test_the_golden_file_has_what_is_shown_declared_and_asked_and_nothing_else(chapter):
     """Of figures that no text shows those that take long are recorded, so that one seed of them is run again."""
     assert chapter.figures and set(chapter.figures) <= set(chapter.golden.figures)
-    assert set(chapter.golden.figures) <= {*chapter.figures, *chapter.declared}
+    assert set(chapter.golden.figures) <= {*chapter.figures, *chapter.figure_questions}
     assert set(chapter.golden.answers) == {item.name for item in chapter.items}
     for item in chapter.items:
         assert [drawn for drawn, _ in chapter.golden.answers[item.name]] == item.all_parameters()
@@ -125,7 +125,7 @@ def test_its_quiz_is_answered_as_it_was_under_one_of_the_seeds(chapter):
     for item in chapter.items:
         recorded = chapter.golden.answers[item.name]
         for (drawn, answer), by_seed in zip(recorded, chapter.golden.samples[item.name], strict=True):
-            assert golden.differences([{"answer": answer}], [{"answer": item.agreed(by_seed)}]) == []
+            assert golden.differences([{"answer": answer}], [{"answer": item.combine_seeds(by_seed)}]) == []
             place = pick_seed(chapter.name, range(len(by_seed)))
             run = seeds.Seeded(seeds.SEEDS[place])
             now = item.compute_under(run, chapter.name, drawn)
@@ -138,7 +138,7 @@ def test_a_chapter_without_a_text_has_a_title(tmp_path):
     folder = tmp_path / "tiny"
     folder.mkdir()
     chapter = Chapter(folder)
-    assert (chapter.written, chapter.title(), chapter.text()) == (False, "Tiny", "")
+    assert (chapter.has_text, chapter.title(), chapter.text()) == (False, "Tiny", "")
     (folder / "text.md").write_text("# One\n\nwords\n")
     (folder / "lab.md").write_text("# Lab\n")
     assert (chapter.title(), chapter.lab()) == ("One", "# Lab\n")

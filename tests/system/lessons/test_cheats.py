@@ -89,10 +89,10 @@ def dying(chapter):
 def test_a_process_that_ends_before_it_is_weighed_may_have_held_anything():
     source = "import os\n\ndef f():\n    os.readv = lambda *_: os._exit(0)\n    return 1\n"
     held = Held()
-    with Solution(source).attempt() as attempt, held.counted(attempt):
+    with Solution(source).attempt() as attempt, held.measure(attempt):
         attempt.call("f")
         attempt.process.wait()
-    assert held.judged(1, 1, "{}") == (False, "its process ended before its memory was counted")
+    assert held.check_limit(1, 1, "{}") == (False, "its process ended before its memory was counted")
 
 
 @pytest.mark.slow
@@ -138,7 +138,7 @@ def test_what_is_kept_is_counted_though_pages_of_python_make_room_for_it():
     x = np.ones(60_000)
     for shared in (False, True):
         held = Held()
-        with Solution(LETS_GO).attempt() as attempt, held.counted(attempt):
+        with Solution(LETS_GO).attempt() as attempt, held.measure(attempt):
             for _ in range(20):
                 attempt.call("keep", x, shared)
         if held.peak is None:

@@ -122,7 +122,7 @@ def test_a_list_of_every_name_is_no_choice():
 
 
 def test_cases_come_in_any_order_and_two_more_of_any_kind():
-    orders = [[case.kind for case in check.shuffled(random.Random(seed))] for seed in range(5)]
+    orders = [[case.kind for case in check.shuffle_cases(random.Random(seed))] for seed in range(5)]
     assert len({*map(tuple, orders)}) == len(orders)
     for kinds in orders:
         assert len(kinds) == 8 + check.MORE and {*kinds} == {"fast", "slow", "long", "memory", "budget"}
@@ -139,7 +139,7 @@ def choose(model, cluster):
 
 @pytest.mark.slow
 def test_a_list_of_answers_by_the_number_of_the_call_loses_every_mark_of_speed():
-    answers = [solution.choose(*case.given()) for case in check.drawn(random.Random(0))]
+    answers = [solution.choose(*case.arguments()) for case in check.draw_cases(random.Random(0))]
     earned, _, error = marks(IN_ORDER.format(answers=[*answers, *answers]))
     assert not any(earned[FAST:]) and not error
 
@@ -162,14 +162,14 @@ CARELESS = (  # of what decides, case by case
 
 
 def share(case, choose):
-    name = choose(*case.given())
-    return check._against_the_oracle(case, name, case.trained(name))
+    name = choose(*case.arguments())
+    return check._against_the_oracle(case, name, case.train(name))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_what_decides_in_a_case_does_not_depend_on_the_draw(seed):
-    for case, careless in zip(check.drawn(random.Random(seed)), CARELESS, strict=True):
+    for case, careless in zip(check.draw_cases(random.Random(seed)), CARELESS, strict=True):
         assert share(case, solution.choose) > 0.95, case
         assert share(case, careless) < 0.95 * check.TARGETS["speed"], case
 

@@ -142,7 +142,7 @@ def test_the_survey_cuts_no_name_of_a_module_in_80_columns(command):
 
 
 def test_every_formula_of_a_quiz_can_be_read_in_a_terminal():
-    for one in lessons.written():
+    for one in lessons.written_chapters():
         for item in one.items:
             drawn, answer = one.golden.answers[item.name][0]
             assert "\\" not in tex.readable(item.explanation(drawn, answer)).replace("\\_", "_"), item.name
@@ -209,13 +209,13 @@ def test_one_figure_is_recorded_and_the_rest_stays(command, tiny, monkeypatch):
 
 
 def test_what_is_missing_is_recorded_and_nothing_else(command, tiny, monkeypatch):
-    assert tiny.unrecorded == ["pipelines.cut_in_stages", "half"]
+    assert tiny.missing_results == ["pipelines.cut_in_stages", "half"]
     command("golden", "tiny", "--only", "half")
     again = Chapter(tiny.folder)
-    assert again.unrecorded == ["pipelines.cut_in_stages"] and again.golden.answer("half", {"n": 4}) == 2
+    assert again.missing_results == ["pipelines.cut_in_stages"] and again.golden.answer("half", {"n": 4}) == 2
     monkeypatch.setattr(lessons, "chapter", lambda name: again)
     monkeypatch.setattr(quiz.Item, "compute_each", lambda *_: pytest.fail("it was asked again"))
-    assert command("golden", "tiny", "--missing").exit_code == 0 and Chapter(tiny.folder).unrecorded == []
+    assert command("golden", "tiny", "--missing").exit_code == 0 and Chapter(tiny.folder).missing_results == []
 
 
 def test_a_draft_is_read_before_anything_is_recorded(command, tiny, monkeypatch):
@@ -353,7 +353,7 @@ def test_every_command_is_named_in_a_whole_sentence(command):
 
 
 def test_a_quiz_for_moodle_says_how_near_a_number_must_be(command, tmp_path):
-    items = [item for one in lessons.written() for item in one.items]
+    items = [item for one in lessons.written_chapters() for item in one.items]
     assert max(item.within for item in items if not item.choices) == 0.25
     assert "10 % unless quiz.toml says otherwise, 25 % at most" in " ".join(command("quiz", "--help").output.split())
     near = [item.within for item in lessons.chapter("pipedream").items if not item.choices]

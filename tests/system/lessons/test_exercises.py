@@ -15,7 +15,7 @@ from lessons.grading.sheet import STEPS, Sheet
 from tests.book import unfolded
 from tests.system.lessons.near_misses import lost, solution
 
-SHEETS = [Sheet(one) for one in lessons.written() if one.exercise]
+SHEETS = [Sheet(one) for one in lessons.written_chapters() if one.exercise]
 STRAGGLERS = next(sheet for sheet in SHEETS if sheet.name == "stragglers")
 each = pytest.mark.parametrize("sheet", SHEETS, ids=lambda one: one.name)
 NAMES = """
@@ -122,8 +122,8 @@ def test_a_level_passes_with_its_cut_filled_and_not_without(sheet, level):
     chapter, template = lessons.chapter(sheet.name), levels.template(sheet, level)
     assert grade(chapter, f"{template}\nmine = 1\n", seed=5).score < 50
     if level in (2, 3):
-        assert body(levels.filled(sheet, level)) == body(levels.solution(sheet))
-        assert len(template.splitlines()) < len(levels.filled(sheet, level).splitlines()) + 12
+        assert body(levels.fill_template(sheet, level)) == body(levels.solution(sheet))
+        assert len(template.splitlines()) < len(levels.fill_template(sheet, level).splitlines()) + 12
     if level == 1:
         done = grade(chapter, _predicted(sheet, template), seed=5)
         assert done.score == 100, done.marks
@@ -217,7 +217,7 @@ def test_marks_that_were_reached_stay_when_a_later_attempt_fails():
 
     source = "def f(name):\n    if name == 'second':\n        raise ValueError('not this one')\n    return 1"
     report = judge(check, {"first": 1, "second": 1, "third": 2}, source, 1)
-    assert report.score == 75 and [mark.name for mark in report.reached] == ["first", "third"]
+    assert report.score == 75 and [mark.name for mark in report.judged_marks] == ["first", "third"]
     assert report.marks[1].observed == NOT_REACHED and report.error.count("not this one") == 2  # message and line
 
 
@@ -274,7 +274,7 @@ def test_the_timeline_of_the_textbook_is_told_to_those_who_earned_every_mark(nam
     almost = chapter.exercise.replace("reversed(range(chunks))", "range(chunks)") if name == "pipelines" else (
         right.replace("w + total", "w + total / 2"))  # fmt: skip
     report = grade(chapter, almost, seed=1)
-    assert report.reached and report.score < 100 and [*report.timelines] == ["yours"]
+    assert report.judged_marks and report.score < 100 and [*report.timelines] == ["yours"]
 
 
 @each
@@ -282,15 +282,15 @@ def test_a_file_to_begin_with_earns_nothing_as_it_was_given_and_is_told_so(sheet
     for given in (sheet.source, *(levels.template(sheet, level) for level in levels.LEVELS)):
         for as_it_is in (given, f"# Hints taken: 2.1\n{given}\n\n# by Ada\n"):
             report = grade(lessons.chapter(sheet.name), as_it_is, seed=1)
-            assert (report.score, report.reached, report.timelines) == (0, (), {})
+            assert (report.score, report.judged_marks, report.timelines) == (0, (), {})
             assert report.error.startswith("this is the start file: nothing of yours is in it yet.")
 
 
 @each
 def test_a_file_in_which_anything_was_changed_is_judged(sheet):
     changed = f"{sheet.source}\nmine = 1\n"
-    assert levels.untouched(sheet, sheet.source) and not levels.untouched(sheet, changed)
-    assert not levels.untouched(sheet, levels.solution(sheet)) and not levels.untouched(sheet, "def (")
+    assert levels.is_start_file(sheet, sheet.source) and not levels.is_start_file(sheet, changed)
+    assert not levels.is_start_file(sheet, levels.solution(sheet)) and not levels.is_start_file(sheet, "def (")
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ from lessons.instructor import hub, sheet
 from lessons.instructor.assignment import STOP, assignments
 from tests.book import differences_under_one_seed
 
-LABS = [one for one in lessons.written() if one.lab()]
+LABS = [one for one in lessons.written_chapters() if one.lab()]
 NAMED = [(chapter, name) for chapter in LABS for name in assignments(chapter.name)]
 each = pytest.mark.parametrize("chapter", LABS, ids=lambda one: one.name)
 each_assignment = pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_a_handout_has_no_hints_and_no_results_but_tables_to_fill_in(chapter):
         lines = [line for line in private.splitlines() if len(line) > 40 and "{{" not in line]
         assert not any(line in text for line in lines)
     assert "What goes wrong" in full and "What goes wrong" not in text and "Aim" not in text
-    expected = {f"{value:.4g}" for figure in sheet.expected(chapter).figures.values() for row in figure.rows
+    expected = {f"{value:.4g}" for figure in sheet.expected_results(chapter).figures.values() for row in figure.rows
                 for name, value in row.items() if isinstance(value, float) and name in figure.rows[0]
                 and name not in Experiment.model_fields and name != "learning_rate"}  # fmt: skip
     tables = "\n".join(line for line in text.splitlines() if line.startswith("|"))
@@ -121,7 +121,7 @@ def test_a_sheet_in_a_terminal_of_80_columns_is_whole(chapter):
 @each
 def test_a_sheet_is_understood_and_its_table_is_there(chapter):
     assert markup.blocks(sheet.sheet(chapter), chapter.name, chapter.golden)
-    known = sheet.expected(chapter).figures
+    known = sheet.expected_results(chapter).figures
     assert list(known) == list(assignments(chapter.name))
     for name, one in assignments(chapter.name).items():
         assert all(map(known[name].shows, known[name].claims)) and list(known[name].claims) == list(one.claims)
@@ -161,7 +161,7 @@ def test_an_unknown_assignment_is_refused_with_those_that_exist(monkeypatch):
 @pytest.mark.usefixtures("rates_are_stated")
 @each_assignment
 def test_what_a_sheet_expects_is_what_runs_give(chapter, name):
-    one, kept = assignments(chapter.name)[name], sheet.expected(chapter).figure(name)
+    one, kept = assignments(chapter.name)[name], sheet.expected_results(chapter).figure(name)
     figure = one.figure(name)
     for claim, holds in figure.claims.items():
         assert not kept.samples or all(holds(kept.under(seed)) for seed in kept.seeds), claim

@@ -55,7 +55,7 @@ def test_a_near_miss_loses_its_marks(source, marks):
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_no_plan_that_we_know_is_faster_than_the_one_that_is_called_best(seed):
-    for case in check.drawn(random.Random(seed)):
+    for case in check.draw_cases(random.Random(seed)):
         best = case.seconds(case.best)
         sizes = sum(case.sizes)
         for parts in (2, 3, 4, 5, 7, 10):

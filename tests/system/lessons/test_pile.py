@@ -140,7 +140,7 @@ def of_my_work(path, solution, earned, /, chapter="stragglers", **changed):
     """Write the file that My work gives out after this solution was graded, or one that was changed afterwards."""
     marks = [{"name": "right", "points": 4, "earned": 4, "observed": "so"}]
     report = {"chapter": chapter, "score": earned, "seed": 5, "marks": marks}
-    handed = json.loads(progress.EMPTY.graded(report, solution).text())
+    handed = json.loads(progress.EMPTY.with_grade(report, solution).text())
     handed["scores"][chapter] |= changed
     path.write_text(json.dumps(handed))
 
@@ -177,7 +177,7 @@ def test_a_file_of_my_work_without_a_solution_says_why(tmp_path):
 def test_one_file_of_my_work_is_graded_on_the_hidden_cases_that_it_was_graded_on(tmp_path):
     report = grader.grade(CHAPTER, "def server(comm, task, s): return 1", seed=7).plain()
     file = tmp_path / "ann-lockstep.json"
-    file.write_text(progress.EMPTY.graded(report, "def server(comm, task, s): return 1").text())
+    file.write_text(progress.EMPTY.with_grade(report, "def server(comm, task, s): return 1").text())
     told = call("check", "stragglers", file).output
     assert "(seed 7," in told and "The file claims 0, with seed 7: graded again, it has the same marks." in told
     file.write_text(file.read_text().replace('"score":0', '"score":100'))

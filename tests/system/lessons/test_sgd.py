@@ -11,7 +11,7 @@ from experiments.specification.experiment import Experiment
 from lessons.grading.grader import Solution, grade
 from lessons.sgd import experiments
 from lessons.sgd.check import Bowl, Steps
-from lessons.sgd.experiments import NOISY, expected, floor, mean_of
+from lessons.sgd.experiments import NOISY, expected_loss, floor, mean_of
 
 VALLEY, NOISE, FAR, MEMORY = range(4)
 
@@ -170,12 +170,12 @@ def test_what_a_step_returns_wrongly_is_told(returned, words):
 def test_the_bowl_of_the_grader_has_the_noise_of_theory():
     bowl = Bowl(seed=3, condition=20, noise=1.0)
     theory = bowl.curvature.sum() / (2 * 1700)
-    assert bowl.loss(bowl.optimum) == 0 and 0.5 * theory < bowl.averaged(2000) < 2 * theory
+    assert bowl.loss(bowl.optimum) == 0 and 0.5 * theory < bowl.loss_of_average(2000) < 2 * theory
     assert Bowl(3, 100).heavy_ball() > Bowl(3, 25).heavy_ball() > 10
 
 
 def test_the_closed_forms_agree_with_each_other():
-    assert expected([0.5] * 400)[-1] == pytest.approx(floor(0.5), rel=1e-3)
+    assert expected_loss([0.5] * 400)[-1] == pytest.approx(floor(0.5), rel=1e-3)
     assert mean_of(0.5, 1) == pytest.approx(floor(0.5))
     assert mean_of(0.5, 10**6) == pytest.approx(experiments.CURVATURES.sum() / (2 * 10**6), rel=1e-3)
 

@@ -10,13 +10,13 @@ from lessons import timelines
 WORDS = "lanes", "kinds", "look"  # what a frame says in words
 
 
-@pytest.mark.parametrize("chapter", lessons.written(), ids=lambda chapter: chapter.name)
+@pytest.mark.parametrize("chapter", lessons.written_chapters(), ids=lambda chapter: chapter.name)
 def test_every_timeline_of_a_text_is_recorded_as_its_run_gives_it_now(chapter):
     recorded = timelines.read(chapter.folder)
     assert list(recorded) == [block.experiment.query() for block in chapter.timelines]
     for block in chapter.timelines:
         (was, columns), (now, again) = (
-            unpack(one) for one in (timelines.find(chapter.folder, block), timelines.made(block))
+            unpack(one) for one in (timelines.find(chapter.folder, block), timelines.make_frame(block))
         )
         assert [was[words] for words in WORDS] == [now[words] for words in WORDS]
         assert was["seconds"] == pytest.approx(now["seconds"])

@@ -10,7 +10,7 @@ ROWS = [{"method": method, "workers": n, "loss": n * price} for method, price in
 
 @pytest.mark.parametrize("chapter", lessons.CHAPTERS)
 def test_a_chapter_declares_the_figures_of_its_file_or_of_the_files_of_its_folder(chapter):
-    named = [name.partition(".")[2] for name in lessons.chapter(chapter).declared]
+    named = [name.partition(".")[2] for name in lessons.chapter(chapter).figure_questions]
     assert named == [*lessons.figures(chapter)] and len(named) >= 5
 
 

@@ -46,7 +46,7 @@ def test_a_fold_is_a_block_that_has_its_blocks_in_it():
 
 
 def test_figures_are_numbered_through_a_fold():
-    assert [link.split("?")[0] for link in markup.numbered(TEXT, "stragglers")] == ["schedules", ""]
+    assert [link.split("?")[0] for link in markup.numbered_items(TEXT, "stragglers")] == ["schedules", ""]
     assert len(markup.movements(TEXT, "stragglers")) == 2
 
 
@@ -91,7 +91,7 @@ def test_a_fold_that_cannot_be_is_refused_in_a_sentence(text, words):
     folds.pieces(text)  # minutes are counted while an author still writes
 
 
-@pytest.mark.parametrize("chapter", lessons.written(), ids=lambda one: one.name)
+@pytest.mark.parametrize("chapter", lessons.written_chapters(), ids=lambda one: one.name)
 def test_what_a_prediction_is_about_is_not_folded(chapter):
     """The figure that follows a prediction shows the answer: one who leaves the folds out must see it."""
     blocks = chapter.blocks()

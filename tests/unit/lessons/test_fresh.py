@@ -26,7 +26,7 @@ def chapter(monkeypatch):
     )
     made = SimpleNamespace(
         name="tiny",
-        declared={"tiny.fall": "Does it fall?"},
+        figure_questions={"tiny.fall": "Does it fall?"},
         items=(item, Item("half", "Half of four?", "half", "It is two.")),
         golden=SimpleNamespace(answers={"grows": [({}, "yes")], "half": [({}, 2.0)]}),
     )

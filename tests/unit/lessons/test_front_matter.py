@@ -13,7 +13,7 @@ each = pytest.mark.parametrize("name", lessons.CHAPTERS)
 @each
 def test_a_chapter_says_what_it_asks_and_what_one_can_do_afterwards(name):
     chapter = lessons.chapter(name)
-    assert (chapter.folder / "chapter.toml").is_file() and bool(chapter.front.title) != chapter.written
+    assert (chapter.folder / "chapter.toml").is_file() and bool(chapter.front.title) != chapter.has_text
     assert len(chapter.front.objectives) >= 2 and chapter.front.background
     before = lessons.CHAPTERS[: chapter.number - 1]
     assert set(chapter.front.prerequisites) <= {*before}, "what is needed comes before"
@@ -40,9 +40,9 @@ def test_minutes_are_words_and_marks(tmp_path):
 
 def test_a_chapter_of_figures_numbers_them_in_the_order_of_its_file(draft):
     chapter = lessons.chapter(draft)
-    assert chapter.shown == [f"{draft}.{name}" for name in lessons.figures(draft)]
-    assert chapter.declared == {f"{draft}.{name}": one.question for name, one in lessons.figures(draft).items()}
-    assert chapter.figure_number(chapter.shown[1]) == f"{chapter.number}.2"
+    assert chapter.figures_on_page == [f"{draft}.{name}" for name in lessons.figures(draft)]
+    assert chapter.figure_questions == {f"{draft}.{name}": one.question for name, one in lessons.figures(draft).items()}
+    assert chapter.figure_number(chapter.figures_on_page[1]) == f"{chapter.number}.2"
     assert chapter.figure_number(f"{draft}.no") == ""
 
 

@@ -11,7 +11,7 @@ from lessons.instructor import sheet as lab
 from tests.book import unfolded
 
 TAG = re.compile(r'<abbr class="term" tabindex="0" data-term="[a-z-]+" title="([^"<>]+)">([^<>]+)</abbr>')
-each = pytest.mark.parametrize("name", [one.name for one in lessons.written()])
+each = pytest.mark.parametrize("name", [one.name for one in lessons.written_chapters()])
 
 
 def marked(text):
@@ -33,7 +33,7 @@ def test_a_text_in_several_blocks_is_one_text():
 
 def test_titles_of_cited_works_are_left_alone():
     assert marked("A stage.\n\n## Sources\n\n- A. Author, *Momentum in a bubble*") == ["stage"]
-    for chapter in lessons.written():
+    for chapter in lessons.written_chapters():
         pages = [b.markdown for b in chapter.blocks(lambda *place: "there") if hasattr(b, "markdown")]
         whole = "\n\n".join(pages)
         assert "## Sources" in whole and not TAG.search(whole.partition("\n## Sources")[2])
@@ -64,7 +64,7 @@ def test_the_longest_term_is_the_one_that_is_meant():
 
 
 def test_every_term_that_is_explained_is_used_in_a_text():
-    texts = " ".join(" ".join(one.text().lower().split()) for one in lessons.written())
+    texts = " ".join(" ".join(one.text().lower().split()) for one in lessons.written_chapters())
     assert [term for term in glossary.EXPLAINED if term not in texts] == []
 
 

@@ -45,7 +45,7 @@ def test_a_record_has_the_mean_over_seeds_what_they_range_over_and_how_many_show
     assert recorded.claims == {"it is low": 2} and not recorded.shows("it is low")
     assert recorded.table() == [{"n": 8, "loss": 0.5, "loss, lowest": 0.25, "loss, highest": 0.75, "seconds": 1.0}]
     assert golden.RecordedFigure.of("here.low", recorded.plain()) == recorded
-    assert "seeds 0 to 2" in recorded.said_of_seeds()
+    assert "seeds 0 to 2" in recorded.seeds_sentence()
 
 
 def test_a_row_has_a_line_of_its_own(tmp_path):

@@ -28,8 +28,8 @@ REPORT = GradingReport("stragglers", 60, (Mark("right", 3, 3, "40 updates"), Mar
 )  # fmt: skip
 def test_pages_for_instructors_are_hidden_unless_the_setting_or_the_password_shows_them(setting, given, shown):
     environment = {} if setting is None else {instructor.SETTING: setting}
-    assert instructor.shown(given, environment) is shown
-    assert instructor.locked(environment) is (setting == "sésame")
+    assert instructor.is_visible(given, environment) is shown
+    assert instructor.needs_password(environment) is (setting == "sésame")
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_github_classroom_reads_base64_whose_scores_add_up():
     assert (result["status"], result["max_score"], sum(test["score"] for test in result["tests"])) == ("fail", 5, 3)
 
 
-@pytest.mark.parametrize("name", [one.name for one in lessons.written() if one.items])
+@pytest.mark.parametrize("name", [one.name for one in lessons.written_chapters() if one.items])
 def test_a_quiz_in_gift_has_every_item_with_one_right_answer_and_closed_braces(name):
     import re
 
@@ -169,14 +169,14 @@ def test_courses_of_one_week_and_thirteen_name_what_exists():
         assert all(lessons.chapter(one) for one in session["read"])
         assert "lab" in session or "also" in session, "a session says what is done in class"
         assert sessions.count(session) == 0 or "45 minutes" in session["also"], "a lab fills half of 90 minutes"
-        assert all(lessons.chapter(session[kind]).written for kind in ("lab", "exercise") if kind in session)
+        assert all(lessons.chapter(session[kind]).has_text for kind in ("lab", "exercise") if kind in session)
 
 
 def test_the_hub_leads_to_every_lab_and_every_command_it_names_exists():
     from lessons.cli.main import main
 
     sections = {one.title: one.text for one in hub.sections()}
-    for chapter in lessons.written():
+    for chapter in lessons.written_chapters():
         assert chapter.title() in sections["Labs"]
     assert "part=lab" not in sections["Labs"], "a link begins a session without the password, and opens the handout"
     for line in sections["Commands"].splitlines():

@@ -79,10 +79,10 @@ def test_numbers_of_wrong_formulas_are_outside_the_tolerance_of_the_answer_and_a
 
 
 def test_a_seed_fixes_the_order_of_questions_and_choices():
-    assert inventory.shuffled(3) == inventory.shuffled(3) != inventory.shuffled(4)
+    assert inventory.shuffle_questions(3) == inventory.shuffle_questions(3) != inventory.shuffle_questions(4)
     first = inventory.questions()[0]
-    orders = {tuple(one.key for one in first.shuffled(seed)) for seed in range(20)}
-    assert first.shuffled(3) == first.shuffled(3) and len(orders) > 5
+    orders = {tuple(one.key for one in first.shuffle_choices(seed)) for seed in range(20)}
+    assert first.shuffle_choices(3) == first.shuffle_choices(3) and len(orders) > 5
 
 
 def test_the_normalised_gain_is_the_share_of_what_could_be_gained():
@@ -128,8 +128,8 @@ def test_a_student_with_two_files_of_one_kind_is_told():
 def test_a_class_takes_the_inventory_in_the_terminal_and_is_reported(command, tmp_path):
     def answers(seed, right):
         letters = []
-        for number, question in enumerate(inventory.shuffled(seed)):
-            keys = [one.key for one in question.shuffled(seed)]
+        for number, question in enumerate(inventory.shuffle_questions(seed)):
+            keys = [one.key for one in question.shuffle_choices(seed)]
             letters.append("abcdefgh"[keys.index(question.right)] if number < right else "-")
         return "\n".join(letters) + "\n"
 

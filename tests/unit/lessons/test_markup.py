@@ -105,7 +105,7 @@ def address(chapter, anchor):
 
 def test_a_reference_is_the_number_of_the_figure_on_the_page_that_shows_it():
     number, there = lessons.chapter("stragglers").number, lessons.chapter("collectives").number
-    first, *_, last = shown = lessons.chapter("stragglers").shown
+    first, *_, last = shown = lessons.chapter("stragglers").figures_on_page
     own, other = first.partition(".")[2], "collectives.more_ranks"
     text = f"See {{{{ ref {own} }}}}, {{{{ ref {last} }}}} and {{{{ ref {other} }}}}."
     (said,) = markup.blocks(text, "stragglers", GOLDEN)
@@ -149,11 +149,11 @@ def test_movement_is_data_that_is_ready_to_be_drawn():
 
 
 def test_what_a_text_plays_has_a_name_in_english_and_a_number_among_the_figures():
-    for chapter in lessons.written():
+    for chapter in lessons.written_chapters():
         moving = markup.movements(chapter.text(), chapter.name)
         names = [m.plan.schedule if isinstance(m, markup.Schedule) else m.experiment.algorithm for m in moving]
         assert set(names) <= set(movement.TITLES)
-        numbers = [chapter.figure_number(name) for name in (*chapter.shown, *(m.link for m in moving))]
+        numbers = [chapter.figure_number(name) for name in (*chapter.figures_on_page, *(m.link for m in moving))]
         assert sorted(int(n.partition(".")[2]) for n in set(numbers)) == list(range(1, len(set(numbers)) + 1))
 
 

@@ -13,7 +13,7 @@ FORMULA = re.compile(r"(?s)\$\$(.*?)\$\$|\$([^$]+)\$")
 WORDS = re.compile(r"\\(?:text|operatorname|mathrm)\{[^}]*\}|\{[a-z]{2,}\}")  # the second is a parameter of a quiz
 LETTER = re.compile(r"\\[A-Za-z]+|[A-Za-z]")
 GREEK = r"\alpha \beta \gamma \delta \epsilon \eta \theta \lambda \mu \nu \rho \sigma \tau \phi \omega"
-each = pytest.mark.parametrize("name", [one.name for one in lessons.written()])
+each = pytest.mark.parametrize("name", [one.name for one in lessons.written_chapters()])
 
 
 def used(text: str) -> set[str]:
@@ -40,7 +40,7 @@ def test_a_chapter_declares_the_letters_of_its_formulas_and_no_others(name):
 
 
 def test_each_letter_of_the_table_is_used_in_its_sense():
-    fronts = [one.front for one in lessons.written()]
+    fronts = [one.front for one in lessons.written_chapters()]
     assert [letter for letter in notation.letters() if not any(letter in front.letters for front in fronts)] == []
     assert len(set(notation.letters().values())) == len(notation.letters())
 

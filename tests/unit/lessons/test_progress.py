@@ -103,7 +103,7 @@ def test_a_document_is_read_as_it_was_written(one):
 
 
 def test_an_answer_is_written_as_other_programs_read_it():
-    assert json.loads(EMPTY.recorded(answer(guess=2)).text())["answers"] == [
+    assert json.loads(EMPTY.with_answer(answer(guess=2)).text())["answers"] == [
         {
             "chapter": "first", "item": "a", "parameters": {"n": 2}, "guess": 2, "sure": 1, "right": True,
             "place": "quiz", "at": "2026-03-01T08:00:00.000Z",
@@ -165,7 +165,7 @@ def test_what_the_book_does_not_have_is_kept_but_not_counted():
     )
     one = progress.read(ReaderProgress(answers=every).text())
     assert len(one.answers) == 6
-    (counted,) = returning.known(one, [chapter])
+    (counted,) = returning.valid_answers(one, [chapter])
     assert not counted.right  # whatever the file says
     assert returning.standing([counted]) == (1, 0, 1)
 
@@ -214,16 +214,16 @@ def test_every_question_that_was_answered_comes_back_once(given, when):
 def test_a_question_comes_back_with_other_numbers_where_there_are_others():
     many, one = Item("m", "", "f", "", {"n": [1, 2, 3]}), Item("o", "", "f", "", {"n": [1]})
     for seed in range(20):
-        assert returning.redrawn(many, [answer(guess=2)], seed)["n"] in (1, 3)
-        assert returning.redrawn(one, [answer(guess=1)], seed) == {"n": 1}
+        assert returning.new_parameters(many, [answer(guess=2)], seed)["n"] in (1, 3)
+        assert returning.new_parameters(one, [answer(guess=1)], seed) == {"n": 1}
 
 
 def test_a_test_asks_each_question_once_before_any_comes_again():
     items = [("first", Item(name, "", "f", "", {"n": [1, 2, 3]})) for name in "abcd"]
-    drawn = returning.drawn(items, seed=1)
+    drawn = returning.draw_test(items, seed=1)
     assert len(drawn) == 10 and {item.name for _, item, _ in drawn[:4]} == set("abcd")
     asked = [(item.name, values["n"]) for _, item, values in drawn]
-    assert len(set(asked)) == 10 and drawn == returning.drawn(items, seed=1) != returning.drawn(items, seed=2)
+    assert len(set(asked)) == 10 and drawn == returning.draw_test(items, seed=1) != returning.draw_test(items, seed=2)
 
 
 def test_the_first_answers_are_what_counts():
@@ -237,12 +237,12 @@ def report(score: int, seed: int = 1) -> dict:
 
 
 def test_the_best_solution_stays_with_its_score_its_seed_and_its_digests():
-    done = EMPTY.graded(report(40), "a").graded(report(70, 2), "b").graded(report(60), "c")
+    done = EMPTY.with_grade(report(40), "a").with_grade(report(70, 2), "b").with_grade(report(60), "c")
     (kept,) = progress.read(done.text()).scores.values()
     assert (kept.score, kept.solution, kept.seed) == (70, "b", 2)
     assert kept.digests == (progress.digest("b"), progress.digest(progress.marks(report(70, 2))))
 
 
 def test_of_a_solution_that_is_too_long_the_score_is_kept_alone():
-    (kept,) = EMPTY.graded(report(70), "x" * (progress.LONGEST + 1)).scores.values()
+    (kept,) = EMPTY.with_grade(report(70), "x" * (progress.LONGEST + 1)).scores.values()
     assert (kept.score, kept.solution, kept.digests) == (70, "", None)

@@ -60,22 +60,22 @@ def test_a_file_is_read_and_one_that_is_not_right_is_refused(tmp_path):
 
 def test_an_answer_that_its_explanation_begins_with_is_not_said_before():
     item = Item("one", "?", "f", "It is {answer:.0f}. So.", unit="models")
-    assert item.told({}, 1.0) and not item.told({}, 1.4)
-    assert not replace(item, why="No faster: {answer:.0f}.").told({}, 1.0)
-    assert (item.counted(1), item.counted(2), replace(item, unit="micro-batches").counted(1)) == (
+    assert item.starts_with_answer({}, 1.0) and not item.starts_with_answer({}, 1.4)
+    assert not replace(item, why="No faster: {answer:.0f}.").starts_with_answer({}, 1.0)
+    assert (item.unit_for(1), item.unit_for(2), replace(item, unit="micro-batches").unit_for(1)) == (
         "model", "models", "micro-batch",
     )  # fmt: skip
 
 
 def test_a_quiz_asks_the_predictions_of_the_text_first_and_in_its_order():
-    for chapter in lessons.written():
+    for chapter in lessons.written_chapters():
         asked = [block.item for block in chapter.blocks() if isinstance(block, markup.Predict)]
         names = [item.name for item in chapter.quiz]
         assert names[: len(asked)] == asked and sorted(names) == sorted(item.name for item in chapter.items)
 
 
 def test_no_number_at_the_beginning_of_a_line_is_read_as_that_of_a_list():
-    for chapter in lessons.written():
+    for chapter in lessons.written_chapters():
         for item in chapter.items:
             for drawn in item.all_parameters():
                 why = item.explanation(drawn, chapter.golden.answer(item.name, drawn))

@@ -69,7 +69,7 @@ def test_on_paper_a_figure_with_a_slider_has_all_its_stops_in_one_picture():
 
 def test_the_program_that_a_task_calls_the_one_below_is_below():
     for chapter in filter(lambda one: one.exercise, map(lessons.chapter, lessons.CHAPTERS)):
-        shown = exercises.shown(chapter, "")
+        shown = exercises.template_values(chapter, "")
         assert (
             " below " in shown["task"] and "TARGETS" in shown["program"] and "&quot;&quot;&quot;" not in shown["task"]
         )

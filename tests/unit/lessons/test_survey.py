@@ -47,14 +47,14 @@ def test_every_surveyed_method_has_a_module_or_says_why_not():
     for row in survey.rows():
         assert bool(row["module"]) != (not row["module"] and bool(row["without"]))
         if row["module"]:
-            assert len(methods.declared_source(row["module"])) > 10
+            assert len(methods.read_source(row["module"])) > 10
             short = row["module"].rpartition(".")[2]
             assert short in algorithms.names() or short in COMPRESSIONS
 
 
 def test_every_source_of_a_method_is_among_the_methods_of_the_catalogue():
-    assert survey.surveyed() <= set(algorithms.names())
-    assert len(survey.surveyed()) > 40
+    assert survey.surveyed_algorithms() <= set(algorithms.names())
+    assert len(survey.surveyed_algorithms()) > 40
 
 
 def test_a_chapter_is_one_where_the_method_is_shown():
@@ -161,7 +161,7 @@ def test_what_a_chapter_or_a_module_cites_can_be_asked_for():
 
 def test_numbers_of_papers_become_links():
     text = "J. Dean, arXiv:1604.00981, 2016; doi:10.1145/79173.79181. [arXiv:1604.00981](x)"
-    assert links.linked(text) == (
+    assert links.link_identifiers(text) == (
         "J. Dean, [arXiv:1604.00981](https://arxiv.org/abs/1604.00981), 2016; "
         "[doi:10.1145/79173.79181](https://doi.org/10.1145/79173.79181). [arXiv:1604.00981](x)"
     )
@@ -169,13 +169,13 @@ def test_numbers_of_papers_become_links():
 
 def test_a_doi_with_brackets_is_one_link():
     doi = "10.1016/0041-5553(64)90137-5"
-    assert links.linked(f"(doi:{doi}).") == f"([doi:{doi}](https://doi.org/{doi}))."
+    assert links.link_identifiers(f"(doi:{doi}).") == f"([doi:{doi}](https://doi.org/{doi}))."
 
 
 def test_every_reference_of_a_chapter_has_a_link_or_a_reason():
     used = set()
-    for chapter in lessons.written():
-        shown = links.linked(chapter.text()).split("## Sources")[-1]
+    for chapter in lessons.written_chapters():
+        shown = links.link_identifiers(chapter.text()).split("## Sources")[-1]
         for item in re.split(r"\n- ", shown)[1:]:
             words = " ".join(item.split())
             if "](https://" not in words:

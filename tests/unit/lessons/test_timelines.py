@@ -9,7 +9,7 @@ MARK = "algorithm=backup workers=3 backups=1 workload=quadratic learning_rate=0.
 def test_a_recorded_timeline_is_what_its_run_gives_again(tmp_path):
     block = movement.timeline(MARK)
     timelines.write(tmp_path, [block])
-    assert timelines.find(tmp_path, block) == timelines.made(block)
+    assert timelines.find(tmp_path, block) == timelines.make_frame(block)
     header, _ = unpack(timelines.find(tmp_path, block))
     assert header["lanes"][0] == "server 0" and not header["clickable"]
 
