@@ -29,14 +29,14 @@ def prepare() -> None:
     from PIL import Image
 
     from app.browser.frames import frame
-    from app.guide.questions import asked
+    from app.guide.questions import find_question
     from app.session import session
     from app.settings import feasible
     from app.workbench import workbench  # noqa: F401
     from experiments.specification.experiment import Experiment
 
     Image.preinit()  # Streamlit looks at the page's icon with it
-    asked(Experiment())  # imports the algorithms of all questions
+    find_question(Experiment())  # imports the algorithms of all questions
     feasible.refusal(Experiment())  # builds its workload
     folder = session.pool().state(session.pool().submit("the first reader", Experiment())).folder
     if folder:

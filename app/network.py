@@ -7,7 +7,7 @@ import re
 import streamlit as st
 
 from app.browser.frames import frame
-from app.browser.text import escaped
+from app.browser.text import escape_markdown
 from app.charts.pictures import heading
 from app.session import background
 from experiments.jobs.spec import JobSpec
@@ -69,13 +69,14 @@ def _all_reduce(work: JobSpec) -> None:
     heading(f"What an all-reduce of {units.size(nbytes)} costs {ranks} ranks")
     network = NETWORKS[name].on_nodes(per_node, nics)
     st.caption(
-        f"{escaped(name)}: {collectives.links(network, ranks)}. All ranks arrive together, and additions are free."
+        f"{escape_markdown(name)}: {collectives.links(network, ranks)}. "
+        "All ranks arrive together, and additions are free."
     )
     folder = background.fetch(work, "Timing every all-reduce.", "collective")
     if folder is None:
         return
     costs = collectives.load(folder)
-    st.markdown(f"**{escaped(costs[0].name)}** is the quickest: {units.seconds(costs[0].seconds)}.")
+    st.markdown(f"**{escape_markdown(costs[0].name)}** is the quickest: {units.seconds(costs[0].seconds)}.")
     st.dataframe(
         frame(collectives.rows(costs)), hide_index=True,
         column_config={

@@ -6,7 +6,7 @@ from functools import partial
 import streamlit as st
 
 from app.browser.frames import frame
-from app.browser.text import escaped
+from app.browser.text import escape_markdown
 from app.textbook.front import address
 from app.workbench import workbench
 from experiments.specification.experiment import Experiment
@@ -148,8 +148,8 @@ def _columns(shown: str) -> dict:
 def _method(row: dict, cluster: survey.Cluster) -> None:
     """Show one method: where the book discusses it, and a run that shows its costs."""
     with st.container(border=True, key="survey-method"):
-        st.markdown(f"**{escaped(row['method'])}**")
-        st.markdown(f"Approximation: {escaped(row['approximation'])}")
+        st.markdown(f"**{escape_markdown(row['method'])}**")
+        st.markdown(f"Approximation: {escape_markdown(row['approximation'])}")
         for quantity in survey.QUANTITIES:
             value = row[f"{quantity} value"]
             here = "" if value is None else f", here {survey.format_quantity(value, survey.UNITS[quantity])}"

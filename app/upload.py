@@ -6,7 +6,7 @@ import streamlit as st
 
 from app.browser import components
 from app.browser.frames import frame
-from app.browser.text import escaped, sentence
+from app.browser.text import escape_markdown, sentence
 from app.charts import Shown, lane_names, pictures
 from app.charts.pictures import heading
 from app.session import background, session
@@ -96,7 +96,7 @@ def _run(name: str) -> None:
     st.fragment(pictures.loss_and_accuracy)(shown)
     if run.quantities:
         heading("What the method measured", "Quantities that only this algorithm records, in each step.")
-        st.fragment(pictures.measured)(shown)
+        st.fragment(pictures.draw_measurements)(shown)
     heading("Timeline", "What each rank did when: one lane per rank, one bar per span. Arrows are messages.")
     st.fragment(_lanes)(run, name)
     st.fragment(pictures.details)(shown[0], shown)
@@ -104,7 +104,7 @@ def _run(name: str) -> None:
 
 def _lanes(run: Run, name: str) -> None:
     """Draw the timeline, without the dialog for faults, because this run was not made here."""
-    window = components.wanted(st.session_state.get("uploaded"), name)
+    window = components.requested_window(st.session_state.get("uploaded"), name)
     frame = timeline.trace_frame(run.trace, lane_names(run), timeline.describe(run), name, window)
     components.timeline(frame, key="uploaded")
 
@@ -120,10 +120,10 @@ def _table(name: str) -> None:
         return
     st.divider()
     columns = f"{units.count(len(table.names))} columns"
-    named = escaped(table.file or "Table")
+    named = escape_markdown(table.file or "Table")
     st.markdown(f"## {named}: {units.count(len(table.cells))} rows, {columns}", anchors=False)
     for note in table.notes:
-        st.caption(f":material/info: {escaped(note)}")  # names keep their spelling
+        st.caption(f":material/info: {escape_markdown(note)}")  # names keep their spelling
     left, right = st.columns([2, 3], gap="medium", vertical_alignment="bottom")
     with left:
         names = [*table.names[::-1]][:1000]
@@ -149,18 +149,18 @@ def _first_run(name: str, label: str, estimated: bool) -> tables.FirstRun | None
     try:
         first = _tried(name, label, estimated, missing)
     except tables.Gaps as error:
-        st.warning(escaped(str(error)), icon=":material/healing:")
+        st.warning(escape_markdown(str(error)), icon=":material/healing:")
         ways = {"rows": f"Leave out {units.count(error.rows)} row{'s' * (error.rows != 1)}", "mean": "Take the mean"}
         with st.container(horizontal=True):
             for way, words in ways.items():
                 st.button(words, key=f"missing-{way}", on_click=_repair, args=(name, way), icon=":material/healing:")
         return None
     except ValueError as error:
-        st.warning(escaped(str(error)), icon=":material/tune:")
+        st.warning(escape_markdown(str(error)), icon=":material/tune:")
         return None
     st.caption(f"{sentence(f'predicts {first.predicts}')} {sentence(first.features)}")
     for note in first.notes:
-        st.caption(f":material/info: {escaped(note)}")
+        st.caption(f":material/info: {escape_markdown(note)}")
     if first.why:
         st.caption(f"Starting values: {first.why}.")
     st.button(

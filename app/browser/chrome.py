@@ -23,7 +23,7 @@ def show(run: str = "", answer: int = 0) -> None:
     _mount(data={"run": run, "apart": PAGE, "answer": answer}, key="chrome")
 
 
-def went_back() -> bool:
+def is_back_navigation() -> bool:
     """Return True if the page is drawn because the reader pressed the browser's Back or Forward."""
     context = get_script_run_ctx()
     return context is not None and context.is_history_navigation

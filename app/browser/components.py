@@ -85,7 +85,7 @@ def landscape(frame: bytes):
     return _landscape(data=frame, key="landscape", on_seen_change=lambda: None)
 
 
-def wanted(state: Any, name: str) -> Window | None:
+def requested_window(state: Any, name: str) -> Window | None:
     """Return the validated time window that the browser requests for run `name`, or None."""
     asked = state.get("window") if isinstance(state, dict) else None
     if not isinstance(asked, dict) or asked.get("run") != name:
@@ -96,7 +96,7 @@ def wanted(state: Any, name: str) -> Window | None:
     return float(edges[0]), float(edges[1])
 
 
-def clicked(state: Any, run: Run, name: str) -> tuple[int, float] | None:
+def clicked_rank(state: Any, run: Run, name: str) -> tuple[int, float] | None:
     """Return the validated (rank, time in s) of a click on a rank of run `name`, or None."""
     said = state.get("rank") if isinstance(state, dict) else None
     if not isinstance(said, dict) or said.get("run") != name:
@@ -107,7 +107,7 @@ def clicked(state: Any, run: Run, name: str) -> tuple[int, float] | None:
     return (rank, float(at)) if 0 <= at < math.inf else None
 
 
-def viewed(text: Any) -> View:
+def parse_view(text: Any) -> View:
     """Parse and validate the browser's JSON report of what timeline and curves show; drop the invalid parts."""
     try:
         said = json.loads(text)
@@ -133,6 +133,6 @@ def view(window: Any, wait: Any, zoom: Any, critical: bool = False) -> View:
     )
 
 
-def seen(state: Any, name: str) -> bool:
+def is_in_view(state: Any, name: str) -> bool:
     """Return True if the browser reports that the pictures of run `name` scrolled into view."""
     return isinstance(state, dict) and state.get("seen") == name

@@ -23,8 +23,8 @@ def storage(
     """Save `document` in the browser's local storage and, while the text of `chapter` is shown, the reader's position.
 
     `opened` names what is read; when the reader goes on to something else, that begins at its top.
-    `on_news` is called when the browser has something to tell: `told()` returns it. With `forget`, what is kept is
-    deleted instead. `resets` counts how often the session began anew: what it knew before is not kept again.
+    `on_news` is called when the browser has something to tell: `browser_message()` returns it. With `forget`, what is
+    kept is deleted instead. `resets` counts how often the session began anew: what it knew before is not kept again.
     `returning` has the anchor of a figure to which the reader goes back, and a number that makes it once.
     """
     data = {"document": document.text(), "chapter": chapter, "opened": opened}
@@ -32,7 +32,7 @@ def storage(
     return _mount(data=data, key=KEY, on_news_change=on_news)
 
 
-def told() -> dict:
+def browser_message() -> dict:
     """Return the browser's message: kept (the stored JSON), forgotten, or lasting=False if it stores nothing."""
     news = (st.session_state.get(KEY) or {}).get("news")
     return news if isinstance(news, dict) else {}

@@ -15,11 +15,11 @@ def sentence(text: str) -> str:
     first = text.partition(" ")[0].rstrip(",:;")
     if first.replace("-", "").isalpha() and first not in NAMES:  # a file or a setting keeps its own spelling
         text = capital(text)
-    text = "".join(part if CODE.fullmatch(part) else escaped(part) for part in CODE.split(text))
+    text = "".join(part if CODE.fullmatch(part) else escape_markdown(part) for part in CODE.split(text))
     return text if not text or text.endswith((".", "!", "?")) else text + "."
 
 
-def escaped(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """Escape all Markdown syntax in `text`."""
     for mark in "\\`*_[]$:#<>~|":
         text = text.replace(mark, "\\" + mark)
@@ -40,6 +40,6 @@ def flowing(text: str) -> str:
     return "\n".join(lines[1:])
 
 
-def explained(text: str) -> str:
+def mark_glossary_terms(text: str) -> str:
     """Return our own Markdown with the glossary's terms marked as <abbr>, for a place that allows HTML."""
     return Glossary().explain(text)

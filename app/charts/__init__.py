@@ -13,7 +13,7 @@ Curves of runs and bars of ranks are described in experiments/viewer/, since rep
 
 from app.charts.frame import CONFIG
 from app.charts.progress import efficiency, scalings, speed_up, staleness, step_time
-from app.charts.ranks import LINKS, WIDEST, by_rank, ranked, topology, traffic
+from app.charts.ranks import LINKS, WIDEST, by_rank, rank_series, topology, traffic
 from app.charts.roofline import roofline
 from app.charts.sweep import Combinations, heat, outcome, overlaid
 from experiments.viewer.bars import memory, shares

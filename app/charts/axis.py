@@ -26,7 +26,7 @@ def choose() -> tuple[str, bool]:
     return state.axis, state.log
 
 
-def chosen() -> tuple[str, bool]:
+def selected_axis() -> tuple[str, bool]:
     """Return (axis, True if the loss is logarithmic) even before the switches are drawn, as when a race opens."""
     address.keep("axis", curves.AXES, "step")
     address.hold("log", False, address.switch)
@@ -63,7 +63,7 @@ def is_settled_for(pair: Hashable) -> bool:
     return st.session_state.get("axis_for") == pair
 
 
-def zoomed(axis: str) -> tuple[float, float] | None:
+def initial_zoom(axis: str) -> tuple[float, float] | None:
     """Return the range of this axis that the session's first link asks for, or None."""
     asked = st.session_state.setdefault("link_axis", axis)
     return sharing.view(st.session_state.get("asked")).zoom if asked == axis else None

@@ -5,7 +5,7 @@ import streamlit as st
 
 from app import charts
 from app.browser import components
-from app.browser.text import escaped, sentence
+from app.browser.text import escape_markdown, sentence
 from app.charts import Shown, axis, schedule_links
 from app.charts.words import figure_of, legend
 from app.session import session, sharing
@@ -31,12 +31,12 @@ def loss_and_accuracy(shown: list[Shown], more=lambda: None) -> None:
     """Draw the curves of all runs on the page, with the axis switch and, next to it, whatever `more` draws."""
     if len([one for one in shown if not one.ghost]) > 1:
         legend(shown)
-    having = judged(shown)
+    having = with_accuracy(shown)
     with st.container(key="curves"):
         left, right = st.columns([3, 2], gap="medium") if having else (st.container(), None)
     with left:
         along, log = against("Loss", more)
-        zoom = axis.zoomed(along)
+        zoom = axis.initial_zoom(along)
         lines(charts.loss, shown, _heard(shown, "held_out_loss"), along, log, zoom=zoom)
     if right:
         with right:
@@ -45,19 +45,19 @@ def loss_and_accuracy(shown: list[Shown], more=lambda: None) -> None:
             lines(charts.accuracy, having, _heard(having, "accuracy"), along, zoom=zoom)
 
 
-def judged(shown: list[Shown]) -> list[Shown]:
+def with_accuracy(shown: list[Shown]) -> list[Shown]:
     """Return the runs that have an accuracy."""
     return [one for one in shown if len(curves.held_out(one.run, "step", "accuracy").x)]
 
 
-def measured(shown: list[Shown]) -> None:
+def draw_measurements(shown: list[Shown]) -> None:
     """Draw a small chart for each quantity that the runs' methods measured."""
     grid = st.grid(min_column_width=260, gap="small", key="measured")
     for quantity in dict.fromkeys(quantity for one in shown for quantity in one.run.quantities):
         having = [one for one in shown if quantity in one.run.quantities]
         ends = [f"{units.number(float(one.run.course(quantity)[1][-1]))} ({one.name})" for one in having]
         with grid.container(gap="xxsmall"):
-            st.markdown(f"**{escaped(measured_name(quantity))}**")
+            st.markdown(f"**{escape_markdown(measured_name(quantity))}**")
             meaning = sentence(measured_meaning(quantity))
             told = f"{measured_name(quantity)}: {meaning} It ends at {', '.join(ends)}."
             lines(charts.measurements, shown, told, quantity, key=f"measured-{quantity}")
@@ -66,10 +66,10 @@ def measured(shown: list[Shown]) -> None:
 
 def lanes(folder: str, play: bool = False) -> None:
     """Draw the communication timeline of the run in `folder`."""
-    window = components.wanted(st.session_state.get("timeline"), folder)
+    window = components.requested_window(st.session_state.get("timeline"), folder)
     view = sharing.view(session.load(folder).experiment)
     state = components.timeline(session.timeline_frame(folder, window, play, view))
-    if click := components.clicked(state, session.load(folder), folder):
+    if click := components.clicked_rank(state, session.load(folder), folder):
         faults.ask(click[0])
         st.rerun()
     if link := schedule_links.schedule(session.load(folder).experiment):
@@ -119,7 +119,7 @@ def details(one: Shown, shown: list[Shown], before: Shown | None = None) -> None
         elif memory.open:
             st.info("This run has no record of memory.", icon=":material/memory:")
     with ranks:
-        if ranks.open and (rows := charts.ranked(run)):
+        if ranks.open and (rows := charts.rank_series(run)):
             chart(charts.by_rank, [one], f"By rank: {', '.join(rows)}.")
         elif ranks.open:
             st.info(
@@ -197,7 +197,7 @@ def _linked(algorithm: str) -> str:
 
 def heading(text: str, help: str | None = None, of: str = "") -> None:
     """Draw the heading of a part of the page; `of` names its run if there are several."""
-    st.markdown(f"## {text}: {escaped(of)}" if of else f"## {text}", help=help, anchors=False)
+    st.markdown(f"## {text}: {escape_markdown(of)}" if of else f"## {text}", help=help, anchors=False)
 
 
 def lines(draw, shown: list[Shown], told: str, *how, key: str = "", zoom: tuple[float, float] | None = None) -> None:

@@ -114,7 +114,7 @@ def _aside(where: str, label: str) -> str:
 def by_rank(shown: list[Shown]) -> go.Figure:
     """Draw the quantities that the first run measured per rank, on average."""
     run, names = shown[0].run, lane_names(shown[0].run)
-    rows = ranked(run)
+    rows = rank_series(run)
     across = min(3, len(rows))
     down = -(-len(rows) // across)
     figure = make_subplots(down, across, subplot_titles=list(rows), horizontal_spacing=0.1, vertical_spacing=0.3 / down)
@@ -133,7 +133,7 @@ def by_rank(shown: list[Shown]) -> go.Figure:
     return figure
 
 
-def ranked(run: Run) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
+def rank_series(run: Run) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """Return (ranks, mean, maximum) of staleness, versions and measurements that 2 to RANKS ranks recorded."""
     tables = {"staleness": (run.applied["rank"], run.applied["staleness"]), "versions of the weights": _versions(run)}
     tables |= {name: (run.measurements(name)["rank"], run.measurements(name)["value"]) for name in run.quantities}

@@ -1,6 +1,6 @@
 """Settings in words, and the differences between two experiments."""
 
-from app.settings.controls import control, owners, spoken
+from app.settings.controls import control, field_label, owners
 from experiments.specification.catalogue import ALGORITHMS, WORKLOADS
 from experiments.specification.experiment import Experiment
 from experiments.wording import naming, units
@@ -27,7 +27,7 @@ def between(was: Experiment, now: Experiment) -> list[str]:
     return [*switched, *(setting(now, n, after[n]) for n in own), *both]
 
 
-def listed(these: list[str]) -> str:
+def summarise(these: list[str]) -> str:
     """Summarise the changes in a line: the first few, and how many more there are."""
     more = f" and {len(these) - TOLD} more" if len(these) > TOLD else ""
     return f"{', '.join(these[:TOLD])}{more}"
@@ -37,7 +37,7 @@ def _change(was: Experiment, now: Experiment, name: str) -> str:
     before, after = flat(was)[name], flat(now)[name]
     if name in naming.NONE:
         return naming.fault(now, name) if after else naming.without(was, name)
-    return f"{spoken(name)} {value_of(was, name, before)} → {value_of(now, name, after)}"
+    return f"{field_label(name)} {value_of(was, name, before)} → {value_of(now, name, after)}"
 
 
 def setting(experiment: Experiment, name: str, value) -> str:
@@ -46,7 +46,7 @@ def setting(experiment: Experiment, name: str, value) -> str:
         return naming.fault(experiment, name)
     if name in COUNTED and value is not None:
         return count(name, value)
-    return f"{spoken(name)} {value_of(experiment, name, value)}"
+    return f"{field_label(name)} {value_of(experiment, name, value)}"
 
 
 def count(name: str, value: float) -> str:

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from app.browser.text import escaped
+from app.browser.text import escape_markdown
 from app.charts import Shown, axis
 from app.comparison import changes, difference
 from app.comparison.difference import learned_alike, only_the_clock
@@ -26,10 +26,10 @@ def since(before: Shown | None, now: Experiment, run: Run | None = None) -> None
     if before is None:
         return
     these = changes.between(before.run.experiment, now)
-    changed = f"**{escaped(changes.listed(these))}**" if these else "**Once more**"
+    changed = f"**{escape_markdown(changes.summarise(these))}**" if these else "**Once more**"
     came = ": the previous run is shown in grey."
     if run:
-        came = f": {escaped(difference.between(before.run, run, before.name))}."
+        came = f": {escape_markdown(difference.between(before.run, run, before.name))}."
     if run and axis.is_settled_for(_pair(before, run)):
         came += " Plotted against time, because against the step both curves coincide."
     elif run:
@@ -49,7 +49,8 @@ def beside(pinned: Shown, now: Shown) -> None:
     if len(heats) == 1 and (pinned.others or now.others):  # the table has means over more seeds than this sentence
         said = f"with seed {now.run.experiment.seed} alone {said}"
     st.markdown(
-        f":material/keep: Beside **{escaped(pinned.name)}**, pinned: {escaped(said)}.{_covered(pinned.run, now.run)}"
+        f":material/keep: Beside **{escape_markdown(pinned.name)}**, pinned: {escape_markdown(said)}."
+        f"{_covered(pinned.run, now.run)}"
     )
 
 

@@ -10,7 +10,7 @@ from app.browser.text import sentence
 from app.charts import Shown
 from app.charts.pictures import chart, heading
 from app.session import session
-from app.settings.controls import Control, spoken
+from app.settings.controls import Control, field_label
 from experiments.jobs.job import JobState
 from experiments.runs.figures import FIGURES, choose_figures
 from experiments.runs.record import Run
@@ -21,7 +21,7 @@ from experiments.wording import units
 MAPPED = ("held_out_loss", "accuracy", "samples_per_second", "seconds", "bytes")
 
 
-def compared(one: Control, shown: list[Shown], stops: list, alike: bool) -> None:
+def draw_outcomes(one: Control, shown: list[Shown], stops: list, alike: bool) -> None:
     """Draw the results of a sweep: scaling if workers vary, else samples per second and the loss or time."""
     if one.name == "workers":
         _scaled(shown, stops)
@@ -32,7 +32,7 @@ def compared(one: Control, shown: list[Shown], stops: list, alike: bool) -> None
     for side, (figure, word) in ((left, ("samples_per_second", "Samples per second")), (right, second)):
         with side:
             heading(word)
-            chart(charts.outcome, shown, word, names, figure, "", spoken(one.name), key=f"outcome-{figure}")
+            chart(charts.outcome, shown, word, names, figure, "", field_label(one.name), key=f"outcome-{figure}")
 
 
 def _scaled(shown: list[Shown], stops: list[int]) -> None:
@@ -61,7 +61,7 @@ def _kind(shown: list[Shown]) -> str:
     return " Each worker has its batch: weak scaling."
 
 
-def mapped(
+def draw_map(
     axes: tuple[Control, Control],
     stops: tuple[list, list],
     states: Sequence[JobState],
@@ -81,7 +81,7 @@ def mapped(
     )  # fmt: skip
     figure = st.session_state.map_figure
     words = (tuple(one.words(value) for value in some) for one, some in zip(axes, stops, strict=True))
-    grid = charts.Combinations(*(spoken(one.name) for one in axes), *words, runs)
+    grid = charts.Combinations(*(field_label(one.name) for one in axes), *words, runs)
     table = charts.heat(grid, figure)
 
     def clicked() -> None:

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from app.browser import components
-from app.browser.text import escaped, sentence
+from app.browser.text import escape_markdown, sentence
 from app.charts import lane_names
 from app.charts.pictures import heading
 from app.session import background, session
@@ -78,16 +78,16 @@ def _beside(run: Run, other: Run, name: str) -> None:
         f"The run took {units.seconds(took)} and was predicted to take {units.seconds(foretold)}, "
         f"{units.percent(foretold / took)} of it."
     )
-    places = escaped(place(measured.experiment, measured.gpus)), escaped(place(predicted.experiment))
+    places = escape_markdown(place(measured.experiment, measured.gpus)), escape_markdown(place(predicted.experiment))
     st.caption("Measured: {}. Predicted: {}.".format(*places))
     for note in other.notes:  # those of the run on the page stand above it
         st.caption(f":material/info: {sentence(naming.readable(other.experiment, note))}")
-    st.markdown(f"{told} {parted(parting(predicted.trace, measured.trace))}")
+    st.markdown(f"{told} {describe_first_difference(parting(predicted.trace, measured.trace))}")
     _totals(measured, predicted)
     lanes = [f"{name} {word}" for name in lane_names(measured) for word in ("measured", "predicted")]
     words = [f"{word}: {said[:1].lower()}{said[1:]}" for word, one in (("Measured", measured), ("Predicted", predicted))
              if (said := waits.totals(one))]  # fmt: skip
-    window = components.wanted(st.session_state.get("counterparts"), name)
+    window = components.requested_window(st.session_state.get("counterparts"), name)
     both = timeline.beside(measured.trace, predicted.trace)
     components.timeline(
         timeline.trace_frame(
@@ -97,7 +97,7 @@ def _beside(run: Run, other: Run, name: str) -> None:
     )
 
 
-def parted(where: Parting | None) -> str:
+def describe_first_difference(where: Parting | None) -> str:
     """Describe where the prediction and the measurement first differ."""
     if where is None:
         return f"No kind of span differs by more than {100 * APART:g} % in any step."

@@ -7,7 +7,7 @@ import streamlit as st
 from app import charts
 from app.browser import address, components
 from app.charts import Shown, axis
-from app.charts.pictures import HEAD, heading, judged, lines
+from app.charts.pictures import HEAD, heading, lines, with_accuracy
 from app.charts.words import legend
 from app.session import pins, sharing
 from experiments.viewer import race
@@ -44,7 +44,7 @@ def show(pair: list[Shown]) -> None:
     """Draw the race of two runs: losses with the finish line, accuracies, and both timelines."""
     target = _head(pair)
     legend(pair)
-    having = judged(pair)
+    having = with_accuracy(pair)
     with st.container(key="curves"):
         left, right = st.columns([3, 2], gap="medium") if having else (st.container(), None)
     with left:
@@ -52,7 +52,7 @@ def show(pair: list[Shown]) -> None:
             heading(
                 "Loss against time", "On a logarithmic scale, so that the finish is visible. Points: held-out loss."
             )
-        zoom = axis.zoomed("seconds")
+        zoom = axis.initial_zoom("seconds")
         lines(race.picture, pair, race.verdict(pair, target), target, key="loss", zoom=zoom)
     if right:
         with right:
@@ -63,7 +63,7 @@ def show(pair: list[Shown]) -> None:
     of = " and ".join(dict.fromkeys(f", seed {one.run.experiment.seed}" for one in pair)) if many else ""
     heading(f"Both timelines{of}", "One axis and one clock: press Play to watch both runs and both curves.")
     name = " ".join([*(f"{one.folder}/{one.colour}" for one in pair), str(target), str(len(race.heats(pair)))])
-    window = components.wanted(st.session_state.get(KEY), name)
+    window = components.requested_window(st.session_state.get(KEY), name)
     components.timeline(_lanes(pair, name, target, window, sharing.view(pair[-1].run.experiment)), key=KEY)
 
 

@@ -24,7 +24,7 @@ IN_TITLE = ("algorithm", "compression")  # what the name of a method says
 ABSENT = (None, "", "none")  # values that need no words next to another run that has one
 
 
-def pinned() -> tuple[list[tuple[str, Run]], list[str]]:
+def load_pinned_runs() -> tuple[list[tuple[str, Run]], list[str]]:
     """Return (name and run of each pinned run, names of those that no longer exist)."""
     found, missing = [], []
     for name in pins.names():
@@ -36,7 +36,7 @@ def pinned() -> tuple[list[tuple[str, Run]], list[str]]:
     return found, missing
 
 
-def named(these: list[tuple[str, Run]], leader: str = "", colours: Mapping[str, int] | None = None) -> list[Shown]:
+def name_runs(these: list[tuple[str, Run]], leader: str = "", colours: Mapping[str, int] | None = None) -> list[Shown]:
     """Return the runs, each with a colour (default: this session's) and a name that shows how it differs.
 
     Those that differ only in their seed are one, represented by the run called `leader` where it is among them.
@@ -100,5 +100,5 @@ def of_the_next() -> tuple[str, Run] | None:
     for name in pins.names():
         if run := session.find(name):
             return str(session.ROOT / name), run
-    shown = session.shown()
+    shown = session.run_on_page()
     return (st.session_state.shown, shown) if shown else None

@@ -7,16 +7,16 @@ import streamlit as st
 
 from app import charts
 from app.browser import address
-from app.browser.text import escaped, sentence
+from app.browser.text import escape_markdown, sentence
 from app.charts import Shown
-from app.charts.axis import chosen as chosen_axis
+from app.charts.axis import selected_axis as chosen_axis
 from app.charts.pictures import heading, lines
 from app.charts.words import ending
 from app.comparison import changes, outcomes, table, variation
 from app.comparison.difference import same_model
 from app.session import background, session
 from app.settings import chosen
-from app.settings.controls import Control, spoken
+from app.settings.controls import Control, field_label
 from experiments.jobs.job import JobState
 from experiments.jobs.spec import JobSpec
 from experiments.runs.record import Run
@@ -44,7 +44,7 @@ def show(run: Run) -> None:
     if e.cluster != "simulated":
         st.info("Sweeps need the simulated cluster: run this experiment there first.", icon=":material/tune:")
         return
-    wanted, given = variation.linked(e)
+    wanted, given = variation.sweep_in_address(e)
     names = list(dict.fromkeys([*variation.axes(e), *filter(None, [wanted])]))
     axis, other, best, strong = _choose(names, divisible=not (e.method.shares_samples or e.method.whole_batch))
     if axis is None:
@@ -54,10 +54,10 @@ def show(run: Run) -> None:
     stops, bound = (given, "") if axis == wanted else variation.of(e, axis, strong)
     if other:
         both = stops[:MAPPED], variation.of(e, other)[0][:MAPPED]
-        combined = [variation.changed(e, {axis: across, other: down}) for down in both[1] for across in both[0]]
-        outcomes.mapped((named(axis), named(other)), both, _made(combined, best), _open)
+        combined = [variation.with_settings(e, {axis: across, other: down}) for down in both[1] for across in both[0]]
+        outcomes.draw_map((named(axis), named(other)), both, _made(combined, best), _open)
         return
-    states = _made([variation.changed(e, {axis: value}, strong) for value in stops], best)
+    states = _made([variation.with_settings(e, {axis: value}, strong) for value in stops], best)
     one = named(axis)
     if bound:
         st.caption(sentence(bound))
@@ -70,7 +70,7 @@ def _choose(names: list[str], divisible: bool) -> tuple[str | None, str | None, 
     """
 
     def spelled(name: str) -> str:
-        return spoken(name).replace("_", " ")
+        return field_label(name).replace("_", " ")
 
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
         address.keep("sweep", names, None, spelled)
@@ -121,7 +121,7 @@ def _strip(one: Control, made: list[tuple[Any, JobState]], best: bool) -> None:
     rated = best or (len(found) > 1 and one.name != "learning_rate")
     for number, (value, state) in enumerate(made):
         if state.folder is None:
-            st.caption(f":material/block: {escaped(_called(one, value))}: {sentence(state.message)}")
+            st.caption(f":material/block: {escape_markdown(_called(one, value))}: {sentence(state.message)}")
             continue
         run, share = session.load(str(state.folder)), number / max(len(made) - 1, 1)
         rate = f", rate {run.experiment.settings['learning_rate']:g}" if rated else ""
@@ -134,7 +134,7 @@ def _strip(one: Control, made: list[tuple[Any, JobState]], best: bool) -> None:
     if alike := len(shown) > 1 and same_model(*(one.run for one in shown)):
         along = "seconds" if along == "step" else along
         st.caption(
-            f":material/equal: All runs end with the same model, bit for bit: {spoken(one.name)} changes when "
+            f":material/equal: All runs end with the same model, bit for bit: {field_label(one.name)} changes when "
             "things happen, not what is computed. Losses are therefore plotted against time."
         )
     most, top = charts.reach(shown, along)
@@ -152,7 +152,7 @@ def _strip(one: Control, made: list[tuple[Any, JobState]], best: bool) -> None:
                 )  # fmt: skip
                 lines(charts.panel, [each], ending(each), along, log, most, top, key=f"panel-{number}")
     if len(shown) > 1:
-        outcomes.compared(one, shown, stops, alike)
+        outcomes.draw_outcomes(one, shown, stops, alike)
     table.show(shown)
 
 
@@ -160,7 +160,7 @@ def _called(one: Control, value: Any) -> str:
     """Describe a setting and its value: "8 workers", "batch size 64"."""
     if one.name in changes.COUNTED and isinstance(value, int | float):
         return changes.count(one.name, value)
-    return f"{spoken(one.name)} {one.words(value)}"
+    return f"{field_label(one.name)} {one.words(value)}"
 
 
 def _open(experiment: Experiment) -> None:

@@ -8,7 +8,7 @@ from app.charts import Shown
 from app.charts.words import figure_of, line
 from app.comparison import changes
 from app.session import pins, session
-from app.settings.controls import spoken
+from app.settings.controls import field_label
 from experiments.runs.figures import FIGURES
 from experiments.viewer.html_table import Html, html_table
 
@@ -29,7 +29,7 @@ def show(shown: list[Shown]) -> None:
     settings = changes.differing(flats)[:COLUMNS]
     rows = [
         (
-            spoken(name),
+            field_label(name),
             [
                 changes.value_of(one.run.experiment, name, flat[name]) if name in flat else "–"
                 for one, flat in zip(shown, flats, strict=True)

@@ -54,7 +54,7 @@ def values(one: Control, now: Any) -> list:
     return sorted({stop for stop in stops if low <= stop <= high})
 
 
-def linked(e: Experiment) -> tuple[str, list]:
+def sweep_in_address(e: Experiment) -> tuple[str, list]:
     """Return the setting and values that the page's link asks to sweep, `stops=workers~1~8~64`; or ("", [])."""
     axis, *words = st.query_params.get("stops", "").split(STOP)
     if axis not in owners(e.algorithm, e.compression, e.workload):
@@ -72,7 +72,7 @@ def control_of(e: Experiment, name: str) -> Control:
     return control(owners(e.algorithm, e.compression, e.workload)[name], name)
 
 
-def changed(e: Experiment, settings: dict[str, Any], strong: bool = False) -> Experiment | str:
+def with_settings(e: Experiment, settings: dict[str, Any], strong: bool = False) -> Experiment | str:
     """Return the experiment with these settings, in strong scaling with one global batch, or why it is impossible."""
     try:
         other = e.change(**settings)
@@ -82,7 +82,7 @@ def changed(e: Experiment, settings: dict[str, Any], strong: bool = False) -> Ex
 
 
 def _refusal(e: Experiment, workers: int, strong: bool) -> str:
-    made = changed(e, {"workers": workers}, strong)
+    made = with_settings(e, {"workers": workers}, strong)
     return made if isinstance(made, str) else feasible.refusal(made)
 
 

@@ -55,7 +55,7 @@ def _runs(kind: str, pairs: list[tuple[str, str]]) -> tuple[str, str, dict]:
     experiments = [first, *(one for one in others[: pins.MOST] if kind != "timeline")]
     folders = [_made(one) for one in experiments]
     runs = [(folder.rpartition("/")[2], session.load(folder)) for folder in folders]
-    shown = reference.named(runs, colours={name: n for n, (name, _) in enumerate(runs)})
+    shown = reference.name_runs(runs, colours={name: n for n, (name, _) in enumerate(runs)})
     axis = next((value for name, value in pairs if name == "axis" and value in curves.AXES), "")
     log = ("log", "true") in pairs
     frames, parts, view = {}, [], sharing.read(dict(pairs))

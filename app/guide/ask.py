@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import streamlit as st
 
-from app.guide.questions import QUESTIONS, Question, asked
+from app.guide.questions import QUESTIONS, Question, find_question
 from app.session import background, pins, session
 from app.settings import chosen
 from experiments.runs.record import Run
@@ -41,9 +41,9 @@ def _try(key: str) -> None:
     session.start(question.experiment)
 
 
-def told(run: Run) -> None:
+def show_answer(run: Run) -> None:
     """Show the answer to the question that belongs to this run, and how many pins its comparison replaced."""
-    if question := asked(run.experiment):
+    if question := find_question(run.experiment):
         choice = st.session_state.get("chosen_question")
         gone = choice.unpinned if choice and choice.key == run.experiment.key() else 0
         made_way = f" {gone} pinned run{'s' * (gone != 1)} made way for this comparison." if gone else ""
@@ -51,7 +51,7 @@ def told(run: Run) -> None:
             st.info(f"**{question.asks}** {question.finds}{made_way}", icon=":material/psychology_alt:")
 
 
-def answered() -> int:
+def answered_question() -> int:
     """Return the serial number of the question whose answer is on the page; 0 if there is none."""
     state = st.session_state
     choice = state.get("chosen_question")

@@ -31,7 +31,7 @@ class Card(NamedTuple):
     says: Callable[[Run, Run], str]
 
 
-def slowed(now: Run, before: Run) -> str:
+def explain_straggler(now: Run, before: Run) -> str:
     """Explain what one slow worker costs the others."""
     longer = units.number(now.summary["seconds"] / before.summary["seconds"], 2)
     slow = now.experiment.slow.by_rank
@@ -46,7 +46,7 @@ def slowed(now: Run, before: Run) -> str:
     )
 
 
-def unwaited(now: Run, before: Run) -> str:
+def explain_no_waiting(now: Run, before: Run) -> str:
     """Explain the gain and the cost of not waiting."""
     more = units.number(now.summary["samples"] / before.summary["samples"], 2)
     stale = units.number(now.summary["staleness_mean"], 2)
@@ -63,7 +63,7 @@ def unwaited(now: Run, before: Run) -> str:
     )
 
 
-def killed(now: Run, before: Run) -> str:
+def explain_lost_worker(now: Run, before: Run) -> str:
     """Explain how far training gets when a worker is lost."""
     lost = ", ".join(map(str, now.experiment.crash.by_rank))
     return (
@@ -82,7 +82,7 @@ CARDS = (
         ("They continue without it", "They wait for it"),
         1,
         _BY_QUERY["slow=3:4"],
-        slowed,
+        explain_straggler,
     ),
     Card(
         "Let nobody wait",
@@ -93,7 +93,7 @@ CARDS = (
         ("Nothing: it is simply faster", "Gradients go stale"),
         1,
         _BY_QUERY["algorithm=asgd&slow=3:4&seconds=0.1"],
-        unwaited,
+        explain_no_waiting,
     ),
     Card(
         "Kill a worker",
@@ -103,6 +103,6 @@ CARDS = (
         ("They stop", "They train on without it"),
         0,
         _BY_QUERY["crash=2:0.04"],
-        killed,
+        explain_lost_worker,
     ),
 )

@@ -5,7 +5,7 @@ from collections import Counter
 
 import streamlit as st
 
-from app.browser.text import escaped
+from app.browser.text import escape_markdown
 from app.comparison import changes, reference
 from app.session import pins, poll, session
 from experiments.runs.figures import LAST, figure_text
@@ -29,7 +29,9 @@ def offer(wanted: Experiment) -> None:
         return
     which = "the pinned run" if pins.names() else "the run that is shown"
     with st.container(gap="xsmall", key="predict"):
-        st.caption(f"Predict (optional): compared with {which}, {escaped(', '.join(changed[:3]))}, this run has")
+        st.caption(
+            f"Predict (optional): compared with {which}, {escape_markdown(', '.join(changed[:3]))}, this run has"
+        )
         with st.container(horizontal=True, gap="medium"):
             for name, (question, answers) in QUESTIONS.items():
                 st.segmented_control(question, answers, key=f"predict-{name}", width="content")
@@ -46,7 +48,7 @@ def seal(experiment: Experiment) -> None:
         state[f"predict-{name}"] = None
 
 
-def compared(run: Run) -> None:
+def show_verdict(run: Run) -> None:
     """Show the predictions for `run` next to its results."""
     key, folder, said = st.session_state.get("sealed") or ("", "", {})
     if key != run.experiment.key():
@@ -55,7 +57,7 @@ def compared(run: Run) -> None:
     for name, answer in said.items():
         if line := verdict(name, answer, outcome(before, name), outcome(run, name)):
             st.markdown(line)
-            if others := among(QUESTIONS[name][1], poll.counted(_question(name, run.experiment, before))):
+            if others := among(QUESTIONS[name][1], poll.tally(_question(name, run.experiment, before))):
                 st.caption(others)
 
 

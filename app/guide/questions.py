@@ -110,7 +110,7 @@ QUESTIONS = (
 )
 
 
-def asked(experiment: Experiment) -> Question | None:
+def find_question(experiment: Experiment) -> Question | None:
     """Return the question that this experiment answers, or None."""
     return _by_experiment().get(experiment.key())
 

@@ -53,7 +53,7 @@ def show(folder: str) -> bool:
             return _cards(run)
 
 
-def awaited() -> None:
+def draw_placeholder() -> None:
     """Draw the first screen while its run is in progress, reserving the space that the lanes will take."""
     with st.container(key="welcome", gap="small"):
         _title()

@@ -92,11 +92,11 @@ class _Line:
     def atom(self) -> str:
         one = self.tokens.pop(0)
         if one == "(":  # a group, or what a function is of
-            return self.closed(r"\left(", ")", r"\right)")
+            return self.enclose(r"\left(", ")", r"\right)")
         if one[1:] == "(":  # of a function of one letter, `s(z)`; a product has a space, `a (w - z)`
-            return self.closed(rf"{one[0]}\left(", ")", r"\right)")
+            return self.enclose(rf"{one[0]}\left(", ")", r"\right)")
         if one == "|":
-            return self.closed(r"\lVert ", "|", r"\rVert ")
+            return self.enclose(r"\lVert ", "|", r"\rVert ")
         if one in BIG and self.tokens[0] == "over":
             self.take("over")
             end = self.tokens.index("of") if "of" in self.tokens else -1
@@ -104,16 +104,16 @@ class _Line:
             return f"{BIG[one]}_{{{' '.join(map(_index, under))}}} {self.product()}"
         if one == "sqrt":
             self.take("(")
-            return self.closed(r"\sqrt{", ")", "}")
+            return self.enclose(r"\sqrt{", ")", "}")
         if one in FUNCTIONS:
             return rf"\operatorname{{{one}}} {self.atom()}"
         name = _named(one)
         if self.tokens[0] == "[":
             self.take("[")
-            return self.closed(f"{name}_{{", "]", "}")
+            return self.enclose(f"{name}_{{", "]", "}")
         return name
 
-    def closed(self, opening: str, end: str, closing: str) -> str:
+    def enclose(self, opening: str, end: str, closing: str) -> str:
         inner = [self.sum()]
         while self.tokens[0] == ",":
             self.take(",")

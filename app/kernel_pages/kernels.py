@@ -14,7 +14,7 @@ import streamlit as st
 
 from app import charts
 from app.browser import address, chrome
-from app.browser.text import escaped, flowing
+from app.browser.text import escape_markdown, flowing
 from app.charts.pictures import heading
 from app.kernel_pages import formula, threads
 from app.session import background, session
@@ -46,7 +46,7 @@ def page() -> None:
         name, n = _choose()
     chrome.show()
     source = read(name)
-    st.markdown(f"# {escaped(KERNELS[name].title)}", anchors=False)
+    st.markdown(f"# {escape_markdown(KERNELS[name].title)}", anchors=False)
     st.caption(KERNELS[name].path)
     st.markdown(INTRODUCTION)
     with st.container(key="source-code"):
@@ -61,7 +61,7 @@ def _choose() -> tuple[str, int]:
         "Kernel", KERNELS, key="kernel", format_func=partial(choice_label, KERNELS), persist_state="session",
         help="Grouped by family. Type to search.",
     )  # fmt: skip
-    st.markdown(f":small[{escaped(read(name).theory.splitlines()[0])}]")
+    st.markdown(f":small[{escape_markdown(read(name).theory.splitlines()[0])}]")
     address.keep("numbers", kernel_times.SIZES, kernel_times.SIZE)
     n = st.select_slider(
         "Numbers in a call", kernel_times.SIZES, key="numbers", format_func=units.count, persist_state="session",
@@ -100,7 +100,7 @@ def _theory(theory: str) -> None:
         st.latex("\\begin{gathered}" + r" \\[0.6em] ".join(statements) + "\\end{gathered}")
         if any(r"\eta" in one for one in statements):
             remarks.append("η is the learning rate, rate in the code")
-        st.caption(". ".join(map(escaped, remarks)))
+        st.caption(". ".join(map(escape_markdown, remarks)))
         theory = theory.replace(f"{plain}\n\n", "", 1)
     st.code(flowing(theory), language=None, wrap_lines=True)
 

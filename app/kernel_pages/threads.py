@@ -48,7 +48,7 @@ def watch(name: str) -> None:
     with left:
         st.html(code(launch, steps))
     with right:
-        st.html(threads(launch, steps) + legend(launch) + told(launch, moment) + memory(steps))
+        st.html(threads(launch, steps) + legend(launch) + describe_moment(launch, moment) + memory(steps))
     if launch.cut:
         st.caption(f"The first {warps.MOST} instructions of each thread that touch memory.")
 
@@ -96,7 +96,7 @@ def legend(launch: Launch) -> str:
     return f'<div class="legend watched-threads" aria-hidden="true">{"".join(parts)}</div>'
 
 
-def told(launch: Launch, moment: int) -> str:
+def describe_moment(launch: Launch, moment: int) -> str:
     """Describe what every warp does at a moment; warps that do the same share a line."""
     alike: dict[str, list[int]] = {}
     for warp, step in enumerate(launch.moments[moment]):

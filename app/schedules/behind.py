@@ -5,7 +5,7 @@ from pathlib import Path
 import streamlit as st
 
 from app.browser.frames import frame
-from app.browser.text import escaped
+from app.browser.text import escape_markdown
 from app.schedules.figures import FIGURES
 from experiments.study import schedules as study
 from experiments.study.schedules import Study
@@ -25,7 +25,7 @@ def show(studies: list[Study]) -> None:
         with tab:
             for done in studies:
                 if len(studies) > 1:
-                    st.markdown(f"**{escaped(done.plan.title)}**")
+                    st.markdown(f"**{escape_markdown(done.plan.title)}**")
                 show(done)
 
 

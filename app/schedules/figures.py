@@ -42,12 +42,12 @@ MORE_IS_BETTER = ("throughput",)
 NEITHER = ("path_ops", "path_links")
 
 
-def sized(ranks: int, chunks: int, between: str = " · ") -> str:
+def size_label(ranks: int, chunks: int, between: str = " · ") -> str:
     """Format the size of a schedule: "4 ranks · 8 micro-batches"."""
     return f"{ranks} rank{'s' * (ranks != 1)}{between}{units.count(chunks)} micro-batch{'es' * (chunks != 1)}"
 
 
-def answered(one: Study, other: Study) -> str:
+def compare_schedules(one: Study, other: Study) -> str:
     """Compare `other` with `one` in sentences: idle time, makespan and micro-batches in flight."""
     a, b = one.plan.title, other.plan.title
     a = a.lower() if one.plan.schedule == study.OWN else a  # within a sentence
@@ -70,7 +70,7 @@ def answered(one: Study, other: Study) -> str:
 def unlike(studies: dict[str, Study]) -> str:
     """Explain that the reader's own schedule and another do different work, and how to make them comparable."""
     own, other = sorted(studies.values(), key=lambda done: done.plan.schedule != study.OWN)
-    mine, its = (sized(done.summary["ranks"], done.chunks, " and ") for done in (own, other))
+    mine, its = (size_label(done.summary["ranks"], done.chunks, " and ") for done in (own, other))
     return (
         f"They do not do the same work, so they cannot be compared: your own schedule has {mine}, {other.plan.title} "
         f"has {its}. To compare them, set Ranks to {own.summary['ranks']} and Micro-batches to {own.chunks}."

@@ -7,10 +7,10 @@ from pathlib import Path
 import streamlit as st
 
 from app.browser import chrome, components
-from app.browser.text import escaped
+from app.browser.text import escape_markdown
 from app.charts import schedule_links
 from app.schedules import behind, controls, partition
-from app.schedules.figures import answered, figure, sized, table, unlike
+from app.schedules.figures import compare_schedules, figure, size_label, table, unlike
 from app.session import background
 from experiments.jobs.spec import JobSpec
 from experiments.study import schedules as study
@@ -41,13 +41,17 @@ def page() -> None:
         return
     comparable = len({(done.summary["ranks"], done.chunks) for done in studies.values()}) == 1
     if len(studies) > 1:
-        answer.markdown(f"**{escaped(answered(*studies.values()))}**" if comparable else escaped(unlike(studies)))
+        answer.markdown(
+            f"**{escape_markdown(compare_schedules(*studies.values()))}**"
+            if comparable
+            else escape_markdown(unlike(studies))
+        )
     until = max(done.summary["makespan"] for done in studies.values())
     for slot, done in studies.items():
         if len(plans) > 1:
-            st.markdown(f"## {escaped(done.plan.title)}", anchors=False)
+            st.markdown(f"## {escape_markdown(done.plan.title)}", anchors=False)
         if _with_own(plans):
-            st.caption(sized(done.summary["ranks"], done.chunks))
+            st.caption(size_label(done.summary["ranks"], done.chunks))
         components.timeline(_frame(done.plan.model_dump_json(), until, done), key=f"lanes_{slot}")
         if link := schedule_links.training(done.plan):
             st.caption(link)
@@ -80,13 +84,15 @@ def _compare(a: str, b: str) -> None:
 
 
 def _title(plans: dict[str, Plan]) -> None:
-    st.markdown(f"# {escaped(' and '.join(plan.title for plan in plans.values()) or 'Schedules')}", anchors=False)
+    st.markdown(
+        f"# {escape_markdown(' and '.join(plan.title for plan in plans.values()) or 'Schedules')}", anchors=False
+    )
     if plans:
         plan = next(iter(plans.values()))
-        where = "" if _with_own(plans) else f"{sized(plan.ranks, plan.chunks)} · "
+        where = "" if _with_own(plans) else f"{size_label(plan.ranks, plan.chunks)} · "
         whole = plan.inputs + plan.weights
         costs = f"F {figure(plan.forward)}, B {figure(whole)} = I {figure(plan.inputs)} + W {figure(plan.weights)}"
-        more = f" · {escaped(plan.costs)}" if plan.costs else ""
+        more = f" · {escape_markdown(plan.costs)}" if plan.costs else ""
         st.caption(f"{where}{costs}{more} · a link takes {figure(plan.latency)}")
 
 
@@ -99,7 +105,7 @@ def _studied(plan: Plan, slot: str) -> Study | None:
         folder = background.fetch(job_spec, f"{plan.title} is large: it is studied outside this page.", f"study-{slot}")
         return _kept(str(folder)) if folder else None
     except (ValueError, OSError) as error:
-        st.error(f"**{escaped(plan.title)}** {_refusal(str(error))}", icon=":material/block:")
+        st.error(f"**{escape_markdown(plan.title)}** {_refusal(str(error))}", icon=":material/block:")
         if plan.schedule == study.OWN:
             _unfinished(plan, slot)
         return None
@@ -122,7 +128,7 @@ def _unfinished(plan: Plan, slot: str) -> None:
 
 
 def _refusal(text: str) -> str:
-    return "cannot run: " + escaped(text if text.endswith(".") else text + ".")
+    return "cannot run: " + escape_markdown(text if text.endswith(".") else text + ".")
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)

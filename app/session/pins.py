@@ -49,7 +49,7 @@ def receive(made: Mapping[str, str]) -> None:
     _write({one: colour for one, colour in pins.items() if one}, next_colour())
 
 
-def coloured() -> list[tuple[str, str]]:
+def pinned_colours() -> list[tuple[str, str]]:
     """Return (run, colour) of each pinned run; the colour is a number as text, or "" if a link can omit it."""
     return _digits(_pins())
 

@@ -49,6 +49,6 @@ def count(question: Hashable, answer: Hashable) -> None:
         here().add(question, answer)
 
 
-def counted(question: Hashable) -> Counter:
+def tally(question: Hashable) -> Counter:
     """Return how many sessions gave each answer; empty if too few answered."""
     return here().of(question)

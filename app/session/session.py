@@ -146,7 +146,7 @@ def under_way() -> JobState | None:
     return None
 
 
-def unstored() -> JobState | None:
+def unstored_run() -> JobState | None:
     """Return the progress of the controls' run if it ended unstored; None if it had no curve yet."""
     left = st.session_state.get("unstored")
     return left if left and len(left.curve.get("loss", ())) else None
@@ -185,7 +185,7 @@ def find(name: str) -> Run | None:
         return None
 
 
-def shown() -> Run | None:
+def run_on_page() -> Run | None:
     """Return the run on the page, or None if there is none."""
     return find(st.session_state.get("shown") or "")
 

@@ -33,11 +33,13 @@ def here() -> str:
 def link(e: Experiment, shown: Any = None) -> str:
     """Return a link to the current page with this experiment; `shown` is the browser's report of its view."""
     view = [(name, st.query_params[name]) for name in PAGE if name in st.query_params and name not in PINS + APART]
-    looks = written(components.viewed(shown)) + [("welcome", "true")] * bool(st.session_state.get("welcome"))
+    looks = view_parameters(components.parse_view(shown)) + [("welcome", "true")] * bool(
+        st.session_state.get("welcome")
+    )
     return f"{here()}?" + "&".join(filter(None, (e.query(), urlencode(view + looks), urlencode(_pins()))))
 
 
-def written(view: View) -> list[tuple[str, str]]:
+def view_parameters(view: View) -> list[tuple[str, str]]:
     """Encode a view as query parameters: view=0.0123~0.0145, why=2~0.0131~1, zoom=20~40."""
     parts = {"view": view.window, "why": view.wait, "zoom": view.zoom}
     told = [(name, BETWEEN.join(f"{one:.7g}" for one in values)) for name, values in parts.items() if values]
@@ -69,7 +71,7 @@ def view(e: Experiment) -> View:
 def _pins() -> list[tuple[str, str]]:
     """Return a link's entry for each pinned run: its query or its folder's name, with its colour."""
     entries = []
-    for name, colour in pins.coloured():
+    for name, colour in pins.pinned_colours():
         run = session.find(name)
         if run is not None and not is_uploaded(name) and run.experiment.cluster == "simulated":
             entries.append(("pin", run.experiment.query() + (f"&colour={colour}" if colour else "")))

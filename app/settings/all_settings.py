@@ -4,7 +4,7 @@ from functools import partial
 
 import streamlit as st
 
-from app.browser.text import escaped, explained
+from app.browser.text import escape_markdown, mark_glossary_terms
 from app.settings import chosen, controls, fitting, widgets
 from experiments.execution.admission import REFUSED
 from experiments.specification.catalogue import ALGORITHMS, COMPRESSIONS, FAMILIES
@@ -19,7 +19,7 @@ LATE = {
 """The other meanings of delay, by the setting's name: offered if the chosen algorithm has no such setting."""
 
 
-def own(*names: str) -> None:
+def draw_settings(*names: str) -> None:
     """Draw the experiment's own settings with these names."""
     cluster = st.session_state.get("cluster", "simulated")
     for name in names:
@@ -46,9 +46,9 @@ def _family() -> None:
         persist_state="session", help="Only algorithms of this family, in teaching order.",
     )  # fmt: skip
     if claims := ALGORITHMS[state.algorithm].declaration.equivalences:
-        told = [f"- {escaped(one.claim)}: {EXACTNESS[one.exactness]}" for one in claims]
+        told = [f"- {escape_markdown(one.claim)}: {EXACTNESS[one.exactness]}" for one in claims]
         st.markdown(
-            f":small[Special case:] :green-badge[:material/equal: {escaped(claims[0].claim)}]",
+            f":small[Special case:] :green-badge[:material/equal: {escape_markdown(claims[0].claim)}]",
             help="What it becomes in special cases, as tests verify:\n\n" + "\n".join(told),
         )
 
@@ -76,9 +76,9 @@ def _controls():
     owners = controls.owners(state.algorithm, state.compression, state.workload)
     data = [controls.control(workload, name) for name, owner in owners.items() if owner is workload]
 
-    own("batch")
+    draw_settings("batch")
     _heading("Delay", "What delays information: slow links, and delays that the algorithm itself introduces.")
-    own(*controls.DELAY)
+    draw_settings(*controls.DELAY)
     for knob in delays:
         widgets.draw(knob)
     with st.container(gap="xxsmall", key="other-delays"):
@@ -100,23 +100,23 @@ def _controls():
             for knob in others[FIRST:] if more.open else ():
                 widgets.draw(knob)
     if chosen.algorithm().compresses:
-        own("compression")
+        draw_settings("compression")
         _compression(state.compression)
     _heading("Work")
-    own("workload")
+    draw_settings("workload")
     for knob in data[:1]:
         _draw(knob)
-    own(*controls.BUDGET)
+    draw_settings(*controls.BUDGET)
     with _folded("More: data, other budgets, precision", "work") as more:
         for knob in data[1:] if more.open else ():
             _draw(knob)
-        own(*(controls.MORE_BUDGET if more.open else ()))
+        draw_settings(*(controls.MORE_BUDGET if more.open else ()))
     _heading("Cluster")
-    own(*(name for name in controls.PLACE if name != "network"))
+    draw_settings(*(name for name in controls.PLACE if name != "network"))
     fitting.offer()
     ranks = st.container()
     with _folded("More: links, and faults as text", "cluster") as more:
-        own(*(controls.MORE if more.open else ()))
+        draw_settings(*(controls.MORE if more.open else ()))
     return best, ranks
 
 
@@ -128,7 +128,7 @@ def _folded(label: str, of: str):
 def _compression(name: str) -> None:
     """Draw the description of this compression, and its settings."""
     if name != "none":
-        st.markdown(f":small[{explained(COMPRESSIONS[name].idea)}]", unsafe_allow_html=True)
+        st.markdown(f":small[{mark_glossary_terms(COMPRESSIONS[name].idea)}]", unsafe_allow_html=True)
     coding = coding_settings(name)
     for knob in coding.model_fields:
         widgets.draw(controls.control(coding, knob))

@@ -58,10 +58,10 @@ def write_address(experiment: Experiment) -> None:
 
 
 def put(experiment: Experiment) -> None:
-    st.session_state.update(laid_out(experiment))
+    st.session_state.update(widget_values(experiment))
 
 
-def laid_out(experiment: Experiment) -> dict[str, Any]:
+def widget_values(experiment: Experiment) -> dict[str, Any]:
     """Return all settings of `experiment`, by flat name, as values of widgets."""
     values = {**experiment.model_dump(mode="json"), **experiment.data, **experiment.coding, **experiment.settings}
     names = owners(experiment.algorithm, experiment.compression, experiment.workload)

@@ -79,7 +79,7 @@ class Control:
     @property
     def label(self) -> str:
         """The label, such as "Learning rate", with the unit if the values do not show it."""
-        word = spoken(self.name)
+        word = field_label(self.name)
         word = f"`{word}`" if "_" in word else word
         counted = f" ({self.unit})" if self.unit and self.unit not in ("s", "bytes/s", self.name) else ""
         return capital(word) + counted
@@ -99,7 +99,7 @@ class Control:
         return units.count(value) if self.whole else units.number(value)
 
 
-def spoken(name: str) -> str:
+def field_label(name: str) -> str:
     """Return a field's name in words; names from the literature, such as n_push, stay unchanged."""
     literal = min(map(len, name.split("_"))) == 1
     return WORDS.get(name) or (name if literal else name.replace("_", " "))

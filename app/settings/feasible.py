@@ -27,10 +27,10 @@ class Mend(NamedTuple):
     def label(self) -> str:
         """The label of its button: "Use 8 workers", "Leave out lost ranks"."""
         if self.value == "":
-            return f"Leave out {controls.spoken(self.name)}"
+            return f"Leave out {controls.field_label(self.name)}"
         if self.name == "workers":
             return f"Use {self.value:,} worker{'s' * (self.value != 1)}"
-        return f"Use {controls.spoken(self.name)} {self.value:,}"
+        return f"Use {controls.field_label(self.name)} {self.value:,}"
 
 
 class Reason(NamedTuple):

@@ -12,7 +12,7 @@ from experiments.wording import units
 LOCAL = ("127.0.0.1", "localhost", "::1")
 
 
-def allowed() -> bool:
+def is_allowed() -> bool:
     """Return True if this server serves only its own machine: a class must not measure a shared host."""
     return st.get_option("server.address") in LOCAL
 
@@ -35,7 +35,7 @@ def settle() -> None:
 def offer() -> None:
     """Show the button, and the progress of the measurement."""
     state = st.session_state
-    if not allowed():
+    if not is_allowed():
         return
     if not state.get("fitting"):
         known = this_machine.load()

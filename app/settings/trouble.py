@@ -72,5 +72,5 @@ def _servers() -> int:
 
 def middle() -> float:
     """Return the middle of the run on the page, in s, to two digits: a fault there is clearly visible."""
-    shown = session.shown()
+    shown = session.run_on_page()
     return float(f"{shown.summary['seconds'] / 2:.2g}" if shown else 0) or MIDDLE

@@ -21,7 +21,7 @@ def show(chapter: Chapter) -> None:
 def _one_by_one() -> None:
     """Ask the questions that are due, each once per round, whatever the answer."""
     state = st.session_state
-    answers = memory.known()
+    answers = memory.recorded_answers()
     coming = returning.returns(answers, lessons.CHAPTERS)
     due = returning.due(coming, progress.now())
     done = state.setdefault("round", set())
@@ -53,7 +53,7 @@ def _one_by_one() -> None:
             more = len(left)
             st.button(f"Next, {more} left" if more else "That was the last", key="next-again", on_click=_next)
         elif given := question.draw(item, parameters, key, "again"):
-            question.answered(chapter, item, parameters, given, "again")
+            question.record_answer(chapter, item, parameters, given, "again")
             done.add((name, asked))
             st.rerun()
 

@@ -4,7 +4,7 @@ import streamlit as st
 
 import lessons
 from app.browser import components
-from app.browser.text import escaped
+from app.browser.text import escape_markdown
 from app.textbook import memory
 from lessons.bugs import recorded, score
 from lessons.bugs.mutant import Mutant, find, mechanisms, mutants
@@ -67,8 +67,8 @@ def _answer(mutant: Mutant, asked: str, guess: str | int) -> None:
 def _seen(mutant: Mutant) -> None:
     pair = recorded.read()[mutant.name]
     settings = ", ".join(f"{name} {value}" for name, value in mutant.experiment.items() if name != "algorithm")
-    st.markdown(f"**{escaped(mutant.experiment['algorithm'])}** with {escaped(settings)}")
-    rows = "\n".join(f"| {escaped(what)} | {one} | {other} |" for what, one, other in pair.table)
+    st.markdown(f"**{escape_markdown(mutant.experiment['algorithm'])}** with {escape_markdown(settings)}")
+    rows = "\n".join(f"| {escape_markdown(what)} | {one} | {other} |" for what, one, other in pair.table)
     st.markdown(f"| | healthy | with the bug |\n|---|---|---|\n{rows}")
     for curve in pair.curves:
         components.curve(pair.frame(curve), key=f"bug-curve-{mutant.name}-{curve.replace(' ', '-')}")
@@ -76,7 +76,7 @@ def _seen(mutant: Mutant) -> None:
         st.caption(f"Timeline, {side.replace('mutant', 'with the bug')}")
         components.timeline(frame, key=f"bug-lanes-{mutant.name}-{side}")
     with st.expander("Where should I look?", icon=":material/lightbulb:"):
-        st.markdown(escaped(mutant.look))
+        st.markdown(escape_markdown(mutant.look))
 
 
 def _ask_mechanism(mutant: Mutant) -> None:
@@ -90,10 +90,11 @@ def _ask_mechanism(mutant: Mutant) -> None:
 def _told_mechanism(mutant: Mutant, said: str) -> None:
     told, right = mechanisms()[said], mechanisms()[mutant.mechanism]
     if said == mutant.mechanism:
-        st.markdown(f":green-badge[:material/check: Right] You said: {escaped(told.says)}")
+        st.markdown(f":green-badge[:material/check: Right] You said: {escape_markdown(told.says)}")
     else:
-        st.markdown(f":red-badge[:material/close: Not quite] You said: {escaped(told.says)} {escaped(told.sign)}")
-        st.markdown(f"It is: {escaped(right.says)}")
+        says = f"{escape_markdown(told.says)} {escape_markdown(told.sign)}"
+        st.markdown(f":red-badge[:material/close: Not quite] You said: {says}")
+        st.markdown(f"It is: {escape_markdown(right.says)}")
 
 
 def _ask_line(mutant: Mutant) -> None:
@@ -112,7 +113,7 @@ def _told_line(mutant: Mutant, said: int) -> None:
     else:
         where = " or ".join(map(str, mutant.lines))
         st.markdown(f":red-badge[:material/close: Not quite] You said line {said}. It is line {where}.")
-    st.markdown(escaped(mutant.why))
+    st.markdown(escape_markdown(mutant.why))
     st.caption("The healthy code (-) and the code with the bug (+)")
     st.code(_difference(mutant), language="diff")
 

@@ -60,7 +60,7 @@ def _ask(test: dict) -> None:
     st.progress(number / len(test["questions"]), f"Question {number + 1} of {len(test['questions'])}")
     with st.container(border=True, key=f"item-exam-{number}"):
         if given := question.draw(item, parameters, f"exam-{test['key']}-{number}", "quiz"):
-            question.answered(chapter, item, parameters, given, "again")
+            question.record_answer(chapter, item, parameters, given, "again")
             test["given"].append(memory.document().of(name, asked, "again")[-1])
             test["ended"] = progress.now()
             st.rerun()

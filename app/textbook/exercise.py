@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from app.browser.text import escaped
+from app.browser.text import escape_markdown
 from app.session import background
 from app.textbook import grading_report, memory
 from lessons import job_specs, progress
@@ -46,11 +46,11 @@ def _asked(sheet: Sheet) -> None:
     st.markdown(f"{sum(sheet.points.values())} points in all, for a score of 100:")
     for number, (mark, points) in enumerate(sheet.points.items(), 1):
         with st.container(key=f"mark-{sheet.name}-{number}", horizontal=True, vertical_alignment="center"):
-            st.markdown(f"**{points} point{'s' * (points != 1)}**: {escaped(mark)}", width="stretch")
+            st.markdown(f"**{points} point{'s' * (points != 1)}**: {escape_markdown(mark)}", width="stretch")
             if number <= len(sheet.hints):
                 _hints(sheet, number)
     if sheet.targets:
-        rows = "\n".join(f"| {t.name} | {t.most} | {escaped(t.of)} |" for t in sheet.targets)
+        rows = "\n".join(f"| {t.name} | {t.most} | {escape_markdown(t.of)} |" for t in sheet.targets)
         st.markdown(f"| target | limit | counted in |\n|---|---|---|\n{rows}")
 
 

@@ -7,7 +7,7 @@ import streamlit as st
 
 from app.browser import components
 from app.browser.frames import frame
-from app.browser.text import escaped
+from app.browser.text import escape_markdown
 from app.comparison import changes
 from app.session import background
 from app.textbook import origin
@@ -25,7 +25,7 @@ PROGRESS = 340  # px of how far they are
 def head(name: str, number: str, question: str) -> None:
     """Show the number and question of the figure with this full name; references to the figure lead here."""
     title = f"Figure {number}. {question}" if number else question
-    st.subheader(escaped(title), anchor=references.figure_anchor(name))
+    st.subheader(escape_markdown(title), anchor=references.figure_anchor(name))
 
 
 def show(recorded: RecordedFigure, where: str, number: str = "") -> None:
@@ -52,7 +52,7 @@ def show(recorded: RecordedFigure, where: str, number: str = "") -> None:
             if recorded.runs:
                 with st.popover("Workbench", icon=":material/tune:"):
                     _to_workbench(recorded, key)
-            st.caption(f"After {escaped(recorded.source)}")
+            st.caption(f"After {escape_markdown(recorded.source)}")
         with drawn:
             head(recorded.name, number, recorded.question)
             components.curve(_built(recorded.name, str((recorded.rows, recorded.spread)), recorded), key=f"chart-{key}")
@@ -63,8 +63,8 @@ def show(recorded: RecordedFigure, where: str, number: str = "") -> None:
 def _claim(recorded: RecordedFigure, claim: str) -> str:
     """Return a claim with a mark for its outcome, and the number of seeds that show it unless all do."""
     if recorded.shows(claim):
-        return f":green[:material/check:] {escaped(claim)}"
-    return f":red[:material/close:] {escaped(claim)} ({recorded.claims[claim]} of {len(recorded.seeds)} seeds)"
+        return f":green[:material/check:] {escape_markdown(claim)}"
+    return f":red[:material/close:] {escape_markdown(claim)} ({recorded.claims[claim]} of {len(recorded.seeds)} seeds)"
 
 
 def _with_seeds(recorded: RecordedFigure) -> str:
@@ -75,7 +75,7 @@ def _with_seeds(recorded: RecordedFigure) -> str:
 def _with_code(text: str) -> str:
     """Escape all Markdown in a text except code between backquotes."""
     parts = text.split("`")
-    return "".join(f"`{part}`" if number % 2 else escaped(part) for number, part in enumerate(parts))
+    return "".join(f"`{part}`" if number % 2 else escape_markdown(part) for number, part in enumerate(parts))
 
 
 @st.cache_resource(max_entries=128, show_spinner=False)

@@ -3,7 +3,7 @@
 import streamlit as st
 
 import lessons
-from app.browser.text import escaped
+from app.browser.text import escape_markdown
 from experiments.wording.sentences import join_words
 from lessons import notation, survey
 from lessons.chapters import Chapter
@@ -15,7 +15,7 @@ CONTENTS = "contents"
 
 def name(chapter: Chapter) -> str:
     """Return the number and title of a chapter as plain text."""
-    return f"{chapter.number}. {escaped(chapter.title())}"
+    return f"{chapter.number}. {escape_markdown(chapter.title())}"
 
 
 def facts(chapter: Chapter) -> str:
@@ -36,10 +36,11 @@ def head(chapter: Chapter) -> None:
         if chapter.front.prerequisites:
             _ways("Read first", chapter.front.prerequisites, "before")
         if chapter.front.background:
-            st.markdown(f":small[You should know: {escaped(', '.join(chapter.front.background))}.]")
+            st.markdown(f":small[You should know: {escape_markdown(', '.join(chapter.front.background))}.]")
         if chapter.front.objectives:
             st.markdown(
-                "**Afterwards you can**\n\n" + "\n".join(f"- {escaped(one)}." for one in chapter.front.objectives)
+                "**Afterwards you can**\n\n"
+                + "\n".join(f"- {escape_markdown(one)}." for one in chapter.front.objectives)
             )
 
 
@@ -87,7 +88,7 @@ def _beginnings(chapters: list[Chapter]) -> str:
     easiest = min(free, key=lambda one: one.front.difficulty)
     return (
         f"Chapters {numbers} need no other chapter first; if all of this is new to you, start with "
-        f"chapter {easiest.number}, {escaped(easiest.title())}."
+        f"chapter {easiest.number}, {escape_markdown(easiest.title())}."
     )
 
 

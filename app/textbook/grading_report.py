@@ -3,7 +3,7 @@
 import streamlit as st
 
 from app.browser import components
-from app.browser.text import escaped, sentence
+from app.browser.text import escape_markdown, sentence
 from experiments.viewer.canvases import schedule, timeline
 from experiments.wording import units
 from experiments.wording.sentences import capital
@@ -24,9 +24,11 @@ def show(report: dict, key: str) -> None:
             continue
         sign = ":green[:material/check:]" if mark["earned"] else ":red[:material/close:]"
         worth = f"{mark['earned']} of {mark['points']}"
-        st.markdown(f"{sign} **{escaped(mark['name'])}** ({worth})  \n:small[{escaped(mark['observed'])}]")
+        st.markdown(
+            f"{sign} **{escape_markdown(mark['name'])}** ({worth})  \n:small[{escape_markdown(mark['observed'])}]"
+        )
     if missing := [mark["name"] for mark in report["marks"] if mark["observed"] == NOT_REACHED]:
-        st.markdown(f":material/remove: Not reached: {escaped('; '.join(missing))}.")
+        st.markdown(f":material/remove: Not reached: {escape_markdown('; '.join(missing))}.")
     if report["error"]:
         judged = len(missing) < len(report["marks"])
         early = "It ended early" if judged else "Nothing was judged"

@@ -17,7 +17,7 @@ def _one_at_a_time() -> threading.Lock:
     return threading.Lock()
 
 
-def shown() -> bool:
+def is_visible() -> bool:
     """Return True if this reader may see the instructors' pages."""
     return instructor.is_visible(st.session_state.get("instructor", ""))
 
@@ -25,7 +25,7 @@ def shown() -> bool:
 def page() -> None:
     """Show the instructors' page, or ask for its password."""
     st.markdown("# For instructors", anchors=False)
-    if not shown():
+    if not is_visible():
         if instructor.needs_password():
             _ask()
         else:

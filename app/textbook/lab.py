@@ -13,7 +13,7 @@ from lessons.instructor import sheet
 
 def show(chapter: Chapter) -> None:
     """Show the sheet to instructors, the handout to other readers."""
-    full = instructor.shown() and not st.toggle("As students see it", key="as-students", persist_state="session")
+    full = instructor.is_visible() and not st.toggle("As students see it", key="as-students", persist_state="session")
     if full and not sheet.expected_results(chapter).figures:
         full = False
         st.info(
@@ -29,5 +29,5 @@ def show(chapter: Chapter) -> None:
         "Handout to print", lambda: sheet.page(chapter, address), f"{chapter.name}_handout.html", "text/html",
         key=f"handout-{chapter.name}", on_click="ignore", icon=":material/print:",
     )  # fmt: skip
-    if setting.needs_password() and not instructor.shown():  # a reload begins a session without the password
+    if setting.needs_password() and not instructor.is_visible():  # a reload begins a session without the password
         st.caption("Do you teach this class? [Expected results, by password](instructors).")

@@ -20,7 +20,7 @@ def document() -> ReaderProgress:
     return st.session_state.setdefault("progress", EMPTY)
 
 
-def known() -> tuple[Answer, ...]:
+def recorded_answers() -> tuple[Answer, ...]:
     """Return the answers to questions that are still in the book."""
     return returning.valid_answers(document(), lessons.written_chapters())
 
@@ -45,7 +45,7 @@ def skip(chapter: str, item: str) -> None:
     st.session_state.progress = document().with_skip(chapter, item)
 
 
-def passed(chapter: str, item: str) -> bool:
+def is_passed(chapter: str, item: str) -> bool:
     """Return True if the text continues after this prediction."""
     return f"{chapter}.{item}" in document().passed
 
@@ -98,7 +98,7 @@ def go_on() -> None:
 
 def _listen() -> None:
     """Process the browser's message before the page is drawn."""
-    state, news = st.session_state, storage.told()
+    state, news = st.session_state, storage.browser_message()
     if news.get("forgotten"):
         _reset()
     if news.get("lasting") is False:

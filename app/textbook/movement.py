@@ -3,7 +3,7 @@
 import streamlit as st
 
 from app.browser import components
-from app.browser.text import escaped
+from app.browser.text import escape_markdown
 from app.textbook import origin
 from lessons import markup, movement, timelines
 from lessons.chapters import Chapter
@@ -15,7 +15,7 @@ def schedule(chapter: Chapter, block: markup.Schedule, place: str) -> None:
     with st.container(border=True, key=box):
         _head(chapter, block)
         components.timeline(_frame(block.plan.key(), block), key=f"lanes-{place}-{block.plan.key()}")
-        st.caption(f"{escaped(block.settings)}. [On the page *Schedules*](./{origin.link(block.link, box)})")
+        st.caption(f"{escape_markdown(block.settings)}. [On the page *Schedules*](./{origin.link(block.link, box)})")
 
 
 def timeline(chapter: Chapter, block: markup.Timeline, place: str) -> None:
@@ -28,13 +28,13 @@ def timeline(chapter: Chapter, block: markup.Timeline, place: str) -> None:
             components.timeline(frame, key=f"lanes-{place}-{name}")
         else:
             st.info("This run is not recorded; run it in the workbench.", icon=":material/hourglass_empty:")
-        st.caption(f"{escaped(block.settings)}. [In the workbench](./{origin.link(block.link, box)})")
+        st.caption(f"{escape_markdown(block.settings)}. [In the workbench](./{origin.link(block.link, box)})")
 
 
 def _head(chapter: Chapter, block: markup.Schedule | markup.Timeline) -> None:
     """Show the picture's number in the text, and a sentence on what it shows."""
     number = chapter.figure_number(block.link)
-    st.markdown(f"**{f'Figure {number}. ' if number else ''}{escaped(block.caption)}**")
+    st.markdown(f"**{f'Figure {number}. ' if number else ''}{escape_markdown(block.caption)}**")
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)

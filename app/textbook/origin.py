@@ -9,7 +9,7 @@ import streamlit as st
 
 import lessons
 from app.browser import chrome
-from app.browser.text import escaped
+from app.browser.text import escape_markdown
 
 NAME = "from"
 ADDRESS = ("chapter", "part", "everything")
@@ -36,7 +36,7 @@ def back(textbook: chrome.Entry) -> None:
     from app.textbook import memory  # which imports the whole textbook
 
     chapter, state = lessons.chapter(there["chapter"]), st.session_state
-    label = f"Back to the chapter: {chapter.number}. {escaped(chapter.title())}"
+    label = f"Back to the chapter: {chapter.number}. {escape_markdown(chapter.title())}"
     if st.button(label, key="back-to-chapter", icon=":material/arrow_back:", type="tertiary"):
         for name in ADDRESS:  # the page reads them from its address where the session has none
             state.pop(name, None)

@@ -63,7 +63,7 @@ def page() -> None:
 
 def _read_address(**options: list) -> None:
     """Load the choice from the address at first and after the browser's Back; then keep the address up to date."""
-    state, again = st.session_state, chrome.went_back()
+    state, again = st.session_state, chrome.is_back_navigation()
     for name, values in options.items():
         if again or name not in state:
             state[name] = next((v for v in values if str(v).lower() == st.query_params.get(name)), values[0])

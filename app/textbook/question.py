@@ -47,7 +47,7 @@ def ask(chapter: Chapter, item: Item, place: str) -> bool:
     parameters = returning.new_parameters(item, answers, seed) if last else item.parameters(seed)
     with st.container(border=True, key=f"item-{key}"):
         if given := draw(item, parameters, key, place):
-            answered(chapter, item, parameters, given, place)
+            record_answer(chapter, item, parameters, given, place)
             state.pop(f"anew-{key}", None)
             st.rerun()
     return False
@@ -77,7 +77,7 @@ def draw(item: Item, parameters: dict, key: str, place: str) -> Given | None:
     return Given(guess, sent.index(True))
 
 
-def answered(chapter: Chapter, item: Item, parameters: dict, given: Given, place: str) -> None:
+def record_answer(chapter: Chapter, item: Item, parameters: dict, given: Given, place: str) -> None:
     """Record a new answer, and count it in the poll if it is this reader's first."""
     right = item.right(given.guess, chapter.golden.answer(item.name, parameters))
     if not memory.document().of(chapter.name, item.name):
@@ -105,7 +105,7 @@ def explain(chapter: Chapter, item: Item, given: Answer, place: str) -> None:
         st.markdown(f"{said}{'' if item.starts_with_answer(given.parameters, answer) else told}.")
     st.markdown(item.explanation(given.parameters, answer))
     st.markdown(f":small[{progress.MEANING[right, given.sure]}]")
-    if counts := poll.counted((chapter.name, item.name)):
+    if counts := poll.tally((chapter.name, item.name)):
         st.caption(_others(counts, given.guess if item.choices else "", right))
 
 

@@ -5,7 +5,7 @@ from collections import Counter
 import streamlit as st
 
 import lessons
-from app.browser.text import escaped, sentence
+from app.browser.text import escape_markdown, sentence
 from app.textbook import figure, front, memory, movement, question
 from lessons import markup, references
 from lessons.chapters import Chapter
@@ -41,7 +41,7 @@ def show(chapter: Chapter) -> None:
             st.info(f"{item.question(item.parameters(0))} (Not recorded yet.)", icon=":material/edit_note:")
             continue
         made = question.ask(chapter, item, "predict")
-        if not (made or everything or memory.passed(chapter.name, part.item)):
+        if not (made or everything or memory.is_passed(chapter.name, part.item)):
             st.button(
                 "Read on without an answer", key=f"skip-{part.item}", type="tertiary", icon=":material/skip_next:",
                 on_click=memory.skip, args=(chapter.name, part.item),
@@ -55,7 +55,7 @@ def show(chapter: Chapter) -> None:
 
 def _figures(chapter: Chapter) -> None:
     """Show the figures of a chapter without text, in order."""
-    st.markdown(f"# {escaped(chapter.title())}")
+    st.markdown(f"# {escape_markdown(chapter.title())}")
     front.head(chapter)
     unrecorded = [name for name in chapter.figures_on_page if name not in chapter.golden.figures]
     if len(unrecorded) == len(chapter.figures_on_page):
@@ -65,7 +65,8 @@ def _figures(chapter: Chapter) -> None:
             icon=":material/edit_note:",
         )
     links = [
-        f"- [{chapter.figure_number(name)}](#{references.figure_anchor(name)}) {escaped(chapter.figure_questions[name])}"
+        f"- [{chapter.figure_number(name)}](#{references.figure_anchor(name)}) "
+        f"{escape_markdown(chapter.figure_questions[name])}"
         for name in chapter.figures_on_page
     ]
     with st.sidebar:
@@ -83,7 +84,9 @@ def _more(chapter: Chapter) -> None:
     st.markdown("## More figures")
     st.caption("They belong to this chapter, and its text does not show them.")
     for name in more:
-        with st.expander(escaped(chapter.figure_questions[name]), key=f"more-{name}", on_change="rerun") as opened:
+        with st.expander(
+            escape_markdown(chapter.figure_questions[name]), key=f"more-{name}", on_change="rerun"
+        ) as opened:
             if not opened.open:
                 continue
             if recorded := chapter.golden.figures.get(name):

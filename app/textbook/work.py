@@ -46,7 +46,7 @@ def show(chapter: Chapter) -> None:
 
 def _table() -> str:
     """Return a table in Markdown, a row for each chapter."""
-    answers, scores = memory.known(), memory.document().scores
+    answers, scores = memory.recorded_answers(), memory.document().scores
     lines = ["| | answered | right at first | sure and wrong | exercise |", "|---|---|---|---|---|"]
     for one in lessons.written_chapters():
         here = returning.standing(a for a in answers if a.chapter == one.name)

@@ -52,8 +52,10 @@ def share(e: Experiment, name: str) -> None:
 
 def downloads(run: Run, name: str) -> None:
     """Offer the files of the run called `name`, and a report that includes the pinned runs; each is made on request."""
-    pinned, _ = reference.pinned()
-    shown = reference.named(pinned if name in dict(pinned) else [*pinned, (name, run)], name)  # colours as on the page
+    pinned, _ = reference.load_pinned_runs()
+    shown = reference.name_runs(
+        pinned if name in dict(pinned) else [*pinned, (name, run)], name
+    )  # colours as on the page
     shown.sort(key=lambda one: one.run is not run)
     address, file = sharing.here(), stem(run.experiment)
     files = (

@@ -5,7 +5,7 @@ from pathlib import Path
 import streamlit as st
 
 from app.browser import address
-from app.browser.text import escaped
+from app.browser.text import escape_markdown
 from app.comparison import changes, seeds
 from app.session import pins
 from app.workbench import export
@@ -22,7 +22,7 @@ def show(run: Run, folder: str, changed: list[str]) -> None:
         with st.container(width="stretch", gap="xxsmall", key="title"):
             st.markdown(f"# {title(run.experiment)}", anchors=False)
             if changed:
-                st.markdown(f":orange-badge[Not run yet: {escaped(changes.listed(changed))}]")
+                st.markdown(f":orange-badge[Not run yet: {escape_markdown(changes.summarise(changed))}]")
                 st.caption(f"Still shown: {headline(run.experiment, place_too=False)}")
             else:
                 st.caption(headline(run.experiment, run.gpus))
@@ -52,7 +52,7 @@ def _pin(name: str, folder: str) -> None:
 
 def title(e: Experiment) -> str:
     """Return a run's title and, small, its files' names: "EASGD on handwritten digits", easgd, digits."""
-    return f"{escaped(naming.title(e))} :small[:gray[{escaped(naming.files(e))}]]"
+    return f"{escape_markdown(naming.title(e))} :small[:gray[{escape_markdown(naming.files(e))}]]"
 
 
 def headline(e: Experiment, gpus: int | None = None, place_too: bool = True) -> str:

@@ -43,7 +43,7 @@ def _pictures(run: Run, folder: str, job: JobSpec) -> None:
             key="replay-it", icon=":material/replay:", on_click=st.session_state.update, kwargs={"replayed": folder},
         )  # fmt: skip
         return
-    asked = run.summary["wall_seconds"] > LONG or components.seen(st.session_state.get("landscape"), folder)
+    asked = run.summary["wall_seconds"] > LONG or components.is_in_view(st.session_state.get("landscape"), folder)
     place = st.container()  # what tells how far the replay is comes below, and moves no picture
     if learned is None and asked:
         learned = known[folder] = background.fetch(job, "Replaying the run.", session.REPLAY)

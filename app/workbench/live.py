@@ -31,7 +31,7 @@ def show(led: bool = False) -> None:
         result.show(folder, None, LiveRun(reference.before(asked, pins.names())), led)
         looks.fade("figures", "lanes", "rest", opacity=0.45, grey=True)
     else:
-        result.awaited(asked, LiveRun(None))
+        result.show_run_in_progress(asked, LiveRun(None))
 
 
 def show_unstored(now: JobState) -> None:
@@ -93,7 +93,7 @@ def _draw(now: JobState, others: list[Shown]) -> None:
     with right:
         with st.container(height=pictures.HEAD, border=False):
             st.markdown("## Held-out accuracy, %", anchors=False)
-        judged = pictures.judged(others)
+        judged = pictures.with_accuracy(others)
         components.curve(_panel(now, "accuracy", judged, line), key="accuracy")
 
 

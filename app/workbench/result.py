@@ -48,7 +48,7 @@ def show(
         st.error(sentence(str(error)), icon=":material/folder_off:")
         return
     name = Path(folder).name
-    beside, missing = reference.pinned()
+    beside, missing = reference.load_pinned_runs()
     before = reference.before(run.experiment, [name, *dict(beside)])
     beside += [] if name in dict(beside) else [(name, run)]
     top = under_way or Finished(run, folder, wanted, before, missing, told)
@@ -59,7 +59,7 @@ def show(
         words = st.container()
     row = st.container()
     with st.container(key="spread"):
-        shown = reference.named([*beside, *seeds.others(beside)], name)
+        shown = reference.name_runs([*beside, *seeds.others(beside)], name)
         own = next(one for one in shown if one.folder == name)
         figures.spread(own)
     with row:
@@ -104,9 +104,9 @@ class Finished:
             looks.fade("figures", opacity=0.5)  # they are of other settings than those that are chosen
             if not feasible.refusal(self.wanted):
                 predict.offer(self.wanted)
-        predict.compared(self.run)
+        predict.show_verdict(self.run)
         if not self.told:
-            ask.told(self.run)
+            ask.show_answer(self.run)
         in_words.since(self.before, self.run.experiment, self.run)
         remarks.show(self.run, self.missing)
 
@@ -131,7 +131,7 @@ def _rest(folder: str, own: Shown, shown: Sequence[Shown], before: Shown | None,
         learn.show(run, folder, of)
     if any(one.run.quantities for one in shown):
         heading("What the method measured", "What this algorithm, and no other, records of itself in each step.")
-        st.fragment(pictures.measured)(each)
+        st.fragment(pictures.draw_measurements)(each)
     if finished:
         predicted_vs_measured.show(run, folder, of)
     if len(shown) > 1 or own.others:
@@ -145,7 +145,7 @@ def _rest(folder: str, own: Shown, shown: Sequence[Shown], before: Shown | None,
         sweep.show(run)
 
 
-def awaited(experiment: Experiment, under_way: UnderWay) -> None:
+def show_run_in_progress(experiment: Experiment, under_way: UnderWay) -> None:
     """Show the first run in progress in the layout of a finished one, so that nothing moves when it finishes."""
     with st.container(key="head"):
         under_way.head()

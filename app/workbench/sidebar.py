@@ -5,7 +5,7 @@ from functools import partial
 import streamlit as st
 
 from app.browser import address
-from app.browser.text import escaped, explained, sentence
+from app.browser.text import escape_markdown, mark_glossary_terms, sentence
 from app.comparison import changes
 from app.guide import ask, predict
 from app.session import session
@@ -35,8 +35,8 @@ def choose() -> tuple[Experiment | None, str]:
     if chosen.alone() and st.session_state.workers == 1:
         st.caption("One worker: a sequential method trains on one.")
     else:
-        all_settings.own("workers")
-    all_settings.own("network")
+        all_settings.draw_settings("workers")
+    all_settings.draw_settings("network")
     trouble.choose(st.session_state.get("cluster", "simulated"))
     ask.menu()
     with st.container(horizontal=True, gap="medium"):
@@ -57,10 +57,10 @@ def choose() -> tuple[Experiment | None, str]:
         _actions(experiment, refusal)
         if waits:
             st.markdown(f":small[:material/hourglass_empty: {waits}]")
-        shown = session.shown()
+        shown = session.run_on_page()
         for note in experiment.notes if experiment and not refusal else ():
             if not shown or note not in shown.notes:  # else the page says it above the run's figures
-                st.markdown(f":small[:material/info: {escaped(note)}]")
+                st.markdown(f":small[:material/info: {escape_markdown(note)}]")
     if opened:
         with rate_place:
             best_rate.offer(experiment)
@@ -69,7 +69,7 @@ def choose() -> tuple[Experiment | None, str]:
     elif experiment and (more := beyond(experiment)):
         said = [changes.setting(experiment, name, experiment.flat()[name]) for name in more[:SAID]]
         left = f" and {len(more) - SAID} more" if len(more) > SAID else ""
-        st.caption(f"Changed in All settings: {escaped(', '.join(said))}{left}.")
+        st.caption(f"Changed in All settings: {escape_markdown(', '.join(said))}{left}.")
     return experiment, refusal
 
 
@@ -89,7 +89,7 @@ def _algorithm() -> None:
         "Algorithm", names, key="algorithm", on_change=chosen.settle, args=("algorithm",), persist_state="session",
         format_func=partial(choice_label, ALGORITHMS), help=helps.text(Experiment, "algorithm"),
     )  # fmt: skip
-    st.markdown(f":small[{explained(ALGORITHMS[state.algorithm].idea)}]", unsafe_allow_html=True)
+    st.markdown(f":small[{mark_glossary_terms(ALGORITHMS[state.algorithm].idea)}]", unsafe_allow_html=True)
 
 
 def _actions(experiment: Experiment | None, refusal: str) -> None:
@@ -129,7 +129,7 @@ def bar(experiment: Experiment | None, refusal: str) -> None:
 def _changed() -> list[str]:
     """Return the settings that differ from those of the run on the page."""
     state = st.session_state
-    before = chosen.laid_out(state.asked) if state.get("asked") else {}
+    before = chosen.widget_values(state.asked) if state.get("asked") else {}
     return [name for name, value in chosen.values().items() if before.get(name, value) != value]
 
 

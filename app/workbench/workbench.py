@@ -40,10 +40,10 @@ def page() -> None:
     state = st.session_state
     if "algorithm" not in state:
         _open()
-    elif chrome.went_back():
+    elif chrome.is_back_navigation():
         _return()
     _show()
-    chrome.show(state.asked.key() if state.get("asked") else "", ask.answered())
+    chrome.show(state.asked.key() if state.get("asked") else "", ask.answered_question())
 
 
 def _show() -> None:
@@ -51,7 +51,7 @@ def _show() -> None:
     with st.sidebar:
         experiment, refusal = sidebar.choose()
     now = session.under_way()
-    shown = session.shown()
+    shown = session.run_on_page()
     coach.show(welcome.first(), shown.trace.ranks if shown else 1)
     sidebar.bar(experiment, refusal)
     faults.show(experiment)
@@ -62,7 +62,7 @@ def _show() -> None:
     if refusal:
         st.warning(f"**This cannot run.** {sentence(refusal)}{_way_out()}", icon=":material/block:")
         looks.fade("result", opacity=0.45)
-    left = None if now else session.unstored()
+    left = None if now else session.unstored_run()
     if state.get("trouble") and not refusal and not now:
         ending = live.ending(left) or "This did not run."
         st.error(f"**{ending}** {sentence(state.trouble)}{_way_out()}", icon=":material/error:")
@@ -80,7 +80,7 @@ def _show() -> None:
     elif now:
         with st.container(key="result"):
             if welcome.on():
-                welcome.awaited()
+                welcome.draw_placeholder()
             live.show()
     elif left:
         with st.container(key="result"):

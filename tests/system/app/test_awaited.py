@@ -19,7 +19,9 @@ def awaited_and_finished(experiment, done):
     if st.session_state.get("finished"):
         figures.show(Shown("", done, 0))
     else:
-        result.awaited(experiment, SimpleNamespace(head=lambda: None, line=lambda: None, curves=lambda others: None))
+        result.show_run_in_progress(
+            experiment, SimpleNamespace(head=lambda: None, line=lambda: None, curves=lambda others: None)
+        )
 
 
 @pytest.mark.parametrize(

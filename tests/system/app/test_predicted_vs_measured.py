@@ -162,7 +162,7 @@ def test_a_counterpart_that_failed_on_a_busy_machine_can_be_tried_again(page, st
 
 
 def test_the_sentence_names_the_step_as_the_timeline_does_and_the_kind():
-    told = predicted_vs_measured.parted(Parting(4, "wait", 0.001, 0.0025, 7, 40))
+    told = predicted_vs_measured.describe_first_difference(Parting(4, "wait", 0.001, 0.0025, 7, 40))
     assert "in step 5, in *wait*: 1 ms predicted and 2.5 ms measured" in told and "7 of 40 steps" in told
 
 
@@ -188,7 +188,7 @@ def test_a_fit_is_chosen_when_it_is_done_and_a_real_cluster_keeps_its_own(
     page, stored, home, monkeypatch, cluster, chosen
 ):
     stored(Experiment())
-    monkeypatch.setattr(fitting, "allowed", lambda: True)
+    monkeypatch.setattr(fitting, "is_allowed", lambda: True)
     opened = page(Experiment(cluster=cluster).query())
     asked = []
 
@@ -205,11 +205,11 @@ def test_a_fit_is_chosen_when_it_is_done_and_a_real_cluster_keeps_its_own(
 
 def test_a_server_for_others_does_not_offer_to_measure_itself(page, stored, monkeypatch):
     stored(Experiment())
-    monkeypatch.setattr(fitting, "allowed", lambda: False)
+    monkeypatch.setattr(fitting, "is_allowed", lambda: False)
     assert "fit" not in [button.key for button in page().button]
 
 
 def test_a_server_that_is_for_this_machine_only_is_known_by_its_address(monkeypatch):
     for address, ours in (("127.0.0.1", True), ("localhost", True), ("0.0.0.0", False), (None, False)):
         monkeypatch.setattr(fitting.st, "get_option", lambda name, address=address: address)
-        assert fitting.allowed() is ours
+        assert fitting.is_allowed() is ours

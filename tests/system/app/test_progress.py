@@ -162,4 +162,4 @@ def test_who_answers_again_after_a_reload_or_elsewhere_is_counted_once_in_the_po
         answer(again, name, "same", 0)
     assert poll.here()._counts[("stragglers", "elsewhere")] == {("noise", False, 2): 1}
     answer(opened("quiz"), "quiz-stragglers-elsewhere", "same", 0)  # somebody else
-    assert poll.counted(("stragglers", "elsewhere")).total() == 2
+    assert poll.tally(("stragglers", "elsewhere")).total() == 2

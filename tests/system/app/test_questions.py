@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from app.guide.cards import CARDS
-from app.guide.questions import QUESTIONS, asked
+from app.guide.questions import QUESTIONS, find_question
 from app.session import session
 from experiments.execution.run import run
 from experiments.runs.pieces import NETWORK
@@ -68,8 +68,8 @@ def test_every_question_is_another_experiment_than_the_others_and_than_what_it_i
 
 
 def test_the_question_of_a_run_is_found_by_its_experiment_only():
-    assert all(asked(question.experiment) is question for question in QUESTIONS)
-    assert asked(Experiment()) is None and asked(QUESTIONS[0].experiment.change(seed=1)) is None
+    assert all(find_question(question.experiment) is question for question in QUESTIONS)
+    assert find_question(Experiment()) is None and find_question(QUESTIONS[0].experiment.change(seed=1)) is None
 
 
 @functools.cache

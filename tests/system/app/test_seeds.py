@@ -29,7 +29,7 @@ def test_a_run_is_drawn_with_five_seeds_when_that_is_asked_for(page, five, canva
     for chart in ("loss", "accuracy"):
         assert canvases(opened)[chart][0]["lines"][0]["band"]
     runs = [session.load(str(folder)) for folder in five]
-    (shown,) = reference.named([(folder.name, run) for folder, run in zip(five, runs, strict=True)])
+    (shown,) = reference.name_runs([(folder.name, run) for folder, run in zip(five, runs, strict=True)])
     assert figure_of(shown, "samples_per_second") in told(opened) and "±" in figure_of(shown, "samples_per_second")
     figures = {metric.label: metric.value for metric in opened.metric}
     assert figures["Samples per second"] == figure_of(shown, "samples_per_second")
@@ -50,7 +50,7 @@ def test_a_race_of_five_seeds_is_judged_by_all_of_them_and_says_whose_timelines_
     others = [stored(Experiment(seed=seed, workers=2)) for seed in range(5)]
     opened = page(f"seeds=true&race=1&pin={others[0].name}")
     assert not opened.exception
-    pair = reference.named([(one.name, session.load(str(one))) for one in [*others, *five]])
+    pair = reference.name_runs([(one.name, session.load(str(one))) for one in [*others, *five]])
     finish = race.finish([run for one in pair for run in one.runs])
     told_of = canvases(opened)["loss"][0]["finish"]
     assert told_of["target"] == finish and told_of["verdict"] == race.verdict(pair, finish)

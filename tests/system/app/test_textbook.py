@@ -11,7 +11,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import lessons
-from app.browser.text import escaped
+from app.browser.text import escape_markdown
 from app.session import poll, session
 from app.textbook import front
 from app.textbook.page import PARTS
@@ -113,7 +113,7 @@ def test_a_chapter_shows_all_of_its_text_figures_and_sources(book, name):
     first, *others = (" ".join(text.split("\n")) for text in texts)
     assert all(text in said for text in others) and first.partition("  ")[2] in said
     assert [head.value for head in page.subheader if head.value.startswith("Figure")] == [
-        escaped(f"Figure {lessons.chapter(name).figure_number(block.figure)}. {block_question(block)}")
+        escape_markdown(f"Figure {lessons.chapter(name).figure_number(block.figure)}. {block_question(block)}")
         for block in blocks
         if isinstance(block, markup.LiveFigure)
     ]
@@ -186,7 +186,7 @@ def test_the_first_page_lists_all_chapters_in_order_and_the_notation(book):
     assert "more to go deeper, easy" in words(page)
     free = [one for one in map(lessons.chapter, lessons.CHAPTERS) if not one.front.prerequisites]
     first = next(one for one in free if one.front.difficulty == min(other.front.difficulty for other in free))
-    assert f"start with chapter {first.number}, {escaped(first.title())}" in words(page)
+    assert f"start with chapter {first.number}, {escape_markdown(first.title())}" in words(page)
     assert all(str(one.number) in words(page).partition(" need no other chapter")[0] for one in free)
     assert notation.table() in words(page)
     page.button("open-staleness").click().run()
@@ -232,7 +232,7 @@ def test_a_chapter_without_text_shows_its_figures_recorded_or_not(book, monkeypa
     asked = [chapter.figure_questions[one] for one in chapter.figures_on_page]
     assert len(heads) == len(asked) > 5
     assert (
-        heads[0] == escaped(f"Figure {chapter.number}.1. {asked[0]}")
+        heads[0] == escape_markdown(f"Figure {chapter.number}.1. {asked[0]}")
         and words(page).count("Not recorded yet") == len(asked) - 1
     )
     monkeypatch.setattr(Chapter, "golden", golden.EMPTY)
@@ -243,7 +243,7 @@ def test_a_chapter_without_text_shows_its_figures_recorded_or_not(book, monkeypa
 def test_figures_that_a_text_does_not_show_are_reached_at_its_end(book, name):
     chapter = lessons.chapter(name)
     more = [one for one in chapter.figure_questions if one not in chapter.figures_on_page]
-    asked = [escaped(chapter.figure_questions[one]) for one in more]
+    asked = [escape_markdown(chapter.figure_questions[one]) for one in more]
 
     def offered(page):
         return [one.label for one in page.expander if one.label in asked]

@@ -87,7 +87,7 @@ def test_a_run_is_opened_and_marked_as_uploaded(page, packed, canvases):
 def test_an_uploaded_run_says_so_beside_others(page, packed):
     name = link(bring(page(), "run", ("run.zip", packed)), "run")
     session.st.session_state.clear()
-    assert [shown.name for shown in reference.named([(name, session.find(name))])] == ["EASGD, uploaded"]
+    assert [shown.name for shown in reference.name_runs([(name, session.find(name))])] == ["EASGD, uploaded"]
 
 
 def test_a_table_is_looked_at_and_trained_on(page, stored):

@@ -228,10 +228,10 @@ def test_stages_that_keep_old_weights_say_how_many_versions_they_hold(made):
         "rank": np.array([rank for rank, _ in rows]), "bytes": np.array([size for _, size in rows]),
         "kind": np.zeros(5, np.int8),
     }  # fmt: skip
-    ranks, mean, most = charts.ranked(run)["versions of the weights"]
+    ranks, mean, most = charts.rank_series(run)["versions of the weights"]
     assert (list(ranks), list(mean), list(most)) == ([0, 1], [2, 1], [3, 1])
     run.memory["bytes"] = np.array([100, 50, 100, 100, 50])
-    assert "versions of the weights" not in charts.ranked(run)
+    assert "versions of the weights" not in charts.rank_series(run)
 
 
 def test_the_shares_of_staleness_add_up(two):

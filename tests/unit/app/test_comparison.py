@@ -169,7 +169,7 @@ def test_a_pipeline_that_loses_to_another_says_on_what_it_spends_the_time():
 
 
 def test_names_of_runs_tell_a_setting_in_which_two_algorithms_differ():
-    first, second = reference.named([("a", pipeline("gpipe")), ("b", pipeline("zb_h1"))], colours={"a": 0, "b": 1})
+    first, second = reference.name_runs([("a", pipeline("gpipe")), ("b", pipeline("zb_h1"))], colours={"a": 0, "b": 1})
     assert (first.name, second.name) == ("GPipe, chunks 4", "ZB-H1, chunks 8")
 
 
