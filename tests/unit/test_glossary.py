@@ -89,3 +89,45 @@ def test_no_two_classes_share_a_name():
             if isinstance(node, ast.ClassDef) and node.name not in CONTRACTS:
                 places.setdefault(node.name, []).append(path.relative_to(ROOT).as_posix())
     assert {name: files for name, files in places.items() if len(files) > 1} == {}
+
+
+PARTICIPLE = re.compile(
+    r"[a-z]+(ed|en|wn)|begun|borne|bought|brought|built|caught|done|found|gone|held|kept|left|lent|lost|made|meant|paid|said"
+    r"|sent|spent|taught|thought|told|understood|won|worn"
+)
+OF_SOLUTIONS = {"applied", "shared", "spent"}  # what students' solutions may call
+NO_PARTICIPLES = {
+    *(
+        "between",
+        "even",
+        "feed",
+        "flatten",
+        "golden",
+        "happen",
+        "listen",
+        "markdown",
+        "need",
+        "open",
+        "seed",
+        "shutdown",
+    ),
+    *("spawn", "speed", "then"),
+}
+
+
+def is_named_after_its_place(path: Path, function: ast.FunctionDef) -> bool:
+    """True for a figure, whose name is its id in texts and links, and for the answers to the questions of a quiz."""
+    figure = any(isinstance(one, ast.Call) and ast.unparse(one.func) == "figure" for one in function.decorator_list)
+    return figure or (path.name == "answers.py" and path.is_relative_to(ROOT / "lessons"))
+
+
+def test_no_public_function_is_named_by_a_bare_participle():
+    """A verb, a noun or a predicate says what a function does or returns; `told` does not."""
+    found = []
+    for path in FILES:
+        for place in (node for node in nodes(path) if isinstance(node, ast.Module | ast.ClassDef)):
+            for function in (node for node in place.body if isinstance(node, ast.FunctionDef)):
+                stays = function.name in OF_SOLUTIONS | NO_PARTICIPLES or is_named_after_its_place(path, function)
+                if PARTICIPLE.fullmatch(function.name) and not stays:
+                    found.append(f"{path.relative_to(ROOT)}:{function.lineno} {function.name}")
+    assert found == [], "name them by a verb, a noun, or is_ and has_"
