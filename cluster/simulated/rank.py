@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from cluster.comm import ClusterError, RankFailed, RankLost, describe_loss
 from cluster.event_log import EventLog
@@ -35,7 +35,7 @@ class Rank(Actor):
         *("sim", "number", "event_log", "mailbox", "background", "in_flight", "window", "recorded", "result", "done"),
         *("_flops", "_bandwidth", "_overhead", "_charges", "slow", "jitter", "seed", "_slowness"),
         *("previous", "born", "pauses", "interruptible", "crash_time", "restart_time"),
-        *("lost_at", "lost_step", "reported_losses", "summing"),
+        *("lost_at", "lost_step", "reported_losses", "summing", "awaited"),
     )
     sim: Simulation
     number: int
@@ -65,6 +65,7 @@ class Rank(Actor):
         self.lost_at = math.inf
         self.lost_step = -1
         self.reported_losses: set[tuple] = set()  # (group, tag, src) of lost ranks that recv_any has returned
+        self.awaited: int | Literal["the others"] = "the others"  # whom it waits for outside of its mailbox
         self.summing: Any = (
             None  # what it waits for, such as a fused all-reduce: report() is called when a rank is lost
         )
@@ -209,7 +210,7 @@ class Rank(Actor):
             )
             for tag, actor in self.mailbox.waiting()
         ]
-        return found or [Wait(self.number, "the others", self.blocked_since, self.collective)]
+        return found or [Wait(self.number, self.awaited, self.blocked_since, self.collective)]
 
 
 @on_disk(error_model="numpy")

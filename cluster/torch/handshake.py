@@ -80,12 +80,12 @@ class Sending:
         rank, process, queue = self._rank, self._group.process, self._group.process.sim.queue
         other, start = self._group.members[self._dst], self._rank.now
         if self.left is None and not self._lost():
-            rank.collective, rank.blocked_since = f"send to rank {other}{at_line(process)}", start
+            rank.collective, rank.awaited, rank.blocked_since = f"send{at_line(process)}", other, start
             self._parked, rank.summing = True, self  # the simulator calls its report() when a rank is lost
             try:
                 queue.wait(rank)
             finally:
-                rank.summing = None
+                rank.summing, rank.awaited = None, "the others"
         rank.collective = "send"
         rank.wait_until(queue.now if self.left is None else self.left)
         rank.collective = ""

@@ -63,8 +63,9 @@ def test_two_ranks_that_send_first_wait_forever_unless_sends_are_eager():
         dist.recv(x, 1 - r)
         return x[0].item()
 
-    with pytest.raises(Deadlock, match=quote("send to rank 1 … send to rank 0")):
+    with pytest.raises(Deadlock, match=quote("send (line … for rank 1 since … send (line … for rank 0 since")) as error:
         simulate(send_first, 2)
+    assert [(wait.rank, wait.source) for wait in error.value.waits] == [(0, 1), (1, 0)]
     assert simulate(send_first, 2, eager=16).results == [1.0, 0.0]
     with pytest.raises(Deadlock):
         simulate(send_first, 2, eager=15)
