@@ -19,7 +19,7 @@ from cluster.torch.handshake import Match, Receiving, Sending
 from cluster.torch.meeting import Call, Meeting
 from cluster.torch.process import Process
 from cluster.torch.streams import current_stream
-from cluster.torch.sums import op_name, operation_of, reduce_piece, reduce_whole
+from cluster.torch.sums import op_name, operation_of, reduce_whole
 from cluster.torch.work import CollectiveWork, ReceiveWork, SendWork
 
 Tensors = Sequence[torch.Tensor]
@@ -146,9 +146,13 @@ class Collectives(dist.ProcessGroup):
         op, count = operation_of(opts), sum(x.numel() for x in inputs)
 
         def work(data: list) -> None:
-            for place, (mine, _) in enumerate(data):
-                for out, one in zip(mine, zip(*(pieces(given, place) for _, given in data), strict=True), strict=True):
-                    out.detach().copy_(reduce_piece(list(one), op, place).view_as(out))
+            parts = range(len(data))
+            for number in range(len(outputs)):
+                mine = [[pieces(given, place)[number].detach().reshape(-1) for place in parts] for _, given in data]
+                sizes = [piece.numel() for piece in mine[0]]
+                total = reduce_whole([torch.cat(one) for one in mine], op, sizes).split(sizes)
+                for (outs, _), piece in zip(data, total, strict=True):
+                    outs[number].detach().copy_(piece.view_as(outs[number]))
 
         def durations(members: Members) -> list[float]:
             return members.ring(count, inputs[0].element_size(), 0, members.size - 1)

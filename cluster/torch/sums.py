@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
+from itertools import accumulate
 from typing import Any
 
 import torch
@@ -35,20 +37,27 @@ def op_name(op: Any) -> str:
     return str(op).rpartition(".")[2]
 
 
-def reduce_whole(vectors: list[torch.Tensor], op: Any) -> torch.Tensor:
-    """Return the reduction of tensors of one shape; the sum of piece c starts on rank c + 1 and ends on rank c."""
+def reduce_whole(vectors: list[torch.Tensor], op: Any, sizes: Sequence[int] | None = None) -> torch.Tensor:
+    """Return the reduction of tensors of one shape; the sum of piece c starts on rank c + 1 and ends on rank c.
+
+    `sizes` are the numbers in each piece, one per rank; without them the pieces are as equal as possible.
+    """
     function, size = OPERATIONS[op], len(vectors)
     flat = [x.detach().reshape(-1) for x in vectors]
     if size < 3:
         total = reduce(function, flat) if size > 1 else flat[0].clone()
     else:
-        total = _in_order(function, flat)
+        total = _in_order(function, flat, _slices(sizes) if sizes else shares(len(flat[0]), size))
     return _average(total, op, size).view_as(vectors[0])
 
 
-def _in_order(function: Any, flat: list[torch.Tensor]) -> torch.Tensor:
+def _slices(sizes: Sequence[int]) -> list[slice]:
+    ends = list(accumulate(sizes))
+    return [slice(end - size, end) for end, size in zip(ends, sizes, strict=True)]
+
+
+def _in_order(function: Any, flat: list[torch.Tensor], pieces: list[slice]) -> torch.Tensor:
     """Two passes over the ranks read every vector once, as `ring_recurrence.ring_sum` does for arrays."""
-    pieces = shares(len(flat[0]), len(flat))
     total, first, last = torch.empty_like(flat[0]), flat[0], pieces[-1]
     for piece, x in zip(pieces, flat[1:], strict=False):
         head = slice(0, piece.start)
@@ -64,13 +73,6 @@ def _in_order(function: Any, flat: list[torch.Tensor]) -> torch.Tensor:
         if piece.start < len(total):
             function(total[tail], x[tail], out=total[tail])
     return total
-
-
-def reduce_piece(pieces: list[torch.Tensor], op: Any, owner: int) -> torch.Tensor:
-    """Return the reduction of piece `owner` of all ranks, which starts on the rank after its owner."""
-    size = len(pieces)
-    total = reduce(OPERATIONS[op], (pieces[(owner + 1 + k) % size].detach() for k in range(size)))
-    return _average(total, op, size)
 
 
 def _average(total: torch.Tensor, op: Any, size: int) -> torch.Tensor:
