@@ -12,6 +12,8 @@ from tracing import COMMUNICATE, COMPUTE, HELD, IDLE, UPDATE, WAIT
 if TYPE_CHECKING:
     from cluster.torch.launch import Recorded
 
+RECORDED = HELD[:3]  # parameters, gradients, optimizer state: what memory.py takes stock of
+
 
 @dataclass(frozen=True)
 class WaitFor:
@@ -41,7 +43,7 @@ class Summary:
     communicate: np.ndarray  # s
     wait: np.ndarray  # s
     idle: np.ndarray  # s
-    memory: dict[str, np.ndarray]  # bytes at the end, by kind
+    memory: dict[str, np.ndarray]  # bytes in the last optimizer step, by kind in RECORDED
     sent: np.ndarray  # bytes
     messages: int
     waits: tuple[WaitFor, ...]  # the longest first
@@ -68,7 +70,7 @@ def summarize(recorded: Recorded) -> Summary:
         communicate=busy[:, COMMUNICATE],
         wait=busy[:, WAIT],
         idle=busy[:, IDLE],
-        memory={kind: np.array([log.held[at] for log in logs]) for at, kind in enumerate(HELD)},
+        memory={kind: np.array([log.held[HELD.index(kind)] for log in logs]) for kind in RECORDED},
         sent=trace.traffic().sum(axis=1),
         messages=len(trace.messages["src"]),
         waits=tuple(_waits(recorded)),

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from cluster.torch.summary import Summary
 
 NAMED = 4  # ranks that others wait for, in the summary
-WORTH = 0.001  # the least share of the time for which ranks wait for one that is named
+WORTH = 0.001  # the least share of the time that ranks wait which is worth a line
 OUTPUTS = ("all", "first", "none")
 
 
@@ -185,7 +185,7 @@ def _lines(summary: Summary, notes: tuple[str, ...]) -> list[tuple[str, str]]:
     ]
     if shares:
         lines.append(("ranks", f"{', '.join(shares)} of the time on average"))
-    if summary.wait.any():
+    if summary.waiting_share >= WORTH:
         most = int(summary.wait.argmax())
         lines.append(
             ("waiting", f"rank {most} waits most: {units.percent(float(summary.wait[most]) / total)} of the time")
