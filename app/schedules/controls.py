@@ -20,7 +20,7 @@ def choose() -> dict[str, Plan]:
     names["a"] = _schedule("Schedule", "schedule_a", study.NAMES, "1f1b")
     _about(names["a"])
     chosen = {"a": _options("a", names["a"])}
-    names["b"] = _schedule("Beside it", "schedule_b", (NOTHING, *study.NAMES), NOTHING)
+    names["b"] = _schedule("Compare with", "schedule_b", (NOTHING, *study.NAMES), NOTHING)
     if names["b"] != NOTHING:
         _about(names["b"])
         chosen["b"] = _options("b", names["b"])
