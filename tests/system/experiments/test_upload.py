@@ -328,7 +328,7 @@ def test_too_much_is_not_taken(monkeypatch):
 
 def test_a_table_brought_as_a_run_and_a_run_as_a_table_are_told_where_they_go(files, tmp_path):
     for name, content in (("pets.csv", b"a,b"), ("images", b"\0\0\x08\x03")):
-        with pytest.raises(ValueError, match=quote("no run … “Train on a table”")):
+        with pytest.raises(ValueError, match=quote("not a run … “Train on a table”")):
             take_run([(name, content)], tmp_path)
     with pytest.raises(ValueError, match=r"run.zip is not a table.*“Open a run”"):
         tables.take([("run.zip", zipped(files))])
