@@ -1,4 +1,4 @@
-"""When a collective ends on each of its ranks, given when they came: by its messages, or by the recurrence of a ring.
+"""When a collective ends on each rank, given when each arrived: by its messages, or by the recurrence of a ring.
 
 A message needs both of its ranks. Ports serve messages one after another, so collectives that overlap share them.
 """
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 class Members:
-    """The members of a collective that all have joined: their groups, when each came in s, and their tensors."""
+    """The members of a collective once all have joined: their groups, arrival times in s, and tensors."""
 
     def __init__(self, groups: list[Group], joined: list[float], payloads: list):
         self.groups, self.joined, self.payloads, self.size = groups, joined, payloads, len(groups)
 
     def play(self, rounds: list[patterns.Round], sum_bytes: int = 0) -> list[float]:
-        """Send these messages; return when each rank has what it waits for.
+        """Send these messages. Return the time at which each rank has what it waits for.
 
         `sum_bytes` is the size of what a rank adds to its own numbers after each message.
         """
@@ -45,7 +45,7 @@ class Members:
         return now
 
     def ring(self, count: int, itemsize: int, first: int, stop: int) -> list[float]:
-        """Take these steps of a ring over `count` numbers of `itemsize` bytes; return when each rank is done.
+        """Take these steps of a ring over `count` numbers of `itemsize` bytes; return when each rank is done, in s.
 
         The first P - 1 steps sum, the others only pass on. One row stands for all messages of a rank to the next.
         """

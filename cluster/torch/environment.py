@@ -54,7 +54,7 @@ class Environment(os._Environ):
 
 
 class Lines:
-    """A text stream that gives the lines of each rank to the run, and passes on what others write."""
+    """A text stream that passes each rank's lines to the run, and other threads' output on unchanged."""
 
     def __init__(self, name: str):
         self._name, self.stream = name, getattr(sys, name)
@@ -76,7 +76,7 @@ class Lines:
         self.stream.flush()
 
     def isatty(self) -> bool:
-        """True only for a terminal outside of the ranks, which print no progress bars."""
+        """True for a terminal, except inside a rank, so that ranks print no progress bars."""
         return not current() and self.stream.isatty()
 
     def __getattr__(self, name: str) -> Any:
@@ -84,7 +84,7 @@ class Lines:
 
 
 def finish_lines() -> None:
-    """Give the run what this rank has printed without a newline at its end."""
+    """Pass on what this rank has printed after its last newline."""
     mine = this()
     for name, text in mine.unfinished.items():
         if text:
@@ -118,7 +118,7 @@ def _sleep(seconds: float, real: Callable[[float], None] = time.sleep) -> None:
 
 
 def _handle(number: int, action: Any, real: Callable = signal.signal) -> Any:
-    """Install a handler, which Python allows in its main thread only, and no rank is that one."""
+    """Install a signal handler; inside a rank do nothing, since Python allows it only in the main thread."""
     return signal.getsignal(number) if current() else real(number, action)
 
 
@@ -131,7 +131,7 @@ def _exit(code: int, real: Callable = os._exit) -> None:
 
 @contextlib.contextmanager
 def own_environment() -> Iterator[None]:
-    """Give each rank its own variables, clock and output for the time of a run."""
+    """Give each rank its own variables, clock and output during a run."""
     clocks = {name: _clock(getattr(time, name)) for name in ("time", "perf_counter", "monotonic")}
     clocks |= {f"{name}_ns": _clock(getattr(time, f"{name}_ns"), 1e-9) for name in clocks}
     kind = os.environ.__class__

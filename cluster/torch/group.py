@@ -27,12 +27,12 @@ Durations = Callable[[Members], list[float]]
 
 
 def kinds(tensors: Tensors) -> tuple[tuple[int, Any], ...]:
-    """Return the (length, data type) of each tensor: what has to be the same on all ranks."""
+    """Return the (length, data type) of each tensor, which must be the same on all ranks."""
     return tuple((x.numel(), x.dtype) for x in tensors)
 
 
 def size_of(tensors: Tensors) -> int:
-    """Return the bytes of all these."""
+    """Return the total size of these tensors, in bytes."""
     return sum(x.numel() * x.element_size() for x in tensors)
 
 
@@ -142,7 +142,7 @@ class Collectives(dist.ProcessGroup):
         return self._scatter_sums(list(outputs), inputs, opts, list(inputs), pieces)
 
     def _scatter_sums(self, outputs: Any, inputs: Tensors, opts: Any, given: Any, pieces: Callable) -> CollectiveWork:
-        """Reduce, and leave each rank its piece; `pieces(given, place)` are those of rank `place`."""
+        """Reduce, and give each rank its piece; `pieces(given, place)` are those of rank `place`."""
         op, count = operation_of(opts), sum(x.numel() for x in inputs)
 
         def work(data: list) -> None:

@@ -48,7 +48,7 @@ class Match:
 
 
 class Sending:
-    """A message on its way out. `left` is when its last byte has passed the sender's port, in s."""
+    """A message being sent. `left` is the time at which its last byte has passed the sender's port, in s."""
 
     def __init__(self, group: Group, x: torch.Tensor, dst: int, tag: int):
         self._group, self._x, self._dst, self._tag = group, x, dst, tag
@@ -63,7 +63,7 @@ class Sending:
         self._ready = self._rank.now
 
     def leave(self, received: float | None = None) -> None:
-        """Hand it to the network. The word that it is `received`, since then in s, takes one latency to come."""
+        """Hand it to the network. `received` is when its receive was posted, in s, which it learns a latency later."""
         queue, route, rank = self._group.process.sim.queue, self._route, self._rank
         start = self._ready if received is None else max(self._ready, received + route.latency)
         rank.in_flight += 1

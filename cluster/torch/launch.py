@@ -1,4 +1,4 @@
-"""One run of ranks that use torch: everything of the process that is theirs is put in place, and put back.
+"""One run of ranks that use torch: replace what a process has one of by each rank's own, and restore it afterwards.
 
 The run has a thread of its own and the caller's only waits: an interrupt that reached a rank's thread would make two
 threads run at once. Ctrl-C ends the run as `stop` does. A watchdog looks whether anything still happens.
@@ -50,7 +50,7 @@ def warn_of_version() -> str:
 
 @dataclass
 class Recorded:
-    """What a run leaves: its outcome, who waited for whom, and the lines printed, as (rank, line)."""
+    """What a run produced: its outcome, who waited for whom, and the lines printed, as (rank, line)."""
 
     outcome: Outcome
     waits: list[Waited]
@@ -152,7 +152,7 @@ def _run(
 
 @contextlib.contextmanager
 def _in_place() -> Iterator[None]:
-    """Replace what ranks share by what each has of its own. torchrun sets one thread for each process."""
+    """Replace what ranks share by each rank's own. Use one thread per rank, as torchrun sets."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -163,7 +163,7 @@ def _in_place() -> Iterator[None]:
 
 
 def _live(program: Callable, process: Process) -> Any:
-    """Run the program as this process, until it ends in one of the ways in which a process does."""
+    """Run the program as this rank's process, until it returns, raises or exits."""
     number, at = process.rank.number, ""
     try:
         with process.pricer:  # type: ignore[attr-defined]
@@ -191,7 +191,7 @@ def _live(program: Callable, process: Process) -> Any:
 
 
 def _explain(error: Deadlock, sim: Simulation, processes: dict[int, Process]) -> Deadlock:
-    """Add to a deadlock who is missing where, and the lines of the script at which ranks wait for messages."""
+    """Add to a deadlock which rank is missing where, and the script's lines at which ranks wait."""
     lines = [line for one in sim.pending.values() if isinstance(one, Meeting) for line in one.missing()]
     for wait in error.waits:
         if not wait.collective and processes[wait.rank].line:

@@ -1,4 +1,4 @@
-"""A script that starts its ranks itself, with mp.spawn or mp.Process: it is executed once, and these are ranks."""
+"""A script that starts its ranks itself, with mp.spawn or mp.Process. It runs once; what it starts are the ranks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from cluster.torch.replaced import replace_names
 
 
 class RanksFailed(BaseException):
-    """Raised where a script waits for ranks that have failed, to end it. Not an Exception, so that none catches it."""
+    """Raised where a script waits for failed ranks, to end it. Not an Exception, so that no script catches it."""
 
 
 class Launcher:
@@ -113,7 +113,7 @@ class Launcher:
 
 @dataclass
 class Started:
-    """What mp.Process returns: a rank to be."""
+    """What mp.Process returns: a rank that has not started yet."""
 
     launcher: Launcher
     target: Callable
@@ -140,7 +140,7 @@ class SharedQueue(queue.SimpleQueue):
         self._launcher = launcher
 
     def get(self, block: bool = True, timeout: float | None = None) -> Any:
-        """Return the next value. Raise ClusterError where a process would wait for one."""
+        """Return the next value. Raise ClusterError if the queue is empty, where a process would wait."""
         if not current():
             self._launcher.run_started()
         try:

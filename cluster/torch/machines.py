@@ -1,4 +1,4 @@
-"""The machines on which a script is simulated, and what a script may ask of them."""
+"""The machines on which a script is simulated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A collective under way. It is computed once, for all of its ranks, when the last of them has come."""
+"""A collective in progress. It is computed once, for all of its ranks, when the last one arrives."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Call:
-    """What a rank calls, which has to be the same on all ranks of the group."""
+    """What a rank calls; it must be the same on all ranks of the group."""
 
     name: str
     tensors: tuple[tuple[int, Any], ...] = ()  # numbers and data type of each
@@ -38,7 +38,7 @@ class Call:
 
 
 class Joined(NamedTuple):
-    """One rank's part: when it came, and its tensors."""
+    """One rank's part: its arrival time and its tensors."""
 
     time: float
     payload: Any
@@ -47,7 +47,7 @@ class Joined(NamedTuple):
 
 
 class Meeting:
-    """One collective of a group. `ends` are the times at which its ranks are done, once all have come."""
+    """One collective of a group. `ends` are the times at which its ranks are done, known once all have arrived."""
 
     def __init__(self, group: Group, call: Call):
         self.call, self._group, self.size = call, group, group.size()
@@ -57,7 +57,7 @@ class Meeting:
         self.waiters: list[tuple[int, Actor]] = []
 
     def join(self, group: Group, call: Call, payload: Any, time: float) -> bool:
-        """Add a rank. Return whether all have come. Raise ClusterError if it calls something else."""
+        """Add a rank. Return True if all have arrived. Raise ClusterError if it calls something else."""
         process = group.process
         if call != self.call:
             other, theirs = next(iter(self.joined.items()))
@@ -70,7 +70,7 @@ class Meeting:
         return len(self.joined) == self.size
 
     def finish(self, durations: Callable[[Members], list[float]], work: Callable[[list], None]) -> None:
-        """Compute, and wake who waits. If a rank is lost before the end, nobody has the result."""
+        """Compute the result, and wake the ranks that wait. If a rank is lost before the end, nobody has the result."""
         arrivals = [self.joined[place] for place in range(self.size)]
         groups = [arrival.group for arrival in arrivals]
         joined = [arrival.time for arrival in arrivals]
@@ -92,7 +92,7 @@ class Meeting:
             actor.rank.sim.queue.push(max(ends[place], actor.now), actor)
 
     def missing(self) -> Iterator[str]:
-        """Yield a sentence for each rank that has not come."""
+        """Yield a sentence for each rank that has not arrived."""
         group = self._group
         for place, number in enumerate(group.members):
             if place not in self.joined:

@@ -1,4 +1,4 @@
-"""Which messages a collective sends: rounds of (sender, receiver, bytes), where ranks are those of the group.
+"""Which messages a collective sends: rounds of (sender, receiver, bytes), with ranks numbered within the group.
 
 A rank begins a round when it has the messages of the round before.
 

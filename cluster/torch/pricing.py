@@ -1,4 +1,4 @@
-"""What the operations of torch cost: each by a roofline (repeatable), or the measured time of its thread (not so).
+"""What the operations of torch cost: each by a roofline, which is repeatable, or by measured CPU time.
 
 Only operations take time by the roofline: device.overhead + max(FLOPs / flops, bytes / bandwidth). Python, reading data
 and saving files are free.
@@ -36,7 +36,7 @@ real_time = time.thread_time  # a script's `time` is virtual, this one is not
 
 
 class Activity:
-    """What a rank does now, as a kind of span and a label, from optimizers, autograd and record_function."""
+    """What a rank is doing, as a kind of span and a label, from optimizers, autograd and record_function."""
 
     def __init__(self):
         self.updating = False
@@ -59,7 +59,7 @@ class Activity:
 
 
 class Pricer:
-    """What charges a rank for its work. `operations` counts those of all ranks, which shows that a run is alive."""
+    """Charges a rank for its work. `operations` counts those of all ranks, which shows that a run is alive."""
 
     operations = 0
 
@@ -134,7 +134,7 @@ class Roofline(Pricer, TorchDispatchMode):
 
 
 class Measured(Pricer):
-    """Charges for the time that the rank's thread had a core."""
+    """Charges for the CPU time of the rank's thread."""
 
     def __init__(self, rank: Rank):
         super().__init__(rank)
@@ -164,7 +164,7 @@ _works: dict[Any, bool] = {}
 
 
 def takes_time(func: Any) -> bool:
-    """True for an operation that reads or writes numbers, and does not only return a view."""
+    """True for an operation that reads or writes numbers, rather than only returning a view."""
     known = _works.get(func)
     if known is None:
         returns = func._schema.returns

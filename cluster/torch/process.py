@@ -1,4 +1,4 @@
-"""The process that a rank takes itself for: its communicator, environment and pricer, and what all ranks share."""
+"""The process that a rank believes it is: its communicator, environment and pricer, and what all ranks share."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Waited(NamedTuple):
-    """A time for which `rank` waited in `what` for `culprit`, the last to come; `line` is where the script is."""
+    """A wait of `rank` in `what` for `culprit`, the last to arrive; `line` is the line of the script."""
 
     rank: int
     culprit: int
@@ -35,7 +35,7 @@ class Waited(NamedTuple):
 
 
 class Enough(BaseException):
-    """Raised inside a rank that has taken as many steps as it should. No Exception, so that no script catches it."""
+    """Raised inside a rank that has taken all its steps. Not an Exception, so that no script catches it."""
 
 
 @dataclass
@@ -67,7 +67,7 @@ class Process:
         self.called_back = self.draining = self.has_enough = False
 
     def enter(self) -> None:
-        """Note where the script is, and let everything happen that is earlier than this rank's time."""
+        """Note the script's line, and let every event before this rank's time happen."""
         self.line = script_line()
         self.pricer.charge()
         self.sim.queue.sync(self.rank)
@@ -77,7 +77,7 @@ class Process:
         self.pricer.skip()
 
     def end_step(self, sizes: dict[str, int], optimizer: int) -> None:
-        """Begin the next step. `sizes` are the bytes by kind that belong to this optimizer. May raise Enough."""
+        """Begin the next step. `sizes` are this optimizer's bytes by kind. Raise Enough after the last step."""
         log = self.comm.event_log
         self.held[optimizer] = sizes
         for kind in sizes:
@@ -96,12 +96,12 @@ _HERE = threading.local()
 
 
 def current() -> Process | None:
-    """Return the process that this thread is; None outside of the ranks of a run."""
+    """Return the process of this thread; None outside the ranks of a run."""
     return getattr(_HERE, "process", None)
 
 
 def this() -> Process:
-    """Return the process that this thread is. Only ranks of a run call this."""
+    """Return the process of this thread, which must be a rank of a run."""
     return _HERE.process
 
 
@@ -116,7 +116,7 @@ _theirs: dict[CodeType, bool] = {}
 
 
 def is_library(code: CodeType) -> bool:
-    """True for code of Python, of an installed package or of ours, and not of the script."""
+    """True for code of Python, of an installed package or of Lockstep; False for the script's."""
     known = _theirs.get(code)
     if known is None:
         name = code.co_filename

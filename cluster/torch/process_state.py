@@ -38,7 +38,7 @@ class ProcessState:
         self.main = main or sys.modules["__main__"]
 
     def put_away(self) -> None:
-        """Read the state of the process, since another strand is about to run."""
+        """Save the state of the process before another strand runs."""
         self.torch, self.numpy = torch.get_rng_state(), get_bit_generator()
         self.main, self.dtype = sys.modules["__main__"], torch.get_default_dtype()
         self.modules = {name: sys.modules.pop(name) for name in OwnModules.names if name in sys.modules}

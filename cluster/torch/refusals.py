@@ -1,4 +1,4 @@
-"""What is not simulated: it runs in another way, which a note says, or is refused in one sentence with the line."""
+"""What is not simulated: it runs in another way, with a note, or is refused in one sentence with the line."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ RPC = "remote calls are not simulated; use send and recv, or collectives"
 
 @contextlib.contextmanager
 def refusals() -> Iterator[None]:
-    """Let the ranks have what is simulated only, for the time of a run."""
+    """Offer ranks only what is simulated, during a run."""
     stores = {kind: _own_store(kind, getattr(dist, kind)) for kind in ("TCPStore", "FileStore", "HashStore")}
     cuda = torch.cuda
     process = multiprocessing.process.BaseProcess

@@ -1,4 +1,4 @@
-"""Replace names of modules for the time of a run."""
+"""Replace names in modules during a run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @contextlib.contextmanager
 def replace_names(place: Any, **new: Any) -> Iterator[None]:
-    """Let `place` have these attributes instead of its own. Those that it does not have are left out."""
+    """Replace these attributes of `place`, and restore them afterwards. Attributes it does not have are skipped."""
     before = {name: getattr(place, name) for name in new if hasattr(place, name)}
     try:
         for name in before:

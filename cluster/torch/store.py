@@ -1,4 +1,4 @@
-"""The store of torch.distributed, in which ranks leave values for each other. It takes no time but that of waiting."""
+"""The store of torch.distributed, in which ranks leave values for each other. Only waiting takes time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Values(dict[str, bytes]):
         self._waiting: list[tuple[list[str], Rank]] = []
 
     def put(self, key: str, value: bytes) -> None:
-        """Store a value, and wake who waits for it."""
+        """Store a value, and wake the ranks that wait for it."""
         self[key] = value
         now = this().rank.now
         for wait in list(self._waiting):
@@ -96,7 +96,7 @@ class Store(dist.Store):
         return len(self._values)
 
     def set_timeout(self, timeout: timedelta) -> None:
-        """Do nothing: a rank that waits in vain is a deadlock."""
+        """Do nothing: a rank that waits forever is reported as a deadlock."""
 
     @property
     def timeout(self) -> timedelta:

@@ -1,4 +1,4 @@
-"""Strands: OS threads with the interface of a greenlet. Exactly one of them runs, the one that has the baton.
+"""Strands: OS threads with the interface of a greenlet. Only the one that has the baton runs.
 
 torch keeps autograd's graph, the grad mode, dispatch modes and process groups in C++ thread-locals. A rank that runs
 torch therefore needs a thread of its own, where other ranks of the simulated cluster are greenlets.
@@ -24,7 +24,7 @@ class StrandExit(BaseException):
 
 
 class Baton:
-    """Who runs. `passes` counts how often the baton was handed over, which shows that a run is alive."""
+    """Which strand runs. `passes` counts how often the baton changed hands, which shows that a run is alive."""
 
     def __init__(self):
         self.holder: Strand | None = None

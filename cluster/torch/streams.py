@@ -1,4 +1,4 @@
-"""Virtual streams: torch.cpu's Stream and Event do nothing on a CPU; these keep the order that those of CUDA keep.
+"""Virtual streams: torch.cpu's Stream and Event do nothing on a CPU; these keep the order that CUDA's keep.
 
 FSDP2 asks the module of its device, here torch.cpu, for streams. Where a side stream waits for a collective, it only
 notes that. The default stream blocks the rank when it waits for that stream, or for an event recorded on it. What the
@@ -58,7 +58,7 @@ class VirtualStream:
         _default().take(self.under_way())
 
     def wait_for(self, arguments: Any) -> None:
-        """Block until these tensors are there, if one of them is still on its way in this stream."""
+        """Block until these tensors have arrived, if any is still in transit in this stream."""
         works = self.under_way() if self._pending else []
         if works:
             used = {tensor.untyped_storage().data_ptr() for tensor in tensors(arguments)}
@@ -96,7 +96,7 @@ def _default() -> VirtualStream:
 
 
 def current_stream(device: Any = None) -> VirtualStream:
-    """Return the stream of this thread."""
+    """Return the stream that this thread issues operations to."""
     _default()
     return _HERE.current
 
@@ -121,7 +121,7 @@ def tensors(x: Any) -> Iterator[torch.Tensor]:
 
 
 def virtual_streams() -> contextlib.AbstractContextManager[None]:
-    """Let torch.cpu have virtual streams for the time of a run."""
+    """Give torch.cpu virtual streams during a run."""
     return replace_names(
         torch.cpu, Stream=VirtualStream, Event=VirtualEvent, stream=_stream, current_stream=current_stream
     )

@@ -1,4 +1,4 @@
-"""What a run of a script did, in numbers: its virtual time per step, losses, waits, memory and traffic."""
+"""A run of a script in numbers: virtual time per step, losses, waits, memory and traffic."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Summary:
 
     @property
     def waiting_share(self) -> float:
-        """The share of the run for which the rank that waits most waits, from 0 to 1."""
+        """The largest share of the run that any rank spends waiting, from 0 to 1."""
         return float(self.wait.max() / self.seconds) if self.seconds else 0.0
 
 
@@ -78,7 +78,7 @@ def summarize(recorded: Recorded) -> Summary:
 
 
 def _step_seconds(trace) -> float:
-    """Return the median over steps of the time between the ends of two, on the rank that is last."""
+    """Return the median time between the ends of successive steps, on the rank that ends last."""
     steps, ends = trace.spans["step"], trace.spans["end"]
     last = int(steps.max()) if len(steps) else -1
     ended = np.array([ends[steps == step].max() for step in range(-1, last + 1) if (steps == step).any()])

@@ -25,7 +25,7 @@ OPERATIONS = {
 
 
 def operation_of(options: Any) -> Any:
-    """Return the operation of these options: a key of OPERATIONS. Raise ValueError for one that has none."""
+    """Return the operation that these options name, a key of OPERATIONS. Raise ValueError if it is not supported."""
     op = getattr(options, "reduceOp", ReduceOp.SUM)
     op = getattr(op, "op", op)  # of a ReduceOp or a RedOpType
     if op not in OPERATIONS:

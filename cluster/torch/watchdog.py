@@ -1,4 +1,4 @@
-"""The watchdog of a run: it looks whether anything still happens, and ends a rank that lets no other one run."""
+"""The watchdog of a run: it checks that something still happens, and ends a rank that lets no other rank run."""
 
 from __future__ import annotations
 

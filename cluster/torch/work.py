@@ -22,7 +22,7 @@ LOOK = 1e-6  # s that is_completed takes, so that time passes in a loop of looks
 
 
 class PendingWork(dist.Work):
-    """An operation of `group`. `result_of` are its tensors; `done` means that the rank has waited for it."""
+    """An operation of `group` on the tensors `result_of`. `done` means that the rank has waited for it."""
 
     def __init__(self, group: Group, result: Any):
         super().__init__()
@@ -37,7 +37,7 @@ class PendingWork(dist.Work):
         raise NotImplementedError
 
     def block(self) -> None:
-        """Let the rank wait until it is done."""
+        """Block the rank until it is done."""
         if not self.done:
             process = self.group.process
             process.enter()
@@ -50,7 +50,7 @@ class PendingWork(dist.Work):
         return True
 
     def finish(self) -> None:
-        """Note that it is done, and call back who asked for that."""
+        """Mark it as done, and run its callbacks."""
         if not self.done:
             self.done = True
             if self._future:
@@ -160,7 +160,7 @@ class CollectiveWork(PendingWork):
         return next((lost[member] for member in self.group.members if member in lost), None)
 
     def report(self) -> None:
-        """Wake this rank if it waits in vain."""
+        """Wake this rank if it would wait forever."""
         if self._waiter in self._meeting.waiters and not self._meeting.ends and self._lost():
             self._meeting.waiters.remove(self._waiter)
             queue = self.group.process.sim.queue
@@ -260,7 +260,7 @@ def drain_after_backward(process: Any) -> None:
 
 
 def call_back(process: Any) -> None:
-    """Finish the works that are over by now, so that what their callbacks start overlaps with what the rank does."""
+    """Finish the operations that are over by now, so that what their callbacks start overlaps with the rank's work."""
     if process.due and not process.draining:
         process.draining = True
         try:

@@ -44,7 +44,7 @@ _real_new_group: Callable = c10d._new_process_group_helper
 
 
 def _meet(url: str, rank: int = -1, world_size: int = -1, **_: Any) -> Iterator[tuple[Store, int, int]]:
-    """Yield the store, rank and size without a network. Raise ValueError for a rank or size that is not so."""
+    """Yield the store, rank and size without a network. Raise ValueError if the script's rank or size differs."""
     mine = this()
     number = rank if rank >= 0 else int(os.environ["RANK"])
     size = world_size if world_size > 0 else int(os.environ["WORLD_SIZE"])
@@ -65,7 +65,7 @@ _real_backward = torch.autograd.backward
 
 
 def _backward(tensors: Any, *args: Any, **options: Any) -> Any:
-    """Note the loss: the scalar of which a script calls backward."""
+    """Record the loss: the scalar whose backward() a script calls."""
     mine = current()
     if mine and isinstance(tensors, torch.Tensor) and tensors.numel() == 1:
         log = mine.comm.event_log
@@ -87,7 +87,7 @@ def _after_step(optimizer: Any, args: Any, kwargs: Any) -> None:
 
 @contextlib.contextmanager
 def own_world() -> Iterator[None]:
-    """Let torch.distributed be that of the ranks for the time of a run."""
+    """Replace torch.distributed by that of the ranks during a run."""
     hooks = register_optimizer_step_pre_hook(_before_step), register_optimizer_step_post_hook(_after_step)
     with (
         replace_names(c10d, _world=ThreadLocalWorld(), _new_process_group_helper=_new_group, rendezvous=_meet),
