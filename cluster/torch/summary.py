@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cluster.torch.memory import KINDS
 from tracing import COMMUNICATE, COMPUTE, HELD, IDLE, UPDATE, WAIT
 
 if TYPE_CHECKING:
     from cluster.torch.launch import Recorded
-
-RECORDED = HELD[:3]  # parameters, gradients, optimizer state: what memory.py takes stock of
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,7 @@ class Summary:
     communicate: np.ndarray  # s
     wait: np.ndarray  # s
     idle: np.ndarray  # s
-    memory: dict[str, np.ndarray]  # bytes in the last optimizer step, by kind in RECORDED
+    memory: dict[str, np.ndarray]  # bytes in the last optimizer step, by kind of memory.KINDS
     sent: np.ndarray  # bytes
     messages: int
     waits: tuple[WaitFor, ...]  # the longest first
@@ -70,7 +69,7 @@ def summarize(recorded: Recorded) -> Summary:
         communicate=busy[:, COMMUNICATE],
         wait=busy[:, WAIT],
         idle=busy[:, IDLE],
-        memory={kind: np.array([log.held[HELD.index(kind)] for log in logs]) for kind in RECORDED},
+        memory={kind: np.array([log.held[HELD.index(kind)] for log in logs]) for kind in KINDS},
         sent=trace.traffic().sum(axis=1),
         messages=len(trace.messages["src"]),
         waits=tuple(_waits(recorded)),

@@ -88,8 +88,6 @@ def sweep(
     workers, for strong scaling. After an interrupt, the runs done so far are returned. Raise ValueError before anything
     runs if one of the runs cannot run.
     """
-    if global_batch and "batch" in settings:
-        raise ValueError(f"batch: global_batch={global_batch} already sets it; use one of them.")
     axes = {name: value for name, value in settings.items() if isinstance(value, list | range)}
     fixed = {name: [value] for name, value in settings.items() if name not in axes}
     searched = fixed.get("learning_rate") == [BEST] and fixed.pop("learning_rate")

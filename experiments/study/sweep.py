@@ -25,6 +25,8 @@ def grid(
     if len(combinations) > MAX_RUNS:
         raise ValueError(f"this sweep would have {len(combinations)} runs; use at most {MAX_RUNS}.")
     if global_batch:
+        if "batch" in axes:
+            raise ValueError(f"batch: global_batch={global_batch} already sets it; use one of them.")
         for one in combinations:
             one["batch"] = batch_per_worker(experiment.change(**one), global_batch)
     experiments = [experiment.change(**combination) for combination in combinations]
