@@ -233,7 +233,7 @@ def number(value: float | None, error: float | None = None) -> str:
 
 
 def microseconds(seconds: float | None) -> str:
-    """Return a time for a column of µs, with three digits below 1 ms and all before the point above."""
+    """Return a time for a column in µs: three significant digits below 1 ms, no decimals above."""
     return "" if seconds is None else f"{1e6 * seconds:.3g}" if seconds < 1e-3 else f"{1e6 * seconds:,.0f}"
 
 

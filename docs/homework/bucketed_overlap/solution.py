@@ -6,7 +6,7 @@ from torch import nn
 
 
 class Bucketed(nn.Module):
-    """Data-parallel training of `module`: gradients travel in buckets, as soon as they are there."""
+    """Data-parallel training of `module`: each bucket of gradients is sent as soon as it is full."""
 
     def __init__(self, module, bucket_bytes):
         """Divide the parameters into buckets of at most `bucket_bytes`, the last layers first."""
@@ -24,7 +24,7 @@ class Bucketed(nn.Module):
         for bucket in self.buckets:
             for p in bucket:
                 p.register_post_accumulate_grad_hook(lambda _, bucket=bucket: self.count(bucket))
-        self.ready = {}  # gradients of each bucket that are there
+        self.ready = {}  # how many gradients of each bucket have been computed
         self.under_way = []
 
     def forward(self, x):

@@ -13,7 +13,7 @@ from lessons.figure import Look, column, figure, is_rising, ratio, value
         "with model averaging, every doubling of the workers ends higher": lambda rows: is_rising(
             column(rows, "loss", method="model averaging")
         ),
-        "16 of them end several times as high as one": lambda rows: (
+        "16 workers end more than four times as high as one": lambda rows: (
             ratio(rows, "loss", method="model averaging", workers=(16, 1)) > 4
         ),
         "block momentum of 1 - 1/N keeps them near the single worker": lambda rows: (

@@ -62,7 +62,7 @@ def once_averaged(run, workers):
         "and their mean is better than the two are on average": lambda rows: (
             value(rows, "loss", starts="the same", along=0.5) < np.mean(_ends(rows, "the same"))
         ),
-        "half way between networks with two starts it is nearly twice as high or more": lambda rows: (
+        "halfway between networks from different starts it is over 1.8 times as high": lambda rows: (
             value(rows, "loss", starts="different", along=0.5) > 1.8 * max(_ends(rows, "different"))
         ),
     },

@@ -28,7 +28,7 @@ BOLDER = (0.01, 0.04, 0.08, 0.16)
         "with too small a rate it is ahead": lambda rows: all(
             ratio(rows, "loss", update=("adagrad", "sgd"), rate=0.01, warm=warm) < 0.95 for warm in (0, 128)
         ),
-        "with too large a one it ends below guessing after a warm start, and SGD at over half of that": lambda rows: (
+        "with too large a rate and a warm start it ends below guessing's loss, and SGD above half of it": lambda rows: (
             value(rows, "loss", update="adagrad", rate=0.16, warm=128) < GUESSING
             and value(rows, "loss", update="sgd", rate=0.16, warm=128) > GUESSING / 2
         ),

@@ -85,12 +85,10 @@ def too_many_workers(run):
         "training continues, and says who was lost": lambda rows: all(
             row["status"] == "finished" and row["lost"] for row in rows
         ),
-        "with (N-1)/N of the updates in the same time": lambda rows: all(
+        "at (N-1)/N of its former rate of updates": lambda rows: all(
             abs(row["kept"] - (1 - 1 / row["workers"])) < 0.03 for row in rows
         ),
-        "and the loss goes on falling": lambda rows: all(
-            row["loss in the end"] < 0.9 * row["loss then"] for row in rows
-        ),
+        "and the loss keeps falling": lambda rows: all(row["loss in the end"] < 0.9 * row["loss then"] for row in rows),
     },
     look=Look("workers", ("kept",), "method", kind="bar", title="updates a second, as a fraction of those before"),
 )
