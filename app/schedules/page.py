@@ -25,8 +25,10 @@ INTRODUCTION = (
     "costs, and click a gap to see what the rank waits for. Answers name a box with its stage: 2B0 is the backward "
     "pass of micro-batch 0 on stage 2."
 )
-FIRST = "**A first question.** GPipe does all forward passes first, 1F1B starts going backward as soon as it can. "
-"Does it wait less?"
+FIRST = (
+    "**A first question.** GPipe does all forward passes first, 1F1B starts going backward as soon as it can. "
+    "Does it wait less?"
+)
 
 
 def page() -> None:

@@ -45,8 +45,11 @@ def _pin(name: str, folder: str) -> None:
         )  # fmt: skip
         return
     full = len(pinned) >= pins.MOST
-    help = f"{pins.MOST} runs are pinned; unpin one first." if full else "Keep this run, and compare the next ones "
-    "with it."
+    keep, all_used = (
+        "Keep this run, and compare the next ones with it.",
+        f"{pins.MOST} runs are pinned; unpin one first.",
+    )
+    help = all_used if full else keep
     st.button("Pin", key="pin-it", icon=":material/keep:", help=help, disabled=full, on_click=pins.add, args=(folder,))
 
 

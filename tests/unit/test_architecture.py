@@ -229,6 +229,16 @@ def test_every_file_of_a_room_says_what_it_is_for():
         assert ast.get_docstring(tree(path)), f"{path.relative_to(ROOT)} has no docstring"
 
 
+def test_no_string_stands_alone_but_a_docstring():
+    for path in FILES:  # a second line of a text without its parentheses is thrown away
+        lines = path.read_text("utf-8").splitlines()
+        for node in nodes(path):
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.JoinedStr | ast.Constant):
+                start = lines[node.lineno - 1].strip()
+                alone = isinstance(node.value, ast.JoinedStr) or isinstance(node.value.value, str)
+                assert not alone or re.match(r'r?"""', start), f"{path.relative_to(ROOT)}:{node.lineno}: {start}"
+
+
 def test_no_drawer_for_everything():
     for path in FILES:
         assert not re.search(r"(utils|helpers?|misc|common|manager|base)\.py$", path.name), path
