@@ -13,7 +13,8 @@ A rank is a thread of this process, and one of them runs at a time.
     world.py          torch.distributed of each rank: groups, rendezvous, losses, steps; store.py is the store
     refusals.py       what is not simulated
 
-    group.py          the process group; meeting.py is one collective, work.py what a rank has to wait for it
+    group.py          the process group; collectives.py is what each collective computes, meeting.py one in progress
+    work.py           what a rank has to wait for an operation; futures.py is the same with callbacks
     patterns.py       the messages of each collective; durations.py is when they arrive
     sums.py           reductions, in the order of gloo
     handshake.py      sends that wait for their receivers

@@ -24,6 +24,7 @@ from cluster.event_log import EventLog, Outcome
 from cluster.simulated.comm import SimulatedComm
 from cluster.simulated.simulation import Simulation
 from cluster.torch.environment import Exited, finish_lines, own_environment
+from cluster.torch.futures import call_back
 from cluster.torch.machines import CLOCKS, SimulatedMachines
 from cluster.torch.meeting import Meeting
 from cluster.torch.process import Enough, Process, SharedState, Waited, become
@@ -33,7 +34,6 @@ from cluster.torch.store import Values
 from cluster.torch.strands import BATON, Strand, StrandExit
 from cluster.torch.streams import virtual_streams
 from cluster.torch.watchdog import Blocked, StillRunning, watch
-from cluster.torch.work import call_back
 from cluster.torch.world import own_world
 
 MOST = 8  # sentences that are added to the message of a deadlock

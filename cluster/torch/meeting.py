@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -35,6 +35,11 @@ class Call:
         return f"{self.name}{of}{many}{f' by {self.op}' * bool(self.op)}" + (
             f" with root {self.root}" if self.root is not None else ""
         )
+
+
+def kinds(tensors: Sequence[torch.Tensor]) -> tuple[tuple[int, Any], ...]:
+    """Return the (length, data type) of each tensor, which must be the same on all ranks."""
+    return tuple((x.numel(), x.dtype) for x in tensors)
 
 
 class Joined(NamedTuple):

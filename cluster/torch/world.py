@@ -15,12 +15,12 @@ import torch.distributed.nn.functional  # takes the world of the moment of its i
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.testing._internal.distributed.multi_threaded_pg import ThreadLocalWorld
 
+from cluster.torch.futures import wait_for_future
 from cluster.torch.group import Group
 from cluster.torch.memory import take_stock
 from cluster.torch.process import current, this
 from cluster.torch.replaced import replace_names
 from cluster.torch.store import Store
-from cluster.torch.work import wait_for_future
 
 NAME = "lockstep"  # of our backend
 PATIENCE = timedelta(minutes=30)  # which means nothing: to wait in vain is a deadlock

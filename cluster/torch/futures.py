@@ -1,0 +1,92 @@
+"""Futures of operations in progress, and when their callbacks run.
+
+C++ would block in a future's wait with the baton in its hand, so a rank completes its own futures: when it asks for
+one, after an operation of torch, and at the end of backward.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from cluster.torch.process import current
+
+if TYPE_CHECKING:
+    from cluster.torch.work import PendingWork
+
+
+class Future(torch.futures.Future):
+    """A future that its own rank completes when it asks for it. C++ would block with the baton in its hand."""
+
+    def __init__(self, source: PendingWork | Future):
+        super().__init__()
+        self._source = source
+        self._children: list[tuple[Future, Callable]] = []
+
+    def complete(self, value: Any) -> None:
+        self.set_result(value)
+        for child, callback in self._children:
+            child.settle(callback, self)
+        self._children = []
+
+    def settle(self, callback: Callable, parent: Future) -> None:
+        try:
+            self.complete(callback(parent))
+        except Exception as error:
+            self.set_exception(error)
+
+    def wait(self) -> Any:
+        if not super().done():
+            source: Any = self._source
+            while isinstance(source, Future):
+                source = source._source
+            source.block()
+        return super().wait()
+
+    def then(self, callback: Callable) -> Future:
+        child = Future(self)
+        if super().done():
+            child.settle(callback, self)
+        else:
+            self._children.append((child, callback))
+        return child
+
+    def add_done_callback(self, callback: Callable) -> None:
+        self.then(callback)
+
+
+def drain_after_backward(process: Any) -> None:
+    """Wait for the works with futures at the end of backward, where DDP's reducer would wait for them in C++."""
+    if not process.called_back and torch._C._current_graph_task_id() != -1:
+        process.called_back = True
+
+        def drain() -> None:
+            process.called_back = False
+            while process.due:
+                process.due.pop(0).block()
+
+        torch.autograd.Variable._execution_engine.queue_callback(drain)
+
+
+def call_back(process: Any) -> None:
+    """Finish the operations that are over by now, so that what their callbacks start overlaps with the rank's work."""
+    if process.due and not process.draining:
+        process.draining = True
+        try:
+            for work in list(process.due):
+                end = work.end()
+                if work.done or (end is not None and end <= process.rank.now):
+                    process.due.remove(work)
+                    work.finish()
+        finally:
+            process.draining = False
+
+
+def wait_for_future(future: Any, real: Callable = torch._C.Future.wait) -> Any:
+    """Wait for a future that C++ made, without blocking in C++ while another rank has to run."""
+    process = current()
+    while process and process.due and not torch._C.Future.done(future):
+        process.due.pop(0).block()
+    return real(future)
