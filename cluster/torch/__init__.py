@@ -40,10 +40,11 @@ from cluster.devices import Device
 from cluster.event_log import EventLog
 from cluster.faults import NONE, Faults
 from cluster.network import Network
+from cluster.script_summary import Summary
 from cluster.torch.launch import Recorded, run, warn_of_version
 from cluster.torch.machines import SimulatedMachines
 from cluster.torch.script import run_script
-from cluster.torch.summary import Summary, summarize
+from cluster.torch.summary import summarize
 from tracing import Trace
 
 __all__ = ["Simulated", "SimulatedMachines", "Summary", "simulate"]

@@ -21,13 +21,14 @@ import torch.distributed as dist
 
 from cluster.comm import ClusterError, Deadlock
 from cluster.event_log import EventLog, Outcome
+from cluster.script_summary import Waited
 from cluster.simulated.comm import SimulatedComm
 from cluster.simulated.simulation import Simulation
 from cluster.torch.environment import Exited, finish_lines, own_environment
 from cluster.torch.futures import call_back
 from cluster.torch.machines import CLOCKS, SimulatedMachines
 from cluster.torch.meeting import Meeting
-from cluster.torch.process import Enough, Process, SharedState, Waited, become
+from cluster.torch.process import Enough, Process, SharedState, become
 from cluster.torch.process_state import OWN, ProcessState, own_random
 from cluster.torch.refusals import refusals
 from cluster.torch.store import Values

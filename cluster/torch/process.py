@@ -9,9 +9,11 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import CodeType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import torch
+
+from cluster.script_summary import Waited
 
 if TYPE_CHECKING:
     from cluster.simulated.comm import SimulatedComm
@@ -21,17 +23,6 @@ if TYPE_CHECKING:
     from cluster.torch.pricing import Pricer
     from cluster.torch.store import Values
     from cluster.torch.work import PendingWork
-
-
-class Waited(NamedTuple):
-    """A wait of `rank` in `what` for `culprit`, the last to arrive; `line` is the line of the script."""
-
-    rank: int
-    culprit: int
-    what: str
-    line: str
-    start: float  # s
-    end: float  # s
 
 
 class Enough(BaseException):

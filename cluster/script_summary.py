@@ -1,0 +1,61 @@
+"""A run of a script in numbers, and its waits: values without torch, so that stored runs can be read without it.
+
+`cluster.torch.summary` computes them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Waited(NamedTuple):
+    """A wait of `rank` in `what` for `culprit`, the last to arrive; `line` is the line of the script."""
+
+    rank: int
+    culprit: int
+    what: str
+    line: str
+    start: float  # s
+    end: float  # s
+
+
+@dataclass(frozen=True)
+class WaitFor:
+    """How long ranks waited for `culprit` in `what`, at `line` of the script: the sum over ranks, in s."""
+
+    culprit: int
+    what: str
+    line: str
+    seconds: float
+    ranks: int  # that waited for it
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Numbers of a run. Seconds are of the run's clock; arrays have one element per rank.
+
+    `step_seconds` is the median time of a step, the first left out if there are others; NaN without an optimizer.
+    `losses` is the mean over the ranks that call backward of a scalar, by step.
+    """
+
+    ranks: int
+    seconds: float
+    steps: int
+    step_seconds: float
+    losses: dict[int, float]
+    compute: np.ndarray  # s, with updates
+    communicate: np.ndarray  # s
+    wait: np.ndarray  # s
+    idle: np.ndarray  # s
+    memory: dict[str, np.ndarray]  # bytes in the last optimizer step, by kind of tracing.HELD
+    sent: np.ndarray  # bytes
+    messages: int
+    waits: tuple[WaitFor, ...]  # the longest first
+
+    @property
+    def waiting_share(self) -> float:
+        """The largest share of the run that any rank spends waiting, from 0 to 1."""
+        return float(self.wait.max() / self.seconds) if self.seconds else 0.0
