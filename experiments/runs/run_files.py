@@ -16,13 +16,13 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from experiments.runs import older
+from experiments.runs.parquet import check_range, read_table, write_table
 from experiments.runs.record import Run
 from experiments.specification.experiment import MAX_WORKERS, Experiment
 from tracing import HELD, KINDS, Trace
 
 FORMAT = 2
 MAX_JSON = 64_000_000  # bytes of run.json
-MAX_ROWS = 50_000_000  # of one table
 MOST_FLOPS = 1e24  # of one rank
 MAX_PARAMETERS = 1_000_000_000  # bytes
 
@@ -76,6 +76,10 @@ class RunHeader(BaseModel):
     fatal_loss: tuple[Annotated[int, Field(ge=0)], Annotated[float, Field(allow_inf_nan=False)]] | None = None
     gpus: int | None = Field(None, ge=0)
 
+    @property
+    def digest(self) -> Any:
+        return self.summary.get("digest")
+
 
 AS_THEY_ARE = (
     *("status", "summary", "environment", "held_out_samples", "target_variance"),
@@ -86,12 +90,8 @@ AS_THEY_ARE = (
 
 def write(run: Run, folder: Path) -> None:
     """Write the files of `run` into `folder`. Raise OSError if that fails."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     for table, columns in TABLES.items():
-        arrays = [_arrow(run.tables[table][column], dtype) for column, dtype in columns.items()]
-        pq.write_table(pa.table(arrays, list(columns)), folder / f"{table}.parquet", compression="zstd")
+        write_table(folder, table, columns, run.tables[table])
     if run.parameters is not None:
         np.save(folder / "parameters.npy", run.parameters, allow_pickle=False)
     record = RunHeader(
@@ -120,7 +120,7 @@ def read(path: Path) -> Run:
     """Read all files of a run folder; any error means they are damaged."""
     record = older.complete(header(path))
     experiment = Experiment.from_json(json.dumps(record.experiment))
-    tables = {table: _table(path, table) for table in TABLES}
+    tables = {table: read_table(path, table, columns) for table, columns in TABLES.items()}
     for table, column, end in (
         ("spans", "rank", record.ranks),
         ("spans", "kind", len(KINDS)),
@@ -134,10 +134,7 @@ def read(path: Path) -> Run:
         ("memory", "rank", record.ranks),
         ("memory", "kind", len(HELD)),
     ):
-        values = tables[table][column]
-        if len(values) and not (values.min() >= 0 and values.max() < end):
-            allowed = f"allowed is 0 to {end - 1}" if end else f"run.json lists no {column}, so rows are not allowed"
-            raise ValueError(f"{table}.parquet: {column} is {values.min()} to {values.max()}; {allowed}.")
+        check_range(tables, table, column, end)
     return Run(
         experiment=experiment,
         trace=Trace(record.ranks, tables.pop("spans"), tables.pop("messages"), tuple(record.labels)),
@@ -151,29 +148,6 @@ def read(path: Path) -> Run:
     )
 
 
-def _table(path: Path, table: str) -> dict[str, np.ndarray]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    columns = TABLES[table]
-    try:
-        with pq.ParquetFile(path / f"{table}.parquet") as file:
-            if file.metadata.num_rows > MAX_ROWS:
-                raise ValueError(f"{table}.parquet has {file.metadata.num_rows} rows; at most {MAX_ROWS} are read.")
-            wanted = {column: pa.from_numpy_dtype(np.dtype(dtype)) for column, dtype in columns.items()}
-            found = {field.name: field.type for field in file.schema_arrow}
-            if found != wanted:
-                raise ValueError(f"{table}.parquet has the columns {', '.join(found)}; expected {', '.join(wanted)}.")
-            data = file.read()
-    except FileNotFoundError:
-        raise ValueError(f"{table}.parquet is missing.") from None
-    except pa.ArrowException as error:
-        raise ValueError(f"{table}.parquet: {error}") from None
-    if any(data[column].null_count for column in columns):
-        raise ValueError(f"{table}.parquet has empty cells.")
-    return {column: _numpy(data[column].combine_chunks()) for column in columns}
-
-
 def _parameters(file: Path) -> np.ndarray | None:
     if not file.exists():
         return None
@@ -183,21 +157,3 @@ def _parameters(file: Path) -> np.ndarray | None:
     if w.ndim != 1 or w.dtype not in (np.float32, np.float64):
         raise ValueError(f"parameters.npy has shape {w.shape} and type {w.dtype}; expected one vector of floats.")
     return np.array(w)
-
-
-def _numpy(column) -> np.ndarray:
-    """Return a NumPy view of an Arrow array without empty cells; Arrow's own to_numpy would import pandas."""
-    import pyarrow as pa
-
-    if pa.types.is_boolean(column.type):  # a bit each, for which DLPack has no word
-        return np.from_dlpack(column.cast(pa.uint8())).view(bool)
-    return np.from_dlpack(column)
-
-
-def _arrow(column: np.ndarray, dtype: str):
-    """Return an Arrow view of `column`; pa.array would import pandas, which takes a second."""
-    import pyarrow as pa
-
-    column = np.ascontiguousarray(column, dtype)
-    bits = np.packbits(column, bitorder="little") if dtype == "?" else column
-    return pa.Array.from_buffers(pa.from_numpy_dtype(column.dtype), len(column), [None, pa.py_buffer(bits)])

@@ -28,7 +28,7 @@ DECISIVE = (
     "tracing.py",
     *(f"experiments/{name}.py" for name in ("execution/notes", "execution/run")),
     *(f"experiments/specification/{name}.py" for name in ("conditions", "experiment", "faults")),
-    *(f"experiments/runs/{name}.py" for name in ("evaluations", "record", "run_files", "summary")),
+    *(f"experiments/runs/{name}.py" for name in ("evaluations", "parquet", "record", "run_files", "summary")),
 )
 """The files that determine a run's results."""
 

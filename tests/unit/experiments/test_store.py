@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from experiments.runs import run_files, store
+from experiments.runs import parquet, run_files, store
 from experiments.runs.difference import difference
 from experiments.specification.experiment import Experiment
 
@@ -288,9 +288,13 @@ def test_rows_that_run_json_has_no_name_for_are_not_told_to_be_below_zero(small_
 
 def test_files_larger_than_any_run_are_not_read(small_run, tmp_path, monkeypatch):
     folder = store.save(small_run, tmp_path)
-    for limit, most in (("MAX_JSON", 100), ("MAX_ROWS", 3), ("MAX_PARAMETERS", 100)):
+    for where, limit, most in (
+        (run_files, "MAX_JSON", 100),
+        (parquet, "MAX_ROWS", 3),
+        (run_files, "MAX_PARAMETERS", 100),
+    ):
         with monkeypatch.context() as patch, pytest.raises(ValueError, match=f"at most {most} are read"):
-            patch.setattr(run_files, limit, most)
+            patch.setattr(where, limit, most)
             store.load(folder)
     store.load(folder)
 
