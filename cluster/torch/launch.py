@@ -51,11 +51,15 @@ def warn_of_version() -> str:
 
 @dataclass
 class Recorded:
-    """What a run produced: its outcome, who waited for whom, and the lines printed, as (rank, line)."""
+    """What a run produced: its outcome, who waited for whom, and the lines printed, as (rank, line).
+
+    `imported` are the files of its folder that a script imported.
+    """
 
     outcome: Outcome
     waits: list[Waited]
     printed: list[tuple[int, str]]
+    imported: tuple[str, ...] = ()
 
 
 _one_run = threading.Lock()

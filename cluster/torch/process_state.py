@@ -60,6 +60,7 @@ class OwnModules:
 
     def __init__(self, folder: str):
         self.folder = folder
+        self.files: set[str] = set()
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         """Return where the module is, None if it is not in the folder."""
@@ -67,17 +68,19 @@ class OwnModules:
         if not spec or not (spec.origin or "").startswith(self.folder):
             return None
         OwnModules.names.add(name)
+        if spec.has_location:
+            self.files.add(str(spec.origin))
         return spec
 
 
 @contextlib.contextmanager
-def own_modules(folder: str) -> Iterator[None]:
-    """Let scripts import from `folder`, each rank for itself."""
+def own_modules(folder: str) -> Iterator[set[str]]:
+    """Let scripts import from `folder`, each rank for itself. The value has the files that they import."""
     finder, path = OwnModules(folder), sys.path[:]
     sys.meta_path.insert(0, finder)
     sys.path.insert(0, folder)
     try:
-        yield
+        yield finder.files
     finally:
         sys.meta_path.remove(finder)
         sys.path[:] = path

@@ -21,29 +21,37 @@ SPAWNS = {"spawn", "start_processes", "Process"}
 
 
 def run_script(
-    path: str | Path, machines: SimulatedMachines, arguments: Sequence[str] = (), **options: Any
+    path: str | Path,
+    machines: SimulatedMachines,
+    arguments: Sequence[str] = (),
+    text: str | None = None,
+    **options: Any,
 ) -> Recorded:
     """Run the script on every rank. `options` are those of `launch.run`.
 
-    Raise ValueError if the file cannot be read or is not Python.
+    With a `text`, it is run instead of what stands in the file now. Raise ValueError if the file cannot be read or is
+    not Python.
     """
     path = Path(path)
-    code, starts_ranks = read(path)
+    code, starts_ranks = read(path, text)
     before = sys.argv
     sys.argv = [str(path), *map(str, arguments)]
     try:
-        with own_modules(str(path.resolve().parent)):
+        with own_modules(str(path.resolve().parent)) as imported:
             if starts_ranks:
-                return Launcher(_main_module(path), code, machines, options).run()
-            return run(lambda: _execute(code), machines, main=lambda: _main_module(path), **options)
+                recorded = Launcher(_main_module(path), code, machines, options).run()
+            else:
+                recorded = run(lambda: _execute(code), machines, main=lambda: _main_module(path), **options)
+            recorded.imported = tuple(sorted(imported))
+            return recorded
     finally:
         sys.argv = before
 
 
-def read(path: Path) -> tuple[CodeType, bool]:
+def read(path: Path, text: str | None = None) -> tuple[CodeType, bool]:
     """Return the compiled script, and whether it starts its ranks itself. Raise ValueError if it cannot be read."""
     try:
-        text = path.read_text("utf-8")
+        text = path.read_text("utf-8") if text is None else text
         tree = ast.parse(text, str(path))
         return compile(tree, str(path), "exec", dont_inherit=True), _starts_ranks(tree)
     except OSError as error:

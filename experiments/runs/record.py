@@ -83,6 +83,10 @@ class Run:
             "messages": self.trace.messages,
         }
 
+    @property
+    def digest(self) -> str | None:
+        return self.summary.get("digest")
+
     @cached_property
     def causes(self) -> Causes:
         """Who and what caused each wait of the run."""

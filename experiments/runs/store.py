@@ -5,7 +5,8 @@
 A folder is written under a hidden name and renamed at the end (see sealed.py), so that no reader sees half a run. On
 the simulated cluster the name determines the content: the same experiment and source give the same run, and saving it
 again changes nothing. Other runs of the same experiment get -2, -3 and so on. What is in a folder, and how it is
-checked, is in experiments.runs.run_files.
+checked, is in experiments.runs.run_files for runs of experiments, and in experiments.runs.script_files for those of
+scripts.
 """
 
 import contextlib
@@ -19,32 +20,36 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from experiments.runs import run_files, sealed
+from experiments.runs import run_files, script_files, sealed
 from experiments.runs.record import Run
+from experiments.runs.run_files import RunHeader
+from experiments.runs.script_files import ScriptHeader
+from experiments.runs.script_run import ScriptRun
 from experiments.specification.experiment import Experiment
+from experiments.specification.script import ScriptExperiment
 from installation import home as home
 
 ELSEWHERE = "lockstep-runs-"  # begins the folders in the temporary one, of runs for which there was no room
 
 
-def name(one: Experiment, code: str) -> str:
+def name(one: Experiment | ScriptExperiment, code: str) -> str:
     """Return the folder name of experiment `one`, run by this version of the source."""
     return f"{one.key()}-{code}"
 
 
-def save(run: Run, root: str | Path) -> Path:
+def save(run: Run | ScriptRun, root: str | Path) -> Path:
     """Write `run` below `root` and return its folder. Raise OSError if that fails."""
     root = Path(root)
     try:
         with sealed.under_way(root) as part:
-            run_files.write(run, part)
+            (script_files if isinstance(run, ScriptRun) else run_files).write(run, part)
             sealed.seal(part)
             return _place(run, part, root)
     except OSError as error:
         raise _refused(root, error) from error
 
 
-def save_somewhere(run: Run, root: str | Path) -> tuple[Path, str]:
+def save_somewhere(run: Run | ScriptRun, root: str | Path) -> tuple[Path, str]:
     """Save below `root`, or otherwise in a new temporary folder; return (folder, a sentence about that or "")."""
     try:
         return save(run, root), ""
@@ -65,7 +70,7 @@ def elsewhere() -> list[Path]:
 
 def move(folder: Path, root: str | Path) -> Path:
     """Move a run from `elsewhere` below `root`; return its folder. Raise ValueError if it is damaged, or OSError."""
-    place = save(load(folder), root)
+    place = save(load_any(folder), root)
     shutil.rmtree(folder)
     with contextlib.suppress(OSError):  # another run may be in it
         folder.parent.rmdir()
@@ -73,24 +78,49 @@ def move(folder: Path, root: str | Path) -> Path:
 
 
 def load(path: str | Path) -> Run:
+    """Read the run folder of an experiment. Raise ValueError if it is not one, is damaged, or has another version."""
+    _refuse_script(Path(path))
+    return load_any(path)
+
+
+def load_script(path: str | Path) -> ScriptRun:
+    """Read the run folder of a script. Raise ValueError if it is not one, is damaged, or has another version."""
+    if _is_run(Path(path)) and not is_script(path):
+        raise ValueError(f"{Path(path).name} is a run of an experiment, not of a script.")
+    return load_any(path)
+
+
+def load_any(path: str | Path) -> Run | ScriptRun:
     """Read a run folder. Raise ValueError if it is not one, is damaged, or has another version."""
     path = Path(path)
     if not _is_run(path):
         raise ValueError(f"{path} is not a run folder: it has no run.json.")
+    file = script_files.FILE if is_script(path) else "run.json"
     try:
-        return run_files.read(path)
+        return script_files.read(path) if is_script(path) else run_files.read(path)
     except ValidationError as error:
         problem = error.errors()[0]
         where = ".".join(map(str, problem["loc"][:2]))
         if not where:  # it is no JSON, of whatever version
-            raise ValueError(f"{path}/run.json is damaged: {problem['msg']}.") from None
-        raise ValueError(f"{path}/run.json is not of this version: {where}: {problem['msg']}.") from None
+            raise ValueError(f"{path}/{file} is damaged: {problem['msg']}.") from None
+        raise ValueError(f"{path}/{file} is not of this version: {where}: {problem['msg']}.") from None
     except Exception as error:  # the files of an upload may be wrong in any way
         raise ValueError(f"{path} cannot be read as a run: {' '.join(str(error).split())[:300]}") from None
 
 
+def header(path: str | Path) -> RunHeader | ScriptHeader:
+    """Read only what stands first in a run folder. Raise ValueError or OSError if that fails."""
+    return script_files.header(Path(path)) if is_script(path) else run_files.header(Path(path))
+
+
+def is_script(path: str | Path) -> bool:
+    """True for the run folder of a script, False for that of an experiment."""
+    return _has(Path(path), script_files.FILE)
+
+
 def experiment(path: str | Path) -> Experiment:
     """Return only the experiment of a run folder. Raise ValueError if it cannot be read."""
+    _refuse_script(Path(path))
     try:
         return Experiment.from_json(json.dumps(run_files.header(Path(path)).experiment))
     except (ValueError, OSError) as error:
@@ -132,31 +162,41 @@ def recent(root: str | Path) -> list[Path]:
     return sorted(folders, key=lambda path: (path.stat().st_mtime_ns, path.name), reverse=True)
 
 
-def find_stored_run(one: Experiment, code: str, root: str | Path) -> Path | None:
-    """Return where this run is stored, finished and complete; None if it is not, or its cluster is not repeatable."""
-    if one.cluster != "simulated":
+def find_stored_run(one: Experiment | ScriptExperiment, code: str, root: str | Path) -> Path | None:
+    """Return where this run is stored, finished and complete; None if it is not, or is not repeatable."""
+    if not one.is_repeatable:
         return None
     for place in _places(Path(root), name(one, code)):
         if not place.exists():
             return None
         with contextlib.suppress(ValueError, OSError):
-            if run_files.header(place).status in ("finished", "diverged") and not sealed.altered_files(place):
+            if header(place).status in ("finished", "diverged") and not sealed.altered_files(place):
                 return place
 
 
 def _is_run(path: Path) -> bool:
+    return _has(path, "run.json") or is_script(path)
+
+
+def _has(path: Path, file: str) -> bool:
     try:
-        return (path / "run.json").is_file()
+        return (path / file).is_file()
     except (OSError, ValueError):  # no path at all: too long, or with a zero in it
         return False
 
 
-def _place(run: Run, part: Path, root: Path) -> Path:
+def _refuse_script(path: Path) -> None:
+    """Raise ValueError if this is the run folder of a script."""
+    if is_script(path):
+        raise ValueError(f"{path.name} is a run of a script, not of an experiment.")
+
+
+def _place(run: Run | ScriptRun, part: Path, root: Path) -> Path:
     """Rename the finished folder to the first free name, unless the same run is already there."""
     base = name(run.experiment, str(run.environment.get("code", "unknown")))
     for place in _places(root, base):
-        simulated = run.experiment.cluster == "simulated"
-        if simulated and place.exists() and sealed.altered_files(place):
+        repeatable = run.experiment.is_repeatable
+        if repeatable and place.exists() and sealed.altered_files(place):
             sealed.put_aside(place)
         try:
             sealed.settle(part, place)
@@ -164,7 +204,7 @@ def _place(run: Run, part: Path, root: Path) -> Path:
         except OSError as error:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
                 raise
-        if simulated and _same(run, place):
+        if repeatable and _same(run, place):
             return place
     raise AssertionError("unreachable")
 
@@ -177,10 +217,10 @@ def _places(root: Path, base: str) -> Iterator[Path]:
         number += 1
 
 
-def _same(run: Run, place: Path) -> bool:
+def _same(run: Run | ScriptRun, place: Path) -> bool:
     with contextlib.suppress(ValueError, OSError):
-        there = run_files.header(place)
-        return (there.status, there.summary.get("digest")) == (run.status, run.summary.get("digest"))
+        there = header(place)
+        return (there.status, there.digest) == (run.status, run.digest)
     return False
 
 

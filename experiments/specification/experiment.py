@@ -237,6 +237,11 @@ class Experiment(Knobs):
         return self.method.Settings(**self.settings)
 
     @property
+    def is_repeatable(self) -> bool:
+        """True if the same experiment gives the same run, bit for bit."""
+        return self.cluster == "simulated"
+
+    @property
     def servers(self) -> int:
         """Number of ranks that hold parameters but do not train; they come first."""
         return self.method.servers(self.knobs)

@@ -1,0 +1,53 @@
+"""Turn a ScriptExperiment into a ScriptRun: run the script on simulated machines, and keep what it leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from cluster.comm import ClusterError
+from cluster.event_log import EventLog, Outcome
+from experiments.runs.script_run import ScriptRun, record
+from experiments.specification.script import ScriptExperiment
+
+
+def run(
+    experiment: ScriptExperiment,
+    on_line: Callable[[int, str], None] = lambda rank, line: None,
+    on_progress: Callable[[list[EventLog], float], None] | None = None,
+    stop: Callable[[], bool] | None = None,
+) -> ScriptRun:
+    """Run the script and return its record, as far as it came if it failed.
+
+    `on_line(rank, line)` gets what ranks print, `on_progress(event_logs, seconds)` how far they are in virtual time;
+    `stop` ends the run early with status "cancelled". Raise ValueError if the source is not Python, or if the script
+    starts ranks and has not done so.
+    """
+    from cluster.torch.launch import Recorded  # with torch, which takes seconds to import
+    from cluster.torch.script import run_script
+
+    printed: list[tuple[int, str]] = []
+    latest: list[EventLog] = []
+
+    def keep_line(rank: int, line: str) -> None:
+        printed.append((rank, line))
+        on_line(rank, line)
+
+    def keep_logs(event_logs: list[EventLog], seconds: float) -> None:
+        latest[:] = event_logs
+        if on_progress:
+            on_progress(event_logs, seconds)
+
+    try:
+        recorded = run_script(
+            experiment.path,
+            experiment.machines,
+            experiment.arguments,
+            text=experiment.source,
+            on_line=keep_line,
+            on_progress=keep_logs,
+            stop=stop,
+        )
+    except ClusterError as error:  # a rank blocks, or the script failed outside of its ranks
+        logs = latest or [EventLog(rank, lambda: 0.0) for rank in range(experiment.ranks)]
+        recorded = Recorded(Outcome([None] * len(logs), logs, error), [], printed)
+    return record(experiment, recorded)

@@ -1,0 +1,163 @@
+"""The files of a script's run folder: reading and writing them, with every value checked.
+
+    script.json             settings, status, summary, environment, notes, labels of spans, names of quantities
+    script.py               the script
+    printed.json            the lines it printed, each with its rank
+    losses.parquet  measures.parquet  memory.parquet  waits.parquet  spans.parquet  messages.parquet
+
+Nothing in a folder is executed by reading it.
+"""
+
+import json
+import math
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+from cluster.script_summary import Summary, Waited, WaitFor
+from experiments.runs import run_files
+from experiments.runs.parquet import check_range, read_table, write_table
+from experiments.runs.script_run import ScriptRun
+from experiments.specification.script import MOST_RANKS, ScriptExperiment
+from tracing import HELD, KINDS, Trace, number_words
+
+FILE = "script.json"
+TABLES = {name: run_files.TABLES[name] for name in ("losses", "measures", "memory", "spans", "messages")}
+WAITS = {"rank": "i4", "culprit": "i4", "what": "i4", "line": "i4", "start": "f8", "end": "f8"}
+"""Columns of waits.parquet; `what` and `line` index `words` of script.json."""
+
+
+class ScriptHeader(BaseModel):
+    """script.json."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    format: Literal[1]
+    experiment: dict[str, Any]
+    status: Literal["finished", "failed", "cancelled"]
+    error: str
+    traceback: str
+    notes: list[str]
+    summary: dict[str, Any]
+    environment: dict[str, str | int | float | None] = Field(max_length=200)
+    modules: dict[str, str]
+    digest: str
+    ranks: int = Field(ge=1, le=MOST_RANKS)
+    labels: list[str]
+    quantities: list[str]
+    words: list[str]
+
+
+AS_THEY_ARE = ("status", "error", "traceback", "environment", "modules", "digest")
+"""The fields of a ScriptRun that script.json has as they are."""
+PRINTED = TypeAdapter(list[tuple[int, str]])
+
+
+def write(run: ScriptRun, folder: Path) -> None:
+    """Write the files of `run` into `folder`. Raise OSError if that fails."""
+    for table, columns in TABLES.items():
+        write_table(folder, table, columns, run.tables[table])
+    waits = {name: np.array([getattr(one, name) for one in run.waits], object) for name in WAITS}
+    numbers, words = number_words(np.concatenate([waits["what"], waits["line"]]))
+    waits["what"], waits["line"] = np.split(numbers, 2)
+    write_table(folder, "waits", WAITS, waits)
+    (folder / "printed.json").write_text(json.dumps(run.printed), "utf-8")
+    (folder / "script.py").write_bytes(run.experiment.source.encode())
+    experiment = asdict(run.experiment)
+    del experiment["source"]
+    record = ScriptHeader(
+        format=1,
+        experiment=experiment,
+        notes=list(run.notes),
+        summary=plain_summary(run.summary),
+        ranks=run.trace.ranks,
+        labels=list(run.trace.labels),
+        quantities=list(run.quantities),
+        words=list(words),
+        **{name: getattr(run, name) for name in AS_THEY_ARE},
+    )
+    (folder / FILE).write_text(record.model_dump_json(indent=1), "utf-8")
+
+
+def header(path: Path) -> ScriptHeader:
+    """Read only script.json. Raise ValueError or OSError if that fails."""
+    size = (path / FILE).stat().st_size
+    if size > run_files.MAX_JSON:
+        raise ValueError(f"{FILE} has {size} bytes; at most {run_files.MAX_JSON} are read.")
+    return ScriptHeader.model_validate_json((path / FILE).read_bytes())
+
+
+def read(path: Path) -> ScriptRun:
+    """Read all files of a script's run folder; any error means they are damaged."""
+    record = header(path)
+    source = (path / "script.py").read_bytes().decode()
+    tables = {table: read_table(path, table, columns) for table, columns in TABLES.items()}
+    tables["waits"] = read_table(path, "waits", WAITS)
+    for table, column, end in (
+        *((table, "rank", record.ranks) for table in tables if table != "messages"),
+        ("messages", "src", record.ranks),
+        ("messages", "dst", record.ranks),
+        ("waits", "culprit", record.ranks),
+        ("spans", "kind", len(KINDS)),
+        ("spans", "label", len(record.labels)),
+        ("measures", "quantity", len(record.quantities)),
+        ("memory", "kind", len(HELD)),
+        ("waits", "what", len(record.words)),
+        ("waits", "line", len(record.words)),
+    ):
+        check_range(tables, table, column, end)
+    waits = {name: column.tolist() for name, column in tables.pop("waits").items()}
+    waits |= {name: [record.words[number] for number in waits[name]] for name in ("what", "line")}
+    return ScriptRun(
+        experiment=TypeAdapter(ScriptExperiment).validate_python({**record.experiment, "source": source}),
+        summary=read_summary(record.summary),
+        trace=Trace(record.ranks, tables.pop("spans"), tables.pop("messages"), tuple(record.labels)),
+        waits=tuple(map(Waited._make, zip(*waits.values(), strict=True))),
+        printed=tuple(PRINTED.validate_json((path / "printed.json").read_bytes())),
+        notes=tuple(record.notes),
+        quantities=tuple(record.quantities),
+        **tables,
+        **{name: getattr(record, name) for name in AS_THEY_ARE},
+    )
+
+
+def plain_summary(summary: Summary) -> dict[str, Any]:
+    """Return the summary as plain values for JSON; what is not a number is None."""
+    return {one.name: _plain(getattr(summary, one.name)) for one in fields(summary)}
+
+
+def read_summary(plain: dict[str, Any]) -> Summary:
+    """Return the summary with these plain values. Raise TypeError or ValueError if they are not those of one."""
+    values: dict[str, Any] = {}
+    for one in fields(Summary):
+        value = plain[one.name]
+        match str(one.type):
+            case "np.ndarray":
+                value = np.array(value)
+            case "dict[str, np.ndarray]":
+                value = {name: np.array(numbers) for name, numbers in value.items()}
+            case "dict[int, float]":
+                value = {int(step): _number(number) for step, number in value.items()}
+            case "tuple[WaitFor, ...]":
+                value = tuple(WaitFor(**wait) for wait in value)
+            case "float":
+                value = _number(value)
+        values[one.name] = value
+    return Summary(**values)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, dict):
+        return {name: _plain(one) for name, one in value.items()}
+    if isinstance(value, tuple):
+        return [asdict(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else float(value)

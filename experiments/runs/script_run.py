@@ -1,0 +1,133 @@
+"""ScriptRun: everything recorded of one run of a script on simulated machines, in plain columns."""
+
+from __future__ import annotations
+
+import hashlib
+import traceback
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cluster.comm import Cancelled, RankFailed
+from cluster.script_summary import Summary, Waited
+from experiments.runs.summary import environment
+from experiments.specification.script import ScriptExperiment
+from tracing import LOSSES, MEASURES, MEMORY, Trace, join_tables, number_words, sort_rows
+
+if TYPE_CHECKING:
+    from cluster.torch.launch import Recorded
+
+
+@dataclass(repr=False)
+class ScriptRun:
+    """The record of one run of a script.
+
+    summary      its numbers: time per step, losses, waits, memory, traffic
+    losses       columns of tracing.LOSSES: what backward() was called of; one row per call
+    measures     columns of tracing.MEASURES, quantity indexing `quantities`: what the script logged
+    memory       columns of tracing.MEMORY, kind indexing tracing.HELD
+    waits        every wait of a rank, with the line of the script
+    printed      (rank, line), in the order in which they were printed
+    status       "finished", "failed" or "cancelled"; `error` says why, and `traceback` is the script's own
+    modules      the files that the script imported from its folder: SHA-256 by path in the folder
+    digest       16 hexadecimal digits of all that was recorded, times included
+    """
+
+    experiment: ScriptExperiment
+    summary: Summary
+    trace: Trace
+    losses: dict[str, np.ndarray]
+    measures: dict[str, np.ndarray]
+    memory: dict[str, np.ndarray]
+    quantities: tuple[str, ...] = ()
+    waits: tuple[Waited, ...] = ()
+    printed: tuple[tuple[int, str], ...] = ()
+    status: str = "finished"
+    error: str = ""
+    traceback: str = ""
+    notes: tuple[str, ...] = ()
+    environment: dict[str, Any] = field(default_factory=dict)
+    modules: dict[str, str] = field(default_factory=dict)
+    digest: str = ""
+
+    def __repr__(self) -> str:
+        return f"<ScriptRun of {self.experiment.name}: {self.status}>"
+
+    @property
+    def tables(self) -> dict[str, dict[str, np.ndarray]]:
+        """The columns of every table, by its name in a run folder."""
+        return {
+            "losses": self.losses,
+            "measures": self.measures,
+            "memory": self.memory,
+            "spans": self.trace.spans,
+            "messages": self.trace.messages,
+        }
+
+
+def record(experiment: ScriptExperiment, recorded: Recorded) -> ScriptRun:
+    """Return the run of `experiment` that was `recorded`, as far as it came."""
+    from cluster.torch.summary import summarize  # with torch
+
+    outcome = recorded.outcome
+    logs, error = outcome.event_logs, outcome.error
+    measures = join_tables(logs, "measures", MEASURES, "i4 i4 f8 O f8")
+    measures["quantity"], quantities = number_words(measures["quantity"])
+    run = ScriptRun(
+        experiment=experiment,
+        summary=summarize(recorded),
+        trace=outcome.trace(),
+        losses=sort_rows(join_tables(logs, "losses", LOSSES, "i4 i4 i8 f8 f8"), "seconds", "rank"),
+        measures=sort_rows(measures, "seconds", "rank"),
+        memory=sort_rows(join_tables(logs, "memory", MEMORY, "i4 i4 f8 i1 i8"), "seconds", "rank"),
+        quantities=quantities,
+        waits=tuple(recorded.waits),
+        printed=tuple(recorded.printed),
+        status="finished" if not error else "cancelled" if isinstance(error, Cancelled) else "failed",
+        error=str(error) if error else "",
+        traceback=script_traceback(error),
+        notes=tuple(outcome.notes),
+        environment=environment(),
+        modules={_place(file, experiment): hash_file(file) for file in recorded.imported},
+    )
+    run.digest = digest(run)
+    return run
+
+
+def _place(file: str, experiment: ScriptExperiment) -> str:
+    """Return the path of a file in the script's folder."""
+    return Path(file).relative_to(Path(experiment.path).parent).as_posix()
+
+
+def hash_file(file: str | Path) -> str:
+    """Return the SHA-256 of a file; "" if it cannot be read."""
+    try:
+        return hashlib.sha256(Path(file).read_bytes()).hexdigest()
+    except OSError:
+        return ""
+
+
+def script_traceback(error: BaseException | None) -> str:
+    """Return the traceback of the script's own exception, from the script's first line on; "" if there is none."""
+    from cluster.torch.process import is_library  # with torch
+
+    cause = error.__cause__ if isinstance(error, RankFailed) else None
+    if cause is None:
+        return ""
+    frames = cause.__traceback__
+    while frames and is_library(frames.tb_frame.f_code):
+        frames = frames.tb_next
+    return "".join(traceback.format_exception(type(cause), cause, frames))
+
+
+def digest(run: ScriptRun) -> str:
+    """Return 16 hexadecimal digits of what was recorded: equal if two runs are bitwise identical and equally fast."""
+    state = hashlib.sha256()
+    for table in run.tables.values():
+        for column in table.values():
+            state.update(np.ascontiguousarray(column).tobytes())
+    words = run.trace.labels, run.quantities, run.waits, run.printed, run.status
+    state.update(repr(words).encode("utf-8", "surrogatepass"))
+    return state.hexdigest()[:16]
