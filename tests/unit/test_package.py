@@ -14,7 +14,8 @@ import installation
 from tests import requirements
 from tests.sources import MODULES, ROOMS, ROOT
 
-DOCUMENTS = ("GLOSSARY.md", "docs/bibliography.md", "docs/simulated_network.md")
+SCRIPTS = tuple(f"docs/scripts/{name}.py" for name in ("ddp", "fsdp2", "pipeline", "ring"))
+DOCUMENTS = ("GLOSSARY.md", "docs/bibliography.md", "docs/simulated_network.md", *SCRIPTS)
 
 
 def tracked(*folders: str) -> set[str]:
