@@ -11,6 +11,8 @@ An algorithm of your own is a function that every rank runs, `worker(comm: locks
 
     lockstep.run("sync_sgd", worker=mine)
 
+A script for torchrun, run with `lockstep script`, logs values with `lockstep.log(loss=0.3, accuracy=0.9)`.
+
 Lockstep's packages have everyday names, such as `experiments` and `cluster`. This module lets them be found next to
 itself, whatever files of these names lie in the reader's folder.
 """
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from experiments.cli.notebook import run, sweep
     from experiments.specification.experiment import Experiment
 
-__all__ = ["Comm", "Experiment", "algorithms", "run", "sweep"]
+__all__ = ["Comm", "Experiment", "algorithms", "log", "run", "sweep"]
 FROM = {
     "run": "experiments.cli.notebook",
     "sweep": "experiments.cli.notebook",
@@ -58,6 +60,16 @@ def algorithms() -> dict[str, str]:
     from experiments.specification.catalogue import ALGORITHMS
 
     return {name: entry.title for name, entry in ALGORITHMS.items()}
+
+
+def log(**values: float) -> None:
+    """Record values of this rank, with its step and virtual time, in a script that `lockstep script` runs.
+
+    Values are numbers, or tensors of one element; TypeError for others. On a real cluster it does nothing, and does not
+    even read a tensor from its GPU.
+    """
+    if simulated := sys.modules.get("cluster.torch.logged_values"):
+        simulated.log_values(values)
 
 
 def main() -> int:

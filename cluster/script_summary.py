@@ -38,7 +38,8 @@ class Summary:
     """Numbers of a run. Seconds are of the run's clock; arrays have one element per rank.
 
     `step_seconds` is the median time of a step, the first left out if there are others; NaN without an optimizer.
-    `losses` is the mean over the ranks that call backward of a scalar, by step.
+    `losses` is the mean over the ranks that call backward of a scalar, by step; `logged` is that of what the script
+    logs or prints, by name and step.
     """
 
     ranks: int
@@ -46,6 +47,7 @@ class Summary:
     steps: int
     step_seconds: float
     losses: dict[int, float]
+    logged: dict[str, dict[int, float]]
     compute: np.ndarray  # s, with updates
     communicate: np.ndarray  # s
     wait: np.ndarray  # s

@@ -11,6 +11,7 @@ A rank is a thread of this process, and one of them runs at a time.
     process_state.py  what a process has one of and each rank needs its own
     process.py        the process that a rank takes itself for; environment.py is what it asks its system
     world.py          torch.distributed of each rank: groups, rendezvous, losses, steps; store.py is the store
+    logged_values.py  what a script logs
     refusals.py       what is not simulated
 
     group.py          the process group; collectives.py is what each collective computes, meeting.py one in progress

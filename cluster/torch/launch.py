@@ -26,6 +26,7 @@ from cluster.simulated.comm import SimulatedComm
 from cluster.simulated.simulation import Simulation
 from cluster.torch.environment import Exited, finish_lines, own_environment
 from cluster.torch.futures import call_back
+from cluster.torch.logged_values import log_line
 from cluster.torch.machines import CLOCKS, SimulatedMachines
 from cluster.torch.meeting import Meeting
 from cluster.torch.process import Enough, Process, SharedState, become
@@ -131,6 +132,7 @@ def _run(
     def keep(rank: int, line: str) -> None:
         printed.append((rank, line))
         lines.append((rank, line))
+        log_line(line)
 
     shared = SharedState(sim, machines.eager, Values(sim), keep, steps=machines.steps)
     processes: dict[int, Process] = {}

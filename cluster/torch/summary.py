@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,7 +26,8 @@ def summarize(recorded: Recorded) -> Summary:
         seconds=trace.seconds(),
         steps=max(0, steps),
         step_seconds=_step_seconds(trace),
-        losses=_losses(logs),
+        losses=_means((row[0], row[3]) for log in logs for row in log.losses),
+        logged=_logged(logs),
         compute=busy[:, COMPUTE] + busy[:, UPDATE],
         communicate=busy[:, COMMUNICATE],
         wait=busy[:, WAIT],
@@ -46,12 +48,20 @@ def _step_seconds(trace) -> float:
     return float(np.median(took[1:] if len(took) > 2 else took)) if len(took) else float("nan")
 
 
-def _losses(logs) -> dict[int, float]:
+def _means(rows: Iterable[tuple[int, float]]) -> dict[int, float]:
+    """Return the mean of (step, value) by step."""
     by_step: dict[int, list[float]] = {}
+    for step, value in rows:
+        by_step.setdefault(step, []).append(value)
+    return {step: float(np.mean(values)) for step, values in sorted(by_step.items())}
+
+
+def _logged(logs) -> dict[str, dict[int, float]]:
+    rows: dict[str, list[tuple[int, float]]] = {}
     for log in logs:
-        for step, _, _, loss in log.losses:
-            by_step.setdefault(step, []).append(loss)
-    return {step: float(np.mean(losses)) for step, losses in sorted(by_step.items())}
+        for step, _, name, value in log.measures:
+            rows.setdefault(name, []).append((step, value))
+    return {name: _means(values) for name, values in rows.items()}
 
 
 def _waits(recorded: Recorded) -> list[WaitFor]:

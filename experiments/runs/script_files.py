@@ -140,7 +140,9 @@ def read_summary(plain: dict[str, Any]) -> Summary:
             case "dict[str, np.ndarray]":
                 value = {name: np.array(numbers) for name, numbers in value.items()}
             case "dict[int, float]":
-                value = {int(step): _number(number) for step, number in value.items()}
+                value = _by_step(value)
+            case "dict[str, dict[int, float]]":
+                value = {name: _by_step(numbers) for name, numbers in value.items()}
             case "tuple[WaitFor, ...]":
                 value = tuple(WaitFor(**wait) for wait in value)
             case "float":
@@ -157,6 +159,10 @@ def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return [asdict(one) for one in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _by_step(numbers: dict[str, float | None]) -> dict[int, float]:
+    return {int(step): _number(number) for step, number in numbers.items()}
 
 
 def _number(value: float | None) -> float:
