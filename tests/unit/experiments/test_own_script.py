@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from experiments.cli.main import main
+from experiments.runs import store
 from tests.quotes import quote
 
 TRAIN = """
@@ -35,8 +36,9 @@ def script(tmp_path):
 
 
 @pytest.fixture
-def said(capsys):
+def said(capsys, tmp_path, monkeypatch):
     """Run `lockstep script ...`: its exit code, output and errors."""
+    monkeypatch.setenv("LOCKSTEP_RUNS", str(tmp_path / "runs"))
 
     def run(*arguments):
         code = main(["script", *map(str, arguments)])
@@ -48,13 +50,15 @@ def said(capsys):
 def test_a_script_gives_a_summary_a_trace_and_what_it_prints(script, said, tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.chdir(tmp_path)
-    trace = Path("timeline.json")  # a path is not folded, however long it is
+    trace = Path("timeline.json")
     code, out, _ = said(script(TRAIN), "--ranks", 4, "--slow", "2:5", "--trace", trace, "--", "--epochs", 3)
     assert code == 0
     for words in ("4 ranks, 10GbE", "3 steps", "backward()", "3 ranks wait for rank 2", "gradients", "sent"):
         assert words in out, words
     assert "rank 1: done ['--epochs', '3']" in out
-    assert max(map(len, out.splitlines())) <= 80
+    (folder,) = store.recent(tmp_path / "runs")
+    assert f"stored  {folder}\n" in out  # a path is not folded, however long it is
+    assert max(map(len, out.replace(str(folder), "").splitlines())) <= 80
     events = json.loads(trace.read_text("utf-8"))["traceEvents"]
     assert {event["name"] for event in events} >= {"forward", "backward", "all_reduce"}
 

@@ -1,0 +1,95 @@
+"""The summary of a script's run in words: what it ran on, how long a step took, who waited for whom and where."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from experiments.wording import units
+
+if TYPE_CHECKING:
+    from cluster.script_summary import Summary
+    from experiments.specification.script import ScriptExperiment
+
+NAMED = 4  # ranks that others wait for, in the summary
+WORTH = 0.001  # the least share of the time that ranks wait which is worth a line
+MOST_LOGGED = 6  # names of logged values in the summary
+
+
+def heading(experiment: ScriptExperiment) -> str:
+    """Return the script and its machines in a few words: "train.py on 64 ranks, 10GbE"."""
+    return f"{experiment.name} on {units.count_with_noun(experiment.ranks, 'rank')}, {experiment.network}"
+
+
+def lines(summary: Summary, notes: Sequence[str] = ()) -> list[tuple[str, str]]:
+    """Return the lines of the summary, as (label, text)."""
+    found = [
+        ("time", f"{units.seconds(summary.seconds)} of virtual time{_per_step(summary)}"),
+        ("loss", _course(summary.losses, ": the mean of what backward() is called of")),
+        *_logged(summary),
+        ("ranks", _ranks(summary)),
+        *_waiting(summary),
+        ("memory", _memory(summary)),
+        ("sent", _sent(summary)),
+        *(("note", note) for note in notes),
+    ]
+    return [(label, text) for label, text in found if text]
+
+
+def _per_step(summary: Summary) -> str:
+    if not summary.steps:
+        return ", without a step of an optimizer"
+    return f", {units.count_with_noun(summary.steps, 'step')}, {units.seconds(summary.step_seconds)} each (median)"
+
+
+def _course(by_step: dict[int, float], meaning: str = "") -> str:
+    """Return how a value begins and ends: "0.354 in the first step, 0.012 in the last"."""
+    values = [units.loss(value) for value in by_step.values()]
+    if len(values) < 2:
+        return f"{values[0]}{meaning}" if values else ""
+    return f"{values[0]} in the first step, {values[-1]} in the last{meaning}"
+
+
+def _logged(summary: Summary) -> list[tuple[str, str]]:
+    """Return a line for each value that the script logs or prints, as means over the ranks."""
+    texts = [f"{name} {_course(by_step)}" for name, by_step in summary.logged.items()]
+    more = [f"and {len(texts) - MOST_LOGGED} more"] if len(texts) > MOST_LOGGED else []
+    return [("logged" if not number else "", text) for number, text in enumerate([*texts[:MOST_LOGGED], *more])]
+
+
+def _ranks(summary: Summary) -> str:
+    """Return what ranks spend their time on, on average."""
+    kinds = {"computing": summary.compute, "communicating": summary.communicate, "waiting": summary.wait}
+    kinds["idle"] = summary.idle
+    total = summary.seconds or 1.0
+    shares = [
+        f"{name} {units.percent(float(seconds.mean()) / total)}" for name, seconds in kinds.items() if seconds.any()
+    ]
+    return f"{', '.join(shares)} of the time on average" if shares else ""
+
+
+def _waiting(summary: Summary) -> list[tuple[str, str]]:
+    """Return lines on who waits most, and for whom ranks wait, in what and at which line of the script."""
+    if summary.waiting_share < WORTH:
+        return []
+    most = int(summary.wait.argmax())
+    found = [("waiting", f"rank {most} waits most: {units.percent(summary.waiting_share)} of the time")]
+    worth = [wait for wait in summary.waits if wait.seconds / wait.ranks >= WORTH * summary.seconds]
+    for wait in worth[:NAMED]:
+        where = f" at {wait.line}" if wait.line else ""
+        each = units.seconds(wait.seconds / wait.ranks)
+        who = f"{units.count_with_noun(wait.ranks, 'rank')} wait{'s' * (wait.ranks == 1)}"
+        found.append(("", f"{who} for rank {wait.culprit} in {wait.what}{where}: {each} each"))
+    return found
+
+
+def _memory(summary: Summary) -> str:
+    held = {kind: int(nbytes.max()) for kind, nbytes in summary.memory.items() if nbytes.any()}
+    parts = ", ".join(f"{kind} {units.size(nbytes)}" for kind, nbytes in held.items())
+    return f"at most {units.size(sum(held.values()))} on a rank, without activations: {parts}" if held else ""
+
+
+def _sent(summary: Summary) -> str:
+    most = float(summary.sent.max())
+    per_step = f", {units.size(most / summary.steps)} per step" if summary.steps else ""
+    return f"at most {units.size(most)} by a rank{per_step}" if most else ""
