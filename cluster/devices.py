@@ -2,21 +2,24 @@
 
 A kernel takes overhead + max(FLOPs / flops, bytes / bandwidth) seconds: the roofline, plus the cost of a call.
 
-The laptop's rates are sustained ones. Those of servers and GPUs are peaks from the vendors' data sheets, for float32
-without tensor cores; real kernels stay below them. The overhead of a kernel call is our choice: 5 us, typical of a
-launch on a GPU, and 1 us for a call on a CPU.
+The laptop's rates are sustained ones. Those of servers and GPUs are peaks from the vendors' data sheets; real kernels
+stay below them. The first rate is for float32 without tensor cores, the second for products of 16-bit matrices without
+sparsity: on tensor cores from the V100 on. The overhead of a kernel call is our choice: 5 us, typical of a launch on a
+GPU, and 1 us for a call on a CPU.
 
     Xeon    Intel ARK, E5-2690 v4: 14 cores at 2.6 GHz, two 8-wide FMA units each (32 FLOP a cycle); 76.8 GB/s
     K40     NVIDIA Tesla K40 board specification: 4.29 TFLOP/s at the base clock; 288 GB/s
-    P100    NVIDIA Tesla P100 data sheet, SXM2: 10.6 TFLOP/s; 732 GB/s
-    V100    NVIDIA V100 data sheet, SXM2: 15.7 TFLOP/s; 900 GB/s
-    A100    NVIDIA A100 data sheet, SXM, 80 GB: 19.5 TFLOP/s; 2,039 GB/s
-    H100    NVIDIA H100 data sheet, SXM: 67 TFLOP/s; 3.35 TB/s
-    H200    NVIDIA H200, SXM, of 2023: the processor of the H100, 67 TFLOP/s; 4.8 TB/s
-    B200    NVIDIA, Blackwell architecture technical brief of 2024, HGX B200 at 1,000 W: 80 TFLOP/s; 8 TB/s
-    MI300X  AMD Instinct MI300X, of 2023: 304 compute units at 2.1 GHz, 256 FLOP a cycle (163.4 TFLOP/s); 5.3 TB/s
+    P100    NVIDIA Tesla P100 data sheet, SXM2: 10.6 and 21.2 TFLOP/s; 732 GB/s
+    V100    NVIDIA V100 data sheet, SXM2: 15.7 and 125 TFLOP/s; 900 GB/s
+    A100    NVIDIA A100 data sheet, SXM, 80 GB: 19.5 and 312 TFLOP/s; 2,039 GB/s
+    H100    NVIDIA H100 data sheet, SXM: 67 and 989 TFLOP/s; 3.35 TB/s
+    H200    NVIDIA H200, SXM, of 2023: the processor of the H100, 67 and 989 TFLOP/s; 4.8 TB/s
+    B200    NVIDIA, Blackwell architecture technical brief of 2024, HGX B200 at 1,000 W: 80 and 2,250 TFLOP/s; 8 TB/s
+    MI300X  AMD Instinct MI300X, of 2023: 304 compute units at 2.1 GHz, 256 and 2,048 FLOP a cycle (163.4 and 1,307.4
+            TFLOP/s); 5.3 TB/s
 
-The last three were checked in November 2026 against quotations of these sheets, not against the sheets themselves.
+The last three, and all 16-bit rates, were checked in November 2026 against quotations of these sheets, not against the
+sheets themselves.
 """
 
 from dataclasses import dataclass
@@ -28,14 +31,19 @@ from knobs import match_name, numbers
 class Device:
     """The rates at which kernels run, and the cost of a call."""
 
-    flops: float  # FLOP/s
+    flops: float  # FLOP/s in float32
     bandwidth: float  # bytes/s of its memory
     overhead: float  # s per kernel call
     source: str = ""
+    half: float = 0.0  # FLOP/s of products of 16-bit matrices; 0: no faster than in float32
 
     def seconds(self, flops: float, nbytes: float) -> float:
         """Return the time of one kernel call, in s."""
         return self.overhead + max(flops / self.flops, nbytes / self.bandwidth)
+
+    def rate(self, itemsize: int) -> float:
+        """Return the FLOP/s of products of matrices whose numbers have `itemsize` bytes."""
+        return self.half or self.flops if itemsize == 2 else self.flops
 
     @property
     def text(self) -> str:
@@ -62,13 +70,15 @@ DEVICES: dict[str, Device] = {
     "laptop": Device(40e9, 15e9, 1e-6, "one core, sustained: our choice"),
     "Xeon": Device(14 * 2.6e9 * 32, 76.8e9, 1e-6, "Intel ARK, E5-2690 v4, all 14 cores: peak"),
     "K40": Device(4.29e12, 288e9, 5e-6, "NVIDIA Tesla K40 board specification: peak"),
-    "P100": Device(10.6e12, 732e9, 5e-6, "NVIDIA Tesla P100 data sheet, SXM2: peak"),
-    "V100": Device(15.7e12, 900e9, 5e-6, "NVIDIA V100 data sheet, SXM2: peak"),
-    "A100": Device(19.5e12, 2039e9, 5e-6, "NVIDIA A100 data sheet, SXM 80 GB: peak"),
-    "H100": Device(67e12, 3.35e12, 5e-6, "NVIDIA H100 data sheet, SXM: peak"),
-    "H200": Device(67e12, 4.8e12, 5e-6, "NVIDIA H200 of 2023, SXM: peak"),
-    "B200": Device(80e12, 8e12, 5e-6, "NVIDIA Blackwell technical brief of 2024, HGX B200 at 1,000 W: peak"),
-    "MI300X": Device(304 * 2.1e9 * 256, 5.3e12, 5e-6, "AMD Instinct MI300X of 2023, 304 units at 2.1 GHz: peak"),
+    "P100": Device(10.6e12, 732e9, 5e-6, "NVIDIA Tesla P100 data sheet, SXM2: peak", 21.2e12),
+    "V100": Device(15.7e12, 900e9, 5e-6, "NVIDIA V100 data sheet, SXM2: peak", 125e12),
+    "A100": Device(19.5e12, 2039e9, 5e-6, "NVIDIA A100 data sheet, SXM 80 GB: peak", 312e12),
+    "H100": Device(67e12, 3.35e12, 5e-6, "NVIDIA H100 data sheet, SXM: peak", 989e12),
+    "H200": Device(67e12, 4.8e12, 5e-6, "NVIDIA H200 of 2023, SXM: peak", 989e12),
+    "B200": Device(80e12, 8e12, 5e-6, "NVIDIA Blackwell technical brief of 2024, HGX B200 at 1,000 W: peak", 2.25e15),
+    "MI300X": Device(
+        304 * 2.1e9 * 256, 5.3e12, 5e-6, "AMD Instinct MI300X of 2023, 304 units at 2.1 GHz: peak", 304 * 2.1e9 * 2048
+    ),
 }
 
 

@@ -12,9 +12,17 @@ def test_a_kernel_takes_the_longer_of_arithmetic_and_memory_and_the_call():
 
 def test_every_generation_of_gpus_is_quicker_in_arithmetic_and_in_memory():
     order = [DEVICES[name] for name in ("laptop", "Xeon", "K40", "P100", "V100", "A100", "H100", "B200")]
-    for rate in ("flops", "bandwidth"):
-        rates = [getattr(device, rate) for device in order]
+    for rate in (lambda d: d.rate(4), lambda d: d.rate(2), lambda d: d.bandwidth):
+        rates = [rate(device) for device in order]
         assert rates == sorted(rates)
+
+
+def test_tensor_cores_multiply_8_to_28_times_as_fast_as_float32_and_older_devices_at_most_twice():
+    gain = {name: device.rate(2) / device.rate(4) for name, device in DEVICES.items()}
+    with_tensor_cores = {name for name, times in gain.items() if 7.9 < times < 29}
+    assert with_tensor_cores == {"V100", "A100", "H100", "H200", "B200", "MI300X"}
+    assert all(1 <= times <= 2 for name, times in gain.items() if name not in with_tensor_cores)
+    assert Device(1e9, 1e9, 0.0).rate(2) == 1e9, "a device of one's own has one rate"
 
 
 @pytest.mark.parametrize("preset", [*DEVICES.values(), *NETWORKS.values()])
