@@ -24,6 +24,9 @@ from typing import NamedTuple
 from theory.profile import Profile
 
 FLOAT32 = 4  # bytes
+ITEMSIZE = {"float32": FLOAT32, "mixed": 2}
+"""Precision -> bytes of a weight, an activation or a gradient in the passes and in messages; what the update rule keeps
+is `zero_memory.RECIPES`."""
 
 
 class LayerShape(NamedTuple):
@@ -110,15 +113,16 @@ def gpt2_xl() -> list[LayerShape]:
 MODELS = {"ResNet-50": resnet50, "VGG-16": vgg16, "GPT-2": gpt2, "GPT-2 XL": gpt2_xl}
 
 
-def profile(layers: Iterable[LayerShape], batch: int, flops: float) -> Profile:
-    """Return the costs of the layers for a mini-batch of `batch` samples, in float32, at `flops` FLOP/s."""
+def profile(layers: Iterable[LayerShape], batch: int, flops: float, itemsize: int = FLOAT32) -> Profile:
+    """Return the costs of the layers for a mini-batch of `batch` samples at `flops` FLOP/s, in numbers of `itemsize`
+    bytes."""
     layers = list(layers)
     forward = tuple(2 * batch * layer.macs / flops for layer in layers)
     return Profile(
         forward,
         tuple(2 * seconds for seconds in forward),
-        tuple(float(FLOAT32 * batch * layer.outputs) for layer in layers),
-        tuple(float(FLOAT32 * layer.parameters) for layer in layers),
+        tuple(float(itemsize * batch * layer.outputs) for layer in layers),
+        tuple(float(itemsize * layer.parameters) for layer in layers),
         tuple(layer.name for layer in layers),
     )
 

@@ -30,7 +30,8 @@ RECIPES: dict[str, Recipe] = {
     "float32 SGD": Recipe(4, 4, 0),
     "float32 momentum": Recipe(4, 4, 4),
     "float32 Adam": Recipe(4, 4, 8),
-    "mixed Adam": Recipe(2, 2, 12),  # half precision; the rule has float32 weights and two moments: 16 bytes
+    "mixed momentum": Recipe(2, 2, 8),  # half precision; the rule has float32 weights and velocity
+    "mixed Adam": Recipe(2, 2, 12),  # the same, with two moments: 16 bytes
     "mixed Adam, float32 gradients": Recipe(2, 4, 12),  # 18 bytes
 }
 

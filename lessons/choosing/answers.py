@@ -2,9 +2,11 @@
 
 from dataclasses import replace
 
-from lessons.choosing import experiments
-from lessons.choosing.experiments import TRIED, to_the_loss
-from lessons.choosing.strategies import CLOSED_FORMS, Case
+from lessons.choosing.case import Case
+from lessons.choosing.experiments.digits import TRIED, to_the_loss
+from lessons.choosing.experiments.replicas import where_to_cut
+from lessons.choosing.experiments.seconds import tensor_cores
+from lessons.choosing.strategies import CLOSED_FORMS
 from lessons.figure import value
 from theory import published_models, zero_memory
 
@@ -23,9 +25,17 @@ def fastest(run, network: str) -> str:
     return min(CLOSED_FORMS, key=lambda name: CLOSED_FORMS[name](case)).split()[0]
 
 
-def cut(run, network: str) -> str:
+def cut(run, network: str, precision: str) -> str:
     """Return PipeDream's plan for VGG-16 on eight machines."""
-    return value(experiments.where_to_cut.rows(run), "plan", model="VGG-16", network=NAMED[network])
+    return value(where_to_cut.rows(run), "plan", model="VGG-16", network=NAMED[network], precision=precision)
+
+
+def faster(run, strategy: str) -> str:
+    """Return by how much tensor cores increase the samples per second of VGG-16: "eight", "most" of it, or "two"."""
+    case = "VGG-16, V100, EDR" if "InfiniBand" in strategy else "VGG-16, V100, 10GbE"
+    name = "one machine" if strategy == "one machine" else "overlapped"
+    times = value(tensor_cores.rows(run), "faster", case=case, strategy=name)
+    return "eight" if times > 7.5 else "most" if times > 4 else "two"
 
 
 def states(run, ranks: int, stage: int) -> float:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from experiments.execution.run import run
 from experiments.specification.experiment import Experiment
 from lessons.choosing.exercise import TARGETS
-from lessons.choosing.experiments import DIGITS, RATES, ROUNDS, SMALL, arrival
+from lessons.choosing.experiments.digits import DIGITS, RATES, ROUNDS, SMALL, arrival
 from lessons.grading.grader import SolutionError
 
 POINTS = {

@@ -12,7 +12,8 @@ import numpy as np
 from cluster import simulated
 from cluster.devices import Device
 from kernels.meter import METER
-from lessons.choosing.strategies import BUCKET, PERIOD, Case
+from lessons.choosing.case import Case
+from lessons.choosing.strategies import BUCKET, PERIOD
 from theory import overlap, schedules
 from theory.published_models import FLOAT32
 
@@ -93,7 +94,7 @@ def local_sgd(comm, c):
 def pipeline(comm, c):
     s, last = comm.rank, comm.size - 1
     seconds = c.seconds(c.stages[s])
-    edges = [vector(FLOAT32 * c.batch * stage[-1].outputs) for stage in c.stages]
+    edges = [vector(c.itemsize * c.batch * stage[-1].outputs) for stage in c.stages]
     for kind, _, _ in schedules.lists("1f1b", comm.size, c.ranks)[s]:
         if kind == "F":
             if s > 0:
@@ -114,17 +115,17 @@ def tensor(comm, c):
         for layer in c.layers:
             spend(c.seconds([layer]) / c.ranks)
             for _ in range(layer.sums):
-                comm.all_reduce(vector(FLOAT32 * c.batch * layer.summed / layer.sums))
+                comm.all_reduce(vector(c.itemsize * c.batch * layer.summed / layer.sums))
 
 
 def zero3(comm, c):
     for layer in c.layers:  # forward: the weights of a layer, from all its shards, when it is reached and no sooner
-        comm.all_gather(vector(FLOAT32 * layer.parameters / comm.size))
+        comm.all_gather(vector(c.itemsize * layer.parameters / comm.size))
         spend(c.seconds([layer]) / 3)
     for layer in reversed(c.layers):
-        comm.all_gather(vector(FLOAT32 * layer.parameters / comm.size))
+        comm.all_gather(vector(c.itemsize * layer.parameters / comm.size))
         spend(2 * c.seconds([layer]) / 3)
-        comm.reduce_scatter(vector(FLOAT32 * layer.parameters))
+        comm.reduce_scatter(vector(c.itemsize * layer.parameters))
 
 
 PROGRAMS = {

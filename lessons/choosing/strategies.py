@@ -12,114 +12,18 @@ all-reduce. A step is the N b samples that data parallelism takes in one, so tha
     tensor          t + N rings for each sum of each layer     b samples at a time
     ZeRO-3          t + three times (N - 1) (alpha + n beta / N), layer by layer, nothing fetched ahead
 
-A device runs at half of the peak of its data sheet; that is our choice. Rank memory counts weights, gradients, the
-state of the update rule (momentum for images, Adam for text) and what backward needs.
+Rank memory counts weights, gradients, the state of the update rule (momentum for images, Adam for text) and what
+backward needs.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
 
-from cluster.devices import DEVICES
-from cluster.network import NETWORKS, Network
-from theory import balance, collective_costs, overlap, published_models, zero_memory
-from theory.published_models import FLOAT32, LayerShape
+from lessons.choosing.case import Case
+from theory import overlap, zero_memory
 
-OF_PEAK = 0.5
 BUCKET = 25e6  # bytes
 PERIOD = 16
 MEMORY = {"V100": 16e9, "H100": 80e9}  # bytes, by NVIDIA's data sheets; there is a V100 of 32e9, too
-
-
-@dataclass(frozen=True)
-class Case:
-    """A model on a cluster of `ranks` devices, each its own node, with `batch` samples on each."""
-
-    model: str
-    device: str
-    network: str
-    batch: int
-    ranks: int = 8
-    latency: float = 1.0  # times that of the network
-    bandwidth: float = 1.0  # the same
-    speed: float = 1.0  # times that of the device
-
-    @property
-    def name(self) -> str:
-        """The case's label in figures."""
-        return f"{self.model}, {self.device}, {self.network}"
-
-    @cached_property
-    def layers(self) -> list[LayerShape]:
-        return published_models.MODELS[self.model]()
-
-    @property
-    def flops(self) -> float:
-        """The FLOP/s of a rank."""
-        return self.speed * OF_PEAK * DEVICES[self.device].flops
-
-    @property
-    def links(self) -> Network:
-        return NETWORKS[self.network]
-
-    @property
-    def alpha(self) -> float:
-        """The seconds that a short message takes."""
-        return self.latency * self.links.between.alpha
-
-    @property
-    def beta(self) -> float:
-        """The seconds that one byte takes."""
-        return 1 / (self.bandwidth * self.links.between.bandwidth)
-
-    @property
-    def samples(self) -> int:
-        """The samples in a step, over all ranks."""
-        return self.ranks * self.batch
-
-    @property
-    def compute(self) -> float:
-        """t: seconds in which a rank computes the gradient of its batch."""
-        return self.seconds(self.layers)
-
-    @property
-    def parameters(self) -> int:
-        """The number of parameters."""
-        return sum(layer.parameters for layer in self.layers)
-
-    @property
-    def nbytes(self) -> int:
-        """n: bytes of the weights, or of a gradient."""
-        return FLOAT32 * self.parameters
-
-    @property
-    def recipe(self) -> zero_memory.Recipe:
-        """The bytes per parameter."""
-        return zero_memory.RECIPES["float32 Adam" if self.model.startswith("GPT") else "float32 momentum"]
-
-    @cached_property
-    def stages(self) -> list[list[LayerShape]]:
-        """The layers, cut into a stage for each rank, as equal in time as possible."""
-        cut, first = [], 0
-        for count in balance.by_slowest([layer.macs for layer in self.layers], self.ranks):
-            cut.append(self.layers[first : first + count])
-            first += count
-        return cut
-
-    def seconds(self, layers: list[LayerShape]) -> float:
-        """Return the time a rank needs for the forward and backward pass of these layers on its batch, in s."""
-        return self.batch * sum(layer.flops for layer in layers) / self.flops
-
-    def ring(self, nbytes: float) -> float:
-        """Return the time of an all-reduce, in s."""
-        return collective_costs.ring(self.ranks, nbytes, self.alpha, self.beta)
-
-    def overlap(self) -> overlap.StepCosts:
-        """Return the costs of the layers, and of consecutive ring all-reduces."""
-        times = [self.seconds([layer]) for layer in self.layers]
-        line = overlap.Cost(2 * (self.ranks - 1) * self.alpha, collective_costs.share(self.ranks) * self.beta)
-        sizes = [FLOAT32 * layer.parameters for layer in self.layers]
-        return overlap.StepCosts([t / 3 for t in times], [2 * t / 3 for t in times], sizes, line)
 
 
 def one_machine(c: Case) -> float:
@@ -151,19 +55,19 @@ def local_sgd(c: Case) -> float:
 def pipeline(c: Case) -> float:
     """Return the time of a step, in s."""
     times = [c.seconds(stage) for stage in c.stages]
-    links = [c.alpha + FLOAT32 * c.batch * stage[-1].outputs * c.beta for stage in c.stages[:-1]]
+    links = [c.alpha + c.itemsize * c.batch * stage[-1].outputs * c.beta for stage in c.stages[:-1]]
     return (c.ranks - 1) * max(*times, *links) + sum(times) + 2 * sum(links)
 
 
 def tensor(c: Case) -> float:
     """Return the time of a step, in s."""
-    sums = (layer.sums * c.ring(FLOAT32 * c.batch * layer.summed / layer.sums) for layer in c.layers)
+    sums = (layer.sums * c.ring(c.itemsize * c.batch * layer.summed / layer.sums) for layer in c.layers)
     return c.compute + c.ranks * sum(sums)
 
 
 def zero3(c: Case) -> float:
     """Return the time of a step, in s."""
-    return c.compute + 1.5 * sum(c.ring(FLOAT32 * layer.parameters) for layer in c.layers)
+    return c.compute + 1.5 * sum(c.ring(c.itemsize * layer.parameters) for layer in c.layers)
 
 
 CLOSED_FORMS: dict[str, Callable[[Case], float]] = {
@@ -192,15 +96,15 @@ def states(c: Case, strategy: str) -> float:
 
 def memory(c: Case, strategy: str) -> float:
     """Return the bytes on the training rank that holds most: states, and what the backward pass needs."""
-    kept = FLOAT32 * c.batch * sum(layer.kept for layer in c.layers)
+    kept = c.itemsize * c.batch * sum(layer.kept for layer in c.layers)
     if strategy == "1F1B":
         return max(
             sum(layer.parameters * sum(c.recipe) for layer in stage)
-            + (c.ranks - s) * FLOAT32 * c.batch * sum(layer.kept for layer in stage)
+            + (c.ranks - s) * c.itemsize * c.batch * sum(layer.kept for layer in stage)
             for s, stage in enumerate(c.stages)
         )
     if strategy == "tensor":
-        whole = FLOAT32 * c.batch * sum(layer.summed for layer in c.layers)
+        whole = c.itemsize * c.batch * sum(layer.summed for layer in c.layers)
         return states(c, strategy) + whole + max(0, kept - whole) / c.ranks
     if strategy == "ZeRO-3":
         largest = max(layer.parameters for layer in c.layers)

@@ -4,8 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from lessons.choosing.case import Case
 from lessons.choosing.rehearsal import PROGRAMS, rehearse
-from lessons.choosing.strategies import CLOSED_FORMS, FLOAT32, MEMORY, Case, fits, memory
+from lessons.choosing.strategies import CLOSED_FORMS, MEMORY, fits, memory, states
+from theory.published_models import FLOAT32
 
 SMALL = Case("ResNet-50", "V100", "EDR", batch=32, ranks=4)
 BESIDE_THE_PIPELINE = [name for name in CLOSED_FORMS if name != "1F1B"]
@@ -18,6 +20,21 @@ def test_every_strategy_has_a_closed_form_and_a_program():
 @pytest.mark.parametrize("strategy", BESIDE_THE_PIPELINE)
 def test_a_step_takes_as_long_as_its_formula_says(strategy):
     assert rehearse(SMALL, strategy) == pytest.approx(CLOSED_FORMS[strategy](SMALL), rel=0.005)
+
+
+@pytest.mark.parametrize("strategy", ["overlapped", "server", "tensor", "ZeRO-3"])
+def test_in_mixed_precision_it_does_so_too_with_an_eighth_of_the_work_and_half_of_the_bytes(strategy):
+    mixed = replace(SMALL, precision="mixed")
+    assert mixed.compute == pytest.approx(SMALL.compute * 15.7 / 125) and mixed.nbytes == SMALL.nbytes / 2
+    assert rehearse(mixed, strategy) == pytest.approx(CLOSED_FORMS[strategy](mixed), rel=0.01)
+
+
+def test_mixed_precision_leaves_the_bytes_of_adams_states_and_halves_those_of_activations():
+    single = Case("GPT-2 XL", "V100", "EDR", batch=1)
+    mixed = replace(single, precision="mixed")
+    held = states(single, "all-reduce")
+    assert states(mixed, "all-reduce") == held
+    assert memory(mixed, "all-reduce") - held == (memory(single, "all-reduce") - held) / 2
 
 
 def test_a_pipeline_takes_no_longer_than_its_formula_says_where_links_are_fast():

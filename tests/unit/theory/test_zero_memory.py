@@ -14,6 +14,7 @@ def test_the_recipes_take_so_many_bytes_of_each_parameter():
         "float32 SGD": 8,
         "float32 momentum": 12,
         "float32 Adam": 16,
+        "mixed momentum": 12,
         "mixed Adam": 16,
         "mixed Adam, float32 gradients": 18,
     }

@@ -1,0 +1,114 @@
+"""A published model on a cluster of equal devices: what the closed forms and the rehearsal of a strategy start from.
+
+A device runs at half of the peak of its data sheet; that is our choice. In "mixed" precision it multiplies matrices on
+its tensor cores, and weights, gradients, activations and all messages have two bytes per number; the update rule keeps
+float32.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from cluster.devices import DEVICES
+from cluster.network import NETWORKS, Network
+from theory import balance, collective_costs, overlap, published_models, zero_memory
+from theory.published_models import ITEMSIZE, LayerShape
+
+OF_PEAK = 0.5
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model on a cluster of `ranks` devices, each its own node, with `batch` samples on each."""
+
+    model: str
+    device: str
+    network: str
+    batch: int
+    ranks: int = 8
+    latency: float = 1.0  # times that of the network
+    bandwidth: float = 1.0  # the same
+    speed: float = 1.0  # times that of the device
+    precision: str = "float32"  # or "mixed"
+
+    @property
+    def name(self) -> str:
+        """The case's label in figures."""
+        return f"{self.model}, {self.device}, {self.network}"
+
+    @cached_property
+    def layers(self) -> list[LayerShape]:
+        return published_models.MODELS[self.model]()
+
+    @property
+    def flops(self) -> float:
+        """The FLOP/s of a rank."""
+        return self.speed * OF_PEAK * DEVICES[self.device].rate(self.itemsize)
+
+    @property
+    def itemsize(self) -> int:
+        """The bytes of a number in the passes and in messages."""
+        return ITEMSIZE[self.precision]
+
+    @property
+    def links(self) -> Network:
+        return NETWORKS[self.network]
+
+    @property
+    def alpha(self) -> float:
+        """The seconds that a short message takes."""
+        return self.latency * self.links.between.alpha
+
+    @property
+    def beta(self) -> float:
+        """The seconds that one byte takes."""
+        return 1 / (self.bandwidth * self.links.between.bandwidth)
+
+    @property
+    def samples(self) -> int:
+        """The samples in a step, over all ranks."""
+        return self.ranks * self.batch
+
+    @property
+    def compute(self) -> float:
+        """t: seconds in which a rank computes the gradient of its batch."""
+        return self.seconds(self.layers)
+
+    @property
+    def parameters(self) -> int:
+        """The number of parameters."""
+        return sum(layer.parameters for layer in self.layers)
+
+    @property
+    def nbytes(self) -> int:
+        """n: bytes of the weights, or of a gradient."""
+        return self.itemsize * self.parameters
+
+    @property
+    def recipe(self) -> zero_memory.Recipe:
+        """The bytes per parameter."""
+        rule = "Adam" if self.model.startswith("GPT") else "momentum"
+        return zero_memory.RECIPES[f"{self.precision} {rule}"]
+
+    @cached_property
+    def stages(self) -> list[list[LayerShape]]:
+        """The layers, cut into a stage for each rank, as equal in time as possible."""
+        cut, first = [], 0
+        for count in balance.by_slowest([layer.macs for layer in self.layers], self.ranks):
+            cut.append(self.layers[first : first + count])
+            first += count
+        return cut
+
+    def seconds(self, layers: list[LayerShape]) -> float:
+        """Return the time a rank needs for the forward and backward pass of these layers on its batch, in s."""
+        return self.batch * sum(layer.flops for layer in layers) / self.flops
+
+    def ring(self, nbytes: float) -> float:
+        """Return the time of an all-reduce, in s."""
+        return collective_costs.ring(self.ranks, nbytes, self.alpha, self.beta)
+
+    def overlap(self) -> overlap.StepCosts:
+        """Return the costs of the layers, and of consecutive ring all-reduces."""
+        times = [self.seconds([layer]) for layer in self.layers]
+        line = overlap.Cost(2 * (self.ranks - 1) * self.alpha, collective_costs.share(self.ranks) * self.beta)
+        sizes = [self.itemsize * layer.parameters for layer in self.layers]
+        return overlap.StepCosts([t / 3 for t in times], [2 * t / 3 for t in times], sizes, line)

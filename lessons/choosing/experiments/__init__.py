@@ -1,0 +1,22 @@
+"""Choosing a strategy: what a step costs, whether it fits, and how many steps it takes.
+
+The figures stand in the files of this folder, one group of questions each; here is what they share.
+"""
+
+from lessons.choosing.case import Case
+
+MS = 1e3
+CASES = {
+    case.name: case
+    for case in (
+        Case("ResNet-50", "V100", "10GbE", batch=32),
+        Case("VGG-16", "V100", "10GbE", batch=32),
+        Case("VGG-16", "V100", "EDR", batch=32),
+        Case("GPT-2", "V100", "25GbE", batch=4),
+        Case("GPT-2 XL", "H100", "NVLink", batch=2),
+        Case("GPT-2 XL", "V100", "EDR", batch=1),
+    )
+}
+LARGE = "GPT-2 XL, V100, EDR"
+PLANNED = ("VGG-16", "ResNet-50")
+PRECISIONS = {"float32": "single precision", "mixed": "mixed precision"}

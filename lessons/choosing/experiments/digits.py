@@ -1,0 +1,181 @@
+"""Small models that are trained: samples and seconds until a loss is reached."""
+
+import math
+
+import numpy as np
+
+from cluster.network import NETWORKS
+from lessons.choosing.experiments import MS
+from lessons.figure import Look, figure, ratio, value
+from theory import collective_costs
+from theory.published_models import FLOAT32
+
+WORKERS, TARGET = 8, 0.3  # held-out loss, in the mean of the last WINDOW samples
+WINDOW = 512
+DIGITS = {
+    "workload": "digits", "hidden": "64", "batch": 16, "workers": WORKERS, "device": "1e9:1e15:0", "evaluations": 1000,
+    "network": "10GbE",
+}  # fmt: skip
+ROUNDS = "recursive_doubling"
+SMALL = {
+    "one machine": {"algorithm": "sgd", "workers": 1, "steps": 320},
+    "ring": {"algorithm": "sync_sgd", "collective": "ring", "steps": 96},
+    "doubling": {"algorithm": "sync_sgd", "collective": ROUNDS, "steps": 96},
+    "server": {"algorithm": "asgd", "steps": 112},
+    "local SGD, 4": {"algorithm": "local_sgd", "period": 4, "collective": ROUNDS, "steps": 128},
+    "local SGD, 16": {"algorithm": "local_sgd", "period": 16, "collective": ROUNDS, "steps": 192},
+}
+RATES = {
+    "one machine": 0.4, "ring": 1.0, "doubling": 1.0, "server": 0.125, "local SGD, 4": 0.8, "local SGD, 16": 0.8,
+}  # fmt: skip
+"""The best of the rates that `own_best` tries. Everywhere else strategies are compared at these."""
+
+
+def to_the_loss(run, strategy, rate=None, **where):
+    """(seconds, samples) until the held-out loss is TARGET to stay, and samples per second; infinite if it never is."""
+    done = run(**{**DIGITS, **SMALL[strategy], "learning_rate": rate or RATES[strategy], **where})
+    per_second = done.summary["samples_per_second"]
+    seconds = arrival(done)
+    return seconds, seconds * per_second, per_second
+
+
+REPEATED = 3  # a single run reaches the loss at one meeting or the next, which is a fifth of its time
+
+
+def on_average(run, strategy, rate=None, **where):
+    """Return the means of what to_the_loss returns over REPEATED runs, each with its own seed."""
+    return np.mean([to_the_loss(run, strategy, rate, seed=own, **where) for own in range(REPEATED)], axis=0)
+
+
+def arrival(done):
+    """Return the seconds until the mean held-out loss of the last WINDOW samples is TARGET; infinite if it never is.
+
+    One small batch may dip below it long before the next ones do.
+    """
+    losses, samples = done.evaluations["loss"], done.evaluations["seconds"] * done.summary["samples_per_second"]
+    for end in np.flatnonzero(samples > WINDOW - 1) if done.status == "finished" else ():
+        lately = samples[: end + 1] > samples[end] - WINDOW + 1  # less one, for what seconds lose to rounding
+        if losses[: end + 1][lately].mean() <= TARGET:
+            return float(done.evaluations["seconds"][end])
+    return math.inf
+
+
+FACTORS = (0.5, 1, 2)
+
+
+@figure(
+    "How many samples does each strategy need, at its own best rate?",
+    source="Zhang & Re (DimmWitted), PVLDB 7(12), 2014: statistical and hardware efficiency",
+    claims={
+        "every strategy has nearly its best rate: half or twice that rate saves under a tenth": lambda rows: all(
+            min(_others(rows, name)) > 0.9 * value(rows, "samples", strategy=name, factor=1) for name in TRIED
+        ),
+        "one machine needs less than half of the samples that eight need together": lambda rows: all(
+            ratio(rows, "samples", strategy=("one machine", name), factor=1) < 1 / 2
+            for name in TRIED
+            if name != "one machine"
+        ),
+        "stale gradients need less than 1.4 times the samples of the sum, at an eighth of its rate": lambda rows: (
+            _against_sums(rows, "server") < 1.4 and 8 * RATES["server"] == RATES["doubling"]
+        ),
+        "meeting every fourth step takes more than the sum, every 16 over 1.2 times as many": lambda rows: (
+            _against_sums(rows, "local SGD, 4") > 1 and _against_sums(rows, "local SGD, 16") > 1.2
+        ),
+    },
+    look=Look("factor", ("samples",), colour="strategy", log="xy", title="samples to a mean held-out loss of 0.3"),
+)
+def own_best(run):
+    """Digits, eight workers with 16 images each per step, one hidden layer of 64; the network takes no time. Samples
+    that all workers need together until the mean loss of the last 512 is reached, at half, once and twice the rate that
+    is best for each, on average over three runs. A point is missing where one of the runs does not reach it.
+    """
+    for strategy in TRIED:
+        for factor in FACTORS:
+            rate = factor * RATES[strategy]
+            samples = on_average(run, strategy, rate, network="ideal")[1]
+            yield {"strategy": strategy, "factor": factor, "rate": rate, "samples": samples}
+
+
+TRIED = tuple(name for name in SMALL if name != "ring")
+
+
+def _others(rows, name):
+    return [row["samples"] for row in rows if row["strategy"] == name and row["factor"] != 1]
+
+
+def _against_sums(rows, name):
+    return ratio(rows, "samples", strategy=(name, "doubling"), factor=1)
+
+
+LATENCIES = (20, 160, 640, 5120)  # us, of a message, in all
+
+
+@figure(
+    "Which strategy is first at the loss, and what if the latency grows?",
+    source="the product of steps and seconds as in Hadjis et al. (Omnivore), arXiv:1606.04487",
+    claims={
+        "at 20 us meeting every 16 steps is not first, with more samples per second than sums": lambda rows: (
+            min(_ms(rows, name, 20) for name in ("doubling", "server", "local SGD, 4")) < _ms(rows, "local SGD, 16", 20)
+            and _sps(rows, "local SGD, 16", 20) > 1.15 * _sps(rows, "doubling", 20)
+        ),
+        "at 160 us meeting every fourth step is ahead of exchanging in every step": lambda rows: (
+            _ms(rows, "local SGD, 4", 160) < min(_ms(rows, name, 160) for name in ("doubling", "server"))
+        ),
+        "at 640 us meeting every 16 steps is ahead of meeting more often": lambda rows: (
+            _ms(rows, "local SGD, 16", 640) < min(_ms(rows, n, 640) for n in ("doubling", "server", "local SGD, 4"))
+        ),
+        "at 5,120 us one machine is ahead of eight, whatever they do": lambda rows: all(
+            _ms(rows, "one machine", 5120) < 0.8 * _ms(rows, name, 5120) for name in TRIED if name != "one machine"
+        ),
+        "meeting every 16 steps trains the most samples per second at every latency": lambda rows: all(
+            _sps(rows, "local SGD, 16", us) >= max(_sps(rows, name, us) for name in TRIED) for us in LATENCIES
+        ),
+        "the formula gives every time to within a tenth": lambda rows: all(
+            abs(row["formula"] / row["ms"] - 1) < 0.1 for row in rows
+        ),
+    },
+    look=Look(
+        "microseconds",
+        ("ms",),
+        colour="strategy",
+        theory=("formula",),
+        log="xy",
+        title="ms to a mean held-out loss of 0.3",
+    ),
+)
+def latency(run):
+    """Digits as before, over 10 GbE whose latency grows, each strategy at its own best rate. Means of three runs.
+
+    `formula`: the samples that it needs when the network takes no time, times the seconds per sample of the closed
+    forms.
+    """
+    needed = {name: on_average(run, name, network="ideal") for name in TRIED}
+    for us in LATENCIES:
+        for name in TRIED:
+            alone, samples, _ = needed[name]
+            ms, _, per_second = on_average(run, name, latency=us * 1e-6)
+            row = {"microseconds": us, "strategy": name, "ms": MS * ms, "samples/s": per_second}
+            workers = 1 if name == "one machine" else WORKERS
+            steps = samples / workers / DIGITS["batch"]
+            yield row | {"formula": MS * steps * step_seconds(name, alone / steps, us * 1e-6)}
+
+
+PARAMETERS = 4810  # of the small model
+
+
+def step_seconds(name, computing, alpha):
+    """Return the seconds of a step of the small model in closed form; `computing` is a step without a network."""
+    n, beta = FLOAT32 * PARAMETERS, 1 / NETWORKS["10GbE"].between.bandwidth
+    if name == "one machine":
+        return computing
+    if name == "server":
+        return max(computing + 2 * (alpha + n * beta), WORKERS * n * beta)
+    return computing + collective_costs.recursive_doubling(WORKERS, n, alpha, beta) / SMALL[name].get("period", 1)
+
+
+def _ms(rows, name, us):
+    return value(rows, "ms", strategy=name, microseconds=us)
+
+
+def _sps(rows, name, us):
+    return value(rows, "samples/s", strategy=name, microseconds=us)

@@ -1,0 +1,141 @@
+"""Replicas: of which layers, and how many."""
+
+import math
+from dataclasses import replace
+
+from lessons.choosing.case import Case
+from lessons.choosing.experiments import PLANNED, PRECISIONS
+from lessons.choosing.strategies import BUCKET
+from lessons.figure import Look, column, figure, matching, ratio, value
+from theory import collective_costs, overlap, published_models
+from theory.partition_pipedream import partition
+
+RANKS = 8
+
+
+@figure(
+    "Replicate, cut in stages, or both?",
+    source="Harlap et al., arXiv:1806.03377, Table 1: VGG-16 on eight V100 over 10 Gb/s; Narayanan et al., SOSP 2019",
+    claims={
+        "on 10 GbE VGG-16 gets seven replicas of the front and one machine for the end, 7-1, on any GPU": lambda rows: (
+            {row["plan"] for row in matching(rows, model="VGG-16", network="10GbE")} == {"7-1"}
+        ),
+        "in single precision that is over 7 times as fast as one machine, and data parallelism less than 4": (
+            lambda rows: _speed_ups(rows, "10GbE")[0] > 7 > 4 > _speed_ups(rows, "10GbE")[1]
+        ),
+        "the authors measured a tenth less for their 7-1, and over 2.5 times less for data parallelism": lambda rows: (
+            _speed_ups(rows, "10GbE")[1] > 2.5 * MEASURED["data parallel"]
+            and 1.05 < _speed_ups(rows, "10GbE")[0] / MEASURED["7-1"] < 1.15
+        ),
+        "and from 25 gigabits on it gets eight replicas": lambda rows: (
+            _plans(rows, "float32") == ["7-1", "7-1", *3 * "8"]
+        ),
+        "with tensor cores it keeps the 7-1 over 25 gigabits, over 3 times as fast as eight replicas": lambda rows: (
+            _plans(rows, "mixed")[1:] == ["7-1", "7-1", "8", "8"]
+            and _speed_ups(rows, "25GbE", "mixed")[0] > 3 * _speed_ups(rows, "25GbE", "mixed")[1]
+        ),
+        "ResNet-50 has no heavy end to set apart: its plan is data parallelism on every network": lambda rows: (
+            {row["plan"] for row in rows if row["model"] == "ResNet-50"} == {"8"}
+        ),
+    },
+    look=Look(
+        "GB/s",
+        ("planned", "data parallel"),
+        colour="model",
+        slider="precision",
+        log="x",
+        title="times as fast as one machine",
+    ),
+)
+def where_to_cut(run):
+    """Eight V100 with 32 images each, from 1 GbE to 400-gigabit InfiniBand: PipeDream's partitioner, on profiles that
+    were computed and not measured. Replicas of a stage sum their gradients around a ring while they compute, and the
+    pipeline is never emptied. `plan`: replicas of each stage.
+    """
+    for precision, words in PRECISIONS.items():
+        for model in PLANNED:
+            for network in ("1GbE", "10GbE", "25GbE", "EDR", "NDR"):
+                case = Case(model, "V100", network, batch=32, precision=precision)
+                profile = published_models.profile(case.layers, case.batch, case.flops, case.itemsize)
+                plan = partition(profile, [(RANKS, 1 / case.beta)], form="ring")
+                sync = 2 * (RANKS - 1) / RANKS * sum(profile.weights) * case.beta
+                alone = sum(profile.times)
+                yield {
+                    "precision": words,
+                    "model": model,
+                    "network": network,
+                    "GB/s": 1e-9 / case.beta,
+                    "planned": plan.speed_up,
+                    "data parallel": RANKS * alone / max(alone, sync),
+                    "plan": plan.name,
+                }
+
+
+MEASURED = {"data parallel": 1.36, "7-1": 6.98}  # times one V100, VGG-16 over 10 Gb/s: Harlap et al., Table 1
+
+
+def _speed_ups(rows, network, precision="float32"):
+    where = {"model": "VGG-16", "network": network, "precision": PRECISIONS[precision]}
+    return value(rows, "planned", **where), value(rows, "data parallel", **where)
+
+
+def _plans(rows, precision):
+    return column(rows, "plan", model="VGG-16", precision=PRECISIONS[precision])
+
+
+# many
+
+
+NODES = (2, 8, 32, 128, 512)
+SLICE = 8e6  # bytes
+
+
+@figure(
+    "Up to how many nodes does data parallelism scale?",
+    source="Sridharan et al. (MLSL), arXiv:1801.08030, 2018; Shi et al. (MG-WFBP), INFOCOM 2019",
+    claims={
+        "summing during backward gains up to 1.4 times and more over summing after it": lambda rows: all(
+            max(r["during backward"] / r["after backward"] for r in rows if r["model"] == m) > 1.4 for m in PLANNED
+        ),
+        "sending early layers first gains another fifth for VGG-16 on 32 nodes and more": lambda rows: all(
+            row["early layers first"] > 1.2 * row["during backward"]
+            for row in rows
+            if row["model"] == "VGG-16" and row["nodes"] >= 32
+        ),
+        "with it 512 nodes are worth over nine tenths of 512 machines for ResNet-50, over four fifths for VGG-16": (
+            lambda rows: (
+                value(rows, "early layers first", model="ResNet-50", nodes=512) > 0.9
+                and value(rows, "early layers first", model="VGG-16", nodes=512) > 0.8
+            )
+        ),
+        "beyond 32 nodes little is lost any more: no rank sends more than two gradients": lambda rows: all(
+            ratio(rows, way, model=m, nodes=(512, 32)) > 0.9 for m in PLANNED for way in WAYS
+        ),
+    },
+    look=Look(
+        "nodes",
+        ("early layers first", "during backward", "after backward"),
+        slider="model",
+        log="x",
+        title="share of perfect scaling",
+    ),
+)
+def many_nodes(run):
+    """Samples per second as a share of so many single machines, V100 with 32 images each over 25 GbE, in closed form.
+    All-reduces are by halving and doubling: one after backward; buckets of 25 MB during backward; or slices of 8 MB
+    for which the next forward pass waits layer by layer, and those of early layers go first."""
+    for model in PLANNED:
+        for nodes in NODES:
+            case = Case(model, "V100", "25GbE", batch=32, ranks=nodes)
+            line = overlap.Cost(2 * math.log2(nodes) * case.alpha, collective_costs.share(nodes) * case.beta)
+            p = replace(case.overlap(), line=line)
+            seconds = (
+                overlap.no_overlap(p),
+                overlap.wait_free(p, overlap.fill_buckets(p, BUCKET)),
+                overlap.forward_overlap(p, most=SLICE),
+            )
+            shares = {way: case.compute / s for way, s in zip(WAYS, seconds, strict=True)}
+            yield {"model": model, "nodes": nodes} | shares
+
+
+WAYS = "after backward", "during backward", "early layers first"

@@ -1,0 +1,142 @@
+"""The seconds of a step: on paper, and with every message sent; and on GPUs with tensor cores."""
+
+from dataclasses import replace
+
+from lessons.choosing.experiments import CASES, LARGE, PRECISIONS
+from lessons.choosing.rehearsal import rehearse
+from lessons.choosing.strategies import CLOSED_FORMS, fits, memory
+from lessons.figure import Look, figure, matching, value
+
+
+@figure(
+    "Which of eight strategies trains the most samples per second, in six cases?",
+    source="closed forms as in Das et al., arXiv:1602.06709; every message sent on the simulated cluster",
+    claims={
+        "paper and simulation agree within 1 % for all but the pipeline": lambda rows: all(
+            abs(row["paper"] / row["simulated"] - 1) < 0.01 for row in rows if row["strategy"] != "1F1B"
+        ),
+        "the pipeline agrees within 5 % where its links are faster than its stages": lambda rows: all(
+            abs(row["paper"] / row["simulated"] - 1) < 0.05
+            for row in rows
+            if row["strategy"] == "1F1B" and "10GbE" not in row["case"]
+        ),
+        "and is up to a quarter slower than the formula where they are not": lambda rows: all(
+            1.15 < row["paper"] / row["simulated"] < 1.35
+            for row in rows
+            if row["strategy"] == "1F1B" and "10GbE" in row["case"]
+        ),
+        "meeting every 16 steps trains the most samples per second in four cases of six, or within 2 % of it": (
+            lambda rows: (
+                sum(_fastest(rows, case) == "local SGD" for case in CASES) >= 4
+                and all(_speeds(rows, case)["local SGD"] > 0.98 * max(_speeds(rows, case).values()) for case in CASES)
+            )
+        ),
+        "on 10 GbE one parameter server is no faster than one machine with VGG-16": lambda rows: (
+            _speeds(rows, "VGG-16, V100, 10GbE")["server"] < _speeds(rows, "VGG-16, V100, 10GbE")["one machine"]
+        ),
+        "splitting layers is slowest by far on 10 GbE, and within a fifth of the fastest on NVLink": lambda rows: (
+            all(min(_speeds(rows, case), key=_speeds(rows, case).get) == "tensor" for case in CASES if "10GbE" in case)
+            and _speeds(rows, "GPT-2 XL, H100, NVLink")["tensor"]
+            > 0.8 * max(_speeds(rows, "GPT-2 XL, H100, NVLink").values())
+        ),
+    },
+    look=Look("strategy", ("simulated", "paper"), slider="case", kind="bar", log="y", title="samples per second"),
+)
+def on_paper(run):
+    """Samples per second of eight devices, each a node of its own: by the formulas, and with every message sent on the
+    simulated cluster. ZeRO-3 fetches each layer when it gets there, none ahead. Whether they fit the memory is another
+    question.
+
+    The pipeline's formula lets links work while stages do. Where a link takes longer than a stage, what comes back
+    waits for what goes out, and the formula does not know.
+    """
+    return [
+        {
+            "case": name,
+            "strategy": strategy,
+            "simulated": case.samples / rehearse(case, strategy),
+            "paper": case.samples / seconds(case),
+            "GB": memory(case, strategy) / 1e9,
+            "fits": str(fits(case, strategy)),
+        }
+        for name, case in CASES.items()
+        for strategy, seconds in CLOSED_FORMS.items()
+    ]
+
+
+def _speeds(rows, case):
+    return {row["strategy"]: row["simulated"] for row in rows if row["case"] == case}
+
+
+def _fastest(rows, case):
+    return max(_speeds(rows, case), key=_speeds(rows, case).get)
+
+
+SLOW, FAST = "VGG-16, V100, 10GbE", "GPT-2 XL, H100, NVLink"
+
+
+@figure(
+    "What if the GPU computes eight times as fast, and the network does not?",
+    source="NVIDIA's data sheets: V100 15.7 and 125 TFLOP/s, H100 67 and 989; Micikevicius et al., ICLR 2018",
+    claims={
+        "on 10 GbE the overlapped all-reduce of VGG-16 falls from over 3 machines to less than one": lambda rows: (
+            _worth(rows, SLOW, "overlapped", "float32") > 3 and _worth(rows, SLOW, "overlapped", "mixed") < 0.9
+        ),
+        "and that of ResNet-50 from over 4 to at most a quarter more than one": lambda rows: (
+            _worth(rows, "ResNet-50, V100, 10GbE", "overlapped", "float32") > 4
+            and 1 < _worth(rows, "ResNet-50, V100, 10GbE", "overlapped", "mixed") < 1.25
+        ),
+        "one machine becomes 8 times as fast on a V100, and a busy server exactly twice: half of the bytes": (
+            lambda rows: (
+                7.9 < value(rows, "faster", case=SLOW, strategy="one machine") < 8
+                and abs(value(rows, "faster", case=SLOW, strategy="server") - 2) < 1e-9
+            )
+        ),
+        "meeting every 16 steps is the fastest everywhere, and eight are worth over five everywhere": lambda rows: all(
+            row["mixed precision"] == max(r["mixed precision"] for r in matching(rows, case=row["case"]))
+            and row["mixed precision"] > 5
+            for row in matching(rows, strategy="local SGD")
+        ),
+        "over InfiniBand it is level with the overlapped all-reduce of VGG-16, and then a fifth ahead": lambda rows: (
+            abs(_lead(rows, "VGG-16, V100, EDR", "float32") - 1) < 0.02
+            and 1.15 < _lead(rows, "VGG-16, V100, EDR", "mixed") < 1.25
+        ),
+        "for the largest GPT-2 over InfiniBand the pipeline passes the overlapped all-reduce": lambda rows: (
+            _worth(rows, LARGE, "1F1B", "float32") < 0.6 * _worth(rows, LARGE, "overlapped", "float32")
+            and _worth(rows, LARGE, "1F1B", "mixed") > 1.6 * _worth(rows, LARGE, "overlapped", "mixed")
+        ),
+        "over NVLink splitting layers is within a fifth of the fastest, and then behind by more than half": (
+            lambda rows: (
+                _worth(rows, FAST, "tensor", "float32") > 0.8 * _worth(rows, FAST, "local SGD", "float32")
+                and _worth(rows, FAST, "tensor", "mixed") < 0.5 * _worth(rows, FAST, "local SGD", "mixed")
+            )
+        ),
+    },
+    look=Look(
+        "strategy",
+        tuple(PRECISIONS.values()),
+        slider="case",
+        kind="bar",
+        log="y",
+        title="machines that eight are worth",
+    ),
+)
+def tensor_cores(run):
+    """The eight devices of before, against one of them, by the formulas. In single precision without tensor cores; and
+    in mixed precision, where tensor cores multiply and each number of a message has two bytes: the averages of local
+    SGD, too. `faster`: samples per second in mixed precision, over those in single precision.
+    """
+    for name, case in CASES.items():
+        cases = {words: replace(case, precision=precision) for precision, words in PRECISIONS.items()}
+        for strategy, seconds in CLOSED_FORMS.items():
+            single, mixed = (seconds(c) for c in cases.values())
+            worth = {words: c.ranks * c.compute / seconds(c) for words, c in cases.items()}
+            yield {"case": name, "strategy": strategy, "faster": single / mixed} | worth
+
+
+def _worth(rows, case, strategy, precision):
+    return value(rows, PRECISIONS[precision], case=case, strategy=strategy)
+
+
+def _lead(rows, case, precision):
+    return _worth(rows, case, "local SGD", precision) / _worth(rows, case, "overlapped", precision)
