@@ -139,6 +139,9 @@ COURSES = {"1": (1.0, 0.0), "0.1": (0.1, 0.0), "0.01": (0.01, 0.0), FALLS: (1.0,
             value(rows, "loss", steps=steps, rate=FALLS) == min(column(rows, "loss", steps=steps))
             for steps in (8, 16, 32, 64, 128, 256)
         ),
+        "the falling rate's loss goes on falling, though the squares of its rates add up to infinity": lambda rows: (
+            ratio(rows, "loss", rate=FALLS, steps=(STEPS, STEPS // 8)) < 0.6
+        ),
         "all the way the loss is what theory expects, within 60 % at each point and 12 % on average": lambda rows: (
             max(misses(rows)) < 0.6 and np.mean(misses(rows)) < 0.12
         ),
