@@ -111,8 +111,13 @@ def is_library(code: CodeType) -> bool:
     known = _theirs.get(code)
     if known is None:
         name = code.co_filename
-        known = _theirs[code] = name.startswith("<") or os.path.abspath(name).startswith(_LIBRARIES)
+        known = _theirs[code] = name.startswith("<") or is_library_file(name)
     return known
+
+
+def is_library_file(name: str) -> bool:
+    """True for a file of Python, of an installed package or of Lockstep, even if it lies in the script's folder."""
+    return os.path.abspath(name).startswith(_LIBRARIES)
 
 
 def script_line() -> str:

@@ -15,6 +15,8 @@ import numpy as np
 import torch
 from numpy.random import get_bit_generator, set_bit_generator  # type: ignore[attr-defined]
 
+from cluster.torch.process import is_library_file
+
 FRESH = torch.Generator().manual_seed(67280421310721).get_state()  # torch's generator in a new process
 REDIRECTED = [
     name for name in random.__all__ if isinstance(getattr(getattr(random, name), "__self__", None), random.Random)
@@ -65,11 +67,11 @@ class OwnModules:
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         """Return where the module is, None if it is not in the folder."""
         spec = PathFinder.find_spec(name, path or [self.folder])
-        if not spec or not (spec.origin or "").startswith(self.folder):
+        origin = (spec and spec.origin) or ""
+        if not origin.startswith(self.folder) or is_library_file(origin):
             return None
         OwnModules.names.add(name)
-        if spec.has_location:
-            self.files.add(str(spec.origin))
+        self.files.add(origin)
         return spec
 
 

@@ -1,11 +1,14 @@
 """Scripts: as for torchrun, with mp.spawn, with mp.Process, and files that are none."""
 
+import os
 import textwrap
 
 import pytest
+import torch
 
 from cluster.comm import ClusterError, RankFailed
 from cluster.torch import simulate
+from cluster.torch.process_state import OwnModules
 from tests.quotes import quote
 
 
@@ -34,6 +37,12 @@ def test_a_script_runs_once_per_rank_with_globals_and_modules_of_its_own(script)
     )
     results = simulate(path, 3, args=("--lr", 0.1)).results
     assert [names["result"] for names in results] == [(1, r, ["--lr", "0.1"], "__main__") for r in range(3)]
+
+
+def test_installed_packages_are_shared_by_ranks_even_below_the_folder_of_the_script():
+    """A virtual environment often lies next to the script."""
+    finder = OwnModules(os.path.dirname(os.path.dirname(os.path.dirname(torch.__file__))))
+    assert finder.find_spec("torch.nn", torch.__path__) is None and not finder.files
 
 
 def test_a_simulated_script_shows_itself_in_a_line_and_leaves_the_names_that_it_defined(script):
