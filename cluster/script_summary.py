@@ -10,6 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+PRINTED = "printed "
+"""Begins the names of values that were read in a line that the script printed."""
+
 
 class Waited(NamedTuple):
     """A wait of `rank` in `what` for `culprit`, the last to arrive; `line` is the line of the script."""

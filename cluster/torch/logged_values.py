@@ -13,11 +13,10 @@ from typing import Any
 
 import torch
 
+from cluster.script_summary import PRINTED
 from cluster.torch.process import Process, current
 
-PRINTED = re.compile(
-    r"\b(\w*(?:loss|accuracy))(?:\s*[:=]\s*|\s+)([-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|\.\d+|nan|inf)\b)", re.I
-)
+LINE = re.compile(r"\b(\w*(?:loss|accuracy))(?:\s*[:=]\s*|\s+)([-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|\.\d+|nan|inf)\b)", re.I)
 
 
 def log_values(values: Mapping[str, Any]) -> None:
@@ -31,10 +30,10 @@ def log_values(values: Mapping[str, Any]) -> None:
 def log_line(line: str) -> None:
     """Record the numbers in a line that this rank prints, the first of each name."""
     mine = current()
-    if mine and (found := PRINTED.findall(line)):
+    if mine and (found := LINE.findall(line)):
         numbers: dict[str, float] = {}
         for name, number in found:
-            numbers.setdefault(f"printed {name.lower()}", float(number))
+            numbers.setdefault(PRINTED + name.lower(), float(number))
         _record(mine, numbers)
 
 

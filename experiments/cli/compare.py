@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import click
 
+from experiments.cli.console import refuse
 from experiments.cli.options import json_option, runs_option
 from experiments.runs import store
 
@@ -19,7 +20,7 @@ def compare_command(names: Sequence[str], runs: str, seeds: bool, as_json: bool)
     """Compare stored runs side by side: the settings in which they differ, and their main figures.
 
     Each later run is compared with the first: whether it is the same training up to rounding and, if not, where they
-    diverge.
+    diverge. Runs of scripts are compared by their numbers, bit for bit, and by their times and waits.
     """
     from experiments.cli.comparison import SHORT, side_by_side
 
@@ -29,5 +30,19 @@ def compare_command(names: Sequence[str], runs: str, seeds: bool, as_json: bool)
             "Remove the number; to create runs with several seeds, use sweep --seeds."
         )
     folders = [store.find(name, runs) for name in names or [""]]
+    scripts = [folder for folder in folders if store.is_script(folder)]
+    if scripts and len(scripts) < len(folders):
+        other = next(folder for folder in folders if folder not in scripts)
+        raise ValueError(
+            f"{scripts[0].name} is a run of a script and {other.name} one of an experiment, which have no setting in "
+            "common; compare runs of one kind, or the timelines of both: lockstep export RUN --to trace.json."
+        )
+    if scripts:
+        from experiments.cli import script_table
+
+        refuse("groups runs of experiments by seed, and scripts have none; remove it.", "seeds")
+        found = [store.load_script(folder) for folder in folders]
+        click.echo(script_table.side_by_side(found, folders, as_json))
+        return
     found = [store.load(folder) for folder in folders]
     click.echo(side_by_side(found, folders, seeds, as_json, agreements=True))

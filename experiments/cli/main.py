@@ -31,6 +31,7 @@ from experiments.cli.run import run_command
 from experiments.cli.runs import runs_command
 from experiments.cli.schedule import schedule_command
 from experiments.cli.script import script_command
+from experiments.cli.show_run import show_command
 from experiments.cli.sweep import sweep_command
 from experiments.cli.tune import tune_command
 from experiments.runs import store
@@ -38,7 +39,7 @@ from workloads import own_module
 
 PURPOSES = {
     "Run": (run_command, script_command, list_command, add_command),
-    "Compare": (runs_command, compare_command, sweep_command, tune_command, replay_command),
+    "Compare": (runs_command, show_command, compare_command, sweep_command, tune_command, replay_command),
     "Study": (
         *(collective_command, memory_command, schedule_command, profile_command, partition_command),
         *(kernels_command, fit_command),

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from experiments.cli import replay_script
 from experiments.cli.console import say, wrap
 from experiments.cli.options import runs_option
 from experiments.cli.progress_bar import Bar
@@ -17,10 +18,15 @@ from experiments.runs.record import Run
 @click.argument("name", default="", metavar="RUN")
 @runs_option
 def replay_command(name: str, runs: str) -> int:
-    """Repeat a stored run and compare the results: bit for bit, or up to rounding if the arithmetic here differs."""
+    """Repeat a stored run and compare the results: bit for bit, or up to rounding if the arithmetic here differs.
+
+    A script is run from its stored source.
+    """
     from experiments.execution.run import run
 
     folder = store.find(name, runs)
+    if store.is_script(folder):
+        return max(doubts(folder), replay_script.replay(folder))
     before = store.load(folder)
     with stoppable() as stop, Bar(f"replay {before.experiment.algorithm}") as bar:
         again = run(before.experiment, bar, stop)

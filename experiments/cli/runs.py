@@ -10,8 +10,12 @@ import click
 from experiments.cli import console, show
 from experiments.cli.comparison import short_names
 from experiments.cli.options import json_option, runs_option
-from experiments.runs import run_files, store
+from experiments.runs import store
+from experiments.runs.run_files import RunHeader
+from experiments.runs.script_files import ScriptHeader
 from experiments.specification.experiment import Experiment
+from experiments.specification.script import SETTINGS, ScriptExperiment
+from experiments.wording import units
 from experiments.wording.units import DIVERGED
 
 MOST = 20  # runs listed by default
@@ -26,7 +30,7 @@ MOST = 20  # runs listed by default
 def runs_command(most: int, runs: str, as_json: bool) -> None:
     """List stored runs, newest first: what was run and when, and the final loss.
 
-    Use the name in the first column to refer to a run in compare, replay, export and --from.
+    Use the name in the first column to refer to a run in show, compare, replay, export and --from.
     """
     folders = store.recent(runs)
     shown = folders[:most]
@@ -49,20 +53,33 @@ def _row(name: str, folder: Path) -> dict[str, Any]:
     """Return the facts of a stored run, or that it cannot be read."""
     when = datetime.fromtimestamp(folder.stat().st_mtime).astimezone().isoformat(timespec="seconds")
     try:
-        one = run_files.header(folder)
-        e = Experiment.from_json(json.dumps(one.experiment))
+        one = store.header(folder)
+        what = _script(one) if isinstance(one, ScriptHeader) else _experiment(one)
     except (ValueError, OSError):
         return {"run": name, "status": "unreadable", "when": when, "held_out_loss": None}
-    what = {"algorithm": e.algorithm, "workers": e.workers, "seed": e.seed, "cluster": e.cluster}
     return {"run": name, **what, "status": one.status, "when": when, "held_out_loss": one.summary.get("held_out_loss")}
+
+
+def _experiment(one: RunHeader) -> dict[str, Any]:
+    e = Experiment.from_json(json.dumps(one.experiment))
+    return {"algorithm": e.algorithm, "workers": e.workers, "seed": e.seed, "cluster": e.cluster}
+
+
+def _script(one: ScriptHeader) -> dict[str, Any]:
+    """Return which script it was, and the settings of its machines that are not at their defaults."""
+    e = ScriptExperiment(source="", **one.experiment)
+    return {"script": e.name, **e.changes(), "step_seconds": one.summary["step_seconds"]}
 
 
 def _told(row: dict[str, Any]) -> dict[str, Any]:
     """Return a row in words, without what is usual: seed 0, a simulated cluster, this year, a run that finished."""
     what = []
     if "algorithm" in row:
-        what = [row["algorithm"], f"{row['workers']} worker{'s' * (row['workers'] != 1)}"]
+        what = [row["algorithm"], units.count_with_noun(row["workers"], "worker")]
         what += [f"seed {row['seed']}"] * bool(row["seed"]) + [row["cluster"]] * (row["cluster"] != "simulated")
+    if "script" in row:
+        others = [f"{name.replace('_', ' ')} {row[name]}" for name in SETTINGS if name in row and name != "ranks"]
+        what = [row["script"], units.count_with_noun(row["ranks"], "rank"), *others]
     what += [row["status"]] * (row["status"] != "finished")
     when = datetime.fromisoformat(row["when"])
     year = "" if when.year == datetime.now().year else f" {when.year}"

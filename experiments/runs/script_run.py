@@ -98,7 +98,7 @@ def record(experiment: ScriptExperiment, recorded: Recorded) -> ScriptRun:
 
 def _place(file: str, experiment: ScriptExperiment) -> str:
     """Return the path of a file in the script's folder."""
-    return Path(file).relative_to(Path(experiment.path).parent).as_posix()
+    return Path(file).relative_to(Path(experiment.path).resolve().parent).as_posix()
 
 
 def hash_file(file: str | Path) -> str:

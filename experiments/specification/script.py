@@ -133,9 +133,8 @@ class ScriptExperiment:
 
     def changes(self) -> dict[str, Any]:
         """Return the settings of the machines that are not at their defaults, by name."""
-        given = {
-            one.name: getattr(self, one.name) for one in fields(self)[3:] if getattr(self, one.name) != one.default
-        }
+        defaults = {one.name: one.default for one in fields(self)}
+        given = {name: getattr(self, name) for name in SETTINGS if getattr(self, name) != defaults[name]}
         return {"ranks": self.ranks, **given}
 
     def command(self) -> str:
@@ -149,3 +148,7 @@ class ScriptExperiment:
         """Return 16 hexadecimal digits, equal for equal scripts, names of scripts, arguments and machines."""
         text = json.dumps({**asdict(self), "path": self.name})
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+SETTINGS = tuple(one.name for one in fields(ScriptExperiment) if one.name not in ("source", "path", "arguments"))
+"""The settings of the machines, by name."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from cluster.script_summary import PRINTED
 from experiments.wording import units
 
 if TYPE_CHECKING:
@@ -50,11 +51,14 @@ def _course(by_step: dict[int, float], meaning: str = "") -> str:
     return f"{values[0]} in the first step, {values[-1]} in the last{meaning}"
 
 
-def _logged(summary: Summary) -> list[tuple[str, str]]:
-    """Return a line for each value that the script logs or prints, as means over the ranks."""
-    texts = [f"{name} {_course(by_step)}" for name, by_step in summary.logged.items()]
-    more = [f"and {len(texts) - MOST_LOGGED} more"] if len(texts) > MOST_LOGGED else []
-    return [("logged" if not number else "", text) for number, text in enumerate([*texts[:MOST_LOGGED], *more])]
+def _logged(summary: Summary) -> Iterator[tuple[str, str]]:
+    """Yield a line for each value that the script logs or prints, as means over the ranks."""
+    label = ""
+    for name, by_step in [*summary.logged.items()][:MOST_LOGGED]:
+        before, label = label, "printed" if name.startswith(PRINTED) else "logged"
+        yield label * (label != before), f"{name.removeprefix(PRINTED)} {_course(by_step)}"
+    if len(summary.logged) > MOST_LOGGED:
+        yield "", f"and {len(summary.logged) - MOST_LOGGED} more"
 
 
 def _ranks(summary: Summary) -> str:

@@ -1,0 +1,103 @@
+"""What two runs of scripts have in common, and where they part, in sentences without a full stop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from experiments.runs.parting import parting
+from experiments.runs.script_comparison import (
+    FirstDifference,
+    compare_numbers,
+    longer_waits,
+    printed_difference,
+    source_difference,
+)
+from experiments.runs.script_run import ScriptRun
+from experiments.wording import units
+
+EQUAL = 0.005  # share of a time up to which two are called equally long
+WORTH = 0.01  # the least share of the time that a longer wait takes which is worth a sentence
+
+
+def verdict(a: ScriptRun, b: ScriptRun) -> list[str]:
+    """Return sentences on how `b` differs from `a`: its numbers, its times, its waits."""
+    if a.digest == b.digest:
+        return ["the same run, bit for bit, times included"]
+    return [*_source(a, b), numbers(a, b), *_times(a, b), *_waits(a, b)]
+
+
+def numbers(a: ScriptRun, b: ScriptRun) -> str:
+    """Return whether both computed the same numbers, or where they first differ."""
+    if a.trace.ranks != b.trace.ranks:
+        return "their ranks differ in number, so losses and logged values are not compared rank by rank"
+    found = compare_numbers(a, b)
+    if not found.compared and not found.missing:
+        return "neither calls backward() of a loss nor logs a value, so there are no numbers to compare"
+    apart = f"; not in both: {', '.join(found.missing)}" if found.missing else ""
+    if found.first:
+        return f"{_difference(found.first)}{apart}"
+    if not found.compared:
+        return f"no numbers to compare{apart}"
+    far = ", as far as both runs go" if found.longer else ""
+    return f"the same numbers{far}: {found.compared:,} losses and logged values are equal, bit for bit{apart}"
+
+
+def difference(a: ScriptRun, b: ScriptRun) -> str:
+    """Return a sentence on where a run and its repetition first differ; "" if they are bitwise identical."""
+    if a.digest == b.digest:
+        return ""
+    if (a.status, a.error) != (b.status, b.error):
+        ends = [f"{run.status}: {run.error}" if run.error else run.status for run in (a, b)]
+        return f"one {ends[0].rstrip('.')}; the other {ends[1].rstrip('.')}"
+    if a.trace.ranks != b.trace.ranks:
+        return f"{a.trace.ranks} ranks against {b.trace.ranks}"
+    found = compare_numbers(a, b)
+    if found.first or found.longer or found.missing:
+        return numbers(a, b)
+    if lines := printed_difference(a, b):
+        rank, one, other = lines
+        return f"rank {rank} printed {one!r:.80}, and now {other!r:.80}"
+    return "the numbers are the same, and the times differ"
+
+
+def _difference(one: FirstDifference) -> str:
+    values = " and ".join(f"{value:.9g}" for value in one.values)
+    most = f", and by up to {one.most:.0e} elsewhere" if one.most > one.apart else ""
+    where = f"{one.name} on rank {one.rank} is {values}"
+    return f"the numbers part in step {one.step}: {where}, apart by {one.apart:.0e} of it{most}"
+
+
+def _source(a: ScriptRun, b: ScriptRun) -> Iterator[str]:
+    if (line := source_difference(a, b)) is not None:
+        yield f"the scripts differ from line {line} on"
+
+
+def _times(a: ScriptRun, b: ScriptRun) -> Iterator[str]:
+    one, other = a.summary.step_seconds, b.summary.step_seconds
+    if one > 0 and other > 0:
+        ratio = other / one
+        longer = "as long" if abs(ratio - 1) < EQUAL else f"{ratio:.3g} times as long"
+        yield f"a step takes {longer}: {units.seconds(other)} against {units.seconds(one)}"
+    if a.trace.ranks == b.trace.ranks and (found := parting(a.trace, b.trace)):
+        sides = f"{units.seconds(found.measured)} against {units.seconds(found.predicted)}"
+        yield f"their times part in step {found.step}: all ranks together {DOES[found.kind]} {sides}"
+
+
+DOES = {
+    "compute": "compute for",
+    "update": "update for",
+    "communicate": "communicate for",
+    "wait": "wait for",
+    "idle": "are idle for",
+}
+"""What ranks do, by kind of span."""
+
+
+def _waits(a: ScriptRun, b: ScriptRun) -> Iterator[str]:
+    for sign, waits in (("more", longer_waits(a, b)), ("less", longer_waits(b, a))):
+        if waits and waits[0].seconds / waits[0].ranks > WORTH * max(a.summary.seconds, b.summary.seconds):
+            wait = waits[0]
+            at = f" at {wait.line}" if wait.line else ""
+            each = units.seconds(wait.seconds / wait.ranks)
+            who = "1 rank waits" if wait.ranks == 1 else f"{wait.ranks} ranks each wait"
+            yield f"{who} {each} {sign} for rank {wait.culprit} in {wait.what}{at}"
