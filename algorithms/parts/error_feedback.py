@@ -3,7 +3,8 @@
     v <- g + e        m <- encode(v)        e <- v - decode(m)        g <- mean over the ranks of decode(m)
 
 Messages are all-gathered, unless the codec has a mean of its own; each rank decodes and adds them in the order of
-ranks, so all ranks have the same bits. The sum of everything sent and e is the sum of all gradients: nothing is lost.
+ranks, so all ranks have the same bits. The sum of everything sent and e is the sum of all gradients: nothing is lost,
+if a step is linear in the gradient, as in SGD and momentum. Adam's is not (Tang et al., ICML 2021, arXiv:2102.02888).
 
 Price: one more vector of memory, e, on every rank that sends gradients.
 Source: Seide, Fu, Droppo, Li & Yu, Interspeech 2014; Karimireddy et al., ICML 2019 (error feedback).

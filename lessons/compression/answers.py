@@ -2,9 +2,13 @@
 
 from math import ceil, log2
 
-from lessons.compression.experiments import CODES, PLAIN, RATES
+from lessons.compression.experiments import CODES, PLAIN, RATES, SIGNS, losses_by_rate
 
-MESSAGES = {"the hundredth": "top_k", "the sign": "one_bit", "each number, rounded at": "terngrad", "each": "int8"}
+MESSAGES = {
+    "the hundredth": "top_k", "the sign": "one_bit", "a hundredth": "random_k", "each number, rounded at": "terngrad",
+    "each": "int8",
+}  # fmt: skip
+VOTE, SIZES = "sign", "sign, sizes"
 SHARES = {"hundredth": 0.01, "tenth": 0.1}
 
 
@@ -14,7 +18,9 @@ def thrown_away(run, message: str) -> str:
     whole, lossy = (
         run(**PLAIN, **code).summary["loss"] for code in ({}, {"compression": codec, "error_feedback": False})
     )
-    return "alike" if lossy < 1.5 * whole else "worse" if lossy < 2 else "nothing"
+    if lossy is None or lossy > 2:  # None: diverged
+        return "nothing"
+    return "alike" if lossy < 1.5 * whole else "worse"
 
 
 def waits(run, large: float) -> float:
@@ -30,7 +36,7 @@ def waits(run, large: float) -> float:
 
 def which_numbers(run, many: str) -> str:
     """Return which numbers end lower, with error feedback: random ones, or the largest."""
-    density = 0.01 if many == "as many" else 0.001
+    density = {"as many": 0.01, "a tenth as many": 0.001, "the largest one alone": 1e-5}[many]
     random, largest = (
         run(**PLAIN, compression=codec, density=share).summary["loss"]
         for codec, share in (("random_k", 0.01), ("top_k", density))
@@ -48,18 +54,23 @@ def break_even(run, workers: int, share: str) -> float:
     return SHARES[share] * workers
 
 
-def noise(run, noise: float, workers: int) -> str:
+def noise(run, noise: float, workers: int, gradient: str) -> str:
     """Return what becomes of the loss on a bowl of curvature 1 at the rate 1/2."""
-    return "falls" if 0.5**2 + 0.5**2 * noise / workers < 1 else "grows"
+    if 0.5**2 + 0.5**2 * noise / workers >= 1:
+        return "grows"
+    return "falls" if "exact" in gradient else "floor"
 
 
 def sign_rate(run, sent: str) -> str:
     """Return where the best rate is, as a part of SGD's."""
-    code = {"compression": "sign", "error_feedback": not sent.startswith("votes")}
-    plain, signs = (
-        min(RATES, key=lambda rate: run(**PLAIN | {"learning_rate": rate}, **one).summary["loss"]) for one in ({}, code)
-    )
-    return "alike" if 1 / 4 < signs / plain < 4 else "hundredth" if signs <= 0.011 * plain else "tenth"
+    part = 1 / 10 if "sum over ten" in sent else best_rate(run, VOTE if "votes" in sent else SIZES) / best_rate(run)
+    return "alike" if 1 / 4 <= part <= 4 else "fiftieth" if part <= 1 / 50 else "tenth"
+
+
+def best_rate(run, code: str = "none") -> float:
+    """Return the rate with the lowest loss among those of the figure `sign_rates`."""
+    losses = losses_by_rate(run, RATES[code], **SIGNS[code])
+    return min(losses, key=lambda rate: losses[rate])
 
 
 def pays(run, bandwidth: float, codec: str) -> str:
