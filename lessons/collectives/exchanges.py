@@ -86,6 +86,28 @@ def by_everybody(comm, x, orders=None):
         pieces[rank][:] = comm.recv(rank)
 
 
+def by_a_ring_per_gpu(comm, x):
+    """As many rings as a node has ranks, each for its part of the vector. Ring j leaves every node by its rank j."""
+    nodes = list(dict.fromkeys(comm.nodes))
+    gpus = comm.size // len(nodes)
+    parts = []
+    for gpu, share in enumerate(shares(len(x), gpus)):
+        ring = [node * gpus + (gpu + 1 + i) % gpus for node in range(len(nodes)) for i in range(gpus)]
+        mine = x[share]
+        place = ring.index(comm.rank)
+        pieces = [mine[piece] for piece in shares(len(mine), comm.size)]
+        parts.append((pieces, place, ring[(place + 1) % comm.size], ring[place - 1]))
+    for step in range(2 * (comm.size - 1)):
+        for pieces, place, right, _ in parts:
+            comm.send(pieces[(place - 1 - step) % comm.size], right)
+        for pieces, place, _, left in parts:
+            piece, come = pieces[(place - 2 - step) % comm.size], comm.recv(left)
+            if step < comm.size - 1:
+                kernels.add(piece, come)
+            else:
+                piece[:] = come
+
+
 def in_turn(first, count):
     """Each rank starts with a different peer."""
     return [(first + i) % count for i in range(count)]

@@ -7,19 +7,21 @@ from itertools import pairwise
 import numpy as np
 
 from cluster import simulated
+from cluster.network import NETWORKS
 from lessons.collectives.exchanges import (
     FREE,
     MS,
     NETWORK,
     all_at_once,
     all_reduce,
+    by_a_ring_per_gpu,
     by_everybody,
     by_many_servers,
     by_one_server,
     run_exchange,
     took,
 )
-from lessons.figure import Look, column, figure, ratio, value
+from lessons.figure import Look, column, figure, matching, ratio, value
 from theory import collective_costs, nccl
 
 ALPHA, BETA = NETWORK.between.alpha, 1 / NETWORK.between.bandwidth
@@ -263,33 +265,65 @@ def servers(run):
 
 # nodes
 
-GPUS = 8  # ranks of a node, behind one port
-SHORT, LONG = 1 << 14, 1 << 20  # bytes
+GPUS = 8  # ranks of a node
+SHORT, LONG, LONGEST = 1 << 14, 1 << 20, 1 << 26  # bytes
+SIZES = {SHORT: "16 kB", LONG: "1 MB", LONGEST: "64 MB"}
+SHRUNK = 64  # times that the longest vector, and the bandwidth for it, are scaled down, which changes no time
 BY_NODES = "recursive_doubling", "halving_doubling", "hierarchical"
+OLD, SHARED, OWN = "10 Gb/s, one port a node", "400 Gb/s, one port a node", "400 Gb/s, a port for each GPU"
+DRAWN = "ring", *BY_NODES, "a ring per GPU"
+BOXES = {
+    OLD: NETWORK.on_nodes(GPUS),
+    SHARED: NETWORKS["NDR"].on_nodes(GPUS, nics=1),
+    OWN: NETWORKS["NDR"].on_nodes(GPUS, nics=GPUS),
+}
 
 
 @figure(
-    "What does summing within each node first gain?",
-    source="Cho et al., arXiv:1708.02188 (an all-reduce that knows the topology)",
+    "Nodes of eight GPUs: what do ports gain, and what does summing within each node first?",
+    source="Cho et al., arXiv:1708.02188 (an all-reduce that knows the topology); NVIDIA, NCCL (a ring for each NIC)",
     claims={
-        "a short vector takes fewer steps between nodes, and over a quarter less time than in the ring": lambda rows: (
-            all(slower(rows, "ring", nodes=nodes, bytes=SHORT) > 4 / 3 for nodes in (2, 4, 8))
+        "one port of 10 Gb/s: for 16 kB the ring takes over a third longer than the hierarchy": lambda rows: all(
+            slower(rows, "ring", box=OLD, nodes=nodes, bytes=SHORT) > 4 / 3 for nodes in (2, 8)
         ),
-        "a long one passes the port of 2 nodes half as often: the ring takes over 1.4 times as long": lambda rows: (
-            slower(rows, "ring", nodes=2, bytes=LONG) > 1.4
-        ),
-        "between 8 nodes the ring is within 10 %, since it uses links within and between nodes at once": lambda rows: (
-            0.9 < slower(rows, "ring", nodes=8, bytes=LONG) < 1.1
-        ),
-        "recursive doubling sends all through the port 8 times in a round, and takes over 6 times as long": (
-            lambda rows: all(slower(rows, "recursive_doubling", nodes=nodes, bytes=LONG) > 6 for nodes in (2, 4, 8))
-        ),
-        "halving/doubling, nearest first, is faster than the hierarchy for 16 kB, and within 15 % for 1 MB": (
+        "for 1 MB and more the ring takes over 1.4 times as long between 2 nodes, and is within 10 % between 8": (
             lambda rows: all(
-                slower(rows, "halving_doubling", nodes=row["nodes"], bytes=row["bytes"])
-                < (1 if row["bytes"] == SHORT else 1.15)
-                for row in rows
+                slower(rows, "ring", box=OLD, nodes=2, bytes=n) > 1.4
+                and 0.9 < slower(rows, "ring", box=OLD, nodes=8, bytes=n) < 1.1
+                for n in (LONG, LONGEST)
             )
+        ),
+        "one port of any kind: recursive doubling sends all through it 8 times a round, and takes longest from 1 MB": (
+            lambda rows: all(
+                slower(rows, "recursive_doubling", box=box, nodes=nodes, bytes=n) > 4
+                for box in (OLD, SHARED)
+                for nodes in (2, 8)
+                for n in (LONG, LONGEST)
+            )
+        ),
+        "halving/doubling, nearest first, is never over 15 % slower than the hierarchy, with any ports": lambda rows: (
+            all(row["halving_doubling"] < 1.15 * row["hierarchical"] for row in rows)
+        ),
+        "with 400 Gb/s 1 MB has become short: between 8 nodes the ring takes over twice as long": lambda rows: (
+            slower(rows, "ring", box=SHARED, nodes=8, bytes=LONG) > 2
+        ),
+        "a port for each GPU gains nothing for one ring, which leaves a node by one GPU": lambda rows: all(
+            math.isclose(row["ring"], value(rows, "ring", **{**at(row), "box": SHARED}), rel_tol=1e-3)
+            for row in matching(rows, box=OWN)
+        ),
+        "and makes the hierarchy over 3 times as fast for 64 MB, and recursive doubling over 6 times": lambda rows: all(
+            value(rows, name, box=SHARED, nodes=nodes, bytes=LONGEST)
+            > times * value(rows, name, box=OWN, nodes=nodes, bytes=LONGEST)
+            for name, times in (("hierarchical", 3), ("recursive_doubling", 6))
+            for nodes in (2, 8)
+        ),
+        "recursive doubling is then the fastest for 16 kB": lambda rows: all(
+            row["recursive_doubling"] == min(row[name] for name in DRAWN)
+            for row in matching(rows, box=OWN, bytes=SHORT)
+        ),
+        "and a ring for each GPU for 64 MB: nearly 5 times as fast as one, or more": lambda rows: all(
+            row["a ring per GPU"] == min(row[name] for name in DRAWN) and row["ring"] > 4.5 * row["a ring per GPU"]
+            for row in matching(rows, box=OWN, bytes=LONGEST)
         ),
         "between k nodes with P ranks, the fraction of the bytes that leaves a node is (k-1)/(P-1)": lambda rows: all(
             math.isclose(row["leaving"], collective_costs.leaving(row["nodes"], GPUS), rel_tol=1e-9) for row in rows
@@ -297,38 +331,54 @@ BY_NODES = "recursive_doubling", "halving_doubling", "hierarchical"
     },
     look=Look(
         "among",
-        ("ring", *BY_NODES),
+        DRAWN,
+        slider="box",
         kind="bar",
         log="y",
         title="milliseconds of an all-reduce",
     ),
 )
 def nodes_of_eight(run):
-    """Milliseconds of an all-reduce of 16 kB and of 1 MB among nodes of 8 ranks, which share one 10 GbE port and reach
-    each other at 8 GB/s. The ring goes through one node after the other. `leaving`: the fraction of the hierarchical
-    all-reduce's bytes that passes a port."""
-    network = replace(NETWORK, per_node=GPUS)
-    for nbytes in (SHORT, LONG):
-        for nodes in (2, 4, 8):
-            outcome = run_exchange(all_reduce, GPUS * nodes, nbytes, "hierarchical", network)
-            traffic, node = outcome.trace().traffic(), np.arange(GPUS * nodes) // GPUS
-            yield {
-                "among": f"{nodes} nodes, {'16 kB' if nbytes == SHORT else '1 MB'}",
-                "bytes": nbytes,
-                "nodes": nodes,
-                "ring": took(all_reduce, GPUS * nodes, nbytes, network=network),
-                **{
-                    name: took(all_reduce, GPUS * nodes, nbytes, collective=name, network=network)
-                    for name in BY_NODES[:2]
-                },
-                "hierarchical": MS * max(outcome.results),
-                "leaving": float(traffic[node[:, None] != node].sum() / traffic.sum()),
-            }
+    """Milliseconds of an all-reduce among nodes of 8 GPUs. First as in 2017: a node has one 10 GbE port, and its GPUs
+    reach each other at 8 GB/s. Then with NVLink in the node and 400-gigabit InfiniBand between, through one port, and
+    through one for each GPU, as in a DGX H100. A ring goes through one node after the other; with a port for each GPU
+    there is also a ring for each, with an eighth of the vector. `leaving`: the fraction of the hierarchical
+    all-reduce's bytes that leaves a node."""
+    for box, network in BOXES.items():
+        for nbytes, size in SIZES.items():
+            scale = SHRUNK if nbytes == LONGEST else 1
+            where = {"ranks": 0, "nbytes": nbytes // scale, "network": slow_down(network, scale)}
+            for nodes in (2, 8):
+                where["ranks"] = GPUS * nodes
+                outcome = run_exchange(all_reduce, collective="hierarchical", **where)
+                traffic, node = outcome.trace().traffic(), np.arange(GPUS * nodes) // GPUS
+                ring = took(all_reduce, **where)
+                yield {
+                    "box": box,
+                    "among": f"{nodes} nodes, {size}",
+                    "bytes": nbytes,
+                    "nodes": nodes,
+                    "ring": ring,
+                    **{name: took(all_reduce, collective=name, **where) for name in BY_NODES[:2]},
+                    "hierarchical": MS * max(outcome.results),
+                    "a ring per GPU": took(by_a_ring_per_gpu, **where) if box == OWN else ring,
+                    "leaving": float(traffic[node[:, None] != node].sum() / traffic.sum()),
+                }
+
+
+def slow_down(network, times):
+    """Return the network with bandwidths divided by `times`."""
+    between, within = (replace(one, bandwidth=one.bandwidth / times) for one in (network.between, network.within))
+    return replace(network, between=between, within=within)
 
 
 def slower(rows, name, **where):
     """How many times longer than the hierarchical one."""
     return value(rows, name, **where) / value(rows, "hierarchical", **where)
+
+
+def at(row):
+    return {name: row[name] for name in ("nodes", "bytes")}
 
 
 # sums
