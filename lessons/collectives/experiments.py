@@ -267,11 +267,11 @@ def servers(run):
 
 GPUS = 8  # ranks of a node
 SHORT, LONG, LONGEST = 1 << 14, 1 << 20, 1 << 26  # bytes
-SIZES = {SHORT: "16 kB", LONG: "1 MB", LONGEST: "64 MB"}
+LENGTHS = {SHORT: "16 kB", LONG: "1 MB", LONGEST: "64 MB"}
 SHRUNK = 64  # times that the longest vector, and the bandwidth for it, are scaled down, which changes no time
 BY_NODES = "recursive_doubling", "halving_doubling", "hierarchical"
 OLD, SHARED, OWN = "10 Gb/s, one port a node", "400 Gb/s, one port a node", "400 Gb/s, a port for each GPU"
-DRAWN = "ring", *BY_NODES, "a ring per GPU"
+BARS = "ring", *BY_NODES, "a ring per GPU"
 BOXES = {
     OLD: NETWORK.on_nodes(GPUS),
     SHARED: NETWORKS["NDR"].on_nodes(GPUS, nics=1),
@@ -308,7 +308,7 @@ BOXES = {
             slower(rows, "ring", box=SHARED, nodes=8, bytes=LONG) > 2
         ),
         "a port for each GPU gains nothing for one ring, which leaves a node by one GPU": lambda rows: all(
-            math.isclose(row["ring"], value(rows, "ring", **{**at(row), "box": SHARED}), rel_tol=1e-3)
+            math.isclose(row["ring"], value(rows, "ring", **{**among(row), "box": SHARED}), rel_tol=1e-3)
             for row in matching(rows, box=OWN)
         ),
         "and makes the hierarchy over 3 times as fast for 64 MB, and recursive doubling over 6 times": lambda rows: all(
@@ -318,11 +318,11 @@ BOXES = {
             for nodes in (2, 8)
         ),
         "recursive doubling is then the fastest for 16 kB": lambda rows: all(
-            row["recursive_doubling"] == min(row[name] for name in DRAWN)
+            row["recursive_doubling"] == min(row[name] for name in BARS)
             for row in matching(rows, box=OWN, bytes=SHORT)
         ),
         "and a ring for each GPU for 64 MB: nearly 5 times as fast as one, or more": lambda rows: all(
-            row["a ring per GPU"] == min(row[name] for name in DRAWN) and row["ring"] > 4.5 * row["a ring per GPU"]
+            row["a ring per GPU"] == min(row[name] for name in BARS) and row["ring"] > 4.5 * row["a ring per GPU"]
             for row in matching(rows, box=OWN, bytes=LONGEST)
         ),
         "between k nodes with P ranks, the fraction of the bytes that leaves a node is (k-1)/(P-1)": lambda rows: all(
@@ -331,7 +331,7 @@ BOXES = {
     },
     look=Look(
         "among",
-        DRAWN,
+        BARS,
         slider="box",
         kind="bar",
         log="y",
@@ -345,7 +345,7 @@ def nodes_of_eight(run):
     there is also a ring for each, with an eighth of the vector. `leaving`: the fraction of the hierarchical
     all-reduce's bytes that leaves a node."""
     for box, network in BOXES.items():
-        for nbytes, size in SIZES.items():
+        for nbytes, size in LENGTHS.items():
             scale = SHRUNK if nbytes == LONGEST else 1
             where = {"ranks": 0, "nbytes": nbytes // scale, "network": slow_down(network, scale)}
             for nodes in (2, 8):
@@ -377,7 +377,7 @@ def slower(rows, name, **where):
     return value(rows, name, **where) / value(rows, "hierarchical", **where)
 
 
-def at(row):
+def among(row):
     return {name: row[name] for name in ("nodes", "bytes")}
 
 
