@@ -7,11 +7,11 @@ from pathlib import Path
 
 CHAPTERS: tuple[str, ...] = (
     "sgd",
+    "stragglers",
     "large_batches",
     "collectives",
     "overlap",
     "distributed_update",
-    "stragglers",
     "compression",
     "averaging",
     "staleness",
