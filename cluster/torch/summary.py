@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cluster.script_summary import Summary, WaitFor
+from cluster.script_summary import Summary, WaitFor, mean_by_step
 from cluster.torch.memory import KINDS
 from tracing import COMMUNICATE, COMPUTE, HELD, IDLE, UPDATE, WAIT
 
@@ -26,7 +25,7 @@ def summarize(recorded: Recorded) -> Summary:
         seconds=trace.seconds(),
         steps=max(0, steps),
         step_seconds=_step_seconds(trace),
-        losses=_means((row[0], row[3]) for log in logs for row in log.losses),
+        losses=mean_by_step(*(np.array([row[n] for log in logs for row in log.losses]) for n in (0, 3))),
         logged=_logged(logs),
         compute=busy[:, COMPUTE] + busy[:, UPDATE],
         communicate=busy[:, COMMUNICATE],
@@ -41,19 +40,12 @@ def summarize(recorded: Recorded) -> Summary:
 
 def _step_seconds(trace) -> float:
     """Return the median time between the ends of successive steps, on the rank that ends last."""
-    steps, ends = trace.spans["step"], trace.spans["end"]
-    last = int(steps.max()) if len(steps) else -1
-    ended = np.array([ends[steps == step].max() for step in range(-1, last + 1) if (steps == step).any()])
+    steps = trace.spans["step"] + 1  # -1 before the first
+    ended = np.full(int(steps.max(initial=-1)) + 1, -np.inf)
+    np.maximum.at(ended, steps, trace.spans["end"])
+    ended = ended[np.isfinite(ended)]
     took = np.diff(ended)
     return float(np.median(took[1:] if len(took) > 2 else took)) if len(took) else float("nan")
-
-
-def _means(rows: Iterable[tuple[int, float]]) -> dict[int, float]:
-    """Return the mean of (step, value) by step."""
-    by_step: dict[int, list[float]] = {}
-    for step, value in rows:
-        by_step.setdefault(step, []).append(value)
-    return {step: float(np.mean(values)) for step, values in sorted(by_step.items())}
 
 
 def _logged(logs) -> dict[str, dict[int, float]]:
@@ -61,7 +53,7 @@ def _logged(logs) -> dict[str, dict[int, float]]:
     for log in logs:
         for step, _, name, value in log.measures:
             rows.setdefault(name, []).append((step, value))
-    return {name: _means(values) for name, values in rows.items()}
+    return {name: mean_by_step(*zip(*values, strict=True)) for name, values in rows.items()}
 
 
 def _waits(recorded: Recorded) -> list[WaitFor]:

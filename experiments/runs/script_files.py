@@ -10,6 +10,7 @@ Nothing in a folder is executed by reading it.
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, Literal
@@ -17,12 +18,12 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from cluster.script_summary import Summary, Waited, WaitFor
+from cluster.script_summary import Summary, Waited, WaitFor, mean_by_step
 from experiments.runs import run_files
 from experiments.runs.parquet import check_range, read_table, write_table
 from experiments.runs.script_run import ScriptRun
 from experiments.specification.script import MOST_RANKS, ScriptExperiment
-from tracing import HELD, KINDS, Trace, number_words
+from tracing import HELD, KINDS, Trace, number_words, sort_rows
 
 FILE = "script.json"
 TABLES = {name: run_files.TABLES[name] for name in ("losses", "measures", "memory", "spans", "messages")}
@@ -53,6 +54,8 @@ class ScriptHeader(BaseModel):
 
 AS_THEY_ARE = ("status", "error", "traceback", "environment", "modules", "digest")
 """The fields of a ScriptRun that script.json has as they are."""
+BY_STEP = ("losses", "logged")
+"""The parts of the summary that script.json leaves out, since the tables have their numbers, perhaps millions."""
 PRINTED = TypeAdapter(list[tuple[int, str]])
 
 
@@ -72,7 +75,7 @@ def write(run: ScriptRun, folder: Path) -> None:
         format=1,
         experiment=experiment,
         notes=list(run.notes),
-        summary=plain_summary(run.summary),
+        summary={name: value for name, value in plain_summary(run.summary).items() if name not in BY_STEP},
         ranks=run.trace.ranks,
         labels=list(run.trace.labels),
         quantities=list(run.quantities),
@@ -113,7 +116,7 @@ def read(path: Path) -> ScriptRun:
     waits |= {name: [record.words[number] for number in waits[name]] for name in ("what", "line")}
     return ScriptRun(
         experiment=TypeAdapter(ScriptExperiment).validate_python({**record.experiment, "source": source}),
-        summary=read_summary(record.summary),
+        summary=read_summary(record.summary | _by_step(tables, record.quantities)),
         trace=Trace(record.ranks, tables.pop("spans"), tables.pop("messages"), tuple(record.labels)),
         waits=tuple(map(Waited._make, zip(*waits.values(), strict=True))),
         printed=tuple(PRINTED.validate_json((path / "printed.json").read_bytes())),
@@ -129,8 +132,18 @@ def plain_summary(summary: Summary) -> dict[str, Any]:
     return {one.name: _plain(getattr(summary, one.name)) for one in fields(summary)}
 
 
+def _by_step(tables: dict[str, dict[str, np.ndarray]], quantities: Sequence[str]) -> dict[str, Any]:
+    """Return what BY_STEP names, computed as when the run ended: rank after rank."""
+    losses, measures = (sort_rows(tables[table], "rank") for table in ("losses", "measures"))
+    rows = {name: measures["quantity"] == number for number, name in enumerate(quantities)}
+    return {
+        "losses": mean_by_step(losses["step"], losses["loss"]),
+        "logged": {name: mean_by_step(measures["step"][some], measures["value"][some]) for name, some in rows.items()},
+    }
+
+
 def read_summary(plain: dict[str, Any]) -> Summary:
-    """Return the summary with these plain values. Raise TypeError or ValueError if they are not those of one."""
+    """Return the summary with these values. Raise TypeError or ValueError if they are not those of one."""
     values: dict[str, Any] = {}
     for one in fields(Summary):
         value = plain[one.name]
@@ -139,10 +152,6 @@ def read_summary(plain: dict[str, Any]) -> Summary:
                 value = np.array(value)
             case "dict[str, np.ndarray]":
                 value = {name: np.array(numbers) for name, numbers in value.items()}
-            case "dict[int, float]":
-                value = _by_step(value)
-            case "dict[str, dict[int, float]]":
-                value = {name: _by_step(numbers) for name, numbers in value.items()}
             case "tuple[WaitFor, ...]":
                 value = tuple(WaitFor(**wait) for wait in value)
             case "float":
@@ -159,10 +168,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return [asdict(one) for one in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _by_step(numbers: dict[str, float | None]) -> dict[int, float]:
-    return {int(step): _number(number) for step, number in numbers.items()}
 
 
 def _number(value: float | None) -> float:
