@@ -318,8 +318,7 @@ BOXES = {
             for nodes in (2, 8)
         ),
         "recursive doubling is then the fastest for 16 kB": lambda rows: all(
-            row["recursive_doubling"] == min(row[name] for name in BARS)
-            for row in matching(rows, box=OWN, bytes=SHORT)
+            row["recursive_doubling"] == min(row[name] for name in BARS) for row in matching(rows, box=OWN, bytes=SHORT)
         ),
         "and a ring for each GPU for 64 MB: nearly 5 times as fast as one, or more": lambda rows: all(
             row["a ring per GPU"] == min(row[name] for name in BARS) and row["ring"] > 4.5 * row["a ring per GPU"]

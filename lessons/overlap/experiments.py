@@ -1,5 +1,7 @@
 """Overlap: all-reducing gradients during other computation, and what that can and cannot hide."""
 
+import math
+
 import numpy as np
 
 from algorithms.parts.rank_groups import divisors
@@ -342,6 +344,63 @@ def every_way(run):
         yield row | {"no overlap": MS * none} | {way: none / s for way, s in zip(WAYS, times, strict=True)}
 
 
+TRANSFORMER = {"blocks": 32, "parameters": 2.5e8}  # of a block: 8 billion in all, each used once for every token
+HALF = 2  # bytes of a weight or gradient in mixed precision
+H100, NDR, MANY_GPUS = 400e12, NETWORKS["NDR"].between, 64  # FLOP/s: two fifths of the peak, our choice
+HIDDEN = "after backward", "during backward", "early layers first"
+
+
+@figure(
+    "How many tokens does a GPU need, to hide the sum of a transformer's gradients?",
+    source="the closed forms of theory/overlap.py; FLOPs per byte: Das et al., arXiv:1602.06709",
+    claims={
+        "computing grows with the tokens, and the sum does not": lambda rows: all(
+            math.isclose(row["sum"], rows[0]["sum"]) and math.isclose(row["compute"], row["tokens"] * PER_TOKEN)
+            for row in rows
+        ),
+        "with 2,048 tokens the sum takes over twice as long as computing, with 32,768 less than a fifth": lambda rows: (
+            value(rows, "sum/compute", tokens=2048) > 2 and value(rows, "sum/compute", tokens=32768) < 1 / 5
+        ),
+        "from 8,192 tokens on nearly all of it hides behind the backward pass: 5 % of a step is left": lambda rows: all(
+            row["during backward"] < 1.05 for row in rows if row["tokens"] >= 8192
+        ),
+        "with 2,048 and less every way takes over 2.5 times as long as computing alone": lambda rows: all(
+            min(row[way] for way in HIDDEN) > 2.5 for row in rows if row["tokens"] <= 2048
+        ),
+        "a quarter of the weights needs as many tokens: only their number counts": lambda rows: all(
+            math.isclose(row["a quarter of the weights"], row["sum/compute"], rel_tol=0.03) for row in rows
+        ),
+    },
+    look=Look("tokens", HIDDEN, log="xy", title="times as long as computing alone"),
+)
+def tokens_per_gpu(run):
+    """A step of data parallelism on 64 H100 at 400 TFLOP/s, each behind 400-gigabit InfiniBand of its own, against the
+    tokens on each: 8 billion weights in 32 equal blocks, gradients of two bytes, a ring. All weights are of dense
+    layers, and attention scores are not counted. Closed forms only; such a model needs sharded states, too.
+    """
+    for tokens in (1024, 2048, 4096, 8192, 16384, 32768, 65536):
+        whole, quarter = (transformer(tokens, parameters) for parameters in (TRANSFORMER["parameters"], 0.625e8))
+        seconds = (
+            overlap.no_overlap(whole),
+            overlap.wait_free(whole),
+            overlap.forward_overlap(whole),
+        )
+        row = {"tokens": tokens, "compute": whole.compute, "sum": whole.line(sum(whole.sizes))}
+        row |= {"sum/compute": row["sum"] / whole.compute}
+        row |= {way: time / whole.compute for way, time in zip(HIDDEN, seconds, strict=True)}
+        yield row | {"a quarter of the weights": quarter.line(sum(quarter.sizes)) / quarter.compute}
+
+
+PER_TOKEN = 6 * TRANSFORMER["blocks"] * TRANSFORMER["parameters"] / H100  # s: two FLOPs forward, four backward
+
+
+def transformer(tokens, parameters):
+    """Return the costs of a step with so many tokens on a GPU and parameters in a block."""
+    forward = [2 * tokens * parameters / H100] * TRANSFORMER["blocks"]
+    line = overlap.Cost(2 * (MANY_GPUS - 1) * NDR.alpha, share(MANY_GPUS) / NDR.bandwidth)
+    return overlap.StepCosts(forward, [2 * f for f in forward], [HALF * parameters] * len(forward), line)
+
+
 @figure(
     "Can one profiled run predict the step time of every way of overlapping?",
     source="Shi et al. (MG-WFBP), INFOCOM 2019: layers are timed, and a line is fitted to the sums",
@@ -402,7 +461,7 @@ def profile(done):
 
 
 @figure(
-    "Which layers should not be replicated?",
+    "Which layers of AlexNet should not be replicated?",
     source="Krizhevsky, arXiv:1404.5997; FLOPs per byte: Das et al., arXiv:1602.06709",
     claims={
         "convolutions are over nine tenths of the computing, dense layers of the sending": lambda rows: (
