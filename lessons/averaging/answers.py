@@ -17,15 +17,23 @@ def halfway(run, starts: str) -> str:
     return "better" if mean < (first + last) / 2 else "between" if mean < max(first, last) else "worse"
 
 
-def seldom(run, period: int) -> str:
-    """Return how the held-out loss changes if eight workers average every `period` steps instead of every step."""
-    often, now = (meetings.meeting(run, p).summary["held_out_loss"] for p in (1, period))
+def seldom(run, period: int, what: str) -> str:
+    """Return what becomes of a quantity if eight workers average every `period` steps instead of every step."""
+    often, now = (_quantity(meetings.meeting(run, p), what) for p in (1, period))
     return "same" if abs(now / often - 1) < 0.05 else "higher" if now > often else "lower"
 
 
-def share(run, workers: int) -> str:
-    """Return how workers that share the images and average compare with one worker that sees them all."""
-    together, one = (keeping_up.sharing(run, "model_averaging", n)["held_out_loss"] for n in (workers, 1))
+def _quantity(done, what: str) -> float:
+    if "apart" in what:
+        return float(done.measurements("spread")["value"].mean())
+    return done.summary["held_out_loss" if "loss" in what else "bytes"]
+
+
+def share(run, workers: int, work: str) -> str:
+    """Return how workers that average compare with one worker, if they share its steps or take as many each."""
+    epochs = 16 if work.startswith("In both") else 16 * workers
+    together = keeping_up.sharing(run, "model_averaging", workers, epochs)["held_out_loss"]
+    one = keeping_up.sharing(run, "model_averaging", 1)["held_out_loss"]
     return "lower" if together < 0.8 * one else "higher" if together > 1.5 * one else "same"
 
 
@@ -34,10 +42,13 @@ def gain(run, keep: float) -> float:
     return momentum.gain(run, form="classical", block_momentum=keep)
 
 
+BOTH = {"all are late now and then, and one is three times as slow besides": ("exponential", 3)}
+
+
 def company(run, late: str) -> str:
     """Return what becomes of the waiting if eight machines average every 64 steps instead of every step."""
-    often, seldom = (waiting.speed_up(run, late, period) for period in (1, 64))
-    return "goes" if seldom > 2 * often else "stays" if abs(seldom / often - 1) < 0.05 else "grows"
+    often, seldom = (waiting.speed_up(run, *(waiting.LATE | BOTH)[late], period) for period in (1, 64))
+    return "goes" if seldom > 2 * often else "stays" if abs(seldom / often - 1) < 0.05 else "part"
 
 
 def first(run, cluster: str) -> str:
@@ -51,7 +62,7 @@ def first(run, cluster: str) -> str:
 def spring(run, period: int) -> str:
     """Return which method has the better centre after 256 steps, with visits every `period` steps, at its best rate."""
     elastic, downpour = (springs.visiting(run, method, period)[0] for method in ("EASGD", "Downpour"))
-    return "elastic" if elastic < downpour else "downpour"
+    return "level" if 1 / 1.6 < downpour / elastic < 1.6 else "elastic" if elastic < downpour else "downpour"
 
 
 def settles(run, often: str) -> str:

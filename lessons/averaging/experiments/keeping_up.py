@@ -40,9 +40,9 @@ def more_workers(run):
             }
 
 
-def sharing(run, algorithm, workers):
+def sharing(run, algorithm, workers, epochs=16):
     """What becomes of 16 epochs that so many workers share."""
-    values = {"batch": 16, "epochs": 16, "period": 2, "learning_rate": 0.06, "evaluations": 2, **SMALL}
+    values = {"batch": 16, "epochs": epochs, "period": 2, "learning_rate": 0.06, "evaluations": 2, **SMALL}
     return run(algorithm=algorithm, workers=workers, **values).summary
 
 
@@ -74,9 +74,10 @@ def best_rate(run):
 
     Averages move an eighth as far per image; a larger rate would make up for that if the loss were nowhere steep.
     Block momentum leaves the steps as short as they are and makes more of their mean. With the smallest rates it is
-    late: its filter has 17 blocks, and takes about eight to fill. A loss counts as infinite where the rate throws the
-    training out: it ends more than twice as high as with a smaller rate, and how high, the last bit decides. A rate of
-    1 throws one worker out under four seeds of five. A point is missing where one seed or more is thrown out.
+    late: its filter has 17 blocks, and takes about eight to fill. A loss counts as infinite where training
+    diverges: it ends more than twice as high as with a smaller rate, and how high, the last bit decides. At a
+    rate of 1 one worker diverges under four seeds of five. A point is missing where training diverges under one seed
+    or more.
     """
     methods = {
         "one worker": {"algorithm": "sgd", "workers": 1},

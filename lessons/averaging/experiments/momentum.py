@@ -5,7 +5,7 @@ from math import log10
 import numpy as np
 
 from lessons.averaging.experiments import SMALL
-from lessons.figure import Look, column, figure, ratio, value
+from lessons.figure import Look, column, figure, interior, ratio, value
 
 BLOCKS = {
     "algorithm": "bmuf", "workload": "quadratic", "dimension": 1, "points": 80, "workers": 16, "batch": 1,
@@ -92,19 +92,24 @@ def outer_momentum(run):
         yield {"method": method, "rate": rate, "progress": log10(loss[0] / loss[-1])}
 
 
+def lowest(rows, outer):
+    """The loss at the best inner rate."""
+    losses = {row["rate"]: row["loss"] for row in rows if row["outer"] == outer}
+    return losses[interior(losses)]
+
+
 @figure(
     "Does DiLoCo's outer step beat averaging what Adam has done?",
     source="Douillard et al., 2023",
     claims={
         "with a timid inner rate it is far ahead": lambda rows: (
-            ratio(rows, "loss", outer=("Nesterov", "average"), rate=0.001) < 0.5
+            ratio(rows, "loss", outer=("Nesterov", "average"), rate=0.001) < 0.6
         ),
-        "it is content with a wider range of rates": lambda rows: (
-            max(column(rows, "loss", outer="Nesterov")) / min(column(rows, "loss", outer="Nesterov"))
-            < 0.5 * max(column(rows, "loss", outer="average")) / min(column(rows, "loss", outer="average"))
+        "with each at its own best rate, it ends over one and a half times as high as the plain average": lambda rows: (
+            lowest(rows, "Nesterov") > 1.5 * lowest(rows, "average")
         ),
-        "with its best rate the plain average is no worse": lambda rows: (
-            min(column(rows, "loss", outer="average")) < 1.05 * min(column(rows, "loss", outer="Nesterov"))
+        "in accuracy the two best are level within three hundredths": lambda rows: (
+            abs(max(column(rows, "accuracy", outer="Nesterov")) - max(column(rows, "accuracy", outer="average"))) < 0.03
         ),
     },
     look=Look("rate", ("loss",), "outer", log="xy", title="held-out loss"),
@@ -113,10 +118,10 @@ def diloco_rates(run):
     """Digits, eight workers with 16 images each, Adam inside, a meeting every 32 of 256 steps.
 
     An outer rate of 0.7 with momentum 0.9 is, in the long run, a step seven times as long. Where the inner rate is
-    too small that is what is missing; here a larger inner rate does as well. The paper's gains are on language models
+    too small that is what is missing; here a larger inner rate does better. The paper's gains are on language models
     that are not learned in eight meetings.
     """
-    for rate in (0.001, 0.002, 0.005, 0.01, 0.02):
+    for rate in (0.001, 0.005, 0.01, 0.02, 0.04, 0.08, 0.16):
         for outer, algorithm, more in (("average", "local_sgd", {"update": "adam"}), ("Nesterov", "diloco", {})):
             done = run(
                 algorithm=algorithm, workers=8, batch=16, steps=256, period=32, learning_rate=rate, evaluations=2,

@@ -57,7 +57,7 @@ def elastic_period(run):
 
 def rates(method, period):
     if method == "Downpour":
-        return (0.025, 0.05, 0.1, 0.2, 0.4) if period < 16 else (0.0015, 0.003, 0.006, 0.0125, 0.025, 0.05)
+        return (0.025, 0.05, 0.1, 0.2, 0.4) if period < 16 else (0.0015, 0.003, 0.006, 0.0125, 0.025, 0.05, 0.1)
     return {"AGN": (0.2, 0.4, 0.8, 1.6), "EASGD": (0.2, 0.4, 0.8, 1.6), "EAMSGD": (0.05, 0.1, 0.2, 0.4, 0.8)}[method]
 
 

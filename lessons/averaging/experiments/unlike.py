@@ -12,7 +12,7 @@ UNLIKE = {
 
 @figure(
     "What if the workers' data are not alike?",
-    source="Stich, 2019; the fixed point is ours, see local_sgd",
+    source="Stich, 2019; Karimireddy et al., 2020; the fixed point is ours, see local_sgd",
     claims={
         "it settles where the formula says": lambda rows: all(
             abs(row["settled"] - row["formula"]) < 1e-4 for row in rows
@@ -24,18 +24,27 @@ UNLIKE = {
         "every worker's own loss falls with the period, while the loss of their average rises": lambda rows: (
             is_falling(column(rows, "workers' loss")) and is_rising(column(rows, "loss"))
         ),
+        "with SCAFFOLD's correction they settle at the optimum, however seldom they meet": lambda rows: all(
+            abs(row["corrected"] - row["optimum"]) < 1e-3 for row in rows
+        ),
         "springs settle farther off still, and miss the optimum even with a visit in every step": lambda rows: all(
             row["elastic"] > row["settled"] + 0.03 for row in rows
         ),
     },
-    look=Look("period", ("settled", "elastic"), theory=("formula", "optimum"), log="x", title="where it settles"),
+    look=Look(
+        "period",
+        ("settled", "elastic", "corrected"),
+        theory=("formula", "optimum"),
+        log="x",
+        title="where it settles",
+    ),
 )
 def unlike_shards(run):
     """Two workers, each in a bowl of its own: curvatures 1 and 0.2, centres -1 and 1. Nothing is random.
 
     The optimum of both together is -2/3, near the steeper one's centre. In a long stretch of local steps both arrive
     at their own centres, and the average forgets who had the better reason. elastic: the centre of EASGD, whose
-    springs let both stay apart for good.
+    springs let both stay apart for good. corrected: SCAFFOLD, with all workers in each meeting.
     """
     rate, h, centres = UNLIKE["learning_rate"], np.array([1, 0.2]), np.array([-1, 1])
     for period in (1, 5, 20, 50):
@@ -46,11 +55,34 @@ def unlike_shards(run):
             "period": period,
             "settled": float(done.parameters[0]),
             "elastic": float(elastic.parameters[0]),
+            "corrected": float(
+                run(algorithm="local_sgd", period=period, worker_override=_scaffold, **UNLIKE).parameters[0]
+            ),
             "formula": float(q @ centres / q.sum()),
             "optimum": float(h @ centres / h.sum()),
             "loss": done.summary["held_out_loss"],
             "workers' loss": float(done.losses["loss"][-2 * 100 :].mean()),
         }
+
+
+def _scaffold(comm, task, s):
+    """Train like a worker of local SGD, with each step corrected by what its last stretch shows of its own slope.
+
+    SCAFFOLD by Karimireddy et al., 2020, its second choice of c_i; `own` is c_i, and `common` their mean c.
+    """
+    w = task.start()  # (d,)
+    met, own, common = w.copy(), np.zeros_like(w), np.zeros_like(w)
+    for step in task.steps(together=True):
+        w -= s.learning_rate * (task.gradient(w)[1] - own + common)
+        if step % s.period == 0:
+            own += (met - w) / (s.period * s.learning_rate) - common  # the mean gradient since they met
+            common[:] = own
+            comm.all_reduce(w, op="mean")
+            comm.all_reduce(common, op="mean")
+            met[:] = w
+            if comm.rank == 0:
+                task.report(w)
+    return w
 
 
 @figure(

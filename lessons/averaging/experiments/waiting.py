@@ -35,14 +35,18 @@ def waiting_to_meet(run):
     for late, (_, slowest) in LATE.items():
         for period in (1, 4, 16, 64, 256):
             last = slowest if slowest > 1 else dice.gamma(period, size=(20_000, 8)).max(1).mean() / period
-            yield {"late": late, "period": period, "speed-up": speed_up(run, late, period), "theory": float(8 / last)}
+            yield {
+                "late": late,
+                "period": period,
+                "speed-up": speed_up(run, *LATE[late], period),
+                "theory": float(8 / last),
+            }
 
 
-def speed_up(run, late, period):
+def speed_up(run, jitter, slowest, period):
     """How many times as much as one machine eight do that meet so often."""
     bowl = {"workload": "quadratic", "dimension": 20, "points": 512, "learning_rate": 0.2, "batch": 64}
     bowl |= {"evaluations": 1, **NO_NETWORK}
-    jitter, slowest = LATE[late]
     values = {"period": period, "steps": 768, "jitter": jitter, "slow": f"7:{slowest}"}
     step = run(algorithm="local_sgd", workers=8, **values, **bowl).summary["seconds"] / 768
     alone = run(algorithm="sgd", workers=1, steps=10, **bowl).summary["seconds"] / 10
