@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
+import torch.distributed as dist
 
 from cluster.torch.process import current
 
@@ -68,6 +69,19 @@ def drain_after_backward(process: Any) -> None:
                 process.due.pop(0).block()
 
         torch.autograd.Variable._execution_engine.queue_callback(drain)
+
+
+def delay_all_reduce(reducer: Any, real: Callable = dist.Reducer._delay_all_reduce) -> None:
+    """Reduce the first step's gradients of a static graph, whose futures DDP's reducer waits for in the same call."""
+    process = current()
+    if not process:
+        return real(reducer)
+    process.blocks_for_futures = True
+    try:
+        real(reducer)
+    finally:
+        process.blocks_for_futures = False
+    return None
 
 
 def call_back(process: Any) -> None:

@@ -55,7 +55,7 @@ class Process:
         self.due: list[PendingWork] = []  # works whose futures have callbacks
         self.held: dict[int, dict[str, int]] = {}  # bytes by kind, of each optimizer
         self.stores: list[Any] = []
-        self.called_back = self.draining = self.has_enough = False
+        self.called_back = self.draining = self.blocks_for_futures = self.has_enough = False
 
     def enter(self) -> None:
         """Note the script's line, and let every event before this rank's time happen."""

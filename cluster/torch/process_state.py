@@ -1,4 +1,4 @@
-"""What a process has one of and each rank needs its own: random numbers, `__main__`, modules, the default data type."""
+"""What a process has one of and each rank needs its own: random numbers, `__main__`, modules, and settings of torch."""
 
 from __future__ import annotations
 
@@ -14,9 +14,13 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from numpy.random import get_bit_generator, set_bit_generator  # type: ignore[attr-defined]
+from torch.distributed.tensor import DTensor
+from torch.nn import functional
 
 from cluster.torch.process import is_library_file
 
+DISPATCHER = DTensor._op_dispatcher
+"""Its handlers are replaced inside of loss_parallel and context_parallel; the latter replaces attention, too."""
 FRESH = torch.Generator().manual_seed(67280421310721).get_state()  # torch's generator in a new process
 REDIRECTED = [
     name for name in random.__all__ if isinstance(getattr(getattr(random, name), "__self__", None), random.Random)
@@ -38,11 +42,13 @@ class ProcessState:
         self.numpy = np.random.MT19937(rank)
         self.torch, self.dtype = FRESH, torch.float32
         self.main = main or sys.modules["__main__"]
+        self.handlers, self.attention = dict(DISPATCHER._custom_op_handlers), functional.scaled_dot_product_attention
 
     def put_away(self) -> None:
         """Save the state of the process before another strand runs."""
         self.torch, self.numpy = torch.get_rng_state(), get_bit_generator()
         self.main, self.dtype = sys.modules["__main__"], torch.get_default_dtype()
+        self.handlers, self.attention = DISPATCHER._custom_op_handlers, functional.scaled_dot_product_attention
         self.modules = {name: sys.modules.pop(name) for name in OwnModules.names if name in sys.modules}
 
     def put_back(self) -> None:
@@ -53,6 +59,7 @@ class ProcessState:
         set_bit_generator(self.numpy)
         if torch.get_default_dtype() != self.dtype:
             torch.set_default_dtype(self.dtype)
+        DISPATCHER._custom_op_handlers, functional.scaled_dot_product_attention = self.handlers, self.attention
 
 
 class OwnModules:

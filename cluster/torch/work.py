@@ -96,6 +96,8 @@ class PendingWork(dist.Work):
             self._future = Future(self)
             if self.done:
                 self._future.complete(self.result_of)
+            elif self.group.process.blocks_for_futures:
+                self.block()
             else:
                 self.group.process.due.append(self)
                 drain_after_backward(self.group.process)

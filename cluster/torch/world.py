@@ -15,7 +15,7 @@ import torch.distributed.nn.functional  # takes the world of the moment of its i
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.testing._internal.distributed.multi_threaded_pg import ThreadLocalWorld
 
-from cluster.torch.futures import wait_for_future
+from cluster.torch.futures import delay_all_reduce, wait_for_future
 from cluster.torch.group import Group
 from cluster.torch.memory import take_stock
 from cluster.torch.process import current, this
@@ -94,6 +94,7 @@ def own_world() -> Iterator[None]:
         replace_names(c10d, _get_default_timeout=lambda backend: PATIENCE),
         replace_names(dist, monitored_barrier=_monitored_barrier),
         replace_names(torch._C.Future, wait=wait_for_future),
+        replace_names(dist.Reducer, _delay_all_reduce=delay_all_reduce),
         replace_names(torch.autograd, backward=_backward),
     ):
         torch._C._distributed_c10d._set_thread_isolation_mode(True)
