@@ -24,7 +24,7 @@ A rank is a thread of this process, and one of them runs at a time.
 
     machines.py       what a script runs on
     launch.py         one run; watchdog.py looks after it
-    script.py         runs a file; launcher.py one that starts its ranks itself
+    script.py         runs a file; launcher.py one that starts its ranks itself; opened_files.py is what it reads
     summary.py        a run in numbers
 """
 

@@ -54,13 +54,13 @@ def warn_of_version() -> str:
 class Recorded:
     """What a run produced: its outcome, who waited for whom, and the lines printed, as (rank, line).
 
-    `imported` are the files of its folder that a script imported.
+    `files` are those of its folder that a script imported or read.
     """
 
     outcome: Outcome
     waits: list[Waited]
     printed: list[tuple[int, str]]
-    imported: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
 
 
 _one_run = threading.Lock()

@@ -15,6 +15,7 @@ from typing import Any
 from cluster.torch.launch import Recorded, run
 from cluster.torch.launcher import Launcher
 from cluster.torch.machines import SimulatedMachines
+from cluster.torch.opened_files import opened_files
 from cluster.torch.process_state import own_modules
 
 SPAWNS = {"spawn", "start_processes", "Process"}
@@ -37,12 +38,13 @@ def run_script(
     before = sys.argv
     sys.argv = [str(path), *map(str, arguments)]
     try:
-        with own_modules(str(path.resolve().parent)) as imported:
+        folder = str(path.resolve().parent)
+        with own_modules(folder) as imported, opened_files(folder) as opened:
             if starts_ranks:
                 recorded = Launcher(_main_module(path), code, machines, options).run()
             else:
                 recorded = run(lambda: _execute(code), machines, main=lambda: _main_module(path), **options)
-            recorded.imported = tuple(sorted(imported))
+            recorded.files = tuple(sorted((imported | opened) - {str(path.resolve())}))
             return recorded
     finally:
         sys.argv = before

@@ -41,12 +41,12 @@ def replay(folder: Path) -> int:
 
 
 def changes(before: ScriptRun, again: ScriptRun) -> Iterator[str]:
-    """Yield what has changed since the run was stored: files that the script imports, libraries, this program."""
+    """Yield what has changed since the run was stored: files that the script reads, libraries, this program."""
     home = Path(before.experiment.path).resolve().parent
-    for name, digest in before.modules.items():
+    for name, digest in before.files.items():
         now = hash_file(home / name)
         if now != digest:
-            yield f"{name}, which the script imports, {'has changed since' if now else f'is not in {home} any more'}."
+            yield f"{name}, which the script reads, {'has changed since' if now else f'is not in {home} any more'}."
     yield from (f"{other}." for other in other_arithmetic(before.environment, again.environment))
     for name in ("code", "python"):
         old, new = before.environment.get(name), again.environment.get(name)

@@ -44,7 +44,7 @@ class ScriptHeader(BaseModel):
     notes: list[str]
     summary: dict[str, Any]
     environment: dict[str, str | int | float | None] = Field(max_length=200)
-    modules: dict[str, str]
+    files: dict[str, str]
     digest: str
     ranks: int = Field(ge=1, le=MOST_RANKS)
     labels: list[str]
@@ -52,7 +52,7 @@ class ScriptHeader(BaseModel):
     words: list[str]
 
 
-AS_THEY_ARE = ("status", "error", "traceback", "environment", "modules", "digest")
+AS_THEY_ARE = ("status", "error", "traceback", "environment", "files", "digest")
 """The fields of a ScriptRun that script.json has as they are."""
 BY_STEP = ("losses", "logged")
 """The parts of the summary that script.json leaves out, since the tables have their numbers, perhaps millions."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import traceback
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,8 @@ from tracing import LOSSES, MEASURES, MEMORY, Trace, join_tables, number_words, 
 if TYPE_CHECKING:
     from cluster.torch.launch import Recorded
 
+HASHED = 64_000_000  # bytes of a file that its digest covers, so that large data costs no time
+
 
 @dataclass(repr=False)
 class ScriptRun:
@@ -31,7 +34,7 @@ class ScriptRun:
     waits        every wait of a rank, with the line of the script
     printed      (rank, line), in the order in which they were printed
     status       "finished", "failed" or "cancelled"; `error` says why, and `traceback` is the script's own
-    modules      the files that the script imported from its folder: SHA-256 by path in the folder
+    files        those of its folder that the script imported or read: a digest by path in the folder
     digest       16 hexadecimal digits of all that was recorded, times included
     """
 
@@ -49,7 +52,7 @@ class ScriptRun:
     traceback: str = ""
     notes: tuple[str, ...] = ()
     environment: dict[str, Any] = field(default_factory=dict)
-    modules: dict[str, str] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)
     digest: str = ""
 
     def __repr__(self) -> str:
@@ -90,7 +93,7 @@ def record(experiment: ScriptExperiment, recorded: Recorded) -> ScriptRun:
         traceback=script_traceback(error),
         notes=tuple(outcome.notes),
         environment=environment(),
-        modules={_place(file, experiment): hash_file(file) for file in recorded.imported},
+        files={_place(file, experiment): found for file in recorded.files if (found := hash_file(file))},
     )
     run.digest = digest(run)
     return run
@@ -102,11 +105,14 @@ def _place(file: str, experiment: ScriptExperiment) -> str:
 
 
 def hash_file(file: str | Path) -> str:
-    """Return the SHA-256 of a file; "" if it cannot be read."""
+    """Return a digest of the size and the first HASHED bytes of a file; "" if it cannot be read."""
     try:
-        return hashlib.sha256(Path(file).read_bytes()).hexdigest()
+        with Path(file).open("rb") as stream:
+            state = hashlib.sha256(stream.read(HASHED))
+            state.update(f" of {stream.seek(0, os.SEEK_END)}".encode())
     except OSError:
         return ""
+    return state.hexdigest()
 
 
 def script_traceback(error: BaseException | None) -> str:

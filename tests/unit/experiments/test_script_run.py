@@ -70,12 +70,12 @@ def test_a_stored_run_of_a_script_is_read_back_bit_for_bit(script, tmp_path):
     again = store.load_script(store.save(one, tmp_path / "runs"))
     assert (again.digest, digest(again)) == (one.digest, one.digest)
     assert plain_summary(again.summary) == plain_summary(one.summary) and again.summary.waiting_share > 0
-    for name in ("experiment", "status", "error", "traceback", "notes", "printed", "waits", "environment", "modules"):
+    for name in ("experiment", "status", "error", "traceback", "notes", "printed", "waits", "environment", "files"):
         assert getattr(again, name) == getattr(one, name), name
     for table, columns in one.tables.items():
         for name, column in columns.items():
             assert np.array_equal(again.tables[table][name], column, equal_nan=column.dtype.kind == "f"), name
-    assert [*one.modules] == ["rates.py"] and one.waits and len(one.printed) == 2
+    assert [*one.files] == ["rates.py"] and one.waits and len(one.printed) == 2
 
 
 def test_the_same_script_and_settings_are_stored_once_and_others_next_to_them(script, tmp_path):

@@ -104,13 +104,22 @@ def test_a_replay_runs_the_stored_source_and_names_what_has_changed(main, script
     assert code == 0 and same(f"identical, bit for bit: {folder.name}", out)
     (tmp_path / "rates.py").write_text("RATE = 0.1  # the same\n", "utf-8")
     code, out, _ = main("replay", folder.name)
-    assert code == 0 and same("rates.py, which the script imports, has changed since", out)
+    assert code == 0 and same("rates.py, which the script reads, has changed since", out)
     (tmp_path / "rates.py").write_text("RATE = 0.2\n", "utf-8")
     code, out, _ = main("replay", folder.name)
     assert code == 1 and same("different: the numbers part in step 1 … has changed since", out)
     (tmp_path / "rates.py").unlink()
     code, out, _ = main("replay", folder.name)
     assert code == 1 and same("the other failed … is not in … any more", out)
+
+
+def test_a_replay_names_data_that_has_changed(main, script, tmp_path):
+    data = tmp_path / "data.txt"
+    data.write_text("7", "utf-8")
+    _, folder, _ = script(TRAIN + "print(open('data.txt').read())\n")
+    data.write_text("8", "utf-8")
+    code, out, _ = main("replay", folder.name)
+    assert code == 1 and same("rank 0 printed '7', and now '8' … data.txt, which the script reads, has changed", out)
 
 
 def test_a_run_that_is_never_the_same_twice_is_not_replayed(main, script):

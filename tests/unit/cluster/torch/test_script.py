@@ -125,3 +125,29 @@ def test_a_file_that_is_no_script_is_named(script, tmp_path):
     ):
         with pytest.raises(ValueError, match=quote(words)):
             simulate(path, 2)
+
+
+def test_the_files_that_a_script_imports_or_reads_in_its_folder_are_known(script, tmp_path):
+    script("import torch\nRATE = 1\n", "rates.py")
+    (tmp_path / "data").mkdir()
+    for name in ("points.txt", "more.txt", "other.txt"):
+        script("1 2\n", f"data/{name}")
+    torch.save(torch.ones(2), tmp_path / "weights.pt")
+    path = script(
+        f"""
+        import os, rates, torch
+        from pathlib import Path
+        folder = Path({str(tmp_path)!r})
+        open(folder / "data" / "points.txt").read()
+        (folder / "data" / "more.txt").read_text()
+        torch.load(folder / "weights.pt")
+        open(folder / f"out-{{os.environ['RANK']}}.txt", "w").write("out")
+        os.path.exists(folder / "data" / "other.txt")
+        """
+    )
+    files = simulate(path, 2, on_line=print).recorded.files
+    assert [os.path.relpath(file, tmp_path) for file in files] == [
+        *("data/more.txt", "data/points.txt", "rates.py", "weights.pt")
+    ]
+    open(tmp_path / "data" / "other.txt", encoding="utf-8").close()  # the hook stays, and looks no more
+    assert simulate(script("x = 1\n"), 2).recorded.files == ()

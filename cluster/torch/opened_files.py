@@ -1,0 +1,45 @@
+"""The files of its folder that a script reads, as far as Python opens them: a library's own code in C++ is not seen."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from cluster.torch.process import current, is_library_file
+
+
+class OpenedFiles:
+    """An audit hook. It cannot be removed, so there is one, which looks only at files below `folder`, if it is set."""
+
+    folder = ""
+    found: set[str]
+
+    def __call__(self, event: str, args: tuple[Any, ...]) -> None:
+        if event != "open" or not self.folder or not current():
+            return
+        name, mode, flags = args
+        reads = mode.startswith("r") if mode else flags & os.O_ACCMODE == os.O_RDONLY
+        if reads and isinstance(name, str | bytes | os.PathLike):
+            path = os.path.abspath(os.fsdecode(name))
+            if path.startswith(self.folder) and not is_library_file(path) and not path.endswith(".pyc"):
+                self.found.add(path)
+
+
+_hooks: list[OpenedFiles] = []
+
+
+@contextlib.contextmanager
+def opened_files(folder: str) -> Iterator[set[str]]:
+    """Note the files below `folder` that ranks open for reading. The value has their absolute paths."""
+    if not _hooks:
+        _hooks.append(OpenedFiles())
+        sys.addaudithook(_hooks[0])
+    hook = _hooks[0]
+    hook.folder, hook.found = os.path.join(folder, ""), set()
+    try:
+        yield hook.found
+    finally:
+        hook.folder = ""
