@@ -126,6 +126,71 @@ def apart(run, graph, workers=16, rate=0.05, dimension=50):
     return done, float(done.evaluations["spread"][steps // 4 :].mean())
 
 
+UNLIKE = {"workload": "quadratic", "dimension": 1, "start": 0, "points": 512, "kinds": 2, "apart": 2, "unequal": 5}
+SEATS = {"their own": (*range(0, 16, 2), *range(1, 16, 2)), "the other": tuple(range(16))}  # worker i sees kind i % 2
+
+
+@figure(
+    "Where does the mean settle if the workers' data are not alike?",
+    source="Lian et al., NIPS 2017, whose bound grows with the spread between the workers; the fixed point is ours",
+    claims={
+        "it settles where the fixed point of the mixing matrix says": lambda rows: all(
+            abs(row["settled"] - row["formula"]) < 1e-3 for row in rows
+        ),
+        "beside workers of its own kind, the ring ends over seven times as far off as the complete graph": lambda rows: (
+            off(rows, graph="ring", beside="their own") > 7 * off(rows, graph="complete", beside="their own")
+        ),
+        "the star ends as far off as the ring, though its gap is larger": lambda rows: (
+            abs(ratio(rows, "settled", graph=("star", "ring"), beside="their own") - 1) < 0.05
+        ),
+        "beside workers of the other kind, the ring ends nearest of all": lambda rows: (
+            off(rows, graph="ring", beside="the other")
+            == min(off(rows, graph=row["graph"], beside=row["beside"]) for row in rows)
+        ),
+        "no graph settles at the optimum": lambda rows: all(row["settled"] - row["optimum"] > 0.01 for row in rows),
+        "at a third of the rate each of them would settle less than half as far off": lambda rows: all(
+            row["a third of the rate"] - row["optimum"] < (row["settled"] - row["optimum"]) / 2 for row in rows
+        ),
+    },
+    look=Look(
+        "graph", ("settled",), "beside", kind="bar", theory=("formula", "optimum"), title="where the mean settles"
+    ),
+)
+def unlike_neighbours(run):
+    """D-PSGD with 16 workers at rate 0.1, without noise: eight in a bowl around -1, and eight in one around +1 that is
+    five times as flat. The optimum of all is -2/3.
+
+    `beside`: whether a worker's neighbours on the ring are of its own kind, in two halves, or of the other, in turn.
+    formula: the mean of the x that a step leaves where it is, W x - 0.1 h (x - c) = x; and the same at a third of the
+    rate.
+    """
+    kind = np.arange(16) % 2
+    h, centres = np.array([1, 0.2])[kind], np.array([-1, 1])[kind]
+    for graph in ("complete", "exponential", "torus", "ring", "star"):
+        for beside, seats in SEATS.items():
+            edges = [(seats[i], seats[j]) for i, others in enumerate(neighbours(graph, 16)) for j in others if i < j]
+            seated = ",".join(f"{i}-{j}" for i, j in edges)
+            done = run(
+                algorithm="dpsgd", workers=16, edges=seated, learning_rate=0.1, steps=600, evaluations=2,
+                network="ideal", **UNLIKE,
+            )  # fmt: skip
+            w = mixing(neighbours("ring", 16, seated))
+            fixed = [np.linalg.solve(np.eye(16) - w + rate * np.diag(h), rate * h * centres) for rate in (0.1, 0.1 / 3)]
+            yield {
+                "graph": graph,
+                "beside": beside,
+                "settled": float(done.parameters[0]),
+                "formula": float(fixed[0].mean()),
+                "a third of the rate": float(fixed[1].mean()),
+                "optimum": float(h @ centres / h.sum()),
+            }
+
+
+def off(rows, **where):
+    """How far from the optimum the mean settles."""
+    return value(rows, "settled", **where) - rows[0]["optimum"]
+
+
 def _mixings(way, workers):
     """The mixing matrices of gossip's steps, one after the other, or a ring's, which is always the same."""
     step, s = 0, Gossip(rotate=False)
