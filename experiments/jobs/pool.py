@@ -30,7 +30,7 @@ from experiments.jobs import memory, turns
 from experiments.jobs.job import FOREVER, Job, JobState
 from experiments.jobs.process import Child
 from experiments.jobs.spare import Spare
-from experiments.jobs.spec import JobSpec
+from experiments.jobs.spec import MANY_THREADS, JobSpec
 from experiments.runs import cached, store
 from experiments.runs.summary import source_version
 from experiments.specification.experiment import Experiment
@@ -242,6 +242,8 @@ class Pool:
         spec = {"root": str(self.root), "parent": os.getpid(), **self.limits}
         if isinstance(job.work, JobSpec):
             spec["job_spec"] = asdict(job.work)
+            if job.work.kind in MANY_THREADS and memory.WATCHED:
+                spec["memory"] = None
         else:
             spec |= {"experiment": json.loads(job.work.json()), "wall": self.wall, "polite": POLITE}
             if job.work.cluster != "simulated":

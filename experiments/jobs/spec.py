@@ -2,9 +2,9 @@
 
     JobSpec("study", {"schedule": "1f1b", "ranks": 64})
 
-The module of its kind has `perform(values, root, progress) -> Path`: it does the job, calls progress(part) now and
-then, and returns where the result lies. A job takes plain values and makes files, so the process that asked for it has
-nothing else in its memory.
+The module of its kind has `perform(values, root, progress) -> Path`: it does the job, calls progress(part) or
+progress(part, phase) now and then, and returns where the result lies. A job takes plain values and makes files, so the
+process that asked for it has nothing else in its memory.
 """
 
 import errno
@@ -28,9 +28,12 @@ KINDS = {
     "threads": "experiments.measure.warps",
     "learning": "experiments.learning.replay",
     "lesson": "lessons.job_specs",
+    "script": "experiments.jobs.script",
     "upload": "experiments.jobs.upload",
 }
 """Kinds of jobs, and the modules with the function `perform` that does them."""
+MANY_THREADS = ("script",)
+"""Kinds with a thread for each rank, each of which reserves addresses that it never uses."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,7 @@ class JobSpec:
         place = self.place(root, source)
         return place if place.is_dir() and not sealed.altered_files(place) else None
 
-    def perform(self, root: str | Path, progress: Callable[[float], None] = lambda part: None) -> Path:
+    def perform(self, root: str | Path, progress: Callable[..., None] = lambda part, phase="": None) -> Path:
         """Do the job in this process and return where the result is. Raise ValueError or OSError if it fails."""
         return importlib.import_module(KINDS[self.kind]).perform(self.values, Path(root), progress)
 

@@ -80,9 +80,9 @@ class StatusWriter:
             phase=progress.phase,
         )
 
-    def part(self, fraction: float) -> None:
+    def part(self, fraction: float, phase: str = "") -> None:
         """Write one line with another job's progress."""
-        self("progress", fraction=fraction, seconds=0.0, curve={}, tried={})
+        self("progress", fraction=fraction, seconds=0.0, curve={}, tried={}, phase=phase)
 
 
 def telling(report: StatusWriter) -> contextlib.AbstractContextManager:
