@@ -1,7 +1,6 @@
 """Run: everything recorded of one experiment, in plain columns."""
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -10,8 +9,9 @@ import numpy as np
 
 from cluster.waits import Wait
 from experiments.runs.causes import Causes, causes
+from experiments.runs.holdings import Holdings
 from experiments.specification.experiment import Experiment
-from tracing import HELD, MEASURES, MEMORY, Trace, join_tables
+from tracing import MEASURES, MEMORY, Trace, join_tables
 
 
 def no_measures() -> dict[str, np.ndarray]:
@@ -23,7 +23,7 @@ def no_memory() -> dict[str, np.ndarray]:
 
 
 @dataclass(repr=False)
-class Run:
+class Run(Holdings):
     """The record of one run.
 
     losses       columns of tracing.LOSSES: rank, step, samples, seconds, loss; one row per mini-batch
@@ -117,26 +117,3 @@ class Run:
         rows = self.measurements(quantity)
         steps, place = np.unique(rows["step"], return_inverse=True)
         return steps, np.bincount(place, rows["value"]) / np.bincount(place)
-
-    def peak_memory(self) -> np.ndarray:
-        """Return bytes per rank and kind, shape (ranks, len(HELD)), at the moment when that rank held most."""
-        return np.array([now[now.sum(axis=1).argmax()] for _, now in self.holdings()])
-
-    def peaks(self) -> np.ndarray:
-        """Return bytes per rank and kind, each kind at its own peak."""
-        return np.array([now.max(axis=0) for _, now in self.holdings()])
-
-    def holdings(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield, for each rank, its rows of `memory`, and the bytes of each kind before and after them.
-
-        The bytes have the shape (rows + 1, len(HELD)).
-        """
-        order = np.argsort(self.memory["rank"], kind="stable")
-        ends = np.bincount(self.memory["rank"], minlength=self.trace.ranks).cumsum()[:-1]
-        for rows in np.split(order, ends):
-            kind, nbytes = self.memory["kind"][rows], self.memory["bytes"][rows]
-            now = np.zeros((len(kind) + 1, len(HELD)), np.int64)
-            for number in range(len(HELD)):
-                own = np.flatnonzero(kind == number)
-                now[1 + own, number] = np.diff(nbytes[own], prepend=0)
-            yield rows, now.cumsum(axis=0)

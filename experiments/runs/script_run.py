@@ -6,6 +6,7 @@ import hashlib
 import os
 import traceback
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,8 @@ import numpy as np
 
 from cluster.comm import Cancelled, RankFailed
 from cluster.script_summary import Summary, Waited
+from experiments.runs.causes import Causes, causes
+from experiments.runs.holdings import Holdings
 from experiments.runs.summary import environment
 from experiments.specification.script import ScriptExperiment
 from tracing import LOSSES, MEASURES, MEMORY, Trace, join_tables, number_words, sort_rows
@@ -24,7 +27,7 @@ HASHED = 64_000_000  # bytes of a file that its digest covers, so that large dat
 
 
 @dataclass(repr=False)
-class ScriptRun:
+class ScriptRun(Holdings):
     """The record of one run of a script.
 
     summary      its numbers: time per step, losses, waits, memory, traffic
@@ -57,6 +60,11 @@ class ScriptRun:
 
     def __repr__(self) -> str:
         return f"<ScriptRun of {self.experiment.name}: {self.status}>"
+
+    @cached_property
+    def causes(self) -> Causes:
+        """Who and what caused each wait of the run."""
+        return causes(self.trace)
 
     @property
     def tables(self) -> dict[str, dict[str, np.ndarray]]:

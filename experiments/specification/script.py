@@ -12,7 +12,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from cluster.devices import DEVICES, parse_device
 from cluster.faults import JITTERS, Faults, parse_crash, parse_pause, parse_slow
@@ -65,6 +65,11 @@ class ScriptExperiment:
     clock: str = "roofline"
     steps: int | None = None
 
+    cluster: ClassVar[str] = "simulated"
+    servers: ClassVar[int] = 0
+    rank_memory: ClassVar[None] = None
+    """What an Experiment may choose, and a script may not."""
+
     def __post_init__(self):
         equal = {  # equal settings have equal texts
             "arguments": tuple(self.arguments),
@@ -113,6 +118,11 @@ class ScriptExperiment:
     def is_repeatable(self) -> bool:
         """True if the same experiment gives the same run, bit for bit."""
         return self.clock != "measured"
+
+    @property
+    def slow_ranks(self) -> dict[int, float]:
+        """The ranks that compute slower or faster than usual, each with its factor."""
+        return {rank: factor for rank, factor in parse_slow(self.slow, self.ranks).items() if factor != 1}
 
     @property
     def machines(self) -> SimulatedMachines:

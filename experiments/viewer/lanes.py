@@ -6,12 +6,13 @@ from itertools import pairwise
 import numpy as np
 
 from experiments.runs.record import Run
+from experiments.runs.script_run import ScriptRun
 from experiments.wording.rank_names import rank_names, slowness
 
 RANKS = 64  # most rows or columns that remain distinguishable; more are drawn in groups
 
 
-def lane_names(run: Run) -> list[str]:
+def lane_names(run: Run | ScriptRun) -> list[str]:
     """Return the names of the run's ranks: role and number."""
     return rank_names(run.experiment, run.trace.ranks)
 

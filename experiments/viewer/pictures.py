@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from experiments.runs.record import Run
+from experiments.runs.script_run import ScriptRun
 from experiments.viewer import curves, palette
 from experiments.viewer.curves import Line
 
@@ -26,11 +27,12 @@ class Shown:
 
     `others` are runs of the same experiment with other seeds. Losses and accuracies are then drawn as the mean of all
     runs, in a band of one standard deviation to either side. A `ghost` is the previous run: grey, behind all others. A
-    run of a sweep is coloured by `share`, its position between the first value and the last.
+    run of a sweep is coloured by `share`, its position between the first value and the last. Runs of scripts have
+    timelines and bars, and no curves of this kind.
     """
 
     name: str
-    run: Run
+    run: Run | ScriptRun
     colour: int
     folder: str = ""
     others: tuple[Run, ...] = ()

@@ -136,7 +136,7 @@ def fault(e: Experiment, kind: str) -> str:
     """Return a phrase for the faults of one kind: "worker 3 four times slower", or "none slower" if there are none."""
     names = ranks(e)
     told = {
-        "slow": [f"{names[rank]} {_slower(factor)}" for rank, factor in sorted(e.slow.by_rank.items()) if factor != 1],
+        "slow": [f"{names[rank]} {pace(factor)}" for rank, factor in sorted(e.slow.by_rank.items()) if factor != 1],
         "pause": [f"{names[rank]} pauses" for rank in sorted(e.pause.by_rank)],
         "crash": [f"{names[rank]} lost at {units.seconds(at)}" for rank, (at, _) in sorted(e.crash.by_rank.items())],
     }[kind]
@@ -154,7 +154,8 @@ def without(e: Experiment, kind: str) -> str:
     return f"without the {'loss' if kind == 'crash' else 'pause' + 's' * (len(some) > 1)} of {whom}"
 
 
-def _slower(factor: float) -> str:
+def pace(factor: float) -> str:
+    """Return a factor of time as words: "four times slower"."""
     than, times = ("slower", factor) if factor >= 1 else ("faster", 1 / factor)
     whole = round(times)
     said = TIMES[whole] if whole < len(TIMES) and math.isclose(times, whole) else f"{times:.3g}"

@@ -4,6 +4,7 @@ from contextlib import suppress
 
 from experiments.specification import catalogue
 from experiments.specification.experiment import Experiment
+from experiments.specification.script import ScriptExperiment
 
 ROLES = {"pipelined": "stage", "layer_wise": "stage", "model_parallel": "rank", "decoupled": "module"}
 """The name of a training rank where it is not "worker", by algorithm or family. A stage has its own layers."""
@@ -14,8 +15,10 @@ def slowness(factor: float) -> str:
     return f"{factor:g}× slower" if factor > 1 else f"{1 / factor:.3g}× faster"
 
 
-def rank_names(experiment: Experiment, ranks: int) -> list[str]:
+def rank_names(experiment: Experiment | ScriptExperiment, ranks: int) -> list[str]:
     """Return the names of `ranks` ranks. Also works for experiments that cannot run."""
+    if isinstance(experiment, ScriptExperiment):
+        return [f"rank {rank}" for rank in range(ranks)]
     servers = experiment.servers
     family = catalogue.ALGORITHMS[experiment.algorithm].family
     role = ROLES.get(experiment.algorithm, ROLES.get(family, "worker"))

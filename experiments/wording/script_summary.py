@@ -28,7 +28,7 @@ def lines(summary: Summary, notes: Sequence[str] = ()) -> list[tuple[str, str]]:
         ("time", f"{units.seconds(summary.seconds)} of virtual time{_per_step(summary)}"),
         ("loss", _course(summary.losses, ": the mean of what backward() is called of")),
         *_logged(summary),
-        ("ranks", _ranks(summary)),
+        ("ranks", share_of_time(summary)),
         *_waiting(summary),
         ("memory", _memory(summary)),
         ("sent", _sent(summary)),
@@ -61,8 +61,8 @@ def _logged(summary: Summary) -> Iterator[tuple[str, str]]:
         yield "", f"and {len(summary.logged) - MOST_LOGGED} more"
 
 
-def _ranks(summary: Summary) -> str:
-    """Return what ranks spend their time on, on average."""
+def share_of_time(summary: Summary) -> str:
+    """Return what ranks spend their time on: "computing 40.1 %, waiting 59.9 % of the time on average"; or ""."""
     kinds = {"computing": summary.compute, "communicating": summary.communicate, "waiting": summary.wait}
     kinds["idle"] = summary.idle
     total = summary.seconds or 1.0

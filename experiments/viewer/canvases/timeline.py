@@ -12,6 +12,7 @@ import numpy as np
 
 from experiments.runs.causes import Causes, causes
 from experiments.runs.record import Run
+from experiments.runs.script_run import ScriptRun
 from experiments.viewer import palette, waits
 from experiments.viewer.canvases.topology import Machines, machines
 from experiments.viewer.column_codec import pack, pack_messages, pack_timeline
@@ -184,17 +185,18 @@ def _joined(traces: Sequence[Trace], lanes: int, lane: Callable[[int, np.ndarray
     return Trace(lanes, sort_rows(spans, "start", "rank"), sort_rows(messages, "sent", "src"), labels)
 
 
-def describe(run: Run) -> str:
+def describe(run: Run | ScriptRun) -> str:
     """Return one or two sentences that describe the timeline, for screen readers."""
     ranks = units.count_with_noun(run.trace.ranks, "rank")
     return f"Timeline of {ranks} over {units.seconds(run.trace.seconds())}. {shares(run)}".rstrip()
 
 
-def shares(run: Run) -> str:
-    """Return a sentence on how the workers spent their time, or "" if they spent none."""
+def shares(run: Run | ScriptRun) -> str:
+    """Return a sentence on how the workers, or a script's ranks, spent their time, or "" if they spent none."""
     busy = run.trace.busy()[run.experiment.servers :].sum(axis=0)
     parts = [f"{units.percent(value / busy.sum())} {kind}" for kind, value in zip(KINDS, busy, strict=True) if value]
-    return f"Of the workers' time {', '.join(parts)}." if parts else ""
+    whose = "workers'" if isinstance(run, Run) else "ranks'"
+    return f"Of the {whose} time {', '.join(parts)}." if parts else ""
 
 
 def _within(trace: Trace, window: Window | None, total: float, most: int) -> tuple[Trace, Window]:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from experiments.runs.record import Run
+from experiments.runs.script_run import ScriptRun
 from experiments.viewer.lanes import group_names, groups, lane_names
 from experiments.wording import units
 
@@ -28,7 +29,7 @@ class Machines(NamedTuple):
     columns: dict[str, np.ndarray]
 
 
-def machines(run: Run) -> Machines:
+def machines(run: Run | ScriptRun) -> Machines:
     """Return the places of a run's machines, their wires, and the memory that they hold.
 
     Header: shape, names, of (the machine of each rank), x and y from -1 to 1, servers (number of machines that are
@@ -121,7 +122,7 @@ def places(shape: str, count: int, servers: int) -> tuple[np.ndarray, np.ndarray
     return tuple(np.concatenate([inner, circle(count - servers, 1.0)], axis=1))
 
 
-def _held(run: Run, of: np.ndarray, count: int) -> tuple[np.ndarray, int]:
+def _held(run: Run | ScriptRun, of: np.ndarray, count: int) -> tuple[np.ndarray, int]:
     """Return the memory of each machine (its fullest rank's), in 255ths of the largest, and the largest in bytes."""
     total, table = max(run.trace.seconds(), 1e-300), np.zeros((count, MOMENTS))
     if not len(run.memory["rank"]):

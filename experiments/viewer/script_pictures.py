@@ -1,0 +1,86 @@
+"""A run of a script in pictures: its timeline and its losses."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from experiments.runs.script_run import ScriptRun
+from experiments.viewer import palette
+from experiments.viewer.canvases import curve, timeline
+from experiments.viewer.canvases.timeline import Window
+from experiments.viewer.canvases.topology import machines
+from experiments.viewer.lanes import lane_names
+from experiments.viewer.pictures import Axis, Picture, Series
+from experiments.wording.script_summary import heading
+from experiments.wording.sentences import capital
+from tracing import KINDS, Trace
+
+READABLE = 40  # spans of a rank up to which a timeline opens at full length
+OPENED = 3  # steps at which a longer one opens
+
+
+def timeline_frame(run: ScriptRun, name: str, window: Window | None = None) -> bytes:
+    """Return the timeline of a script's run for the browser; `name` identifies it (see timeline.frame)."""
+    return timeline.trace_frame(
+        run.trace, lane_names(run), timeline.describe(run), name, window, opening=opening(run.trace),
+        saved=labels(run, "timeline"), machines=machines(run), known=run.causes,
+    )  # fmt: skip
+
+
+def opening(trace: Trace) -> Window | None:
+    """Return the window (s) of some steps in the middle of a long trace; None for a short one."""
+    steps, start, end = (trace.spans[name] for name in ("step", "start", "end"))
+    last = int(steps.max(initial=-1))
+    if len(start) <= READABLE * trace.ranks or last <= OPENED:
+        return None
+    first = (last - OPENED) // 2
+    some = (steps >= first) & (steps < first + OPENED)
+    return (float(start[some].min()), float(end[some].max())) if some.any() else None
+
+
+def curves(run: ScriptRun) -> dict[str, Picture]:
+    """Return the pictures of what backward() was called of and of what the script logged, over its steps, by name."""
+    named = {}
+    if losses := run.summary.losses:
+        named["Loss (what backward is called of)"] = _picture(np.array([*losses]), np.array([*losses.values()]), "loss")
+    for name, by_step in run.summary.logged.items():
+        named[capital(name)] = _picture(np.array([*by_step]), np.array([*by_step.values()]), name)
+    return named
+
+
+def curve_frame(run: ScriptRun, name: str, picture: Picture) -> bytes:
+    """Return one of `curves`, called `name`, for the browser."""
+    y = picture.series[0].y
+    return curve.frame(picture, f"{name}: from {y[0]:.4g} to {y[-1]:.4g}.", name, labels(run, picture.y.name))
+
+
+def waits_table(run: ScriptRun) -> dict[str, np.ndarray]:
+    """Return every wait of a rank as a table: rank, the one it waits for, in what, at which line, start and end (s)."""
+    names = ("rank", "waits_for", "in", "line", "start", "end")
+    return {name: np.array([wait[number] for wait in run.waits], object) for number, name in enumerate(names)}
+
+
+def spans_table(run: ScriptRun) -> dict[str, np.ndarray]:
+    """Return what each rank did when as a table, with the words of kinds and labels."""
+    spans, words = run.trace.spans, {"kind": KINDS, "label": run.trace.labels}
+    return spans | {name: np.array(known, object)[spans[name]] for name, known in words.items() if len(spans[name])}
+
+
+def labels(run: ScriptRun, picture: str) -> dict:
+    """Return file name and heading for saving a picture of this run."""
+    return {"file": f"{stem(run)}-{picture}", "heading": heading(run.experiment)}
+
+
+def stem(run: ScriptRun) -> str:
+    """Return the beginning of the names of a run's files: "train-8-ranks"."""
+    e = run.experiment
+    return f"{e.name.removesuffix('.py')}-{e.ranks}-ranks"
+
+
+def _picture(steps: np.ndarray, values: np.ndarray, name: str) -> Picture:
+    colour, dash, symbol = palette.RUNS[0]
+    series = Series(steps.astype(float), values, colour, dash, symbol, name=name, bare=len(steps) == 1)
+    finite = values[np.isfinite(values)]
+    low, high = min(0.0, float(finite.min(initial=0.0))), float(finite.max(initial=0.0))
+    x = Axis("steps done", 0.0, float(steps[-1]) or 1.0)
+    return Picture([series], x, Axis(name, low, high * 1.08 if high > low else low + 1.0))

@@ -1,0 +1,83 @@
+"""A run of a script in a sentence: what a step takes and who makes others wait, and what changed since another run."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from cluster.script_summary import Summary, WaitFor
+from experiments.runs.script_run import ScriptRun
+from experiments.specification.script import ScriptExperiment
+from experiments.wording import naming, units
+from experiments.wording.script_summary import share_of_time
+from experiments.wording.sentences import capital, join_words
+
+WORTH = 0.03  # share of the others' time from which a rank is said to make them wait
+MOST = 0.5  # share of all waiting from which one rank is named for it
+LABELS = {
+    "ranks": "ranks", "network": "network", "per_node": "ranks per node", "device": "device", "steps": "steps",
+    "pause": "pauses", "crash": "crashes", "jitter": "jitter", "seed": "seed", "eager": "eager size", "clock": "clock",
+    "arguments": "arguments",
+}  # fmt: skip
+
+
+def headline(run: ScriptRun) -> str:
+    """Return one sentence on how the run ended, what a step takes, and who makes others wait, and where."""
+    s = run.summary
+    if run.status != "finished":
+        reached = units.count_with_noun(s.steps, "step") if s.steps else f"{units.seconds(s.seconds)} of virtual time"
+        return f"The script {'was stopped' if run.status == 'cancelled' else 'failed'} after {reached}."
+    if not s.seconds:
+        return "The script ended, and nothing in it took virtual time: it calls no operation of torch."
+    takes = f"a step takes {units.seconds(s.step_seconds)}" if s.steps else f"the run takes {units.seconds(s.seconds)}"
+    return f"{capital(takes)}; {_waiting(s)}."
+
+
+def _waiting(s: Summary) -> str:
+    """Return a clause on who makes others wait, and where."""
+    if s.ranks == 1:
+        return "a single rank waits for nobody"
+    if not s.messages:
+        return "no rank sends anything, so each works alone"
+    caused: Counter[int] = Counter()
+    for one in s.waits:
+        caused[one.culprit] += one.seconds
+    culprit, seconds = caused.most_common(1)[0] if caused else (0, 0.0)
+    if seconds < WORTH * s.seconds * (s.ranks - 1):
+        return f"no rank keeps the others waiting ({share_of_time(s)})"
+    where = _place([one for one in s.waits if one.culprit == culprit], seconds)
+    if seconds < MOST * sum(caused.values()):
+        mean = units.percent(float(s.wait.mean()) / s.seconds)
+        return f"ranks wait {mean} of the time, most for rank {culprit}, {where}"
+    others = "the others" if s.ranks > 2 else f"rank {1 - culprit}"
+    share = units.percent(seconds / s.seconds / (s.ranks - 1))
+    return f"rank {culprit} makes {others} wait {share} of the time, {where}"
+
+
+def _place(waits: list[WaitFor], seconds: float) -> str:
+    """Return where most of these waits are: "in all_reduce at line 27 of ddp.py"."""
+    longest = max(waits, key=lambda one: one.seconds)
+    mostly = "" if longest.seconds > (1 - WORTH) * seconds else "mostly "
+    return f"{mostly}in {longest.what}" + (f" at {longest.line}" if longest.line else "")
+
+
+def changes(was: ScriptExperiment, now: ScriptExperiment) -> list[str]:
+    """Describe how two experiments differ: "ranks 4 → 8", "rank 5 four times slower"."""
+    found = ["another script"] if was.name != now.name else ["the script edited"] if was.source != now.source else []
+    for name, label in LABELS.items():
+        before, after = (_value(getattr(one, name)) for one in (was, now))
+        if before != after:
+            found.append(f"{label} {before} → {after}")
+    if was.slow != now.slow:
+        found.append(_slow(now) or f"{join_words(f'rank {rank}' for rank in was.slow_ranks)} as fast as usual")
+    return found
+
+
+def _slow(e: ScriptExperiment) -> str:
+    """Return the slow ranks in words: "rank 5 four times slower", or ""."""
+    return join_words(f"rank {rank} {naming.pace(factor)}" for rank, factor in e.slow_ranks.items())
+
+
+def _value(value: object) -> str:
+    if isinstance(value, tuple):
+        value = " ".join(value)
+    return "none" if value in (None, "") else str(value)

@@ -1,0 +1,77 @@
+"""A run of a script in a sentence, and what changed since another one."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from cluster.script_summary import Summary, WaitFor
+from experiments.specification.script import ScriptExperiment
+from experiments.viewer import script_words
+
+HERE = "line 31 of train.py"
+
+
+def summary(ranks=4, seconds=1.0, steps=10, waits=(), wait=0.0, messages=9):
+    each = np.full(ranks, seconds)
+    return Summary(
+        ranks=ranks, seconds=seconds, steps=steps, step_seconds=0.1 if steps else float("nan"), losses={},
+        logged={}, compute=(1 - wait) * each, communicate=0 * each, wait=wait * each, idle=0 * each, memory={},
+        sent=each, messages=messages, waits=tuple(waits),
+    )  # fmt: skip
+
+
+def run(status="finished", **numbers):
+    return SimpleNamespace(status=status, summary=summary(**numbers))
+
+
+def test_the_sentence_names_the_rank_that_others_wait_for_with_their_share_and_the_line():
+    one = WaitFor(2, "all_reduce", HERE, 1.5, 3)
+    assert script_words.headline(run(waits=[one])) == (
+        f"A step takes 100 ms; rank 2 makes the others wait 50.0 % of the time, in all_reduce at {HERE}."
+    )
+    other = WaitFor(2, "broadcast", "", 0.5, 3)
+    assert f"wait 66.7 % of the time, mostly in all_reduce at {HERE}." in script_words.headline(run(waits=[one, other]))
+
+
+def test_of_two_ranks_the_one_that_waits_is_named():
+    one = WaitFor(1, "receive", "", 0.5, 1)
+    assert "rank 1 makes rank 0 wait 50.0 %" in script_words.headline(run(ranks=2, waits=[one]))
+
+
+def test_if_no_rank_causes_most_of_the_waiting_the_sentence_says_how_much_all_wait():
+    waits = [WaitFor(rank, "send", HERE, seconds, 1) for rank, seconds in enumerate((0.4, 0.5, 0.4, 0.4))]
+    said = script_words.headline(run(waits=waits, wait=0.425))
+    assert said.endswith(f"ranks wait 42.5 % of the time, most for rank 1, in send at {HERE}.")
+
+
+@pytest.mark.parametrize(
+    ("numbers", "words"),
+    [
+        ({"ranks": 1}, "A step takes 100 ms; a single rank waits for nobody."),
+        ({"messages": 0}, "A step takes 100 ms; no rank sends anything, so each works alone."),
+        ({"steps": 0}, "The run takes 1 s; no rank keeps the others waiting"),
+        ({"waits": [WaitFor(0, "send", "", 0.01, 1)]}, "no rank keeps the others waiting"),
+        ({"seconds": 0.0}, "it calls no operation of torch"),
+        ({"status": "failed"}, "The script failed after 10 steps."),
+        ({"status": "failed", "steps": 0}, "The script failed after 1 s of virtual time."),
+        ({"status": "cancelled", "steps": 1}, "The script was stopped after 1 step."),
+    ],
+)
+def test_other_runs_have_a_sentence_too(numbers, words):
+    assert words in script_words.headline(run(**numbers))
+
+
+def test_changes_are_named_as_a_reader_would_say_them():
+    one = ScriptExperiment("pass", "train.py", ranks=8)
+    for changed, words in (
+        ({"slow": "5:4"}, ["rank 5 four times slower"]),
+        ({"ranks": 16, "network": "1GbE"}, ["ranks 8 → 16", "network 10GbE → 1GbE"]),
+        ({"steps": 5}, ["steps none → 5"]),
+        ({"source": "print()"}, ["the script edited"]),
+        ({"source": "print()", "path": "other.py"}, ["another script"]),
+        ({}, []),
+    ):
+        assert script_words.changes(one, replace(one, **changed)) == words
+    assert script_words.changes(replace(one, slow="5:4"), one) == ["rank 5 as fast as usual"]
