@@ -1,4 +1,6 @@
-"""The page for your own data: a run from elsewhere, a table to train on and, on your own machine, a network."""
+"""The page for what is your own: a run from elsewhere, a table to train on and, on your own machine, a network or a
+script.
+"""
 
 from collections.abc import Sequence
 
@@ -9,9 +11,10 @@ from app.browser.frames import frame
 from app.browser.text import escape_markdown, sentence
 from app.charts import Shown, lane_names, pictures
 from app.charts.pictures import heading
+from app.own_script import page as scripts
 from app.session import background, session
 from app.workbench import figures, head, remarks, workbench
-from experiments.jobs import upload
+from experiments.jobs import script, upload
 from experiments.runs import tables
 from experiments.runs.record import Run
 from experiments.specification.experiment import Experiment
@@ -23,7 +26,9 @@ BROUGHT = (
     "A run that was made elsewhere is shown like one of the workbench's own, and a table becomes data to train on. "
     "Uploads are read in a separate process; nothing in them is executed"
 )
-RUN = ", except for a network's Python file, which runs on this machine when you train it"
+NETWORK = "a network's Python file, which runs on this machine when you train it"
+SCRIPT = "a script, which runs on this machine with your rights"
+TABS = ("A script", "A run, a table or a network")
 PREVIEW = 6  # rows of a table
 ROW = 36  # px
 
@@ -32,10 +37,25 @@ _tried = st.cache_resource(tables.first_run, max_entries=16, show_spinner=False)
 
 
 def page() -> None:
-    """Show the page: upload a file, check it, preview it, and continue with it."""
+    """Show the page: the reader's script where scripts are run, and the files that the reader brings."""
     with st.sidebar:
-        st.markdown(f"{BROUGHT}{RUN if upload.modules_folder() else ''}.")
-    st.markdown("# Your own runs and data", anchors=False)
+        executed = [NETWORK] * bool(upload.modules_folder()) + [SCRIPT] * script.is_allowed()
+        st.markdown(BROUGHT + f", except for {' and '.join(executed)}" * bool(executed) + ".")
+    st.markdown("# Your own", anchors=False)
+    if not scripts.is_wanted():
+        _files()
+        st.caption(scripts.OFF)
+        return
+    brought = any(st.query_params.get(name) for name in ("run", "table"))
+    tabs = st.tabs(TABS, default=TABS[brought], key="own", on_change="rerun")
+    for tab, draw in zip(tabs, (scripts.show, _files), strict=True):
+        with tab:
+            if tab.open:
+                draw()
+
+
+def _files() -> None:
+    """Upload a file, check it, preview it, and continue with it."""
     left, right = st.columns(2, gap="medium")
     with left:
         heading("Open a run", "A run that was made elsewhere, on the command line or in a workbench.")

@@ -12,6 +12,7 @@ from app.session import session, sharing
 from app.settings import faults
 from experiments.runs.figures import FIGURES, LAST, measured_meaning, measured_name, messages
 from experiments.runs.record import Run
+from experiments.runs.script_run import ScriptRun
 from experiments.specification.catalogue import ALGORITHMS
 from experiments.specification.experiment import Experiment
 from experiments.viewer import curves, waits
@@ -97,27 +98,16 @@ def details(one: Shown, shown: list[Shown], before: Shown | None = None) -> None
             if told := waits.totals(run):
                 st.caption(told)
     with traffic:
-        if traffic.open and len(run.trace.messages["bytes"]):
-            told = _traffic(run)
-            left, right = st.columns(2, gap="medium", vertical_alignment="center")
-            with left:
-                chart(charts.topology, [one], told)
-            with right:
-                chart(charts.traffic, [one], told)
-            st.markdown(told)
-        elif traffic.open:
-            st.info("No rank sent anything: each trains alone.", icon=":material/wifi_off:")
+        if traffic.open:
+            draw_traffic(one)
     with stale:
         if stale.open and any(len(other.run.applied["staleness"]) for other in shown):
             chart(charts.staleness, shown, _heard(shown, "staleness_mean"))
         elif stale.open:
             st.info(_fresh(run.experiment), icon=":material/sync:")
     with memory:
-        if memory.open and run.peak_memory().any():
-            bars(charts.memory, [one], _fullest(run))
-            st.caption(_fullest(run))
-        elif memory.open:
-            st.info("This run has no record of memory.", icon=":material/memory:")
+        if memory.open:
+            draw_memory(one)
     with ranks:
         if ranks.open and (rows := charts.rank_series(run)):
             chart(charts.by_rank, [one], f"By rank: {', '.join(rows)}.")
@@ -129,10 +119,33 @@ def details(one: Shown, shown: list[Shown], before: Shown | None = None) -> None
             )
 
 
-def _traffic(run: Run) -> str:
+def draw_traffic(one: Shown) -> None:
+    """Show who sends how much to whom."""
+    if not len(one.run.trace.messages["bytes"]):
+        st.info("No rank sent anything: each trains alone.", icon=":material/wifi_off:")
+        return
+    told = _traffic(one.run)
+    left, right = st.columns(2, gap="medium", vertical_alignment="center")
+    with left:
+        chart(charts.topology, [one], told)
+    with right:
+        chart(charts.traffic, [one], told)
+    st.markdown(told)
+
+
+def draw_memory(one: Shown) -> None:
+    """Show what each rank holds when it is fullest."""
+    if not one.run.peak_memory().any():
+        st.info("This run has no record of memory.", icon=":material/memory:")
+        return
+    bars(charts.memory, [one], _fullest(one.run))
+    st.caption(_fullest(one.run))
+
+
+def _traffic(run: Run | ScriptRun) -> str:
     """Describe which link carries the most bytes."""
     table, names = run.trace.traffic(), charts.lane_names(run)
-    count = messages(run)
+    count = None if isinstance(run, ScriptRun) else messages(run)  # of a collective only neighbours have rows
     of = "" if count is None else f" in {units.count_with_noun(count, 'message')}"
     used = np.argwhere(table)
     carried = table[tuple(used.T)]
@@ -166,7 +179,7 @@ def _first(sizes: np.ndarray, names: list[str], verb: str) -> str:
     return f"{len(ties)} ranks {verb} most, {size} each"
 
 
-def _fullest(run: Run) -> str:
+def _fullest(run: Run | ScriptRun) -> str:
     """Describe the rank that used most memory, and for what."""
     held, names = run.peak_memory(), charts.lane_names(run)
     ties = most(held.sum(axis=1))

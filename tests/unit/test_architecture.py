@@ -57,7 +57,7 @@ FLOORS = {
         ("charts",),
         ("comparison.changes", "comparison.difference", "comparison.race", "comparison.seeds", "comparison.variation"),
         ("comparison.reference", "comparison.in_words", "comparison.table"),  # no view of a comparison knows another
-        ("comparison", "kernel_pages", "schedules"),
+        ("comparison", "kernel_pages", "own_script", "schedules"),
         ("embed", "guide"),
         ("workbench",),
         ("textbook",),
