@@ -127,7 +127,7 @@ def apart(run, graph, workers=16, rate=0.05, dimension=50):
 
 
 UNLIKE = {"workload": "quadratic", "dimension": 1, "start": 0, "points": 512, "kinds": 2, "apart": 2, "unequal": 5}
-SEATS = {"their own": (*range(0, 16, 2), *range(1, 16, 2)), "the other": tuple(range(16))}  # worker i sees kind i % 2
+SEATS = {"two halves": (*range(0, 16, 2), *range(1, 16, 2)), "in turn": tuple(range(16))}  # worker i sees kind i % 2
 
 
 @figure(
@@ -137,15 +137,15 @@ SEATS = {"their own": (*range(0, 16, 2), *range(1, 16, 2)), "the other": tuple(r
         "it settles where the fixed point of the mixing matrix says": lambda rows: all(
             abs(row["settled"] - row["formula"]) < 1e-3 for row in rows
         ),
-        "beside workers of its own kind, the ring ends over seven times as far off as the complete graph": lambda rows: (
-            off(rows, graph="ring", beside="their own") > 7 * off(rows, graph="complete", beside="their own")
+        "in two halves, the ring ends over seven times as far off as the complete graph": lambda rows: (
+            off(rows, graph="ring", seats="two halves") > 7 * off(rows, graph="complete", seats="two halves")
         ),
         "the star ends as far off as the ring, though its gap is larger": lambda rows: (
-            abs(ratio(rows, "settled", graph=("star", "ring"), beside="their own") - 1) < 0.05
+            abs(ratio(rows, "settled", graph=("star", "ring"), seats="two halves") - 1) < 0.05
         ),
-        "beside workers of the other kind, the ring ends nearest of all": lambda rows: (
-            off(rows, graph="ring", beside="the other")
-            == min(off(rows, graph=row["graph"], beside=row["beside"]) for row in rows)
+        "with the two kinds in turn, the ring ends nearest of all": lambda rows: (
+            off(rows, graph="ring", seats="in turn")
+            == min(off(rows, graph=row["graph"], seats=row["seats"]) for row in rows)
         ),
         "no graph settles at the optimum": lambda rows: all(row["settled"] - row["optimum"] > 0.01 for row in rows),
         "at a third of the rate each of them would settle less than half as far off": lambda rows: all(
@@ -153,22 +153,22 @@ SEATS = {"their own": (*range(0, 16, 2), *range(1, 16, 2)), "the other": tuple(r
         ),
     },
     look=Look(
-        "graph", ("settled",), "beside", kind="bar", theory=("formula", "optimum"), title="where the mean settles"
+        "graph", ("settled",), "seats", kind="bar", theory=("formula", "optimum"), title="where the mean settles"
     ),
 )
 def unlike_neighbours(run):
     """D-PSGD with 16 workers at rate 0.1, without noise: eight in a bowl around -1, and eight in one around +1 that is
     five times as flat. The optimum of all is -2/3.
 
-    `beside`: whether a worker's neighbours on the ring are of its own kind, in two halves, or of the other, in turn.
+    `seats`: whether ranks next to each other are mostly of one kind, in two halves, or of both kinds, in turn.
     formula: the mean of the x that a step leaves where it is, W x - 0.1 h (x - c) = x; and the same at a third of the
     rate.
     """
     kind = np.arange(16) % 2
     h, centres = np.array([1, 0.2])[kind], np.array([-1, 1])[kind]
     for graph in ("complete", "exponential", "torus", "ring", "star"):
-        for beside, seats in SEATS.items():
-            edges = [(seats[i], seats[j]) for i, others in enumerate(neighbours(graph, 16)) for j in others if i < j]
+        for seats, at in SEATS.items():
+            edges = [(at[i], at[j]) for i, others in enumerate(neighbours(graph, 16)) for j in others if i < j]
             seated = ",".join(f"{i}-{j}" for i, j in edges)
             done = run(
                 algorithm="dpsgd", workers=16, edges=seated, learning_rate=0.1, steps=600, evaluations=2,
@@ -178,7 +178,7 @@ def unlike_neighbours(run):
             fixed = [np.linalg.solve(np.eye(16) - w + rate * np.diag(h), rate * h * centres) for rate in (0.1, 0.1 / 3)]
             yield {
                 "graph": graph,
-                "beside": beside,
+                "seats": seats,
                 "settled": float(done.parameters[0]),
                 "formula": float(fixed[0].mean()),
                 "a third of the rate": float(fixed[1].mean()),
