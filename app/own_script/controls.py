@@ -80,7 +80,7 @@ def _choose_machines() -> None:
         "Ranks", 1, MOST_RANKS, key="script_ranks", **KEPT, help="Simulated processes, as torchrun starts them."
     )
     right.number_input(
-        "Steps", 1, 1_000_000, key="script_steps", placeholder="all of them", **KEPT,
+        "Steps", 1, 1_000_000, key="script_steps", placeholder="all", **KEPT,
         help="End each rank after this many steps of its optimizer. Leave it empty to run the script to its end.",
     )  # fmt: skip
     left, right = st.columns(2)

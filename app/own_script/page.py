@@ -39,7 +39,10 @@ def show() -> None:
     if not name:
         return
     if (run := result.find(name)) is None:
-        st.warning("This run is no longer on this machine; run the script again.", icon=":material/folder_off:")
+        st.warning(
+            "There is no such run of this version here; run the script again.",
+            icon=":material/folder_off:",
+        )
         return
     with st.container(key="script-result"):
         result.show(run, name, result.find(st.session_state.get("script_before", "")))
