@@ -1,6 +1,7 @@
 """The survey, section by section, and the cost of a step of each method for the reader's model and cluster."""
 
 import re
+from collections.abc import Iterable
 from functools import partial
 
 import streamlit as st
@@ -63,7 +64,12 @@ def _choose() -> tuple[survey.Stack, survey.Cluster]:
     )
     workers = st.select_slider("Workers", [2, 4, 8, 16, 32, 64, 128, 256], 8, key="survey_workers", **BOUND)
     batch = st.select_slider(
-        "Samples of a step", [8, 16, 32, 64, 128, 256], 32, key="survey_samples", help="B", **BOUND
+        "Samples per worker",
+        [8, 16, 32, 64, 128, 256],
+        32,
+        key="survey_samples",
+        help="Where workers share samples, they share those of all.",
+        **BOUND,
     )
     period = st.select_slider(
         "Period", [1, 2, 4, 8, 16, 32, 64], 8, key="survey_period", help="H, for methods with a period", **BOUND
@@ -93,8 +99,8 @@ def _costs(model: survey.Stack, cluster: survey.Cluster) -> None:
         and word.lower() in f"{row['method']} {row['family']} {row['approximation']}".lower()
     ]
     st.caption(
-        f"{len(kept)} of {len(rows)} methods; {model.parameters:,} parameters in float32. Numbers are per step, at "
-        f"each module's settings: FLOPs and bytes of all ranks together, memory of the worker that uses most, "
+        f"{len(kept)} of {len(rows)} methods. {survey.the_step(model, cluster)} Numbers are in float32, at each "
+        f"module's settings: FLOPs and bytes of all ranks together, memory of the worker that uses most, "
         f"without messages, staleness in updates. Tests check the formulas against runs."
     )
     if not kept:
@@ -171,15 +177,21 @@ def _sections() -> None:
         lines = ["| section | | work | module | in the book |", "|---|---|---|---|---|"]
         for row in (row for row in rows if row["source"] == source.key):
             module = f"`{row['module'].partition('.')[2]}`" if row["module"] else row["without"]
-            shown = ", ".join([_chapter(name) for name in row["chapters"][:3]])
-            lines.append(f"| {row['section']} | {row['reference']} | {row['work']} | {module} | {shown} |")
+            figures = _some(map(_figure, row["figures"])) or _some(map(_chapter, row["chapters"]))
+            lines.append(f"| {row['section']} | {row['reference']} | {row['work']} | {module} | {figures} |")
         st.markdown("\n".join(lines))
+
+
+def _some(links: Iterable[str], most: int = 3) -> str:
+    """Return the first few links, and how many more there are."""
+    links = list(links)
+    return ", ".join(links[:most]) + (f" and {len(links) - most} more" if len(links) > most else "")
 
 
 def _shown_in(chapters: tuple[str, ...], figures: tuple[str, ...]) -> str:
     if not chapters:
         return "No chapter shows it yet."
-    return f"Chapters: {', '.join(map(_chapter, chapters))}. Figures: {', '.join(map(_figure, figures[:6]))}."
+    return f"Chapters: {', '.join(map(_chapter, chapters))}. Figures: {_some(map(_figure, figures), 6)}."
 
 
 def _chapter(name: str) -> str:

@@ -2,6 +2,7 @@
 
 import csv
 import sys
+from itertools import groupby
 from pathlib import Path
 
 import click
@@ -10,8 +11,9 @@ from rich.table import Column, Table
 
 import lessons
 from experiments.cli.console import refuse
-from lessons.cli.console import console, usage_errors, whole
+from lessons.cli.console import console, usage_errors
 
+MOST = 3  # figures of a method that are named
 OF_THE_TABLE = ("family", "workers", "batch", "layers", "width", "period", "network", "device")
 
 
@@ -47,11 +49,7 @@ def survey(costs, family, workers, batch, layers, width, period, network, device
         console.print(str(file), style="dim")
         return
     model = companion.Stack(layers, width)
-    console.print(
-        f"A step of {workers} workers with {batch} samples each, of a model of {layers} layers of {width:,}: "
-        f"{model.parameters:,} parameters.\n",
-        highlight=False,
-    )
+    console.print(f"{companion.the_step(model, cluster)} It has {layers} layers of {width:,}.\n", highlight=False)
     for row in rows:
         console.print(f"[bold]{row['method']}[/]  {row['approximation']}", highlight=False)
         for quantity in companion.costs.QUANTITIES:
@@ -76,19 +74,31 @@ def _sections(companion) -> None:
         console.print(f"\n[bold]{source.title}[/]\n{source.venue}. {source.result}", highlight=False)
         figure = f"Figure {source.figure}. " if source.figure else ""
         console.print(f"{figure}{source.instead}", style="dim", highlight=False)
-        table = Table(
-            "ref",
-            "work",
-            Column("module", min_width=widest),
-            Column("chapters", min_width=12),
-            box=None,
-            pad_edge=False,
-        )
-        for row in (row for row in rows if row["source"] == source.key):
-            module = row["module"].partition(".")[2] or row["without"]
-            numbers = ", ".join(str(lessons.chapter(name).number) for name in row["chapters"])
-            table.add_row(row["reference"], row["work"], module, numbers)
-        console.print(whole(table, console.width))
+        own = [row for row in rows if row["source"] == source.key]
+        for section, there in groupby(own, lambda row: row["section"]):
+            table = Table(
+                Column("ref", width=max(3, *(len(row["reference"]) for row in own))),
+                Column("work", overflow="fold", ratio=1),
+                Column("module", width=widest, overflow="fold"),
+                Column("in the book", width=18, overflow="fold"),
+                box=None,
+                pad_edge=False,
+                expand=True,
+                show_header=section == own[0]["section"],
+            )
+            for row in there:
+                module = row["module"].partition(".")[2] or row["without"]
+                table.add_row(row["reference"], row["work"], module, _in_the_book(row))
+            console.print(f"\n[bold]{section}[/]", highlight=False)
+            console.print(table, highlight=False)
+
+
+def _in_the_book(row: dict) -> str:
+    """Return the numbers of figures that show a method, or of chapters that have its code only."""
+    numbers = [lessons.chapter(name.partition(".")[0]).figure_number(name) for name in row["figures"]]
+    numbers = sorted(filter(None, numbers), key=lambda number: [int(part) for part in number.split(".")])
+    numbers = numbers or [f"chapter {lessons.chapter(name).number}" for name in row["chapters"]]
+    return ", ".join([*numbers[:MOST], *([f"+{len(numbers) - MOST}"] if len(numbers) > MOST else [])])
 
 
 def write_csv(rows: list[dict], file: Path) -> None:

@@ -35,13 +35,18 @@ SAY = {"FLOP": units.flops, "B": units.size, "s": units.seconds, "updates": unit
 
 @dataclass(frozen=True)
 class Cluster:
-    """The reader's choices other than the model: workers, samples per step, presets, and settings by symbol."""
+    """The reader's choices other than the model: workers, samples of each per step, presets, settings by symbol."""
 
     workers: int = 8
     batch: int = 32
     network: str = "10GbE"
     device: str = "A100"
     settings: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def samples(self) -> int:
+        """The samples of a step: as many for every method, also where workers share them."""
+        return self.workers * self.batch
 
 
 def rows() -> list[Row]:
@@ -72,22 +77,22 @@ def table(model: Stack, cluster: Cluster = Cluster()) -> list[Row]:
     """Return a row for each algorithm: cost formulas, their values in FLOPs, bytes and updates, and where it is shown.
 
     `memory` is that of the worker that holds most, `server` that of such a server, "" where there is none.
-    Values are of a step of all workers; None where there is no formula, and then the formula is the reason why not.
+    Values are of a step of all workers with `cluster.samples` samples in all, whoever has which of them; None where
+    there is no formula, and then the formula is the reason why not.
     `computing` and `sending` are seconds if all devices are at their peak, and all ports busy without a pause.
     """
     found = []
     for name, of in costs.every().items():
         method = algorithms.find(name)
         workers = 1 if algorithms.family(name) == "sequential" else cluster.workers
-        symbols = costs.symbols(name, model.symbols(cluster.batch), workers, cluster.settings)
-        replicas = min(workers, method.data_shards(workers, method.Settings()))
+        shards = max(1, min(workers, method.data_shards(workers, method.Settings())))
+        symbols = costs.symbols(name, model.symbols(cluster.samples / shards), workers, cluster.settings)
         row = {
             "method": name,
             "family": algorithms.family(name),
             "workers": workers,
             "surveyed": name in surveyed_algorithms(),
         }
-        row["samples"] = cluster.batch * max(1, replicas)
         for quantity in costs.QUANTITIES:
             scale = ITEM if UNITS[quantity] == "B" else 1
             number = of.evaluate(quantity, symbols)
@@ -102,6 +107,14 @@ def table(model: Stack, cluster: Cluster = Cluster()) -> list[Row]:
         row["run"] = run_of(name, cluster)
         found.append(row)
     return found
+
+
+def the_step(model: Stack, cluster: Cluster) -> str:
+    """Return a sentence on what is priced: the same work for every method."""
+    return (
+        f"A step takes {cluster.samples:,} samples: {cluster.batch} for each of {cluster.workers} workers, or all "
+        f"together where workers share samples. The model has {model.parameters:,} parameters."
+    )
 
 
 def run_of(name: str, cluster: Cluster) -> str:
@@ -155,8 +168,7 @@ def markdown(
                 ],
             )
         )
-    said = f"{cluster.workers} workers, {cluster.batch} samples each, {model.parameters:,} parameters"
-    parts.append(f"## What a step costs\n\n{said}. Symbols: {symbols_line()}")
+    parts.append(f"## What a step costs\n\n{the_step(model, cluster)} Symbols: {symbols_line()}")
     cells = [
         (
             _link(row["method"], next(iter(row["chapters"]), ""), "", address),
@@ -219,6 +231,7 @@ __all__ = [
     "first_page",
     "markdown",
     "rows",
+    "the_step",
     "format_quantity",
     "sources",
     "symbols_of",

@@ -43,6 +43,11 @@ WITHOUT = {
 """References of chapters without a link, and why."""
 
 
+def test_every_method_is_priced_for_the_same_samples():
+    rows = {row["method"]: row["computation value"] for row in survey.table(survey.MODELS["7 layers of 2,048"])}
+    assert rows["gpipe"] == rows["sync_sgd"] == rows["sgd"] == rows["tensor"] == rows["ddg"] == rows["three_d"]
+
+
 def test_every_surveyed_method_has_a_module_or_says_why_not():
     assert len(methods.sources()) == 5
     for row in survey.rows():
