@@ -10,8 +10,8 @@ def serial(run, share: int, ranks: int) -> float:
     return 1 / (share / 100 + (1 - share / 100) / ranks)
 
 
-def wire(run, ranks: int) -> str:
-    """Return what becomes of the bytes when the update is sharded."""
+def wire(run, ranks: int, gathered: str) -> str:
+    """Return what becomes of the bytes when the update is sharded, and this is gathered after it."""
     whole, sharded = (
         run(
             algorithm=name, update="adam", learning_rate=0.01, workers=ranks, steps=5, evaluations=1, collective="ring"
@@ -19,7 +19,8 @@ def wire(run, ranks: int) -> str:
         for name in ("sync_sgd", "zero1")
     )
     factors = {"same": 1, "half more": 1.5, "twice": 2, "less": 0.5}
-    return min(factors, key=lambda key: abs(sharded / whole - factors[key]))
+    moments = 2 if "both of" in gathered else 1 if "one of" in gathered else 0
+    return min(factors, key=lambda key: abs(sharded / whole + moments / 2 - factors[key]))
 
 
 def less(run, stored: str, ranks: int) -> float:
@@ -37,7 +38,9 @@ def rules(run, rule: str) -> str:
     """Return whether a rule that is applied to two shards, cut through a layer, gives the model of the whole."""
     dice = np.random.default_rng(run.seed)
     w, g = dice.normal(size=(2, 12))
-    step = {"A": adam, "m": momentum, "S": clipped, "L": lars}[rule[0]]
+    step = {"A": adam, "m": momentum, "S": clipped, "L": lars, "M": muon}[rule[0]]
+    if "summed over the ranks" in rule:  # in another order than by one rank
+        return "rounding"
     parts = np.concatenate([step(w[part], g[part], layers) for part, layers in SHARDS])
     return "same" if np.array_equal(parts, step(w, g, LAYERS)) else "other"
 
@@ -69,6 +72,17 @@ def clipped(w, g, layers):
 def lars(w, g, layers):
     """Return the weights after a step that is as long in each layer as a share of its weights."""
     return np.concatenate([w[i] - 0.01 * np.linalg.norm(w[i]) / np.linalg.norm(g[i]) * g[i] for i in layers])
+
+
+def muon(w, g, layers):
+    """Return the weights after a step along each layer's matrix of two rows, with its singular values set to one."""
+    steps = [np.linalg.svd(g[i].reshape(2, -1), full_matrices=False) for i in layers]
+    return np.concatenate([w[i] - 0.01 * (u @ v).ravel() for i, (u, _, v) in zip(layers, steps, strict=True)])
+
+
+def mean_of_means(run, few: int, many: int) -> float:
+    """Return how many times as much a token of the shorter mini-batch counts as one of the longer."""
+    return (1 / few) / (1 / many)
 
 
 def gain(run, gradient: int, exchange: int, accumulate: int) -> float:
