@@ -4,6 +4,7 @@
     name = "speed_up"
     ask = "How many times as fast as one are {workers} workers?"
     draw = { workers = [8, 16, 32] }           # parameters: one value of each list, by seed
+    first = { workers = 32 }                   # those of the prediction in the text, where the answer surprises
     answer = "speed_up"                        # a function in answers.py: (run, **parameters) -> answer
     within = 0.15                              # relative tolerance of a guess
     why = "The slowest takes {answer:.2f} times ..."
@@ -52,6 +53,7 @@ class Item:
     answer: str
     why: str
     draw: Mapping[str, list] = field(default_factory=dict)
+    first: Mapping[str, Any] = field(default_factory=dict)
     within: float = 0.1
     unit: str = ""
     choices: tuple[Choice, ...] = ()
@@ -60,6 +62,10 @@ class Item:
         """Return parameters drawn with this seed."""
         dice = random.Random(f"{seed} {self.name}")
         return {name: dice.choice(values) for name, values in self.draw.items()}
+
+    def prediction(self, seed: int) -> dict[str, Any]:
+        """Return the parameters of the prediction in the text: `first`, and what that leaves open by this seed."""
+        return self.parameters(seed) | dict(self.first)
 
     def all_parameters(self) -> list[dict[str, Any]]:
         return [dict(zip(self.draw, values, strict=True)) for values in itertools.product(*self.draw.values())]

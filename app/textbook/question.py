@@ -44,7 +44,8 @@ def ask(chapter: Chapter, item: Item, place: str) -> bool:
             )  # fmt: skip
         return True
     seed = state.dice + (place == "quiz")
-    parameters = returning.new_parameters(item, answers, seed) if last else item.parameters(seed)
+    fresh = item.prediction(seed) if place == "predict" else item.parameters(seed)
+    parameters = returning.new_parameters(item, answers, seed) if last else fresh
     with st.container(border=True, key=f"item-{key}"):
         if given := draw(item, parameters, key, place):
             record_answer(chapter, item, parameters, given, place)

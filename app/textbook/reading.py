@@ -38,7 +38,7 @@ def show(chapter: Chapter) -> None:
             continue
         item = chapter.item(part.item)
         if part.item not in chapter.golden.answers:
-            st.info(f"{item.question(item.parameters(0))} (Not recorded yet.)", icon=":material/edit_note:")
+            st.info(f"{item.question(item.prediction(0))} (Not recorded yet.)", icon=":material/edit_note:")
             continue
         made = question.ask(chapter, item, "predict")
         if not (made or everything or memory.is_passed(chapter.name, part.item)):

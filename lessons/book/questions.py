@@ -37,7 +37,10 @@ def cases(chapter: Chapter, item: Item) -> list[dict[str, Any]]:
         )
         words = {"ask": render(item.question(parameters)), "why": render(item.explanation(parameters, answer))}
         told = item.starts_with_answer(parameters, answer)
-        found.append({"parameters": parameters, "answer": answer, "shown": shown, "told": told, **words})
+        first = parameters == parameters | dict(item.first)
+        found.append(
+            {"parameters": parameters, "answer": answer, "shown": shown, "told": told, "first": first, **words}
+        )
     return found
 
 

@@ -180,7 +180,7 @@ def _terminal(one: chapters.Chapter, block: markup.Block):
 def _asked(one: chapters.Chapter, item) -> str:
     """Return a prediction as Markdown, with its choices in the order of `quiz --seed 0` and how to answer it."""
     choices = random.Random(0).sample(item.choices, len(item.choices))
-    lines = [f"Predict: {item.question(item.parameters(0))}", *(f"- {choice.says}" for choice in choices)]
+    lines = [f"Predict: {item.question(item.prediction(0))}", *(f"- {choice.says}" for choice in choices)]
     lines.append(f"To answer: `lockstep book quiz {one.name}`")
     return "\n>\n".join("> " + line.strip().replace("\n", "\n> ") for line in lines)
 

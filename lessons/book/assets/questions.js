@@ -23,9 +23,9 @@ for (const box of document.querySelectorAll(".question")) {
     paper?.classList.remove("answered");
   }
 
-  // Another case than the last one, where there is another.
+  // Another case than the last one, where there is another. A prediction begins with one that surprises.
   function redraw(before) {
-    const others = item.cases.filter((one) => one !== before);
+    const others = item.cases.filter((one) => one !== before && (before || place !== "predict" || one.first));
     ask(others.length ? others[Math.floor(Math.random() * others.length)] : item.cases[0]);
   }
 

@@ -20,6 +20,18 @@ def test_the_same_seed_asks_the_same_and_others_ask_all_there_is():
     assert NUMBER.all_parameters() == [{"a": a, "b": 0.5} for a in (1, 2, 3)]
 
 
+def test_a_prediction_has_the_parameters_that_surprise_and_a_quiz_draws_all():
+    item = replace(NUMBER, first={"a": 3})
+    assert {item.prediction(seed)["a"] for seed in range(50)} == {3}
+    assert {item.parameters(seed)["a"] for seed in range(50)} == {1, 2, 3}
+
+
+@pytest.mark.parametrize("name", lessons.CHAPTERS)
+def test_what_a_prediction_begins_with_is_among_its_draws(name):
+    for item in lessons.chapter(name).items:
+        assert all(value in item.draw[key] for key, value in item.first.items()), item.name
+
+
 def test_parameters_are_inserted_and_formulas_are_left_alone():
     assert NUMBER.question({"a": 2, "b": 0.5}) == "2 and 0.5 in $\\frac{1}{2}$?"
     assert NUMBER.explanation({"a": 2, "b": 0.5}, 1 / 3) == "0.33 of 2"
