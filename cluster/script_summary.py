@@ -56,7 +56,7 @@ class Summary:
     communicate: np.ndarray  # s
     wait: np.ndarray  # s
     idle: np.ndarray  # s
-    memory: dict[str, np.ndarray]  # bytes in the last optimizer step, by kind of tracing.HELD
+    memory: dict[str, np.ndarray]  # bytes by kind of tracing.HELD: of the last step, of activations its peak
     sent: np.ndarray  # bytes
     messages: int
     waits: tuple[WaitFor, ...]  # the longest first

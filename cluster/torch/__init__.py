@@ -20,7 +20,9 @@ A rank is a thread of this process, and one of them runs at a time.
     sums.py           reductions, in the order of gloo
     handshake.py      sends that wait for their receivers
     streams.py        virtual streams, for what overlaps
-    pricing.py        what an operation of torch costs; memory.py is what a rank holds
+    pricing.py        what a script's work costs; operations.py knows the operations of torch,
+                      python_calls.py counts calls of Python
+    activity.py       what a rank is doing, in words; memory.py is what it holds
 
     machines.py       what a script runs on
     launch.py         one run; watchdog.py looks after it

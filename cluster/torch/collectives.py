@@ -15,7 +15,7 @@ import torch.distributed as dist
 from cluster.torch import patterns
 from cluster.torch.durations import Members
 from cluster.torch.meeting import Call, kinds
-from cluster.torch.pricing import nbytes as nbytes_of
+from cluster.torch.operations import nbytes as nbytes_of
 from cluster.torch.sums import op_name, operation_of, reduce_whole
 from cluster.torch.work import CollectiveWork
 

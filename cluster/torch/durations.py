@@ -14,6 +14,7 @@ from cluster.simulated.ring_recurrence import ring_times
 from cluster.torch import patterns
 
 if TYPE_CHECKING:
+    from cluster.network import Link
     from cluster.torch.group import Group
 
 
@@ -22,6 +23,8 @@ class Members:
 
     def __init__(self, groups: list[Group], joined: list[float], payloads: list):
         self.groups, self.joined, self.payloads, self.size = groups, joined, payloads, len(groups)
+        self.begins = max(joined)  # s
+        self.busy = 0.0  # s for which each rank's processor works on it
 
     def play(self, rounds: list[patterns.Round], sum_bytes: int = 0) -> list[float]:
         """Send these messages. Return the time at which each rank has what it waits for.
@@ -52,6 +55,13 @@ class Members:
         groups, size = self.groups, self.size
         pieces = [(piece.stop - piece.start) * itemsize for piece in shares(count, size)]
         routes = [group.comm.route((place + 1) % size) for place, group in enumerate(groups)]
+        if own := groups[0].process.sim.network.sum:
+            sent = [sum(pieces[(place - step) % size] for step in range(first, stop)) for place in range(size)]
+            if first == 0 and stop < 2 * (size - 1):
+                sent = [
+                    2 * nbytes for nbytes in sent
+                ]  # a reduce-scatter of gloo is an all-reduce of which a part is kept
+            return self._in_memory(own, routes, sent)
         if len({id(route.out) for route in routes}) < size:
             return self.play(patterns.ring(pieces, first, stop), max(pieces) if first < size - 1 else 0)
         nbytes, shorter = np.array(pieces, float), pieces[-1]
@@ -69,6 +79,24 @@ class Members:
             row = groups[right].world_rank, COLLECTIVE, sent, float(begins[place]), ends[right], True
             groups[place].comm.event_log.messages.append(row)
         return ends
+
+    def _in_memory(self, link: Link, routes: list, sent: list[int]) -> list[float]:
+        """Exchange in the memory that ranks of one computer share, after the last one has come; `sent` is in bytes.
+
+        Their processors are busy with the latency, when threads wake each other, and with a part of the rest.
+        """
+        ports = [port for route in routes for port in (route.out, route.into)]
+        self.begins = begins = max(self.begins, *(port.free for port in ports))
+        moves = max(sent) / link.bandwidth
+        end = begins + link.latency + moves
+        between = self.groups[0].process.sim.network.between
+        self.busy = link.latency + moves * between.per_byte * between.bandwidth
+        for port in ports:
+            port.free = end
+        for place, group in enumerate(self.groups):
+            right = self.groups[(place + 1) % self.size].world_rank
+            group.comm.event_log.messages.append((right, COLLECTIVE, sent[place], begins, end, True))
+        return [end] * self.size
 
     @staticmethod
     def _seconds_to_add(group: Group, nbytes: int) -> float:

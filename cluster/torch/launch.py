@@ -24,6 +24,7 @@ from cluster.event_log import EventLog, Outcome
 from cluster.script_summary import Waited
 from cluster.simulated.comm import SimulatedComm
 from cluster.simulated.simulation import Simulation
+from cluster.torch.activity import named_modules
 from cluster.torch.environment import Exited, finish_lines, own_environment
 from cluster.torch.futures import call_back
 from cluster.torch.logged_values import log_line
@@ -163,7 +164,7 @@ def _in_place() -> Iterator[None]:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        with own_environment(), own_world(), virtual_streams(), own_random(), refusals():
+        with own_environment(), own_world(), virtual_streams(), own_random(), named_modules(), refusals():
             yield
     finally:
         torch.set_num_threads(threads)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from cluster.devices import Device, parse_device
+from cluster.devices import Device
 from cluster.faults import NONE, Faults
 from cluster.network import Network, parse_network
+from cluster.script_device import parse_script_device
 from cluster.torch.pricing import Measured, Pricer, Roofline
 from cluster.torch.watchdog import PATIENCE
 
@@ -48,7 +49,7 @@ class SimulatedMachines:
 
     @property
     def processor(self) -> Device:
-        return parse_device(self.device) if isinstance(self.device, str) else self.device
+        return parse_script_device(self.device) if isinstance(self.device, str) else self.device
 
     def environment(self, rank: int) -> dict[str, str]:
         """Return the variables that torchrun would set."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -59,6 +60,7 @@ class Meeting:
         self.joined: dict[int, Joined] = {}
         self.ends: list[float] | None = None
         self.last, self.culprit = 0.0, -1  # when the last rank came, and which one that was
+        self.begins, self.busy = math.inf, 0.0  # when messages begin, and how long each processor works on them
         self.waiters: list[tuple[int, Actor]] = []
 
     def join(self, group: Group, call: Call, payload: Any, time: float) -> bool:
@@ -82,7 +84,9 @@ class Meeting:
         self.last = max(joined)
         self.culprit = groups[joined.index(self.last)].world_rank
         payloads = [arrival.payload for arrival in arrivals]
-        ends = durations(Members(groups, joined, payloads)) if self.size > 1 else joined
+        members = Members(groups, joined, payloads)
+        ends = durations(members) if self.size > 1 else joined
+        self.begins, self.busy = members.begins, members.busy
         ends = [max(end, self.last) for end in ends]
         if min(group.process.rank.crash_time for group in groups) < max(ends):
             return

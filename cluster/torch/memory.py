@@ -1,16 +1,20 @@
-"""What a rank's memory holds at the end of a step: the parameters of its optimizer, their gradients, and its state.
+"""What a rank's memory holds: the parameters of its optimizers, their gradients, their state, and activations.
 
-Sizes are those of local storage: of a sharded parameter the shard counts. Activations and buffers are not recorded.
+The first three are taken at the end of a step. Sizes are those of local storage: of a sharded parameter the shard
+counts. Activations are the results of operations that autograd records, for as long as anything uses them: backward,
+which needs most of them, or the script. Their largest sum in a step counts. Views share the storage of what they view,
+so nothing is counted twice. Buffers, inputs and temporaries of the backward pass are not recorded.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
+from weakref import ref
 
 import torch
 
-KINDS = "parameters", "gradients", "optimizer state"
+KINDS = "parameters", "gradients", "optimizer state", "activations"
 
 
 def take_stock(optimizer: torch.optim.Optimizer) -> dict[str, int]:
@@ -18,7 +22,7 @@ def take_stock(optimizer: torch.optim.Optimizer) -> dict[str, int]:
     parameters = [p for group in optimizer.param_groups for p in group["params"]]
     state = [x for values in optimizer.state.values() if isinstance(values, dict) for x in values.values()]
     sizes = (parameters, [p.grad for p in parameters], state)
-    return {kind: _local_bytes(tensors) for kind, tensors in zip(KINDS, sizes, strict=True)}
+    return {kind: _local_bytes(tensors) for kind, tensors in zip(KINDS, sizes, strict=False)}
 
 
 def _local_bytes(tensors: Iterable[Any]) -> int:
@@ -28,3 +32,45 @@ def _local_bytes(tensors: Iterable[Any]) -> int:
         if isinstance(local, torch.Tensor):
             total += local.numel() * local.element_size()
     return total
+
+
+class _Storage(ref):
+    """A storage that is in use, and its size in bytes."""
+
+    __slots__ = ("nbytes",)
+    nbytes: int
+
+
+class Activations:
+    """The bytes of activations of one rank, now and at most in this step."""
+
+    def __init__(self):
+        self.nbytes = self.peak = 0
+        self._in_use: dict[int, _Storage] = {}
+        self._freed: list[_Storage] = []
+
+    def add(self, out: Any) -> None:
+        """Count the storage of these new tensors until it is freed."""
+        if isinstance(out, torch.Tensor):
+            self._remove_freed()
+            storage = out.untyped_storage()
+            one = _Storage(storage, self._freed.append)  # not Python of ours, which a script would seem to call
+            one.nbytes = storage.nbytes()
+            self._in_use[id(one)] = one
+            self.nbytes += one.nbytes
+            self.peak = max(self.peak, self.nbytes)
+        elif isinstance(out, list | tuple):
+            for x in out:
+                self.add(x)
+
+    def _remove_freed(self) -> None:
+        while self._freed:
+            one = self._freed.pop()
+            self.nbytes -= one.nbytes
+            del self._in_use[id(one)]
+
+    def take_peak(self) -> int:
+        """Return the peak, and begin a new one."""
+        self._remove_freed()
+        peak, self.peak = self.peak, self.nbytes
+        return peak

@@ -1,12 +1,14 @@
-"""What the operations of torch cost: each by a roofline, which is repeatable, or by measured CPU time.
+"""What a script costs: each operation of torch by a roofline, which is repeatable, or by measured CPU time.
 
-Only operations take time by the roofline: device.overhead + max(FLOPs / flops, bytes / bandwidth). Python, reading data
-and saving files are free.
+On a device that has been measured for scripts (`cluster.script_device`), Python takes time, too: as much for each call
+of a Python function, which `sys.setprofile` counts. Otherwise only operations take time. Reading data and saving files
+are free.
 """
 
 from __future__ import annotations
 
 import contextlib
+import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -14,48 +16,22 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils.flop_counter import flop_registry
 
+from cluster.script_device import ScriptDevice, with_free_python
+from cluster.torch.activity import Activity
+from cluster.torch.memory import Activations
+from cluster.torch.operations import Operation, count_flops, nbytes, operation
+from cluster.torch.python_calls import PythonCalls
 from cluster.torch.streams import current_stream
-from tracing import COMPUTE, UPDATE
 
 if TYPE_CHECKING:
     from cluster.simulated.rank import Rank
 
-aten = torch.ops.aten
-NO_WORK = {
-    *(aten._unsafe_view.default, aten.detach.default, aten.empty.memory_format, aten.empty_strided.default),
-    *(aten.empty_like.default, aten.new_empty.default, aten.new_empty_strided.default, aten.lift_fresh.default),
-    aten._local_scalar_dense.default,
-}
-"""Operations that only make or read a tensor's header, next to views."""
 OURS = {torch.Tensor, torch.nn.Parameter, FakeTensor}
+OF_TORCH = 5  # calls of Python with which torch enters our mode, and the operation from it
 OFTEN = 128  # operations between two looks at whether the run should stop
 
 real_time = time.thread_time  # a script's `time` is virtual, this one is not
-
-
-class Activity:
-    """What a rank is doing, as a kind of span and a label, from optimizers, autograd and record_function."""
-
-    def __init__(self):
-        self.updating = False
-        self._blocks: list[str] = []
-
-    def enter(self, name: str) -> None:
-        self._blocks.append("" if name.startswith(("Optimizer.", "autograd::")) else name)
-
-    def exit(self) -> None:
-        if self._blocks:
-            self._blocks.pop()
-
-    def now(self) -> tuple[int, str]:
-        """Return (kind, label)."""
-        if self.updating:
-            return UPDATE, "optimizer"
-        backward = torch._C._current_graph_task_id() != -1
-        named = next((name for name in reversed(self._blocks) if name), "")
-        return COMPUTE, named or ("backward" if backward else "forward")
 
 
 class Pricer:
@@ -64,15 +40,16 @@ class Pricer:
     operations = 0
 
     def __init__(self, rank: Rank):
-        self.rank, self.activity = rank, Activity()
+        self.rank, self.activity, self.activations = rank, Activity(), Activations()
+        self.calls = PythonCalls()
         self.paused = False
         self.poll: Callable[[], None] = lambda: None  # called after each operation that is priced
 
     def charge(self) -> None:
-        """Advance the rank by the work since the last call, where that is measured."""
+        """Advance the rank by the work since the last call, as far as that is not operations."""
 
     def skip(self) -> None:
-        """Do not charge for the real time since the last call of `charge`."""
+        """Do not charge for what has happened since the last call of `charge`."""
 
     @contextlib.contextmanager
     def pause(self) -> Iterator[None]:
@@ -85,52 +62,106 @@ class Pricer:
 
 
 class Roofline(Pricer, TorchDispatchMode):
-    """Charges for each operation by the FLOPs and bytes of its tensors."""
+    """Charges for each operation by the FLOPs and bytes of its tensors, and for the calls of Python in between."""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """False, although nothing is compiled here: to tell torch.compile to skip it takes 5 us an operation."""
+        return False
 
     def __init__(self, rank: Rank):
         TorchDispatchMode.__init__(self)
         Pricer.__init__(self, rank)
+        self.device: ScriptDevice = with_free_python(rank.sim.device)
+        self._measured = self.device.is_measured
+        self._recording = False  # what DTensor does with its local tensors is part of autograd's graph
+
+    def __enter__(self) -> Roofline:
+        super().__enter__()
+        if self._measured:
+            sys.setprofile(self.calls.count)
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        if self._measured:
+            sys.setprofile(None)
+        super().__exit__(*error)
+
+    def charge(self) -> None:
+        if self._measured and not self.paused:
+            self._advance(self._of_python(self.calls.made))
+
+    def _of_python(self, made: int) -> float:
+        """Return the time of the Python since the last time, up to the call number `made`, in s.
+
+        Before the end of the first step, Python imports and fills caches, and is free.
+        """
+        calls = self.calls.take(made)
+        return self.device.of_python(calls) if self.rank.event_log.step > 0 else 0.0
+
+    def skip(self) -> None:
+        self.calls.take(self.calls.made)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
+        calls = self.calls
+        before = calls.made
         if not OURS.issuperset(types):
+            self._recording = _require_grad(args)
+            calls.ours += calls.made - before + OF_TORCH
             return NotImplemented  # so that DTensor and its like become operations on local tensors
-        works = takes_time(func)
-        if works:
+        known = operation(func)
+        if known.works:
             current_stream().wait_for(args)
+        calls.ours += calls.made - before + OF_TORCH
         out = func(*args, **kwargs)
+        before = calls.made
         if self.paused or FakeTensor in types or _is_fake(out):
-            return out
-        if func.namespace == "profiler":
+            pass
+        elif known.works:
+            python = self._of_python(before) if self._measured else 0.0
+            self._price(func, known, args, kwargs, out, python)
+        elif known.is_block:
             self._block(func, args)
-        elif works:
-            self._price(func, args, kwargs, out)
+        elif self._measured:
+            self._advance(self.device.of_view() + self._of_python(before))
+        calls.ours += calls.made - before
         return out
 
     def _block(self, func: Any, args: Any) -> None:
         if "enter" in func._schema.name:
-            self.activity.enter(args[0] or "")
+            name = args[0] or ""
+            self.activity.enter("" if name.startswith(("Optimizer.", "autograd::")) else name)
         else:
             self.activity.exit()
 
-    def _price(self, func: Any, args: Any, kwargs: Any, out: Any) -> None:
-        rank = self.rank
+    def _price(self, func: Any, known: Operation, args: Any, kwargs: Any, out: Any, python: float) -> None:
+        """Charge for an operation with this result, and for `python` seconds before it."""
+        rank, device = self.rank, self.device
         Pricer.operations += 1
         if not Pricer.operations % OFTEN:
             rank.sim.tick()
         moved = nbytes(args) + nbytes(out)
-        count = flop_registry.get(func._overloadpacket)
-        flops = count(*args, **kwargs, out_val=out) if count else moved / 4  # one for each number of float32
-        if count and rank.event_log.step < 0:
+        flops = count_flops(func, known, args, kwargs, out) if known.flops else moved / 4  # one for each float32
+        if known.flops and rank.event_log.step < 0:
             rank.event_log.step = 0  # a rank's first matrix product begins its first step
-        start = rank.now
-        rank.now += rank.sim.device.seconds(flops, moved) * rank.slowness()
         rank.event_log.flops += flops
-        if rank.interruptible:
+        if known.is_fresh and torch.is_grad_enabled() and (self._recording or _require_grad(args)):
+            self.activations.add(out)
+        self._advance(python + device.of_operation(flops, moved, known.is_slow), working=True)
+        self.poll()
+
+    def _advance(self, seconds: float, working: bool = False) -> None:
+        """Let the rank work for so long."""
+        if not seconds:
+            return
+        rank = self.rank
+        start = rank.now
+        rank.now += seconds * rank.slowness()
+        if rank.interruptible and working:
             rank.interrupt(working=True)
         kind, label = self.activity.now()
         rank.span(kind, start, rank.now, label)
-        self.poll()
 
 
 class Measured(Pricer):
@@ -160,24 +191,15 @@ class Measured(Pricer):
         self._since = real_time()
 
 
-_works: dict[Any, bool] = {}
-
-
-def takes_time(func: Any) -> bool:
-    """True for an operation that reads or writes numbers, rather than only returning a view."""
-    known = _works.get(func)
-    if known is None:
-        returns = func._schema.returns
-        view = bool(returns) and all(one.alias_info is not None and not one.alias_info.is_write for one in returns)
-        known = _works[func] = not (view or func in NO_WORK or func.namespace not in ("aten", "prims"))
-    return known
-
-
-def nbytes(x: Any) -> int:
-    """Return the bytes of a tensor, or of those in a list of arguments."""
-    if isinstance(x, torch.Tensor):
-        return x.numel() * x.element_size()
-    return sum(map(nbytes, x)) if isinstance(x, list | tuple) else 0
+def _require_grad(args: Any) -> bool:
+    """True if any of these tensors needs a gradient."""
+    for x in args:
+        if isinstance(x, torch.Tensor):
+            if x.requires_grad:
+                return True
+        elif isinstance(x, list | tuple) and _require_grad(x):
+            return True
+    return False
 
 
 def _is_fake(x: Any) -> bool:

@@ -59,8 +59,8 @@ class Process:
 
     def enter(self) -> None:
         """Note the script's line, and let every event before this rank's time happen."""
-        self.line = script_line()
         self.pricer.charge()
+        self.line = script_line()
         self.sim.queue.sync(self.rank)
 
     def leave(self) -> None:
@@ -73,6 +73,8 @@ class Process:
         self.held[optimizer] = sizes
         for kind in sizes:
             log.hold(kind, sum(held[kind] for held in self.held.values()))
+        log.hold("activations", self.pricer.activations.take_peak())
+        self.pricer.activity.forget()
         log.step = max(0, log.step) + 1
         if log.step >= self.shared.steps:
             raise Enough

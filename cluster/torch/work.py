@@ -111,6 +111,7 @@ class CollectiveWork(PendingWork):
         super().__init__(group, result)
         self._meeting = meeting
         self._waiter: tuple[int, Rank] | None = None
+        self._owed = 1  # 0 once the processor's share of it is paid
 
     def end(self) -> float | None:
         ends = self._meeting.ends
@@ -140,6 +141,9 @@ class CollectiveWork(PendingWork):
                 rank.summing = None
             rank.collective = ""
         end = self.end()
+        if end is not None:
+            self._pay()
+            start = rank.now
         if end is None:
             lost = self._lost()
             assert lost
@@ -154,6 +158,18 @@ class CollectiveWork(PendingWork):
             process.record_wait(meeting.culprit, name, start, begins)
             if rank.interruptible:
                 rank.interrupt()
+
+    def finish(self) -> None:
+        if not self.done:
+            self._pay()
+        super().finish()
+
+    def _pay(self) -> None:
+        """Let the rank's processor catch up, if it computed while it was busy with this collective."""
+        rank, busy, self._owed = self.group.process.rank, self._owed * self._meeting.busy, 0
+        if busy and rank.now > self._meeting.begins:
+            start, rank.now = rank.now, rank.now + busy
+            rank.span(COMMUNICATE, start, rank.now, self._meeting.call.name)
 
     def _lost(self) -> Rank | None:
         """Return a rank of the group that this one knows to be lost, if there is one."""

@@ -81,8 +81,10 @@ def _before_step(optimizer: Any, args: Any, kwargs: Any) -> None:
 
 def _after_step(optimizer: Any, args: Any, kwargs: Any) -> None:
     if mine := current():
+        mine.pricer.charge()
         mine.pricer.activity.updating = False
         mine.end_step(take_stock(optimizer), id(optimizer))
+        mine.pricer.skip()
 
 
 @contextlib.contextmanager

@@ -90,7 +90,7 @@ def _waiting(summary: Summary) -> list[tuple[str, str]]:
 def _memory(summary: Summary) -> str:
     held = {kind: int(nbytes.max()) for kind, nbytes in summary.memory.items() if nbytes.any()}
     parts = ", ".join(f"{kind} {units.size(nbytes)}" for kind, nbytes in held.items())
-    return f"at most {units.size(sum(held.values()))} on a rank, without activations: {parts}" if held else ""
+    return f"at most {units.size(sum(held.values()))} on a rank: {parts}" if held else ""
 
 
 def _sent(summary: Summary) -> str:

@@ -1,0 +1,63 @@
+"""What a script's rank computes on: a device, and what torch and Python cost on it.
+
+    operation                 overhead + max(FLOPs / flops, bytes / bandwidth)
+    one that does much        overhead + bytes slow / bandwidth                   such as a softmax
+    one that returns a view   view
+    Python                    call, for each call of a Python function
+
+The devices of `cluster.devices` give the first line only: Python and views are free, and no operation is slow.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+from cluster.devices import DEVICES, Device, parse_device
+from knobs import match_name, numbers
+
+FORM = "FLOP/s:bytes/s:s per operation, and for a measured machine :s per view:s per call of Python:factor"
+
+
+@dataclass(frozen=True)
+class ScriptDevice(Device):
+    """A device with prices of what a script does besides arithmetic."""
+
+    view: float = 0.0  # s per operation that only returns a view
+    call: float = 0.0  # s per call of a Python function
+    slow: float = 1.0  # by how much an operation that does much for each number takes longer than to move it
+
+    @property
+    def is_measured(self) -> bool:
+        """True if Python and views take time."""
+        return bool(self.view or self.call)
+
+    def of_operation(self, flops: float, nbytes: float, is_slow: bool) -> float:
+        """Return the time of an operation, in s."""
+        return self.seconds(flops, nbytes * self.slow if is_slow else nbytes)
+
+    def of_view(self) -> float:
+        """Return the time of an operation that only returns a view, in s."""
+        return self.view
+
+    def of_python(self, calls: int) -> float:
+        """Return the time of Python in which so many functions are called, in s."""
+        return calls * self.call
+
+    @property
+    def text(self) -> str:
+        """The text that `parse_script_device` parses."""
+        return f"{super().text}:{self.view:.4g}:{self.call:.4g}:{self.slow:.4g}"
+
+
+def parse_script_device(text: str) -> ScriptDevice:
+    """Return the device of this preset, or of three or six numbers. Raise ValueError for other text."""
+    if match_name(text, DEVICES) not in DEVICES and text.count(":") != 2:
+        flops, bandwidth, overhead, view, call, slow = numbers(text, "device", FORM, counts=(6,))
+        basic = parse_device(f"{flops}:{bandwidth}:{overhead}")
+        return ScriptDevice(**asdict(basic), view=view, call=call, slow=max(slow, 1.0))
+    return with_free_python(parse_device(text))
+
+
+def with_free_python(device: Device) -> ScriptDevice:
+    """Return this device for a script, where only operations of torch take time."""
+    return device if isinstance(device, ScriptDevice) else ScriptDevice(**asdict(device))
