@@ -8,6 +8,7 @@ from statistics import median
 import click
 
 from experiments.cli import console, show
+from experiments.specification.this_machine import Fit
 from experiments.wording import units
 
 GOOD = (("good", 1.15), ("fair", 1.5))  # the median factor by which times may be off
@@ -47,10 +48,12 @@ def fit_command(as_json: bool, anyway: bool) -> int:
             f"         {units.seconds(link.per_byte * 1e9)} of either end's processor per GB; "
             f"a sum of two {units.seconds(total.latency)}, {units.rate(total.bandwidth)}"
         )
+    measured += _scripts(made)
     for line in measured:
         console.say(console.wrap(line, " " * 9))
     console.say()
     rows = [*made.kernels, *((what, 0.0, *times) for what, *times in made.messages)]
+    rows += [(name, 0.0, 0.0, *times) for name, *times in made.programs]
     console.say(show.table([*map(_row, rows)], 1, keys=1))
     console.say()
     console.say((console.wrap(verdict(rows), "  "), console.HEAD))
@@ -73,12 +76,28 @@ def verdict(rows: Sequence[tuple[str, float, float, float, float]]) -> str:
     typical, near = median(off), sum(factor <= NEAR for factor in off)
     word = next((word for word, most in GOOD if typical <= most), "poor")
     name, _, nbytes, took, fitted = rows[off.index(max(off))]
-    way = "long" if fitted > took else "short"
+    way, size = "long" if fitted > took else "short", f" of {nbytes:,.0f} bytes" * bool(nbytes)
     return (
         f"A {word} fit: half of the times are within {100 * (typical - 1):.0f} % of what was measured, {near} of "
-        f"{len(off)} within a quarter. The worst, {name} of {nbytes:,.0f} bytes, is {max(off):.2g} times too {way}"
+        f"{len(off)} within a quarter. The worst, {name}{size}, is {max(off):.2g} times too {way}"
         + ("; fit again on a quiet machine before you rely on it." if word == "poor" else ".")
     )
+
+
+def _scripts(made: Fit) -> list[str]:
+    """Return what was fitted for scripts of torch.distributed."""
+    from cluster.network import parse_network
+    from cluster.script_device import parse_script_device
+
+    if not made.script_device:
+        return []
+    device, link = parse_script_device(made.script_device), parse_network(made.script_network).sum
+    assert link
+    return [
+        f"scripts  {units.flops(device.flops)}/s, {units.rate(device.bandwidth)}, {units.seconds(device.view)} a view, "
+        f"{units.seconds(device.call)} a call of Python",
+        f"         a collective of gloo {units.seconds(link.latency)}, {units.rate(link.bandwidth)}",
+    ]
 
 
 def _row(measured: tuple[str, float, float, float, float]) -> dict[str, str]:
@@ -86,7 +105,7 @@ def _row(measured: tuple[str, float, float, float, float]) -> dict[str, str]:
     return {
         "what": what,
         "FLOPs": f"{flops:,.0f}" if flops else "",
-        "bytes": f"{nbytes:,.0f}",
+        "bytes": f"{nbytes:,.0f}" if nbytes else "",
         "measured us": show.microseconds(took),
         "fitted us": show.microseconds(predicted),
         "ratio": f"{predicted / took:.2f}",

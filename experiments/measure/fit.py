@@ -6,6 +6,7 @@ Two real processes measure at the same time, because they share cores and memory
     message     seconds = latency + bytes / bandwidth                            to and fro between the two
     ring        a reduce-scatter and an all-gather: the same link both ways at once
     all-reduce  as this cluster does it best: latency and bandwidth of its own, where the vector is large
+    scripts     of torch.distributed have a device and a network of their own: `script_fit.py`
 
 The constants minimise the sum of squared logarithms of the ratios measured over predicted: a kernel that is twice too
 slow counts as much as one that is twice too fast. The fit is made for large layers and messages above 1 MB: only they
@@ -53,13 +54,15 @@ def fit(progress: Callable[[float], None] = lambda part: None, anyway: bool = Fa
 
     from cluster.real import processes
     from experiments.measure.kernel_times import machine
+    from experiments.measure.script_fit import fit_scripts
 
-    outcome = processes.run(measure, 2, timeout=120, on_progress=lambda event_logs, seconds: progress(seconds / 20))
+    outcome = processes.run(measure, 2, timeout=120, on_progress=lambda event_logs, seconds: progress(seconds / 40))
     if outcome.error:
         raise outcome.error
     calls, exchanges, *_ = outcome.results[0]
     device = fit_device(calls)
     network = fit_network(exchanges, device)
+    scripts = fit_scripts(lambda part: progress(0.5 + part / 2))
     made = Fit(
         device=device.text,
         network=network.text,
@@ -67,6 +70,9 @@ def fit(progress: Callable[[float], None] = lambda part: None, anyway: bool = Fa
         moment=datetime.now().astimezone().isoformat(timespec="minutes"),
         kernels=tuple((*row, device.seconds(row[1], row[2])) for row in calls),
         messages=tuple((*row, exchange(row[0], row[1], network, device)) for row in exchanges),
+        script_device=scripts.device,
+        script_network=scripts.network,
+        programs=scripts.programs,
         starved=max(starved for _, _, starved, _ in outcome.results),
         spread=max(spread for *_, spread in outcome.results),
         anyway=anyway,

@@ -23,6 +23,8 @@ class Fit(BaseModel):
 
     kernels   name, FLOPs, bytes, s measured, s by the device
     messages  what ("message" or "all-reduce"), bytes, s measured, s by the network
+    script_device, script_network   the same for scripts of torch.distributed; see `cluster.script_device`
+    programs  name, s measured, s by the device, of the programs to which they were fitted
     starved   share of the time in which a process that measured kernels wanted a core and had none
     spread    from the lower to the upper quartile of the rounds of a large kernel, over their median, the typical one
     anyway    use it however busy the machine was
@@ -36,6 +38,9 @@ class Fit(BaseModel):
     moment: str
     kernels: tuple[tuple[str, float, float, float, float], ...] = ()
     messages: tuple[tuple[str, float, float, float], ...] = ()
+    script_device: str = ""  # a fit without these passes, but for scripts
+    script_network: str = ""
+    programs: tuple[tuple[str, float, float], ...] = ()
     starved: float = 0.0  # a fit without this figure passes
     spread: float = 0.0
     anyway: bool = False
@@ -82,10 +87,10 @@ def save(fit: Fit) -> Path:
     return path
 
 
-def resolve_here(kind: str, text: str) -> str:
+def resolve_here(kind: str, text: str, for_scripts: bool = False) -> str:
     """Return `text`, or the numbers of this machine's "device" or "network" if `text` is "here".
 
-    Raise ValueError if there is no fit, or the machine was busy during it.
+    Raise ValueError if there is no fit, if the machine was busy during it, or if it does not cover scripts.
     """
     if text != NAME:
         return text
@@ -96,4 +101,8 @@ def resolve_here(kind: str, text: str) -> str:
         )
     if fit.doubt:
         raise ValueError(f"{kind}: {fit.doubt}")
-    return getattr(fit, kind)
+    if for_scripts and not fit.script_device:
+        raise ValueError(
+            f"{kind}: this machine was measured without scripts, by an older version; run lockstep fit again."
+        )
+    return getattr(fit, f"script_{kind}" if for_scripts else kind)

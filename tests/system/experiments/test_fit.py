@@ -15,6 +15,7 @@ from experiments.cli.main import main
 from experiments.execution.run import check
 from experiments.jobs.spec import JobSpec
 from experiments.measure import fit
+from experiments.measure.script_fit import ScriptFit
 from experiments.specification import this_machine
 from experiments.specification.experiment import Experiment
 from experiments.specification.this_machine import Fit
@@ -122,8 +123,11 @@ def test_what_was_measured_is_fitted_and_kept(home, monkeypatch):
     class Outcome:
         error, results = None, [(calls, exchanges, 0.1, 0.02), (calls, exchanges, 0.0, 0.05)]
 
+    scripts = ScriptFit("1e11:3e10:1e-7:5e-6:7e-7:8", NETWORK.text, (("small_mlp", 2e-3, 3e-3),))
     monkeypatch.setattr("cluster.real.processes.run", lambda *args, **options: Outcome)
+    monkeypatch.setattr("experiments.measure.script_fit.fit_scripts", lambda progress: scripts)
     made = fit.fit()
+    assert (made.script_device, made.script_network, made.programs) == scripts
     assert this_machine.load() == made and [len(row) for row in (*made.kernels, *made.messages)] == [5] * 3 + [4] * 9
     assert (made.spread, made.starved) == (0.05, 0.1)
     assert parse_device(made.device).overhead == pytest.approx(1e-6, rel=0.05)
