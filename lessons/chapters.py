@@ -25,6 +25,7 @@ from lessons.front_matter import FrontMatter
 from lessons.golden import Golden
 
 WORDS_A_MINUTE = 200
+COMPUTE = 3  # minutes for a prediction, with a pencil
 
 
 class Chapter:
@@ -196,9 +197,10 @@ class Chapter:
 
 
 def _minutes(text: str) -> int:
-    """Return the minutes it takes to read a text up to its list of sources."""
+    """Return the minutes that a text takes up to its list of sources, for somebody who computes its predictions."""
     words = len(markup.MARK.sub("", text.partition("\n## Sources")[0]).split())
-    return round(words / WORDS_A_MINUTE) + len(markup.ALONE_IN_TEXT.findall(text))
+    asked = len(markup.predictions(text))
+    return round(words / WORDS_A_MINUTE) + len(markup.ALONE_IN_TEXT.findall(text)) + (COMPUTE - 1) * asked
 
 
 def run_figure(name: str, figure, on_run: Callable[[int], None] = lambda _: None) -> golden.RecordedFigure:

@@ -33,9 +33,11 @@ def test_words_and_figures_take_a_first_reader_twenty_minutes_at_most(name):
 def test_minutes_are_words_and_marks(tmp_path):
     (tmp_path / "text.md").write_text("# One\n\n" + "word " * 400 + "\n\n{{ more }}\n{{ code lessons.figure }}\n")
     assert Chapter(tmp_path).minutes == 4
+    (tmp_path / "text.md").write_text((tmp_path / "text.md").read_text() + "\n{{ predict how_many }}\n")
+    assert Chapter(tmp_path).minutes == 7, "a prediction takes three"
     with (tmp_path / "text.md").open("a") as file:
         file.write('{{ value("a.b") }}\n\n## Sources\n\n' + "book " * 1000)
-    assert Chapter(tmp_path).minutes == 4
+    assert Chapter(tmp_path).minutes == 7
 
 
 def test_a_chapter_of_figures_numbers_them_in_the_order_of_its_file(draft):
