@@ -6,6 +6,7 @@ import click
 
 from experiments.cli.options import runs_option
 from experiments.runs import store
+from experiments.runs.script_run import ScriptRun
 
 FORMS = ("csv", "trace", "html", "learning", "svg", "timeline", "png", "json")
 ENDINGS = ("csv", "trace.json", "html", "learning.html", "svg", "timeline.svg", "png", "json")
@@ -20,13 +21,19 @@ def export_command(name: str, to: str, out: str | None, runs: str) -> None:
     """Export a stored run in a format that other programs read.
 
     trace is for ui.perfetto.dev; html is a report; learning is a page of the run's path over the loss, made by
-    replaying the run; svg is its curves; timeline is its timeline, also as SVG.
+    replaying the run; svg is its curves; timeline is its timeline, also as SVG. Runs of scripts have no html, learning
+    and png.
     """
+    from experiments.exports import script_export
     from experiments.exports.export import SUFFIXES, export
 
     form, path = read(to, out)
     folder = store.find(name, runs)
-    for written in export(store.load(folder), form, path or f"{folder.name}{SUFFIXES.get(form, '')}", folder.parent):
+    run, file = store.load_any(folder), path or f"{folder.name}{SUFFIXES.get(form, '')}"
+    made = (
+        script_export.export(run, form, file) if isinstance(run, ScriptRun) else export(run, form, file, folder.parent)
+    )
+    for written in made:
         click.echo(str(written))
 
 

@@ -48,7 +48,7 @@ def export(run: Run, form: str, path: str | Path, root: str | Path | None = None
         named = run.measures | {"quantity": np.array(run.quantities, object)[run.measures["quantity"]]}
         held = run.memory | {"kind": np.array(HELD, object)[run.memory["kind"]]}
         return [
-            _write(path.with_name(f"{path.stem}-{name}.csv"), csv_text(table).encode())
+            write_file(path.with_name(f"{path.stem}-{name}.csv"), csv_text(table).encode())
             for name, table in (
                 ("losses", run.losses),
                 ("evaluations", evaluations(run)),
@@ -58,20 +58,20 @@ def export(run: Run, form: str, path: str | Path, root: str | Path | None = None
             )
         ]
     if form == "trace":
-        return [_write(path, chrome_trace(run.trace, run.experiment.servers).encode())]
+        return [write_file(path, chrome_trace(run.trace, run.experiment.servers).encode())]
     if form == "html":
         shown = [Shown(naming.method(run.experiment), run, 0)]
-        return [_write(path, report(shown, learning=learning(run, root, REPLAYED)).encode())]
+        return [write_file(path, report(shown, learning=learning(run, root, REPLAYED)).encode())]
     if form == "learning":
-        return [_write(path, learning_page(run, root or path.parent).encode())]
+        return [write_file(path, learning_page(run, root or path.parent).encode())]
     if form == "svg":
-        return [_write(path, svg(drawings(run), heading(run.experiment)).encode())]
+        return [write_file(path, svg(drawings(run), heading(run.experiment)).encode())]
     if form == "timeline":
-        return [_write(path, timeline_svg(run).encode())]
+        return [write_file(path, timeline_svg(run).encode())]
     if form == "png":
-        return [_write(path, picture(run))]
+        return [write_file(path, picture(run))]
     if form == "json":
-        return [_write(path, run.experiment.json().encode())]
+        return [write_file(path, run.experiment.json().encode())]
     raise ValueError(f"there is no export format {form[:40]!r}; choose one of {', '.join(SUFFIXES)}.")
 
 
@@ -101,7 +101,7 @@ def csv_text(table: dict[str, np.ndarray]) -> str:
     return text.getvalue()
 
 
-def chrome_trace(trace: Trace, servers: int = 0) -> str:
+def chrome_trace(trace: Trace, servers: int | None = 0) -> str:
     """Return the trace in Chrome's format, see perfetto.py. Raise ValueError if it is too long."""
     if len(trace.spans["start"]) + 2 * len(trace.messages["sent"]) > MAX_EVENTS:
         raise ValueError(f"this run has more than {MAX_EVENTS} events; use fewer steps or fewer ranks.")
@@ -180,7 +180,7 @@ def plotly_figure(named: dict[str, Picture]):
     return figure
 
 
-def _write(path: Path, content: bytes) -> Path:
+def write_file(path: Path, content: bytes) -> Path:
     """Write `content` to `path` atomically. Raise OSError if that is impossible."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -17,13 +17,17 @@ from tracing import COMPUTE, KINDS, UPDATE, Trace
 US = 1e6  # in a second
 
 
-def events(trace: Trace, servers: int) -> Iterator[dict[str, Any]]:
-    """Yield the events: a track per rank, a slice per span, an arrow per message. Times are in us."""
-    names = [f"{'server' if rank < servers else 'worker'} {rank}" for rank in range(trace.ranks)]
+def events(trace: Trace, servers: int | None) -> Iterator[dict[str, Any]]:
+    """Yield the events: a track per rank, a slice per span, an arrow per message. Times are in us.
+
+    The first `servers` ranks are servers and the others workers; with None, ranks have no roles.
+    """
+    roles = ["" if servers is None else "server" if rank < servers else "worker" for rank in range(trace.ranks)]
+    names = [f"{role or 'rank'} {rank}" for rank, role in enumerate(roles)]
     yield {"ph": "M", "name": "process_name", "pid": 0, "args": {"name": "Lockstep"}}
-    for rank, name in enumerate(names):
-        role = name.partition(" ")[0]
-        yield {"ph": "M", "name": "thread_name", "pid": 0, "tid": rank, "args": {"name": f"rank {rank} ({role})"}}
+    for rank, role in enumerate(roles):
+        name = f"rank {rank} ({role})" if role else f"rank {rank}"
+        yield {"ph": "M", "name": "thread_name", "pid": 0, "tid": rank, "args": {"name": name}}
         yield {"ph": "M", "name": "thread_sort_index", "pid": 0, "tid": rank, "args": {"sort_index": rank}}
     part = waits.add_causes(trace, causes(trace))
     columns = (part.spans[name].tolist() for name in ("rank", "kind", "start", "end", "step", "label", "src", "bytes"))

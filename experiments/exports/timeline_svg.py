@@ -28,7 +28,12 @@ HATCHES = {"\\": ("#FFFFFF", 0.35), "x": (TEXT, 0.5)}  # stripes over a bar: the
 
 def timeline_svg(run: Run) -> str:
     """Return the timeline of a run, in its initial window, as the text of an SVG file."""
-    frame, columns = unpack(timeline.frame(run, ""))
+    return timeline_file(timeline.frame(run, ""))
+
+
+def timeline_file(packed: bytes) -> str:
+    """Return the timeline of a frame for the browser as the text of an SVG file."""
+    frame, columns = unpack(packed)
     body = "".join(_body(frame, *(unpack(columns[name].tobytes()) for name in ("timeline", "messages"))))
     height = TOP + PITCH * len(frame["lanes"]) + AXIS + FOOT
     before = f"<desc>{escape(frame['description'])}</desc>{_DEFINED}"
@@ -53,7 +58,8 @@ def _body(frame: dict[str, Any], spans: tuple, messages: tuple) -> Iterator[str]
         at = x(mark * scale)
         yield f'<line x1="{at:.1f}" x2="{at:.1f}" y1="{TOP - 4}" y2="{low + 3}" stroke="{RULE}"/>'
         yield words(at, low + 17, f"{mark:.{decimals}f} {unit}", SOFT, "middle", 11)
-    for lane, (name, note) in enumerate(zip(frame["lanes"], frame["notes"], strict=True)):
+    notes = frame["notes"] or [""] * len(frame["lanes"])
+    for lane, (name, note) in enumerate(zip(frame["lanes"], notes, strict=True)):
         middle = TOP + lane * PITCH + PITCH / 2 + 4
         yield words(8, middle - 6 * bool(note), name)
         if note:
@@ -66,7 +72,7 @@ def _body(frame: dict[str, Any], spans: tuple, messages: tuple) -> Iterator[str]
     yield f'<clipPath id="plot"><rect {inside}/></clipPath><g clip-path="url(#plot)">'
     yield from _arrows(messages[1], begin, end, x)
     yield "</g>"
-    for lane, at in enumerate(frame["ended"]):
+    for lane, at in enumerate(frame.get("ended", ())):
         left = NAMES if at is None else max(x(at), NAMES) + 8
         if at is not None and left + LABELLED * len("done") < WIDE - RIGHT:
             yield words(left, TOP + lane * PITCH + PITCH / 2 + 4, "done", SOFT, size=11)
