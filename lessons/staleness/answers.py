@@ -47,9 +47,10 @@ def best_bound(run, times: str) -> str:
     return ("none", "one", "far")[seconds.index(min(seconds))]
 
 
-def divided(run, workers: int) -> str:
-    """Return what 100 gradients of each worker are worth if each is divided by its staleness."""
-    values = {"algorithm": "dynsgd", "learning_rate": 0.4, **DIGITS}
+def divided(run, workers: int, rule: str) -> str:
+    """Return what 100 gradients of each worker are worth, divided by their staleness or whole."""
+    algorithm, rate = ("dynsgd", 0.4) if rule.startswith("divides") else ("asgd", 0.02 if "twentieth" in rule else 0.4)
+    values = {"algorithm": algorithm, "learning_rate": rate, **DIGITS}
     many, one, all_in_turn = (
         end_loss(run(workers=n, steps=steps, **values)) for n, steps in ((workers, 100), (1, 100), (1, 100 * workers))
     )

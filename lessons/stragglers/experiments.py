@@ -190,7 +190,7 @@ def backups_against_the_tail(run):
 
 def to_a_tenth(run, cluster, backups, machines=16):
     """(steps, seconds) until the loss is a tenth, if so many of the machines are not waited for."""
-    jitter, many = (CLUSTERS | {"two slow machines": ("hpc", 2)})[cluster]
+    jitter, many = (CLUSTERS | {"two slow machines": ("hpc", 2), "eight slow machines": ("hpc", 8)})[cluster]
     share = (machines - backups) / machines
     done = run(
         **BOWL,
