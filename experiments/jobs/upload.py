@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from experiments.jobs.spec import JobSpec, keep
-from experiments.runs import run_files, store, tables
+from experiments.runs import run_files, script_files, store, tables
 from experiments.runs.record import Run
 from experiments.runs.summary import summarise
 from tracing import Trace
@@ -100,6 +100,8 @@ def take_run(files: Sequence[tuple[str, bytes]], root: Path) -> Path:
     if is_run(files) and len(files) == 1 and _last(files[0][0]) != "run.json":
         files = list(_unzipped(*files[0]))
     known = {_last(name): content for name, content in files}
+    if script_files.FILE in known:
+        raise ValueError("this is a run of a script, which cannot be uploaded; copy its folder next to the other runs.")
     if "run.json" not in known:
         for name, content in files:
             file_formats.refuse(content, name)

@@ -2,6 +2,8 @@
 
 import json
 import re
+import shutil
+import tempfile
 
 import pytest
 
@@ -142,3 +144,19 @@ def test_commands_that_need_an_experiment_refuse_a_run_of_a_script_in_one_senten
     _, folder, _ = script(TRAIN)
     code, out, err = main("run", "--from", folder.name)
     assert (code, out) == (2, "") and same("is a run of a script, not of an experiment", err)
+
+
+def test_a_run_of_a_script_is_copied_and_not_added(main, script):
+    _, folder, _ = script(TRAIN)
+    for what in (folder, shutil.make_archive("run", "zip", folder)):
+        code, out, err = main("add", what)
+        assert (code, out) == (2, "") and same("a run of a script … next to the other runs", err), err
+
+
+def test_a_run_for_which_there_was_no_room_is_moved_to_the_others(main, script, tmp_path, monkeypatch):
+    _, folder, _ = script(TRAIN)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    (tmp_path / "temporary" / f"{store.ELSEWHERE}x").mkdir(parents=True)
+    folder.rename(tmp_path / "temporary" / f"{store.ELSEWHERE}x" / folder.name)
+    assert main("kept", "--move")[:2] == (0, f"{folder.resolve()}\n")
+    assert main("show", folder.name)[0] == 0
