@@ -29,6 +29,8 @@ class Case:
     bandwidth: float = 1.0  # the same
     speed: float = 1.0  # times that of the device
     precision: str = "float32"  # or "mixed"
+    bucket: float = 25e6  # bytes, of the overlapped all-reduce
+    shrink: int = 1000  # times that the rehearsal shrinks vectors and bandwidth, which saves work and changes no time
 
     @property
     def name(self) -> str:

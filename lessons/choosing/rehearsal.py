@@ -1,7 +1,7 @@
 """Rehearse the eight strategies on the simulated cluster: all messages are sent, but nothing is trained.
 
-A rank computes by letting its clock run. Vectors have a thousandth of their length and the network a thousandth of its
-bandwidth, which saves work and changes no time. Sums follow one another, as on one stream of a GPU.
+A rank computes by letting its clock run. Vectors are shorter than they are, and the network is slower by as much, which
+saves work and changes no time. Sums follow one another, as on one stream of a GPU.
 """
 
 from dataclasses import replace
@@ -11,34 +11,45 @@ import numpy as np
 
 from cluster import simulated
 from cluster.devices import Device
+from cluster.event_log import Outcome
 from kernels.meter import METER
 from lessons.choosing.case import Case
-from lessons.choosing.strategies import BUCKET, PERIOD
+from lessons.choosing.strategies import PERIOD
 from theory import overlap, schedules
 from theory.published_models import FLOAT32
 
-SCALE = 1000
 ROUNDS = 10  # of the server; the second half is timed, when the crowd of the beginning is over
+STEPS = {"local SGD": PERIOD, "server": ROUNDS // 2}  # that a program's time covers; others: one
 FLOPS = 1e15  # FLOP/s, at which additions take no time
 
 
 def rehearse(c: Case, strategy: str) -> float:
     """Return the time of a step, in s."""
+    return max(play(c, strategy).results) / STEPS.get(strategy, 1)
+
+
+def bytes_to_send(c: Case, strategy: str) -> float:
+    """Return the bytes that the busiest rank sends in a step of a strategy without a server."""
+    return c.shrink * float(play(c, strategy).trace().traffic().sum(axis=1).max()) / STEPS.get(strategy, 1)
+
+
+def play(c: Case, strategy: str) -> Outcome:
+    """Run a strategy's program; a rank's result is the time that counts, in s."""
     program = PROGRAMS[strategy]
     ranks = {"one machine": 1, "server": c.ranks + 1}.get(strategy, c.ranks)
     link = c.links.between
     latency = c.alpha - link.overhead
-    link = replace(link, latency=latency, bandwidth=1 / c.beta / SCALE)
+    link = replace(link, latency=latency, bandwidth=1 / c.beta / c.shrink)
     network = replace(c.links, between=link, within=link, per_node=1)
 
-    def play(comm):
+    def timed(comm):
         begins = program(comm, c)
         return comm.event_log.clock() - (begins or 0.0)
 
-    outcome = simulated.run(play, ranks, network=network, device=Device(FLOPS, inf, 0.0), collective="stream")
+    outcome = simulated.run(timed, ranks, network=network, device=Device(FLOPS, inf, 0.0), collective="stream")
     if outcome.error:
         raise outcome.error
-    return max(outcome.results) / {"local SGD": PERIOD, "server": ROUNDS // 2}.get(strategy, 1)
+    return outcome
 
 
 def spend(seconds: float) -> None:
@@ -46,9 +57,9 @@ def spend(seconds: float) -> None:
     METER.get().charge("compute", seconds * FLOPS, 0.0)
 
 
-def vector(nbytes: float) -> np.ndarray:
+def vector(c: Case, nbytes: float) -> np.ndarray:
     """Return an array that stands in for this many bytes."""
-    return np.zeros(max(1, round(nbytes / FLOAT32 / SCALE)), np.float32)
+    return np.zeros(max(1, round(nbytes / FLOAT32 / c.shrink)), np.float32)
 
 
 def one_machine(comm, c):
@@ -57,21 +68,21 @@ def one_machine(comm, c):
 
 def all_reduce(comm, c):
     spend(c.compute)
-    comm.all_reduce(vector(c.nbytes))
+    comm.all_reduce(vector(c, c.nbytes))
 
 
 def overlapped_all_reduce(comm, c):
     p, under_way = c.overlap(), []
     spend(sum(p.forward))
-    for bucket in overlap.fill_buckets(p, BUCKET):
+    for bucket in overlap.fill_buckets(p, c.bucket):
         spend(sum(p.backward[layer] for layer in bucket))
-        under_way.append(comm.all_reduce(vector(p.size(bucket)), async_op=True))
+        under_way.append(comm.all_reduce(vector(c, p.size(bucket)), async_op=True))
     for handle in under_way:
         handle.wait()
 
 
 def server(comm, c):
-    x = vector(c.nbytes)
+    x = vector(c, c.nbytes)
     if comm.rank == 0:
         for _ in range(ROUNDS * (comm.size - 1)):
             worker, _ = comm.recv_any()
@@ -88,13 +99,13 @@ def server(comm, c):
 
 def local_sgd(comm, c):
     spend(PERIOD * c.compute)
-    comm.all_reduce(vector(c.nbytes))
+    comm.all_reduce(vector(c, c.nbytes))
 
 
 def pipeline(comm, c):
     s, last = comm.rank, comm.size - 1
     seconds = c.seconds(c.stages[s])
-    edges = [vector(c.itemsize * c.batch * stage[-1].outputs) for stage in c.stages]
+    edges = [vector(c, c.itemsize * c.batch * stage[-1].outputs) for stage in c.stages]
     for kind, _, _ in schedules.lists("1f1b", comm.size, c.ranks)[s]:
         if kind == "F":
             if s > 0:
@@ -115,17 +126,17 @@ def tensor(comm, c):
         for layer in c.layers:
             spend(c.seconds([layer]) / c.ranks)
             for _ in range(layer.sums):
-                comm.all_reduce(vector(c.itemsize * c.batch * layer.summed / layer.sums))
+                comm.all_reduce(vector(c, c.itemsize * c.batch * layer.summed / layer.sums))
 
 
 def zero3(comm, c):
     for layer in c.layers:  # forward: the weights of a layer, from all its shards, when it is reached and no sooner
-        comm.all_gather(vector(c.itemsize * layer.parameters / comm.size))
+        comm.all_gather(vector(c, c.itemsize * layer.parameters / comm.size))
         spend(c.seconds([layer]) / 3)
     for layer in reversed(c.layers):
-        comm.all_gather(vector(c.itemsize * layer.parameters / comm.size))
+        comm.all_gather(vector(c, c.itemsize * layer.parameters / comm.size))
         spend(2 * c.seconds([layer]) / 3)
-        comm.reduce_scatter(vector(c.itemsize * layer.parameters))
+        comm.reduce_scatter(vector(c, c.itemsize * layer.parameters))
 
 
 PROGRAMS = {

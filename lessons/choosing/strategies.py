@@ -21,7 +21,6 @@ from collections.abc import Callable
 from lessons.choosing.case import Case
 from theory import overlap, zero_memory
 
-BUCKET = 25e6  # bytes
 PERIOD = 16
 MEMORY = {"V100": 16e9, "H100": 80e9}  # bytes, by NVIDIA's data sheets; there is a V100 of 32e9, too
 
@@ -39,7 +38,7 @@ def all_reduce(c: Case) -> float:
 def overlapped_all_reduce(c: Case) -> float:
     """Return the time of a step, in s."""
     p = c.overlap()
-    return overlap.wait_free(p, overlap.fill_buckets(p, BUCKET))
+    return overlap.wait_free(p, overlap.fill_buckets(p, c.bucket))
 
 
 def server(c: Case) -> float:
@@ -68,6 +67,19 @@ def tensor(c: Case) -> float:
 def zero3(c: Case) -> float:
     """Return the time of a step, in s."""
     return c.compute + 1.5 * sum(c.ring(c.itemsize * layer.parameters) for layer in c.layers)
+
+
+def zero3_with_prefetching(c: Case) -> float:
+    """Return the time of a step in which the next layer's weights arrive while a layer computes, in s.
+
+    In backward a layer's gradient leaves meanwhile, too, through the same port.
+    """
+    gather = [c.ring(c.itemsize * layer.parameters) / 2 for layer in c.layers]  # or reduce-scatter
+    work = [c.seconds([layer]) / 3 for layer in c.layers]
+    forward = gather[0] + sum(map(max, work, [*gather[1:], 0.0]))
+    port = [come + go for come, go in zip([0.0, *gather], [*gather[1:], 0.0], strict=False)]
+    backward = gather[-1] + sum(max(2 * w, busy) for w, busy in zip(work, port, strict=True)) + gather[0]
+    return forward + backward
 
 
 CLOSED_FORMS: dict[str, Callable[[Case], float]] = {

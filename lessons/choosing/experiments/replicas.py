@@ -5,7 +5,6 @@ from dataclasses import replace
 
 from lessons.choosing.case import Case
 from lessons.choosing.experiments import PLANNED, PRECISIONS
-from lessons.choosing.strategies import BUCKET
 from lessons.figure import Look, column, figure, matching, ratio, value
 from theory import collective_costs, overlap, published_models
 from theory.partition_pipedream import partition
@@ -131,7 +130,7 @@ def many_nodes(run):
             p = replace(case.overlap(), line=line)
             seconds = (
                 overlap.no_overlap(p),
-                overlap.wait_free(p, overlap.fill_buckets(p, BUCKET)),
+                overlap.wait_free(p, overlap.fill_buckets(p, case.bucket)),
                 overlap.forward_overlap(p, most=SLICE),
             )
             shares = {way: case.compute / s for way, s in zip(WAYS, seconds, strict=True)}

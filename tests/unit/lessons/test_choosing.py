@@ -5,9 +5,8 @@ from dataclasses import replace
 import pytest
 
 from lessons.choosing.case import Case
-from lessons.choosing.rehearsal import PROGRAMS, rehearse
-from lessons.choosing.strategies import CLOSED_FORMS, MEMORY, fits, memory, states
-from theory.published_models import FLOAT32
+from lessons.choosing.rehearsal import PROGRAMS, bytes_to_send, rehearse
+from lessons.choosing.strategies import CLOSED_FORMS, MEMORY, fits, memory, states, zero3_with_prefetching
 
 SMALL = Case("ResNet-50", "V100", "EDR", batch=32, ranks=4)
 BESIDE_THE_PIPELINE = [name for name in CLOSED_FORMS if name != "1F1B"]
@@ -62,11 +61,12 @@ def test_what_divides_the_states_of_the_model_by_the_ranks_needs_less_memory():
 
 def test_with_prefetching_zero3_would_be_the_first_of_those_that_fit():
     c = Case("GPT-2 XL", "V100", "EDR", batch=1)
-    weights = [FLOAT32 * layer.parameters for layer in c.layers]
-    gather, work = [c.ring(n) / 2 for n in weights], [c.seconds([layer]) / 3 for layer in c.layers]
-    # while a layer computes, its neighbour's weights come in; in backward the other neighbour's gradients go out
-    forward = gather[0] + sum(map(max, work, [*gather[1:], 0.0]))
-    port = [come + go for come, go in zip([0.0, *gather], [*gather[1:], 0.0], strict=False)]
-    backward = gather[-1] + sum(max(2 * w, busy) for w, busy in zip(work, port, strict=True)) + gather[0]
-    assert forward + backward < 0.7 * min(form(c) for name, form in CLOSED_FORMS.items() if fits(c, name))
-    assert memory(c, "ZeRO-3") + 2 * max(weights) < MEMORY["V100"], "with one more layer and its gradient it fits still"
+    fits_too = min(form(c) for name, form in CLOSED_FORMS.items() if fits(c, name))
+    assert zero3_with_prefetching(c) < 0.7 * fits_too
+    largest = max(c.itemsize * layer.parameters for layer in c.layers)
+    assert memory(c, "ZeRO-3") + 2 * largest < MEMORY["V100"], "with one more layer and its gradient it fits still"
+
+
+@pytest.mark.parametrize(("strategy", "gradients"), [("all-reduce", 1), ("overlapped", 1), ("ZeRO-3", 1.5)])
+def test_a_rank_sends_so_many_gradients_around_the_ring(strategy, gradients):
+    assert bytes_to_send(SMALL, strategy) == pytest.approx(gradients * 2 * 3 / 4 * SMALL.nbytes, rel=0.01)
