@@ -49,8 +49,8 @@ def best_bound(run, times: str) -> str:
 
 def divided(run, workers: int, rule: str) -> str:
     """Return what 100 gradients of each worker are worth, divided by their staleness or whole."""
-    algorithm, rate = ("dynsgd", 0.4) if rule.startswith("divides") else ("asgd", 0.02 if "twentieth" in rule else 0.4)
-    values = {"algorithm": algorithm, "learning_rate": rate, **DIGITS}
+    algorithm = "dynsgd" if rule.startswith("divides") else "asgd"
+    values = {"algorithm": algorithm, "learning_rate": float(rule.split()[-1]), **DIGITS}
     many, one, all_in_turn = (
         end_loss(run(workers=n, steps=steps, **values)) for n, steps in ((workers, 100), (1, 100), (1, 100 * workers))
     )
