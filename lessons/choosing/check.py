@@ -145,9 +145,12 @@ def check(solution, seed):
             for case, name, one in zip(cases, chosen, runs, strict=True)
             if case.kind in kinds
         ]
-        told = "; ".join(f"{name}: {share:.2f}" if share else f"{name}: not allowed there" for name, share in mine)
-        asked = f"of the oracle's speed; at least {TARGETS['speed']} is required"
-        yield mark, min(share for _, share in mine) >= TARGETS["speed"], f"{told} {asked}"
+        told = "; ".join(
+            f"{name}: {share:.2f} of the oracle's speed" if share else f"{name}: not allowed there"
+            for name, share in mine
+        )
+        asked = f"at least {TARGETS['speed']} is required"
+        yield mark, min(share for _, share in mine) >= TARGETS["speed"], f"{told}; {asked}"
 
 
 def _choice(attempt, case: HiddenCase, needs: dict | None = None, **limits: float) -> str:

@@ -88,7 +88,7 @@ def torch_beside_ours(run):
             ).summary
             for steps in (2, 3)
         )
-        held = sum(kind.max() for kind in long.memory.values())
+        held = sum(long.memory[kind].max() for kind in ("parameters", "gradients", "optimizer state"))
         seconds = zero3_with_prefetching if strategy == "ZeRO-3" else CLOSED_FORMS[strategy]
         bytes_sent, bytes_held = bytes_to_send(CASE, strategy) / 1e6, states(CASE, strategy) / 1e6
         for what, *columns in (
