@@ -57,11 +57,8 @@ class Members:
         routes = [group.comm.route((place + 1) % size) for place, group in enumerate(groups)]
         if own := groups[0].process.sim.network.sum:
             sent = [sum(pieces[(place - step) % size] for step in range(first, stop)) for place in range(size)]
-            if first == 0 and stop < 2 * (size - 1):
-                sent = [
-                    2 * nbytes for nbytes in sent
-                ]  # a reduce-scatter of gloo is an all-reduce of which a part is kept
-            return self._in_memory(own, routes, sent)
+            times = 2 if first == 0 and stop < 2 * (size - 1) else 1  # gloo scatters sums by an all-reduce
+            return self._in_memory(own, routes, sent, times)
         if len({id(route.out) for route in routes}) < size:
             return self.play(patterns.ring(pieces, first, stop), max(pieces) if first < size - 1 else 0)
         nbytes, shorter = np.array(pieces, float), pieces[-1]
@@ -80,14 +77,15 @@ class Members:
             groups[place].comm.event_log.messages.append(row)
         return ends
 
-    def _in_memory(self, link: Link, routes: list, sent: list[int]) -> list[float]:
-        """Exchange in the memory that ranks of one computer share, after the last one has come; `sent` is in bytes.
+    def _in_memory(self, link: Link, routes: list, sent: list[int], times: int) -> list[float]:
+        """Exchange in the memory that ranks of one computer share, after the last one has come.
 
-        Their processors are busy with the latency, when threads wake each other, and with a part of the rest.
+        It takes as long as `times` the bytes that each rank has `sent`. Processors are busy with the latency, when threads
+        wake each other, and with a part of the rest.
         """
         ports = [port for route in routes for port in (route.out, route.into)]
         self.begins = begins = max(self.begins, *(port.free for port in ports))
-        moves = max(sent) / link.bandwidth
+        moves = times * max(sent) / link.bandwidth
         end = begins + link.latency + moves
         between = self.groups[0].process.sim.network.between
         self.busy = link.latency + moves * between.per_byte * between.bandwidth

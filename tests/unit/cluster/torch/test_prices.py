@@ -125,6 +125,14 @@ def test_in_one_computer_a_collective_takes_its_own_latency_and_bandwidth():
     assert scatter == pytest.approx([1e-3 + whole] * 2), "gloo sums all of it"
 
 
+def test_in_one_computer_a_rank_sends_what_it_sends_over_a_network():
+    def scatter():
+        dist.init_process_group("gloo")
+        dist.reduce_scatter_single(torch.zeros(1000), torch.zeros(2000))
+
+    assert [simulate(scatter, 2, network=one).summary.sent[0] for one in (COMPUTER, "1GbE")] == [4000.0] * 2
+
+
 def test_in_one_computer_a_collective_takes_the_processors_time_from_what_is_computed_meanwhile():
     x, y = torch.zeros(10**6), torch.zeros(1000)
 
