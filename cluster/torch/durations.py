@@ -80,8 +80,8 @@ class Members:
     def _in_memory(self, link: Link, routes: list, sent: list[int], times: int) -> list[float]:
         """Exchange in the memory that ranks of one computer share, after the last one has come.
 
-        It takes as long as `times` the bytes that each rank has `sent`. Processors are busy with the latency, when threads
-        wake each other, and with a part of the rest.
+        It takes the time of `times` the bytes that each rank has `sent`. Processors are busy during the latency, when
+        threads wake each other, and for a part of the rest.
         """
         ports = [port for route in routes for port in (route.out, route.into)]
         self.begins = begins = max(self.begins, *(port.free for port in ports))

@@ -74,7 +74,6 @@ class Roofline(Pricer, TorchDispatchMode):
         Pricer.__init__(self, rank)
         self.device: ScriptDevice = with_free_python(rank.sim.device)
         self._measured = self.device.is_measured
-        self._recording = False  # what DTensor does with its local tensors is part of autograd's graph
 
     def __enter__(self) -> Roofline:
         super().__enter__()
@@ -107,7 +106,6 @@ class Roofline(Pricer, TorchDispatchMode):
         calls = self.calls
         before = calls.made
         if not OURS.issuperset(types):
-            self._recording = _require_grad(args)
             calls.ours += calls.made - before + OF_TORCH
             return NotImplemented  # so that DTensor and its like become operations on local tensors
         known = operation(func)
@@ -146,7 +144,7 @@ class Roofline(Pricer, TorchDispatchMode):
         if known.flops and rank.event_log.step < 0:
             rank.event_log.step = 0  # a rank's first matrix product begins its first step
         rank.event_log.flops += flops
-        if known.is_fresh and torch.is_grad_enabled() and (self._recording or _require_grad(args)):
+        if known.is_fresh and torch.is_grad_enabled() and _require_grad(args):
             self.activations.add(out)
         self._advance(python + device.of_operation(flops, moved, known.is_slow), working=True)
         self.poll()
