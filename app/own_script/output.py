@@ -6,6 +6,7 @@ from experiments.runs.script_run import ScriptRun
 from experiments.wording import units
 
 MOST = 400  # lines that are shown: the first and the last half
+FEW, HIGHEST = 16, 400  # lines that are shown at once, and px of more of them
 EVERY = "all ranks"
 
 
@@ -30,4 +31,4 @@ def _lines(run: ScriptRun, ranks: list[int]) -> None:
     if len(lines) > MOST:
         left_out = f"... {units.count_with_noun(len(lines) - MOST, 'line')} ..."
         lines = [*lines[: MOST // 2], left_out, *lines[-MOST // 2 :]]
-    st.code("\n".join(lines), language=None)
+    st.code("\n".join(lines), language=None, height=HIGHEST if len(lines) > FEW else "content")

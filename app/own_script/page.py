@@ -68,7 +68,7 @@ def _follow() -> str:
         return ""
     ranks = work.values["ranks"]
     waiting = f"{work.values['path']} runs on {ranks} simulated rank{'s' * (ranks != 1)}."
-    folder: Path | None = background.fetch(work, waiting, PLACE, stoppable=True)
+    folder: Path | None = background.fetch(work, waiting, PLACE, on_request=True)
     if folder is None:
         looks.fade("script-result", opacity=0.45, grey=True)
         return ""

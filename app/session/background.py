@@ -15,18 +15,19 @@ EVERY = 0.5  # s between two looks
 SOON = 3.5  # s in which a run that another is compared with may come; in a long queue that one goes without
 
 
-def fetch(work: JobSpec | Experiment, waiting: str, place: str, stoppable: bool = False) -> Path | None:
+def fetch(work: JobSpec | Experiment, waiting: str, place: str, on_request: bool = False) -> Path | None:
     """Return the folder of the work's result, or None while it is running or if it failed; the page shows which.
 
-    `place` names what the page wants it for: the next work for the same place replaces this. A reader can stop work
-    that is `stoppable`.
+    `place` names what the page wants it for: the next work for the same place replaces this. Work `on_request` was
+    started with a button of the page: it can be stopped, and that button tries again.
     """
     owner, now = f"{session.owner()}/{place}", ask(work, place)
     if now.active:
-        st.fragment(_wait, run_every=EVERY)(work.key(), owner, waiting, stoppable)
+        st.fragment(_wait, run_every=EVERY)(work.key(), owner, waiting, on_request)
     elif now.folder is None:
         st.error(sentence(now.message), icon=":material/error:")
-        try_again(place)
+        if not on_request:
+            try_again(place)
     return now.folder
 
 
@@ -70,7 +71,7 @@ def _progress(active: dict[str, str], total: int) -> None:
     st.progress(min(done, 1.0), text=f"{before} of {total} runs are done.")
 
 
-def _wait(job: str, owner: str, waiting: str, stoppable: bool) -> None:
+def _wait(job: str, owner: str, waiting: str, on_request: bool) -> None:
     session.pool().touch(owner)
     now = session.pool().state(job)
     if not now.active:
@@ -78,5 +79,5 @@ def _wait(job: str, owner: str, waiting: str, stoppable: bool) -> None:
     ahead = f" {now.place - 1} ahead of it." if now.place > 1 else ""
     phase = f" {capital(now.phase)}." if now.phase else ""
     st.progress(min(max(now.fraction, 0.0), 1.0), text=f"{waiting}{ahead}{phase}")
-    if stoppable:
+    if on_request:
         st.button("Stop", key=f"stop-{job}", icon=":material/stop:", on_click=session.pool().cancel, args=(job, owner))

@@ -8,7 +8,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.distributed.fsdp import fully_shard
 
-STEPS, BATCH, WIDTH = 12, 64, 256
+STEPS, BATCH, WIDTH = 12, 128, 128
 
 dist.init_process_group("gloo")
 rank = dist.get_rank()
@@ -18,7 +18,7 @@ model = nn.Sequential(*(nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.ReLU()) for _ 
 for layer in model:
     fully_shard(layer)  # all-gathered before its forward and its backward pass, freed after each
 fully_shard(model)
-optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)  # its state is sharded as well
+optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)  # its state is sharded as well
 
 torch.manual_seed(1 + rank)  # each rank draws its own samples
 for step in range(STEPS):

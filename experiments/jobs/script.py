@@ -19,6 +19,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cluster.comm import Cancelled
 from cluster.real.signals import catch_signals, interrupt_at_once
 from experiments.execution import script
 from experiments.jobs.spec import JobSpec
@@ -98,6 +99,8 @@ def _run(experiment: ScriptExperiment, progress: Callable[..., None]) -> ScriptR
     def on_line(rank: int, line: str) -> None:
         nonlocal printed
         printed += 1
+        if printed > MOST_LINES:  # which ends the run at once, also between two operations of torch
+            raise Cancelled(f"it was ended after {MOST_LINES:,} lines of output; print less")
 
     def on_progress(logs: list[EventLog], seconds: float) -> None:
         progress(*_progress(logs, seconds, experiment.steps))
@@ -106,8 +109,6 @@ def _run(experiment: ScriptExperiment, progress: Callable[..., None]) -> ScriptR
         nonlocal reached
         if real_time() > end:
             reached = f"the limit of {LONGEST:g} s ended it; use fewer steps or ranks"
-        if printed > MOST_LINES:
-            reached = f"it was ended after {MOST_LINES:,} lines of output; print less"
         return bool(reached) or stopped()
 
     try:
@@ -115,7 +116,7 @@ def _run(experiment: ScriptExperiment, progress: Callable[..., None]) -> ScriptR
             run = script.run(experiment, on_line, on_progress, stop)
     except KeyboardInterrupt:
         raise ValueError("stopped before it began.") from None
-    if run.status == "cancelled":
+    if run.status == "cancelled" and printed <= MOST_LINES:
         run = replace(run, error=f"{reached or 'you stopped it'}.")
     return run
 

@@ -109,8 +109,9 @@ def test_of_long_output_the_first_and_the_last_lines_are_kept(allowed, tmp_path,
 
 def test_a_script_that_prints_too_much_or_runs_too_long_is_ended_and_stored(allowed, tmp_path, monkeypatch):
     monkeypatch.setattr(script, "MOST_LINES", 100)
-    done = run(f"{FOREVER}    print(1)\n", tmp_path)
-    assert done.status == "cancelled" and "100 lines of output" in done.error and done.summary.seconds > 0
+    for text in (f"{FOREVER}    print(1)\n", "while True:\n    print(1)\n"):
+        done = run(text, tmp_path)
+        assert done.status == "cancelled" and "100 lines of output" in done.error and len(done.printed) > 100
     monkeypatch.setattr(script, "LONGEST", 0.5)
     done = run(FOREVER, tmp_path)
     assert done.status == "cancelled" and "the limit of 0.5 s" in done.error and done.summary.seconds > 0
