@@ -10,7 +10,8 @@ loss of A_k trains A_k and module k, and nothing below: its input is treated as 
     module 2   .. .. F0 B0 F1 B1 F2 B2 F3 B3        . idle only while the chain fills
 
 All modules learn in parallel (DGL); or, with `phase`, one after the other, each for that many steps, as in layer-wise
-pre-training. A module may be at most `ahead` mini-batches ahead of the next one, which acknowledges each that it has
+pre-training. The first `frozen` modules are never trained: a control, which shows how much the rest learn without
+them. A module may be at most `ahead` mini-batches ahead of the next one, which acknowledges each that it has
 received with an empty message.
 
 Price: features and labels travel up, nothing comes down: where a elements per sample cross from one module to the next,
@@ -42,11 +43,14 @@ class Settings(Knobs):
         none="all in parallel",
         ge=1,
     )
+    frozen: int = knob(0, "modules, from the first one on, that keep their initial weights; a control", ge=0)
     ahead: int = knob(2, "mini-batches a module may run ahead of the next one", ge=1, le=10_000)
 
 
 def check(workers, batch, workload, s):
     workload.split(workers)  # raises with the possible numbers of modules
+    if s.frozen >= workers:
+        raise ValueError(f"frozen is {s.frozen}, so none of {workers} modules would learn; use at most {workers - 1}.")
 
 
 def elements_sent(shape, s):
@@ -59,10 +63,13 @@ def worker(comm, task, s=Settings()):
     w = module.start()  # (d_k,)
     rule = optimizer(s.update, w, s.momentum)
     a = None
-    if chain.modules_above:
+    frozen = comm.rank < s.frozen
+    if chain.modules_above and not frozen:
         classifier = module.classifier(s.head_layers, s.head_width)
         a = classifier.start()
         own = optimizer(s.update, a, s.momentum)
+    if frozen:
+        task.holds("parameters", w.nbytes)
     unacknowledged = 0  # mini-batches that the next module has not acknowledged
     for t, x, target in chain.batches():
         chain.send_down(None)  # acknowledge
@@ -73,13 +80,14 @@ def worker(comm, task, s=Settings()):
         dy = chain.send_up(y, target, t)
         if chain.modules_above:
             unacknowledged += 1
+        if a is not None:
             loss, dy, ga = classifier.gradient(a, y, target)
             task.measure("local loss", loss)
-        if s.phase is None or comm.rank == min(t // s.phase, comm.size - 1):
+        if not frozen and (s.phase is None or comm.rank == min(s.frozen + t // s.phase, comm.size - 1)):
             g = module.gradient(w, saved, dy, f"B{t}")
             chain.holds([w, a], g, saved)
             rule.step(w, g, s.learning_rate)
-            if chain.modules_above:
+            if a is not None:
                 own.step(a, ga, s.learning_rate)
             task.applied(0)
         task.report(w, module.where)

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from algorithms.decoupled import greedy
 from cluster.faults import Faults
 from tests.rows import CHAIN, IDEAL, digits, measured, most, passes, period, times, versions
 from tests.training import ScalarChain, train
@@ -89,3 +90,27 @@ def test_one_after_the_other_each_module_learns_in_its_phase_and_the_last_to_the
 def test_a_classifier_is_held_beside_the_module():
     run = train("greedy", CHAIN, 2, {"head_layers": 1, "head_width": 5}, batch=2, steps=2)
     assert most(run, "parameters") == [8 * (2 + 5 + 5 + 5 + 1), 8 * 2]
+
+
+def test_frozen_modules_keep_their_weights_and_only_pass_features_on():
+    workload = digits()
+    run = train("greedy", workload, 3, {"frozen": 2}, batch=8, steps=4)
+    for rank in (0, 1):
+        w = versions(run, workload, rank)
+        assert all(np.array_equal(w[0], later) for later in w) and passes(run, rank) == "F0 F1 F2 F3"
+    assert not np.array_equal(*versions(run, workload, 2)[-2:])
+    assert most(run, "gradients")[:2] == [0, 0] and min(most(run, "parameters")) > 0
+
+
+def test_a_phase_begins_with_the_first_module_that_is_not_frozen():
+    workload = digits()
+    run = train("greedy", workload, 3, {"phase": 3, "frozen": 1}, batch=8, steps=6)
+    for rank, phase in enumerate(((), (0, 1, 2), (3, 4, 5))):
+        w = versions(run, workload, rank)
+        assert tuple(t for t in range(6) if not np.array_equal(w[t], w[t + 1])) == phase
+
+
+def test_at_least_one_module_has_to_learn():
+    greedy.ALGORITHM.check(3, 8, digits(), greedy.Settings(frozen=2))
+    with pytest.raises(ValueError, match=r"frozen is 3, .*none of 3 modules .*at most 2"):
+        greedy.ALGORITHM.check(3, 8, digits(), greedy.Settings(frozen=3))
