@@ -1,6 +1,6 @@
 """Answers to the quiz on decoupled learning: closed forms, and the chapter's own measurements."""
 
-from lessons.decoupled import experiments
+from lessons.decoupled.experiments import at_best, errors, final_loss, lately, races, stacks
 from lessons.figure import value
 from theory.delay import largest_rate
 
@@ -34,20 +34,20 @@ def replayed(run, modules: int) -> float:
 
 
 def edge(run, modules: int) -> float:
-    """Return how many times as long as with errors of the first of so many modules a step may be with fresh ones."""
+    """Return how many times as long as with errors of the first of that many modules a step may be with fresh ones."""
     return largest_rate(0) / largest_rate(modules - 1)
 
 
 def stacked(run, learns: str) -> str:
     """Return what becomes of the accuracy of two modules when there are eight."""
-    method, rates = experiments.STACKED["own loss" if "classifier" in learns else "guesses with labels"]
-    two, eight = (experiments.best_of_rates(run, method, rates, modules)[0] for modules in (2, 8))
+    method, rates = stacks.STACKED["own loss" if "classifier" in learns else "guesses with labels"]
+    two, eight = (stacks.best_of_rates(run, method, rates, modules)[0] for modules in (2, 8))
     return "alike" if eight > two - 0.03 else "little" if eight > two - 0.05 else "loses"
 
 
 def angle(run, when: str) -> str:
     """Return the range in which the angle between a step and the gradient is."""
-    degrees = value(experiments.alignment.rows(run), "degrees", feedback="DFA", steps=0 if "first" in when else 300)
+    degrees = value(errors.alignment.rows(run), "degrees", feedback="DFA", steps=0 if "first" in when else 300)
     return (
         "right" if abs(degrees - 90) < 10 else "acute" if 35 < degrees < 75 else "small" if degrees <= 35 else "obtuse"
     )
@@ -56,12 +56,20 @@ def angle(run, when: str) -> str:
 def race(run, method: str) -> str:
     """Return how the loss of a method ends, compared with that of back-propagation after as many steps."""
     name = {"old": "old errors", "losses": "own loss", "random": "random errors"}[method.split()[0]]
-    ends = []
-    for one in (name, "back-propagation"):
-        values, rates = experiments.RACE[one]
-        ends.append(experiments.final_loss(experiments.at_best(run, rates, **experiments.RACING, **values)[1]))
-    ratio = ends[0] / ends[1]
+    ratio = _end(run, name) / _end(run, "back-propagation")
     return "lower" if ratio < 2 / 3 else "alike" if ratio < 4 / 3 else "higher" if ratio < 4 else "hopeless"
+
+
+def control(run, rival: str) -> str:
+    """Return how the loss ends if only the last module is trained, compared with that of a rival."""
+    ratio = _end(run, "frozen") / _end(run, "old errors" if "old" in rival else "back-propagation")
+    return "lower" if ratio < 2 / 3 else "alike" if ratio < 3 / 2 else "higher" if ratio < 5 else "guessing"
+
+
+def _end(run, method):
+    """Return the final loss of a method of the race at its best rate."""
+    values, rates = races.RACE[method]
+    return final_loss(at_best(run, rates, **races.RACING, **values)[1])
 
 
 def cnn(run, method: str) -> str:
@@ -69,8 +77,8 @@ def cnn(run, method: str) -> str:
     name = "random errors" if "random" in method else "own loss"
     found = []
     for one in (name, "back-propagation"):
-        values, rates = experiments.ON_IMAGES[one]
-        found.append(experiments.lately(experiments.at_best(run, rates, **experiments.CNN, **values)[1], "accuracy"))
+        values, rates = stacks.ON_IMAGES[one]
+        found.append(lately(at_best(run, rates, **stacks.CNN, **values)[1], "accuracy"))
     below = found[1] - found[0]
     return "alike" if below < 0.05 else "below" if below < 0.08 else "lost"
 

@@ -17,7 +17,7 @@ WAIT = Assignment(
 OLD = Assignment(
     {**DEEP, "algorithm": "ddg", "steps": 100},
     turn={"workers": (1, 4, 8), "learning_rate": (0.05, 0.1, 0.2, 0.4)},
-    note=("held_out_loss", "staleness_max"),
+    note=("held_out_loss", "accuracy", "staleness_max"),
     claims={
         "at the largest rate eight modules end higher than one, three times or more": lambda rows: (
             ratio(rows, "held_out_loss", workers=(8, 1), learning_rate=0.2) > 3
@@ -42,6 +42,19 @@ RANDOM = Assignment(
     claims={
         "the largest of these rates is the best": lambda rows: (
             rows[-1]["held_out_loss"] < rows[1]["held_out_loss"] < rows[0]["held_out_loss"]
+        ),
+    },
+)
+FROZEN = Assignment(
+    {**DEEP, "algorithm": "greedy", "workers": 4, "frozen": 3, "steps": 100},
+    turn={"learning_rate": (0.4, 0.8, 1.6, 3.2)},
+    note=("seconds", "held_out_loss", "accuracy"),
+    claims={
+        "at the largest rate over 85 % of the images are right, with one module of four trained": lambda rows: (
+            rows[-1]["accuracy"] > 0.85
+        ),
+        "the largest of these rates is the best": lambda rows: (
+            rows[-1]["held_out_loss"] == min(row["held_out_loss"] for row in rows)
         ),
     },
 )

@@ -1,0 +1,44 @@
+"""Decoupled learning: modules that do not wait for their errors, what they learn from instead, and what that costs.
+
+The figures are in the files of this folder, one group of questions each; here is what they share.
+"""
+
+from math import inf
+
+import numpy as np
+
+DEEP = {"model": "residual", "depth": 14, "width": 32, "activation": "tanh"}  # sixteen layers
+TIMED = {
+    "back-propagation": {"algorithm": "layer_wise"},
+    "feedback alignment": {"algorithm": "feedback_alignment", "direct": False},
+    "DFA": {"algorithm": "feedback_alignment"},
+    "DDG": {"algorithm": "ddg"},
+    "DDG, no barrier": {"algorithm": "ddg", "barrier": False},
+    "features replay": {"algorithm": "features_replay"},
+    "features replay, no barrier": {"algorithm": "features_replay", "barrier": False},
+    "DNI": {"algorithm": "dni"},
+    "DNI, lessons late": {"algorithm": "dni", "late": 1},
+    "greedy": {"algorithm": "greedy"},
+}
+
+EIGHT = {"model": "residual", "depth": 6, "width": 64, "activation": "tanh"}  # eight layers
+WIDE = {"batch": 128, "network": "ideal", **EIGHT}
+LAST = 30  # steps over which a loss is averaged
+
+
+def final_loss(done) -> float:
+    """Return the mean loss of the last mini-batches, infinite if training was thrown out."""
+    loss = done.losses["loss"][-LAST:].mean()
+    return float(loss) if np.isfinite(loss) else inf
+
+
+def at_best(run, rates, **values):
+    """Return (rate, Run) of the rate whose run ends lowest."""
+    tried = {rate: run(learning_rate=rate, **values) for rate in rates}
+    best = min(tried, key=lambda rate: final_loss(tried[rate]))
+    return best, tried[best]
+
+
+def lately(done, quantity) -> float:
+    """Return the median of the last five evaluations."""
+    return float(np.median(done.evaluations[quantity][-5:]))

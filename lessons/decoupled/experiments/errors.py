@@ -1,0 +1,100 @@
+"""What old errors cost, and why random ones teach anything."""
+
+import numpy as np
+
+import workloads
+from lessons.decoupled.experiments import EIGHT, final_loss
+from lessons.figure import Look, column, figure, is_falling, ratio
+from workloads.batches import Batches
+
+STEPS = 200
+OLD_RATES = 0.0125, 0.025, 0.05, 0.1, 0.2, 0.4, 0.8
+TRIED = {1: OLD_RATES[2:], 4: OLD_RATES[2:], 8: OLD_RATES[:5]}
+
+
+@figure(
+    "What do old errors cost?",
+    source="Huo et al., ICML 2018; the numbers are ours",
+    claims={
+        "at 0.1, where one module learns well, eight end over 1.5 times as high": lambda rows: (
+            ratio(rows, "loss", modules=(8, 1), rate=0.1) > 1.5
+        ),
+        "the best rate of eight is no larger than that of one": lambda rows: (
+            _best(rows, 8)["rate"] <= _best(rows, 1)["rate"]
+        ),
+        "at their best rates eight end over 1.4 times as high as one, and higher than four": lambda rows: (
+            _best(rows, 8)["loss"] > max(1.4 * _best(rows, 1)["loss"], _best(rows, 4)["loss"])
+        ),
+        "at 0.05 four modules are as good as one, within a tenth": lambda rows: (
+            abs(ratio(rows, "loss", modules=(4, 1), rate=0.05) - 1) < 0.1
+        ),
+        "the best rate of four has a worse one on both sides, that of eight two worse ones below it": lambda rows: (
+            min(TRIED[4]) < _best(rows, 4)["rate"] < max(TRIED[4]) and TRIED[8][1] < _best(rows, 8)["rate"]
+        ),
+    },
+    look=Look("rate", ("loss",), "modules", log="xy", title="training loss after 200 steps"),
+)
+def old_errors(run):
+    """Digits, a residual model of eight layers, 32 images in a mini-batch, DDG. The first of K modules learns from
+    errors that are K - 1 updates old; one module is SGD."""
+    rows = []
+    for modules, rates in TRIED.items():
+        for rate in rates:
+            done = run(algorithm="ddg", workers=modules, learning_rate=rate, batch=32, steps=STEPS, network="ideal",
+                       evaluations=1, **EIGHT)  # fmt: skip
+            rows.append({"modules": modules, "rate": rate, "loss": min(final_loss(done), 10.0)})
+    return [
+        {**row, "best": _best(rows, row["modules"])["rate"], "least": _best(rows, row["modules"])["loss"]}
+        for row in rows
+    ]
+
+
+def _best(rows, modules):
+    """Return the row of the lowest loss with that many modules."""
+    return min((row for row in rows if row["modules"] == modules), key=lambda row: row["loss"])
+
+
+@figure(
+    "Why does training with random errors work?",
+    source="Lillicrap et al., 2016; Nokland, 2016",
+    claims={
+        "at first a step is within 8 degrees of a right angle to the gradient": lambda rows: all(
+            abs(row["degrees"] - 90) < 8 for row in rows if row["steps"] == 0
+        ),
+        "from 30 steps on it turns towards the gradient, further and further": lambda rows: all(
+            is_falling(column(rows, "degrees", feedback=feedback)[2:]) for feedback in ("DFA", "FA")
+        ),
+        "after 300 steps it is downhill, less than 80 degrees from the gradient": lambda rows: (
+            max(column(rows, "degrees", steps=300)) < 80
+        ),
+    },
+    look=Look("steps", ("degrees",), "feedback", title="angle between step and gradient, degrees"),
+)
+def alignment(run):
+    """Digits, an MLP with two hidden layers of 64 neurons (tanh), 32 images, rate 0.1: the angle between a step of the
+    hidden layers and the gradient of back-propagation for the same images, the mean of three steps."""
+    model = {"model": "mlp", "hidden": "64,64", "activation": "tanh"}
+    digits = workloads.find("digits")
+    workload = digits.build(digits.Settings(**model), np.dtype("float64"))
+    hidden = slice(0, workload.split(3)[2].offset)
+    for feedback, direct in (("DFA", True), ("FA", False)):
+        for steps in (0, 10, 30, 100, 300):
+            w = [_weights(run, workload, n, direct, model) for n in range(steps, steps + 4)]
+            angles = []
+            for n in range(3):
+                g = workload.gradient(w[n], workload.batch(_batch(run, workload, steps + n)))[1][hidden]
+                step = (w[n] - w[n + 1])[hidden]
+                angles.append(np.arccos(g @ step / np.linalg.norm(g) / np.linalg.norm(step)))
+            yield {"feedback": feedback, "steps": steps, "degrees": float(np.degrees(np.mean(angles)))}
+
+
+def _weights(run, workload, steps, direct, model):
+    if not steps:
+        return workload.start(run.seed)
+    return run(algorithm="feedback_alignment", direct=direct, workers=1, batch=32, steps=steps, evaluations=1,
+               learning_rate=0.1, precision="float64", network="ideal", **model).parameters  # fmt: skip
+
+
+def _batch(run, workload, number):
+    batches = Batches(workload.samples, 32, seed=run.seed)
+    return [next(batches) for _ in range(number + 1)][-1]

@@ -1,0 +1,126 @@
+"""How long a step takes, and what a module keeps meanwhile."""
+
+import numpy as np
+
+from lessons.decoupled.experiments import DEEP, TIMED
+from lessons.figure import Look, column, figure, ratio, value
+from tracing import HELD
+
+
+def _seconds(done, steps):
+    """(of a step in a full row, mean seconds by rank of each kind of pass: forward, backward, and so on)."""
+    spans, labels = done.trace.spans, np.array(done.trace.labels)
+    kinds = np.array([label.rstrip("0123456789") for label in labels])[spans["label"]]
+    length = spans["end"] - spans["start"]
+    first = (spans["rank"] == 0) & (kinds == "F")
+    starts = spans["start"][first]
+    half = steps // 2
+    passes = {
+        kind: np.array([length[(spans["rank"] == k) & (kinds == kind)].sum() / steps for k in range(done.trace.ranks)])
+        for kind in ("F", "B", "R", "guess", "lesson", "classify")
+    }
+    return float(starts[-1] - starts[half]) / (len(starts) - 1 - half), passes
+
+
+def _theory(method, p):
+    """Seconds of a step from those of the passes of each module."""
+    f, g = p["F"], p["B"]
+    whole, beside = f.sum(), p["guess"] + p["lesson"] + p["classify"]
+    mine = p["guess"] + g
+    waiting = f + np.maximum(mine, np.append((f + mine)[1:], 0)) + p["lesson"]
+    return {
+        "back-propagation": whole + g.sum(),
+        "feedback alignment": whole + g.sum(),
+        "DFA": whole + g.max(),
+        "DDG": whole + g.max(),
+        "DDG, no barrier": (f + g).max(),
+        "features replay": whole + (p["R"] + g).max(),
+        "features replay, no barrier": (f + p["R"] + g).max(),
+        "DNI": waiting.max(),
+        "DNI, lessons late": (f + g + beside).max(),
+        "greedy": (f + g + beside).max(),
+    }[method]
+
+
+@figure(
+    "How long does a step take if modules do not wait for the errors of later ones?",
+    source="Huo et al., ICML 2018 and NeurIPS 2018; Jaderberg et al., 2017; Belilovsky et al., 2020; Nokland, 2016",
+    claims={
+        "every method takes the sum of its passes, within 5 %": lambda rows: all(
+            abs(row["step"] / row["theory"] - 1) < 0.05 for row in rows
+        ),
+        "methods that wait for the forward pass never take under 0.4 times as long as back-propagation": lambda rows: (
+            all(
+                row["step"] > 0.4 * value(rows, "step", method="back-propagation", modules=2)
+                for row in rows
+                if row["method"] in ("DFA", "DDG", "features replay")
+            )
+        ),
+        "without that wait, eight are over 7 times as fast: DDG without its barrier, which is PipeDream": lambda rows: (
+            ratio(rows, "step", method=("back-propagation", "DDG, no barrier"), modules=8) > 7
+        ),
+        "feedback alignment from layer to layer saves no time": lambda rows: all(
+            ratio(rows, "step", method=("feedback alignment", "back-propagation"), modules=modules) > 0.99
+            for modules in (2, 4, 8)
+        ),
+    },
+    look=Look("modules", ("step",), "method", theory=("theory",), log="xy", title="milliseconds of a step"),
+)
+def a_step(run):
+    """Digits, a residual model of 16 layers, 256 images in a mini-batch; messages take no time.
+
+    `theory` adds up the passes. F and B are a forward and a backward pass through all modules; f, g, r and m are the
+    forward pass, the backward pass, the replay and the auxiliary network of the slowest module. A step takes F + B with
+    back-propagation, F + g with DDG and DFA, and F + r + g with features replay; without their barriers f + g and f + r
+    + g; and f + g + m if modules learn from what they have. (DFA is direct feedback alignment.)
+    """
+    steps = 20
+    for modules in (2, 4, 8):
+        for method, values in TIMED.items():
+            done = run(workers=modules, batch=256, network="ideal", steps=steps, evaluations=1, learning_rate=0.01,
+                       **DEEP, **values)  # fmt: skip
+            step, passes = _seconds(done, steps)
+            yield {"method": method, "modules": modules, "step": 1e3 * step,
+                   "theory": 1e3 * float(_theory(method, passes))}  # fmt: skip
+
+
+@figure(
+    "What must a module keep while it waits?",
+    source="Huo et al., NeurIPS 2018; the bytes are counted here",
+    claims={
+        "with back-propagation all ranks together keep the same activations, however many they are": lambda rows: (
+            max(column(rows, "activations", method="back-propagation"))
+            < 1.01 * min(column(rows, "activations", method="back-propagation"))
+        ),
+        "with DDG they grow with the modules: eight keep more than 4 times as much": lambda rows: (
+            ratio(rows, "activations", method=("DDG", "back-propagation"), modules=8) > 4
+        ),
+        "and so do versions of the weights": lambda rows: (
+            ratio(rows, "parameters", method=("DDG", "back-propagation"), modules=8) > 4
+        ),
+        "features replay keeps inputs: eight modules keep less than half of what DDG does": lambda rows: (
+            value(rows, "activations", method="features replay", modules=8)
+            + value(rows, "inputs", method="features replay", modules=8)
+            < value(rows, "activations", method="DDG", modules=8) / 2
+        ),
+        "greedy modules keep the activations of one mini-batch only": lambda rows: all(
+            row["activations"] == value(rows, "activations", method="back-propagation", modules=row["modules"])
+            for row in rows
+            if row["method"] == "greedy"
+        ),
+    },
+    look=Look("modules", ("activations", "parameters"), "method", log="xy", title="kilobytes, all ranks"),
+)
+def kept(run):
+    """The sum of all ranks' peaks; a residual model of 32 layers, 32 images in a mini-batch.
+
+    Module k of K, counted from 0, has K - k mini-batches in flight, so DDG keeps (K + 1) / 2 times what the others
+    keep.
+    """
+    for method in ("back-propagation", "DDG", "features replay", "greedy"):
+        for modules in (2, 4, 8):
+            done = run(**{"workers": modules, "batch": 32, "steps": 2 * modules + 2, "network": "ideal",
+                          "evaluations": 1, "learning_rate": 0.01, **DEEP, "depth": 30, **TIMED[method]})  # fmt: skip
+            most = dict(zip(HELD, done.peaks().sum(0) / 1e3, strict=True))
+            yield {"method": method, "modules": modules, "activations": float(most["activations"]),
+                   "inputs": float(most["buffers"]), "parameters": float(most["parameters"])}  # fmt: skip

@@ -1,0 +1,108 @@
+"""How accurate modules become if there are more of them, and if their layers are convolutions."""
+
+from lessons.decoupled.experiments import WIDE, at_best, lately
+from lessons.figure import Look, figure, value
+
+FROZEN = {"algorithm": "greedy"}  # the control, with all modules but the last one frozen
+STACKED = {
+    "frozen": (FROZEN, (0.8, 1.6, 3.2, 6.4, 12.8, 25.6)),
+    "own loss": ({"algorithm": "greedy"}, (0.1, 0.2, 0.4, 0.8, 1.6)),
+    "guesses with labels": ({"algorithm": "dni"}, (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)),
+    "guesses": ({"algorithm": "dni", "labels": False}, (0.05, 0.1, 0.2, 0.4)),
+}
+
+
+@figure(
+    "How many guesses can be stacked on each other?",
+    source="Jaderberg et al., 2017; Belilovsky et al., ICML 2020 (DGL), whose logs on CIFAR-10 have this order",
+    claims={
+        "with labels, two modules are less than 5 points below back-propagation": lambda rows: (
+            value(rows, "accuracy", learning="guesses with labels", modules=2)
+            > value(rows, "back-propagation", learning="guesses with labels", modules=2) - 0.05
+        ),
+        "each guess is trained on the next one: with labels eight modules are over 3 points below two": lambda rows: (
+            value(rows, "accuracy", learning="guesses with labels", modules=8)
+            < value(rows, "accuracy", learning="guesses with labels", modules=2) - 0.03
+        ),
+        "frozen, eight modules of which only the last is trained end over 5 points above guesses": lambda rows: (
+            value(rows, "accuracy", learning="frozen", modules=8)
+            > value(rows, "accuracy", learning="guesses with labels", modules=8) + 0.05
+        ),
+        "frozen, even the last of eight, which is linear, is less than 6 points below back-propagation": lambda rows: (
+            value(rows, "accuracy", learning="frozen", modules=8)
+            > value(rows, "back-propagation", learning="frozen", modules=8) - 0.06
+        ),
+        "without labels four are over 3 points below two": lambda rows: (
+            value(rows, "accuracy", learning="guesses", modules=4)
+            < value(rows, "accuracy", learning="guesses", modules=2) - 0.03
+        ),
+        "each best rate has a worse one on both sides, except those of guesses without labels": lambda rows: all(
+            min(STACKED[row["learning"]][1]) < row["rate"] < max(STACKED[row["learning"]][1])
+            for row in rows
+            if row["learning"] != "guesses"
+        ),
+        "losses of their own do not add up: eight modules are less than 5 points below two": lambda rows: (
+            value(rows, "accuracy", learning="own loss", modules=8)
+            > value(rows, "accuracy", learning="own loss", modules=2) - 0.05
+        ),
+    },
+    look=Look("modules", ("accuracy",), "learning", theory=("back-propagation",), log="x"),
+)
+def stacked_guesses(run):
+    """Digits, a residual model of eight layers, 80 steps of 128 images: held-out accuracy, each at the rate of those
+    tried, a factor of two apart, with the lowest training loss. frozen is the control: all modules but the last one
+    keep their initial weights."""
+    whole, _ = best_of_rates(run, {"algorithm": "layer_wise"}, (0.1, 0.2, 0.4), 1)
+    for learning, (method, rates) in STACKED.items():
+        for modules in (2, 4, 8):
+            accuracy, rate = best_of_rates(run, method, rates, modules)
+            yield {"learning": learning, "modules": modules, "accuracy": accuracy, "back-propagation": whole,
+                   "rate": rate}  # fmt: skip
+
+
+def best_of_rates(run, method, rates, modules) -> tuple[float, float]:
+    """Return (held-out accuracy, rate) of that many modules at the best of these rates."""
+    if method is FROZEN:
+        method = method | {"frozen": modules - 1}
+    rate, done = at_best(run, rates, workers=modules, steps=80, evaluations=1, **WIDE, **method)
+    return float(done.evaluations["accuracy"][-1]), rate
+
+
+CNN = {"model": "cnn", "workers": 2, "batch": 64, "steps": 200, "network": "ideal", "evaluations": 20}
+ON_IMAGES = {
+    "frozen": ({"algorithm": "greedy", "frozen": 1}, (0.025, 0.05, 0.1, 0.2, 0.4, 0.8)),
+    "back-propagation": ({"algorithm": "layer_wise"}, (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)),
+    "own loss": ({"algorithm": "greedy"}, (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)),
+    "random errors": ({"algorithm": "feedback_alignment"}, (0.00625, 0.0125, 0.025, 0.05, 0.1, 0.2)),
+}
+
+
+@figure(
+    "And if the layers are convolutions?",
+    source="Belilovsky et al., ICML 2019; the numbers are ours",
+    claims={
+        "with random errors over 5 points are lost": lambda rows: (
+            value(rows, "accuracy", method="random errors") < value(rows, "accuracy", method="back-propagation") - 0.05
+        ),
+        "random errors gain nothing that counts: less than 5 points over frozen convolutions": lambda rows: (
+            value(rows, "accuracy", method="random errors") < value(rows, "accuracy", method="frozen") + 0.05
+        ),
+        "with losses of their own they end over 4 points above frozen": lambda rows: (
+            value(rows, "accuracy", method="own loss") > value(rows, "accuracy", method="frozen") + 0.04
+        ),
+        "each best rate has a worse one on both sides": lambda rows: all(
+            min(ON_IMAGES[row["method"]][1]) < row["rate"] < max(ON_IMAGES[row["method"]][1]) for row in rows
+        ),
+        "with losses of their own fewer than 8 are lost": lambda rows: (
+            value(rows, "accuracy", method="own loss") > value(rows, "accuracy", method="back-propagation") - 0.08
+        ),
+    },
+    look=Look("method", ("accuracy",), kind="bar", title="held-out accuracy"),
+)
+def convolutions(run):
+    """Digits, a CNN of two convolutions and two dense layers in two modules, 200 steps of 64 images; each method at
+    whichever tried rate gave the lowest training loss. Accuracy and held-out loss are the median of the last five of 20
+    evaluations: a single step can spoil a good model for a while. frozen: the convolutions are not trained."""
+    for method, (values, rates) in ON_IMAGES.items():
+        rate, done = at_best(run, rates, **CNN, **values)
+        yield {"method": method, "accuracy": lately(done, "accuracy"), "loss": lately(done, "loss"), "rate": rate}
