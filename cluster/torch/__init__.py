@@ -25,7 +25,7 @@ A rank is a thread of this process, and one of them runs at a time.
     activity.py       what a rank is doing, in words; memory.py is what it holds
 
     machines.py       what a script runs on
-    launch.py         one run; watchdog.py looks after it
+    launch.py         one run; watchdog.py looks after it, endings.py says how a rank ended
     script.py         runs a file; launcher.py one that starts its ranks itself; opened_files.py is what it reads
     summary.py        a run in numbers
 """

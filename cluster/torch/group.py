@@ -7,11 +7,12 @@ from typing import Any
 
 import torch
 
+from cluster.comm import ClusterError
 from cluster.simulated.comm import SimulatedComm
 from cluster.torch.collectives import Collectives, Durations, Tensors
 from cluster.torch.handshake import Match, Receiving, Sending
 from cluster.torch.meeting import Call, Meeting
-from cluster.torch.process import Process
+from cluster.torch.process import Process, at_line
 from cluster.torch.streams import current_stream
 from cluster.torch.work import CollectiveWork, ReceiveWork, SendWork
 
@@ -69,6 +70,11 @@ class Group(Collectives):
     def _join(self, call: Call, payload: Any, result: Any, durations: Durations, work: Callable) -> CollectiveWork:
         process, pending = self.process, self.process.sim.pending
         process.enter()
+        if call.root is not None and not 0 <= call.root < self._size:
+            raise ClusterError(
+                f"rank {self.world_rank} calls {call}{at_line(process)}, but {self.describe()} has {self._size} ranks; "
+                f"use a root from 0 to {self._size - 1}."
+            )
         current_stream().wait_for(payload)
         self.calls += 1
         key = self.label, tuple(self.members), self.calls

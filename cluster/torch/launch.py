@@ -17,29 +17,27 @@ from typing import Any
 
 import torch
 import torch._dynamo  # which torch imports at first use: not inside a rank, whose state it would take for everyone's
-import torch.distributed as dist
 
-from cluster.comm import ClusterError, Deadlock
+from cluster.comm import Deadlock
 from cluster.event_log import EventLog, Outcome
 from cluster.script_summary import Waited
 from cluster.simulated.comm import SimulatedComm
 from cluster.simulated.simulation import Simulation
 from cluster.torch.activity import named_modules
-from cluster.torch.environment import Exited, finish_lines, own_environment
+from cluster.torch.endings import explain, live
+from cluster.torch.environment import own_environment
 from cluster.torch.futures import call_back
 from cluster.torch.logged_values import log_line
 from cluster.torch.machines import CLOCKS, SimulatedMachines
-from cluster.torch.meeting import Meeting
-from cluster.torch.process import Enough, Process, SharedState, become
+from cluster.torch.process import Process, SharedState, become
 from cluster.torch.process_state import OWN, ProcessState, own_random
 from cluster.torch.refusals import refusals
 from cluster.torch.store import Values
-from cluster.torch.strands import BATON, Strand, StrandExit
+from cluster.torch.strands import BATON, Strand
 from cluster.torch.streams import virtual_streams
-from cluster.torch.watchdog import Blocked, StillRunning, watch
+from cluster.torch.watchdog import watch
 from cluster.torch.world import own_world
 
-MOST = 8  # sentences that are added to the message of a deadlock
 TRIED = "2.13"
 """The version of torch with which this was tried. It relies on names of torch that are not public."""
 
@@ -80,7 +78,7 @@ def run(
 
     `main()` makes each rank's __main__. `on_line(rank, line)` is called with what ranks print; without it, lines are
     printed with the rank before them. `on_progress` and `stop` are those of `cluster.simulated.run`; all of these are
-    called in the caller's thread, except for `stop`. Raise Blocked if a rank blocks in C++, after which the process can
+    called in the caller's thread. Raise Blocked if a rank blocks in C++, after which the process can
     run no more ranks; ValueError inside of another run.
     """
     if not _one_run.acquire(blocking=False):
@@ -88,15 +86,17 @@ def run(
     interrupted, done = threading.Event(), threading.Event()
     ended: list[Recorded | BaseException] = []
     lines: deque[tuple[int, str]] = deque()
-    latest: deque[tuple[list[EventLog], float]] = deque(maxlen=1)
+    latest: deque[tuple[Any, ...]] = deque(maxlen=1)
 
-    def should_stop() -> bool:
-        return interrupted.is_set() or bool(stop and stop())
+    def keep_progress(*progress: Any) -> None:
+        latest.append(progress)
 
     def whole() -> None:
         BATON.holder = None  # so that this thread is the hub
         try:
-            ended.append(_run(program, machines, main, lines, lambda *progress: latest.append(progress), should_stop))
+            ended.append(
+                _run(program, machines, main, lines, lambda *progress: latest.append(progress), interrupted.is_set)
+            )
         except BaseException as error:
             ended.append(error)
         _one_run.release()
@@ -107,6 +107,8 @@ def run(
             (on_line or _print_line)(*lines.popleft())
         if on_progress and latest:
             on_progress(*latest.pop())
+        if stop and stop():
+            interrupted.set()
 
     threading.Thread(target=whole, name="hub", daemon=True).start()
     watch(done, interrupted, machines.patience, look)
@@ -122,7 +124,12 @@ def _print_line(rank: int, line: str) -> None:
 
 
 def _run(
-    program: Callable, machines: SimulatedMachines, main: Callable | None, lines: deque, on_progress: Any, stop: Any
+    program: Callable,
+    machines: SimulatedMachines,
+    main: Callable | None,
+    lines: deque,
+    on_progress: Any,
+    stop: Callable[[], bool],
 ) -> Recorded:
     Strand.getcurrent().state = ProcessState()
     sim = Simulation(
@@ -147,13 +154,13 @@ def _run(
         process = processes[number] = Process(comm, shared, pricer, machines.environment(number))
         become(process)
         pricer.poll = lambda: call_back(process)
-        return _live(program, process)
+        return live(program, process, stop)
 
     with _in_place():
         outcome = sim.run(body)
         if isinstance(outcome.error, Deadlock):
             early = any(process.has_enough for process in processes.values())
-            outcome.error = None if early else _explain(outcome.error, sim, processes)
+            outcome.error = None if early else explain(outcome.error, sim, processes)
     outcome.notes = (*outcome.notes, *sorted(shared.notes))
     return Recorded(outcome, shared.waits, printed)
 
@@ -168,40 +175,3 @@ def _in_place() -> Iterator[None]:
             yield
     finally:
         torch.set_num_threads(threads)
-
-
-def _live(program: Callable, process: Process) -> Any:
-    """Run the program as this rank's process, until it returns, raises or exits."""
-    number, at = process.rank.number, ""
-    try:
-        with process.pricer:  # type: ignore[attr-defined]
-            return program()
-    except Enough:
-        process.has_enough = True
-        return None
-    except SystemExit as end:
-        code: Any = end.code
-    except Exited as end:
-        code, at = end.code, f" ({process.line})"
-    except StillRunning:
-        raise Blocked(
-            f"rank {number} has run for too long without an operation of torch; it was last seen at "
-            f"{process.line or 'its start'}. Check it for an endless loop, or for work that other libraries do."
-        ) from None
-    finally:
-        finish_lines()
-        if dist.is_initialized():
-            with contextlib.suppress(StrandExit):
-                dist.destroy_process_group()
-    if code not in (None, 0):
-        raise ClusterError(f"rank {number} exits with {code!r}{at}.")
-    return None
-
-
-def _explain(error: Deadlock, sim: Simulation, processes: dict[int, Process]) -> Deadlock:
-    """Add to a deadlock which rank is missing where, and the script's lines at which ranks wait."""
-    lines = [line for one in sim.pending.values() if isinstance(one, Meeting) for line in one.missing()]
-    for wait in error.waits:
-        if not wait.collective and processes[wait.rank].line:
-            lines.append(f"Rank {wait.rank} is at {processes[wait.rank].line}.")
-    return Deadlock(" ".join([str(error), *lines[:MOST]]), error.waits)

@@ -14,10 +14,12 @@ from typing import Any
 import torch
 import torch.multiprocessing as mp
 
-from cluster.comm import ClusterError, RankFailed
+from cluster.comm import Cancelled, ClusterError, RankFailed
+from cluster.real.signals import interrupt_at_once
 from cluster.torch.launch import Recorded, run
 from cluster.torch.machines import SimulatedMachines
-from cluster.torch.process import current, script_line, this
+from cluster.torch.process import current, error_line, script_line, this
+from cluster.torch.refusals import PROCESSES, refuse_inside
 from cluster.torch.replaced import replace_names
 
 
@@ -38,13 +40,15 @@ class Launcher:
         main, name = sys.modules["__main__"], self._module.__file__
         sys.modules["__main__"] = self._module
         try:
-            with self._in_place(), contextlib.suppress(SystemExit, RanksFailed):
+            with interrupt_at_once(), self._in_place(), contextlib.suppress(SystemExit, RanksFailed):
                 exec(self._code, self._module.__dict__)
                 self.run_started()
         except (ClusterError, MemoryError):
             raise
+        except KeyboardInterrupt as stop:
+            raise Cancelled(f"cancelled outside of its ranks{_where(stop)}") from None
         except Exception as error:
-            failure = f"{name} failed outside of its ranks: {type(error).__name__}: {error}"
+            failure = f"{name} failed outside of its ranks{_where(error)}: {type(error).__name__}: {error}"
             raise RankFailed(failure, -1) from error
         finally:
             sys.modules["__main__"] = main
@@ -65,8 +69,9 @@ class Launcher:
         def make_queue(*_: Any) -> SharedQueue:
             return SharedQueue(self)
 
+        spawn = refuse_inside("starts processes", PROCESSES, self._spawn)
         names = {
-            "Process": self._process,
+            "Process": refuse_inside("starts a process", PROCESSES, self._process),
             "Queue": make_queue,
             "SimpleQueue": make_queue,
             "JoinableQueue": make_queue,
@@ -76,7 +81,7 @@ class Launcher:
         }
         with (
             replace_names(multiprocessing, **names),
-            replace_names(mp, spawn=self._spawn, start_processes=self._spawn, **names),
+            replace_names(mp, spawn=spawn, start_processes=spawn, **names),
             replace_names(torch.cuda, device_count=lambda: self._machines.ranks),  # how many ranks a script then starts
         ):
             yield
@@ -109,6 +114,11 @@ class Launcher:
         self._recorded.append(recorded)
         if recorded.outcome.error:
             raise RanksFailed
+
+
+def _where(error: BaseException) -> str:
+    line = error_line(error)
+    return f" ({line})" * bool(line)
 
 
 @dataclass

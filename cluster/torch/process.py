@@ -6,6 +6,7 @@ import math
 import os
 import sys
 import threading
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import CodeType
@@ -122,12 +123,24 @@ def is_library_file(name: str) -> bool:
     return os.path.abspath(name).startswith(_LIBRARIES)
 
 
-def script_line() -> str:
-    """Return the innermost line of the script that this thread executes: "line 31 of train.py"; "" if there is none."""
-    frame: Any = sys._getframe(1)
+def script_line(frame: Any = None) -> str:
+    """Return the innermost line of the script that this thread, or `frame`, executes: "line 31 of train.py".
+
+    "" if there is none.
+    """
+    frame = frame or sys._getframe(1)
     while frame and is_library(frame.f_code):
         frame = frame.f_back
     return f"line {frame.f_lineno} of {os.path.basename(frame.f_code.co_filename)}" if frame else ""
+
+
+def error_line(error: BaseException) -> str:
+    """Return the innermost line of the script that raised this error, as `script_line` does."""
+    lines = [(frame.f_code, number) for frame, number in traceback.walk_tb(error.__traceback__)]
+    for code, number in reversed(lines):
+        if not is_library(code):
+            return f"line {number} of {os.path.basename(code.co_filename)}"
+    return ""
 
 
 def at_line(process: Process) -> str:

@@ -34,6 +34,7 @@ class ProcessState:
     """
 
     def __init__(self, rank: int | None = None, main: ModuleType | None = None):
+        self.rank = rank
         self.modules: dict[str, ModuleType] = {}
         self.numpy: Any = None
         if rank is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import multiprocessing.process
 import os
 from collections.abc import Callable, Iterator
@@ -12,6 +13,7 @@ from typing import Any
 import torch
 import torch.cuda
 import torch.distributed as dist
+import torch.distributed.launcher.api as elastic
 import torch.distributed.rpc as rpc
 from torch.distributed.checkpoint._async_thread_executor import _ThreadBasedAsyncCheckpointExecutor as ThreadExecutor
 from torch.distributed.checkpoint._async_thread_executor import save_wrapper
@@ -27,7 +29,7 @@ class NotSimulated(ClusterError):
     """The script asks for something that the simulated cluster does not have. The message names the rank and line."""
 
 
-def _refuse(what: str, instead: str, real: Any) -> Callable:
+def refuse_inside(what: str, instead: str, real: Any) -> Callable:
     """Return a function that refuses inside a rank, and is `real` elsewhere."""
 
     def refuse(*args: Any, **options: Any) -> Any:
@@ -71,11 +73,19 @@ def _compile_in_place(module: Any, *args: Any, real: Callable = torch.nn.Module.
 
 
 def _load(loader: Any, *args: Any, real: Callable = DataLoader.__init__, **options: Any) -> None:
+    options |= dict(zip(LOADER, args, strict=False))
     if (mine := current()) and options.get("num_workers"):
         mine.shared.notes.add("DataLoader workers: each rank loads its own data, in no time of the simulated clock")
         names = "num_workers", "prefetch_factor", "persistent_workers", "multiprocessing_context", "timeout"
         options = {name: value for name, value in options.items() if name not in names}
-    real(loader, *args, **options)
+    real(loader, **options)
+
+
+LOADER = list(inspect.signature(DataLoader.__init__).parameters)[1:]
+
+
+def _pin(tensor: torch.Tensor, *args: Any, real: Callable = torch.Tensor.pin_memory, **options: Any) -> torch.Tensor:
+    return tensor if current() else real(tensor, *args, **options)
 
 
 def _save_at_once(executor: Any, state: Any, real: Callable = ThreadExecutor.execute_save, **options: Any) -> Future:
@@ -107,15 +117,20 @@ def refusals() -> Iterator[None]:
             cuda,
             is_available=_inside(False, cuda.is_available),
             device_count=_inside(0, cuda.device_count),
-            _lazy_init=_refuse("asks for CUDA", CUDA, cuda._lazy_init),
-            set_device=_refuse("asks for CUDA", CUDA, cuda.set_device),
+            _lazy_init=refuse_inside("asks for CUDA", CUDA, cuda._lazy_init),
+            set_device=refuse_inside("asks for CUDA", CUDA, cuda.set_device),
         ),
+        replace_names(cuda.device, __init__=refuse_inside("asks for CUDA", CUDA, cuda.device.__init__)),
+        replace_names(cuda.Stream, __new__=refuse_inside("asks for CUDA", CUDA, cuda.Stream.__new__)),
+        replace_names(cuda.Event, __new__=refuse_inside("asks for CUDA", CUDA, cuda.Event.__new__)),
+        replace_names(torch.Tensor, pin_memory=_pin),
         replace_names(
             rpc,
-            init_rpc=_refuse("uses torch.distributed.rpc", RPC, getattr(rpc, "init_rpc", None)),
+            init_rpc=refuse_inside("uses torch.distributed.rpc", RPC, getattr(rpc, "init_rpc", None)),
         ),
         replace_names(ThreadExecutor, execute_save=_save_at_once),
-        replace_names(os, fork=_refuse("calls os.fork", PROCESSES, getattr(os, "fork", None))),
-        replace_names(process, start=_refuse("starts a process", PROCESSES, process.start)),
+        replace_names(os, fork=refuse_inside("calls os.fork", PROCESSES, getattr(os, "fork", None))),
+        replace_names(elastic, launch_agent=refuse_inside("starts processes", PROCESSES, elastic.launch_agent)),
+        replace_names(process, start=refuse_inside("starts a process", PROCESSES, process.start)),
     ):
         yield

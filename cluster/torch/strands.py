@@ -13,7 +13,6 @@ from __future__ import annotations
 import ctypes
 import sys
 import threading
-import traceback
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
@@ -34,11 +33,6 @@ class Baton:
         """Return the innermost frame of the strand that runs, None for the hub."""
         thread = self.holder and self.holder.thread
         return sys._current_frames().get(thread.ident or 0) if thread else None
-
-    def describe(self) -> str:
-        """Return the last lines of the stack of the strand that runs."""
-        frame = self.frame()
-        return "".join(traceback.format_stack(frame)[-3:]) if frame else "no rank runs."
 
     def interrupt(self, error: type[BaseException]) -> None:
         """Raise `error` in the strand that runs, at its next line of Python. A call into C++ is not interrupted."""

@@ -10,7 +10,8 @@ from typing import Any
 import torch
 from torch.distributed import ReduceOp
 
-from cluster.comm import shares
+from cluster.comm import ClusterError, shares
+from cluster.torch.process import script_line, this
 
 OPERATIONS = {
     ReduceOp.SUM: torch.add,
@@ -25,11 +26,14 @@ OPERATIONS = {
 
 
 def operation_of(options: Any) -> Any:
-    """Return the operation that these options name, a key of OPERATIONS. Raise ValueError if it is not supported."""
+    """Return the operation that these options name, a key of OPERATIONS. Raise ClusterError if it is not supported."""
     op = getattr(options, "reduceOp", ReduceOp.SUM)
     op = getattr(op, "op", op)  # of a ReduceOp or a RedOpType
     if op not in OPERATIONS:
-        raise ValueError(f"ranks cannot reduce by {op_name(op)}; use SUM, AVG, PRODUCT, MIN, MAX, BAND, BOR or BXOR.")
+        raise ClusterError(
+            f"rank {this().rank.number} reduces by {op_name(op)} ({script_line()}), which is not simulated; use SUM, "
+            "AVG, PRODUCT, MIN, MAX, BAND, BOR or BXOR."
+        )
     return op
 
 

@@ -6,8 +6,9 @@ import threading
 import time
 from collections.abc import Callable
 
-from cluster.comm import ClusterError
+from cluster.comm import Cancelled, ClusterError
 from cluster.torch.pricing import Pricer
+from cluster.torch.process import script_line
 from cluster.torch.strands import BATON
 
 real_time = time.monotonic  # that of scripts is virtual
@@ -24,13 +25,23 @@ class StillRunning(BaseException):
     """Raised inside such a rank, to end it."""
 
 
+class Abandoned(BaseException):
+    """Raised inside a rank that catches everything. Its thread stops here: running on, it could crash Python's exit."""
+
+    def __init__(self):
+        super().__init__()
+        threading.Event().wait()
+
+
 def watch(done: threading.Event, interrupted: threading.Event, patience: float, look: Callable[[], None]) -> None:
     """Wait until the run is `done`, and call `look()` meanwhile, in this thread. Ctrl-C sets `interrupted`.
 
-    If nothing happens for `patience` seconds, end the rank that runs; raise Blocked if it cannot be ended. An error of
-    `look` is raised when the run has ended, which it does at once.
+    If nothing happens for `patience` seconds, or the run goes on although it was interrupted, end the rank that runs.
+    Raise Blocked or Cancelled if it cannot be ended. An error of `look` is raised when the run has ended, which it does
+    at once.
     """
     seen, since, warned, error = (0, 0), real_time(), False, None
+    stopping = False  # whether `since` is the time of the interrupt
     while not done.is_set():
         try:
             done.wait(OFTEN)  # not join: a join that is interrupted takes a thread that runs for one that ended
@@ -41,16 +52,30 @@ def watch(done: threading.Event, interrupted: threading.Event, patience: float, 
         except BaseException as broken:
             error = broken
             interrupted.set()
-        if seen != (now := (BATON.passes, Pricer.operations)):
+        if interrupted.is_set():
+            if not stopping:
+                stopping, since, warned = True, real_time(), False
+        elif seen != (now := (BATON.passes, Pricer.operations)):
             seen, since, warned = now, real_time(), False
         still = real_time() - since
-        if not warned and still > (min(patience, AT_ONCE) if interrupted.is_set() else patience):
+        if not warned and still > (min(patience, AT_ONCE) if stopping else patience):
             BATON.interrupt(StillRunning)
             warned, since = True, real_time()
         elif warned and still > min(patience, AT_LAST):
-            raise Blocked(
-                f"no rank can run, since one blocks in C++:\n{BATON.describe()}Waiting outside of torch.distributed is "
-                "not simulated; use its operations. This process cannot simulate again."
-            )
+            raise _give_up(stopping)
     if error:
         raise error
+
+
+def _give_up(stopping: bool) -> ClusterError:
+    """Leave the thread of the rank that runs to itself, and return what to tell the user."""
+    holder = BATON.holder
+    line = script_line(BATON.frame())
+    where = f"{f'rank {holder.state.rank}' if holder and holder.thread else 'a rank'}{f' ({line})' * bool(line)}"
+    BATON.interrupt(Abandoned)
+    if stopping:
+        return Cancelled(f"cancelled while {where} blocks; this process cannot simulate again")
+    return Blocked(
+        f"{where} blocks in C++, so no rank can run. Waiting outside of torch.distributed is not simulated; use its "
+        "operations. This process cannot simulate again."
+    )

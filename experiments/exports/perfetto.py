@@ -1,7 +1,7 @@
 """The trace of a run as events of the Chrome trace format, which ui.perfetto.dev opens: slices, and flows between them.
 
 A slice has its step, what was received during it and from whom, and why its rank waits; a flow is named after what it
-carries.
+carries, and has the step in which it was sent.
 """
 
 from collections.abc import Iterator
@@ -38,13 +38,13 @@ def events(trace: Trace, servers: int | None) -> Iterator[dict[str, Any]]:
         times = {"ts": start * US, "dur": (end - start) * US}
         yield {"ph": "X", "name": trace.labels[label], "cat": KINDS[kind], "pid": 0, "tid": rank, **times, "args": args}
     columns = (trace.messages[name].tolist() for name in ("src", "dst", "bytes", "sent", "arrived"))
-    for number, (src, dst, nbytes, sent, arrived, name) in enumerate(
-        zip(*columns, message_contents(trace), strict=True)
+    for number, (src, dst, nbytes, sent, arrived, name, step) in enumerate(
+        zip(*columns, message_contents(trace), message_steps(trace), strict=True)
     ):
         if not np.isfinite(arrived):
             continue
         flow = {"cat": "message", "name": name, "id": number, "pid": 0}
-        args = {"bytes": nbytes, "from": names[src], "to": names[dst]}
+        args = {"bytes": nbytes, "from": names[src], "to": names[dst]} | ({"step": step} if step >= 0 else {})
         yield {**flow, "ph": "s", "tid": src, "ts": sent * US, "args": args}
         yield {**flow, "ph": "f", "bp": "e", "tid": dst, "ts": arrived * US}
 
@@ -64,3 +64,11 @@ def message_contents(trace: Trace) -> list[str]:
         return labels[found]
 
     return np.where(m["collective"], label(order, m["dst"], m["arrived"]), label(works, m["src"], m["sent"])).tolist()
+
+
+def message_steps(trace: Trace) -> list[int]:
+    """Return the step in which each message was sent: that of its sender's span at the time, -1 if there is none."""
+    m, spans = trace.messages, trace.spans
+    order = np.lexsort([spans["start"], spans["rank"]])
+    at = last(trace.ranks, spans["rank"][order], spans["start"][order], m["src"], m["sent"])
+    return np.append(spans["step"][order], -1)[at].tolist()

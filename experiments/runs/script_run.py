@@ -18,7 +18,11 @@ from experiments.runs.causes import Causes, causes
 from experiments.runs.holdings import Holdings
 from experiments.runs.summary import environment
 from experiments.specification.script import ScriptExperiment
+from installation import ROOT
 from tracing import LOSSES, MEASURES, MEMORY, Trace, join_tables, number_words, sort_rows
+
+OURS = tuple(f"{ROOT / room}{os.sep}" for room in ("cluster", "experiments"))
+"""Folders whose lines no traceback of a script shows."""
 
 if TYPE_CHECKING:
     from cluster.torch.launch import Recorded
@@ -124,16 +128,15 @@ def hash_file(file: str | Path) -> str:
 
 
 def script_traceback(error: BaseException | None) -> str:
-    """Return the traceback of the script's own exception, from the script's first line on; "" if there is none."""
-    from cluster.torch.process import is_library  # with torch
-
+    """Return the traceback of the script's own exception, without the lines of Lockstep; "" if there is none."""
     cause = error.__cause__ if isinstance(error, RankFailed) else None
     if cause is None:
         return ""
-    frames = cause.__traceback__
-    while frames and is_library(frames.tb_frame.f_code):
-        frames = frames.tb_next
-    return "".join(traceback.format_exception(type(cause), cause, frames))
+    shown = whole = traceback.TracebackException.from_exception(cause)
+    while whole:
+        whole.stack[:] = [frame for frame in whole.stack if not frame.filename.startswith(OURS)]
+        whole = whole.__cause__ or whole.__context__
+    return "".join(shown.format())
 
 
 def digest(run: ScriptRun) -> str:

@@ -25,6 +25,9 @@ TRAIN = """
 """
 
 
+BEGIN = "import torch, torch.distributed as dist\ndist.init_process_group()\nx = torch.ones(1)\n"
+
+
 @pytest.fixture
 def script(tmp_path):
     def write(text):
@@ -61,6 +64,8 @@ def test_a_script_gives_a_summary_a_trace_and_what_it_prints(script, said, tmp_p
     assert max(map(len, out.replace(str(folder), "").splitlines())) <= 80
     events = json.loads(trace.read_text("utf-8"))["traceEvents"]
     assert {event["name"] for event in events} >= {"forward", "backward", "all_reduce"}
+    steps = [event["args"].get("step") for event in events if event["ph"] == "s" and event["name"] == "all_reduce"]
+    assert steps and sorted(set(steps)) == [0, 1, 2], "messages carry their step"
 
 
 def test_a_summary_as_json_has_the_numbers_and_nothing_else_is_printed(script, said):
@@ -111,11 +116,49 @@ def test_a_mistake_is_one_sentence(script, said, tmp_path):
         assert re.search(quote(words), " ".join(err.split())), (words, err)
 
 
-def test_a_script_that_asks_for_what_is_not_there_gets_one_sentence(script, said):
-    for text, words in (
-        ("import torch\ntorch.cuda.set_device(0)\n", "asks for CUDA (line 2 of train.py)"),
-        ("import os\nos._exit(7)\n", "exits with 7"),
-        ("import torch.multiprocessing as mp\nmp.spawn(print)\nraise KeyError(1)\n", "failed outside of its ranks"),
-    ):
+REFUSED = (
+    ("import torch\ntorch.cuda.set_device(0)", "asks for CUDA (line 2 of train.py)"),
+    ("import torch\ntorch.nn.Linear(2, 2).cuda()", "asks for CUDA (line 2 of train.py)"),
+    ("import torch\nwith torch.cuda.device(0): pass", "asks for CUDA (line 2 of train.py)"),
+    ("import torch\ntorch.cuda.Stream()", "asks for CUDA (line 2 of train.py)"),
+    ("import torch.distributed.rpc as rpc\nrpc.init_rpc('a')", "uses torch.distributed.rpc (line 2 of train.py)"),
+    ("import multiprocessing\nmultiprocessing.Pool(2)", "starts a process (line 2 of train.py)"),
+    ("import os\nos.fork()", "calls os.fork (line 2 of train.py)"),
+    ("import os\nos._exit(7)", "rank 0 exits with 7 (line 2 of train.py)"),
+    ("import torch\ntorch.empty(10**15)", "rank 0 is out of memory (line 2 of train.py)"),
+    (BEGIN + "dist.broadcast(x, 7)", "with root 7 (line 4 of train.py), but group 'default' has 2 ranks"),
+    (BEGIN + "dist.all_reduce(x, dist._make_nccl_premul_sum(2.0))", "by PREMUL_SUM (line 4 of train.py)"),
+    (BEGIN + "dist.recv(x, 1 - dist.get_rank())", "deadlock"),
+)
+FAILED = (
+    (
+        "import torch.multiprocessing as mp\nmp.spawn(print)\nraise KeyError(1)",
+        "outside of its ranks (line 3 of train.py)",
+    ),
+    ("import nothing_of_this_name", "rank 0 failed (line 1 of train.py): ModuleNotFoundError"),
+    ("import torch\ntorch.ones(2, 3) @ torch.ones(2, 3)", "rank 0 failed (line 2 of train.py): RuntimeError"),
+)
+OTHERWISE = (
+    (BEGIN + "dist.TCPStore('localhost', 1234, 2, dist.get_rank() == 0).set('a', 'b')", "a TCPStore is"),
+    ("import torch\ntorch.compile(abs)(1)", "torch.compile does nothing here"),
+    ("import torch.utils.data as d\nlist(d.DataLoader([1, 2], 1, False, None, None, 2))", "DataLoader workers"),
+)
+
+
+def test_what_is_not_simulated_is_one_sentence_and_no_traceback(script, said):
+    for text, words in REFUSED:
         code, _, err = said(script(text), "--ranks", 2)
-        assert code == 1 and words in " ".join(err.split()), err
+        assert code == 1 and words in " ".join(err.split()) and "Traceback" not in err, (text, err)
+
+
+def test_a_failure_of_the_script_has_its_own_traceback_and_no_line_of_ours(script, said):
+    for text, words in FAILED:
+        code, _, err = said(script(text), "--ranks", 2)
+        assert code == 1 and words in " ".join(err.split()), (text, err)
+        assert "Traceback" in err and "cluster/" not in err and "experiments/" not in err, err
+
+
+def test_what_runs_in_another_way_runs_with_a_note(script, said):
+    for text, words in OTHERWISE:
+        code, out, err = said(script(text), "--ranks", 2)
+        assert code == 0 and words in out, (text, out, err)

@@ -9,10 +9,9 @@ import torch.distributed as dist
 from cluster.comm import ClusterError, Deadlock, RankFailed, RankLost
 from cluster.faults import Faults
 from cluster.torch import simulate
-from cluster.torch.launch import run, warn_of_version
+from cluster.torch.launch import warn_of_version
 from cluster.torch.machines import SimulatedMachines
 from cluster.torch.refusals import NotSimulated
-from cluster.torch.watchdog import Blocked
 from tests.quotes import quote
 
 
@@ -91,18 +90,6 @@ def test_a_wait_for_a_message_that_nobody_sends_names_the_line():
     assert f"Rank 1 is at {line(receive, 3)}." in str(error.value)
 
 
-def test_an_exception_of_a_rank_is_its_cause_and_names_the_rank():
-    def fail():
-        r, _ = begin()
-        if r == 1:
-            raise KeyError("weights")
-        dist.barrier()
-
-    with pytest.raises(RankFailed, match="rank 1") as error:
-        simulate(fail, 2)
-    assert isinstance(error.value.__cause__, KeyError)
-
-
 def test_a_lost_rank_is_reported_to_those_who_wait_for_it():
     def train():
         begin()
@@ -149,31 +136,6 @@ def test_what_runs_in_another_way_is_noted():
     assert any("torch.compile" in note for note in outcome.notes) and any(
         "DataLoader" in note for note in outcome.notes
     )
-
-
-def test_a_rank_that_exits_with_an_error_ends_the_run_and_one_without_does_not():
-    def leave(code, by):
-        r, _ = begin()
-        if r == 1:
-            by(code)
-        return r
-
-    for by in (lambda code: os._exit(code), exit):  # looked up inside the rank
-        assert simulate(leave, 2, args=(0, by)).results == [0, None]
-        with pytest.raises(ClusterError, match=quote("rank 1 exits with 3")):
-            simulate(leave, 2, args=(3, by))
-
-
-def test_an_endless_loop_ends_with_its_line():
-    def loop():
-        begin()
-        dist.barrier()
-        while True:
-            pass
-
-    error = run(loop, SimulatedMachines(2, patience=0.5)).outcome.error
-    assert isinstance(error, Blocked) and line(loop, 2) in str(error)
-    assert simulate(begin, 2).results == [(0, 2), (1, 2)], "and the process can simulate again"
 
 
 def test_a_training_without_end_may_stop_after_some_steps():

@@ -1,0 +1,88 @@
+"""How a rank ends: it returns, exits, fails, or is stopped. Errors name the rank and the line of the script."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch.distributed as dist
+
+from cluster.comm import Cancelled, ClusterError, Deadlock, RankFailed
+from cluster.torch.environment import Exited, finish_lines
+from cluster.torch.meeting import Meeting
+from cluster.torch.process import Enough, Process, error_line
+from cluster.torch.strands import StrandExit
+from cluster.torch.watchdog import Blocked, StillRunning
+
+if TYPE_CHECKING:
+    from cluster.simulated.simulation import Simulation
+
+MOST = 8  # sentences that are added to the message of a deadlock
+
+
+def live(program: Callable[[], Any], process: Process, is_cancelled: Callable[[], bool]) -> Any:
+    """Run the program as this rank's process, until it returns, raises or exits."""
+    number, at = process.rank.number, ""
+    try:
+        with process.pricer:  # type: ignore[attr-defined]
+            return program()
+    except Enough:
+        process.has_enough = True
+        return None
+    except SystemExit as end:
+        code: Any = end.code
+    except Exited as end:
+        code, at = end.code, f" ({process.line})"
+    except StillRunning as end:
+        raise _stop(number, error_line(end) or process.line or "its start", is_cancelled()) from None
+    except ClusterError:
+        raise
+    except Exception as error:
+        raise _failure(process, error) from (None if _is_out_of_memory(error) else error)
+    finally:
+        finish_lines()
+        if dist.is_initialized():
+            with contextlib.suppress(StrandExit):
+                dist.destroy_process_group()
+    if code not in (None, 0):
+        raise ClusterError(f"rank {number} exits with {code!r}{at}.")
+    return None
+
+
+def _stop(number: int, line: str, is_cancelled: bool) -> ClusterError:
+    if is_cancelled:
+        return Cancelled(f"cancelled while rank {number} was at {line}")
+    return Blocked(
+        f"rank {number} has run for too long without an operation of torch; it was last seen at {line}. Check it for "
+        "an endless loop, or for work that other libraries do."
+    )
+
+
+def _failure(process: Process, error: Exception) -> RankFailed:
+    number, step = process.rank.number, process.comm.event_log.step
+    at = f" at step {step}" * (step >= 0)
+    line = error_line(error)
+    where = f" ({line})" * bool(line)
+    if _is_out_of_memory(error):
+        what = (
+            f"is out of memory{at}{where}: one process holds the tensors of all ranks; use fewer ranks, a smaller "
+            "model or smaller batches."
+        )
+    else:
+        what = f"failed{at}{where}: {type(error).__name__}: {error}"
+    return RankFailed(f"rank {number} {what}", number, step)
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    """True if memory could not be allocated. For that of the CPU torch has no exception of its own, but these words."""
+    return isinstance(error, MemoryError) or "can't allocate memory" in str(error)
+
+
+def explain(error: Deadlock, sim: Simulation, processes: dict[int, Process]) -> Deadlock:
+    """Add to a deadlock which rank is missing where, and the script's lines at which ranks wait."""
+    lines = [line for one in sim.pending.values() if isinstance(one, Meeting) for line in one.missing()]
+    for wait in error.waits:
+        if not wait.collective and processes[wait.rank].line:
+            lines.append(f"Rank {wait.rank} is at {processes[wait.rank].line}.")
+    return Deadlock(" ".join([str(error), *lines[:MOST]]), error.waits)

@@ -1,0 +1,105 @@
+"""How a run of ranks ends: by an error, an exit, a loop, a call that blocks, or because the user wants it to."""
+
+import os
+import time
+
+import pytest
+import torch
+import torch.distributed as dist
+
+from cluster.comm import Cancelled, ClusterError, RankFailed
+from cluster.torch import simulate
+from cluster.torch.launch import run
+from cluster.torch.machines import SimulatedMachines
+from cluster.torch.watchdog import Blocked
+from tests.quotes import quote
+
+
+def begin():
+    dist.init_process_group("gloo")
+    return dist.get_rank(), dist.get_world_size()
+
+
+def line(function, offset):
+    return f"line {function.__code__.co_firstlineno + offset} of test_endings.py"
+
+
+def test_an_exception_of_a_rank_is_its_cause_and_names_the_rank_and_the_line():
+    def fail():
+        r, _ = begin()
+        if r == 1:
+            raise KeyError("weights")
+        dist.barrier()
+
+    with pytest.raises(RankFailed, match=quote(f"rank 1 failed ({line(fail, 3)}): KeyError: 'weights'")) as error:
+        simulate(fail, 2)
+    assert isinstance(error.value.__cause__, KeyError)
+
+
+def test_a_rank_that_exits_with_an_error_ends_the_run_and_one_without_does_not():
+    def leave(code, by):
+        r, _ = begin()
+        if r == 1:
+            by(code)
+        return r
+
+    for by in (lambda code: os._exit(code), exit):  # looked up inside the rank
+        assert simulate(leave, 2, args=(0, by)).results == [0, None]
+        with pytest.raises(ClusterError, match=quote("rank 1 exits with 3")):
+            simulate(leave, 2, args=(3, by))
+
+
+def test_an_endless_loop_ends_with_its_line():
+    def loop():
+        begin()
+        dist.barrier()
+        while True:
+            pass
+
+    error = run(loop, SimulatedMachines(2, patience=0.5)).outcome.error
+    assert isinstance(error, Blocked) and (line(loop, 3) in str(error) or line(loop, 4) in str(error))
+    assert simulate(begin, 2).results == [(0, 2), (1, 2)], "and the process can simulate again"
+
+
+def test_a_rank_without_memory_is_one_sentence_with_its_line():
+    def of_torch():
+        torch.empty(10**15)
+
+    def of_python():
+        bytearray(10**17)
+
+    for program in (of_torch, of_python):
+        with pytest.raises(RankFailed, match=quote("rank 0 is out of memory … fewer ranks")) as error:
+            simulate(program, 2)
+        assert line(program, 1) in str(error.value) and error.value.__cause__ is None
+
+
+def compute(x):
+    while True:
+        x @ x
+
+
+def catch_all(x):
+    while True:
+        try:
+            compute(x)
+        except Exception:
+            continue
+
+
+def spin(x):
+    while True:
+        pass
+
+
+def test_a_run_that_should_stop_does_whatever_its_ranks_do():
+    for program in (compute, catch_all, spin):
+        began = []
+
+        def stop(began=began):
+            began.append(time.monotonic())
+            return began[-1] > began[0] + 0.5
+
+        error = run(lambda program=program: program(torch.ones(9)), SimulatedMachines(2), stop=stop).outcome.error
+        assert isinstance(error, Cancelled) and "cancelled" in str(error), program
+    assert simulate(begin, 2).results == [(0, 2), (1, 2)], "and the process can simulate again"
