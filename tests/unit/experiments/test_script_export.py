@@ -44,7 +44,7 @@ def test_tables_have_every_row_and_all_digits(one, tmp_path):
             tables[file.stem.removeprefix("run-")] = [*csv.DictReader(stream)]
     assert [float(row["loss"]) for row in tables["losses"]] == one.losses["loss"].tolist()
     assert {(row["quantity"], row["value"]) for row in tables["logged"]} == {("accuracy", "0.5")}
-    assert {row["kind"] for row in tables["memory"]} == {"parameters", "gradients"}
+    assert {row["kind"] for row in tables["memory"]} >= {"parameters", "gradients"}
     assert [(int(row["rank"]), row["line"]) for row in tables["printed"]] == [*one.printed]
     assert [(row["line"], float(row["end"])) for row in tables["waits"]] == [(w.line, w.end) for w in one.waits]
     assert one.waits
