@@ -26,7 +26,7 @@ def lines(summary: Summary, notes: Sequence[str] = ()) -> list[tuple[str, str]]:
     """Return the lines of the summary, as (label, text)."""
     found = [
         ("time", f"{units.seconds(summary.seconds)} of virtual time{_per_step(summary)}"),
-        ("loss", _course(summary.losses, ": the mean of what backward() is called of")),
+        ("loss", _loss(summary)),
         *_logged(summary),
         ("ranks", share_of_time(summary)),
         *_waiting(summary),
@@ -43,12 +43,12 @@ def _per_step(summary: Summary) -> str:
     return f", {units.count_with_noun(summary.steps, 'step')}, {units.seconds(summary.step_seconds)} each (median)"
 
 
-def _course(by_step: dict[int, float], meaning: str = "") -> str:
-    """Return how a value begins and ends: "0.354 in the first step, 0.012 in the last"."""
-    values = [units.loss(value) for value in by_step.values()]
-    if len(values) < 2:
-        return f"{values[0]}{meaning}" if values else ""
-    return f"{values[0]} in the first step, {values[-1]} in the last{meaning}"
+def _loss(summary: Summary) -> str:
+    losses = [units.loss(loss) for loss in summary.losses.values()]
+    meaning = ": the mean of what backward() is called of"
+    if len(losses) < 2:
+        return f"{losses[0]}{meaning}" if losses else ""
+    return f"{losses[0]} in the first step, {losses[-1]} in the last{meaning}"
 
 
 def _logged(summary: Summary) -> Iterator[tuple[str, str]]:
@@ -56,7 +56,9 @@ def _logged(summary: Summary) -> Iterator[tuple[str, str]]:
     label = ""
     for name, by_step in [*summary.logged.items()][:MOST_LOGGED]:
         before, label = label, "printed" if name.startswith(PRINTED) else "logged"
-        yield label * (label != before), f"{name.removeprefix(PRINTED)} {_course(by_step)}"
+        values = [*map(units.number, by_step.values())]
+        course = f"{values[0]} at first, {values[-1]} at the end" if len(values) > 1 else values[0]
+        yield label * (label != before), f"{name.removeprefix(PRINTED)} {course}"
     if len(summary.logged) > MOST_LOGGED:
         yield "", f"and {len(summary.logged) - MOST_LOGGED} more"
 

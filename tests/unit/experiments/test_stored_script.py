@@ -63,7 +63,7 @@ def test_a_script_is_stored_once_and_listed_and_its_summary_is_printed_again(mai
     _, first, _ = main("script", "train.py", "--ranks", 2, "--output", "none")
     code, shown, _ = main("show", folder.name[:8])
     assert (code, shown) == (0, first)
-    assert "logged    accuracy 0.500" in shown and "printed   loss 7" in shown
+    assert "logged    accuracy 0.5 at first, 0.5 at the end\n" in shown and "printed   loss 7\n" in shown
     assert json.loads(main("show", folder.name, "--json")[1])["summary"]["steps"] == 3
 
 
