@@ -46,10 +46,10 @@ class ScriptCommand(click.Command):
 @click.option(
     "--ranks", default=4, type=click.IntRange(1, MOST_RANKS), metavar="INT", help="number of ranks [default 4]"
 )
-@click.option("--network", default="10GbE", metavar="TEXT", help="a preset, or latency:bandwidth:overhead")
+@click.option("--network", default="10GbE", metavar="TEXT", help="a preset, here, or latency:bandwidth:overhead")
 @click.option("--per-node", default=1, type=click.IntRange(1), metavar="INT", help="ranks per node [default 1]")
 @click.option(
-    "--device", default="laptop", metavar="TEXT", help="hardware of a rank: a preset, or FLOP/s:bytes/s:overhead"
+    "--device", default="laptop", metavar="TEXT", help="hardware of a rank: a preset, here, or FLOP/s:bytes/s:overhead"
 )
 @click.option("--slow", default="", metavar="TEXT", help="slow ranks as rank:factor, for example 5:4")
 @click.option("--pause", default="", metavar="TEXT", help="ranks that stop for a while, as rank:from-to in seconds")
