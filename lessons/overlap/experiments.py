@@ -361,13 +361,13 @@ HIDDEN = "after backward", "during backward", "early layers first"
         "with 2,048 tokens the sum takes over twice as long as computing, with 32,768 less than a fifth": lambda rows: (
             value(rows, "sum/compute", tokens=2048) > 2 and value(rows, "sum/compute", tokens=32768) < 1 / 5
         ),
-        "from 8,192 tokens on nearly all of it hides behind the backward pass: 5 % of a step is left": lambda rows: all(
+        "from 8,192 tokens on it hides behind the backward pass, but for 5 % of computing at most": lambda rows: all(
             row["during backward"] < 1.05 for row in rows if row["tokens"] >= 8192
         ),
         "with 2,048 and less every way takes over 2.5 times as long as computing alone": lambda rows: all(
             min(row[way] for way in HIDDEN) > 2.5 for row in rows if row["tokens"] <= 2048
         ),
-        "a quarter of the weights needs as many tokens: only their number counts": lambda rows: all(
+        "a model with a quarter of the weights needs as many tokens": lambda rows: all(
             math.isclose(row["a quarter of the weights"], row["sum/compute"], rel_tol=0.03) for row in rows
         ),
     },
