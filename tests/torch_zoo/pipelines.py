@@ -42,23 +42,23 @@ def train(schedule):
     """One stage on each rank."""
     rank, size = begin()
     stage = PipelineStage(layers(size)[rank], rank, size, torch.device("cpu"))
-    return run(schedule, stage, rank == 0, rank == size - 1)
+    return run(schedule, stage, rank == 0, rank == size - 1, max(4, size))  # 1F1B needs a micro-batch for each stage
 
 
-def train_loop(schedule, **options):
+def train_loop(schedule):
     """Two stages on each rank, those of a loop: rank r has stages r and size + r."""
     rank, size = begin()
     model, numbers = layers(2 * size), (rank, size + rank)
     stages = [PipelineStage(model[k], k, 2 * size, torch.device("cpu")) for k in numbers]
-    return run(schedule, stages, rank == 0, rank == size - 1, **options)
+    return run(schedule, stages, rank == 0, rank == size - 1, max(4, size))
 
 
-def train_v(schedule, **options):
+def train_v(schedule):
     """Two stages on each rank, those of a V: rank r has stages r and 2 size - 1 - r, so rank 0 has both ends."""
     rank, size = begin()
     model, numbers = layers(2 * size), (rank, 2 * size - 1 - rank)
     stages = [PipelineStage(model[k], k, 2 * size, torch.device("cpu")) for k in numbers]
-    return run(schedule, stages, rank == 0, rank == 0, micro_batches=2 * size, **options)
+    return run(schedule, stages, rank == 0, rank == 0, 2 * size)  # DualPipeV needs one for each stage
 
 
 def gpipe():

@@ -1,5 +1,7 @@
 """torch.distributed on simulated ranks: what each operation gives."""
 
+import time
+
 import pytest
 import torch
 import torch.distributed as dist
@@ -128,19 +130,45 @@ def test_an_all_reduce_moves_two_n_minus_one_nths_of_the_vector_in_the_time_of_a
     assert transfer < outcome.summary.communicate[0] < 1.1 * transfer, "the rest is the sums"
 
 
-def test_a_collectives_messages_begin_when_the_last_rank_has_come_and_go_along_its_own_pattern():
-    import time
+def ends_of(messages):
+    return sorted((int(src), int(dst)) for src, dst in zip(messages["src"], messages["dst"], strict=True))
 
-    def late_broadcast():
-        r, _ = begin()
+
+def test_a_collectives_messages_are_drawn_from_when_bytes_move_and_not_from_when_a_rank_joins():
+    def late(collective):
+        r, n = begin()
         time.sleep(0.01 * (r == 3))
-        dist.all_reduce(torch.zeros(1000))
+        collective(torch.zeros(1000), r, n)
+
+    for collective in (
+        lambda x, r, n: dist.all_reduce(x),
+        lambda x, r, n: dist.broadcast(x, 3),
+        lambda x, r, n: dist.reduce(x, 0),
+        lambda x, r, n: dist.all_to_all_single(torch.zeros(1000), x),
+    ):
+        messages = simulate(late, 4, args=(collective,)).trace.messages
+        mine = (messages["src"] == 3) | (messages["dst"] == 3)
+        assert mine.any() and messages["sent"][mine].min() >= 0.01
+        if len(messages["sent"]) == 4:  # a ring: nothing goes round before all are there
+            assert messages["sent"].min() >= 0.01
+
+
+def test_a_broadcast_is_drawn_as_a_tree_and_a_gather_as_a_star():
+    def broadcast():
+        begin()
         dist.broadcast(torch.zeros(1000), 0)
 
-    messages = simulate(late_broadcast, 4).trace.messages
-    assert messages["sent"].min() >= 0.01
-    last = [(int(src), int(dst)) for src, dst in zip(messages["src"], messages["dst"], strict=True)][4:]
-    assert sorted(last) == [(0, 1), (0, 2), (1, 3)], "a binomial tree"
+    def gather():
+        r, n = begin()
+        dist.gather(torch.zeros(1000), [torch.zeros(1000) for _ in range(n)] if r == 1 else None, 1)
+
+    tree, star = (simulate(program, 4).trace.messages for program in (broadcast, gather))
+    assert ends_of(tree) == [(0, 1), (0, 2), (1, 3)] and set(tree["bytes"]) == {4000}
+    relayed = tree["sent"][(tree["src"] == 1)][0]
+    assert relayed >= tree["arrived"][tree["dst"] == 1][0], "a rank passes on what it has received"
+    assert ends_of(star) == [(0, 1), (2, 1), (3, 1)] and set(star["bytes"]) == {4000}
+    arrived = sorted(star["arrived"])
+    assert arrived[0] < arrived[1] < arrived[2], "they share the port of the root"
 
 
 def test_ranks_of_a_group_on_shared_ports_still_pass_everything_round_the_ring():
