@@ -50,11 +50,14 @@ def worst(run, stages: int) -> str:
 
 
 def first(run, rates: str) -> str:
-    """Return which method reaches the loss in less time; of the rates, the neighbours of each one's best are tried."""
-    tried = {"pipedream": ("stash", (0.002, 0.004, 0.008)), "gpipe": ("GPipe", (0.016, 0.032, 0.064))}
-    if rates == "at the same small rate":
-        tried = {key: (method, (0.002,)) for key, (method, _) in tried.items()}
-    seconds = {key: min(to_a_loss(run, TIMED[m], rate)[1] for rate in some) for key, (m, some) in tried.items()}
+    """Return which method reaches the loss in less time; near its best rate and momentum, some are tried."""
+    tried = {
+        "pipedream": ("stash", ((0.02, 0.0), (0.04, 0.0), (0.08, 0.0), (0.16, 0.0))),
+        "gpipe": ("GPipe", ((0.016, 0.9), (0.032, 0.9), (0.064, 0.9))),
+    }
+    if "small" in rates:
+        tried = {key: (method, ((0.002, 0.9),)) for key, (method, _) in tried.items()}
+    seconds = {key: min(to_a_loss(run, TIMED[m], *one)[1] for one in some) for key, (m, some) in tried.items()}
     return min(seconds, key=seconds.get)
 
 

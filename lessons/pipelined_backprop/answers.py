@@ -24,7 +24,7 @@ def kept(run, stages: int, stage: int) -> float:
 
 
 def deeper(run, stages: int, rates: str) -> str:
-    """Return how the loss of so many stages ends, compared with that of one."""
+    """Return how the loss of that many stages ends, compared with that of one."""
     small = rates.startswith("Both")
     one, many = (experiments.loss_in_slots(run, n, 0.0016 if small else AT_BEST[n]) for n in (1, stages))
     ratio = many / one
@@ -32,7 +32,7 @@ def deeper(run, stages: int, rates: str) -> str:
 
 
 def edge(run, stages: int) -> float:
-    """Return how many times as large a rate a fresh gradient bears as one as late as the first stage's."""
+    """Return how many times as large a rate a fresh gradient tolerates as one as late as the first stage's."""
     return largest_rate(0) / largest_rate(2 * (stages - 1))
 
 

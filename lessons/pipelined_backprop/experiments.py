@@ -5,7 +5,7 @@ from math import inf
 import numpy as np
 
 import workloads
-from lessons.figure import Look, column, figure, interior, is_rising, ratio, value
+from lessons.figure import Look, column, figure, is_rising, matching, ratio, value
 from lessons.pipelined_backprop.slots import updates
 from theory.balance import striped_speed_up
 from theory.delay import largest_rate
@@ -16,6 +16,7 @@ RESIDUAL = {"model": "residual", "depth": 6, "width": 32, "activation": "tanh"} 
 EIGHT = {**RESIDUAL, "batch": 32, "device": SMOOTH, "network": "ideal", "precision": "float32", "evaluations": 1}
 SHORT = 120  # mini-batches
 NEVER = {"algorithm": "chen"}
+LOST = 4.6  # twice the loss of guessing
 
 
 def loss_after(run, how, stages, rate, momentum=0.9):
@@ -38,7 +39,7 @@ def loss_in_slots(run, stages, rate, last=30, **how):
 def _end(losses, last):
     """Return the mean of the `last` losses; infinite if training diverged."""
     mean = float(np.mean(losses[-last:]))
-    return mean if np.isfinite(losses).all() and mean < 4.6 else inf  # twice that of guessing
+    return mean if np.isfinite(losses).all() and mean < LOST else inf
 
 
 WAYS = {
@@ -81,11 +82,41 @@ def _speed(rows, order, machines):
     return value(rows, "speed-up", order=order, machines=machines)
 
 
+MOMENTA = 0.0, 0.5, 0.9  # every method is tried with each
+
+
+def tuned(train, steps):
+    """Return {momentum: {rate: loss}} of `train(momentum, rate)`.
+
+    Momentum m applies each gradient 1 / (1 - m) times over, so the rates are `steps` times 1 - m.
+    """
+    return {m: {round((1 - m) * step, 6): train(m, round((1 - m) * step, 6)) for step in steps} for m in MOMENTA}
+
+
+def at_best(train, steps):
+    """Yield a row for each momentum: the rate of the lowest loss, that loss, and the lowest of all momenta."""
+    found = tuned(train, steps)
+    least = min(min(losses.values()) for losses in found.values())
+    for momentum, losses in found.items():
+        rate = min(losses, key=lambda one: losses[one])
+        yield {"momentum": momentum, "loss": losses[rate], "rate": rate, "least": least}
+
+
+def best(rows, **where):
+    """Return the row of the lowest loss among those that match."""
+    return min(matching(rows, **where), key=lambda row: row["loss"])
+
+
+def is_inside(row, steps):
+    """True if the rate of this row has a larger and a smaller one among those tried."""
+    return 1.01 * min(steps) < row["rate"] / (1 - row["momentum"]) < 0.99 * max(steps)
+
+
 TRIED = {
-    1: (0.0016, 0.0128, 0.0256, 0.0512, 0.1024),
-    2: (0.0016, 0.0064, 0.0128, 0.0256),
-    4: (0.0016, 0.0032, 0.0064, 0.0128),
-    8: (0.0016, 0.0032, 0.0064, 0.0128),
+    1: (0.016, 0.064, 0.128, 0.256, 0.512, 1.024),
+    2: (0.016, 0.064, 0.128, 0.256, 0.512, 1.024),
+    4: (0.016, 0.032, 0.064, 0.128, 0.256, 0.512, 1.024),
+    8: (0.016, 0.032, 0.064, 0.128, 0.256, 0.512, 1.024),
 }
 
 
@@ -93,44 +124,41 @@ TRIED = {
     "What does a deeper pipeline learn, at each rate?",
     source="Chen et al., 2012; the depths and the rates are ours",
     claims={
-        "at the smallest rate that all were given, all have learned as much, within 5 %": lambda rows: (
-            max(column(rows, "loss", rate=0.0016)) < 1.05 * min(column(rows, "loss", rate=0.0016))
+        "at the smallest rate that all were given, all have learned as much, within 6 %": lambda rows: all(
+            max(column(rows, "loss", momentum=m, rate=rate)) < 1.06 * min(column(rows, "loss", momentum=m, rate=rate))
+            for m, rate in ((0.0, 0.016), (0.9, 0.0016))
         ),
-        "each at its own best rate, two stages end over one and a half times as high as one": lambda rows: (
-            _least(rows, 2) > 1.5 * _least(rows, 1)
+        "each at its own best rate and momentum, two stages end over 1.3 times as high as one": lambda rows: (
+            _least(rows, 2) > 1.3 * _least(rows, 1)
         ),
-        "four end higher than two, and eight higher than four": lambda rows: (
-            _least(rows, 2) < _least(rows, 4) < _least(rows, 8)
+        "four end higher than two, and eight over 1.5 times as high as two": lambda rows: (
+            _least(rows, 2) < _least(rows, 4) and 1.5 * _least(rows, 2) < _least(rows, 8)
         ),
         "eight end over four times as high as one": lambda rows: _least(rows, 8) > 4 * _least(rows, 1),
-        "the best rate of eight is at most a quarter of that of one": lambda rows: (
-            _best(rows, 8)["rate"] <= _best(rows, 1)["rate"] / 4
+        "with a momentum of 0.9 the best rate of eight is at most a quarter of that of one": lambda rows: (
+            best(rows, stages=8, momentum=0.9)["rate"] <= best(rows, stages=1, momentum=0.9)["rate"] / 4
         ),
-        "each best rate has a worse one on both sides": lambda rows: all(
-            min(TRIED[n]) < _best(rows, n)["rate"] < max(TRIED[n]) for n in TRIED
+        "with a momentum of 0.9 each best rate has a worse one on both sides": lambda rows: all(
+            is_inside(best(rows, stages=stages, momentum=0.9), steps) for stages, steps in TRIED.items()
         ),
     },
-    look=Look("rate", ("loss",), "stages", log="xy", title="loss of the last 30 mini-batches"),
+    look=Look("rate", ("loss",), "stages", slider="momentum", log="xy", title="loss of the last 30 mini-batches"),
 )
 def deeper(run):
-    """Digits, a residual network of eight layers (tanh), 120 mini-batches of 32, momentum 0.9, Chen's pipeline, its
-    weights computed on one machine. One stage is plain momentum. best and least: the rate of the lowest loss, and that
-    loss."""
-    rows = [
-        {"stages": stages, "rate": rate, "loss": loss_in_slots(run, stages, rate)}
-        for stages, rates in TRIED.items()
-        for rate in rates
-    ]
-    return [{**row, "best": _best(rows, row["stages"])["rate"], "least": _least(rows, row["stages"])} for row in rows]
-
-
-def _best(rows, stages):
-    """Return the row of the lowest loss on so many stages."""
-    return min((row for row in rows if row["stages"] == stages), key=lambda row: row["loss"])
+    """Digits, a residual network of eight layers (tanh), 120 mini-batches of 32, Chen's pipeline, its weights computed
+    on one machine. One stage is plain SGD with momentum. best and least: the rate of the lowest loss at this momentum,
+    and that loss."""
+    for stages, steps in TRIED.items():
+        found = tuned(lambda momentum, rate, n=stages: loss_in_slots(run, n, rate, momentum=momentum), steps)
+        for momentum, losses in found.items():
+            lowest = min(losses, key=lambda rate: losses[rate])
+            for rate, loss in losses.items():
+                yield {"momentum": momentum, "stages": stages, "rate": rate, "loss": min(loss, LOST),
+                       "best": lowest, "least": losses[lowest]}  # fmt: skip
 
 
 def _least(rows, stages):
-    return _best(rows, stages)["loss"]
+    return best(rows, stages=stages)["loss"]
 
 
 @figure(
@@ -214,16 +242,15 @@ def distances(run, stages, steps, after=5, **how):
     return np.mean(far, axis=0).tolist()
 
 
-REMEDIES = {  # how it is run, or computed in slots, and rates to try
-    "one rate": ({"hops": 2}, (0.0016, 0.0032, 0.0064, 0.0128)),
-    "half as late": ({"hops": 1}, (0.0016, 0.0032, 0.0064, 0.0128)),
-    "half as late, with a stash": ({"hops": 1, "stash": True}, (0.0016, 0.0032, 0.0064, 0.0128)),
-    "half as late, predicted": ({"algorithm": "spectrain"}, (0.0016, 0.0032, 0.0064, 0.0128)),
-    "a rate each, at first": ({"algorithm": "pipemare", "rescale": 60, "correct": False}, (0.0032, 0.0064, 0.0128)),
-    "a rate each": (
-        {"algorithm": "pipemare", "rescale": 10_000_000, "correct": False},
-        (0.0064, 0.0128, 0.0256, 0.0512),
-    ),
+SLOTS = TRIED[8]
+REMEDIES = {  # how it is run, or computed in slots, and the steps to try
+    "one rate": ({"hops": 2}, SLOTS),
+    "half as late": ({"hops": 1}, SLOTS),
+    "half as late, with a stash": ({"hops": 1, "stash": True}, SLOTS),
+    "half as late, predicted": ({"algorithm": "spectrain"}, (0.016, 0.032, 0.064, 0.128)),
+    "a rate each, at first": ({"algorithm": "pipemare", "rescale": 60, "correct": False}, (0.032, 0.064, 0.128)),
+    "a rate each": ({"algorithm": "pipemare", "rescale": 10_000_000, "correct": False}, (0.128, 0.256, 0.512)),
+    "half as late, a rate each": ({"hops": 1, "divided": True}, (0.128, 0.256, 0.512, 1.024)),
 }
 
 
@@ -232,54 +259,64 @@ REMEDIES = {  # how it is run, or computed in slots, and rates to try
     source="Chen, Yang & Cheng, 2018 (SpecTrain); Yang et al., 2021 (PipeMare, T1); the comparison is ours",
     claims={
         "half as late, it ends lower": lambda rows: _with(rows, "half as late") < _with(rows, "one rate"),
-        "adding a stash changes it by less than 8 %": lambda rows: (
-            abs(_with(rows, "half as late, with a stash") / _with(rows, "half as late") - 1) < 0.08
+        "with a momentum of 0.9, adding a stash changes it by less than 8 %": lambda rows: (
+            abs(ratio(rows, "loss", momentum=0.9, remedy=("half as late, with a stash", "half as late")) - 1) < 0.08
         ),
-        "half as late and predicted, lower than with one rate, too": lambda rows: (
-            _with(rows, "half as late, predicted") < _with(rows, "one rate")
+        "a prediction on top of that gains less than a third": lambda rows: (
+            _with(rows, "half as late, predicted") > 0.67 * _with(rows, "half as late")
         ),
-        "a rate for each stage ends a tenth below one rate, and at most a tenth above half as late": lambda rows: (
-            _with(rows, "a rate each") < 0.9 * _with(rows, "one rate")
-            and _with(rows, "a rate each") < 1.1 * _with(rows, "half as late")
+        "a rate for each stage ends a quarter below one rate": lambda rows: (
+            _with(rows, "a rate each") < 0.75 * _with(rows, "one rate")
         ),
         "if the rates come back in full, it ends higher than if they stay divided": lambda rows: (
             _with(rows, "a rate each, at first") > _with(rows, "a rate each")
         ),
+        "half as late and with a rate each, it ends a sixth or more below one rate": lambda rows: (
+            _with(rows, "half as late, a rate each") < 5 / 6 * _with(rows, "one rate")
+        ),
         "none comes near one machine: all end over twice as high": lambda rows: all(
             row["loss"] > 2 * row["one machine"] for row in rows
         ),
-        "each best rate has a worse one on both sides": lambda rows: all(
-            min(REMEDIES[row["remedy"]][1]) < row["rate"] < max(REMEDIES[row["remedy"]][1]) for row in rows
+        "at its best momentum, each best rate has a worse one on both sides": lambda rows: all(
+            is_inside(best(rows, remedy=remedy), steps) for remedy, (_, steps) in REMEDIES.items()
         ),
     },
-    look=Look("remedy", ("loss",), kind="bar", theory=("one machine",), title="loss of the last 30 mini-batches"),
-)
+    look=Look("remedy", ("loss",), "momentum", kind="bar", theory=("one machine",),
+              title="loss of the last 30 mini-batches"),
+)  # fmt: skip
 def remedies(run):
-    """The network of eight layers, in eight stages, 120 mini-batches, momentum 0.9; each remedy at its own best rate.
+    """The network of eight layers, in eight stages, 120 mini-batches; each remedy at its own best rate, with each
+    momentum.
 
     one rate: Chen's pipeline. half as late: 1F1B without a stash; with one: PipeDream; predicted: SpecTrain. a rate
     each: PipeMare's order, the rate of a stage divided by its delay; at first: in full again after 60 updates. one
-    machine: at rate 0.0256.
+    machine: at its own best rate and momentum.
     """
-    alone = loss_in_slots(run, 1, 0.0256)
-    for remedy, (how, rates) in REMEDIES.items():
-        losses = {
-            rate: loss_after(run, how, 8, rate) if "algorithm" in how else loss_in_slots(run, 8, rate, **how)
-            for rate in rates
-        }
-        rate = interior(losses)
-        yield {"remedy": remedy, "loss": losses[rate], "rate": rate, "one machine": alone}
+    alone = min(row["loss"] for row in at_best(lambda m, rate: loss_in_slots(run, 1, rate, momentum=m), TRIED[1]))
+    for remedy, (how, steps) in REMEDIES.items():
+        for row in at_best(lambda m, rate, how=how: _remedied(run, how, m, rate), steps):
+            yield {"remedy": remedy, **row, "one machine": alone}
+
+
+def _remedied(run, how, momentum, rate):
+    if "algorithm" in how:
+        return loss_after(run, how, 8, rate, momentum)
+    return loss_in_slots(run, 8, rate, momentum=momentum, **how)
 
 
 def _with(rows, remedy):
-    return value(rows, "loss", remedy=remedy)
+    """Return the loss of a remedy at its best rate and momentum."""
+    return best(rows, remedy=remedy)["loss"]
 
 
-SAME_TIME = {  # how it is timed, on how many stages its weights are computed, and rates to try
-    "one machine": (None, 1, False, (0.0128, 0.0256, 0.0512, 0.1024, 0.2048)),
-    "GPipe on eight": (WAYS["GPipe"], 1, False, (0.0064, 0.0128, 0.0256, 0.0512, 0.1024, 0.2048, 0.4096)),
-    "never waits": (NEVER, 8, False, (0.0004, 0.0008, 0.0016, 0.0032, 0.0064)),
-    "and a rate each": (NEVER, 8, True, (0.0032, 0.0064, 0.0128, 0.0256, 0.0512)),
+STEPS = tuple(0.008 * 2**n for n in range(10))  # 0.008 to 4.096
+SAME_TIME = {  # how it is timed, on how many stages its weights are computed, how, and the steps to try
+    "one machine": (None, 1, {}, STEPS[3:8]),
+    "GPipe on eight": (WAYS["GPipe"], 1, {}, STEPS[4:]),
+    "never waits": (NEVER, 8, {}, STEPS[:7]),
+    "and a rate each": (NEVER, 8, {"divided": True}, STEPS[3:9]),
+    "half as late": (NEVER, 8, {"hops": 1}, STEPS[1:8]),
+    "both": (NEVER, 8, {"hops": 1, "divided": True}, STEPS[3:9]),
 }
 
 
@@ -287,37 +324,48 @@ SAME_TIME = {  # how it is timed, on how many stages its weights are computed, a
     "Who has learned most after the same time?",
     source="Chen et al., 2012; Yang et al., 2021 (PipeMare, T1); the comparison is ours",
     claims={
-        "eight machines that wait, as GPipe's, end at under half of the loss of those that never do": lambda rows: (
-            2 * _after(rows, "GPipe on eight") < _after(rows, "never waits")
+        "with a momentum of 0.9 eight that never wait end over one and a half times as high as one machine": (
+            lambda rows: ratio(rows, "loss", momentum=0.9, method=("never waits", "one machine")) > 1.5
         ),
-        "a rate each brings those down, but not to GPipe's": lambda rows: (
-            1.5 * _after(rows, "GPipe on eight") < _after(rows, "and a rate each")
+        "without momentum they end lower than with 0.9, by a fifth or more": lambda rows: (
+            ratio(rows, "loss", method="never waits", momentum=(0.0, 0.9)) < 0.8
         ),
-        "with one rate, eight that never wait end over one and a half times as high as one machine": lambda rows: (
-            _after(rows, "never waits") > 1.5 * _after(rows, "one machine")
+        "each at its best rate and momentum, half as late, they end lower than one machine": lambda rows: (
+            _after(rows, "half as late") < 0.8 * _after(rows, "one machine")
         ),
-        "each best rate has a worse one on both sides": lambda rows: all(
-            min(SAME_TIME[row["method"]][-1]) < row["rate"] < max(SAME_TIME[row["method"]][-1]) for row in rows
+        "half as late and with a rate each, under two thirds of one machine": lambda rows: (
+            _after(rows, "both") < 2 / 3 * _after(rows, "one machine")
+        ),
+        "eight that wait, as GPipe's, end under half as high as those that never do, with one rate": lambda rows: (
+            _after(rows, "GPipe on eight") < 0.5 * _after(rows, "never waits")
+        ),
+        "and at most a tenth above those with both remedies": lambda rows: (
+            _after(rows, "GPipe on eight") < 1.1 * _after(rows, "both")
+        ),
+        "at its best momentum, each best rate has a worse one on both sides": lambda rows: all(
+            is_inside(best(rows, method=method), steps) for method, (*_, steps) in SAME_TIME.items()
         ),
     },
-    look=Look("method", ("loss",), kind="bar", title="loss of the last 20 mini-batches"),
+    look=Look("method", ("loss",), "momentum", kind="bar", title="loss of the last 20 mini-batches"),
 )
 def same_time(run):
-    """The network of eight layers, momentum 0.9, each at its own best rate. One machine gets 60 mini-batches, the
-    others as many as they do meanwhile (in the rows). Those that never wait are Chen's pipeline; a rate each: over the
-    delay of the stage plus one. Weights are computed on one machine; GPipe's are those of one machine."""
+    """The network of eight layers, each method at its own best rate, with each momentum. One machine gets 60
+    mini-batches, the others as many as they do meanwhile (in the rows). Those that never wait are Chen's pipeline, or
+    1F1B without a stash if half as late; a rate each: over the delay of the stage plus one. Weights are computed on one
+    machine; GPipe's are those of one machine."""
     where = {**EIGHT, "learning_rate": 0.001, "steps": 40}
     alone = run(**where, **WAYS["waits"], workers=1).summary["samples_per_second"]
-    for method, (timed, stages, divided, rates) in SAME_TIME.items():
+    for method, (timed, stages, how, steps) in SAME_TIME.items():
         speed = run(**{**where, **timed}, workers=8).summary["samples_per_second"] / alone if timed else 1.0
-        steps = round(60 * speed)
-        losses = {rate: loss_in_slots(run, stages, rate, 20, divided=divided, steps=steps) for rate in rates}
-        rate = interior(losses)
-        yield {"method": method, "loss": losses[rate], "mini-batches": steps, "rate": rate}
+        count = round(60 * speed)
+        losses = {"last": 20, "steps": count, **how}
+        for row in at_best(lambda m, rate, n=stages, how=losses: loss_in_slots(run, n, rate, momentum=m, **how), steps):
+            yield {"method": method, **row, "mini-batches": count}
 
 
 def _after(rows, method):
-    return value(rows, "loss", method=method)
+    """Return the loss of a method at its best rate and momentum."""
+    return best(rows, method=method)["loss"]
 
 
 @figure(

@@ -6,8 +6,8 @@ Stage s goes forward with mini-batch b after update b - hops (S-1-s) of its own,
 
     g_s: activations at met_s, errors through w_s(b)
 
-With two hops it is the order of Pétrowski and Chen, with one 1F1B, with none SGD. Weights are the pipeline's, to
-rounding.
+With two hops it is the order of Pétrowski and Chen, with one 1F1B, with none SGD. With vertical sync every stage reads
+the version that the first one met. Weights are the pipeline's, to rounding.
 """
 
 from collections import deque
@@ -31,14 +31,15 @@ class Update(NamedTuple):
 
 def updates(
     workload, stages: int, rate: float, *, steps: int, batch: int, seed: int, hops: int = 2, stash: bool = False,
-    momentum: float = 0.0, divided: bool = False,
+    vertical: bool = False, momentum: float = 0.0, divided: bool = False,
 ) -> Iterator[Update]:  # fmt: skip
     """Yield the updates of a pipeline of `stages`.
 
-    With a `stash` both passes read what the forward met. `divided`: the rate of a stage is over its delay plus one.
+    With a `stash` both passes read what the forward met. `vertical`: all stages are as late as the first. `divided`:
+    the rate of a stage is over its delay plus one.
     """
     parts = workload.split(stages)
-    late = [hops * (stages - 1 - s) for s in range(stages)]
+    late = [hops * (stages - 1 - (0 if vertical else s)) for s in range(stages)]
     versions = [deque([part.start(seed)], maxlen=d + 1) for part, d in zip(parts, late, strict=True)]  # oldest first
     rates = [rate / (d + 1) if divided else rate for d in late]
     velocities = [0 * mine[0] for mine in versions]

@@ -109,6 +109,7 @@ def test_the_grader_computes_what_the_pipelines_compute(name, settings, hops, st
         ({"algorithm": "chen", "momentum": 0.9}, {"momentum": 0.9}),
         ({"algorithm": "pipedream", "momentum": 0.9, "weights": "none"}, {"momentum": 0.9, "hops": 1}),
         ({"algorithm": "pipedream", "momentum": 0.9}, {"momentum": 0.9, "hops": 1, "stash": True}),
+        ({"algorithm": "pipedream", "weights": "vertical"}, {"hops": 1, "stash": True, "vertical": True}),
     ],
 )
 def test_slots_compute_what_the_pipeline_computes(how, slots):
