@@ -81,8 +81,8 @@ ON_SPIRALS = {
     "frozen": (FROZEN, (0.6, 1.2, 2.4, 4.8)),
     "old errors": ({"algorithm": "ddg"}, (0.6, 1.2, 2.4, 4.8)),
     "guesses": ({"algorithm": "dni"}, (1.2, 2.4, 4.8)),
-    "own loss": ({"algorithm": "greedy"}, (0.3, 0.6, 1.2, 2.4)),
-    "random errors": ({"algorithm": "feedback_alignment"}, (0.3, 0.6, 1.2, 2.4)),
+    "own loss": ({"algorithm": "greedy"}, (0.15, 0.3, 0.6, 1.2, 2.4)),
+    "random errors": ({"algorithm": "feedback_alignment"}, (0.15, 0.3, 0.6, 1.2, 2.4)),
     "back-propagation": ({"algorithm": "layer_wise"}, (0.3, 0.6, 1.2, 2.4, 4.8, 9.6)),
 }
 
