@@ -93,7 +93,7 @@ def best_rate(run):
             lowest = min(loss, lowest)
 
 
-TURNED = {1: (0.25, 0.5, 1.0, 2.0), 8: (0.5, 1.0, 2.0, 4.0)}  # rates tried, by number of workers
+TURNED = {1: (0.125, 0.25, 0.5, 1.0, 2.0), 8: (0.5, 1.0, 2.0, 4.0)}  # rates tried, by number of workers
 
 
 @figure(
@@ -110,7 +110,7 @@ TURNED = {1: (0.25, 0.5, 1.0, 2.0), 8: (0.5, 1.0, 2.0, 4.0)}  # rates tried, by 
     look=Look("workers", ("loss",), "gradient", kind="bar"),
 )
 def natural_gradient_and_averaging(run):
-    """Digits, 12 epochs of all workers together, an average every ten steps; held-out loss at the best of four rates.
+    """Digits, 12 epochs of all workers together, an average every ten steps; held-out loss at the best rate.
 
     The more workers, the fewer steps has each, so each likes a larger rate; N times as large it would have to be to
     move as far per image as one. Plain SGD does not tolerate such rates where the loss is steep, and steepness is what
