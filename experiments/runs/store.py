@@ -130,8 +130,8 @@ def experiment(path: str | Path) -> Experiment:
 def find(text: str, root: str | Path) -> Path:
     """Return the folder that `text` names: a path, a folder's name, or the beginning of one.
 
-    Of several runs of one experiment it is the latest. ValueError in one sentence if there is none, or if several
-    experiments begin so.
+    Of several runs of one experiment that begin so it is the latest, unless one has exactly this name. ValueError in
+    one sentence if there is none, or if several experiments begin so.
     """
     path = Path(text)
     if text and _is_run(path):
@@ -150,7 +150,7 @@ def find(text: str, root: str | Path) -> Path:
         raise ValueError(
             f"{len(matching)} runs in {root} begin with {text!r}, the latest {some}; give more of the name."
         )
-    return matching[0]
+    return next((folder for folder in matching if folder.name == text), matching[0])
 
 
 def recent(root: str | Path) -> list[Path]:

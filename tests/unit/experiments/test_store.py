@@ -149,7 +149,7 @@ def test_find_takes_a_path_a_name_or_its_beginning(small_run, stale_run, tmp_pat
     assert store.recent(tmp_path / "nowhere") == []
 
 
-def test_find_refuses_a_beginning_that_several_experiments_share_and_takes_the_latest_run_of_one(tmp_path):
+def test_find_takes_an_exact_name_or_the_latest_run_of_the_one_experiment_that_begins_so(tmp_path):
     for number, name in enumerate(("5a1-c0de", "5b2-c0de", "5b2-c0de-2")):
         (tmp_path / name).mkdir()
         (tmp_path / name / "run.json").touch()
@@ -157,6 +157,7 @@ def test_find_refuses_a_beginning_that_several_experiments_share_and_takes_the_l
     with pytest.raises(ValueError, match=r"3 runs .*'5'.* 5b2-c0de-2"):
         store.find("5", tmp_path)
     assert store.find("5b", tmp_path).name == "5b2-c0de-2"
+    assert store.find("5b2-c0de", tmp_path).name == "5b2-c0de"
 
 
 def _spoil_json(**changes):
