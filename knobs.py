@@ -149,10 +149,13 @@ def _text(value: Any) -> str:
     )
 
 
-def numbers(text: str, name: str, form: str, counts: tuple[int, ...] = (3,)) -> tuple[float, ...]:
+def numbers(
+    text: str, name: str, form: str, counts: tuple[int, ...] = (3,), presets: Iterable[str] = ()
+) -> tuple[float, ...]:
     """Parse numbers of at least 0 that are separated by colons: "40e9:15e9:1e-6".
 
-    `counts` lists how many there may be. Raise ValueError, which shows the expected `form`, for any other text.
+    `counts` lists how many there may be. Raise ValueError for any other text: it names the closest of the `presets`, or
+    all of them, and the expected `form`.
 
     >>> numbers("1:2.5:3e-6", "this", "a:b:c")
     (1.0, 2.5, 3e-06)
@@ -162,8 +165,18 @@ def numbers(text: str, name: str, form: str, counts: tuple[int, ...] = (3,)) -> 
     except ValueError:
         read = ()
     if len(read) not in counts or not all(0 <= number < math.inf for number in read):
+        if presets and ":" not in text:
+            hint = _among(text, presets)
+            raise ValueError(f"there is no {name} preset {text[:60]!r}; {hint} You can also write numbers: {form}.")
         raise ValueError(f"{name}: {text[:60]!r} cannot be read; write {form}.")
     return read
+
+
+def _among(name: str, known: Iterable[str]) -> str:
+    """Return a sentence that names the closest of the `known` names, or all of them."""
+    by_case = {one.casefold(): one for one in known}
+    close = difflib.get_close_matches(name.casefold(), by_case, n=1)
+    return f"did you mean {by_case[close[0]]}?" if close else f"choose from {', '.join(by_case.values())}."
 
 
 def match_name(name: str, known: Iterable[str]) -> str:

@@ -86,7 +86,8 @@ def parse_device(text: str) -> Device:
     """Return the preset of this name, or a device from numbers, "40e9:15e9:1e-6". Raise ValueError for other text."""
     if (name := match_name(text, DEVICES)) in DEVICES:
         return DEVICES[name]
-    flops, bandwidth, overhead = numbers(text, "device", "FLOP/s:bytes/s:s per call, for example 40e9:15e9:1e-6")
+    form = "FLOP/s:bytes/s:overhead, for example 40e9:15e9:1e-6 (the last in s)"
+    flops, bandwidth, overhead = numbers(text, "device", form, presets=DEVICES)
     if not flops or not bandwidth:
         raise ValueError(f"device: {text} would never finish a kernel; use FLOP/s and bytes/s above 0.")
     return Device(flops, bandwidth, overhead, "as given")

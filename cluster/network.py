@@ -191,8 +191,8 @@ def parse_network(text: str) -> Network:
     """
     if (name := match_name(text, NETWORKS)) in NETWORKS:
         return NETWORKS[name]
-    form = "latency in s:bytes/s:s of the sender per message, for example 4e-5:1.5e9:1e-5"
-    latency, bandwidth, overhead, *own = numbers(text, "network", form, counts=(3, 6))
+    form = "latency:bandwidth:overhead, for example 4e-5:1.5e9:1e-5 (s, bytes/s, s)"
+    latency, bandwidth, overhead, *own = numbers(text, "network", form, (3, 6), NETWORKS)
     per_byte, *total = own or (0.0,)
     if not bandwidth or 0 in total[1:]:
         raise ValueError(f"network: no message would ever arrive over {text}; use bytes/s above 0.")

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from cluster.devices import DEVICES, Device, parse_device
 from knobs import match_name, numbers
 
-FORM = "FLOP/s:bytes/s:s per operation, and for a measured machine :s per view:s per call of Python:factor"
+FORM = "FLOP/s:bytes/s:overhead, and for a measured machine :view:call:factor (times in s)"
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class ScriptDevice(Device):
 def parse_script_device(text: str) -> ScriptDevice:
     """Return the device of this preset, or of three or six numbers. Raise ValueError for other text."""
     if match_name(text, DEVICES) not in DEVICES and text.count(":") != 2:
-        flops, bandwidth, overhead, view, call, slow = numbers(text, "device", FORM, counts=(6,))
+        flops, bandwidth, overhead, view, call, slow = numbers(text, "device", FORM, (6,), DEVICES)
         basic = parse_device(f"{flops}:{bandwidth}:{overhead}")
         return ScriptDevice(**asdict(basic), view=view, call=call, slow=max(slow, 1.0))
     return with_free_python(parse_device(text))

@@ -1,6 +1,7 @@
 """The controls of a script: its text, and the machines that it runs on."""
 
 from collections.abc import Callable
+from importlib.util import decode_source
 from typing import Any
 
 import streamlit as st
@@ -119,5 +120,13 @@ def _name_anew() -> None:
 def _take_upload() -> None:
     state = st.session_state
     if file := state.script_upload:
-        state.script_file, state.script_text = file.name[-60:], file.getvalue().decode("utf-8", "replace")
+        state.script_file, state.script_text = file.name[-60:], _decode(file.getvalue())
         state.script_example = None
+
+
+def _decode(source: bytes) -> str:
+    """Return the text of a Python file, with a sign for each character that is not in the encoding it declares."""
+    try:
+        return decode_source(source)
+    except (UnicodeDecodeError, SyntaxError):
+        return source.decode("utf-8", "replace")

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
+from cluster.script_source import read_source
 from cluster.torch.launch import Recorded, run
 from cluster.torch.launcher import Launcher
 from cluster.torch.machines import SimulatedMachines
@@ -53,13 +54,9 @@ def run_script(
 def read(path: Path, text: str | None = None) -> tuple[CodeType, bool]:
     """Return the compiled script, and whether it starts its ranks itself. Raise ValueError if it cannot be read."""
     try:
-        text = path.read_text("utf-8") if text is None else text
+        text = read_source(path) if text is None else text
         tree = ast.parse(text, str(path))
         return compile(tree, str(path), "exec", dont_inherit=True), _starts_ranks(tree)
-    except OSError as error:
-        raise ValueError(f"cannot read the script {path}: {error.strerror}; check its name.") from None
-    except UnicodeDecodeError:
-        raise ValueError(f"{path} is not a text file in UTF-8; give a Python script.") from None
     except SyntaxError as error:
         raise ValueError(f"{path} is not Python: {error.msg}, line {error.lineno}.") from None
 

@@ -43,10 +43,7 @@ PAGE = (
     *("embed", "embed_options", "keep"),
 )
 """URL parameters that only the page uses; `keep` is the name of `pin` in older links."""
-NUMBERS = {
-    "network": "latency:bandwidth:overhead, for example 4e-5:1.5e9:1e-5 (s, bytes/s, s)",
-    "device": "FLOP/s:bytes/s:overhead, for example 40e9:15e9:1e-6 (the last in s)",
-}
+PARSERS = {"network": parse_network, "device": parse_device}
 OWN = "own"  # the network and device of a real cluster itself: nothing is emulated
 REAL_DEFAULTS = {"network": OWN, "device": OWN}
 NESTED = ("settings", "coding", "data")  # fields whose values have names of their own
@@ -191,11 +188,10 @@ class Experiment(Knobs):
                         "measuring this machine with lockstep fit."
                     )
                 continue
-            if name not in table and (kind == "jitter" or ":" not in name):
-                own = f" You can also write numbers of your own: {NUMBERS[kind]}." if kind in NUMBERS else ""
-                raise ValueError(f"there is no {kind} preset {name[:60]!r}; {_among(name, list(table))}{own}")
-            if kind != "jitter":
-                {"network": parse_network, "device": parse_device}[kind](name)
+            if kind in PARSERS:
+                PARSERS[kind](name)
+            elif name not in table:
+                raise ValueError(f"there is no {kind} preset {name[:60]!r}; {_among(name, list(table))}")
         begun = starting_point(self.algorithm, self.workload)
         given = {**begun, **self.data}
         data = make(workloads.find(self.workload).Settings, given, self.workload, begun)

@@ -18,6 +18,7 @@ from cluster.devices import DEVICES
 from cluster.faults import JITTERS, Faults, parse_crash, parse_pause, parse_slow
 from cluster.network import NETWORKS, parse_network
 from cluster.script_device import parse_script_device
+from cluster.script_source import read_source
 from experiments.specification.this_machine import resolve_here
 from knobs import match_name
 
@@ -103,13 +104,7 @@ class ScriptExperiment:
     @classmethod
     def read(cls, path: str | Path, arguments: Sequence[str] = (), **settings: Any) -> ScriptExperiment:
         """Return the experiment of the script in this file. Raise ValueError if the file cannot be read."""
-        try:
-            source = Path(path).read_text("utf-8")
-        except OSError as error:
-            raise ValueError(f"cannot read the script {path}: {error.strerror}; check its name.") from None
-        except UnicodeDecodeError:
-            raise ValueError(f"{path} is not a text file in UTF-8; give a Python script.") from None
-        return cls(source, str(Path(path).resolve()), tuple(map(str, arguments)), **settings)
+        return cls(read_source(path), str(Path(path).resolve()), tuple(map(str, arguments)), **settings)
 
     @property
     def name(self) -> str:

@@ -100,10 +100,13 @@ def test_an_exception_of_the_script_is_shown_from_its_first_line_on_with_its_ran
 def test_a_mistake_is_one_sentence(script, said, tmp_path):
     good = script(TRAIN)
     for arguments, words in (
-        ((tmp_path / "missing.py",), "cannot read the script"),
+        ((tmp_path / "missing.py",), "there is no script … check its name"),
+        ((tmp_path,), "is a folder; give the path of a Python script"),
         ((good, "--slow", "9:2"), "there is no rank 9"),
-        ((good, "--network", "carrier pigeon"), "network"),
-        ((good, "--device", "abacus"), "device"),
+        ((good, "--network", "carrier pigeon"), "no network preset 'carrier pigeon'; choose from ideal … latency:bandwidth"),
+        ((good, "--network", "40gbe clud"), "did you mean 40GbE cloud?"),
+        ((good, "--device", "abacus"), "no device preset 'abacus'; choose from laptop … FLOP/s:bytes/s:overhead"),
+        ((good, "--device", "a1000"), "did you mean A100?"),
         ((good, "--jitter", "wild"), "jitter: there is no 'wild'"),
         ((good, "--crash", "1:0.1-0.2"), "cannot restart"),
         ((good, "--clock", "sundial"), "clock … roofline or measured"),
@@ -114,6 +117,16 @@ def test_a_mistake_is_one_sentence(script, said, tmp_path):
         code, out, err = said(*arguments)
         assert code == 2 and out == "" and "Traceback" not in err, arguments
         assert re.search(quote(words), " ".join(err.split())), (words, err)
+
+
+def test_a_script_may_declare_its_encoding_as_any_python_file_may(said, tmp_path):
+    path = tmp_path / "train.py"
+    path.write_bytes("# -*- coding: latin-1 -*-\nprint('d\u00e9j\u00e0 vu')\n".encode("latin-1"))
+    code, out, err = said(path, "--ranks", 1)
+    assert code == 0 and "rank 0: d\u00e9j\u00e0 vu" in out, err
+    path.write_bytes("print('d\u00e9j\u00e0 vu')\n".encode("latin-1"))
+    code, _, err = said(path)
+    assert code == 2 and "is not a text file in UTF-8" in " ".join(err.split())
 
 
 REFUSED = (
