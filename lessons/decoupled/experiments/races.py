@@ -89,7 +89,7 @@ ON_SPIRALS = {
 
 @figure(
     "And where the lower layers have to learn?",
-    source="the spirals are Wieland's, see Lang & Witbrock, 1988; the numbers are ours",
+    source="Lang & Witbrock, 1988, for the spirals, which are Wieland's; the numbers are ours",
     claims={
         "frozen ends over 15 points below back-propagation: the lower layers have to learn": lambda rows: (
             _right(rows, "frozen") < _right(rows, "back-propagation") - 0.15
