@@ -32,6 +32,7 @@ WITHOUT = {
     "The Tradeoffs of Large Scale Learning": "NIPS 2007, whose papers have no DOI; not on arXiv",
     "Adaptive Subgradient Methods for Online Learning": "JMLR, which has no DOIs; not on arXiv",
     "RMSProp": "a lecture",
+    "Learning to Tell Two Spirals Apart": "a summer school's proceedings of 1988, which have no DOI",
     "How SGD Selects the Global Minima": "NeurIPS 2018, whose papers have no DOI; not on arXiv",
     "On Optimization Methods for Deep Learning": "ICML 2011, which has no DOIs; not on arXiv",
     "On the Importance of Initialization and Momentum": "ICML 2013, which has no DOIs; not on arXiv",
