@@ -392,7 +392,7 @@ def _faster(rows, **where):
     source="Harlap et al., 2018; Chen, Yang & Cheng, 2018; Narayanan et al., 2021; the comparison is ours",
     claims={
         "at a small rate all need about as many mini-batches, and those that never idle are first": lambda rows: (
-            max(column(rows, "steps", rate=0.002)) < 1.15 * min(column(rows, "steps", rate=0.002))
+            max(column(rows, "steps", rate=0.002)) < 1.3 * min(column(rows, "steps", rate=0.002))
             and ratio(rows, "seconds", rate=0.002, method=("stash", "GPipe")) < 0.7
         ),
         "the best rates of GPipe, stashing and 2BW are neither the smallest nor the largest tried": lambda rows: all(

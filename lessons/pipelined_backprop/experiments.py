@@ -265,8 +265,8 @@ REMEDIES = {  # how it is run, or computed in slots, and the steps to try
         "a prediction on top of that gains less than a third": lambda rows: (
             _with(rows, "half as late, predicted") > 0.67 * _with(rows, "half as late")
         ),
-        "a rate for each stage ends a quarter below one rate": lambda rows: (
-            _with(rows, "a rate each") < 0.75 * _with(rows, "one rate")
+        "a rate for each stage ends a tenth below one rate, or more": lambda rows: (
+            _with(rows, "a rate each") < 0.9 * _with(rows, "one rate")
         ),
         "if the rates come back in full, it ends higher than if they stay divided": lambda rows: (
             _with(rows, "a rate each, at first") > _with(rows, "a rate each")

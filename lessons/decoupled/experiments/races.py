@@ -10,7 +10,7 @@ RACE = {  # with rates to try, or the method whose weights these are, bit for bi
     "pipeline": ({"algorithm": "gpipe", "chunks": 4}, "back-propagation"),
     "old errors": ({"algorithm": "ddg"}, (0.05, 0.1, 0.2, 0.4)),
     "old errors, no barrier": ({"algorithm": "ddg", "barrier": False}, "old errors"),
-    "guesses": ({"algorithm": "dni"}, (0.1, 0.2, 0.4, 0.8)),
+    "guesses": ({"algorithm": "dni"}, (0.1, 0.2, 0.4, 0.8, 1.6)),
     "own loss": ({"algorithm": "greedy"}, (0.1, 0.2, 0.4, 0.8)),
     "random errors": ({"algorithm": "feedback_alignment"}, (0.2, 0.4, 0.8, 1.6)),
 }
