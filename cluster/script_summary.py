@@ -43,7 +43,7 @@ class Summary:
 
     `step_seconds` is the median time of a step, the first left out if there are others; NaN without an optimizer.
     `losses` is the mean over the ranks that call backward of a scalar, by step; `logged` is that of what the script
-    logs or prints, by name and step.
+    logs or prints, by name and step. If no optimizer takes a step, values count as steps: see `mean_by_step`.
     """
 
     ranks: int
@@ -67,8 +67,18 @@ class Summary:
         return float(self.wait.max() / self.seconds) if self.seconds else 0.0
 
 
-def mean_by_step(steps: Sequence[int] | np.ndarray, values: Sequence[float] | np.ndarray) -> dict[int, float]:
-    """Return the mean of the values of each step. Equal rows in equal order give equal bits."""
+Column = Sequence[float] | np.ndarray
+
+
+def mean_by_step(ranks: Column, steps: Column, values: Column, is_stepless: bool = False) -> dict[int, float]:
+    """Return the mean of the values of each step. Rows come rank after rank; equal rows in equal order give equal bits.
+
+    If the run `is_stepless`, i.e. no optimizer takes a step, the first values of the ranks count as step 0, the second
+    ones as step 1, and so on.
+    """
+    if is_stepless:
+        _, first, many = np.unique(ranks, return_index=True, return_counts=True)
+        steps = np.arange(len(values)) - np.repeat(first, many)
     found, place = np.unique(steps, return_inverse=True)
     means = np.bincount(place, values) / np.bincount(place)
     return dict(zip(found.tolist(), means.tolist(), strict=True))

@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch.distributed as dist
 
-from cluster.comm import Cancelled, ClusterError, Deadlock, RankFailed
+from cluster.comm import Cancelled, ClusterError, RankFailed
 from cluster.torch.environment import Exited, finish_lines
-from cluster.torch.meeting import Meeting
 from cluster.torch.process import Enough, Process, error_line
 from cluster.torch.strands import StrandExit
 from cluster.torch.watchdog import Blocked, StillRunning
-
-if TYPE_CHECKING:
-    from cluster.simulated.simulation import Simulation
-
-MOST = 8  # sentences that are added to the message of a deadlock
 
 
 def live(program: Callable[[], Any], process: Process, is_cancelled: Callable[[], bool]) -> Any:
@@ -77,12 +71,3 @@ def _failure(process: Process, error: Exception) -> RankFailed:
 def _is_out_of_memory(error: Exception) -> bool:
     """True if memory could not be allocated. For that of the CPU torch has no exception of its own, but these words."""
     return isinstance(error, MemoryError) or "can't allocate memory" in str(error)
-
-
-def explain(error: Deadlock, sim: Simulation, processes: dict[int, Process]) -> Deadlock:
-    """Add to a deadlock which rank is missing where, and the script's lines at which ranks wait."""
-    lines = [line for one in sim.pending.values() if isinstance(one, Meeting) for line in one.missing()]
-    for wait in error.waits:
-        if not wait.collective and processes[wait.rank].line:
-            lines.append(f"Rank {wait.rank} is at {processes[wait.rank].line}.")
-    return Deadlock(" ".join([str(error), *lines[:MOST]]), error.waits)

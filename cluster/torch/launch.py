@@ -24,7 +24,8 @@ from cluster.script_summary import Waited
 from cluster.simulated.comm import SimulatedComm
 from cluster.simulated.simulation import Simulation
 from cluster.torch.activity import named_modules
-from cluster.torch.endings import explain, live
+from cluster.torch.deadlocks import explain
+from cluster.torch.endings import live
 from cluster.torch.environment import own_environment
 from cluster.torch.futures import call_back
 from cluster.torch.logged_values import log_line

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -101,10 +101,31 @@ class Meeting:
             actor.rank.sim.queue.push(max(ends[place], actor.now), actor)
 
     def missing(self) -> Iterator[str]:
-        """Yield a sentence for each rank that has not arrived."""
+        """Yield a sentence on the ranks that have not arrived, for each place where they are."""
         group = self._group
+        found: dict[str, list[int]] = {}
         for place, number in enumerate(group.members):
             if place not in self.joined:
                 rank = group.process.sim.ranks[number]
-                at = "has ended" if rank.done else f"is in {rank.collective}" if rank.collective else "is elsewhere"
-                yield f"For {self.call.name} of {group.describe()} rank {number} is missing: it {at}."
+                at = "ended" if rank.done else f"in {rank.collective}" if rank.collective else "elsewhere"
+                found.setdefault(at, []).append(number)
+        for at, ranks in found.items():
+            are, they, have = ("are", "they", "have") if len(ranks) > 1 else ("is", "it", "has")
+            yield (
+                f"For {self.call.name} of {group.describe()} {spell_ranks(ranks)} {are} missing: {they} "
+                f"{have if at == 'ended' else are} {at}."
+            )
+
+
+def spell_ranks(numbers: Iterable[int]) -> str:
+    """Return these ranks in words: "rank 3", "ranks 0, 1 and 4 to 7"."""
+    runs: list[list[int]] = []
+    for number in sorted(numbers):
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    words = [word for a, b in runs for word in ([f"{a} to {b}"] if b > a + 1 else map(str, range(a, b + 1)))]
+    if len(words) == 1:
+        return f"rank{'s' * (runs[0][0] < runs[0][1])} {words[0]}"
+    return f"ranks {', '.join(words[:-1])} and {words[-1]}"

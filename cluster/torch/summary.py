@@ -25,8 +25,8 @@ def summarize(recorded: Recorded) -> Summary:
         seconds=trace.seconds(),
         steps=max(0, steps),
         step_seconds=_step_seconds(trace),
-        losses=mean_by_step(*(np.array([row[n] for log in logs for row in log.losses]) for n in (0, 3))),
-        logged=_logged(logs),
+        losses=_means([(log.rank, row[0], row[3]) for log in logs for row in log.losses], steps <= 0),
+        logged=_logged(logs, steps <= 0),
         compute=busy[:, COMPUTE] + busy[:, UPDATE],
         communicate=busy[:, COMMUNICATE],
         wait=busy[:, WAIT],
@@ -48,12 +48,20 @@ def _step_seconds(trace) -> float:
     return float(np.median(took[1:] if len(took) > 2 else took)) if len(took) else float("nan")
 
 
-def _logged(logs) -> dict[str, dict[int, float]]:
-    rows: dict[str, list[tuple[int, float]]] = {}
+def _means(rows: list[tuple[int, int, float]], is_stepless: bool) -> dict[int, float]:
+    """Return the means by step of rows of rank, step and value."""
+    if not rows:
+        return {}
+    ranks, steps, values = zip(*rows, strict=True)
+    return mean_by_step(ranks, steps, values, is_stepless)
+
+
+def _logged(logs, is_stepless: bool) -> dict[str, dict[int, float]]:
+    rows: dict[str, list[tuple[int, int, float]]] = {}
     for log in logs:
         for step, _, name, value in log.measures:
-            rows.setdefault(name, []).append((step, value))
-    return {name: mean_by_step(*zip(*values, strict=True)) for name, values in rows.items()}
+            rows.setdefault(name, []).append((log.rank, step, value))
+    return {name: _means(values, is_stepless) for name, values in rows.items()}
 
 
 def _waits(recorded: Recorded) -> list[WaitFor]:

@@ -116,7 +116,7 @@ def read(path: Path) -> ScriptRun:
     waits |= {name: [record.words[number] for number in waits[name]] for name in ("what", "line")}
     return ScriptRun(
         experiment=TypeAdapter(ScriptExperiment).validate_python({**record.experiment, "source": source}),
-        summary=read_summary(record.summary | _by_step(tables, record.quantities)),
+        summary=read_summary(record.summary | _by_step(tables, record.quantities, record.summary)),
         trace=Trace(record.ranks, tables.pop("spans"), tables.pop("messages"), tuple(record.labels)),
         waits=tuple(map(Waited._make, zip(*waits.values(), strict=True))),
         printed=tuple(PRINTED.validate_json((path / "printed.json").read_bytes())),
@@ -132,13 +132,19 @@ def plain_summary(summary: Summary) -> dict[str, Any]:
     return {one.name: _plain(getattr(summary, one.name)) for one in fields(summary)}
 
 
-def _by_step(tables: dict[str, dict[str, np.ndarray]], quantities: Sequence[str]) -> dict[str, Any]:
+def _by_step(
+    tables: dict[str, dict[str, np.ndarray]], quantities: Sequence[str], summary: dict[str, Any]
+) -> dict[str, Any]:
     """Return what BY_STEP names, computed as when the run ended: rank after rank."""
     losses, measures = (sort_rows(tables[table], "rank") for table in ("losses", "measures"))
+    names, is_stepless = ("rank", "step", "value"), not summary["steps"]
     rows = {name: measures["quantity"] == number for number, name in enumerate(quantities)}
     return {
-        "losses": mean_by_step(losses["step"], losses["loss"]),
-        "logged": {name: mean_by_step(measures["step"][some], measures["value"][some]) for name, some in rows.items()},
+        "losses": mean_by_step(losses["rank"], losses["step"], losses["loss"], is_stepless),
+        "logged": {
+            quantity: mean_by_step(*(measures[name][some] for name in names), is_stepless)
+            for quantity, some in rows.items()
+        },
     }
 
 

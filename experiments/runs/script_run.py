@@ -35,7 +35,7 @@ class ScriptRun(Holdings):
     """The record of one run of a script.
 
     summary      its numbers: time per step, losses, waits, memory, traffic
-    losses       columns of tracing.LOSSES: what backward() was called of; one row per call
+    losses       columns of tracing.LOSSES: the losses that backward() was called on; one row per call
     measures     columns of tracing.MEASURES, quantity indexing `quantities`: what the script logged
     memory       columns of tracing.MEMORY, kind indexing tracing.HELD
     waits        every wait of a rank, with the line of the script

@@ -39,12 +39,16 @@ def opening(trace: Trace) -> Window | None:
 
 
 def curves(run: ScriptRun) -> dict[str, Picture]:
-    """Return the pictures of what backward() was called of and of what the script logged, over its steps, by name."""
+    """Return pictures, by name, of the losses that backward() was called on and of what the script logged.
+
+    They are drawn over the steps of the optimizer or, where none takes a step, one value after the other.
+    """
+    over = "steps done" if run.summary.steps else "values before"
     named = {}
     if losses := run.summary.losses:
-        named["Loss (what backward is called of)"] = _picture(np.array([*losses]), np.array([*losses.values()]), "loss")
+        named["Loss (that backward is called on)"] = _picture(losses, "loss", over)
     for name, by_step in run.summary.logged.items():
-        named[capital(name)] = _picture(np.array([*by_step]), np.array([*by_step.values()]), name)
+        named[capital(name)] = _picture(by_step, name, over)
     return named
 
 
@@ -77,10 +81,11 @@ def stem(run: ScriptRun) -> str:
     return f"{e.name.removesuffix('.py')}-{e.ranks}-ranks"
 
 
-def _picture(steps: np.ndarray, values: np.ndarray, name: str) -> Picture:
+def _picture(by_step: dict[int, float], name: str, over: str) -> Picture:
+    steps, values = np.array([*by_step]), np.array([*by_step.values()])
     colour, dash, symbol = palette.RUNS[0]
     series = Series(steps.astype(float), values, colour, dash, symbol, name=name, bare=len(steps) == 1)
     finite = values[np.isfinite(values)]
     low, high = min(0.0, float(finite.min(initial=0.0))), float(finite.max(initial=0.0))
-    x = Axis("steps done", 0.0, float(steps[-1]) or 1.0)
+    x = Axis(over, 0.0, float(steps[-1]) or 1.0)
     return Picture([series], x, Axis(name, low, high * 1.08 if high > low else low + 1.0))

@@ -40,15 +40,18 @@ def lines(summary: Summary, notes: Sequence[str] = ()) -> list[tuple[str, str]]:
 def _per_step(summary: Summary) -> str:
     if not summary.steps:
         return ", without a step of an optimizer"
-    return f", {units.count_with_noun(summary.steps, 'step')}, {units.seconds(summary.step_seconds)} each (median)"
+    rest = "start-up and the first step" if summary.steps > 2 else "start-up"
+    each = f"{units.seconds(summary.step_seconds)} each (median, without {rest})"
+    return f", {units.count_with_noun(summary.steps, 'step')}, {each}"
 
 
 def _loss(summary: Summary) -> str:
     losses = [units.loss(loss) for loss in summary.losses.values()]
-    meaning = ": the mean of what backward() is called of"
+    meaning = ": the mean of the losses that backward() was called on"
     if len(losses) < 2:
         return f"{losses[0]}{meaning}" if losses else ""
-    return f"{losses[0]} in the first step, {losses[-1]} in the last{meaning}"
+    first, last = ("in the first step", "in the last") if summary.steps else ("at first", "at the end")
+    return f"{losses[0]} {first}, {losses[-1]} {last}{meaning}"
 
 
 def _logged(summary: Summary) -> Iterator[tuple[str, str]]:

@@ -103,7 +103,10 @@ def test_a_mistake_is_one_sentence(script, said, tmp_path):
         ((tmp_path / "missing.py",), "there is no script … check its name"),
         ((tmp_path,), "is a folder; give the path of a Python script"),
         ((good, "--slow", "9:2"), "there is no rank 9"),
-        ((good, "--network", "carrier pigeon"), "no network preset 'carrier pigeon'; choose from ideal … latency:bandwidth"),
+        (
+            (good, "--network", "carrier pigeon"),
+            "no network preset 'carrier pigeon'; choose from ideal … latency:bandwidth",
+        ),
         ((good, "--network", "40gbe clud"), "did you mean 40GbE cloud?"),
         ((good, "--device", "abacus"), "no device preset 'abacus'; choose from laptop … FLOP/s:bytes/s:overhead"),
         ((good, "--device", "a1000"), "did you mean A100?"),

@@ -80,6 +80,12 @@ def test_a_stored_run_of_a_script_is_read_back_bit_for_bit(script, tmp_path):
     assert [*one.files] == ["rates.py"] and one.waits and len(one.printed) == 5
 
 
+def test_printed_values_without_an_optimizer_are_read_back_one_after_the_other(script, tmp_path):
+    one = run(script("for number in range(3):\n    print('loss', number)\n"))
+    again = store.load_script(store.save(one, tmp_path / "runs"))
+    assert again.summary.logged == one.summary.logged == {"printed loss": {0: 0.0, 1: 1.0, 2: 2.0}}
+
+
 def test_the_same_script_and_settings_are_stored_once_and_others_next_to_them(script, tmp_path):
     root = tmp_path / "runs"
     folder = store.save(run(script(TRAIN)), root)

@@ -43,6 +43,17 @@ def test_a_line_that_names_a_loss_or_an_accuracy_is_recorded_once_for_each_name(
     assert logged["printed val_loss"][2] == pytest.approx(logged["loss"][2], abs=1e-3)
 
 
+def test_without_an_optimizer_values_count_one_after_the_other_and_not_as_their_mean():
+    def anneal():
+        w = torch.ones(1, requires_grad=True)
+        for number in range(3):
+            lockstep.log(energy=10 * number)
+            (w * number).sum().backward()
+
+    summary = simulate(anneal, ranks=2).summary
+    assert summary.logged == {"energy": {0: 0.0, 1: 10.0, 2: 20.0}} and summary.losses == {0: 0.0, 1: 1.0, 2: 2.0}
+
+
 @pytest.mark.parametrize(
     ("line", "values"),
     [

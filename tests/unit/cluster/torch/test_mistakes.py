@@ -1,6 +1,7 @@
 """What people are told about mistakes: the rank, the operation, and the line of the script."""
 
 import os
+import re
 
 import pytest
 import torch
@@ -62,7 +63,7 @@ def test_two_ranks_that_send_first_wait_forever_unless_sends_are_eager():
         dist.recv(x, 1 - r)
         return x[0].item()
 
-    with pytest.raises(Deadlock, match=quote("send (line … for rank 1 since … send (line … for rank 0 since")) as error:
+    with pytest.raises(Deadlock, match=quote("ranks 0 and 1 wait in send (line … each for the other")) as error:
         simulate(send_first, 2)
     assert [(wait.rank, wait.source) for wait in error.value.waits] == [(0, 1), (1, 0)]
     assert simulate(send_first, 2, eager=16).results == [1.0, 0.0]
@@ -85,9 +86,37 @@ def test_a_wait_for_a_message_that_nobody_sends_names_the_line():
         if r:
             dist.recv(torch.zeros(5), 0)
 
-    with pytest.raises(Deadlock, match=quote("a message from rank 0")) as error:
+    with pytest.raises(Deadlock, match=quote("rank 1 waits for a message (line … from rank 0")) as error:
         simulate(receive, 2)
-    assert f"Rank 1 is at {line(receive, 3)}." in str(error.value)
+    assert line(receive, 3) in str(error.value)
+
+
+def test_a_deadlock_tells_of_ranks_at_one_line_together_and_once():
+    def receive(whom):
+        r, n = begin()
+        dist.recv(torch.ones(1), whom(r) % n)
+
+    for whom, words in (
+        (lambda r: r + 1, "each from the next rank"),
+        (lambda r: r - 1, "each from the rank before"),
+        (lambda r: r + 3, "each from the rank 3 after it"),
+        (lambda r: r - 5, "each from the rank 5 before it"),
+        (lambda r: r ^ 1, "each from another rank"),
+    ):
+        with pytest.raises(Deadlock) as error:
+            simulate(lambda whom=whom: receive(whom), 64)
+        told = str(error.value)
+        assert re.search(quote(f"ranks 0 to 63 wait for a message (line … {words}, since"), told)
+        assert told.count(line(receive, 2)) == 1 and len(error.value.waits) == 64 and len(told) < 200
+
+    def meet():
+        r, _ = begin()
+        if r not in (1, 5, 6, 7):
+            dist.all_reduce(torch.ones(1))
+
+    with pytest.raises(Deadlock, match=quote("ranks 1 and 5 to 7 are missing: they have ended")) as error:
+        simulate(meet, 64)
+    assert "ranks 0, 2 to 4 and 8 to 63 wait in all_reduce" in str(error.value)
 
 
 def test_a_lost_rank_is_reported_to_those_who_wait_for_it():
