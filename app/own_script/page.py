@@ -32,8 +32,9 @@ def show() -> None:
         heading("Run a torch.distributed script", "On simulated machines: its numbers are real, its time is virtual.")
         controls.begin(run.experiment if run else None)
         controls.choose(_start)
-        if finished := _follow():
-            name = finished
+        if (finished := _follow()) is None:
+            return  # the result of the script before is not that of this one
+        name = finished or name
     else:
         st.caption(OFF)
     if not name:
@@ -59,8 +60,8 @@ def _start() -> None:
         state.script_trouble = str(error)
 
 
-def _follow() -> str:
-    """Show how the work is going. Return the name of its run once that is stored, or ""."""
+def _follow() -> str | None:
+    """Show how the work is going. Return the name of its run once that is stored, else "", and None if it has none."""
     state = st.session_state
     if trouble := state.get("script_trouble"):
         st.error(sentence(trouble), icon=":material/block:")
@@ -70,6 +71,8 @@ def _follow() -> str:
     waiting = f"{work.values['path']} runs on {ranks} simulated rank{'s' * (ranks != 1)}."
     folder: Path | None = background.fetch(work, waiting, PLACE, on_request=True)
     if folder is None:
+        if not background.ask(work, PLACE).active:
+            return None
         looks.fade("script-result", opacity=0.45, grey=True)
         return ""
     state.script_work = None

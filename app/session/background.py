@@ -25,7 +25,10 @@ def fetch(work: JobSpec | Experiment, waiting: str, place: str, on_request: bool
     if now.active:
         st.fragment(_wait, run_every=EVERY)(work.key(), owner, waiting, on_request)
     elif now.folder is None:
-        st.error(sentence(now.message), icon=":material/error:")
+        if now.status == "cancelled":
+            st.info(sentence(now.message), icon=":material/stop_circle:")
+        else:
+            st.error(sentence(now.message), icon=":material/error:")
         if not on_request:
             try_again(place)
     return now.folder

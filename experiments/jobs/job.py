@@ -13,6 +13,7 @@ from experiments.jobs.spec import JobSpec
 from experiments.specification.experiment import Experiment
 
 FOREVER = float("inf")
+UNRECORDED = "stopped before anything was recorded"
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,8 @@ class Job:
         """Record that the process exited with `code` under `limits`."""
         if self.result is None and self.ending:
             status = "failed" if self.ended_by == "limit" else "cancelled"
-            self.state = replace(self.state, status=status, message=f"{self.ending}.")
+            at_once = self.ended_by == "reader" and code == -signal.SIGTERM  # it had not begun to record
+            self.state = replace(self.state, status=status, message=f"{UNRECORDED if at_once else self.ending}.")
         elif self.result is None:
             self.state = replace(self.state, status="failed", message=_why(self.child, code, limits))
         else:

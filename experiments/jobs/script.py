@@ -78,7 +78,8 @@ def job_spec(source: str, file: str, settings: dict[str, Any]) -> JobSpec:
 def perform(values: dict[str, Any], root: Path, progress: Callable[..., None]) -> Path:
     """Run the script (see experiments.jobs.spec), and return the folder of its run, as far as it came.
 
-    SIGTERM ends the script. Raise ValueError if scripts are not allowed here, or if this one is not Python.
+    SIGTERM ends the script: KeyboardInterrupt if it has not begun. Raise ValueError if scripts are not allowed here, or
+    if this one is not Python.
     """
     if not is_allowed():
         raise ValueError(
@@ -111,11 +112,8 @@ def _run(experiment: ScriptExperiment, progress: Callable[..., None]) -> ScriptR
             reached = f"the limit of {LONGEST:g} s ended it; use fewer steps or ranks"
         return bool(reached) or stopped()
 
-    try:
-        with catch_signals(signal.SIGTERM) as stopped, interrupt_at_once():
-            run = script.run(experiment, on_line, on_progress, stop)
-    except KeyboardInterrupt:
-        raise ValueError("stopped before it began.") from None
+    with catch_signals(signal.SIGTERM) as stopped, interrupt_at_once():
+        run = script.run(experiment, on_line, on_progress, stop)
     if run.status == "cancelled" and printed <= MOST_LINES:
         run = replace(run, error=f"{reached or 'you stopped it'}.")
     return run

@@ -144,8 +144,12 @@ def perform(spec: dict[str, Any], report: StatusWriter) -> None:
     if "job_spec" in spec:
         from experiments.jobs.spec import JobSpec
 
-        folder = JobSpec(**spec["job_spec"]).perform(spec["root"], report.part)
-        report("result", status="finished", error="", folder=str(folder))
+        try:
+            folder = JobSpec(**spec["job_spec"]).perform(spec["root"], report.part)
+        except KeyboardInterrupt:
+            report("result", status="cancelled", error=UNBEGUN, folder="")
+        else:
+            report("result", status="finished", error="", folder=str(folder))
         return
     from experiments.execution.run import run
     from experiments.runs import store

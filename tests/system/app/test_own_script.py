@@ -2,11 +2,14 @@
 
 import re
 import time
+from types import SimpleNamespace
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from app.session import session
 from experiments.jobs import script as job
+from experiments.jobs.job import JobState
 from experiments.runs import store
 from tests.patience import PATIENCE
 from tests.quotes import quote
@@ -150,3 +153,15 @@ def test_a_reader_stops_a_script_without_end(page):
         time.sleep(0.1)
         opened.run()
     assert re.search(quote("The script was stopped … You stopped it."), said(opened))
+
+
+def test_a_script_that_is_stopped_before_it_begins_is_no_error_and_leaves_no_older_result(page, monkeypatch):
+    opened = ran(page(), SHORT)
+    assert opened.metric
+    ended = JobState("cancelled", message="stopped before it began")
+    stand_in = SimpleNamespace(submit=lambda owner, work: work.key(), state=lambda key: ended)
+    monkeypatch.setattr(session, "pool", lambda: stand_in)
+    opened.text_area("script_text").set_value(f"{SHORT}print()\n").run()
+    opened.button("run-script").click().run()
+    assert not opened.exception and not opened.error and not opened.metric
+    assert [one.value for one in opened.info] == ["Stopped before it began."]

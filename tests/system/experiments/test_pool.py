@@ -17,8 +17,8 @@ import psutil
 import pytest
 
 from experiments.jobs import memory, worker
-from experiments.jobs.job import Job
-from experiments.jobs.pool import Pool
+from experiments.jobs.job import UNRECORDED, Job, JobState
+from experiments.jobs.pool import UNSTORED, Pool
 from experiments.runs import cached, sealed, store
 from experiments.specification.experiment import Experiment
 from kernels import compiling
@@ -118,6 +118,13 @@ def test_progress_and_curves_arrive_while_it_runs(pool, monkeypatch):
     assert state.status == "cancelled" and "cancelled" in state.message
     kept = store.load(state.folder)  # asked politely, it stored what it had
     assert kept.status == "cancelled" and len(kept.losses["loss"]) > 3
+
+
+def test_a_job_that_ends_when_asked_and_before_it_records_anything_lost_nothing():
+    for code, words in ((-signal.SIGTERM, UNRECORDED), (-signal.SIGKILL, UNSTORED)):
+        one = Job("job", small(), JobState("running"), ending=UNSTORED)
+        one.end(code, {})
+        assert (one.state.status, one.state.message) == ("cancelled", f"{words}.")
 
 
 def test_a_run_stopped_before_its_first_step_is_not_stored(tmp_path, monkeypatch):
