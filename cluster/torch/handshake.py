@@ -13,7 +13,7 @@ import torch
 from cluster.comm import ClusterError
 from cluster.simulated.mailbox import delivery
 from cluster.torch.process import at_line
-from tracing import WAIT
+from tracing import COMMUNICATE, WAIT
 
 if TYPE_CHECKING:
     from cluster.simulated.rank import Rank
@@ -48,7 +48,11 @@ class Match:
 
 
 class Sending:
-    """A message being sent. `left` is the time at which its last byte has passed the sender's port, in s."""
+    """A message being sent.
+
+    `begins` is when both ranks are ready, `left` when its last byte has passed the sender's port, in s. Until `begins`
+    one rank waits for the other; what follows, the handshake included, is communication.
+    """
 
     def __init__(self, group: Group, x: torch.Tensor, dst: int, tag: int):
         self._group, self._x, self._dst, self._tag = group, x, dst, tag
@@ -57,6 +61,7 @@ class Sending:
         self._route = group.comm.route(dst)
         self.is_eager = self._nbytes <= group.process.shared.eager
         self.left: float | None = None
+        self.begins = 0.0
         self._parked = False
         if self._route.overhead:
             self._rank.communicate(self._route.overhead)
@@ -66,10 +71,11 @@ class Sending:
         """Hand it to the network. `received` is when its receive was posted, in s, which it learns a latency later."""
         queue, route, rank = self._group.process.sim.queue, self._route, self._rank
         start = self._ready if received is None else max(self._ready, received + route.latency)
+        self.begins = self._ready if received is None else max(self._ready, received)
         rank.in_flight += 1
         leaves = route.out.carry(start, self._nbytes * route.beta)
         key = self._group.comm.group, self._tag
-        queue.push(leaves + route.latency, delivery(route, key, self._nbytes, start, self._x))
+        queue.push(leaves + route.latency, delivery(route, key, self._nbytes, self.begins, self._x))
         self.left = route.out.free
         if self._parked:
             queue.push(max(self.left, rank.now), rank)
@@ -87,13 +93,16 @@ class Sending:
             finally:
                 rank.summing, rank.awaited = None, "the others"
         rank.collective = "send"
-        rank.wait_until(queue.now if self.left is None else self.left)
+        rank.wait_until(queue.now if self.left is None else min(self.begins, self.left))
         rank.collective = ""
         if self.left is None:
             lost = self._lost()
             assert lost
             raise lost.loss(f"rank {rank.number} waits until it receives a message (tag {self._tag})")
-        process.record_wait(other, "send", start, min(rank.now, self.left - self._nbytes * self._route.beta))
+        process.record_wait(other, "send", start, rank.now)
+        if self.left > rank.now:
+            rank.span(COMMUNICATE, rank.now, self.left, "send")
+            rank.now = self.left
         if rank.interruptible:
             rank.interrupt()
 
