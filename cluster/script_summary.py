@@ -11,12 +11,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tracing import Trace
+
 PRINTED = "printed "
 """Begins the names of values that were read in a line that the script printed."""
 
 
 class Waited(NamedTuple):
-    """A wait of `rank` in `what` for `culprit`, the last to arrive; `line` is the line of the script."""
+    """A wait of `rank` in `what` that `culprit` ended, the last to arrive; `line` is the line of the script."""
 
     rank: int
     culprit: int
@@ -28,7 +30,10 @@ class Waited(NamedTuple):
 
 @dataclass(frozen=True)
 class WaitFor:
-    """How long ranks waited for `culprit` in `what`, at `line` of the script: the sum over ranks, in s."""
+    """How long ranks waited because of `culprit` in `what`, at `line` of the script: the sum over ranks, in s.
+
+    The culprit is where the chain of waits begins: the rank that was at work, or -1 if messages were on their way.
+    """
 
     culprit: int
     what: str
@@ -42,6 +47,8 @@ class Summary:
     """Numbers of a run. Seconds are of the run's clock; arrays have one element per rank.
 
     `step_seconds` is the median time of a step, the first left out if there are others; NaN without an optimizer.
+    `waits` leave it out, too; `waits_over` is the time of a rank that they are part of, on average. A rank is idle
+    while it is paused, after its end, and while it is blocked at the end of a run that failed.
     `losses` is the mean over the ranks that call backward of a scalar, by step; `logged` is that of what the script
     logs or prints, by name and step. If no optimizer takes a step, values count as steps: see `mean_by_step`.
     """
@@ -60,11 +67,25 @@ class Summary:
     sent: np.ndarray  # bytes
     messages: int
     waits: tuple[WaitFor, ...]  # the longest first
+    waits_over: float  # s
+
+    def seconds_by_culprit(self) -> dict[int, float]:
+        """Return how long ranks waited because of each rank, in s; without ranks that made nobody wait."""
+        caused: dict[int, float] = {}
+        for one in self.waits:
+            if one.culprit >= 0:
+                caused[one.culprit] = caused.get(one.culprit, 0.0) + one.seconds
+        return caused
 
     @property
     def waiting_share(self) -> float:
         """The largest share of the run that any rank spends waiting, from 0 to 1."""
         return float(self.wait.max() / self.seconds) if self.seconds else 0.0
+
+
+def counted_spans(trace: Trace, steps: int) -> np.ndarray:
+    """Return the mask of the spans whose waits count, in a run of so many steps: the first is left out of several."""
+    return trace.spans["step"] >= (1 if steps > 1 else -1)
 
 
 Column = Sequence[float] | np.ndarray

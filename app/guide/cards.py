@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from app.guide.questions import QUESTIONS, Question
 from experiments.runs.figures import run_figure_text
-from experiments.runs.pieces import NETWORK
 from experiments.runs.record import Run
+from experiments.viewer.waits import NETWORK
 from experiments.wording import units
 from tracing import KINDS
 

@@ -93,7 +93,7 @@ def _figures(run: ScriptRun) -> None:
     told = {
         "Time of a step": (units.seconds(s.step_seconds), "Median over steps, in virtual time.") if s.steps else None,
         "Virtual time": (units.seconds(s.seconds), f"Of the whole run, {units.count_with_noun(s.steps, 'step')}."),
-        "Waiting": (units.percent(float(s.wait.mean()) / s.seconds), "For other ranks, on average over ranks."),
+        "Waiting": (units.percent(float(s.wait.mean()) / s.seconds), "For what others send, on average over ranks."),
         "Sent by a rank": (units.size(float(s.sent.max())), "By the rank that sends most."),
         "Memory": (units.size(float(held.max())), "Of the fullest rank at its last step, without activations.")
         if held.any()
@@ -149,8 +149,8 @@ def _waits(run: ScriptRun) -> None:
         return
     rows = [
         {
-            "for": f"rank {one.culprit}", "in": one.what, "at": one.line, "ranks that waited": one.ranks,
-            "each": units.seconds(one.seconds / one.ranks),
+            "for": script_summary.culprit(one), "in": one.what, "at": one.line, "ranks that waited": one.ranks,
+            "on average": units.seconds(one.seconds / one.ranks),
         }
         for one in run.summary.waits[:ROWS]
     ]  # fmt: skip
@@ -161,7 +161,12 @@ def _downloads(run: ScriptRun, name: str) -> None:
     """Offer the files of a run; each is made on request, and the run is kept."""
     stem = script_pictures.stem(run)
     files = (
-        ("Timeline (Perfetto)", "trace.json", "application/json", lambda: export.chrome_trace(run.trace)),
+        (
+            "Timeline (Perfetto)",
+            "trace.json",
+            "application/json",
+            lambda: export.chrome_trace(run.trace, known=run.causes),
+        ),
         ("Losses (CSV)", "losses.csv", "text/csv", lambda: export.csv_text(run.losses)),
         ("Waits (CSV)", "waits.csv", "text/csv", lambda: export.csv_text(script_pictures.waits_table(run))),
         ("Spans (CSV)", "spans.csv", "text/csv", lambda: export.csv_text(script_pictures.spans_table(run))),

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cluster.script_summary import Summary, WaitFor, mean_by_step
+from cluster.script_summary import Summary, Waited, WaitFor, counted_spans, mean_by_step
 from cluster.torch.memory import KINDS
-from tracing import COMMUNICATE, COMPUTE, HELD, IDLE, UPDATE, WAIT
+from cluster.waiting.causes import Causes, causes
+from cluster.waiting.pieces import STOPPED, WORK
+from tracing import COMMUNICATE, COMPUTE, HELD, IDLE, UPDATE, WAIT, Trace
 
 if TYPE_CHECKING:
     from cluster.torch.launch import Recorded
@@ -18,8 +21,9 @@ def summarize(recorded: Recorded) -> Summary:
     """Return the numbers of this run."""
     outcome = recorded.outcome
     trace, logs = outcome.trace(), outcome.event_logs
-    busy = trace.busy()
+    busy, took = trace.busy(), trace.spans["end"] - trace.spans["start"]
     steps = max((log.step for log in logs), default=0)
+    counted = counted_spans(trace, steps)
     return Summary(
         ranks=len(logs),
         seconds=trace.seconds(),
@@ -30,11 +34,12 @@ def summarize(recorded: Recorded) -> Summary:
         compute=busy[:, COMPUTE] + busy[:, UPDATE],
         communicate=busy[:, COMMUNICATE],
         wait=busy[:, WAIT],
-        idle=busy[:, IDLE],
+        idle=np.maximum(trace.seconds() - busy.sum(axis=1) + busy[:, IDLE], 0.0),
         memory={kind: np.array([log.held[HELD.index(kind)] for log in logs]) for kind in KINDS},
         sent=trace.traffic().sum(axis=1),
         messages=len(trace.messages["src"]),
-        waits=tuple(_waits(recorded)),
+        waits=tuple(_waits(trace, causes(trace, recorded.waits), recorded.waits, counted)),
+        waits_over=float(took[counted].sum()) / len(logs),
     )
 
 
@@ -64,12 +69,17 @@ def _logged(logs, is_stepless: bool) -> dict[str, dict[int, float]]:
     return {name: _means(values, is_stepless) for name, values in rows.items()}
 
 
-def _waits(recorded: Recorded) -> list[WaitFor]:
+def _waits(trace: Trace, why: Causes, recorded: Sequence[Waited], counted: np.ndarray) -> list[WaitFor]:
+    """Return for whom ranks waited in the `counted` spans, the longest first."""
+    spans, lines = trace.spans, {(one.rank, one.end): one.line for one in recorded}
     seconds: dict[tuple[int, str, str], float] = {}
     ranks: dict[tuple[int, str, str], set[int]] = {}
-    for one in recorded.waits:
-        key = one.culprit, one.what, one.line
-        seconds[key] = seconds.get(key, 0.0) + one.end - one.start
-        ranks.setdefault(key, set()).add(one.rank)
+    for wait, rank, reason, length in zip(*(column.tolist() for column in why.pieces), strict=True):
+        if counted[wait]:
+            waits = int(spans["rank"][wait])
+            line = lines.get((waits, float(spans["end"][wait])), "")
+            key = rank if reason in (WORK, STOPPED) else -1, trace.labels[spans["label"][wait]], line
+            seconds[key] = seconds.get(key, 0.0) + length
+            ranks.setdefault(key, set()).add(waits)
     longest = sorted(seconds, key=lambda key: -seconds[key])
     return [WaitFor(*key, seconds=seconds[key], ranks=len(ranks[key])) for key in longest]

@@ -28,7 +28,7 @@ def conclude(run: ScriptRun, runs: str, as_json: bool, trace: str | None) -> int
     if trace:
         from experiments.exports.export import chrome_trace
 
-        Path(trace).write_text(chrome_trace(run.trace, servers=None), "utf-8")
+        Path(trace).write_text(chrome_trace(run.trace, servers=None, known=run.causes), "utf-8")
         console.note(f"timeline  {trace}: open it at ui.perfetto.dev")
     complain_of(run)
     if problem:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from cluster.waiting.causes import Causes
 from experiments.exports import perfetto
 from experiments.exports.page import page, place
 from experiments.exports.report import report
@@ -101,11 +102,11 @@ def csv_text(table: dict[str, np.ndarray]) -> str:
     return text.getvalue()
 
 
-def chrome_trace(trace: Trace, servers: int | None = 0) -> str:
+def chrome_trace(trace: Trace, servers: int | None = 0, known: Causes | None = None) -> str:
     """Return the trace in Chrome's format, see perfetto.py. Raise ValueError if it is too long."""
     if len(trace.spans["start"]) + 2 * len(trace.messages["sent"]) > MAX_EVENTS:
         raise ValueError(f"this run has more than {MAX_EVENTS} events; use fewer steps or fewer ranks.")
-    events = list(perfetto.events(trace, servers))
+    events = list(perfetto.events(trace, servers, known))
     return json.dumps({"displayTimeUnit": "ms", "traceEvents": events}, separators=(",", ":"))
 
 

@@ -9,18 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from experiments.runs.causes import causes
-from experiments.runs.lanes import last
+from cluster.waiting.causes import Causes, causes
+from cluster.waiting.lanes import last
 from experiments.viewer import waits
 from tracing import COMPUTE, KINDS, UPDATE, Trace
 
 US = 1e6  # in a second
 
 
-def events(trace: Trace, servers: int | None) -> Iterator[dict[str, Any]]:
+def events(trace: Trace, servers: int | None, known: Causes | None = None) -> Iterator[dict[str, Any]]:
     """Yield the events: a track per rank, a slice per span, an arrow per message. Times are in us.
 
     The first `servers` ranks are servers and the others workers; with None, ranks have no roles.
+    `known` are the causes of its waits, if already computed.
     """
     roles = ["" if servers is None else "server" if rank < servers else "worker" for rank in range(trace.ranks)]
     names = [f"{role or 'rank'} {rank}" for rank, role in enumerate(roles)]
@@ -29,7 +30,7 @@ def events(trace: Trace, servers: int | None) -> Iterator[dict[str, Any]]:
         name = f"rank {rank} ({role})" if role else f"rank {rank}"
         yield {"ph": "M", "name": "thread_name", "pid": 0, "tid": rank, "args": {"name": name}}
         yield {"ph": "M", "name": "thread_sort_index", "pid": 0, "tid": rank, "args": {"sort_index": rank}}
-    part = waits.add_causes(trace, causes(trace))
+    part = waits.add_causes(trace, known or causes(trace))
     columns = (part.spans[name].tolist() for name in ("rank", "kind", "start", "end", "step", "label", "src", "bytes"))
     for row, (rank, kind, start, end, step, label, src, nbytes) in enumerate(zip(*columns, strict=True)):
         args = {"step": step} if step >= 0 else {}

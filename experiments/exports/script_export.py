@@ -72,7 +72,7 @@ def timeline(run: ScriptRun) -> str:
 
 
 def trace(run: ScriptRun) -> str:
-    return chrome_trace(run.trace, servers=None)
+    return chrome_trace(run.trace, servers=None, known=run.causes)
 
 
 FORMATS: dict[str, Callable[[ScriptRun], str]] = {

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from cluster.waiting.causes import Causes, causes
 from cluster.waits import Wait
-from experiments.runs.causes import Causes, causes
 from experiments.runs.holdings import Holdings
 from experiments.specification.experiment import Experiment
 from tracing import MEASURES, MEMORY, Trace, join_tables

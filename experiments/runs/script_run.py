@@ -14,7 +14,7 @@ import numpy as np
 
 from cluster.comm import Cancelled, RankFailed
 from cluster.script_summary import Summary, Waited
-from experiments.runs.causes import Causes, causes
+from cluster.waiting.causes import Causes, causes
 from experiments.runs.holdings import Holdings
 from experiments.runs.summary import environment
 from experiments.specification.script import ScriptExperiment
@@ -68,7 +68,7 @@ class ScriptRun(Holdings):
     @cached_property
     def causes(self) -> Causes:
         """Who and what caused each wait of the run."""
-        return causes(self.trace)
+        return causes(self.trace, self.waits)
 
     @property
     def tables(self) -> dict[str, dict[str, np.ndarray]]:

@@ -14,6 +14,7 @@ from experiments.runs.script_comparison import (
 )
 from experiments.runs.script_run import ScriptRun
 from experiments.wording import units
+from experiments.wording.script_summary import culprit
 
 EQUAL = 0.005  # share of a time up to which two are called equally long
 WORTH = 0.01  # the least share of the time that a longer wait takes which is worth a sentence
@@ -98,6 +99,6 @@ def _waits(a: ScriptRun, b: ScriptRun) -> Iterator[str]:
         if waits and waits[0].seconds / waits[0].ranks > WORTH * max(a.summary.seconds, b.summary.seconds):
             wait = waits[0]
             at = f" at {wait.line}" if wait.line else ""
-            each = units.seconds(wait.seconds / wait.ranks)
-            who = "1 rank waits" if wait.ranks == 1 else f"{wait.ranks} ranks each wait"
-            yield f"{who} {each} {sign} for rank {wait.culprit} in {wait.what}{at}"
+            mean = units.seconds(wait.seconds / wait.ranks)
+            who = "1 rank waits" if wait.ranks == 1 else f"{wait.ranks} ranks wait on average"
+            yield f"{who} {mean} {sign} for {culprit(wait)} in {wait.what}{at}"

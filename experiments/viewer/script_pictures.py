@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from cluster.script_summary import counted_spans
 from experiments.runs.script_run import ScriptRun
-from experiments.viewer import palette
+from experiments.viewer import palette, waits
 from experiments.viewer.canvases import curve, timeline
 from experiments.viewer.canvases.timeline import Window
 from experiments.viewer.canvases.topology import machines
@@ -24,6 +25,7 @@ def timeline_frame(run: ScriptRun, name: str, window: Window | None = None) -> b
     return timeline.trace_frame(
         run.trace, lane_names(run), timeline.describe(run), name, window, opening=opening(run.trace),
         saved=labels(run, "timeline"), machines=machines(run), known=run.causes,
+        told=waits.totals_of(run.trace, run.causes, lane_names(run), counted_spans(run.trace, run.summary.steps)),
     )  # fmt: skip
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from cluster.script_summary import Summary, WaitFor
 from experiments.runs.script_run import ScriptRun
 from experiments.specification.script import ScriptExperiment
@@ -12,7 +10,7 @@ from experiments.wording.script_summary import share_of_time
 from experiments.wording.sentences import capital, join_words
 
 WORTH = 0.03  # share of the others' time from which a rank is said to make them wait
-MOST = 0.5  # share of all waiting from which one rank is named for it
+MOST = 0.5  # share of the waiting for ranks from which one rank is named for it
 LABELS = {
     "ranks": "ranks", "network": "network", "per_node": "ranks per node", "device": "device", "steps": "steps",
     "pause": "pauses", "crash": "crashes", "jitter": "jitter", "seed": "seed", "eager": "eager size", "clock": "clock",
@@ -38,18 +36,17 @@ def _waiting(s: Summary) -> str:
         return "a single rank waits for nobody"
     if not s.messages:
         return "no rank sends anything, so each works alone"
-    caused: Counter[int] = Counter()
-    for one in s.waits:
-        caused[one.culprit] += one.seconds
-    culprit, seconds = caused.most_common(1)[0] if caused else (0, 0.0)
-    if seconds < WORTH * s.seconds * (s.ranks - 1):
+    caused = s.seconds_by_culprit()
+    culprit = max(caused, key=lambda rank: caused[rank], default=0)
+    seconds = caused.get(culprit, 0.0)
+    if seconds < WORTH * s.waits_over * (s.ranks - 1):
         return f"no rank keeps the others waiting ({share_of_time(s)})"
     where = _place([one for one in s.waits if one.culprit == culprit], seconds)
     if seconds < MOST * sum(caused.values()):
-        mean = units.percent(float(s.wait.mean()) / s.seconds)
-        return f"ranks wait {mean} of the time, most for rank {culprit}, {where}"
+        mean = units.percent(sum(caused.values()) / s.waits_over / s.ranks)
+        return f"ranks wait for one another {mean} of the time, longest for rank {culprit}, {where}"
     others = "the others" if s.ranks > 2 else f"rank {1 - culprit}"
-    share = units.percent(seconds / s.seconds / (s.ranks - 1))
+    share = units.percent(seconds / s.waits_over / (s.ranks - 1))
     return f"rank {culprit} makes {others} wait {share} of the time, {where}"
 
 

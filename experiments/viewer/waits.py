@@ -8,8 +8,8 @@ from types import MappingProxyType
 
 import numpy as np
 
-from experiments.runs.causes import Causes
-from experiments.runs.pieces import NETWORK, QUEUE, STOPPED, UNKNOWN, WORK
+from cluster.waiting.causes import Causes
+from cluster.waiting.pieces import NETWORK, QUEUE, STOPPED, UNKNOWN, WORK
 from experiments.runs.record import Run
 from experiments.viewer.column_codec import pack
 from experiments.viewer.lanes import lane_names
@@ -126,12 +126,16 @@ def totals(run: Run) -> str:
     return totals_of(run.trace, run.causes, lane_names(run))
 
 
-def totals_of(trace: Trace, causes: Causes, names: Sequence[str]) -> str:
-    """Return `totals` for any trace, with the ranks that others still wait for at the end."""
-    last, waits = _last(trace, causes, names), causes.training
+def totals_of(trace: Trace, causes: Causes, names: Sequence[str], counted: np.ndarray | None = None) -> str:
+    """Return `totals` for any trace, with the ranks that others still wait for at the end.
+
+    `counted` is a mask of spans if only a part of them is to count: those after the first step.
+    """
+    last, waits = _last(trace, causes, names), causes.training if counted is None else causes.totals_in(counted)
     if last and waits[:, STOPPED].sum() >= NEARLY * waits.sum():  # nothing else is worth saying
         return last
-    return " ".join(filter(None, (_most(trace, causes, names), last)))
+    part = trace if counted is None else Trace(trace.ranks, {n: c[counted] for n, c in trace.spans.items()}, {}, ())
+    return " ".join(filter(None, (_most(part, waits, names, counted is None or bool(counted.all())), last)))
 
 
 def _last(trace: Trace, causes: Causes, names: Sequence[str]) -> str:
@@ -187,13 +191,13 @@ def _range(parts: Sequence[float]) -> str:
     return f"{least} to {largest} %" if least < largest else f"{largest} %"
 
 
-def _most(trace: Trace, causes: Causes, names: Sequence[str]) -> str:
+def _most(trace: Trace, totals: np.ndarray, names: Sequence[str], is_whole: bool) -> str:
     """Return a sentence on how much of their time computing ranks waited, and who caused most of it; "" if it was
     hardly any.
 
     The share is that of the headline: of these ranks' time, excluding servers, which always wait for work.
     """
-    totals, busy = causes.training, trace.busy()
+    busy = trace.busy()
     total, computes = totals.sum(), busy[:, COMPUTE] > 0
     if not total or total < LEAST * busy.sum():
         return ""
@@ -209,7 +213,9 @@ def _most(trace: Trace, causes: Causes, names: Sequence[str]) -> str:
     parts = {name: shares[name] for name in told} | _rest(totals, shares, told)
     first, *others = units.percents([*parts.values()])
     more = "".join(f", {one} {name}" for name, one in zip([*parts][1:], others, strict=True) if one != "0 %")
-    who = "Workers" if any("worker" in name for name in names) else "Ranks"
+    who = (
+        "Workers" if any("worker" in name for name in names) else "Ranks" if is_whole else "After the first step ranks"
+    )
     waited = units.percent(busy[computes, WAIT].sum() / busy[computes].sum())
     if shares[most[0]] < KNOWN * total:  # for something that was not recorded
         return f"{who} waited {waited} of their time."

@@ -9,7 +9,7 @@ from cluster.script_summary import PRINTED
 from experiments.wording import units
 
 if TYPE_CHECKING:
-    from cluster.script_summary import Summary
+    from cluster.script_summary import Summary, WaitFor
     from experiments.specification.script import ScriptExperiment
 
 NAMED = 4  # ranks that others wait for, in the summary
@@ -69,7 +69,7 @@ def _logged(summary: Summary) -> Iterator[tuple[str, str]]:
 def share_of_time(summary: Summary) -> str:
     """Return what ranks spend their time on: "computing 40.1 %, waiting 59.9 % of the time on average"; or ""."""
     kinds = {"computing": summary.compute, "communicating": summary.communicate, "waiting": summary.wait}
-    kinds["idle"] = summary.idle
+    kinds["idle or blocked"] = summary.idle
     total = summary.seconds or 1.0
     shares = [
         f"{name} {units.percent(float(seconds.mean()) / total)}" for name, seconds in kinds.items() if seconds.any()
@@ -83,13 +83,22 @@ def _waiting(summary: Summary) -> list[tuple[str, str]]:
         return []
     most = int(summary.wait.argmax())
     found = [("waiting", f"rank {most} waits most: {units.percent(summary.waiting_share)} of the time")]
-    worth = [wait for wait in summary.waits if wait.seconds / wait.ranks >= WORTH * summary.seconds]
+    caused = summary.seconds_by_culprit()
+    worth = [wait for wait in summary.waits if wait.seconds / wait.ranks >= WORTH * summary.waits_over]
+    worth.sort(key=lambda wait: (-caused.get(wait.culprit, 0.0), -wait.seconds))  # the network last
+    if worth and summary.steps > 1:
+        found.append(("", "after the first step"))
     for wait in worth[:NAMED]:
         where = f" at {wait.line}" if wait.line else ""
-        each = units.seconds(wait.seconds / wait.ranks)
+        mean = f"{units.seconds(wait.seconds / wait.ranks)}{' on average' * (wait.ranks > 1)}"
         who = f"{units.count_with_noun(wait.ranks, 'rank')} wait{'s' * (wait.ranks == 1)}"
-        found.append(("", f"{who} for rank {wait.culprit} in {wait.what}{where}: {each} each"))
+        found.append(("", f"{who} for {culprit(wait)} in {wait.what}{where}: {mean}"))
     return found
+
+
+def culprit(wait: WaitFor) -> str:
+    """Return for whom ranks waited: "rank 5", or "the network"."""
+    return f"rank {wait.culprit}" if wait.culprit >= 0 else "the network"
 
 
 def _memory(summary: Summary) -> str:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from experiments.runs.causes import Causes, causes
+from cluster.waiting.causes import Causes, causes
 from experiments.runs.record import Run
 from experiments.runs.script_run import ScriptRun
 from experiments.viewer import palette, waits
@@ -20,7 +20,7 @@ from experiments.viewer.lanes import lane_names, slowed_lanes, troubles
 from experiments.viewer.saved import labels_of_one
 from experiments.viewer.story import Chip, Flag, Window, aftermath, end_times, story
 from experiments.wording import units
-from tracing import COMMUNICATE, COMPUTE, KINDS, Trace, sort_rows
+from tracing import COMMUNICATE, COMPUTE, IDLE, KINDS, Trace, sort_rows
 
 SPANS, MESSAGES = 50_000, 20_000  # most that are sent at once
 CELLS = 2_000_000  # of the table of shares
@@ -194,6 +194,8 @@ def describe(run: Run | ScriptRun) -> str:
 def shares(run: Run | ScriptRun) -> str:
     """Return a sentence on how the workers, or a script's ranks, spent their time, or "" if they spent none."""
     busy = run.trace.busy()[run.experiment.servers :].sum(axis=0)
+    if isinstance(run, ScriptRun):
+        busy[IDLE] = run.summary.idle.sum()  # the end included
     parts = [f"{units.percent(value / busy.sum())} {kind}" for kind, value in zip(KINDS, busy, strict=True) if value]
     whose = "workers'" if isinstance(run, Run) else "ranks'"
     return f"Of the {whose} time {', '.join(parts)}." if parts else ""

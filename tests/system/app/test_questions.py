@@ -9,8 +9,8 @@ import pytest
 from app.guide.cards import CARDS
 from app.guide.questions import QUESTIONS, find_question
 from app.session import session
+from cluster.waiting.pieces import NETWORK
 from experiments.execution.run import run
-from experiments.runs.pieces import NETWORK
 from experiments.specification.experiment import Experiment
 from experiments.viewer.curves import AXES
 from experiments.viewer.lanes import lane_names

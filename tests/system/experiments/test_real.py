@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from cluster.real import processes
+from cluster.waiting.pieces import WORK
 from experiments.execution.run import run
 from experiments.runs import store
-from experiments.runs.pieces import WORK
 from experiments.specification.experiment import Experiment
 
 

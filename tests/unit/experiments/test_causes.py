@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
+from cluster.waiting.causes import causes
+from cluster.waiting.pieces import NETWORK, QUEUE, STOPPED, WORK
 from experiments.execution.run import run
-from experiments.runs.causes import causes
-from experiments.runs.pieces import NETWORK, QUEUE, STOPPED, WORK
 from experiments.specification.experiment import Experiment
 from experiments.study.schedules import Plan, study
 from tests.schedule_trace import traced

@@ -18,7 +18,7 @@ def summary(ranks=4, seconds=1.0, steps=10, waits=(), wait=0.0, messages=9):
     return Summary(
         ranks=ranks, seconds=seconds, steps=steps, step_seconds=0.1 if steps else float("nan"), losses={},
         logged={}, compute=(1 - wait) * each, communicate=0 * each, wait=wait * each, idle=0 * each, memory={},
-        sent=each, messages=messages, waits=tuple(waits),
+        sent=each, messages=messages, waits=tuple(waits), waits_over=seconds,
     )  # fmt: skip
 
 
@@ -43,7 +43,7 @@ def test_of_two_ranks_the_one_that_waits_is_named():
 def test_if_no_rank_causes_most_of_the_waiting_the_sentence_says_how_much_all_wait():
     waits = [WaitFor(rank, "send", HERE, seconds, 1) for rank, seconds in enumerate((0.4, 0.5, 0.4, 0.4))]
     said = script_words.headline(run(waits=waits, wait=0.425))
-    assert said.endswith(f"ranks wait 42.5 % of the time, most for rank 1, in send at {HERE}.")
+    assert said.endswith(f"ranks wait for one another 42.5 % of the time, longest for rank 1, in send at {HERE}.")
 
 
 @pytest.mark.parametrize(

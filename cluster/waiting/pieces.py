@@ -6,7 +6,7 @@ waits, only what it took longer counts, so that a rank is not blamed for having 
 
 import numpy as np
 
-from experiments.runs.lanes import NEAR, Lanes
+from cluster.waiting.lanes import NEAR, Lanes
 from tracing import COMMUNICATE, COMPUTE, IDLE, WAIT
 
 REASONS = ("work", "network", "queue", "stopped", "unknown")

@@ -3,8 +3,13 @@
 A wait ends when a message is sent that the rank needs, or when the last rank joins a collective.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+
 import numpy as np
 
+from cluster.script_summary import Waited
 from tracing import COMMUNICATE, COMPUTE, IDLE, WAIT, Trace
 
 NEAR = 2e-9  # s between two records of one moment
@@ -69,7 +74,7 @@ class Lanes:
     before    the span before, which ended there: of the same rank; of a message, what its sender was doing
     """
 
-    def __init__(self, trace: Trace, order: np.ndarray):
+    def __init__(self, trace: Trace, order: np.ndarray, recorded: Sequence[Waited] = ()):
         self.ranks = trace.ranks
         self.rank, self.kind, self.start, self.end, self.step, self.label = (
             trace.spans[name][order] for name in ("rank", "kind", "start", "end", "step", "label")
@@ -87,7 +92,7 @@ class Lanes:
         self.message, self.by = np.full(n, -1), np.full(n, -1)
         self.released = self.end.copy()  # when the other rank let a wait end
         self.forever, self.gone = np.zeros(0, int), -1  # waits that never ended, and the loss that they wait for
-        self._match_waits()
+        self._match_waits(recorded)
         got = np.flatnonzero(self.receives)
         self.message[got] = messages.arriving(self.rank[got], self.start[got], self.end[got])
         self.begin, self.before = self.start.copy(), self.previous.copy()
@@ -103,10 +108,16 @@ class Lanes:
         """Return the last span of each rank that began before `time`; -1 if none did."""
         return last(self.ranks, self.rank, self.start, rank, time - NEAR)
 
-    def _match_waits(self) -> None:
+    def _match_waits(self, recorded: Sequence[Waited]) -> None:
         """Find what ended each wait, trying the most specific explanation first."""
         m, rank, end = self.messages, self.rank, self.end
         self._set(found := np.flatnonzero(self.waits), m.into(rank[found], end[found]))
+        known = {(one.rank, one.end): one.culprit for one in recorded}
+        if known:
+            culprits = [known.get(wait, -1) for wait in zip(rank[found].tolist(), end[found].tolist(), strict=True)]
+            by = np.where(np.array(culprits) >= 0, culprits, self.by[found])
+            self.message[found[by != self.by[found]]] = -1
+            self.by[found] = by
         self._join(self._open())
         rest = self._open()  # on a message that was on its way, or a rank that has stopped
         after = np.minimum(rest + 1, len(rank) - 1)
@@ -131,8 +142,8 @@ class Lanes:
         m = self.messages
         some = np.flatnonzero(m.collective)
         some = some[np.argsort(m.sent[some], kind="stable")]
-        low, high = (np.searchsorted(m.sent[some], self.end[rows] + way * NEAR, way_side) for way, way_side in
-                     ((-1, "left"), (1, "right")))  # fmt: skip
+        low = np.searchsorted(m.sent[some], self.end[rows] - NEAR, "left")
+        high = np.searchsorted(m.sent[some], self.end[rows] + NEAR, "right")
         one = high - low == 1
         self._set(rows[one], some[low[one]])
         rows = rows[high - low > 1]  # several: the one of the same ring, going from neighbour to neighbour

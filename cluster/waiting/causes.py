@@ -1,17 +1,21 @@
 """Causes of waits: for whom or what each rank waited, derived only from a trace's spans and messages.
 
-What ended a wait is found by `experiments.runs.lanes`; from there `experiments.runs.pieces` walks it back and accounts
+What ended a wait is found by `cluster.waiting.lanes`; from there `cluster.waiting.pieces` walks it back and accounts
 for its length: work of a rank, the network, a queue at a port or a server, a rank that is paused or lost. Here the
 cause of most of it is chosen. Nothing knows an algorithm or a cluster. The same walk from the last span of the run
 gives its critical path.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from experiments.runs.lanes import NEAR, Lanes
-from experiments.runs.pieces import REASONS, WORK, Pieces, walk_back
+from cluster.script_summary import Waited
+from cluster.waiting.lanes import NEAR, Lanes
+from cluster.waiting.pieces import REASONS, WORK, Pieces, walk_back
 from tracing import COMPUTE, IDLE, UPDATE, Trace
 
 Columns = dict[str, np.ndarray]
@@ -32,6 +36,7 @@ class Causes:
     critical  whether the span is on the critical path
     totals    seconds of waiting by rank that caused it and reason, (ranks, reasons)
     training  the same of ranks that compute: that a server has nothing to do costs nobody anything
+    pieces    of which all of this is made: (wait, rank, reason, seconds), `wait` being a row of the spans
     """
 
     message: np.ndarray
@@ -45,11 +50,19 @@ class Causes:
     critical: np.ndarray
     totals: np.ndarray
     training: np.ndarray
+    pieces: tuple[np.ndarray, ...]
+
+    def totals_in(self, spans: np.ndarray) -> np.ndarray:
+        """Return seconds by rank and reason, (ranks, reasons), of the waits in the mask `spans`."""
+        wait, rank, reason, seconds = self.pieces
+        key = rank * len(REASONS) + reason
+        return np.bincount(key, seconds * spans[wait], self.totals.size).reshape(self.totals.shape)
 
 
-def causes(trace: Trace) -> Causes:
+def causes(trace: Trace, recorded: Sequence[Waited] = ()) -> Causes:
+    """Return the causes of all waits. What ended a wait is looked up in those `recorded`, if it is among them."""
     order = np.lexsort([trace.spans["start"], trace.spans["rank"]])
-    lanes = Lanes(trace, order)
+    lanes = Lanes(trace, order, recorded)
     pieces = walk_back(lanes)
     found = _chosen(lanes, pieces)
     found["critical"] = _critical(lanes)
@@ -62,7 +75,9 @@ def causes(trace: Trace) -> Causes:
         columns[name][order] = column
     computes = np.isin(np.arange(trace.ranks), trace.spans["rank"][trace.spans["kind"] == COMPUTE])
     training = pieces.totals(trace.ranks, computes[lanes.rank])
-    return Causes(**columns, totals=pieces.totals(trace.ranks), training=training)
+    wait, *others = pieces.columns()[:4]
+    parts = (order[wait], *others)
+    return Causes(**columns, totals=pieces.totals(trace.ranks), training=training, pieces=parts)
 
 
 def _chosen(lanes: Lanes, pieces: Pieces) -> Columns:

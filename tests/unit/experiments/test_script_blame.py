@@ -1,0 +1,100 @@
+"""Who is named for the waits of a script's run: the rank that was slow, and nobody if all are alike."""
+
+import re
+from functools import cache
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from cluster.faults import Faults
+from cluster.script_summary import counted_spans
+from cluster.torch import simulate
+from cluster.waiting.causes import causes
+from experiments.viewer import script_words, waits
+from experiments.wording.script_summary import lines, share_of_time
+from installation import ROOT
+from tracing import WAIT
+
+SLOW = 2
+
+
+@cache
+def outcome(name, ranks, slow=0, network="1GbE", steps=4):
+    faults = Faults(slow={SLOW: float(slow)} if slow else {})
+    return simulate(str(ROOT / "docs" / "scripts" / f"{name}.py"), ranks, network=network, faults=faults, steps=steps)
+
+
+def sentences(done):
+    """Return headline, lines of the summary on waits, and the sentence of the timeline."""
+    trace, summary = done.trace, done.summary
+    names = [f"rank {rank}" for rank in range(summary.ranks)]
+    why = causes(trace, done.recorded.waits)
+    told = waits.totals_of(trace, why, names, counted_spans(trace, summary.steps))
+    run = SimpleNamespace(status="finished", summary=summary)
+    return script_words.headline(run), [text for _, text in lines(summary) if re.match(r"\d+ ranks? wait", text)], told
+
+
+@pytest.mark.parametrize(("name", "ranks"), [("ddp", 8), ("fsdp2", 8), ("pipeline", 4), ("ring", 8)])
+def test_a_slow_rank_is_named_first_in_headline_summary_and_timeline(name, ranks):
+    headline, summary, told = sentences(outcome(name, ranks, slow=8, network="10GbE"))
+    assert f"rank {SLOW} makes the others wait" in headline
+    assert f"for rank {SLOW} in " in summary[0]
+    assert re.findall(r"caused by rank (\d)", told)[0] == str(SLOW)
+
+
+@pytest.mark.parametrize(
+    ("name", "ranks"), [("ddp", 2), ("ddp", 4), ("ddp", 16), ("fsdp2", 8), ("ring", 2), ("ring", 8)]
+)
+def test_nobody_is_blamed_where_all_ranks_are_alike(name, ranks):
+    for network in ("1GbE", "10GbE"):
+        headline, summary, told = sentences(outcome(name, ranks, network=network))
+        assert "no rank keeps the others waiting" in headline
+        assert not any("for rank" in text for text in summary)
+        assert "caused by" not in told
+
+
+def test_ranks_that_send_to_each_other_in_time_do_not_wait():
+    for ranks in (2, 8):
+        summary = outcome("ring", ranks).summary
+        assert summary.wait.tolist() == [0.0] * ranks
+        assert summary.communicate.min() > 0
+
+
+def test_the_first_step_is_left_out_of_the_waits_if_there_are_others():
+    one, two = (outcome("ddp", 4, steps=steps).summary for steps in (1, 2))
+    first = sum(wait.seconds for wait in one.waits)
+    assert first > 0.1 * one.ranks * one.waits_over, "DDP's first broadcast reaches the ranks one after the other"
+    assert two.wait.sum() > first > 10 * sum(wait.seconds for wait in two.waits)
+    assert two.waits_over < two.seconds - one.waits_over / 2
+
+
+def test_the_waits_add_up_to_the_time_that_ranks_wait():
+    for name, ranks in (("pipeline", 4), ("ring", 8), ("ddp", 8)):
+        done = outcome(name, ranks, slow=8, network="10GbE")
+        spans = done.trace.spans
+        counted = counted_spans(done.trace, done.summary.steps) & (spans["kind"] == WAIT)
+        waited = (spans["end"] - spans["start"])[counted].sum()
+        assert sum(wait.seconds for wait in done.summary.waits) == pytest.approx(waited), name
+
+
+def test_the_shares_of_time_add_up_also_where_ranks_end_early():
+    def ends_early():
+        import torch
+        import torch.distributed as dist
+
+        dist.init_process_group("gloo")
+        torch.ones(100, 100) @ torch.ones(100, 100 * (1 + 8 * dist.get_rank()))
+
+    summary = simulate(ends_early, 2).summary
+    total = summary.compute + summary.communicate + summary.wait + summary.idle
+    assert np.allclose(total, summary.seconds) and summary.idle[0] > 0
+    assert "idle or blocked" in share_of_time(summary)
+    shares = [float(share) for share in re.findall(r"([\d.]+) %", share_of_time(summary))]
+    assert sum(shares) == pytest.approx(100, abs=0.2)
+
+
+def test_a_mean_over_several_ranks_is_called_one():
+    _, summary, _ = sentences(outcome("ddp", 8, slow=8, network="10GbE"))
+    assert " on average" in summary[0] and " each" not in summary[0]
+    assert all((" on average" in text) == (not text.startswith("1 rank ")) for text in summary)
