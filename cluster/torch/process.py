@@ -105,7 +105,10 @@ def become(process: Process) -> None:
 
 _SITE = os.path.dirname(os.path.dirname(torch.__file__))
 _ROOMS = os.path.dirname(os.path.dirname(__file__))
-_LIBRARIES = tuple(folder + os.sep for folder in (os.path.dirname(os.__file__), _SITE, _ROOMS))
+_LIBRARIES = (
+    *(folder + os.sep for folder in (os.path.dirname(os.__file__), _SITE, _ROOMS)),
+    os.path.join(os.path.dirname(_ROOMS), "lockstep.py"),  # lockstep.log
+)
 _theirs: dict[CodeType, bool] = {}
 
 

@@ -64,19 +64,25 @@ class Bar:
             self._on_terminal(text, fraction)
         elif waited - self._told >= EVERY:
             self._told, self._text = waited, text.partition("  ")[0]
-            print(f"{100 * fraction:3.0f} %  {text}", file=sys.stderr, flush=True)
+            print(f"{_share(fraction)}{text}", file=sys.stderr, flush=True)
 
     def _on_terminal(self, text: str, fraction: float) -> None:
         if self._bar is None:
             from rich.console import Console
-            from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
+            from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
             from rich.progress import Progress as Rich
 
-            columns = (BarColumn(), TaskProgressColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
+            columns = (BarColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
             self._bar = Rich(*columns, console=Console(stderr=True), transient=True)
-            self._task = self._bar.add_task(text, total=1.0)
+            self._task = self._bar.add_task(text, total=None)
             self._bar.start()
-        self._bar.update(self._task, completed=fraction, description=text)
+        total = 1.0 if fraction else None  # a bar without a total moves, since the share is unknown
+        self._bar.update(self._task, completed=fraction, total=total, description=f"{_share(fraction)}{text}")
+
+
+def _share(fraction: float) -> str:
+    """Return " 40 %  ", or "" while the share that is done is unknown."""
+    return f"{100 * fraction:3.0f} %  " if fraction else ""
 
 
 def _told(loss: float) -> str:

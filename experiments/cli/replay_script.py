@@ -33,8 +33,9 @@ def replay(folder: Path) -> int:
         click.echo("interrupted before the end: the results were not compared.", err=True)
         return EXIT["cancelled"]
     differs = difference(before, again)
-    told = f"different: {differs}." if differs else f"identical, bit for bit: {folder.name}, digest {again.digest}"
-    say(wrap(told, "  "))
+    failed = "it failed again in the same way; " * (again.status == "failed")
+    same = f"{failed}identical, bit for bit: {folder.name}, digest {again.digest}"
+    say(wrap(f"different: {differs}." if differs else same, "  "))
     for reason in changes(before, again):
         say(wrap(f"  {reason}", "    "))
     return 1 if differs else 0

@@ -19,6 +19,7 @@ from experiments.wording import units
 from experiments.wording.units import DIVERGED
 
 MOST = 20  # runs listed by default
+LEAST = 24  # columns that are left for what a run is; on a narrower terminal the table continues below
 
 
 @click.command("runs", short_help="List stored runs, newest first.")
@@ -42,7 +43,7 @@ def runs_command(most: int, runs: str, as_json: bool) -> None:
     if not rows:
         console.note(f"no runs are stored in {runs} yet; start one with lockstep run.")
         return
-    click.echo(show.table([_told(row) for row in rows], words=3, keys=1))
+    click.echo(show.table(_fit([_told(row) for row in rows], console.width()), words=3, keys=1))
     console.say()
     if len(folders) > len(shown):
         console.note(f"{len(folders) - len(shown):,} more: --most {len(folders)} lists all.")
@@ -73,16 +74,25 @@ def _script(one: ScriptHeader) -> dict[str, Any]:
 
 def _told(row: dict[str, Any]) -> dict[str, Any]:
     """Return a row in words, without what is usual: seed 0, a simulated cluster, this year, a run that finished."""
-    what = []
+    what, ended = [], [row["status"]] * (row["status"] != "finished")
     if "algorithm" in row:
-        what = [row["algorithm"], units.count_with_noun(row["workers"], "worker")]
+        what = [row["algorithm"], units.count_with_noun(row["workers"], "worker"), *ended]
         what += [f"seed {row['seed']}"] * bool(row["seed"]) + [row["cluster"]] * (row["cluster"] != "simulated")
     if "script" in row:
         others = [f"{name.replace('_', ' ')} {row[name]}" for name in SETTINGS if name in row and name != "ranks"]
-        what = [row["script"], units.count_with_noun(row["ranks"], "rank"), *others]
-    what += [row["status"]] * (row["status"] != "finished")
+        what = [row["script"], units.count_with_noun(row["ranks"], "rank"), *ended, *others]
+    what = what or ended
     when = datetime.fromisoformat(row["when"])
     year = "" if when.year == datetime.now().year else f" {when.year}"
-    ended = DIVERGED if row["status"] == DIVERGED else row["held_out_loss"]
+    loss = DIVERGED if row["status"] == DIVERGED else row["held_out_loss"]
     day = f"{when.day} {when:%b}{year} {when:%H:%M}"
-    return {"run": row["run"], "what": ", ".join(what), "when": day, "held_out_loss": ended}
+    return {"run": row["run"], "what": ", ".join(what), "when": day, "held_out_loss": loss}
+
+
+def _fit(rows: list[dict[str, Any]], wide: int) -> list[dict[str, Any]]:
+    """Return the rows with what each run is cut, so that the table fits into `wide` columns if it can."""
+    others = [name for name in rows[0] if name != "what"]
+    room = wide - sum(2 + max(len(show.head(name)), *(len(show.cell(row, name)) for row in rows)) for name in others)
+    if room < LEAST:
+        return rows
+    return [{**row, "what": row["what"] if len(row["what"]) <= room else f"{row['what'][: room - 1]}…"} for row in rows]

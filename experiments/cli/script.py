@@ -20,6 +20,7 @@ from experiments.cli.running import check_writable, stoppable
 from experiments.runs.progress import Progress
 from experiments.specification.script import MOST_RANKS, ScriptExperiment
 from experiments.wording import units
+from experiments.wording.script_summary import position
 
 if TYPE_CHECKING:
     from cluster.event_log import EventLog
@@ -111,9 +112,8 @@ def run_script(experiment: ScriptExperiment, output: str = "none", title: str = 
         def show_progress(logs: list[EventLog], seconds: float) -> None:
             step = max(log.step for log in logs)
             losses = [log.losses[-1][3] for log in logs if log.losses]
-            phase = f"step {step}, {units.seconds(seconds)} of virtual time" if step >= 0 else units.seconds(seconds)
             loss = float(np.mean(losses)) if losses else math.nan
             fraction = max(0, step) / (experiment.steps or math.inf)
-            bar(Progress(fraction, seconds, loss, None, {}, {}, phase))
+            bar(Progress(fraction, seconds, loss, None, {}, {}, position(step, seconds)))
 
         return run(experiment, print_line, show_progress, stop)

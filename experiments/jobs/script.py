@@ -28,6 +28,7 @@ from experiments.runs.script_run import ScriptRun
 from experiments.runs.summary import source_version
 from experiments.specification.script import ScriptExperiment
 from experiments.wording import units
+from experiments.wording.script_summary import position
 from installation import document
 
 if TYPE_CHECKING:
@@ -134,9 +135,7 @@ def _progress(logs: list[EventLog], seconds: float, steps: int | None) -> tuple[
     """Return the fraction that is done, 0 if that is unknown, and a phrase: "step 3, 1.2 ms of virtual time"."""
     step = max(log.step for log in logs)
     losses = [log.losses[-1][3] for log in logs if log.losses]
-    phrase = f"{units.seconds(seconds)} of virtual time"
-    if step >= 0:
-        phrase = f"step {step}, {phrase}"
+    phrase = position(step, seconds)
     if losses and math.isfinite(loss := math.fsum(losses) / len(losses)):
         phrase += f", loss {units.loss(loss)}"
     return (min(1.0, max(0, step) / steps) if steps else 0.0), phrase

@@ -21,8 +21,8 @@ from experiments.specification.script import ScriptExperiment
 from installation import ROOT
 from tracing import LOSSES, MEASURES, MEMORY, Trace, join_tables, number_words, sort_rows
 
-OURS = tuple(f"{ROOT / room}{os.sep}" for room in ("cluster", "experiments"))
-"""Folders whose lines no traceback of a script shows."""
+OURS = (*(f"{ROOT / room}{os.sep}" for room in ("cluster", "experiments")), str(ROOT / "lockstep.py"))
+"""Folders and a file whose lines no traceback of a script shows."""
 
 if TYPE_CHECKING:
     from cluster.torch.launch import Recorded

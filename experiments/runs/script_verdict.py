@@ -1,4 +1,4 @@
-"""What two runs of scripts have in common, and where they part, in sentences without a full stop."""
+"""What two runs of scripts have in common, and where they first differ, in sentences without a full stop."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from experiments.wording import units
 from experiments.wording.script_summary import culprit
 
 EQUAL = 0.005  # share of a time up to which two are called equally long
+LEAST_PERCENT = 0.001  # a smaller difference is written as a power of ten
 WORTH = 0.01  # the least share of the time that a longer wait takes which is worth a sentence
 
 
@@ -63,9 +64,14 @@ def difference(a: ScriptRun, b: ScriptRun) -> str:
 
 def _difference(one: FirstDifference) -> str:
     values = " and ".join(f"{value:.9g}" for value in one.values)
-    most = f", and by up to {one.most:.0e} elsewhere" if one.most > one.apart else ""
+    most = f", elsewhere by up to {_share(one.most)}" if one.most > one.apart else ""
     where = f"{one.name} on rank {one.rank} is {values}"
-    return f"the numbers part in step {one.step}: {where}, apart by {one.apart:.0e} of it{most}"
+    return f"the numbers first differ in step {one.step}: {where}; they differ by {_share(one.apart)}{most}"
+
+
+def _share(relative: float) -> str:
+    """Return a relative difference in words: "40 %", or "2e-07 of their size"."""
+    return units.percent(relative) if relative >= LEAST_PERCENT else f"{relative:.0e} of their size"
 
 
 def _source(a: ScriptRun, b: ScriptRun) -> Iterator[str]:
@@ -77,11 +83,12 @@ def _times(a: ScriptRun, b: ScriptRun) -> Iterator[str]:
     one, other = a.summary.step_seconds, b.summary.step_seconds
     if one > 0 and other > 0:
         ratio = other / one
-        longer = "as long" if abs(ratio - 1) < EQUAL else f"{ratio:.3g} times as long"
-        yield f"a step takes {longer}: {units.seconds(other)} against {units.seconds(one)}"
+        longer = "takes as long" if abs(ratio - 1) < EQUAL else f"takes {ratio:.3g} times as long"
+        pace = f"is {1 / ratio:.3g} times as fast" if ratio <= 1 - EQUAL else longer
+        yield f"a step {pace}: {units.seconds(other)} against {units.seconds(one)}"
     if a.trace.ranks == b.trace.ranks and (found := parting(a.trace, b.trace)):
         sides = f"{units.seconds(found.measured)} against {units.seconds(found.predicted)}"
-        yield f"their times part in step {found.step}: all ranks together {DOES[found.kind]} {sides}"
+        yield f"their times first differ in step {found.step}: all ranks together {DOES[found.kind]} {sides}"
 
 
 DOES = {

@@ -16,16 +16,24 @@ NAMED = 4  # ranks that others wait for, in the summary
 WORTH = 0.001  # the least share of the time that ranks wait which is worth a line
 MOST_LOGGED = 6  # names of logged values in the summary
 
+NO_TIME = "nothing in the script took virtual time: it calls no operation of torch"
+
 
 def heading(experiment: ScriptExperiment) -> str:
     """Return the script and its machines in a few words: "train.py on 64 ranks, 10GbE"."""
     return f"{experiment.name} on {units.count_with_noun(experiment.ranks, 'rank')}, {experiment.network}"
 
 
+def position(step: int, seconds: float) -> str:
+    """Return how far a run is: "step 3, 1.2 ms of virtual time"; without the step if it is below 0."""
+    return f"step {step}, " * (step >= 0) + f"{units.seconds(seconds)} of virtual time"
+
+
 def lines(summary: Summary, notes: Sequence[str] = ()) -> list[tuple[str, str]]:
     """Return the lines of the summary, as (label, text)."""
+    time = f"{units.seconds(summary.seconds)} of virtual time{_per_step(summary)}" if summary.seconds else NO_TIME
     found = [
-        ("time", f"{units.seconds(summary.seconds)} of virtual time{_per_step(summary)}"),
+        ("time", time),
         ("loss", _loss(summary)),
         *_logged(summary),
         ("ranks", share_of_time(summary)),

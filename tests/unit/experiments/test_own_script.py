@@ -174,6 +174,16 @@ def test_a_failure_of_the_script_has_its_own_traceback_and_no_line_of_ours(scrip
         assert "Traceback" in err and "cluster/" not in err and "experiments/" not in err, err
 
 
+def test_a_logged_value_that_is_no_number_is_told_with_the_scripts_own_line(script, said):
+    code, _, err = said(script("import lockstep\nlockstep.log(loss='low')\n"), "--ranks", 1)
+    assert code == 1 and "rank 0 failed (line 2 of train.py)" in err and "lockstep.py" not in err, err
+
+
+def test_a_script_without_torch_is_said_to_take_no_virtual_time(script, said):
+    code, out, _ = said(script("print('loss 3')\n"), "--ranks", 1)
+    assert code == 0 and "calls no operation of torch" in " ".join(out.split()) and "printed   loss 3" in out
+
+
 def test_what_runs_in_another_way_runs_with_a_note(script, said):
     for text, words in OTHERWISE:
         code, out, err = said(script(text), "--ranks", 2)

@@ -56,10 +56,10 @@ def test_a_slow_rank_changes_when_and_not_what(base):
     told = verdict(base, slow)
     assert has("the same numbers: 18 … bit for bit", told) and has("times as long", told)
     assert has("more for rank 1 in all_reduce at line 11 of train.py", told), told
-    assert has("their times part in step 1: all ranks together wait for", told)
+    assert has("their times first differ in step 1: all ranks together wait for", told)
     longest = longer_waits(base, slow)[0]
     assert (longest.culprit, longest.what, longest.ranks) == (1, "all_reduce", 2) and longest.seconds > 0
-    assert has("less for rank 1", verdict(slow, base))
+    assert has("less for rank 1", verdict(slow, base)) and has("a step is … times as fast", verdict(slow, base))
     assert "the numbers are the same, and the times differ" in difference(base, slow)
 
 
@@ -70,7 +70,7 @@ def test_another_rule_parts_at_the_first_number_that_it_changes(base):
     values = [one.losses["loss"][(one.losses["rank"] == 0) & (one.losses["step"] == 1)][0] for one in (base, other)]
     assert first.values == tuple(values) and values[0] != values[1] and 0 < first.apart <= first.most
     assert has("the scripts differ from line 6 on", verdict(base, other))
-    assert has("the numbers part in step 1: loss of backward() on rank 0", verdict(base, other))
+    assert has("the numbers first differ in step 1: loss of backward() on rank 0", verdict(base, other))
 
 
 def test_one_bit_in_one_logged_value_of_one_rank_is_found(base):
