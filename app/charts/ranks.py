@@ -37,7 +37,7 @@ def traffic(shown: list[Shown]) -> go.Figure:
                       "ticktext": [units.number(mark / scale) for mark in marks]},
             colorscale=[list(stop) for stop in palette.TRAFFIC],
             text=numbers if numbered else None, texttemplate="%{text}" if numbered else None,
-            textfont={"size": 12 if len(names) <= 8 else 9},
+            textfont={"size": 12 if len(names) <= 8 else 9, "color": palette.DARK},
             hovertemplate="from %{y} to %{x}: %{customdata}<extra></extra>", hoverongaps=False,
         )
     )  # fmt: skip

@@ -113,8 +113,8 @@ HOLDING: dict[str, tuple[str, str]] = {
 """Kinds of memory, from permanent to temporary: colour and hatching."""
 assert tuple(HOLDING) == HELD
 
-TRAFFIC = ((0.0, "rgba(230,159,0,0.1)"), (1.0, "#E69F00"))
-"""Bytes on a link, from none to most, in the colour of communication."""
+TRAFFIC = ((0.0, "#FCEFD2"), (1.0, DOING["communicate"].colour))
+"""Bytes on a link, from none to most, in the colour of communication, with dark text on both."""
 
 HEAT = ((0.0, "#E8EEF4"), (1.0, "#5B9BD1"))
 """A figure on a map of two settings, from least to most, with dark text on both."""

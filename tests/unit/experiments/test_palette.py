@@ -47,3 +47,9 @@ def test_nothing_is_told_by_colour_alone():
 
 def test_white_text_can_be_read_on_the_primary_colour():
     assert contrast(CONFIG["theme"]["primaryColor"], "#FFFFFF") >= 4.5
+
+
+def test_dark_numbers_can_be_read_on_every_cell_of_a_map_in_both_themes():
+    for stops in (palette.TRAFFIC, palette.HEAT):
+        for _, colour in stops:  # opaque, so that the page behind does not matter
+            assert contrast(palette.DARK, colour) >= 4.5, colour
