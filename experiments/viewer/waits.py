@@ -20,11 +20,11 @@ from tracing import COMPUTE, UPDATE, WAIT, Trace
 WORDS = {
     "slow": "for {whom}, whose {what} takes {factor} times as long as usual",
     "work": "for {whom}, which is at work on {its}",
-    "busy": "for {whom}, which does something that was not recorded",
+    "busy": "for {whom}, which is busy for an unknown reason",
     "network": "for the network",
     "queue": "for its turn at {whom}",
     "stopped": "for {whom}, which is {what}",
-    "unknown": "for something that was not recorded",
+    "unknown": "for an unknown reason",
     "all": "waits {wait}",
     "part": "waits {wait}, {seconds} of it",
     "through": "{by}, held up by {whom}",
@@ -162,7 +162,7 @@ def _rest(totals: np.ndarray, shares: Mapping[str, float], told: Sequence[str]) 
         whom = "others" if named else f"{known[0].partition(',')[0].split()[-2]}s"  # of "caused by worker 3"
         several = words.format(f"{len(known)} {whom}, {_range([shares[name] / total for name in known])} each")
         parts[known[0] if len(known) == 1 else several] = sum(shares[name] for name in of)
-    parts["for something that was not recorded"] = totals[:, UNKNOWN].sum()
+    parts["for an unknown reason"] = totals[:, UNKNOWN].sum()
     large = [name for name in sorted(parts, key=lambda name: -parts[name]) if parts[name] >= KNOWN * total / 2]
     left -= sum(parts[name] for name in large)
     return {name: parts[name] for name in large} | {"for the rest": max(left, 0.0)}
@@ -217,6 +217,6 @@ def _most(trace: Trace, totals: np.ndarray, names: Sequence[str], is_whole: bool
         "Workers" if any("worker" in name for name in names) else "Ranks" if is_whole else "After the first step ranks"
     )
     waited = units.percent(busy[computes, WAIT].sum() / busy[computes].sum())
-    if shares[most[0]] < KNOWN * total:  # for something that was not recorded
+    if shares[most[0]] < KNOWN * total:  # for an unknown reason
         return f"{who} waited {waited} of their time."
     return f"{who} waited {waited} of their time, {'all' if first == '100 %' else first} of it {most[0]}{more}."
