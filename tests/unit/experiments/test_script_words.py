@@ -7,8 +7,11 @@ import numpy as np
 import pytest
 
 from cluster.script_summary import Summary, WaitFor
+from experiments.cli import progress_bar
+from experiments.runs.progress import Progress
 from experiments.specification.script import ScriptExperiment
 from experiments.viewer import script_words
+from experiments.wording.script_summary import position
 
 HERE = "line 31 of train.py"
 
@@ -75,3 +78,12 @@ def test_changes_are_named_as_a_reader_would_say_them():
     ):
         assert script_words.changes(one, replace(one, **changed)) == words
     assert script_words.changes(replace(one, slow="5:4"), one) == ["rank 5 as fast as usual"]
+
+
+def test_progress_without_a_known_end_has_no_percentage_and_names_its_time(monkeypatch, capsys):
+    monkeypatch.setattr(progress_bar, "PATIENCE", 0.0)
+    monkeypatch.setattr(progress_bar, "EVERY", 0.0)
+    for fraction, step, words in ((0.0, -1, "train.py  2 ms of virtual"), (0.5, 3, " 50 %  train.py  step 3, 2 ms of")):
+        with progress_bar.Bar("train.py") as bar:
+            bar(Progress(fraction, 0.002, float("nan"), None, {}, {}, position(step, 0.002)))
+        assert capsys.readouterr().err.startswith(words)
