@@ -11,6 +11,7 @@ from cluster.faults import Faults
 from cluster.script_summary import counted_spans
 from cluster.torch import simulate
 from cluster.waiting.causes import causes
+from cluster.waiting.pieces import UNKNOWN
 from experiments.viewer import script_words, waits
 from experiments.wording.script_summary import lines, share_of_time
 from installation import ROOT
@@ -98,3 +99,9 @@ def test_a_mean_over_several_ranks_is_called_one():
     _, summary, _ = sentences(outcome("ddp", 8, slow=8, network="10GbE"))
     assert " on average" in summary[0] and " each" not in summary[0]
     assert all((" on average" in text) == (not text.startswith("1 rank ")) for text in summary)
+
+
+def test_no_wait_is_left_unexplained():
+    for name, ranks in (("ddp", 8), ("pipeline", 4), ("ring", 8)):
+        done = outcome(name, ranks, slow=8, network="10GbE")
+        assert causes(done.trace, done.recorded.waits).totals[:, UNKNOWN].sum() == 0, name
