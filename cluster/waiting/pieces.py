@@ -1,7 +1,9 @@
 """Explain each wait piece by piece, walking back in time until its whole length is accounted for.
 
 It is walked span by span and from receiver to sender. Where the rank that is late was doing the same as the one that
-waits, only what it took longer counts, so that a rank is not blamed for having begun late.
+waits, only what it took longer counts, so that a rank is not blamed for having begun late. If it began late because it
+had waited itself, that wait is explained in the same way, with the rank that waited: so a delay that travels along a
+ring is charged to where it arose, and not to the transfers that it passes.
 """
 
 import numpy as np
@@ -58,17 +60,27 @@ def walk_back(lanes: Lanes) -> Pieces:
     pieces.add(wait, lanes.rank[wait], NETWORK, flying, -1)
     left = left - flying
     span, time = lanes.before[wait], lanes.released[wait].copy()
-    span, time, left = _alongside(lanes, pieces, wait, span, time, left)
+    compared, on = wait.copy(), np.arange(len(wait))  # compared: the wait whose rank is compared with the late one
+    for _ in range(HOPS):
+        before = span[on]
+        span[on], time[on], left[on] = _alongside(lanes, pieces, wait[on], compared[on], before, time[on], left[on])
+        on = on[(span[on] != before) & (span[on] >= 0) & (left[on] > 0)]
+        on = on[lanes.waits[span[on]] & (lanes.by[span[on]] >= 0)]  # both did the same, and the late one had waited
+        if not len(on):
+            break
+        compared[on] = span[on]
+        time[on], span[on] = lanes.released[span[on]], lanes.before[span[on]]
     _back(lanes, pieces, wait, span, time, left)
     return pieces
 
 
-def _alongside(lanes: Lanes, pieces: Pieces, wait, span, time, left):
+def _alongside(lanes: Lanes, pieces: Pieces, wait, compared, span, time, left):
     """Account for the time by which the late rank was slower while both did the same work, from the end backwards.
 
+    `compared` is the wait of the rank that did the same: `wait`, or one that its explanation led to.
     Return where the walk goes on: (span, time, seconds left) of each wait.
     """
-    own = lanes.previous[wait]
+    own = lanes.previous[compared]
     for _ in range(2):  # sending may be the last that both did
         sends = _alike(lanes, own, span) & (lanes.kind[own] == COMMUNICATE) & ~lanes.receives[own]
         sends &= np.abs(lanes.end[span] - lanes.start[span] - lanes.end[own] + lanes.start[own]) <= left
@@ -76,7 +88,7 @@ def _alongside(lanes: Lanes, pieces: Pieces, wait, span, time, left):
         same = _alike(lanes, *ahead) & (lanes.kind[ahead[0]] == COMPUTE)
         own, span = np.where(same, ahead[0], own), np.where(same, ahead[1], span)
     on = np.flatnonzero(_alike(lanes, own, span) & (lanes.kind[own] == COMPUTE))
-    reach = lanes.start[wait].copy(), time.copy()  # up to which both are accounted for
+    reach = lanes.start[compared].copy(), time.copy()  # up to which both are accounted for
     for _ in range(HOPS):
         if not len(on):
             break
@@ -84,7 +96,6 @@ def _alongside(lanes: Lanes, pieces: Pieces, wait, span, time, left):
         longer = (reach[1][on] - lanes.start[theirs]) - (reach[0][on] - lanes.start[mine])
         part = np.clip(longer, 0, left[on])
         moves = lanes.kind[mine] == COMMUNICATE
-        part = np.where(moves, left[on], part)  # after that both began together, but for the network
         who = np.where(moves, lanes.rank[wait[on]], lanes.rank[theirs])
         pieces.add(wait[on], who, np.where(moves, NETWORK, WORK), part, theirs)
         left[on] -= part
@@ -120,7 +131,8 @@ def _turn(lanes: Lanes, wait: np.ndarray) -> np.ndarray:
 def _back(lanes: Lanes, pieces: Pieces, *walk: np.ndarray) -> None:
     """Account for the rest of each wait by what happened before: (wait, span, time, left), from `time` backwards."""
     wait = walk[0]
-    walk = (*walk, lanes.by[wait], _turn(lanes, wait))
+    rank = np.where(walk[1] >= 0, lanes.rank[walk[1]], lanes.by[wait])
+    walk = (*walk, rank, _turn(lanes, wait))
     goes_on = walk[3] > 0
     for _ in range(HOPS):
         wait, span, time, left, rank, turn = walk = tuple(column[goes_on] for column in walk)

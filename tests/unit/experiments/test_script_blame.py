@@ -105,3 +105,10 @@ def test_no_wait_is_left_unexplained():
     for name, ranks in (("ddp", 8), ("pipeline", 4), ("ring", 8)):
         done = outcome(name, ranks, slow=8, network="10GbE")
         assert causes(done.trace, done.recorded.waits).totals[:, UNKNOWN].sum() == 0, name
+
+
+def test_a_delay_that_travels_along_a_ring_is_charged_to_the_rank_where_it_arose():
+    summary = outcome("ring", 16, slow=8, network="10GbE").summary
+    receives = [wait for wait in summary.waits if wait.what == "receive"]
+    slow = sum(wait.seconds for wait in receives if wait.culprit == SLOW)
+    assert slow > 0.9 * sum(wait.seconds for wait in receives)
