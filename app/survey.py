@@ -100,8 +100,8 @@ def _costs(model: survey.Stack, cluster: survey.Cluster) -> None:
     ]
     st.caption(
         f"{len(kept)} of {len(rows)} methods. {survey.the_step(model, cluster)} Numbers are in float32, at each "
-        f"module's settings: FLOPs and bytes of all ranks together, memory of the worker that uses most, "
-        f"without messages, staleness in updates. Tests check the formulas against runs."
+        f"module's settings: FLOPs and bytes of all ranks together, memory (without messages) of the "
+        f"worker that uses most; staleness in updates. Tests check the formulas against runs."
     )
     if not kept:
         st.info("No method matches; clear the search or choose another family.", icon=":material/search_off:")

@@ -40,7 +40,7 @@ class ScriptDevice(Device):
         return self.view
 
     def of_python(self, calls: int) -> float:
-        """Return the time of Python in which so many functions are called, in s."""
+        """Return the time that Python takes for this many function calls, in s."""
         return calls * self.call
 
     @property

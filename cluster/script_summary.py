@@ -14,11 +14,11 @@ import numpy as np
 from tracing import Trace
 
 PRINTED = "printed "
-"""Begins the names of values that were read in a line that the script printed."""
+"""Prefix of the names of values that were read in a line that the script printed."""
 
 
 class Waited(NamedTuple):
-    """A wait of `rank` in `what` that `culprit` ended, the last to arrive; `line` is the line of the script."""
+    """A wait of `rank` in `what`, which ended when `culprit` arrived last; `line` is the line of the script."""
 
     rank: int
     culprit: int
@@ -84,7 +84,7 @@ class Summary:
 
 
 def counted_spans(trace: Trace, steps: int) -> np.ndarray:
-    """Return the mask of the spans whose waits count, in a run of so many steps: the first is left out of several."""
+    """Return the mask of the spans whose waits count: without the first step, if there are others."""
     return trace.spans["step"] >= (1 if steps > 1 else -1)
 
 
@@ -92,7 +92,7 @@ Column = Sequence[float] | np.ndarray
 
 
 def mean_by_step(ranks: Column, steps: Column, values: Column, is_stepless: bool = False) -> dict[int, float]:
-    """Return the mean of the values of each step. Rows come rank after rank; equal rows in equal order give equal bits.
+    """Return the mean of the values of each step. Rows are ordered by rank; equal rows in equal order give equal bits.
 
     If the run `is_stepless`, i.e. no optimizer takes a step, the first values of the ranks count as step 0, the second
     ones as step 1, and so on.

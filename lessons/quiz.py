@@ -64,7 +64,7 @@ class Item:
         return {name: dice.choice(values) for name, values in self.draw.items()}
 
     def prediction(self, seed: int) -> dict[str, Any]:
-        """Return the parameters of the prediction in the text: `first`, and what that leaves open by this seed."""
+        """Return the parameters of the prediction in the text: `first`, with the rest drawn from this seed."""
         return self.parameters(seed) | dict(self.first)
 
     def all_parameters(self) -> list[dict[str, Any]]:

@@ -125,7 +125,7 @@ def _take_upload() -> None:
 
 
 def _decode(source: bytes) -> str:
-    """Return the text of a Python file, with a sign for each character that is not in the encoding it declares."""
+    """Return the text of a Python file, with a replacement for what is not in the encoding it declares."""
     try:
         return decode_source(source)
     except (UnicodeDecodeError, SyntaxError):

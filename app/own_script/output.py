@@ -11,7 +11,7 @@ EVERY = "all ranks"
 
 
 def show(run: ScriptRun) -> None:
-    """Draw what the script printed, folded, with a choice of the rank."""
+    """Draw what the script printed, folded, with a choice of rank."""
     if not run.printed:
         return
     ranks = sorted({rank for rank, _ in run.printed})

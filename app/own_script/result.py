@@ -95,7 +95,7 @@ def _figures(run: ScriptRun) -> None:
         "Virtual time": (units.seconds(s.seconds), f"Of the whole run, {units.count_with_noun(s.steps, 'step')}."),
         "Waiting": (units.percent(float(s.wait.mean()) / s.seconds), "For what others send, on average over ranks."),
         "Sent by a rank": (units.size(float(s.sent.max())), "By the rank that sends most."),
-        "Memory": (units.size(float(held.max())), "Of the fullest rank at its last step, without activations.")
+        "Memory": (units.size(float(held.max())), "Of the rank that holds most, with the peak of its activations.")
         if held.any()
         else None,
         "Loss": (units.loss(losses[-1]), "In the last step.") if losses else None,

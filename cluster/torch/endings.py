@@ -69,5 +69,5 @@ def _failure(process: Process, error: Exception) -> RankFailed:
 
 
 def _is_out_of_memory(error: Exception) -> bool:
-    """True if memory could not be allocated. For that of the CPU torch has no exception of its own, but these words."""
+    """True if memory could not be allocated. For CPU memory torch has no exception of its own, only these words."""
     return isinstance(error, MemoryError) or "can't allocate memory" in str(error)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Future(torch.futures.Future):
-    """A future that its own rank completes when it asks for it. C++ would block with the baton in its hand."""
+    """A future that its own rank completes when it asks for the value. C++ would block while it holds the baton."""
 
     def __init__(self, source: PendingWork | Future):
         super().__init__()

@@ -14,7 +14,7 @@ NO_WORK = {
     *(aten.empty_like.default, aten.new_empty.default, aten.new_empty_strided.default, aten.lift_fresh.default),
     aten._local_scalar_dense.default,
 }
-"""Operations that only make or read a tensor's header, next to views."""
+"""Operations that only make or read a tensor's metadata, besides views."""
 
 SLOW = (
     *("exp", "log", "tanh", "sigmoid", "silu", "gelu", "erf", "softmax", "softplus", "sum", "mean", "norm", "pool"),
@@ -24,7 +24,7 @@ SLOW = (
 
 
 class Operation(NamedTuple):
-    """What is known of an operation from its name and schema."""
+    """What is known about an operation from its name and schema."""
 
     works: bool  # reads or writes numbers, rather than only returning a view
     is_slow: bool
@@ -37,7 +37,7 @@ _known: dict[Any, Operation] = {}
 
 
 def operation(func: Any) -> Operation:
-    """Return what is known of this operation."""
+    """Return what is known about this operation."""
     found = _known.get(func)
     if found is None:
         returns, name = func._schema.returns, func._schema.name.partition("::")[2]

@@ -66,7 +66,7 @@ class Roofline(Pricer, TorchDispatchMode):
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        """False, although nothing is compiled here: to tell torch.compile to skip it takes 5 us an operation."""
+        """False, although nothing is compiled here: telling torch.compile to skip it takes 5 us an operation."""
         return False
 
     def __init__(self, rank: Rank):

@@ -15,7 +15,7 @@ class PythonCalls:
         self.made = self.ours = self.priced = 0
 
     def count(self, frame: Any, event: str, argument: Any) -> None:
-        """Count a call, as the function that sys.setprofile calls for every event."""
+        """Count a call. sys.setprofile calls this for every event."""
         if event == "call":
             self.made += 1
 

@@ -16,7 +16,7 @@ from experiments.runs.script_run import ScriptRun
 @runs_option
 @json_option
 def show_command(name: str, runs: str, as_json: bool) -> None:
-    """Print the summary of a stored run, and why it ended early if it did. --json has what a script printed."""
+    """Print the summary of a stored run, and why it ended early if it did. --json includes what a script printed."""
     folder = store.find(name, runs)
     run = store.load_any(folder)
     if isinstance(run, ScriptRun):

@@ -16,7 +16,7 @@ def run(
     on_progress: Callable[[list[EventLog], float], None] | None = None,
     stop: Callable[[], bool] | None = None,
 ) -> ScriptRun:
-    """Run the script and return its record, as far as it came if it failed.
+    """Run the script and return its record, up to where it stopped if it failed.
 
     `on_line(rank, line)` gets what ranks print, `on_progress(event_logs, seconds)` how far they are in virtual time;
     `stop` ends the run early with status "cancelled". Raise ValueError if the source is not Python, or if the script

@@ -121,7 +121,7 @@ def _run(experiment: ScriptExperiment, progress: Callable[..., None]) -> ScriptR
 
 
 def _shorten(run: ScriptRun) -> ScriptRun:
-    """Return the run with the first and the last KEPT_LINES / 2 lines that it printed, and a note if others went."""
+    """Return the run with the first and last KEPT_LINES / 2 lines that it printed, and a note if any were dropped."""
     lines, half = run.printed, KEPT_LINES // 2
     if len(lines) <= KEPT_LINES:
         return run

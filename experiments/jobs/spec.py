@@ -33,7 +33,7 @@ KINDS = {
 }
 """Kinds of jobs, and the modules with the function `perform` that does them."""
 MANY_THREADS = ("script",)
-"""Kinds with a thread for each rank, each of which reserves addresses that it never uses."""
+"""Kinds with a thread for each rank, each of which reserves address space that it never uses."""
 
 
 @dataclass(frozen=True)

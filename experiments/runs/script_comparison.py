@@ -1,4 +1,4 @@
-"""Compare two runs of scripts: whether they computed the same numbers, and where their times part."""
+"""Compare two runs of scripts: whether they computed the same numbers, and where their times differ."""
 
 from __future__ import annotations
 

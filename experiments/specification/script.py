@@ -148,7 +148,7 @@ class ScriptExperiment:
         return {"ranks": self.ranks, **given}
 
     def command(self) -> str:
-        """Return the command line that runs the script again, as it is in its file then."""
+        """Return the command line that runs the script again, as its file is at that time."""
         words = ["lockstep", "script", self.path]
         for name, value in self.changes().items():
             words += [f"--{name.replace('_', '-')}", str(value)]

@@ -67,7 +67,7 @@ def waits_table(run: ScriptRun) -> dict[str, np.ndarray]:
 
 
 def spans_table(run: ScriptRun) -> dict[str, np.ndarray]:
-    """Return what each rank did when as a table, with the words of kinds and labels."""
+    """Return a table of what each rank did and when, with kinds and labels in words."""
     spans, words = run.trace.spans, {"kind": KINDS, "label": run.trace.labels}
     return spans | {name: np.array(known, object)[spans[name]] for name, known in words.items() if len(spans[name])}
 

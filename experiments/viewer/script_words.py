@@ -19,7 +19,7 @@ LABELS = {
 
 
 def headline(run: ScriptRun) -> str:
-    """Return one sentence on how the run ended, what a step takes, and who makes others wait, and where."""
+    """Return one sentence on how the run ended, how long a step takes, and who makes others wait, and where."""
     s = run.summary
     if run.status != "finished":
         reached = units.count_with_noun(s.steps, "step") if s.steps else f"{units.seconds(s.seconds)} of virtual time"

@@ -188,8 +188,8 @@ def unlike_neighbours(run):
 
 
 def _tracking(comm, task, s):
-    """Train like a worker of D-PSGD, but along y, which starts as the own gradient, is mixed as x is, and takes in
-    how each gradient differs from the last: gradient tracking, as Nedic, Olshevsky & Shi, 2017, have it in DIGing."""
+    """Train like a worker of D-PSGD, but along y, which starts as the worker's own gradient, is mixed as x is, and
+    takes in how each gradient differs from the last: gradient tracking, DIGing of Nedic, Olshevsky & Shi, 2017."""
     graph = neighbours(s.topology, comm.size, s.edges)
     share = mixing(graph)[comm.rank]
     x, last, y = task.start(), 0.0, 0.0  # (d,) from the first step on

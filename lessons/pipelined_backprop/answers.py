@@ -24,7 +24,7 @@ def kept(run, stages: int, stage: int) -> float:
 
 
 def deeper(run, stages: int, rates: str) -> str:
-    """Return how the loss of that many stages ends, compared with that of one."""
+    """Return the final loss with that many stages, relative to one stage."""
     small = rates.startswith("Both")
     one, many = (experiments.loss_in_slots(run, n, 0.0016 if small else AT_BEST[n]) for n in (1, stages))
     ratio = many / one

@@ -108,7 +108,7 @@ def best(rows, **where):
 
 
 def is_inside(row, steps):
-    """True if the rate of this row has a larger and a smaller one among those tried."""
+    """True if both larger and smaller rates than this row's were tried."""
     return 1.01 * min(steps) < row["rate"] / (1 - row["momentum"]) < 0.99 * max(steps)
 
 

@@ -45,7 +45,7 @@ class Cluster:
 
     @property
     def samples(self) -> int:
-        """The samples of a step: as many for every method, also where workers share them."""
+        """The samples of a step: the same number for every method, even where workers share them."""
         return self.workers * self.batch
 
 

@@ -32,7 +32,7 @@ RATES = {
 
 
 def to_the_loss(run, strategy, rate=None, **where):
-    """(seconds, samples) until the held-out loss is TARGET to stay, and samples per second; infinite if it never is."""
+    """(seconds, samples) until the held-out loss reaches TARGET for good, and samples per second; else infinite."""
     done = run(**{**DIGITS, **SMALL[strategy], "learning_rate": rate or RATES[strategy], **where})
     per_second = done.summary["samples_per_second"]
     seconds = arrival(done)

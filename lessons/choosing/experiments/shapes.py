@@ -1,4 +1,4 @@
-"""What the shapes of a model tell before anything is run: weights, work, and whether it fits."""
+"""What a model's shapes tell before anything is run: weights, work, and whether it fits."""
 
 import math
 

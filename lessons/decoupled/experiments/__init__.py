@@ -27,7 +27,7 @@ LAST = 30  # steps over which a loss is averaged
 
 
 def final_loss(done) -> float:
-    """Return the mean loss of the last mini-batches, infinite if training was thrown out."""
+    """Return the mean loss of the last mini-batches, infinite if training diverged."""
     loss = done.losses["loss"][-LAST:].mean()
     return float(loss) if np.isfinite(loss) else inf
 
