@@ -85,7 +85,7 @@ def _speed(rows, order, machines):
 MOMENTA = 0.0, 0.5, 0.9  # every method is tried with each
 
 
-def tuned(train, steps):
+def losses_by_momentum(train, steps):
     """Return {momentum: {rate: loss}} of `train(momentum, rate)`.
 
     Momentum m applies each gradient 1 / (1 - m) times over, so the rates are `steps` times 1 - m.
@@ -95,7 +95,7 @@ def tuned(train, steps):
 
 def at_best(train, steps):
     """Yield a row for each momentum: the rate of the lowest loss, that loss, and the lowest of all momenta."""
-    found = tuned(train, steps)
+    found = losses_by_momentum(train, steps)
     least = min(min(losses.values()) for losses in found.values())
     for momentum, losses in found.items():
         rate = min(losses, key=lambda one: losses[one])
@@ -149,7 +149,9 @@ def deeper(run):
     on one machine. One stage is plain SGD with momentum. best and least: the rate of the lowest loss at this momentum,
     and that loss."""
     for stages, steps in TRIED.items():
-        found = tuned(lambda momentum, rate, n=stages: loss_in_slots(run, n, rate, momentum=momentum), steps)
+        found = losses_by_momentum(
+            lambda momentum, rate, n=stages: loss_in_slots(run, n, rate, momentum=momentum), steps
+        )
         for momentum, losses in found.items():
             lowest = min(losses, key=lambda rate: losses[rate])
             for rate, loss in losses.items():

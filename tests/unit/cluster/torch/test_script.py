@@ -115,7 +115,7 @@ def test_a_script_whose_ranks_have_failed_does_not_continue(script):
 def test_a_file_that_is_no_script_is_named(script, tmp_path):
     (tmp_path / "binary.py").write_bytes(b"\xff\xfe\x00")
     for path, words in (
-        (tmp_path / "missing.py", "cannot read … missing.py"),
+        (tmp_path / "missing.py", "no script … missing.py"),
         (script("def broken(:\n", "broken.py"), "broken.py is not Python … line 1"),
         (tmp_path / "binary.py", "binary.py is not a text file"),
         (
