@@ -13,7 +13,6 @@ from cluster.devices import DEVICES
 from cluster.network import Link, Network
 from cluster.script_device import ScriptDevice, parse_script_device
 from cluster.torch import simulate
-from tests.quotes import quote
 
 FREE = ScriptDevice(1e30, 1e30, 0.0)
 CALLS, VIEWS = replace(FREE, call=1.0), replace(FREE, view=1.0)
