@@ -155,5 +155,5 @@ def test_a_measured_device_is_written_in_six_numbers_and_a_preset_is_one_with_fr
     assert read.is_measured and not parse_script_device("a100").is_measured
     assert parse_script_device("A100").flops == DEVICES["A100"].flops
     for text in ("40e9:15e9:1e-6:1", "fast"):
-        with pytest.raises(ValueError, match="(no device preset|cannot be read).*FLOP/s"):
+        with pytest.raises(ValueError, match=r"(no device preset|cannot be read).*FLOP/s"):
             parse_script_device(text)
