@@ -51,7 +51,7 @@ MISTAKES = {  # the same, and the points that are lost, with words of the messag
     "no broadcast": (DDP, "    broadcast_parameters(model)\n", "", {"begin_with_the_weights": "broadcast"}),
     "gathers gradients": (DDP, SUM, WHOLE_GRADIENTS, {"each_rank_sends": "all_reduce … not with whole gradients"}),
     "sums on one rank": (DDP, SUM, BY_ROOT, {"each_rank_sends": "all_reduce … not with whole gradients"}),
-    "ring sends first": (DDP, SUM, RING.format(SEND_FIRST), {"on_the_whole_batch": "send (line … for rank 1"}),
+    "ring sends first": (DDP, SUM, RING.format(SEND_FIRST), {"on_the_whole_batch": "send (line … each for"}),
     "buckets not divided": (BUCKETS, "            flat /= dist.get_world_size()\n", "", {"whole_batch": "division"}),
     "last bucket stays": (BUCKETS, IN_HOOKS, IN_HOOKS.replace("s:", "s[:-1]:"), {"whole_batch": "every parameter"}),
     "never waits": (BUCKETS, "            work.wait()\n", "", {"before_its_wait": "call wait()"}),
@@ -65,7 +65,7 @@ MISTAKES = {  # the same, and the points that are lost, with words of the messag
         f"{point}{GPIPE}": "parameters without a gradient" for point in ("whole_model", "slots", "receivers")
     }),
     "send meets send": (PIPELINE, "self.sends.append(dist.isend(x.detach(), rank))", "dist.send(x.detach(), rank)", {
-        f"forever_where_sends_wait_for_their_receivers{ONE_ONE}": "send (line … for rank 1",
+        f"forever_where_sends_wait_for_their_receivers{ONE_ONE}": "send (line … each for",
     }),
     "1F1B is GPipe": (PIPELINE, AHEAD, "ahead = count", {"1f1b_keeps": "6 micro-batches … follow each forward"}),
     "1F1B is late": (PIPELINE, AHEAD, AHEAD.replace("rank,", "rank + 1,"), {"1f1b_keeps": "4 micro-batches"}),

@@ -49,7 +49,7 @@ def test_a_device_or_network_of_ones_own_is_read_as_it_is_spelled():
 @pytest.mark.parametrize("text", ["", "1:2", "1:2:3:4", "a:b:c", "1:-2:3", "nan:1:1", "inf:1:1"])
 @pytest.mark.parametrize(("parse", "kind"), [(parse_device, "device"), (parse_network, "network")])
 def test_numbers_that_do_not_read_are_refused_with_the_form(parse, kind, text):
-    with pytest.raises(ValueError, match=f"^{kind}: .*read.*write .*example"):
+    with pytest.raises(ValueError, match=f"{kind}.*write .*example"):
         parse(text)
 
 
