@@ -293,7 +293,7 @@ BOXES = {
                 for n in (LONG, LONGEST)
             )
         ),
-        "one port of any kind: recursive doubling sends all through it 8 times a round, and takes longest from 1 MB": (
+        "one port of any kind: recursive doubling passes it 8 times a round, and takes longest from 1 MB": (
             lambda rows: all(
                 slower(rows, "recursive_doubling", box=box, nodes=nodes, bytes=n) > 4
                 for box in (OLD, SHARED)

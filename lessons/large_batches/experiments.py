@@ -263,7 +263,7 @@ LOWEST = {"adam": {16: 0.004, 64: 0.012, 256: 0.024}, "sgd": {16: 0.3, 64: 0.3, 
     "How does the best rate grow with the batch?",
     source="Malladi, Lyu, Panigrahi & Arora, NeurIPS 2022",
     claims={
-        "from 16 images to 256 Adam's best rate grows over twice, and less than 13 times": lambda rows: (
+        "from 16 images to 256 Adam's best rate more than doubles, but grows less than 13-fold": lambda rows: (
             2 < ratio(rows, "rate", rule="adam", batch=(256, 16)) < 13
         ),
         "that is over 1.5 times as much as SGD's": lambda rows: (

@@ -367,7 +367,7 @@ HIDDEN = "after backward", "during backward", "early layers first"
         "with 2,048 and less every way takes over 2.5 times as long as computing alone": lambda rows: all(
             min(row[way] for way in HIDDEN) > 2.5 for row in rows if row["tokens"] <= 2048
         ),
-        "a model with a quarter of the weights needs as many tokens": lambda rows: all(
+        "a model with a quarter of the weights needs just as many tokens": lambda rows: all(
             math.isclose(row["a quarter of the weights"], row["sum/compute"], rel_tol=0.03) for row in rows
         ),
     },

@@ -111,7 +111,7 @@ LATENCIES = (20, 160, 640, 5120)  # us, of a message, in all
 
 
 @figure(
-    "Which strategy is first at the loss, and what if the latency grows?",
+    "Which strategy reaches the loss first, and what if the latency grows?",
     source="the product of steps and seconds as in Hadjis et al. (Omnivore), arXiv:1606.04487",
     claims={
         "at 20 us meeting every 16 steps is not first, with more samples per second than sums": lambda rows: (

@@ -107,7 +107,7 @@ SLICE = 8e6  # bytes
                 and value(rows, "early layers first", model="VGG-16", nodes=512) > 0.8
             )
         ),
-        "beyond 32 nodes little is lost any more: no rank sends more than two gradients": lambda rows: all(
+        "beyond 32 nodes little more is lost: no rank sends more than two gradients": lambda rows: all(
             ratio(rows, way, model=m, nodes=(512, 32)) > 0.9 for m in PLANNED for way in WAYS
         ),
     },
