@@ -89,9 +89,6 @@ def run(
     lines: deque[tuple[int, str]] = deque()
     latest: deque[tuple[Any, ...]] = deque(maxlen=1)
 
-    def keep_progress(*progress: Any) -> None:
-        latest.append(progress)
-
     def whole() -> None:
         BATON.holder = None  # so that this thread is the hub
         try:
