@@ -50,21 +50,27 @@ def hsdp():
     return train(model, Adam(model.parameters(), lr=1e-2), size, rank)
 
 
+def shared_folder(rank):
+    """Return a new folder, the same on all ranks."""
+    folder = [tempfile.mkdtemp() if rank == 0 else None]
+    dist.broadcast_object_list(folder)
+    return folder[0]
+
+
 def sharded_checkpoint():
     """Train, save the shards, train on, load them into another model, and train that."""
     rank, size = begin()
     model = sharded_by_layers()
     optimizer = Adam(model.parameters(), lr=1e-2)
     train(model, optimizer, size, rank)
-    folder = [tempfile.mkdtemp() if rank == 0 else None]
-    dist.broadcast_object_list(folder)
-    dcp.save(dict(zip(("model", "optimizer"), get_state_dict(model, optimizer), strict=True)), checkpoint_id=folder[0])
+    folder = shared_folder(rank)
+    dcp.save(dict(zip(("model", "optimizer"), get_state_dict(model, optimizer), strict=True)), checkpoint_id=folder)
     train(model, optimizer, size, rank)
 
     other = sharded_by_layers()
     optimizer = Adam(other.parameters(), lr=1e-2)
     state = dict(zip(("model", "optimizer"), get_state_dict(other, optimizer), strict=True))
-    dcp.load(state, checkpoint_id=folder[0])
+    dcp.load(state, checkpoint_id=folder)
     set_state_dict(other, optimizer, model_state_dict=state["model"], optim_state_dict=state["optimizer"])
     return train(other, optimizer, size, rank) + weights(model)
 
@@ -75,13 +81,12 @@ def asynchronous_checkpoint():
     model = sharded_by_layers()
     optimizer = Adam(model.parameters(), lr=1e-2)
     train(model, optimizer, size, rank)
-    folder = [tempfile.mkdtemp() if rank == 0 else None]
-    dist.broadcast_object_list(folder)
-    saved = dcp.async_save({"model": model.state_dict()}, checkpoint_id=folder[0], process_group=dist.new_group())
+    folder = shared_folder(rank)
+    saved = dcp.async_save({"model": model.state_dict()}, checkpoint_id=folder, process_group=dist.new_group())
     train(model, optimizer, size, rank)
     saved.result()
     state = {"model": model.state_dict()}
-    dcp.load(state, checkpoint_id=folder[0])
+    dcp.load(state, checkpoint_id=folder)
     model.load_state_dict(state["model"])
     return weights(model)
 
