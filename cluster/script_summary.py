@@ -41,6 +41,11 @@ class WaitFor:
     seconds: float
     ranks: int  # that waited for it
 
+    @property
+    def mean(self) -> float:
+        """The seconds of each of these ranks, on average."""
+        return self.seconds / self.ranks
+
 
 @dataclass(frozen=True)
 class Summary:

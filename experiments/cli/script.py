@@ -5,12 +5,10 @@ lockstep script train.py --ranks 64 --network 10GbE --slow 5:4 -- --epochs 3
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
 
 from cluster.faults import JITTERS
 from experiments.cli import console, show_script
@@ -98,7 +96,7 @@ def script_command(
 def run_script(experiment: ScriptExperiment, output: str = "none", title: str = "") -> ScriptRun:
     """Run a script with a progress bar, and print the lines of the ranks that `output` names."""
     from cluster.torch.launch import warn_of_version
-    from experiments.execution.script import run
+    from experiments.execution.script import measure_progress, run
 
     if warning := warn_of_version():
         console.complain(f"{warning}.")
@@ -110,10 +108,7 @@ def run_script(experiment: ScriptExperiment, output: str = "none", title: str = 
     with stoppable() as stop, Bar(title or experiment.name) as bar:
 
         def show_progress(logs: list[EventLog], seconds: float) -> None:
-            step = max(log.step for log in logs)
-            losses = [log.losses[-1][3] for log in logs if log.losses]
-            loss = float(np.mean(losses)) if losses else math.nan
-            fraction = max(0, step) / (experiment.steps or math.inf)
+            step, loss, fraction = measure_progress(logs, experiment.steps)
             bar(Progress(fraction, seconds, loss, None, {}, {}, position(step, seconds)))
 
         return run(experiment, print_line, show_progress, stop)

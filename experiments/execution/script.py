@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from cluster.comm import ClusterError
 from cluster.event_log import EventLog, Outcome
 from experiments.runs.script_run import ScriptRun, record
 from experiments.specification.script import ScriptExperiment
+
+
+def measure_progress(logs: list[EventLog], steps: int | None) -> tuple[int, float, float]:
+    """Return how far a run is: its step, the mean of the ranks' last losses (NaN without), the fraction of `steps`."""
+    step = max(log.step for log in logs)
+    losses = [log.losses[-1][3] for log in logs if log.losses]
+    loss = math.fsum(losses) / len(losses) if losses else math.nan
+    return step, loss, min(1.0, max(0, step) / steps) if steps else 0.0
 
 
 def run(

@@ -77,7 +77,7 @@ def job_spec(source: str, file: str, settings: dict[str, Any]) -> JobSpec:
 
 
 def perform(values: dict[str, Any], root: Path, progress: Callable[..., None]) -> Path:
-    """Run the script (see experiments.jobs.spec), and return the folder of its run, as far as it came.
+    """Run the script (see experiments.jobs.spec), and return the folder of its run, up to where it stopped.
 
     SIGTERM ends the script: KeyboardInterrupt if it has not begun. Raise ValueError if scripts are not allowed here, or
     if this one is not Python.
@@ -133,9 +133,8 @@ def _shorten(run: ScriptRun) -> ScriptRun:
 
 def _progress(logs: list[EventLog], seconds: float, steps: int | None) -> tuple[float, str]:
     """Return the fraction that is done, 0 if that is unknown, and a phrase: "step 3, 1.2 ms of virtual time"."""
-    step = max(log.step for log in logs)
-    losses = [log.losses[-1][3] for log in logs if log.losses]
+    step, loss, fraction = script.measure_progress(logs, steps)
     phrase = position(step, seconds)
-    if losses and math.isfinite(loss := math.fsum(losses) / len(losses)):
+    if math.isfinite(loss):
         phrase += f", loss {units.loss(loss)}"
-    return (min(1.0, max(0, step) / steps) if steps else 0.0), phrase
+    return fraction, phrase

@@ -14,7 +14,7 @@ from experiments.runs.script_comparison import (
 )
 from experiments.runs.script_run import ScriptRun
 from experiments.wording import units
-from experiments.wording.script_summary import culprit
+from experiments.wording.script_summary import culprit, place
 
 EQUAL = 0.005  # share of a time up to which two are called equally long
 LEAST_PERCENT = 0.001  # a smaller difference is written as a power of ten
@@ -103,9 +103,7 @@ DOES = {
 
 def _waits(a: ScriptRun, b: ScriptRun) -> Iterator[str]:
     for sign, waits in (("more", longer_waits(a, b)), ("less", longer_waits(b, a))):
-        if waits and waits[0].seconds / waits[0].ranks > WORTH * max(a.summary.seconds, b.summary.seconds):
+        if waits and waits[0].mean > WORTH * max(a.summary.seconds, b.summary.seconds):
             wait = waits[0]
-            at = f" at {wait.line}" if wait.line else ""
-            mean = units.seconds(wait.seconds / wait.ranks)
             who = "1 rank waits" if wait.ranks == 1 else f"{wait.ranks} ranks wait on average"
-            yield f"{who} {mean} {sign} for {culprit(wait)} in {wait.what}{at}"
+            yield f"{who} {units.seconds(wait.mean)} {sign} for {culprit(wait)} {place(wait)}"

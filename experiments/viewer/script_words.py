@@ -6,7 +6,7 @@ from cluster.script_summary import Summary, WaitFor
 from experiments.runs.script_run import ScriptRun
 from experiments.specification.script import ScriptExperiment
 from experiments.wording import naming, units
-from experiments.wording.script_summary import NO_TIME, share_of_time
+from experiments.wording.script_summary import NO_TIME, place, share_of_time
 from experiments.wording.sentences import capital, join_words
 
 WORTH = 0.03  # share of the others' time from which a rank is said to make them wait
@@ -54,7 +54,7 @@ def _place(waits: list[WaitFor], seconds: float) -> str:
     """Return where most of these waits are: "in all_reduce at line 27 of ddp.py"."""
     longest = max(waits, key=lambda one: one.seconds)
     mostly = "" if longest.seconds > (1 - WORTH) * seconds else "mostly "
-    return f"{mostly}in {longest.what}" + (f" at {longest.line}" if longest.line else "")
+    return f"{mostly}{place(longest)}"
 
 
 def changes(was: ScriptExperiment, now: ScriptExperiment) -> list[str]:

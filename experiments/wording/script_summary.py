@@ -92,21 +92,25 @@ def _waiting(summary: Summary) -> list[tuple[str, str]]:
     most = int(summary.wait.argmax())
     found = [("waiting", f"rank {most} waits most: {units.percent(summary.waiting_share)} of the time")]
     caused = summary.seconds_by_culprit()
-    worth = [wait for wait in summary.waits if wait.seconds / wait.ranks >= WORTH * summary.waits_over]
+    worth = [wait for wait in summary.waits if wait.mean >= WORTH * summary.waits_over]
     worth.sort(key=lambda wait: (-caused.get(wait.culprit, 0.0), -wait.seconds))  # the network last
     if worth and summary.steps > 1:
         found.append(("", "after the first step"))
     for wait in worth[:NAMED]:
-        where = f" at {wait.line}" if wait.line else ""
-        mean = f"{units.seconds(wait.seconds / wait.ranks)}{' on average' * (wait.ranks > 1)}"
+        mean = f"{units.seconds(wait.mean)}{' on average' * (wait.ranks > 1)}"
         who = f"{units.count_with_noun(wait.ranks, 'rank')} wait{'s' * (wait.ranks == 1)}"
-        found.append(("", f"{who} for {culprit(wait)} in {wait.what}{where}: {mean}"))
+        found.append(("", f"{who} for {culprit(wait)} {place(wait)}: {mean}"))
     return found
 
 
 def culprit(wait: WaitFor) -> str:
     """Return for whom ranks waited: "rank 5", or "the network"."""
     return f"rank {wait.culprit}" if wait.culprit >= 0 else "the network"
+
+
+def place(wait: WaitFor) -> str:
+    """Return where ranks waited: "in all_reduce at line 27 of ddp.py"."""
+    return f"in {wait.what}" + (f" at {wait.line}" if wait.line else "")
 
 
 def _memory(summary: Summary) -> str:
