@@ -134,7 +134,7 @@ def draw_traffic(one: Shown) -> None:
 
 
 def draw_memory(one: Shown) -> None:
-    """Show what each rank holds when it is fullest."""
+    """Show what each rank holds at its peak."""
     if not one.run.peak_memory().any():
         st.info("This run has no record of memory.", icon=":material/memory:")
         return

@@ -50,7 +50,7 @@ def show() -> None:
 
 
 def _start() -> None:
-    """Take what the controls say as the work to be done."""
+    """Make the settings of the controls the work to run."""
     state = st.session_state
     state.script_trouble, state.script_work = "", None
     state.pop(f"{session.owner()}/{PLACE}", None)  # also the same work once more

@@ -8,7 +8,7 @@ from tracing import HELD
 
 
 def _seconds(done, steps):
-    """(of a step in a full row, mean seconds by rank of each kind of pass: forward, backward, and so on)."""
+    """Return the seconds of a step once the pipeline is full, and {kind of pass: its mean seconds, (ranks,)}."""
     spans, labels = done.trace.spans, np.array(done.trace.labels)
     kinds = np.array([label.rstrip("0123456789") for label in labels])[spans["label"]]
     length = spans["end"] - spans["start"]

@@ -1,4 +1,4 @@
-"""Who has learned most after as many steps, and by when."""
+"""Who has learned most after the same number of steps, and how soon."""
 
 from lessons.decoupled.experiments import WIDE, at_best, lately
 from lessons.figure import Look, figure, value
