@@ -85,15 +85,20 @@ class OwnModules:
 
 @contextlib.contextmanager
 def own_modules(folder: str) -> Iterator[set[str]]:
-    """Let scripts import from `folder`, each rank for itself. The value has the files that they import."""
-    finder, path = OwnModules(folder), sys.path[:]
+    """Let scripts import from `folder`, each rank for itself. The value has the files that they import.
+
+    Nothing compiled is written: Python takes a .pyc for current if the source's second and size are, so that a module
+    changed and run again within a second would be the old one.
+    """
+    finder, path, no_pyc = OwnModules(folder), sys.path[:], sys.dont_write_bytecode
+    sys.dont_write_bytecode = True
     sys.meta_path.insert(0, finder)
     sys.path.insert(0, folder)
     try:
         yield finder.files
     finally:
         sys.meta_path.remove(finder)
-        sys.path[:] = path
+        sys.path[:], sys.dont_write_bytecode = path, no_pyc
         for name in OwnModules.names:
             sys.modules.pop(name, None)
         OwnModules.names.clear()

@@ -1,6 +1,7 @@
 """Runs of scripts: recorded as far as they came, stored once, and safe to open whoever wrote them."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -96,6 +97,17 @@ def test_the_same_script_and_settings_are_stored_once_and_others_next_to_them(sc
     experiment = script(TRAIN)
     (tmp_path / "rates.py").write_text("RATE = 0.2\n", "utf-8")  # the same script, and another result
     assert store.save(run(experiment), root).name == f"{folder.name}-2"
+
+
+def test_a_module_changed_within_the_same_second_is_imported_as_it_is_now(script, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    digests = set()
+    for rate in (0.1, 0.2):
+        experiment = script(TRAIN)
+        (tmp_path / "rates.py").write_text(f"RATE = {rate}\n", "utf-8")
+        os.utime(tmp_path / "rates.py", (0, 0))  # Python takes a .pyc for current if second and size are
+        digests.add(run(experiment).digest)
+    assert len(digests) == 2
 
 
 def test_a_script_that_fails_is_stored_as_far_as_it_came(script, tmp_path):
