@@ -5,7 +5,7 @@ import numpy as np
 import kernels
 import workloads
 from lessons.averaging.experiments import SMALL
-from lessons.figure import Look, column, figure, value
+from lessons.figure import Look, column, figure, is_rising, value
 
 NOISY = {
     "workload": "quadratic", "condition": 4, "noise": 3.0, "dimension": 400, "points": 20_000,
@@ -84,6 +84,46 @@ def two_starts(run):
         for along in (0.0, 0.25, 0.5, 0.75, 1.0):
             loss, accuracy = problem.evaluate((1 - along) * first + along * end)
             yield {"starts": starts, "along": along, "loss": loss, "accuracy": accuracy}
+
+
+@figure(
+    "How long may two networks train apart before their mean is no better?",
+    source="Frankle et al., 2020, on larger networks; the measure is ours",
+    claims={
+        "after 800 steps the mean has at least 5 % less loss than the two on average": lambda rows: (
+            _saved(rows, steps=800) > 0.05
+        ),
+        "after eight times as many it saves less than half as much": lambda rows: (
+            _saved(rows, steps=6400) < _saved(rows, steps=800) / 2
+        ),
+        "they move farther apart": lambda rows: is_rising(column(rows, "apart")),
+    },
+    look=Look("steps", ("ends", "mean"), log="x", title="held-out loss"),
+)
+def longer_apart(run):
+    """Digits, two workers with one start, each on images of its own; ends: the mean of the losses of the two.
+
+    At a constant rate each network keeps noise of its own, and the mean removes half of it. Apart is the distance
+    between the two.
+    """
+    digits = workloads.find("digits")
+    problem = digits.build(digits.Settings(**SMALL))
+    for steps in (800, 2400, 6400):
+        pair = {"algorithm": "one_shot", "workers": 2, "batch": 8, "steps": steps, "learning_rate": 0.2}
+        pair |= {"evaluations": 2, **SMALL}
+        mean = run(**pair).parameters
+        first = run(worker_override=_alone, **pair).parameters
+        ends = [problem.evaluate(w)[0] for w in (first, 2 * mean - first)]
+        yield {
+            "steps": steps,
+            "ends": float(np.mean(ends)),
+            "mean": problem.evaluate(mean)[0],
+            "apart": float(2 * np.linalg.norm(mean - first)),
+        }
+
+
+def _saved(rows, steps):
+    return 1 - value(rows, "mean", steps=steps) / value(rows, "ends", steps=steps)
 
 
 def _alone(comm, task, s):
