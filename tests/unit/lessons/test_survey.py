@@ -40,6 +40,8 @@ WITHOUT = {
     "High Performance Parallel Stochastic Gradient Descent": "IPDPS 2016; no DOI could be looked up",
     "Taming the Wild": "NIPS 2015, whose papers have no DOI",
     "HogWild++": "ICDM 2016; no DOI could be looked up",
+    "Deep Learning via Hessian-Free Optimization": "ICML 2010, which has no DOIs; not on arXiv",
+    "Piper: Multidimensional Planner": "NeurIPS 2021, whose papers have no DOI; not on arXiv",
 }
 """References of chapters without a link, and why."""
 
@@ -190,6 +192,15 @@ def test_every_reference_of_a_chapter_has_a_link_or_a_reason():
                 assert why, f"{chapter.name}: {words}"
                 used |= {*why}
     assert used == set(WITHOUT)
+
+
+def test_every_chapter_says_what_happened_since_2020_and_names_two_works_of_that_time():
+    for chapter in lessons.written_chapters():
+        text, _, sources = chapter.text().partition("\n## Sources\n")
+        section = text.partition("\n## Since 2020\n")[2]
+        assert 40 < len(section.partition("\n## ")[0].split()) < 260 and "\n## What to keep\n" in section, chapter.name
+        years = [int(year) for item in sources.split("\n- ") for year in re.findall(r"\b(?:19|20)\d\d\b", item)[-1:]]
+        assert sum(year > 2019 for year in years) >= 2, chapter.name
 
 
 def test_blocks_of_a_text_have_the_links():
