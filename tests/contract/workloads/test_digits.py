@@ -46,17 +46,3 @@ def test_every_model_learns_to_read(model, activation):
         _, g = workload.gradient(w, workload.batch(next(batches)))
         kernels.sgd(w, g, 0.1)
     assert workload.evaluate(w).accuracy > 0.92
-
-
-def test_without_the_file_scikit_learn_itself_is_asked(monkeypatch):
-    pytest.importorskip("sklearn.datasets")
-    monkeypatch.setattr("pathlib.Path.exists", lambda self: False)
-    x, target = digits.digits.__wrapped__()
-    np.testing.assert_array_equal(x, digits.digits()[0])
-    np.testing.assert_array_equal(target, digits.digits()[1])
-
-
-def test_without_scikit_learn_one_sentence_says_what_to_install(monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(ValueError, match="pip install scikit-learn"):
-        digits.digits.__wrapped__()
