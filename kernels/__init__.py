@@ -6,11 +6,13 @@ Numba CUDA kernel) and its price: `FLOPS` and `WORDS` per element of the first a
 inputs, then scalars; in place; contiguous; float32 and float64.
 
 A call is dispatched on the first array, and its price is charged to the meter of the calling rank. A module is
-loaded on its first call, so importing an algorithm imports no compiler.
+loaded on its first call, so importing an algorithm imports no compiler. Where there is none (`compiler.py`), a kernel
+runs its `reference` in place of `cpu`.
 """
 
 import importlib
 import os
+from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +41,7 @@ __all__ = [
     "FAMILIES",
     "Kernel",
     "Meter",
+    "are_compiled",
     "beside",
     "copy",
     "empty",
@@ -151,12 +154,20 @@ class Kernel:
 
     def _load(self) -> None:
         module = importlib.import_module(f"kernels.{self.family}.{self.name}")
-        self._cpu, self._gpu = module.cpu, module.gpu
+        self._cpu, self._gpu = module.cpu if are_compiled() else module.reference, module.gpu
         self._price = getattr(module, "price", None) or _per_element(module.FLOPS, module.WORDS)
         self._module = module  # last: another thread may be loading, too
 
     def __repr__(self) -> str:
         return f"<kernel {self.family}.{self.name}>"
+
+
+@cache
+def are_compiled() -> bool:
+    """Return whether kernels on the CPU are compiled. This loads the compiler."""
+    from kernels.compiler import COMPILES
+
+    return COMPILES
 
 
 def _per_element(flops: float, words: float):

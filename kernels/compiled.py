@@ -17,24 +17,23 @@ import inspect
 from pathlib import Path
 
 import numpy as np
-from numba import literal_unroll, njit, types
-from numba.core import event
-from numba.extending import is_jitted, overload
 
 from kernels import compiling
+from kernels.compiler import COMPILES, is_jitted, literal_unroll, njit, overload
 
+if COMPILES:
+    from numba.core import event
 
-class _Compilations(event.Listener):
-    """Report Numba's compilations to `kernels.compiling`; loading from disk sends no such event."""
+    class _Compilations(event.Listener):
+        """Report Numba's compilations to `kernels.compiling`; loading from disk sends no such event."""
 
-    def on_start(self, _):
-        compiling.begin()
+        def on_start(self, _):
+            compiling.begin()
 
-    def on_end(self, _):
-        compiling.end()
+        def on_end(self, _):
+            compiling.end()
 
-
-event.register("numba:compile", _Compilations())
+    event.register("numba:compile", _Compilations())
 
 STRIDED = "an array of this call is strided; pass x.copy() instead of x, and read the result from the copy."
 WHOLE = "the first array of this call holds whole numbers and cannot store the result; use float32 or float64."
@@ -42,10 +41,15 @@ WHOLE = "the first array of this call holds whole numbers and cannot store the r
 formula = njit(inline="always", error_model="numpy")
 
 
-def on_disk(**options):
-    """Return a decorator that compiles a function and caches it on disk. Raise OSError if no folder is writable."""
+def on_disk(plain=None, **options):
+    """Return a decorator that compiles a function and caches it on disk. Raise OSError if no folder is writable.
+
+    Without a compiler the function is `plain`, if given: the same in NumPy, where a loop in Python would be slow.
+    """
 
     def compile(function):
+        if not COMPILES:
+            return plain or function
         try:
             return njit(cache=True, **options)(function)
         except RuntimeError as error:  # Numba found no folder to write to
@@ -81,6 +85,8 @@ def is_whole(array) -> bool:
 
 @overload(is_whole, inline="always")
 def _is_whole(array):
+    from numba import types
+
     whole = not isinstance(array.dtype, types.Float)
     return lambda array: whole
 

@@ -11,9 +11,8 @@ Compiled code does no bounds checks: without this, a kernel would read and write
 
 import re
 
-from numba.extending import register_jitable
-
 from kernels.compiled import WHOLE, is_whole
+from kernels.compiler import register_jitable
 
 CODES = ("codes", "packed", "words", "exponents")  # names of arrays of whole numbers that stand for others
 POSITIONS = ("index",)  # names of arrays of places in another array

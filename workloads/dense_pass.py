@@ -31,8 +31,8 @@ class DensePass:
         return cls(layers, by_layer) if small and loss.name == "softmax_cross_entropy" else by_layer
 
     def __call__(self, w, x, target) -> tuple:
-        """Return (loss, g). On a GPU, this is computed layer by layer."""
-        if not isinstance(w, np.ndarray):
+        """Return (loss, g). On a GPU, and where nothing is compiled, this is computed layer by layer."""
+        if not isinstance(w, np.ndarray) or not kernels.are_compiled():
             return self.by_layer(w, x, target)
         kind = len(x), x.itemsize
         prices = self._prices.get(kind)

@@ -135,7 +135,11 @@ class Coordinates:
         return TAKEN * taken
 
 
-@on_disk()
+def _change(now, old, new):
+    now[:] = np.where(now == old, new, now + (new - old))
+
+
+@on_disk(_change)
 def change(now, old, new):
     """Set `now` to now + (new - old), all (n,); where `now` equals `old`, exactly to `new`."""
     for v in range(now.size):

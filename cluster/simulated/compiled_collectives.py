@@ -18,6 +18,7 @@ from cluster.comm import COLLECTIVE, shares
 from cluster.simulated.collective_program import record_program
 from cluster.simulated.ring_recurrence import ring_sum
 from kernels import METER, Meter, meter_kernels
+from kernels.compiler import COMPILES
 
 if TYPE_CHECKING:
     from cluster.faults import Faults
@@ -47,14 +48,14 @@ COMPILED: dict[Callable, Callable[..., Any]] = {
 
 
 def can_compile(network: Network, faults: Faults) -> bool:
-    """Return whether the compiled loop can simulate the collectives of such a run.
+    """Return whether there is a compiled loop that can simulate the collectives of such a run.
 
     It cannot handle ranks that crash or pause, nor links with a CPU cost per byte. It records a rank's messages in the
     order of sending, so with several ranks per node it needs a positive overhead: otherwise two messages can be sent at
     the same time, and the trace orders those by delivery.
     """
     overheads = network.within.overhead, network.between.overhead
-    if network.within.per_byte or network.between.per_byte:
+    if not COMPILES or network.within.per_byte or network.between.per_byte:
         return False
     return not faults.crash and not faults.pause and (network.per_node == 1 or min(overheads) > 0)
 

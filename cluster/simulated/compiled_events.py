@@ -1,7 +1,7 @@
 """The compiled event loop for ranks inside a collective whose operations are known (`collective_program.py`).
 
 It does what `SimulatedComm.send`, `Delivery.happen`, `Mailbox.get` and `Rank.receive` do, in the same order and with
-the same rounding, but on rows of numbers: a rank is a position in its list of operations instead of a greenlet, and a
+the same rounding, but on rows of numbers: a rank is a position in its list of operations instead of a strand, and a
 message has a length but no content. An event is either a delivery, given by the number of its message, or -1 - rank for
 a rank that let earlier events happen before it used a shared port (`EventQueue.sync`) and now continues.
 """
@@ -9,9 +9,9 @@ a rank that let earlier events happen before it used a shared port (`EventQueue.
 import math
 
 import numpy as np
-from numba import njit
 
 from kernels.compiled import on_disk
+from kernels.compiler import njit
 from tracing import COMMUNICATE, WAIT
 
 SEND, RECEIVE, CHARGE = range(3)  # kinds of operations; `which` is the number of a message, or of a price

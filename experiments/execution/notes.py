@@ -1,4 +1,4 @@
-"""Notes on a finished run: settings that had no effect, or could not be obeyed in full."""
+"""Notes on a finished run: settings that had no effect or could not be obeyed in full, kernels without a compiler."""
 
 import math
 
@@ -10,7 +10,7 @@ HONEST = 0.05  # share of a run by which real ranks may be late, or without a co
 
 
 def notes_on(experiment: Experiment, event_logs: list[EventLog]) -> list[str]:
-    """Return notes on faults that came too late, settings that had no effect, and settings that were not obeyed."""
+    """Return notes on faults that came too late, settings that had no effect or were not obeyed, and the kernels."""
     return [
         *_too_late(experiment, event_logs),
         *_back_too_late(experiment, event_logs),
@@ -18,6 +18,7 @@ def notes_on(experiment: Experiment, event_logs: list[EventLog]) -> list[str]:
         *_unused(experiment, event_logs),
         *_unobeyed(experiment, event_logs),
         *_unordered(experiment),
+        *_uncompiled(),
     ]
 
 
@@ -54,6 +55,13 @@ def _unordered(experiment: Experiment) -> list[str]:
     """Return a note if real ranks were asked to send by priority, which they ignore."""
     asked = experiment.algorithm == "priority" and experiment.settings["order"] == "priority"
     return [_UNORDERED] if asked and experiment.cluster != "simulated" else []
+
+
+def _uncompiled() -> list[str]:
+    """Return a note if kernels were not compiled."""
+    from kernels.compiler import COMPILES, REASON  # only here, since it loads Numba
+
+    return [] if COMPILES else [_UNCOMPILED.format(REASON)]
 
 
 def _carried_nothing(experiment: Experiment, event_logs: list[EventLog]) -> list[str]:
@@ -115,6 +123,10 @@ _CROWDED = (
 _OVERDUE = (
     "The messages of a rank arrived {:.3g} s too late in total for the network it emulates, in a run of {:.3g} s: this "
     "machine is too slow or too busy; use a slower network, fewer ranks, or the simulated cluster."
+)
+_UNCOMPILED = (
+    "Kernels ran in NumPy, since Numba, which compiles them, cannot be imported ({}). Virtual times are the same, and "
+    "losses are the same up to rounding."
 )
 _UNORDERED = (
     "Real ranks send in the order they are asked to, so order priority had no effect here; the simulated cluster obeys "

@@ -4,6 +4,8 @@ A mistake of the reader's is found before the first rank starts and raised as a 
 wrong later ends the run, and the Run has everything that was recorded until then.
 """
 
+from __future__ import annotations
+
 import json
 import math
 import os
@@ -11,7 +13,7 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from functools import lru_cache, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,7 +22,6 @@ from algorithms import compression
 from cluster.comm import Cancelled, RankLost, describe_loss
 from cluster.event_log import EventLog, Outcome
 from cluster.real import gpus, signals
-from cluster.real.checkpoint import SharedCheckpoint
 from experiments.execution import admission, batch_norm, room
 from experiments.execution.notes import notes_on
 from experiments.runs import divergence, ending, evaluations
@@ -38,6 +39,9 @@ from workloads.batches import Batches
 from workloads.checkpoints import Checkpoints
 from workloads.recorder import Diverged, OutOfMemory
 from workloads.task import Task
+
+if TYPE_CHECKING:
+    from cluster.real.checkpoint import SharedCheckpoint
 
 TIMEOUT = 60.0  # s
 WARM_UP = 1.0  # s; if one gradient of every rank takes longer, no rank rehearses a step before the clock starts
@@ -310,6 +314,8 @@ def _on_cluster(
     options["backend"] = BACKENDS[experiment.cluster]
     if not asked.faults.back:
         return processes.run(program, experiment.ranks, **options)
+    from cluster.real.checkpoint import SharedCheckpoint
+
     with closing(SharedCheckpoint(workload_of(experiment).start(experiment.seed))) as newest:
 
         def restart(event_log: EventLog) -> Callable:

@@ -119,10 +119,12 @@ def environment() -> dict[str, Any]:
 
 def blas() -> dict[str, str]:
     """Return library, version and kernels of each BLAS that this process has loaded, by the package that brought it:
-    {"blas_scipy": "openblas 0.3.30 Haswell"}; "blas" is one that came with none of them.
+    {"blas_scipy": "openblas 0.3.30 Haswell"}; "blas" is one that came with none of them. Without threadpoolctl, {}.
     """
-    from threadpoolctl import threadpool_info
-
+    try:
+        from threadpoolctl import threadpool_info
+    except ImportError:  # in a browser
+        return {}
     found = {}
     for library in threadpool_info():
         if library["user_api"] == "blas":

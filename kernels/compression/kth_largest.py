@@ -15,10 +15,10 @@ Source: Alabi, Blanchard, Gordon & Steinbach, ACM JEA 17, 2012 (radix selection)
 """
 
 import numpy as np
-from numba import int32
 
 from kernels.arrays import empty, to_numpy
 from kernels.compiled import exact
+from kernels.compiler import int32
 from kernels.compression.magnitude import bits, mask
 from kernels.gpu import cuda
 from kernels.launch import THREADS, over

@@ -10,10 +10,10 @@ Price: 2 operations per number, and it is read once; on a GPU twice, once to cou
 """
 
 import numpy as np
-from numba import int32
 
 from kernels.arrays import empty
 from kernels.compiled import exact
+from kernels.compiler import int32
 from kernels.compression.magnitude import bits, key, mask, partition, scan
 from kernels.gpu import cuda
 from kernels.launch import THREADS

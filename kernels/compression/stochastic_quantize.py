@@ -28,8 +28,7 @@ def price(codes, v, scales, edges, levels, key):
     return 12 * len(v), codes.nbytes / codes.itemsize + (v.nbytes + scales.nbytes) / codes.itemsize
 
 
-@formula
-def dice(key, i):
+def _dice(key, i):
     """Return 24 pseudo-random bits as a whole number."""
     z = key + i * STEP
     z = (z ^ (z >> A)) * FIRST
@@ -37,10 +36,13 @@ def dice(key, i):
     return (z ^ (z >> C)) >> TOP
 
 
+dice = formula(_dice)
+
+
 def reference(codes, v, scales, edges, levels, key):
     number = v.dtype.type
     with np.errstate(over="ignore"):
-        throws = dice.py_func(np.uint64(key), np.arange(len(v), dtype=np.uint64))
+        throws = _dice(np.uint64(key), np.arange(len(v), dtype=np.uint64))
     chances = throws.astype(v.dtype) * number(2**-24)
     for r, segment in enumerate(pieces(edges)):
         with np.errstate(invalid="ignore"):

@@ -10,10 +10,10 @@ Source: Strom, Interspeech 2015.
 """
 
 import numpy as np
-from numba import int32
 
 from kernels.arrays import empty
 from kernels.compiled import exact, formula
+from kernels.compiler import int32
 from kernels.compression.magnitude import partition, scan
 from kernels.gpu import cuda
 from kernels.launch import THREADS

@@ -4,11 +4,9 @@ np.dot writes its result over c, so a sum would take another pass over the produ
 """
 
 import numpy as np
-from numba import types
-from numba.extending import overload
-from numba.np.linalg import ensure_blas, get_blas_kind
 
 from kernels.compiled import STRIDED
+from kernels.compiler import overload
 
 
 def add_product(c, x, z):
@@ -18,6 +16,9 @@ def add_product(c, x, z):
 
 @overload(add_product)
 def _add_product(c, x, z):
+    from numba import types
+    from numba.np.linalg import ensure_blas, get_blas_kind
+
     ensure_blas()
     pointer, char, length = types.CPointer(c.dtype), types.char, types.intp
     arguments = char, char, char, length, length, length, pointer, pointer, length, pointer, length, pointer, pointer

@@ -13,8 +13,8 @@ Source: Moshier, Cephes Mathematical Library, expf.c and tanhf.c, for the polyno
 import math
 
 import numpy as np
-from numba import types
-from numba.extending import overload
+
+from kernels.compiler import overload
 
 LOWEST, HIGHEST = -87.33654, 88.376  # from the least normal number, 2^-126, to where n would be 128: no 2^128 is finite
 LN2, REST = 0.693359375, -2.12194440e-4  # their sum is ln 2
@@ -38,11 +38,15 @@ def tanh(x):
 
 @overload(exp, inline="always", jit_options={"error_model": "numpy"})
 def _exp(x):
+    from numba import types
+
     return _single_exp if x == types.float32 else _double_exp
 
 
 @overload(tanh, inline="always", jit_options={"error_model": "numpy"})
 def _tanh(x):
+    from numba import types
+
     return _single_tanh if x == types.float32 else _double_tanh
 
 

@@ -14,13 +14,9 @@ Source of the penalty's form: Niu, Recht, Re & Wright, NIPS 2011, section 2.
 import math
 
 import numpy as np
-from numba import types
-from numba.core import cgutils
-from numba.core.errors import TypingError
-from numba.extending import intrinsic
-from numba.np.arrayobj import make_array
 
 from kernels.compiled import WHOLE, exact, formula
+from kernels.compiler import intrinsic
 from kernels.gpu import cuda
 
 
@@ -108,6 +104,10 @@ def gather_gpu(acc, w, i, target, indptr, index, values, penalty):
 @intrinsic
 def atomic_add(typing, array, i, value):
     """array[i] += value on a CPU, without losing concurrent additions by other threads or processes."""
+    from numba import types
+    from numba.core import cgutils
+    from numba.core.errors import TypingError
+    from numba.np.arrayobj import make_array
 
     if not isinstance(array.dtype, types.Float):
         raise TypingError(WHOLE)  # LLVM refuses it in lines of its own
