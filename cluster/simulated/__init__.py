@@ -1,4 +1,4 @@
-"""The simulated cluster: one process, virtual time, every rank a greenlet.
+"""The simulated cluster: one process, virtual time, every rank a strand of it (`cluster/strands`).
 
 The arithmetic is real; only the clock is simulated. A rank runs plain blocking code and has its own time: a kernel
 advances it by the kernel's price on the rank's device, a message by the time it takes on its link.
@@ -27,13 +27,12 @@ advances it by the kernel's price on the rank's device, a message by the time it
 from collections.abc import Callable
 from typing import Any
 
-from greenlet import greenlet
-
 from cluster.devices import DEVICES, Device
 from cluster.event_log import EventLog, Outcome
 from cluster.faults import NONE, Faults
 from cluster.network import NETWORKS, Network
 from cluster.simulated.simulation import Simulation
+from cluster.strands import FASTEST
 
 
 def run(
@@ -47,7 +46,7 @@ def run(
     on_progress: Callable[[list[EventLog], float], None] | None = None,
     stop: Any = None,
     place: str = "cpu",
-    strand: Any = greenlet,
+    strand: Any = FASTEST,
 ) -> Outcome:
     """Run `program(comm)` on `size` ranks and return their results and event logs.
 
@@ -57,8 +56,7 @@ def run(
     others send every message (`cluster.collectives.ALL_REDUCE`). `on_progress(event_logs, seconds)` is called a few
     times per second of real time; `stop`, an Event or a function, ends the run early. `place` is where the ranks'
     arrays are: with "cuda:0" all ranks share that GPU, and every sum is sent message by message. `strand` is the type
-    of what runs a rank and is suspended while the rank waits: greenlet, or a type with `strand(main, parent)`,
-    `switch()`, `throw(error)`, `getcurrent()` and `GreenletExit` like those of greenlet. Errors of the run are not
+    of what runs a rank and is suspended while the rank waits, a `cluster.strands.Strand`. Errors of the run are not
     raised: they are the Outcome's `error`. Raise ValueError for an unknown collective.
     """
     return Simulation(size, network, device, faults, collective, on_progress, stop, place, strand).run(program)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 class Actor:
     """A process with its own time: a rank, or a collective in the background of one."""
 
-    __slots__ = ("blocked_since", "collective", "greenlet", "inbox", "now", "rank", "source", "source_world", "waits")
+    __slots__ = ("blocked_since", "collective", "strand", "inbox", "now", "rank", "source", "source_world", "waits")
 
     def __init__(self, rank: Rank, now: float):
         self.rank, self.now = rank, now
@@ -20,7 +20,7 @@ class Actor:
         self.source: int | None = None  # while it waits for a message: from which rank of the group, None for any
         self.source_world: int | None = None  # the world rank of that one
         self.collective = ""  # the one in progress
-        self.greenlet: Any = None  # which runs it, once it is spawned
+        self.strand: Any = None  # which runs it, once it is spawned
         self.waits: list[tuple[float, float]] = []  # in the background: from when to when for what was not sent yet, s
         self.inbox: Delivery | None = None  # the message for which it was woken
 

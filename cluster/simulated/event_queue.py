@@ -8,10 +8,10 @@ of its arguments. An event has a method `happen(time)`, which returns the actor 
     ScheduledCall   calls a function: to start, crash or restart a rank
     CompiledLoop    processes events of its own (`compiled_loop.py`)
 
-As in SimPy, a process is suspended while it waits. Here a process is a greenlet, so its code is plain and blocking, and
-there is no central loop: an actor that must wait runs the queue itself until some actor can continue, and switches
-directly to that one. An actor may also run ahead of the clock, since no event can change its past. It calls `sync`
-where order matters: before it receives from any rank, polls, or uses shared memory or a shared port.
+As in SimPy, a process is suspended while it waits. Here a process is a strand (`cluster/strands`), so its code is plain
+and blocking, and there is no central loop: an actor that must wait runs the queue itself until some actor can continue,
+and switches directly to that one. An actor may also run ahead of the clock, since no event can change its past. It
+calls `sync` where order matters: before it receives from any rank, polls, or uses shared memory or a shared port.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from greenlet import greenlet
+from cluster.strands import FASTEST
 
 if TYPE_CHECKING:
     from cluster.simulated.actor import Actor
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
 
 class Hub:
-    """The greenlet that started the run and is the parent of all others. It makes all scheduled calls."""
+    """The strand that started the run and is the parent of all others. It makes all scheduled calls."""
 
-    def __init__(self, strand: Any = greenlet):
-        self.greenlet = strand.getcurrent()
+    def __init__(self, strand: Any = FASTEST):
+        self.strand = strand.getcurrent()
         self.calls: list[ScheduledCall] = []
 
 
@@ -55,10 +55,10 @@ class ScheduledCall:
 class EventQueue:
     """The pending events, and the time of the last one processed. `tick()` is called every 256 events.
 
-    `strand` is the type of what is suspended while it waits; see `cluster.simulated.run`.
+    `strand` is the type of what is suspended while it waits; see `cluster.strands`.
     """
 
-    def __init__(self, tick: Callable[[], None], strand: Any = greenlet):
+    def __init__(self, tick: Callable[[], None], strand: Any = FASTEST):
         self.now = 0.0  # s
         self.serial = count().__next__
         self.hub = Hub(strand)
@@ -108,10 +108,10 @@ class EventQueue:
             if ready is None:
                 continue
             if ready is not actor:
-                ready.greenlet.switch()
+                ready.strand.switch()
             return
         if actor is not self.hub:
-            self.hub.greenlet.switch()
+            self.hub.strand.switch()
 
     def sync(self, actor: Actor) -> None:
         """Process all events up to the time of `actor`."""

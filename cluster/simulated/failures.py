@@ -98,11 +98,11 @@ class Failures:
 
 
 def stop(rank: Rank) -> None:
-    """End the rank's greenlets at the time of its crash, and drop what they recorded after it."""
+    """End the rank's strands at the time of its crash, and drop what they recorded after it."""
     rank.lost_at, rank.lost_step = rank.crash_time, rank.event_log.step
     blocked = rank.collective or "receive"
     for actor in (rank, *rank.background):
-        actor.greenlet.throw(rank.sim.strand.GreenletExit)
+        actor.strand.throw(rank.sim.strand_type.GreenletExit)
     rank.span(WAIT, rank.now, rank.lost_at, blocked)
     rank.event_log.spans[:] = [
         (kind, start, min(end, rank.lost_at), step, label)

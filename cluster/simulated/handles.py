@@ -68,7 +68,7 @@ class BackgroundAllReduce:
 
     def _end(self) -> None:
         if not self._done:
-            self._background.greenlet.throw(self._comm._sim.strand.GreenletExit)
+            self._background.strand.throw(self._comm._sim.strand_type.GreenletExit)
             self._background.now = self._comm._sim.queue.now  # it may have run ahead
             self.finish()
 

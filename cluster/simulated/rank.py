@@ -75,7 +75,7 @@ class Rank(Actor):
         self._slowness = Slowness(faults, number)
 
     def main(self, program: Callable, comm, actor: Actor | None = None) -> None:
-        """Run `program(comm)`, as the body of the greenlet of this rank or of `actor` in its background.
+        """Run `program(comm)`, as the body of the strand of this rank or of `actor` in its background.
 
         The first error of any rank becomes the error of the run.
         """
@@ -85,10 +85,10 @@ class Rank(Actor):
             if actor is None:
                 self.sim.queue.sync(self)  # so that a crash before this rank's time prevents the result
                 self.result, self.done = result, True
-        except self.sim.strand.GreenletExit:
+        except self.sim.strand_type.GreenletExit:
             pass
         except Crashed:
-            self.sim.queue.sync(self)  # the crash event ends this greenlet
+            self.sim.queue.sync(self)  # the crash event ends this strand
         except ClusterError as error:
             self.sim.fail(error)
         except Exception as error:

@@ -8,8 +8,6 @@ from itertools import count
 from time import monotonic  # the real clock, even where a program's `time` module shows the virtual one
 from typing import Any
 
-from greenlet import greenlet
-
 from cluster.collectives import ALL_REDUCE, check_name
 from cluster.comm import Cancelled, ClusterError
 from cluster.devices import Device
@@ -25,6 +23,7 @@ from cluster.simulated.failures import Failures
 from cluster.simulated.ports import Ports
 from cluster.simulated.rank import Rank
 from cluster.simulated.restart import RestartableComm
+from cluster.strands import FASTEST
 
 AT_ONCE = "fast", "stream"  # all-reduces that are computed once for all ranks
 PROGRESS = 0.2  # s of real time between two calls of on_progress
@@ -44,11 +43,11 @@ class Simulation:
         on_progress: Callable | None = None,
         stop: Any = None,
         place: str = "cpu",
-        strand: Any = greenlet,
+        strand: Any = FASTEST,
     ):
         self.network, self.device, self.faults, self.place = network, device, faults, place
         self._collective = check_name(collective, AT_ONCE)
-        self.strand = strand
+        self.strand_type = strand
         self.queue = EventQueue(self.tick, strand)
         self.ports = Ports(self.queue, network, size)
         self.ranks = [Rank(self, number, faults) for number in range(size)]
@@ -82,7 +81,7 @@ class Simulation:
             self.fail(error)
         finally:
             for actor in (actor for rank in self.ranks for actor in (rank, *rank.background)):
-                actor.greenlet.throw(self.strand.GreenletExit)
+                actor.strand.throw(self.strand_type.GreenletExit)
             if gc_was_on:
                 gc.enable()
         self.failures.close()
@@ -96,9 +95,9 @@ class Simulation:
         self.spawn(rank, partial(rank.main, self._program, comm))
 
     def spawn(self, actor: Actor, main: Callable[[], None]) -> None:
-        """Run `main` as the greenlet of `actor`, starting at the actor's current time."""
-        actor.greenlet = self.strand(main, parent=self.queue.hub.greenlet)
-        self.queue.call(actor.now, actor.greenlet.switch)  # from the hub, whose stack is the shallowest
+        """Run `main` as the strand of `actor`, starting at the actor's current time."""
+        actor.strand = self.strand_type(main, parent=self.queue.hub.strand)
+        self.queue.call(actor.now, actor.strand.switch)  # from the hub, whose stack is the shallowest
 
     def all_reduce(self, overlaps: bool) -> Callable | None:
         """Return the all-reduce that sends messages, or None if the sum is computed once for all ranks.

@@ -5,9 +5,8 @@
     outcome = simulate(train, ranks=8, network="1GbE")        # a function, or the path of a script
     outcome.results, outcome.summary.seconds, outcome.trace
 
-A rank is a thread of this process, and one of them runs at a time.
+A rank is a thread of this process, and one of them runs at a time (`cluster/strands/threads.py`).
 
-    strands.py        threads that pass on a baton, with the interface of a greenlet
     process_state.py  what a process has one of and each rank needs its own
     process.py        the process that a rank takes itself for; environment.py is what it asks its system
     world.py          torch.distributed of each rank: groups, rendezvous, losses, steps; store.py is the store

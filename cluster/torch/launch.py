@@ -23,6 +23,7 @@ from cluster.event_log import EventLog, Outcome
 from cluster.script_summary import Waited
 from cluster.simulated.comm import SimulatedComm
 from cluster.simulated.simulation import Simulation
+from cluster.strands.threads import BATON, ThreadStrand
 from cluster.torch.activity import named_modules
 from cluster.torch.deadlocks import explain
 from cluster.torch.endings import live
@@ -34,7 +35,6 @@ from cluster.torch.process import Process, SharedState, become
 from cluster.torch.process_state import OWN, ProcessState, own_random
 from cluster.torch.refusals import refusals
 from cluster.torch.store import Values
-from cluster.torch.strands import BATON, Strand
 from cluster.torch.streams import virtual_streams
 from cluster.torch.watchdog import watch
 from cluster.torch.world import own_world
@@ -129,9 +129,19 @@ def _run(
     on_progress: Any,
     stop: Callable[[], bool],
 ) -> Recorded:
-    Strand.getcurrent().state = ProcessState()
+    ThreadStrand.getcurrent().state = ProcessState()
     sim = Simulation(
-        *(machines.ranks, machines.links, machines.processor, machines.faults, "fast", on_progress, stop, "cpu", Strand)
+        *(
+            machines.ranks,
+            machines.links,
+            machines.processor,
+            machines.faults,
+            "fast",
+            on_progress,
+            stop,
+            "cpu",
+            ThreadStrand,
+        )
     )
     printed: list[tuple[int, str]] = []
 
@@ -145,8 +155,8 @@ def _run(
 
     def body(comm: SimulatedComm) -> Any:
         number = comm.rank
-        Strand.getcurrent().state = ProcessState(number, main() if main else None)
-        Strand.getcurrent().state.put_back()
+        ThreadStrand.getcurrent().state = ProcessState(number, main() if main else None)
+        ThreadStrand.getcurrent().state.put_back()
         OWN.random = random.Random(number)
         pricer = CLOCKS[machines.clock](comm.owner)
         process = processes[number] = Process(comm, shared, pricer, machines.environment(number))

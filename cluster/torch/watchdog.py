@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable
 
 from cluster.comm import Cancelled, ClusterError
+from cluster.strands.threads import BATON
 from cluster.torch.pricing import Pricer
 from cluster.torch.process import script_line
-from cluster.torch.strands import BATON
 
 real_time = time.monotonic  # that of scripts is virtual
 OFTEN = 0.05  # s between two looks

@@ -10,8 +10,8 @@ import pytest
 import torch
 import torch.distributed as dist
 
+from cluster.strands.threads import BATON, ThreadStrand
 from cluster.torch import simulate
-from cluster.torch.strands import BATON, Strand
 
 
 def begin():
@@ -103,7 +103,7 @@ def test_ranks_share_a_store_and_wait_for_its_values():
 
 def test_strands_hand_over_one_baton():
     BATON.holder, order = None, []
-    hub = Strand.getcurrent()
+    hub = ThreadStrand.getcurrent()
 
     def body(name, other):
         order.append(name)
@@ -111,8 +111,8 @@ def test_strands_hand_over_one_baton():
             other[0].switch()
         order.append(f"{name} again")
 
-    second = Strand(lambda: body("second", None), hub)
-    first = Strand(lambda: body("first", [second]), hub)
+    second = ThreadStrand(lambda: body("second", None), hub)
+    first = ThreadStrand(lambda: body("first", [second]), hub)
     first.switch()
     assert order == ["first", "second", "second again"], "the hub continues when a strand ends"
     first.switch()

@@ -1,11 +1,12 @@
-"""Strands: OS threads with the interface of a greenlet. Only the one that has the baton runs.
+"""Strands that are OS threads. Only the one that has the baton runs.
 
 torch keeps autograd's graph, the grad mode, dispatch modes and process groups in C++ thread-locals. A rank that runs
 torch therefore needs a thread of its own, where other ranks of the simulated cluster are greenlets.
 
     hub  --switch-->  rank 0  --switch-->  rank 3  ...     an arrow opens one gate and closes the caller's own
 
-What a process has only one of, such as the random numbers, is swapped when the baton passes on (`process_state.py`).
+A process has one baton, so it makes one run at a time. What a process has only one of, such as the random numbers, is
+swapped when the baton passes on (`cluster/torch/process_state.py`).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class Baton:
     """Which strand runs. `passes` counts how often the baton changed hands, which shows that a run is alive."""
 
     def __init__(self):
-        self.holder: Strand | None = None
+        self.holder: ThreadStrand | None = None
         self.passes = 0
 
     def frame(self) -> FrameType | None:
@@ -44,12 +45,12 @@ class Baton:
 BATON = Baton()
 
 
-class Strand:
-    """A thread that waits for the baton. Interface: `Strand(main, parent)`, `switch`, `throw`, `getcurrent`."""
+class ThreadStrand:
+    """A thread that waits for the baton. Interface: `Strand` of `cluster.strands`."""
 
     GreenletExit = StrandExit
 
-    def __init__(self, main: Callable[[], None] | None = None, parent: Strand | None = None):
+    def __init__(self, main: Callable[[], None] | None = None, parent: ThreadStrand | None = None):
         self._main, self._parent = main, parent
         self._gate = threading.Lock()  # closed, until it gets the baton
         self._gate.acquire()
@@ -59,10 +60,10 @@ class Strand:
         self.state: Any = None  # a ProcessState, put away and put back when the baton passes on
 
     @staticmethod
-    def getcurrent() -> Strand:
+    def getcurrent() -> ThreadStrand:
         """Return the strand that runs. The first caller of a run becomes the hub."""
         if BATON.holder is None:
-            BATON.holder = Strand()
+            BATON.holder = ThreadStrand()
         return BATON.holder
 
     def switch(self) -> None:
@@ -98,7 +99,7 @@ class Strand:
         assert self._parent
         self._give(self._parent)
 
-    def _give(self, other: Strand) -> None:
+    def _give(self, other: ThreadStrand) -> None:
         BATON.passes += 1
         if self.state:
             self.state.put_away()
