@@ -315,6 +315,7 @@ def noise_grows(run):
         "all lie near K (1 + B / batch), with K and B fitted": lambda rows: all(
             abs(row["steps"] / row["fit"] - 1) < 0.5 for row in rows
         ),
+        "the fitted B is between 5 and 40 images": lambda rows: 5 < rows[0]["B"] < 40,
         "below B images are used well, above it steps are": lambda rows: ratio(rows, "images", batch=(512, 2)) > 10,
     },
     look=Look("batch", ("steps",), theory=("fit",), log="xy", title="steps to a held-out loss of 0.4"),
