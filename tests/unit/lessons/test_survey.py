@@ -40,6 +40,11 @@ WITHOUT = {
     "High Performance Parallel Stochastic Gradient Descent": "IPDPS 2016; no DOI could be looked up",
     "Taming the Wild": "NIPS 2015, whose papers have no DOI",
     "HogWild++": "ICDM 2016; no DOI could be looked up",
+    "Supervised Learning on Large Redundant Training Sets": "a workshop of 1992; no DOI could be looked up",
+    "Large Scale Online Learning": "NIPS 2003, whose papers have no DOI; not on arXiv",
+    "Removing Noise in On-line Search": "NIPS 1996, whose papers have no DOI; not on arXiv",
+    "Training of Conditional Maximum Entropy Models": "NIPS 2009, whose papers have no DOI; not on arXiv",
+    "DAWNBench": "a workshop of NIPS 2017, whose papers have no DOI",
     "Deep Learning via Hessian-Free Optimization": "ICML 2010, which has no DOIs; not on arXiv",
     "Piper: Multidimensional Planner": "NeurIPS 2021, whose papers have no DOI; not on arXiv",
 }
@@ -76,6 +81,16 @@ def test_a_chapter_is_one_where_the_method_is_shown():
             assert re.search(rf"\b{name}\b", said) or name == "sync_sgd", (name, chapter)
     assert methods.chapters_of("easgd")[0] == "averaging" and "shared_memory" in methods.chapters_of("hogwild")
     assert "pipedream" in methods.chapters_of("pipedream") and not methods.figures_of("parzen")
+
+
+def test_every_numbered_reference_of_a_survey_is_in_the_bibliography():
+    known = {entry.surname for entry in bibliography.entries()}
+    for row in survey.rows():
+        if row["reference"].isdigit() and ":" in row["work"]:
+            first = re.match(r"[^\W\d]+", row["work"])[0]
+            assert first in known, row["work"]
+    named = {entry.name for entry in bibliography.entries()}
+    assert {"Rumelhart 1986", "Smith 2018b", "Zhang 2004", "Seide 2014b", "Paine 2013", "Lee 2018"} <= named
 
 
 def test_figures_of_abstracts_exist_and_others_say_why_there_is_none():
