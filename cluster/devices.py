@@ -61,6 +61,9 @@ class Bill:
         """Add the price of a kernel call."""
         self.seconds += self.device.seconds(flops, nbytes)
 
+    def keep(self, kind: str, nbytes: int) -> None:
+        """Add nothing: holding memory takes no time."""
+
     def __call__(self) -> float:
         seconds, self.seconds = self.seconds, 0.0
         return seconds

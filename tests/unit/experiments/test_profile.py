@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import workloads
-from cluster.devices import DEVICES, Device
+from cluster.devices import DEVICES, Bill, Device
 from experiments.execution.run import run
 from experiments.measure.profile import measure_profile, price_profile
 from experiments.specification.experiment import Experiment
-from kernels import meter_kernels
+from kernels import keep, meter_kernels
 from theory.partition_pipedream import plan_of
 from theory.profile import load, save
 
@@ -79,6 +79,13 @@ def test_the_layers_together_cost_what_the_simulated_cluster_charges_for_a_mini_
     with meter_kernels(bill):
         workload.gradient(workload.start(0), batch)
     assert sum(price_profile(workload, batch, device).times) == pytest.approx(bill.total, rel=1e-12)
+
+
+def test_memory_that_is_kept_while_a_device_is_priced_takes_no_time():
+    bill = Bill(DEVICES["laptop"])
+    with meter_kernels(bill):
+        keep(np.zeros(1000))
+    assert bill() == 0
 
 
 def test_a_faster_device_makes_every_layer_faster():
