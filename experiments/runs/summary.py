@@ -45,7 +45,7 @@ def summarise(run: Run, wall: float, per_epoch: int | None = None) -> dict[str, 
     busy = trace.busy()[run.experiment.servers :].sum(axis=0)
     staleness = run.applied["staleness"]
     samples = int(np.bincount(*_last_of_each_rank(run.losses)).sum()) if len(run.losses["rank"]) else 0
-    summary = {
+    summary: dict[str, Any] = {
         "loss": _mean(run.losses["loss"][-_RECENT:]),
         "held_out_loss": _last(tried["loss"]),
         "best_held_out_loss": _best(tried["loss"], np.min),
@@ -53,7 +53,7 @@ def summarise(run: Run, wall: float, per_epoch: int | None = None) -> dict[str, 
         "accuracy_error": _last(run.standard_error(tried["accuracy"])),
         "held_out_samples": run.held_out_samples or None,
         "best_accuracy": _best(tried["accuracy"], np.max),
-        "r2": run.r2(_last(tried["loss"]) if len(tried["loss"]) else math.nan),
+        "r2": run.r2(float(tried["loss"][-1]) if len(tried["loss"]) else math.nan),
         "seconds": seconds,
         "steps": int(run.losses["step"].max(initial=-1)) + 1,
         "updates": run.updates,
@@ -102,7 +102,7 @@ def digest_to_rounding(run: Run) -> str:
 
 def environment() -> dict[str, Any]:
     """Return this process's environment: machine, versions, libraries."""
-    versions = {name: _version(name) for name in ("numpy", "numba", "torch") if name in sys.modules}
+    versions: dict[str, str] = {name: _version(name) for name in ("numpy", "numba", "torch") if name in sys.modules}
     return {
         "python": platform.python_version(),
         **versions,
@@ -181,7 +181,8 @@ def commit() -> str:
 def _uncompressed(run: Run, steps: int, per_epoch: int | None) -> float:
     """Return the bytes the same steps would send without compression, by the declared price; 0 if not compressed.
 
-    Also 0 if the price depends on epochs and `per_epoch` is None: the shortest and the longest epochs differ in it.
+    Also 0 if there is no price, or if it depends on epochs and `per_epoch` is None: the shortest and the longest
+    epochs differ in it.
     """
     e = run.experiment
     if e.compression == "none" or run.status != "finished" or run.parameters is None:
@@ -189,7 +190,7 @@ def _uncompressed(run: Run, steps: int, per_epoch: int | None) -> float:
     shape = Shape(len(run.parameters), e.workers, steps, e.batch)
     lengths = (per_epoch,) if per_epoch else (1, steps + 1)
     prices = {e.method.elements_sent(replace(shape, per_epoch=length), e.knobs) for length in lengths}
-    return prices.pop() * run.parameters.itemsize if len(prices) == 1 else 0
+    return (prices.pop() or 0) * run.parameters.itemsize if len(prices) == 1 else 0
 
 
 def _last_of_each_rank(losses: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:

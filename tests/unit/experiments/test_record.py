@@ -5,8 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import algorithms
+from algorithms.algorithm import unpredictable
 from experiments.execution.run import run
 from experiments.runs.figures import FIGURES
+from experiments.runs.summary import summarise
 from experiments.specification.experiment import Experiment
 from tests.quotes import quote
 from tracing import HELD
@@ -76,3 +79,11 @@ def test_so_is_one_that_needs_it_once_it_has_seen_a_loss(algorithm):
 
 def test_every_figure_that_has_a_name_is_in_the_summary_of_a_run(small_run):
     assert FIGURES.keys() <= small_run.summary.keys()
+
+
+def test_traffic_that_is_unpredictable_without_compression_gives_no_compression_ratio(monkeypatch):
+    done = run(Experiment(algorithm="sync_sgd", compression="top_k", steps=2))
+    assert done.summary["compression_ratio"] > 1
+    method = replace(done.experiment.method, elements_sent=unpredictable)
+    monkeypatch.setattr(algorithms, "find", lambda name: method)
+    assert summarise(done, 0.0)["compression_ratio"] is None
