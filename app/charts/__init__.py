@@ -18,4 +18,4 @@ from app.charts.roofline import roofline
 from app.charts.sweep import Combinations, heat, outcome, overlaid
 from experiments.viewer.bars import memory, shares
 from experiments.viewer.lanes import RANKS, lane_names
-from experiments.viewer.pictures import Shown, accuracy, growing, loss, measurements, panel, reach, unit
+from experiments.viewer.pictures import AnyShown, Shown, accuracy, growing, loss, measurements, panel, reach, unit

@@ -1,12 +1,14 @@
 """The pictures of runs: curves, timeline, shares of time, traffic and staleness."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import streamlit as st
 
 from app import charts
 from app.browser import components
 from app.browser.text import escape_markdown, sentence
-from app.charts import Shown, axis, schedule_links
+from app.charts import AnyShown, Shown, axis, schedule_links
 from app.charts.words import figure_of, legend
 from app.session import session, sharing
 from app.settings import faults
@@ -119,7 +121,7 @@ def details(one: Shown, shown: list[Shown], before: Shown | None = None) -> None
             )
 
 
-def draw_traffic(one: Shown) -> None:
+def draw_traffic(one: AnyShown) -> None:
     """Show who sends how much to whom."""
     if not len(one.run.trace.messages["bytes"]):
         st.info("No rank sent anything: each trains alone.", icon=":material/wifi_off:")
@@ -133,7 +135,7 @@ def draw_traffic(one: Shown) -> None:
     st.markdown(told)
 
 
-def draw_memory(one: Shown) -> None:
+def draw_memory(one: AnyShown) -> None:
     """Show what each rank holds at its peak."""
     if not one.run.peak_memory().any():
         st.info("This run has no record of memory.", icon=":material/memory:")
@@ -225,18 +227,18 @@ def lines(draw, shown: list[Shown], told: str, *how, key: str = "", zoom: tuple[
     components.curve(frame, key or draw.__name__)
 
 
-def bars(draw, shown: list[Shown], told: str) -> None:
+def bars(draw, shown: Sequence[AnyShown], told: str) -> None:
     """Draw the bars draw(shown), with a row for each rank."""
     st.html(_built(draw.__name__, _named(shown), (), lambda: html(draw(shown), told)))
 
 
-def chart(draw, shown: list[Shown], alt: str, *how, key: str = "") -> None:
+def chart(draw, shown: Sequence[AnyShown], alt: str, *how, key: str = "") -> None:
     """Draw the figure draw(shown, *how), cached: Plotly takes 30 ms to build a figure, but no time to send it again."""
     figure = _built(draw.__name__, _named(shown), how, lambda: draw(shown, *how))
     st.plotly_chart(figure, key=key or draw.__name__, config=charts.CONFIG, alt=alt)
 
 
-def _named(shown: list[Shown]) -> list[tuple]:
+def _named(shown: Sequence[AnyShown]) -> list[tuple]:
     return [
         (one.folder, one.name, one.colour, one.ghost, one.share, [run.experiment.seed for run in one.others])
         for one in shown

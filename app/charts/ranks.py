@@ -1,5 +1,7 @@
 """Traffic between ranks, and quantities measured per rank, of the first run shown."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
@@ -9,7 +11,7 @@ from experiments.runs.record import Run
 from experiments.viewer import palette, pictures
 from experiments.viewer.canvases.topology import places
 from experiments.viewer.lanes import RANKS, group_ranks, lane_names
-from experiments.viewer.pictures import Shown
+from experiments.viewer.pictures import AnyShown, Shown
 from experiments.wording import units
 from tracing import HELD
 
@@ -18,7 +20,7 @@ LINKS = 300  # of a graph of ranks; what moves less is not drawn
 WIDEST = 8  # px of a link
 
 
-def traffic(shown: list[Shown]) -> go.Figure:
+def traffic(shown: Sequence[AnyShown]) -> go.Figure:
     """Draw the bytes sent from each rank (rows) to each rank (columns) in the first run."""
     run = shown[0].run
     table, names = group_ranks(run.trace.traffic(), lane_names(run), both=True)
@@ -47,7 +49,7 @@ def traffic(shown: list[Shown]) -> go.Figure:
     return figure
 
 
-def topology(shown: list[Shown]) -> go.Figure:
+def topology(shown: Sequence[AnyShown]) -> go.Figure:
     """Draw the first run's ranks on a circle with servers in the middle; the width of a link shows its bytes."""
     run = shown[0].run
     table, names = group_ranks(run.trace.traffic(), lane_names(run), both=True)

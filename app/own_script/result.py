@@ -10,7 +10,7 @@ from app import charts
 from app.browser import components
 from app.browser.frames import frame
 from app.browser.text import escape_markdown, sentence
-from app.charts import Shown, pictures
+from app.charts import AnyShown, pictures
 from app.charts.pictures import heading
 from app.own_script import output
 from app.session import session
@@ -128,7 +128,7 @@ def _curves(run: ScriptRun) -> None:
 
 
 def _details(run: ScriptRun, name: str) -> None:
-    one = Shown(script_summary.heading(run.experiment), run, 0, name)
+    one = AnyShown(script_summary.heading(run.experiment), run, 0, name)
     draws: tuple[Callable[[], None], ...] = (
         lambda: pictures.bars(charts.shares, [one], timeline.shares(run)),
         partial(_waits, run),

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
 import numpy as np
 
 from experiments.runs.record import Run
+from experiments.runs.script_run import ScriptRun
 from experiments.viewer import palette
 from experiments.viewer.lanes import group_names, groups, lane_names
-from experiments.viewer.pictures import Shown, unit
+from experiments.viewer.pictures import AnyShown, unit
 from experiments.wording import units
 from tracing import KINDS
 
@@ -45,7 +47,7 @@ class Bars:
     behind: Bars | None = None
 
 
-def shares(shown: list[Shown]) -> Bars:
+def shares(shown: Sequence[AnyShown]) -> Bars:
     """Return the time shares of each rank of the first run, in percent; a ghost's are drawn behind them."""
     run = shown[0].run
     names, parts = _shares(run)
@@ -57,7 +59,7 @@ def shares(shown: list[Shown]) -> Bars:
     return Bars(names, parts, 100.0, f"share of each rank's time, %{more}", behind=behind)
 
 
-def _shares(run: Run) -> tuple[list[str], list[Part]]:
+def _shares(run: Run | ScriptRun) -> tuple[list[str], list[Part]]:
     busy = run.trace.busy()  # (ranks, kinds), in s
     share = 100 * busy / np.maximum(busy.sum(axis=1, keepdims=True), 1e-30)
     names = lane_names(run)
@@ -86,7 +88,7 @@ def _groups(names: list[str]) -> list[slice]:
     return groups(names, ALONE if len(names) <= ALONE else GROUPED)
 
 
-def memory(shown: list[Shown]) -> Bars:
+def memory(shown: Sequence[AnyShown]) -> Bars:
     """Return the memory of each rank of the first run at its peak, by kind."""
     run = shown[0].run
     held, names = run.peak_memory(), lane_names(run)

@@ -22,13 +22,13 @@ ALWAYS = 5.0  # the axis shows every loss up to this, more than twice the loss o
 
 
 @dataclass(frozen=True)
-class Shown:
-    """A run in pictures: its name, its colour (an index into palette.RUNS), and the name of its folder.
+class AnyShown:
+    """A run of an experiment or a script in pictures.
 
-    `others` are runs of the same experiment with other seeds. Losses and accuracies are then drawn as the mean of all
-    runs, in a band of one standard deviation to either side. A `ghost` is the previous run: grey, behind all others. A
-    run of a sweep is coloured by `share`, its position between the first value and the last. Runs of scripts have
-    timelines and bars, and no curves of this kind.
+    It has a name, a colour (an index into palette.RUNS), and the name of its folder. `others` are runs of the same
+    experiment with other seeds. Losses and accuracies are then drawn as the mean of all runs, in a band of one standard
+    deviation to either side. A `ghost` is the previous run: grey, behind all others. A run of a sweep is coloured by
+    `share`, its position between the first value and the last.
     """
 
     name: str
@@ -40,15 +40,22 @@ class Shown:
     share: float | None = None
 
     @property
-    def runs(self) -> tuple[Run, ...]:
-        """All runs it stands for."""
-        return self.run, *self.others
-
-    @property
     def line(self) -> palette.LineStyle:
         if self.share is not None:
             return palette.ramp(self.share, self.colour)
         return palette.GHOST if self.ghost else palette.RUNS[self.colour % len(palette.RUNS)]
+
+
+@dataclass(frozen=True)
+class Shown(AnyShown):
+    """A run of an experiment in pictures. Only these have curves; runs of scripts have timelines and bars."""
+
+    run: Run
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """All runs it stands for."""
+        return self.run, *self.others
 
 
 @dataclass(frozen=True)
@@ -180,12 +187,12 @@ def accuracy(shown: list[Shown], axis: str, reach: float = 0.0) -> Picture:
     scale, word = unit(axis, most)
     series = [
         Series(
-            line.x / scale, 100 * line.y, *s.line, _said(s, shown, "accuracy"), error=100 * line.error,
+            line.x / scale, 100 * line.y, *s.line, _said(s, shown, "accuracy"), error=100 * error,
             band=bool(s.others), seconds=line.seconds, ghost=s.ghost, every=even(line.x),
         )
-        for s, line in zip(shown, lines, strict=True)
+        for s, (line, error) in zip(shown, lines, strict=True)
     ]  # fmt: skip
-    best = max((float(line.y.max(initial=0.0)) for line in lines), default=0.0)
+    best = max((float(line.y.max(initial=0.0)) for line, _ in lines), default=0.0)
     high = 102 if best > 0.5 else 110 * max(best, 0.01)
     up = Axis("accuracy", 0, high, "%")
     return Picture(series, along(axis, most / scale, word, scale), up, together=f"{axis} {word}")
@@ -286,10 +293,10 @@ def _said(s: Shown, shown: list[Shown], word: str) -> str:
     return word if _alone(shown) and not s.ghost else f"{s.name}, {word}"
 
 
-def _accuracy(s: Shown, axis: str) -> Line:
-    """Return the held-out accuracy; its error is the standard deviation over seeds, or the run's standard error."""
+def _accuracy(s: Shown, axis: str) -> tuple[Line, np.ndarray]:
+    """Return the held-out accuracy and its error: the standard deviation over seeds, or the run's standard error."""
     line = curves.mean([curves.held_out(run, axis, "accuracy") for run in s.runs])
-    return line if s.others and line.error is not None else line._replace(error=s.run.standard_error(line.y))
+    return line, line.error if s.others and line.error is not None else s.run.standard_error(line.y)
 
 
 def _drawn(shown: list[Shown], axis: str) -> list[tuple[Line, Line, Line]]:

@@ -6,6 +6,7 @@ import pytest
 from experiments.specification.experiment import Experiment
 from experiments.viewer import bars
 from experiments.viewer.lanes import group_ranks, groups
+from experiments.viewer.pictures import Shown
 from experiments.wording.rank_names import rank_names
 
 
@@ -38,7 +39,7 @@ def test_no_group_of_ranks_has_servers_and_workers(servers, workers):
 
 
 def test_a_server_has_a_bar_of_its_own_among_many_workers(made):
-    drawn = bars.shares([bars.Shown("", made(Experiment(algorithm="asgd", workers=40)), 0)])
+    drawn = bars.shares([Shown("", made(Experiment(algorithm="asgd", workers=40)), 0)])
     assert drawn.ranks[0] == "server 0" and drawn.ranks[1].startswith("workers 1-")
 
 
