@@ -15,8 +15,9 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 from pydantic import ValidationError
 
@@ -28,6 +29,8 @@ from experiments.runs.script_run import ScriptRun
 from experiments.specification.experiment import Experiment
 from experiments.specification.script import ScriptExperiment
 from installation import home as home
+
+AnyRun = TypeVar("AnyRun", Run, ScriptRun)
 
 ELSEWHERE = "lockstep-runs-"  # begins the folders in the temporary one, of runs for which there was no room
 
@@ -80,24 +83,26 @@ def move(folder: Path, root: str | Path) -> Path:
 def load(path: str | Path) -> Run:
     """Read the run folder of an experiment. Raise ValueError if it is not one, is damaged, or has another version."""
     _refuse_script(Path(path))
-    return load_any(path)
+    return _read(Path(path), "run.json", run_files.read)
 
 
 def load_script(path: str | Path) -> ScriptRun:
     """Read the run folder of a script. Raise ValueError if it is not one, is damaged, or has another version."""
     if _is_run(Path(path)) and not is_script(path):
         raise ValueError(f"{Path(path).name} is a run of an experiment, not of a script.")
-    return load_any(path)
+    return _read(Path(path), script_files.FILE, script_files.read)
 
 
 def load_any(path: str | Path) -> Run | ScriptRun:
     """Read a run folder. Raise ValueError if it is not one, is damaged, or has another version."""
-    path = Path(path)
+    return load_script(path) if is_script(path) else load(path)
+
+
+def _read(path: Path, file: str, read: Callable[[Path], AnyRun]) -> AnyRun:
     if not _is_run(path):
         raise ValueError(f"{path} is not a run folder: it has no run.json.")
-    file = script_files.FILE if is_script(path) else "run.json"
     try:
-        return script_files.read(path) if is_script(path) else run_files.read(path)
+        return read(path)
     except ValidationError as error:
         problem = error.errors()[0]
         where = ".".join(map(str, problem["loc"][:2]))
@@ -172,6 +177,7 @@ def find_stored_run(one: Experiment | ScriptExperiment, code: str, root: str | P
         with contextlib.suppress(ValueError, OSError):
             if header(place).status in ("finished", "diverged") and not sealed.altered_files(place):
                 return place
+    raise AssertionError("unreachable")
 
 
 def _is_run(path: Path) -> bool:
