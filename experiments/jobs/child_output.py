@@ -8,7 +8,7 @@ import contextlib
 import os
 import socket
 from threading import Thread
-from typing import BinaryIO
+from typing import IO
 
 CHUNK = 1 << 16  # bytes of one read
 AFTERWARDS = 5.0  # s that the copy of a process's last words may take
@@ -18,7 +18,7 @@ SELECTABLE = os.name != "nt"
 class ChildOutput:
     """The reading end of a pipe."""
 
-    def __init__(self, pipe: BinaryIO):
+    def __init__(self, pipe: IO[bytes]):
         self._pipe, self._copy = pipe, None
         if SELECTABLE:
             os.set_blocking(pipe.fileno(), False)
@@ -51,7 +51,7 @@ class ChildOutput:
             self._copy.close()
 
 
-def _copied(pipe: BinaryIO, to: socket.socket) -> None:
+def _copied(pipe: IO[bytes], to: socket.socket) -> None:
     """Forward everything from the pipe, until the reader is gone."""
     with pipe, to, contextlib.suppress(OSError):
         while chunk := os.read(pipe.fileno(), CHUNK):

@@ -12,8 +12,12 @@ from experiments.jobs.process import Child
 from experiments.jobs.spec import JobSpec
 from experiments.specification.experiment import Experiment
 
+Status = Literal["queued", "running", "finished", "failed", "cancelled"]
+
 FOREVER = float("inf")
 UNRECORDED = "stopped before anything was recorded"
+ENDS: dict[str, Status] = {"finished": "finished", "diverged": "finished", "cancelled": "cancelled"}
+"""The status of a job, by that of its run; of any other run it is "failed"."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +29,7 @@ class JobState:
     failed or cancelled one that had something to store.
     """
 
-    status: Literal["queued", "running", "finished", "failed", "cancelled"]
+    status: Status
     place: int = 0  # in the queue, from 1; 0 when not waiting
     fraction: float = 0.0
     seconds: float = 0.0  # of the run's own clock
@@ -54,7 +58,7 @@ class Job:
     owners: set[str] = field(default_factory=set)
     version: str = ""  # of the source it was asked of
     length: float = FOREVER  # see experiments.jobs.turns.length
-    child: Child | None = None
+    child: Child = field(init=False, repr=False)  # once it runs
     deadline: float = FOREVER
     ending: str = ""
     ended_by: Literal["limit", "reader", "pool"] = "reader"
@@ -91,14 +95,13 @@ class Job:
     def end(self, code: int, limits: dict[str, int]) -> None:
         """Record that the process exited with `code` under `limits`."""
         if self.result is None and self.ending:
-            status = "failed" if self.ended_by == "limit" else "cancelled"
+            status: Status = "failed" if self.ended_by == "limit" else "cancelled"
             at_once = self.ended_by == "reader" and code == -signal.SIGTERM  # it had not begun to record
             self.state = replace(self.state, status=status, message=f"{UNRECORDED if at_once else self.ending}.")
         elif self.result is None:
             self.state = replace(self.state, status="failed", message=_why(self.child, code, limits))
         else:
-            ends = {"finished": "finished", "diverged": "finished", "cancelled": "cancelled"}
-            status, folder = ends.get(self.result["status"], "failed"), self.result["folder"]
+            status, folder = ENDS.get(self.result["status"], "failed"), self.result["folder"]
             self.state = replace(
                 self.state,
                 status=status,

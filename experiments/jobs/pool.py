@@ -24,7 +24,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from experiments.jobs import memory, turns
 from experiments.jobs.job import FOREVER, Job, JobState
@@ -131,7 +131,7 @@ class Pool:
         with self._lock:
             job, now = self._jobs.get(work.key()), time.monotonic()
             left = {one for one in job.owners if self._owners.get(one, FOREVER) - now <= self.grace} if job else set()
-            if not left:
+            if not job or not left:
                 return None
             self._owners[owner] = now + self.lease
             job.owners.difference_update(left)
@@ -239,7 +239,7 @@ class Pool:
             end.close()
 
     def _start(self, job: Job) -> None:
-        spec = {"root": str(self.root), "parent": os.getpid(), **self.limits}
+        spec: dict[str, Any] = {"root": str(self.root), "parent": os.getpid(), **self.limits}
         if isinstance(job.work, JobSpec):
             spec["job_spec"] = asdict(job.work)
             if job.work.kind in MANY_THREADS and memory.WATCHED:

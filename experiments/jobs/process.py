@@ -25,7 +25,7 @@ class Child:
 
     def __init__(self, command: Sequence[str], selector: selectors.BaseSelector):
         path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
-        self.process = subprocess.Popen(
+        self.process = process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -34,11 +34,13 @@ class Child:
             env={**os.environ, "PYTHONPATH": path},
             start_new_session=True,
         )
+        assert process.stdin and process.stdout and process.stderr  # they are pipes
+        self.stdin = process.stdin
         self.selector, self.heard = selector, lambda line: None
         self.unread, self.stderr, self.flooded = b"", b"", False
         self.outputs = {
-            ChildOutput(self.process.stdout): self._read_lines,
-            ChildOutput(self.process.stderr): self._read_tail,
+            ChildOutput(process.stdout): self._read_lines,
+            ChildOutput(process.stderr): self._read_tail,
         }
         for output, read in self.outputs.items():
             selector.register(output, selectors.EVENT_READ, read)
@@ -52,8 +54,8 @@ class Child:
         """Send `spec` to the process, and call `heard` with each line of JSON it writes."""
         self.heard = heard
         with contextlib.suppress(OSError):  # it may be dead already
-            self.process.stdin.write(json.dumps(spec).encode())
-            self.process.stdin.close()
+            self.stdin.write(json.dumps(spec).encode())
+            self.stdin.close()
 
     def ask(self) -> None:
         """Ask the process to stop. On Windows, which has no such signal, it ends at once and keeps nothing."""
@@ -88,7 +90,7 @@ class Child:
                 self.selector.unregister(output)
             output.close()
         with contextlib.suppress(OSError):
-            self.process.stdin.close()
+            self.stdin.close()
         if self.pidfd is not None:
             self.selector.unregister(self.pidfd)
             os.close(self.pidfd)

@@ -63,7 +63,7 @@ class JobSpec:
         """Do the job in this process and return where the result is. Raise ValueError or OSError if it fails."""
         return importlib.import_module(KINDS[self.kind]).perform(self.values, Path(root), progress)
 
-    def keep(self, root: Path, write: Callable[[Path], None]) -> Path:
+    def keep(self, root: Path, write: Callable[[Path], object]) -> Path:
         """Create the files of the result with write(folder), completely or not at all."""
         return keep(self.place(root), write)
 
@@ -73,7 +73,7 @@ class JobSpec:
         return self.keep(root, lambda folder: (folder / file).write_text(text, "utf-8"))
 
 
-def keep(place: Path, write: Callable[[Path], None]) -> Path:
+def keep(place: Path, write: Callable[[Path], object]) -> Path:
     """Create the folder `place` with write(folder), completely or not at all, unless it exists undamaged."""
     with sealed.under_way(place.parent) as part:
         write(part)

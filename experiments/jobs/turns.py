@@ -23,8 +23,10 @@ from experiments.specification.experiment import Experiment
 class Waiting(Protocol):
     """A job, with what decides its turn. Several readers may wait for the same job."""
 
-    readers: frozenset[str]
     length: float
+
+    @property
+    def readers(self) -> frozenset[str]: ...
 
 
 J = TypeVar("J", bound=Waiting)
