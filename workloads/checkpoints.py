@@ -1,8 +1,17 @@
 """Checkpoints: for each restart of a rank, the newest model reported before it."""
 
 from collections.abc import Iterable
+from typing import Any, Protocol
 
 import numpy as np
+
+
+class Checkpoint(Protocol):
+    """What a restarted rank begins with: `Checkpoints`, or `cluster.real.checkpoint` on real ranks."""
+
+    def write(self, seconds: float, where: slice | np.ndarray, part: np.ndarray) -> None: ...
+    def read(self, moment: float) -> np.ndarray | None: ...
+    def losses(self, event_log: Any) -> list[tuple]: ...
 
 
 class Checkpoints:

@@ -8,7 +8,7 @@ import numpy as np
 
 from kernels import to_numpy
 from workloads.budget import RECENT
-from workloads.checkpoints import Checkpoints
+from workloads.checkpoints import Checkpoint
 
 
 class Diverged(ArithmeticError):
@@ -43,7 +43,7 @@ class Recorder:
         report_every: int = 1,
         keep: int | None = None,
         memory: float | None = None,
-        checkpoints: Checkpoints | None = None,
+        checkpoints: Checkpoint | None = None,
         before: Sequence[tuple] = (),
     ):
         self.event_log, self.parameters = event_log, parameters

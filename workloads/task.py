@@ -17,7 +17,7 @@ from tracing import COMPUTE
 from workloads.batch_statistics import use_gather
 from workloads.batches import Batches
 from workloads.budget import Budget
-from workloads.checkpoints import Checkpoints
+from workloads.checkpoints import Checkpoint
 from workloads.layerwise import LayerwisePass, places
 from workloads.recorder import Recorder
 from workloads.shared_memory import Descent
@@ -50,7 +50,7 @@ class Task:
         report_every: int = 1,
         keep: int | None = None,
         memory: float | None = None,
-        checkpoints: Checkpoints | None = None,
+        checkpoints: Checkpoint | None = None,
         sync_batch_norm: bool = False,
     ):
         self.workload, self.comm, self.budget, self.batch, self.seed = workload, comm, budget, batch, seed

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -36,12 +36,9 @@ from kernels import compiling, meter_kernels, to_device
 from knobs import Refusal
 from tracing import APPLIED, LOSSES, MEASURES, MEMORY, Trace, join_tables, number_words, sort_rows
 from workloads.batches import Batches
-from workloads.checkpoints import Checkpoints
+from workloads.checkpoints import Checkpoint, Checkpoints
 from workloads.recorder import Diverged, OutOfMemory
 from workloads.task import Task
-
-if TYPE_CHECKING:
-    from cluster.real.checkpoint import SharedCheckpoint
 
 TIMEOUT = 60.0  # s
 WARM_UP = 1.0  # s; if one gradient of every rank takes longer, no rank rehearses a step before the clock starts
@@ -97,8 +94,14 @@ def join(experiment: Experiment, timeout: float = TIMEOUT) -> Run | None:
     began = _clock()
     asked = Conditions.of(experiment)
     check(experiment, here=False, asked=asked)
-    options = {"backend": BACKENDS[experiment.cluster], "collective": experiment.collective, "timeout": timeout}
-    outcome = torchrun.run(partial(train, experiment), **options, **vars(asked), warm_up=partial(warm_up, experiment))
+    outcome = torchrun.run(
+        partial(train, experiment),
+        **vars(asked),
+        backend=BACKENDS[experiment.cluster],
+        collective=experiment.collective,
+        timeout=timeout,
+        warm_up=partial(warm_up, experiment),
+    )
     return None if outcome is None else gather(experiment, outcome, began)
 
 
@@ -151,7 +154,7 @@ def train(
     experiment: Experiment,
     comm,
     worker_override: Callable[[Any, Any, Any], Any] | None = None,
-    checkpoints: Checkpoints | SharedCheckpoint | None = None,
+    checkpoints: Checkpoint | None = None,
 ) -> Any:
     """Run one rank's share of `experiment`: the program of every rank on every cluster."""
     workload = workload_of(experiment)
@@ -278,7 +281,7 @@ def _models(experiment: Experiment, workload, outcome: Outcome, axes: Axes, end:
         return models  # the last report was the end
     if len(reported) >= experiment.evaluations:
         models.pop()
-    return [*models, Model(1 + models[-1].index, end, last)]
+    return [*models, Model(1 + models[-1].number, end, last)]
 
 
 def _on_cluster(
