@@ -39,7 +39,13 @@ KNOB = "knob "
 FLAGS = ("--json", "--quiet", "--submit", "--help")
 
 
-class KnobOption(click.Option):
+class SectionOption(click.Option):
+    """An option that the help lists in a section of its own."""
+
+    section: str
+
+
+class KnobOption(SectionOption):
     """The option of a knob: `--n-push` for the knob `n_push` of `kind`. Values stay text, which the knobs validate.
 
     `begins` is the default, if it differs from the knob's own. The click parameter is called "knob n_push", so that a
@@ -49,7 +55,8 @@ class KnobOption(click.Option):
     def __init__(self, kind: type[Knobs], name: str, section: str, many: bool = False, begins: Any = None):
         self.kind, self.knob, self.section = kind, name, section
         self.begins = kind.model_fields[name].default if begins is None else begins
-        bare = {"is_flag": False, "flag_value": "true"} if kind.model_fields[name].annotation is bool else {}
+        is_flag = kind.model_fields[name].annotation is bool
+        bare: dict[str, Any] = {"is_flag": False, "flag_value": "true"} if is_flag else {}
         super().__init__([f"--{name.replace('_', '-')}"], multiple=many, metavar=_metavar(kind, name), **bare)
         self.name = KNOB + name
 

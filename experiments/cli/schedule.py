@@ -14,7 +14,7 @@ import click
 
 from algorithms.parts.pipeline.ops import KINDS
 from experiments.cli import console, show
-from experiments.cli.options import SectionedCommand
+from experiments.cli.options import SectionedCommand, SectionOption
 from experiments.study.schedules import OWN, Option, Plan, Study, idea, module, options, read_costs, study
 from experiments.viewer.palette import OPS
 from experiments.wording import units
@@ -45,7 +45,8 @@ class ScheduleCommand(SectionedCommand):
 
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
-        self.fixed, self.names = list(self.params), []
+        self.fixed = list(self.params)
+        self.names: list[str] = []
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         args = [match_name(word, SCHEDULES) for word in args]
@@ -62,17 +63,17 @@ class ScheduleCommand(SectionedCommand):
             formatter.write(f"{console.prose(inspect.cleandoc(module(name).__doc__ or ''))}\n")
 
 
-def _option(option: Option, name: str) -> click.Option:
+def _option(option: Option, name: str) -> SectionOption:
     flag = f"--{option.name.replace('_', '-')}"
     if option.kind is bool:
-        made = click.Option(
+        made = SectionOption(
             [f"{flag}/--no-{flag[2:]}"], default=None, help=f"default {'on' if option.default else 'off'}"
         )
     elif isinstance(option.kind, tuple):
-        made = click.Option([flag], metavar="NAME", help=f"{' or '.join(option.kind)}; default {option.default}")
+        made = SectionOption([flag], metavar="NAME", help=f"{' or '.join(option.kind)}; default {option.default}")
     else:
         default = option.default if isinstance(option.default, int) else "none"
-        made = click.Option([flag], type=int, metavar="INT", help=f"default {default}")
+        made = SectionOption([flag], type=int, metavar="INT", help=f"default {default}")
     made.help = f"{option.about} [{made.help}]"
     made.section = f"Schedule {name}"
     return made
