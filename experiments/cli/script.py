@@ -34,9 +34,8 @@ class ScriptCommand(click.Command):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            error.possibilities = None
-            error.message += " Write the script's own options after --, as in: train.py --ranks 4 -- --epochs 3."
-            raise
+            advice = "Write the script's own options after --, as in: train.py --ranks 4 -- --epochs 3."
+            raise click.NoSuchOption(error.option_name, f"{error.message} {advice}", ctx=error.ctx) from None
 
 
 @click.command("script", cls=ScriptCommand, short_help="Run your torch.distributed script on simulated machines.")
