@@ -52,8 +52,8 @@ def fit_command(as_json: bool, anyway: bool) -> int:
     for line in measured:
         console.say(console.wrap(line, " " * 9))
     console.say()
-    rows = [*made.kernels, *((what, 0.0, *times) for what, *times in made.messages)]
-    rows += [(name, 0.0, 0.0, *times) for name, *times in made.programs]
+    rows = [*made.kernels, *((what, 0.0, nbytes, took, fitted) for what, nbytes, took, fitted in made.messages)]
+    rows += [(name, 0.0, 0.0, took, fitted) for name, took, fitted in made.programs]
     console.say(show.table([*map(_row, rows)], 1, keys=1))
     console.say()
     console.say((console.wrap(verdict(rows), "  "), console.HEAD))

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -25,10 +25,10 @@ def kernels_command(wanted: Sequence[str], n: int, as_json: bool) -> None:
     from rich.console import Console
     from rich.progress import track
 
-    wanted = kernel_times.check_kernels(wanted) or kernel_times.names()
+    each: Iterable[str] = kernel_times.check_kernels(wanted) or kernel_times.names()
     if sys.stderr.isatty():
-        wanted = track(wanted, "measuring", console=Console(stderr=True), transient=True)
-    report = kernel_times.measure(wanted, n)
+        each = track(each, "measuring", console=Console(stderr=True), transient=True)
+    report = kernel_times.measure(each, n)
     if as_json:
         click.echo(json.dumps(asdict(report), indent=1))
         return

@@ -104,13 +104,14 @@ def _kernels(comm) -> tuple[list[Row], float]:
 
     rows, spreads = [], []
     for n in SIZES:
-        prices, calls = [], []
+        prices: list[tuple[str, float, float]] = []
+        calls: list[Callable[[], Any]] = []
         for name in KERNELS:
             kernel, args = getattr(kernels, name), KERNEL_CASES[name].arguments(np.random.default_rng(0), n)
             flops, words = kernel.price(*args)
             prices.append((name, float(flops), float(words * args[0].itemsize)))
             calls.append(partial(kernel, *args))
-        laps = [[_timed(call) for call in calls] for _ in _rounds(comm, lambda calls=calls: [call() for call in calls])]
+        laps = [_times(calls) for _ in _rounds(comm, partial(_times, calls))]
         for price, times in zip(prices, zip(*laps, strict=True), strict=True):
             low, middle, high = quantiles(times, n=4)
             rows.append((*price, middle))
@@ -157,6 +158,10 @@ def _rounds(comm, once: Callable[[], Any]) -> Iterator[int]:
     for number in range(max(FEW, min(MANY, round(TIME / agreed)))):
         comm.barrier()
         yield number
+
+
+def _times(calls: list[Callable[[], Any]]) -> list[float]:
+    return [_timed(call) for call in calls]
 
 
 def _timed(once: Callable[[], Any]) -> float:
@@ -210,6 +215,7 @@ def exchange(what: str, nbytes: float, network: Network, device: Device) -> floa
     if what == "message":
         return link.latency + nbytes / link.bandwidth
     if what == "all-reduce":
+        assert network.sum  # as fit_network gives it
         return network.sum.latency + nbytes / network.sum.bandwidth
     first, busy = link.latency + half / link.bandwidth, half * link.per_byte
     return 2 * max(first, 2 * busy) + device.seconds(half / 4, 3 * half)

@@ -19,7 +19,7 @@ import os
 import platform
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -55,7 +55,7 @@ class Row:
     bytes: float
     working_set: float
     numpy: float | None = None
-    cpu: float | None = None
+    cpu: float = field(kw_only=True)
     torch: float | None = None
     gpu: float | None = None
     torch_gpu: float | None = None
@@ -143,11 +143,11 @@ def measure(wanted: Iterable[str], n: int) -> Report:
     roofs = [Roof(torch), *([Roof(torch, gpu)] if gpu else [])]
     with torch.no_grad() if torch else nullcontext():
         rows = tuple(_row(name, KERNEL_CASES[name], n, torch, gpu, roofs) for name in wanted)
-        cpu, gpu_peaks = [*(roof.peaks() for roof in roofs), None][:2]
+        cpu, *others = [roof.peaks() for roof in roofs]
     return Report(
         rows=rows,
         cpu=cpu,
-        gpu=gpu_peaks,
+        gpu=others[0] if gpu else None,
         machine=machine() + (f"; {torch.cuda.get_device_name()}" if gpu else ""),
         moment=datetime.now().astimezone().isoformat(timespec="minutes"),
     )
@@ -230,8 +230,8 @@ def job_spec(wanted: Iterable[str], n: int, measurement: int = 1) -> JobSpec:
 
 def stored_measurements(wanted: Sequence[str], n: int, root: Path) -> list[Path]:
     """Return the folders of all stored measurements of these kernels, newest last."""
-    found = (job_spec(wanted, n, number).find_result(root) for number in itertools.count(1))
-    return list(itertools.takewhile(lambda folder: folder is not None, found))
+    numbers = itertools.count(1)
+    return list(iter(lambda: job_spec(wanted, n, next(numbers)).find_result(root), None))
 
 
 def perform(values: dict[str, Any], root: Path, progress: Callable[[float], None]) -> Path:

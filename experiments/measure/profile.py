@@ -56,7 +56,8 @@ class Layers:
     def times(self, batch: tuple, lap: Callable[[], float]) -> tuple[list[float], list[float]]:
         """Return (forward, backward) times of all layers, s; lap() returns the time since its last call."""
         x, target = batch
-        saved, forward, backward, self.activations = [], [], [], []
+        saved, forward, self.activations = [], [], []
+        backward: list[float] = []
         lap()
         for part, w in zip(self.parts, self.w, strict=True):
             x, kept = part.forward(w, x)

@@ -70,7 +70,8 @@ class Roof:
 
     def __init__(self, torch: Any = None, device: str | None = None):
         self.torch, self.device = torch, device
-        self.flops, self.streams = 0.0, {}
+        self.flops = 0.0
+        self.streams: dict[int, float] = {}
 
     def look(self, working_set: float) -> None:
         """Measure the matrix product, and the bandwidth of a working set of `working_set` bytes."""

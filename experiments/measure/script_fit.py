@@ -30,7 +30,7 @@ def fit_device(works: dict[str, StepWork], took: dict[str, float]) -> ScriptDevi
     """Return the device on which the steps of all programs take about as long as they took, in s."""
     from scipy.optimize import least_squares
 
-    start, low, high = np.log([60e9, 15e9, 2e-6, 2e-6, 5e-7, 4.0]), *np.log(np.array(LIMITS).T)
+    start, bounds = np.log([60e9, 15e9, 2e-6, 2e-6, 5e-7, 4.0]), tuple(np.log(np.array(LIMITS).T))
 
     def device(logs: np.ndarray) -> ScriptDevice:
         flops, bandwidth, overhead, view, call, slow = np.exp(logs)
@@ -40,7 +40,7 @@ def fit_device(works: dict[str, StepWork], took: dict[str, float]) -> ScriptDevi
         here = device(logs)
         return [np.log(work.seconds(here) / took[name]) for name, work in works.items()]
 
-    return device(least_squares(off, start, bounds=(low, high), loss="soft_l1", f_scale=0.1).x)
+    return device(least_squares(off, start, bounds=bounds, loss="soft_l1", f_scale=0.1).x)
 
 
 def fit_network(rows: list[tuple[str, float, float]]) -> Network:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -96,7 +97,7 @@ def recurrent() -> Step:
             self.cell = nn.LSTMCell(32, 64)
 
         def forward(self, x: torch.Tensor) -> torch.Tensor:
-            state = None
+            state: Any = None
             for part in x:
                 state = self.cell(part, state)
             return state[0]

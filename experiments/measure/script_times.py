@@ -23,7 +23,8 @@ def measure(folder: str, comm: Any) -> tuple[dict[str, list[float]], list[tuple[
 
     torch.set_num_threads(1)  # as torchrun sets it
     dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=comm.rank, world_size=comm.size)
-    steps, times = {name: program() for name, program in PROGRAMS.items()}, {name: [] for name in PROGRAMS}
+    steps = {name: program() for name, program in PROGRAMS.items()}
+    times: dict[str, list[float]] = {name: [] for name in PROGRAMS}
     for number in range(ROUNDS):
         for name, step in steps.items():
             for _ in range(0 if number else WARM_UP):
@@ -47,7 +48,7 @@ def _exchanges() -> list[tuple[str, float, float]]:
             for src in (0, 1):
                 (dist.send if rank == src else dist.recv)(x, 1 - rank)
 
-        ways = {
+        ways: dict[str, Callable[[], Any]] = {
             "all-reduce": partial(dist.all_reduce, whole),
             "all-gather": partial(dist.all_gather_single, whole, half),
             "reduce-scatter": partial(dist.reduce_scatter_single, half, whole),

@@ -147,10 +147,11 @@ def load(folder: Path) -> list[Launch]:
 
 
 def _read(told: dict[str, Any]) -> Launch:
-    def step(one: dict[str, Any] | None) -> Instruction | None:
-        return one and Instruction(**{k: tuple(v) if isinstance(v, list) else v for k, v in one.items()})
+    def step(one: dict[str, Any]) -> Instruction:
+        plain: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in one.items()}
+        return Instruction(**plain)
 
-    moments = tuple(tuple(map(step, moment)) for moment in told["moments"])
+    moments = tuple(tuple(one and step(one) for one in moment) for moment in told["moments"])
     functions = {name: (first, text) for name, (first, text) in told["functions"].items()}
     return Launch(**{**told, "moments": moments, "functions": functions})
 
@@ -174,8 +175,8 @@ def _launch(threads: dict[int, list[Access]]) -> Launch:
     cut = max(map(len, threads.values())) > MOST
     kept = {thread: own[:MOST] for thread, own in threads.items()}
     last = max(own[-1].round for own in kept.values())
-    some = next(access for own in kept.values() for access in own if access.memory)
-    count = math.prod(some.memory.cuda.blockDim)
+    kernel, cuda = next((one.kernel, one.memory.cuda) for own in kept.values() for one in own if one.memory)
+    count = math.prod(cuda.blockDim)
     moments = []
     for number in range(last + 1):
         by_warp = [
@@ -186,7 +187,7 @@ def _launch(threads: dict[int, list[Access]]) -> Launch:
             moments.append(tuple(_at(steps, at) for steps in by_warp))
     codes = dict.fromkeys(line.code for own in kept.values() for access in own for line in access.stack)
     functions = {code.co_name: _source(code) for code in codes}
-    return Launch(some.kernel, count, tuple(moments), functions, cut)
+    return Launch(kernel, count, tuple(moments), functions, cut)
 
 
 def _at(steps: list[Instruction], at: int) -> Instruction | None:
@@ -208,14 +209,13 @@ def _steps(lanes: dict[int, list[Access]]) -> Iterable[Instruction]:
         line = first.stack[-1]
         where = line.code.co_name, line.number, first.does, tuple(active)
         elsewhere = tuple(lane for lane in heads if lane not in active)
-        if first.does == WAIT:
+        if first.memory is None:  # at a barrier
             yield Instruction(*where, elsewhere)
         else:
             cells, memory = tuple(head.cell for head in active.values()), first.memory
             yield Instruction(*where, elsewhere, memory.name, memory.shared, cells, memory.dtype.itemsize)
-        for lane in active:
-            heads[lane] = next(ahead[lane], None)
-        heads = {lane: head for lane, head in heads.items() if head}
+        following = {lane: next(ahead[lane], None) for lane in active}
+        heads = {lane: head for lane, head in {**heads, **following}.items() if head}
 
 
 def _place(access: Access) -> tuple:
