@@ -1,8 +1,11 @@
 """`add`: add a run, a table or a network of your own."""
 
+from __future__ import annotations
+
 import stat
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,6 +13,9 @@ from experiments.cli import console
 from experiments.cli.options import runs_option
 from experiments.runs import store
 from workloads import own_module
+
+if TYPE_CHECKING:
+    from workloads.table_samples import Missing
 
 
 @click.command("add", short_help="Add a table, a network or a run of your own.")
@@ -27,7 +33,7 @@ from workloads import own_module
     metavar="COLUMN",
     help="column of a table to predict [default: one called label or class, else the last]",
 )
-def add_command(names: Sequence[str], example: bool, runs: str, missing: str | None, label: str) -> None:
+def add_command(names: Sequence[str], example: bool, runs: str, missing: Missing | None, label: str) -> None:
     """Add a file of your own: a table (CSV, or two IDX files), a torch module (.py), or a run (zip or folder).
 
     A module's file defines net, loss, train and test: a network, a function of its output and target, and two pairs
@@ -91,7 +97,7 @@ def _add_network(file: str, content: bytes) -> None:
     console.command("train", f"lockstep run sync_sgd --workload own_module --net {name}")
 
 
-def _add_table(files: Sequence[tuple[str, bytes]], missing: str, label: str) -> None:
+def _add_table(files: Sequence[tuple[str, bytes]], missing: Missing, label: str) -> None:
     from experiments.execution import trial
     from experiments.runs import tables
 

@@ -41,8 +41,8 @@ def compare_command(names: Sequence[str], runs: str, seeds: bool, as_json: bool)
         from experiments.cli import script_table
 
         refuse("groups runs of experiments by seed, and scripts have none; remove it.", "seeds")
-        found = [store.load_script(folder) for folder in folders]
-        click.echo(script_table.side_by_side(found, folders, as_json))
+        of_scripts = [store.load_script(folder) for folder in folders]
+        click.echo(script_table.side_by_side(of_scripts, folders, as_json))
         return
     found = [store.load(folder) for folder in folders]
     click.echo(side_by_side(found, folders, seeds, as_json, agreements=True))

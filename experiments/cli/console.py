@@ -14,7 +14,7 @@ import sys
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 from click.core import ParameterSource
@@ -46,14 +46,15 @@ def rich_console() -> Console:
     from rich.console import Console, ConsoleDimensions
 
     class Edgeless(Console):
-        @property
+        @property  # type: ignore[misc]  # rich's can be set, which nobody does
         def size(self) -> ConsoleDimensions:
             return ConsoleDimensions(width(), super().size.height)
 
-    return Edgeless(highlight=False, file=None if sys.stdout.isatty() else _Unpadded())
+    file: Any = None if sys.stdout.isatty() else _Unpadded()
+    return Edgeless(highlight=False, file=file)
 
 
-class _Unpadded(io.TextIOBase):
+class _Unpadded:
     """The current stdout, without the trailing blanks that rich adds to fill a block of code."""
 
     @property
@@ -121,7 +122,8 @@ def wrap(text: str, indent: str = "") -> str:
 
 def prose(text: str) -> str:
     """Return the text wrapped: paragraphs are refilled, indented lines continue below their own indentation."""
-    lines, paragraph = [], []
+    lines: list[str] = []
+    paragraph: list[str] = []
     for line in [*text.splitlines(), ""]:
         plain = line[:1].strip() != ""
         if paragraph and (not plain or HEADED.match(line)):
@@ -183,7 +185,7 @@ class ByPurpose(click.Group):
         widest = max(map(len, self.commands))
         for purpose, commands in self.purposes.items():
             with formatter.section(purpose):
-                formatter.write_dl([(one.name.ljust(widest), one.get_short_help_str(1000)) for one in commands])
+                formatter.write_dl([(f"{one.name:<{widest}}", one.get_short_help_str(1000)) for one in commands])
 
 
 def refuse(without: str, *names: str) -> None:

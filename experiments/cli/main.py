@@ -60,6 +60,7 @@ def with_own_modules(call: Callable[..., Any]) -> Callable[..., Any]:
 
 
 for command in chain(*PURPOSES.values()):
+    assert command.callback  # only a group may lack one
     command.callback = with_own_modules(command.callback)
 
 START = (

@@ -146,7 +146,7 @@ def figures(plan: Partition) -> str:
 
 def program(profile: Profile, plan: Partition) -> str:
     """Return the dynamic program's table, with the entries that make up the plan marked."""
-    cells = {(cell.last, cell.workers): cell for cell in plan.table}
+    cells: dict[tuple[int | None, int], Cell] = {(cell.last, cell.workers): cell for cell in plan.table}
     cell: Cell | None = plan.table[-1]
     most, way = plan.table[-1].workers, set()
     while cell:

@@ -64,7 +64,7 @@ def profile_command(workload: str, out: str | None, passes: int, **given: Any) -
 def layers(profile: Profile) -> str:
     """Return a table with a row for each layer, and one for their sum."""
     columns = profile.forward, profile.backward, profile.activations, profile.weights
-    rows = [*zip(profile.layers, *columns, strict=True), ("all", *map(sum, columns))]
+    rows = zip((*profile.layers, "all"), *((*column, sum(column)) for column in columns), strict=True)
     return show.table(
         [
             {

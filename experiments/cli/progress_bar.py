@@ -22,8 +22,9 @@ class Bar:
     """A progress bar for runs. Use it as a context manager, and call it with each progress."""
 
     def __init__(self, title: str):
-        self.title, self._began, self._bar, self._task, self._told = title, time.monotonic(), None, None, -EVERY
-        self._text = title
+        self.title, self._began, self._told, self._text = title, time.monotonic(), -EVERY, title
+        self._bar: Any = None  # rich's or a notebook's
+        self._task: Any = None
 
     def __enter__(self) -> Bar:
         return self

@@ -109,7 +109,8 @@ def _summary(run: Run) -> Iterator[list[str | tuple[str, str]]]:
     yield [(f"  {'training loss':<{wide}}", DIM), f"{first} ", (sketch.losses(run, columns), LOSS), f" {last}"]
     bar, legend = sketch.shares(run, columns)
     yield [(f"  {'time':<{wide}}", DIM), *bar, clock]
-    line, used = [indent], len(indent)
+    line: list[Any] = [indent]
+    used = len(indent)
     for sign, words in legend:
         if used + 1 + len(words) > width():
             yield [*line[:-1], line[-1].rstrip()]
@@ -208,7 +209,7 @@ def _folds(cells: Sequence[Sequence[str]], keys: int, wide: int) -> Iterator[lis
     """Yield the columns of each block of the table, the repeated ones first."""
     widths = [2 + max(map(len, column)) for column in zip(*cells, strict=True)]
     repeated = [n for n in range(keys) if sum(widths[: n + 1]) <= wide / 2]
-    fold = []
+    fold: list[int] = []
     for column in range(len(widths)):
         if len(fold) > len(repeated) and sum(widths[n] for n in fold) + widths[column] > wide + 2:
             yield fold
@@ -221,7 +222,7 @@ def align_columns(cells: Sequence[Sequence[str]], words: int = 0) -> str:
     """Return lines of cells as aligned columns, the first `words` to the left, the others to the right."""
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     sides = [str.ljust] * words + [str.rjust] * (len(widths) - words)
-    lines = ("  ".join(side(*cell) for side, *cell in zip(sides, line, widths, strict=True)) for line in cells)
+    lines = ("  ".join(side(text, n) for side, text, n in zip(sides, line, widths, strict=True)) for line in cells)
     return "\n".join(line.rstrip() for line in lines)
 
 

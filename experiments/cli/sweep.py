@@ -57,7 +57,7 @@ def sweep_command(
                 "--seed and --seeds cannot be combined; use --seeds N for the seeds 0 to N-1, or --seed 3,7,9 for a "
                 "list of your own."
             )
-        axes["seed"] = range(seeds)
+        axes["seed"] = [*map(str, range(seeds))]
     if global_batch and "batch" in {**axes, **fixed}:
         raise ValueError(
             "--batch and --global-batch cannot be combined; use --batch for the samples of each worker, or "

@@ -128,6 +128,8 @@ def write_table(names: list[str] | None, wanted: list[str] | None) -> int:
             found[part][name] = one
             found[part] = dict(sorted(found[part].items(), key=lambda item: order[item[0]]))
             rates.write(found)  # after each line, so that an interrupt loses nothing
-        found[part] = add_notes(found[part], workload_of(experiment_of("sgd", *pair)))
+        plain = experiment_of("sgd", *pair)
+        assert plain  # since one worker can always run
+        found[part] = add_notes(found[part], workload_of(plain))
         rates.write(found)
     return 0

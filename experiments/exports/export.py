@@ -119,7 +119,7 @@ def learning(run: Run, root: str | Path | None, patience: float = math.inf) -> L
         folder = job.find_result(root)
         if folder is None and run.summary["wall_seconds"] <= patience:
             folder = job.perform(root)
-        return folder and record.load(folder)
+        return record.load(folder) if folder else None
     except ValueError:
         return None
 

@@ -115,7 +115,7 @@ def ground(plane: Plane, points: np.ndarray, loss: Callable[[np.ndarray], float]
         table[row] = [loss(plane.model(u, v)) for u in us]
         if tell:
             tell((row + 1) / rows)
-    return Ground((us[0], us[-1], vs[0], vs[-1]), table, stretch)
+    return Ground((float(us[0]), float(us[-1]), float(vs[0]), float(vs[-1])), table, stretch)
 
 
 def levels(loss: np.ndarray) -> list[float]:

@@ -76,7 +76,7 @@ def learn(e: Experiment, digest: str, progress: Callable[[float], None] = lambda
         arrows=np.array([(one.start, one.stop) for one in stale], "i4").reshape(-1, 2),
         applied=np.array([one.seconds for one in stale]),
         shares=flat.shares,
-        box=tuple(map(float, ground.box)),
+        box=ground.box,
         ground=ground.loss,
         stretch=ground.stretch,
         every=trajectory.every,
@@ -139,7 +139,7 @@ def _until(path: list[Row], blown: float) -> float:
 def _blown(run: Run) -> float:
     """Return the time of the last loss that is not far above the first, or infinity if that is the run's last loss."""
     loss, seconds = run.losses["loss"], run.losses["seconds"]
-    good = np.flatnonzero(loss <= BLOWN * max(loss[0], 1e-9)) if len(loss) else ()
+    good = np.flatnonzero(loss <= BLOWN * loss[:1].max(initial=1e-9))
     if not len(good) or seconds[good[-1]] == seconds[-1]:
         return np.inf
     return float(seconds[good[-1]])

@@ -16,6 +16,8 @@ import numpy as np
 from experiments.runs.difference import tolerance
 from experiments.runs.record import Run
 
+Verdict = Literal["bits", "rounding", "parted", "grown", "longer"]
+
 LEAP = 64  # times the largest earlier difference, or eps: more than rounding adds in one update of stable training
 SURE = 1000  # times: more than rounding adds in any update
 
@@ -34,7 +36,7 @@ class Agreement(NamedTuple):
     ended     True if only the final models differ: every training loss is equal to rounding
     """
 
-    verdict: Literal["bits", "rounding", "parted", "grown", "longer"]
+    verdict: Verdict
     samples: int
     update: int | None
     apart: float
@@ -55,7 +57,7 @@ def agreement(a: Run, b: Run) -> Agreement | None:
         return None
     samples, apart = _by_sample(a, b)
     most = float(apart.max(initial=0.0))
-    if models == 0 and a.parameters.dtype == b.parameters.dtype:
+    if models == 0 and _dtype(a) == _dtype(b):
         return Agreement("bits", int(samples.max(initial=0)), None, most, models)
     if not len(samples):
         return None
@@ -71,7 +73,7 @@ def agreement(a: Run, b: Run) -> Agreement | None:
     at = int(first[0])
     ended = at == len(samples)
     counted = not ended and a.updates == b.updates == len(samples)
-    word = "parted" if at == 0 or apart[at] > SURE * before[at] else "grown"
+    word: Verdict = "parted" if at == 0 or apart[at] > SURE * before[at] else "grown"
     return Agreement(word, int(samples[at - 1]) if at else 0, at + 1 if counted else None, most, models, ended)
 
 
@@ -145,10 +147,15 @@ def _held_out(a: Run, b: Run) -> float:
 
 
 def _models(a: Run, b: Run) -> float | None:
-    if not _both_ended(a, b) or a.parameters.shape != b.parameters.shape:
+    u, v = a.parameters, b.parameters
+    if u is None or v is None or u.shape != v.shape:
         return None
-    u, v = (run.parameters.astype(float) for run in (a, b))
+    u, v = u.astype(float), v.astype(float)
     return float(abs(u - v).max(initial=0.0) / (max(abs(u).max(initial=0.0), abs(v).max(initial=0.0)) or 1.0))
+
+
+def _dtype(run: Run) -> np.dtype | None:
+    return None if run.parameters is None else run.parameters.dtype
 
 
 def _samples(run: Run) -> int:

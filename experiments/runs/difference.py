@@ -49,7 +49,7 @@ def difference(a: Run, b: Run, tolerance: float = 0.0) -> str:
                 return f"{table}: {column} in row {row} is {one[row]} against {other[row]}"
     if (a.parameters is None) != (b.parameters is None):
         return "only one has final parameters"
-    if a.parameters is not None:
+    if a.parameters is not None and b.parameters is not None:
         if a.parameters.shape != b.parameters.shape or a.parameters.dtype != b.parameters.dtype:
             return "the final parameters have another shape or type"
         unequal = _unequal(a.parameters, b.parameters, tolerance)

@@ -18,9 +18,9 @@ COLUMNS = ("seconds", "step", "samples", "bytes", "loss", "accuracy", "spread")
 
 
 class Model(NamedTuple):
-    """A reported model, complete `seconds` after the start of the run; index 0 is the initial model."""
+    """A reported model, complete `seconds` after the start of the run; number 0 is the initial model."""
 
-    index: int
+    number: int
     seconds: float
     w: np.ndarray  # (d,)
     spread: float = 0.0  # of the replicas that w is the mean of

@@ -46,11 +46,11 @@ class Curve:
         new = []
         for event_log in event_logs:
             done, samples = self._read.get(event_log.rank, (0, 0))
-            rows = event_log.losses[done:]
-            for step, so_far, seconds, loss in rows:
+            recorded = event_log.losses[done:]
+            for step, so_far, seconds, loss in recorded:
                 new.append((step, seconds, loss, so_far - samples))
                 samples = so_far
-            self._read[event_log.rank] = (done + len(rows), samples)
+            self._read[event_log.rank] = (done + len(recorded), samples)
         if not new:
             return
         rows = np.array(new)  # (rows, 4)

@@ -21,7 +21,7 @@ from experiments.runs.record import Run
 from experiments.specification.experiment import MAX_WORKERS, Experiment
 from tracing import HELD, KINDS, Trace
 
-FORMAT = 2
+FORMAT: Literal[2] = 2
 MAX_JSON = 64_000_000  # bytes of run.json
 MOST_FLOPS = 1e24  # of one rank
 MAX_PARAMETERS = 1_000_000_000  # bytes
@@ -120,7 +120,7 @@ def read(path: Path) -> Run:
     """Read all files of a run folder; any error means they are damaged."""
     record = older.complete(header(path))
     experiment = Experiment.from_json(json.dumps(record.experiment))
-    tables = {table: read_table(path, table, columns) for table, columns in TABLES.items()}
+    tables: dict[str, Any] = {table: read_table(path, table, columns) for table, columns in TABLES.items()}
     for table, column, end in (
         ("spans", "rank", record.ranks),
         ("spans", "kind", len(KINDS)),

@@ -50,7 +50,8 @@ def scaling(
     found = []
     for place, (key, count, reached) in enumerate(zip(keys, workers, rates, strict=True)):
         fewest = min((n for n in range(len(keys)) if keys[n] == key), key=lambda n: workers[n])
-        faster = reached / rates[fewest] if reached and rates[fewest] else None
+        slowest = rates[fewest]
+        faster = reached / slowest if reached and slowest else None
         steps = _mean([run.summary["seconds"] / (run.summary["steps"] or np.nan) for run in together[place]])
         found.append(Scaling(steps, faster, faster and faster * workers[fewest] / count))
     return found
@@ -82,4 +83,5 @@ def _reached(run: Run, target: float) -> bool:
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
-    return None if not values or None in values or np.isnan(values).any() else float(np.mean(values))
+    known = np.array(values, float)  # None becomes NaN
+    return float(known.mean()) if len(known) and not np.isnan(known).any() else None

@@ -97,7 +97,7 @@ def read(path: Path) -> ScriptRun:
     """Read all files of a script's run folder; any error means they are damaged."""
     record = header(path)
     source = (path / "script.py").read_bytes().decode()
-    tables = {table: read_table(path, table, columns) for table, columns in TABLES.items()}
+    tables: dict[str, Any] = {table: read_table(path, table, columns) for table, columns in TABLES.items()}
     tables["waits"] = read_table(path, "waits", WAITS)
     for table, column, end in (
         *((table, "rank", record.ranks) for table in tables if table != "messages"),
@@ -137,12 +137,12 @@ def _by_step(
 ) -> dict[str, Any]:
     """Return what BY_STEP names, computed as when the run ended: rank after rank."""
     losses, measures = (sort_rows(tables[table], "rank") for table in ("losses", "measures"))
-    names, is_stepless = ("rank", "step", "value"), not summary["steps"]
+    is_stepless = not summary["steps"]
     rows = {name: measures["quantity"] == number for number, name in enumerate(quantities)}
     return {
         "losses": mean_by_step(losses["rank"], losses["step"], losses["loss"], is_stepless),
         "logged": {
-            quantity: mean_by_step(*(measures[name][some] for name in names), is_stepless)
+            quantity: mean_by_step(measures["rank"][some], measures["step"][some], measures["value"][some], is_stepless)
             for quantity, some in rows.items()
         },
     }

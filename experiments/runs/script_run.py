@@ -132,7 +132,8 @@ def script_traceback(error: BaseException | None) -> str:
     cause = error.__cause__ if isinstance(error, RankFailed) else None
     if cause is None:
         return ""
-    shown = whole = traceback.TracebackException.from_exception(cause)
+    shown = traceback.TracebackException.from_exception(cause)
+    whole: traceback.TracebackException | None = shown
     while whole:
         whole.stack[:] = [frame for frame in whole.stack if not frame.filename.startswith(OURS)]
         whole = whole.__cause__ or whole.__context__

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -73,7 +73,8 @@ def first_run(name: str, label: str = "", regression: bool | None = None, missin
     if label in table.names and regression is None:
         regression = table_samples.is_estimated(table, label)
     samples = table_samples.samples(table, label, bool(regression), missing)
-    values = {"workload": "table", "table": name} | ({"label": label} if label != table.names[-1] else {})
+    values: dict[str, Any] = {"workload": "table", "table": name}
+    values |= {"label": label} if label != table.names[-1] else {}
     values |= ({"regression": True} if regression else {}) | ({"missing": missing} if missing != "refuse" else {})
     begun, rows = Experiment.of(values), len(samples.target)
     training = rows - min(max(1, round(begun.data["held_out"] * rows)), rows - 1)

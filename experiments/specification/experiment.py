@@ -172,7 +172,7 @@ class Experiment(Knobs):
     @classmethod
     def _here(cls, text: str, info: ValidationInfo) -> str:
         """Replace "here" by this machine's numbers, so that the experiment means the same elsewhere."""
-        return this_machine.resolve_here(info.field_name, text)
+        return this_machine.resolve_here(str(info.field_name), text)
 
     @model_validator(mode="after")
     def _known(self) -> Experiment:
@@ -257,8 +257,8 @@ class Experiment(Knobs):
         """The algorithm's remarks on this experiment, as sentences, known before it runs."""
         line = rates.find_rate(self.algorithm, self.workload, self.data.get("model", ""))
         searched = self.method.defaults.get("steps", rates.STEPS)
-        short = line is not None and self.workload not in rates.STAND_INS and (self.steps or math.inf) <= searched
-        return (*self.method.notes(self), *(line.notes(self.workers) if short else []))
+        short = self.workload not in rates.STAND_INS and (self.steps or math.inf) <= searched
+        return (*self.method.notes(self), *(line.notes(self.workers) if line and short else []))
 
     @property
     def files(self) -> list[str]:
@@ -375,7 +375,7 @@ class Experiment(Knobs):
         """Return the experiment's own fields that differ from their defaults, with fault settings as text."""
         values = self.model_dump(exclude={*NESTED})
         defaults = {name: field.default for name, field in type(self).model_fields.items()}
-        defaults |= self.method.defaults | real_defaults(self.cluster)
+        defaults |= {**self.method.defaults, **real_defaults(self.cluster)}
         return {name: value for name, value in values.items() if value != defaults[name]}
 
     def query(self) -> str:
@@ -418,7 +418,7 @@ class Experiment(Knobs):
             words += [f"--{option.replace('_', '-')}", format_value(value)]
         return shlex.join(words)
 
-    def json(self) -> str:  # replaces pydantic's deprecated method of this name
+    def json(self) -> str:  # type: ignore[override]  # replaces pydantic's deprecated method of this name
         """Return the JSON text, with all values."""
         return json.dumps(self.model_dump(mode="json"), indent=1, sort_keys=True)
 

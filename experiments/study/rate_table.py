@@ -56,12 +56,12 @@ def lines(
     tell(f"{' '.join(pair)}: one run of each")
     with get_context("spawn").Pool(jobs, _one_thread) as pool:
         begun = dict(zip(names, pool.imap(_begin, [(name, *pair) for name in names]), strict=True))
-        refused = [name for name in names if begun[name] is None]
-        if refused:
+        able = {name: one for name, one in begun.items() if one}
+        if refused := [name for name in names if name not in able]:
             tell(f"refused: {', '.join(refused)}")
-        groups = alike({name: one for name, one in begun.items() if one})
-        chosen = [min(group, key=lambda name: begun[name].seconds) for group in groups]
-        for group, found in zip(groups, pool.imap(_line, [begun[name] for name in chosen]), strict=True):
+        groups = alike(able)
+        chosen = [min((able[name] for name in group), key=lambda one: one.seconds) for group in groups]
+        for group, found in zip(groups, pool.imap(_line, chosen), strict=True):
             tell(f"{', '.join(group)}: {found}")
             yield from ((name, found) for name in group)
 
@@ -115,11 +115,11 @@ def line(experiment: Experiment, seeds: Sequence[int] = SEEDS) -> Rate:
         rate = rung(best) if alone else half
         few_loss = lost if (lost := worst(few, rate, seeds)) > enough else 0.0
     many, many_loss = largest_rate(more(experiment), rate, MORE_BEAR, enough, seeds)
-    return Rate(rung(best), *_short(loss), rate, many, *_short(many_loss, few_loss))
+    return Rate(rung(best), _short(loss), rate, many, _short(many_loss), _short(few_loss))
 
 
-def _short(*losses: float) -> Iterator[float]:
-    return (float(f"{loss:.4g}") for loss in losses)
+def _short(loss: float) -> float:
+    return float(f"{loss:.4g}")
 
 
 def fewer(experiment: Experiment) -> list[Experiment]:

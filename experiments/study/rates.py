@@ -126,9 +126,8 @@ def at_best(experiment: Experiment, root: str | Path) -> tuple[Experiment, str]:
     The rate comes from the table if the experiment is in it; otherwise it is searched for on the simulated cluster and
     stored under `root`. Raise ValueError if all rates diverge.
     """
-    found = rate_in_table(experiment)
-    if found:
-        return experiment.change(learning_rate=found), "from the table of searches"
+    if rate := rate_in_table(experiment):
+        return experiment.change(learning_rate=rate), "from the table of searches"
     spec = job_spec(experiment)
     found = _result(spec.find_result(root) or spec.perform(root))
     seeds = len(found["losses"][str(found["best"])])

@@ -238,7 +238,7 @@ class Study:
 
     def text(self) -> str:
         """Return the schedule as text, a line for each rank."""
-        lines = [[] for _ in range(len(self.ranks["busy"]))]
+        lines: list[list[str]] = [[] for _ in range(len(self.ranks["busy"]))]
         for row, (rank, joined) in enumerate(zip(self.ops["rank"], self.ops["joined"], strict=True)):
             lines[rank].append(self.op(row) + "+" * int(joined))
         return "\n".join(" ".join(words).replace("+ ", "+") for words in lines)
@@ -280,7 +280,7 @@ def time_schedule(plan: Plan, lists: Sequence[Sequence[Op]], stages: int = 0) ->
     times = schedule_timing.simulate(lists, _costs(plan, share), plan.latency)
     if not times.makespan:
         raise ValueError("no op takes any time; give at least one a cost above 0.")
-    row = {
+    row: dict[Op | None, int] = {
         op: n for n, op in enumerate(op for ops in lists for op in ops)
     }  # an update listed on several ranks gets its last row
     path = bubbles.critical_path(times)

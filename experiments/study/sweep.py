@@ -1,6 +1,7 @@
 """A sweep: one run for every combination of values of some settings."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -27,8 +28,8 @@ def grid(
     if global_batch:
         if "batch" in axes:
             raise ValueError(f"batch: global_batch={global_batch} already sets it; use one of them.")
-        for one in combinations:
-            one["batch"] = batch_per_worker(experiment.change(**one), global_batch)
+        for combination in combinations:
+            combination["batch"] = batch_per_worker(experiment.change(**combination), global_batch)
     experiments = [experiment.change(**combination) for combination in combinations]
     read = {name for one in experiments for name in one.in_force()}
     for one, combination in zip(experiments, combinations, strict=True):
@@ -56,11 +57,7 @@ def run_sweep(
 ) -> Iterator[Run]:
     """Yield the runs of a grid, one after the other."""
     for number, one in enumerate(experiments):
-
-        def tell(progress: Progress, number: int = number) -> None:
-            on_progress(number, len(experiments), progress)
-
-        done = run(one, tell if on_progress else None, stop)
+        done = run(one, on_progress and partial(on_progress, number, len(experiments)), stop)
         yield done
         if done.status == "cancelled":
             return

@@ -54,7 +54,8 @@ def _stages(text: str) -> int:
 
 def possible(lists: Sequence[Sequence[Op]], stages: int) -> list[list[Op]]:
     """Return each rank's ops up to the first that can never run, or that has already run."""
-    reached, done = [0] * len(lists), set()
+    reached = [0] * len(lists)
+    done: set[tuple] = set()
     going = True
     while going:
         going = False

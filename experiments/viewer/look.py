@@ -9,6 +9,7 @@ and Plotly (`experiments.exports.chart`) draw the same declaration.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from numbers import Real
 from typing import Any, Literal
@@ -16,7 +17,7 @@ from typing import Any, Literal
 from experiments.viewer import palette
 
 Rows = list[dict[str, Any]]
-Spread = list[dict[str, tuple[Any, Any]]]  # for each row: column -> (lowest, highest), if they differ
+Spread = Sequence[dict[str, tuple[Any, Any]]]  # for each row: column -> (lowest, highest), if they differ
 
 HATCHES = ("", "/", "x", "-", ".")  # of bars in the first, second, ... group
 HEIGHT = 340  # px
@@ -42,7 +43,8 @@ class Look:
     @classmethod
     def of(cls, values: dict[str, Any]) -> Look:
         """Return the Look whose `plain` returned these values."""
-        return cls(**{name: tuple(v) if isinstance(v, list) else v for name, v in values.items()})
+        plain: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in values.items()}
+        return cls(**plain)
 
 
 def guess(rows: Rows) -> Look:

@@ -1,5 +1,7 @@
 """Curves on a canvas, which keeps the reader's zoom while they grow."""
 
+import numpy as np
+
 from experiments.viewer.column_codec import pack
 from experiments.viewer.pictures import Axis, Finish, Picture
 
@@ -19,7 +21,8 @@ def frame(
     `saved` has the picture's name and heading as a file (experiments.viewer.saved). The canvas opens with `zoom`, a
     part of its x axis.
     """
-    columns, lines = {}, []
+    columns: dict[str, np.ndarray] = {}
+    lines = []
     for number, one in enumerate(picture.series):
         columns |= {f"x{number}": one.x.astype("f4"), f"y{number}": one.y.astype("f4")}
         look = {name: getattr(one, name) for name in LOOK}

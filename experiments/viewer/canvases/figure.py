@@ -50,7 +50,7 @@ def frame(rows: Rows, look: Look | None, spread: Spread, description: str, of: s
             key = label if len(several) > 1 or look.theory else ""
             colour, dash, symbol = line_style(number)
             if look.kind == "bar":
-                style = {"bar": [number, len(several)], "hatch": hatch(number), "dash": []}
+                style: dict[str, Any] = {"bar": [number, len(several)], "hatch": hatch(number), "dash": []}
             else:
                 shape = symbol.removesuffix("-open")
                 solid = shape == symbol != "cross"

@@ -35,7 +35,7 @@ def frame(study: Study, until: float | None = None, together: str = "") -> bytes
         "part": np.concatenate([part, np.zeros(len(idle["start"]), int)]),
         "parts": np.concatenate([parts, np.ones(len(idle["start"]), int)]),
     }
-    labels = [study.op(n) for n in seen] + [study.why(n) for n in range(len(idle["start"]))]
+    labels = [study.op(n) for n in seen.tolist()] + [study.why(n) for n in range(len(idle["start"]))]
     order = np.lexsort([spans["start"], spans["lane"]])
     columns = {
         "start": spans["start"][order].astype("f4"),
@@ -72,8 +72,8 @@ def frame(study: Study, until: float | None = None, together: str = "") -> bytes
     }
     inner = pack({"labels": [labels[n] for n in order]}, columns)
     none = pack({}, {name: np.zeros(0, kind) for name, kind in _MESSAGES.items()})
-    parts = {"timeline": inner, "messages": none, "why": _causes(study, seen, idle, place)}
-    return pack(header, {name: np.frombuffer(part, "u1") for name, part in parts.items()})
+    packed = {"timeline": inner, "messages": none, "why": _causes(study, seen, idle, place)}
+    return pack(header, {name: np.frombuffer(part, "u1") for name, part in packed.items()})
 
 
 WORDS = {"network": "for the link from {whom}", "then": ", and then {wait} for the link from there"}
