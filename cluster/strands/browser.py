@@ -1,23 +1,35 @@
 """Strands in a browser: WebAssembly suspends a stack until a promise is kept (JavaScript Promise Integration, JSPI).
 
-    hub  --opens-->  gate of rank 0     run_sync(gate of the hub) suspends the hub's stack until somebody opens it
-    rank 0  --opens-->  gate of rank 3  ...
+    hub  --keeps-->  promise of rank 0  --keeps-->  promise of rank 3  ...     and waits for its own
 
-`callPromising` starts a strand on a stack of its own, in a context of its own. Chrome and Edge have JSPI since version
-137; without it `run_sync` raises RuntimeError.
+`callPromising` starts a strand on a stack of its own. JavaScript has what keeps each strand's promise, by number, so a
+switch crosses from Python to JavaScript once. Chrome and Edge have JSPI since version 137; without it `run_sync` raises
+RuntimeError.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextvars import Context
+from itertools import count
 from typing import Any
 
 from pyodide.code import run_js
 from pyodide.ffi import create_proxy, run_sync
 
-_new_gate = run_js("() => { let open; const opened = new Promise(done => { open = done; }); return { opened, open }; }")
-_start = run_js("body => { queueMicrotask(() => body.callPromising().finally(() => body.destroy())); }")
+_baton: Any = run_js("""(() => {
+  const keep = new Map();  // number of a strand -> the function that keeps its promise
+  const wait = number => new Promise(done => { keep.set(number, done); });
+  const wake = number => { const done = keep.get(number); keep.delete(number); done(); };
+  const start = body => queueMicrotask(() => { body.callPromising().finally(() => body.destroy()); });
+  return {
+    wake,
+    pass: (from, to) => { const own = wait(from); wake(to); return own; },
+    begin: (from, body) => { start(body); return wait(from); },
+  };
+})()""")
+_begin, _pass, _wake = _baton.begin, getattr(_baton, "pass"), _baton.wake
+_next_number = count().__next__
 
 
 class StrandExit(BaseException):
@@ -31,9 +43,8 @@ class BrowserStrand:
     _running: BrowserStrand  # the strand that runs
 
     def __init__(self, main: Callable[[], None] | None = None, parent: BrowserStrand | None = None):
-        self._main, self._parent = main, parent
+        self._main, self._parent, self._number = main, parent, _next_number()
         self._has_begun, self.dead = main is None, False
-        self._gate: Any = None  # what it waits for while it is suspended
         self._error: type[BaseException] | BaseException | None = None  # raised when it continues
 
     @staticmethod
@@ -46,9 +57,12 @@ class BrowserStrand:
         me = BrowserStrand._running
         if self is me or self.dead:
             return
-        me._gate = _new_gate()
-        self._go_on()
-        run_sync(me._gate.opened)
+        BrowserStrand._running = self
+        if self._has_begun:
+            run_sync(_pass(me._number, self._number))
+        else:
+            self._has_begun = True
+            run_sync(_begin(me._number, create_proxy(self._run)))
         if me._error is not None:
             error, me._error = me._error, None
             raise error
@@ -61,15 +75,7 @@ class BrowserStrand:
             self._error = error
             self.switch()
 
-    def _go_on(self) -> None:
-        BrowserStrand._running = self
-        if self._has_begun:
-            self._gate.open()
-        else:
-            self._has_begun = True
-            _start(create_proxy(self._body))
-
-    def _body(self) -> None:
+    def _run(self) -> None:
         assert self._main and self._parent
         try:
             Context().run(self._main)
@@ -78,7 +84,8 @@ class BrowserStrand:
         except BaseException as error:
             self._parent._error = error
         self.dead = True
-        self._parent._go_on()
+        BrowserStrand._running = self._parent
+        _wake(self._parent._number)
 
 
 BrowserStrand._running = BrowserStrand()
