@@ -1,4 +1,4 @@
-"""The ring all-reduce without messages: its sums, bit for bit, and its times, from a recurrence over all ranks."""
+"""A ring without messages: its sums, bit for bit, its times, from a recurrence over all ranks, and who set them."""
 
 import numpy as np
 
@@ -61,3 +61,18 @@ def ring_times(joined, out_free, in_free, link, nbytes, shorter, adds, scales, f
             for r in range(size):
                 now[r] += scales[r, 1 if nbytes[r] > shorter else 0]
     return now
+
+
+def ring_joiners(joined: np.ndarray, extra: np.ndarray, steps: int) -> np.ndarray:
+    """Return, for each rank of a ring, the rank whose arrival decided when it ended, (P,).
+
+    joined, extra (P,): when rank r joined, in s; how much longer a step takes that passes a delay on from r to r + 1
+    than one in which r only sends its next piece. The arrival of rank r - d so reaches rank r through the extra time of
+    d links. d is at most the number of `steps`, which is at least P - 1.
+    """
+    size = joined.size
+    before = np.concatenate(([0.0], np.cumsum(np.tile(extra, 2))[:-1]))  # from place 0, unrolled, to each place
+    value = (np.tile(joined, 2) - before)[::-1]
+    best = np.maximum.accumulate(value)
+    place = 2 * size - 1 - np.maximum.accumulate(np.where(value >= best, np.arange(2 * size), 0))
+    return np.roll(place[::-1][:size] % size, steps % size)

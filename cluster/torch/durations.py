@@ -1,4 +1,6 @@
-"""When a collective ends on each rank, given when each arrived: by its messages, or by the recurrence of a ring.
+"""When a collective ends on each rank, and for whom it waited, given when each arrived.
+
+Times are those of its messages, or of the recurrence of a ring.
 
 A message needs both of its ranks. Ports serve messages one after another, so collectives that overlap share them.
 """
@@ -10,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cluster.comm import COLLECTIVE, shares
-from cluster.simulated.ring_recurrence import ring_times
+from cluster.simulated.ring_recurrence import ring_joiners, ring_times
 from cluster.torch import patterns
 
 if TYPE_CHECKING:
@@ -19,12 +21,17 @@ if TYPE_CHECKING:
 
 
 class Members:
-    """The members of a collective once all have joined: their groups, arrival times in s, and tensors."""
+    """The members of a collective once all have joined: their groups, arrival times in s, and tensors.
+
+    `joiners` has the member for which each one waits: the last to arrive. In a ring, ranks exchange what they have
+    before the last one arrives, so there it is the member whose arrival decided when this one ended.
+    """
 
     def __init__(self, groups: list[Group], joined: list[float], payloads: list):
         self.groups, self.joined, self.payloads, self.size = groups, joined, payloads, len(groups)
         self.begins = max(joined)  # s
         self.busy = 0.0  # s for which each rank's processor works on it
+        self.joiners = [joined.index(self.begins)] * self.size
 
     def play(self, rounds: list[patterns.Round], sum_bytes: int = 0) -> list[float]:
         """Send these messages. Return the time at which each rank has what it waits for.
@@ -65,6 +72,9 @@ class Members:
         adds = np.array([[self._seconds_to_add(group, shorter + k * itemsize) for k in (0, 1)] for group in groups])
         out_free, in_free = (np.array([port.free for port in ports]) for ports in _ports(routes))
         link = np.array([(route.latency, route.beta, route.overhead) for route in routes]).T.copy()
+        latency, beta, overhead = link
+        extra = latency + np.minimum(nbytes.max() * beta, overhead + np.roll(adds[:, 1], -1))
+        self.joiners = ring_joiners(np.maximum(self.joined, out_free), extra, stop - first).tolist()
         begins = np.maximum(max(self.joined), out_free)
         ends = ring_times(
             np.array(self.joined), out_free, in_free, link, nbytes, shorter, adds, 0 * adds, first, stop

@@ -59,7 +59,9 @@ class Meeting:
         self.call, self._group, self.size = call, group, group.size()
         self.joined: dict[int, Joined] = {}
         self.ends: list[float] | None = None
-        self.last, self.culprit = 0.0, -1  # when the last rank came, and which one that was
+        self.awaited: list[
+            tuple[int, float]
+        ] = []  # by place: the rank for which it waits, and when that one came, in s
         self.begins, self.busy = math.inf, 0.0  # when messages begin, and how long each processor works on them
         self.waiters: list[tuple[int, Actor]] = []
 
@@ -81,13 +83,12 @@ class Meeting:
         arrivals = [self.joined[place] for place in range(self.size)]
         groups = [arrival.group for arrival in arrivals]
         joined = [arrival.time for arrival in arrivals]
-        self.last = max(joined)
-        self.culprit = groups[joined.index(self.last)].world_rank
         payloads = [arrival.payload for arrival in arrivals]
         members = Members(groups, joined, payloads)
         ends = durations(members) if self.size > 1 else joined
         self.begins, self.busy = members.begins, members.busy
-        ends = [max(end, self.last) for end in ends]
+        ends = [max(end, *joined) for end in ends]
+        self.awaited = [(groups[place].world_rank, joined[place]) for place in members.joiners]
         if min(group.process.rank.crash_time for group in groups) < max(ends):
             return
         self.ends = ends

@@ -152,10 +152,11 @@ class CollectiveWork(PendingWork):
             raise lost.loss(f"rank {rank.number} waits for it in {name} of {self.group.describe()}{at_line(process)}")
         if end > start:
             rank.now = end
-            begins = min(max(meeting.last, start), end)
+            culprit, came = meeting.awaited[self.group.rank()]
+            begins = min(max(came, start), end)
             rank.span(WAIT, start, begins, name)
             rank.span(COMMUNICATE, begins, end, name)
-            process.record_wait(meeting.culprit, name, start, begins)
+            process.record_wait(culprit, name, start, begins)
             if rank.interruptible:
                 rank.interrupt()
 

@@ -96,14 +96,43 @@ def _alongside(lanes: Lanes, pieces: Pieces, wait, compared, span, time, left):
         longer = (reach[1][on] - lanes.start[theirs]) - (reach[0][on] - lanes.start[mine])
         part = np.clip(longer, 0, left[on])
         moves = lanes.kind[mine] == COMMUNICATE
+        passed = _passed_on(lanes, mine, theirs, np.where(moves, part, 0.0))
+        span[on[passed >= 0]] = passed[passed >= 0]
+        on, mine, theirs, part, moves = (x[passed < 0] for x in (on, mine, theirs, part, moves))
         who = np.where(moves, lanes.rank[wait[on]], lanes.rank[theirs])
         pieces.add(wait[on], who, np.where(moves, NETWORK, WORK), part, theirs)
         left[on] -= part
         reach[0][on], reach[1][on] = lanes.start[mine], lanes.start[theirs]
-        time[on] = lanes.start[theirs]
         own[on], span[on] = lanes.previous[mine], lanes.previous[theirs]
+        for side, at in enumerate((own, span)):  # what it waited for in a collective is compared instead
+            late = on[_joined_late(lanes, at[on], (mine, theirs)[side])]
+            reach[side][late] = lanes.released[at[late]]
+            at[late] = lanes.before[at[late]]
+        time[on] = reach[1][on]
         on = on[(left[on] > 0) & _alike(lanes, own[on], span[on])]
     return span, time, left
+
+
+def _joined_late(lanes: Lanes, span: np.ndarray, collective: np.ndarray) -> np.ndarray:
+    """Return True where a span is the wait at the start of this collective, and another rank ended it."""
+    waits = (span >= 0) & lanes.waits[span] & (lanes.by[span] >= 0) & (lanes.kind[collective] == COMMUNICATE)
+    return waits & ~lanes.receives[collective] & (lanes.label[span] == lanes.label[collective])
+
+
+def _passed_on(lanes: Lanes, mine, theirs, longer) -> np.ndarray:
+    """Return the wait that explains why the same collective took `longer` on the late rank, -1 where none does.
+
+    The delay of one rank reaches the others of a ring one after another, so it makes the collective of some longer. It
+    is what this rank waited for before, or else the late one.
+    """
+    found = np.full(len(mine), -1)
+    for before in (lanes.previous[theirs], lanes.previous[mine]):
+        waited = (before >= 0) & lanes.waits[before] & (lanes.by[before] >= 0) & (longer > NEAR)
+        waited &= (lanes.label[before] == lanes.label[mine]) & (
+            lanes.end[before] - lanes.start[before] >= longer - NEAR
+        )
+        found = np.where(waited, before, found)
+    return found
 
 
 def _alike(lanes: Lanes, one: np.ndarray, other: np.ndarray) -> np.ndarray:

@@ -36,7 +36,8 @@ SLOW, AT_WORK, BUSY = range(3)
 UNUSUAL = 1.25  # factor over the usual time from which a rank is called slow
 NEARLY = 0.9  # share of a wait that counts as all of it
 KNOWN = 0.1  # share of all waiting from which a cause is mentioned
-LEAST = 1e-3  # share of the ranks' time from which waiting is mentioned
+HARDLY = 3e-3  # share of the ranks' time below which waiting is not mentioned
+LEAST = 1e-3  # share of all waiting from which a rank is counted among the others that cause it
 STANDS_OUT = 2.0  # a rank is named if it causes at least this many times the others' average
 
 CELLS = ("by", "culprit", "how", "caused", "back", "factor", "without", "what", "src", "bytes")
@@ -199,7 +200,7 @@ def _most(trace: Trace, totals: np.ndarray, names: Sequence[str], is_whole: bool
     """
     busy = trace.busy()
     total, computes = totals.sum(), busy[:, COMPUTE] > 0
-    if not total or total < LEAST * busy.sum():
+    if not total or total < HARDLY * busy.sum():
         return ""
     shares = {}
     for rank in range(trace.ranks):

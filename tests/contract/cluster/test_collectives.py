@@ -14,6 +14,7 @@ from cluster.collectives.trees import place
 from cluster.devices import Device
 from cluster.faults import JITTERS, Faults
 from cluster.network import NETWORKS, Link, Network
+from cluster.simulated.ring_recurrence import ring_joiners, ring_times
 from theory import collective_costs, nccl
 
 ALPHA, BETA = 20e-6, 1 / 1.17e9
@@ -486,3 +487,25 @@ def test_a_collective_says_how_many_messages_it_takes():
     for collective, messages in (("ring", 14), ("halving_doubling", 6), ("recursive_doubling", 3)):
         rows = run(all_reduce(96), 8, collective=collective).trace().messages
         assert set(np.bincount(rows["src"])) == {messages}
+
+
+@pytest.mark.parametrize("steps", [(0, 14), (0, 7), (7, 14)], ids=["all-reduce", "reduce-scatter", "all-gather"])
+def test_a_rank_of_a_ring_waits_for_the_one_whose_arrival_decides_when_it_ends(steps):
+    size, latency, beta, overhead, add, nbytes = 8, 1e-5, 1e-9, 2e-6, 1e-6, 1000.0
+    link, each = np.array([[one] * size for one in (latency, beta, overhead)]), np.full((size, 2), add)
+
+    def ends(joined):
+        idle = np.zeros(size)
+        pieces = np.full(size, nbytes)
+        return ring_times(joined, idle, idle.copy(), link, pieces, nbytes, each, 0 * each, *steps)
+
+    random = np.random.default_rng(3)
+    for spread in (1e-5, 1e-4, 1e-3):
+        joined = random.exponential(spread, size)
+        found = ring_joiners(joined, np.full(size, latency + nbytes * beta), steps[1] - steps[0])
+        before = ends(joined)
+        for rank in range(size):
+            later = ends(joined + 1e-9 * (np.arange(size) == rank)) > before + 0.5e-9
+            assert (later == (found == rank)).all(), (
+                "who comes a little later delays those that wait for it, and only these"
+            )

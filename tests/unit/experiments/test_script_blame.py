@@ -112,3 +112,25 @@ def test_a_delay_that_travels_along_a_ring_is_charged_to_the_rank_where_it_arose
     receives = [wait for wait in summary.waits if wait.what == "receive"]
     slow = sum(wait.seconds for wait in receives if wait.culprit == SLOW)
     assert slow > 0.9 * sum(wait.seconds for wait in receives)
+
+
+def test_a_slow_rank_is_named_and_not_the_network_where_a_ring_of_many_ranks_passes_its_delay_on():
+    def gathers():
+        import torch
+        import torch.distributed as dist
+
+        dist.init_process_group("gloo")
+        optimizer = torch.optim.SGD([weight := torch.nn.Parameter(torch.zeros(1))])
+        parts, matrix = [torch.zeros(100) for _ in range(dist.get_world_size())], torch.zeros(100, 100)
+        for _ in range(2):
+            for _ in range(6):
+                _ = matrix @ matrix
+                dist.all_gather(parts, torch.zeros(100))
+            weight.sum().backward()
+            optimizer.step()
+
+    alike, slowed = (simulate(gathers, 32, network="10GbE", faults=Faults(slow=slow)) for slow in ({}, {SLOW: 4.0}))
+    waits, costs = slowed.summary.seconds_by_culprit(), slowed.summary.seconds - alike.summary.seconds
+    total = sum(wait.seconds for wait in slowed.summary.waits)
+    assert waits[SLOW] > 0.9 * total
+    assert slowed.summary.wait.mean() < 1.2 * costs, "what others exchange before it comes is no wait"

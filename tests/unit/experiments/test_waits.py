@@ -109,7 +109,7 @@ def test_what_a_rank_is_at_work_on_is_its_gradient_and_an_op_of_a_pipeline_has_a
 
 
 def test_waiting_that_many_ranks_cause_alike_is_told_with_what_each_of_them_caused():
-    told = waits.totals(run(Experiment.of({"workers": 16, "jitter": "cloud", "steps": 30})))
+    told = waits.totals(run(Experiment.of({"workers": 16, "jitter": "cloud", "steps": 200})))
     assert re.search(r"caused by 1\d workers, \d+ to \d+ % each", told) and "caused by others" not in told
     one = waits.totals(run(Experiment.of({"workers": 16, "jitter": "pareto", "steps": 60})))
     assert re.search(r"caused by worker \d+, \d+ % caused by 1\d others, \d+ to \d+ % each", one)
