@@ -1,13 +1,16 @@
 """The check of the chapter on shared memory: near misses of its exercise lose the marks that they should lose."""
 
 import itertools
+import math
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import lessons
 from lessons.grading.grader import grade
+from lessons.shared_memory.experiments import NEAR, samples_until_near
 from tests.system.lessons.near_misses import begun, lost, solution
 from workloads import sparse
 
@@ -160,3 +163,12 @@ def test_a_thread_that_does_nothing_earns_nothing():
 def test_a_mistake_is_told_in_a_sentence(old, new, said):
     changes = [(old, new)] + ([("shared.read(v) + change[v]", "change[v]")] if "zeros" in new else [])
     assert re.search(said, grade(CHAPTER, solution("shared_memory", *changes), seed=5).error)
+
+
+def test_samples_until_near_the_minimum_are_read_between_two_evaluations():
+    def run_with(*gap):
+        return SimpleNamespace(evaluations={"loss": np.array(gap), "samples": np.array([0, 64, 128])})
+
+    assert samples_until_near(run_with(NEAR * 8, NEAR * 2, NEAR / 2)) == pytest.approx(96)
+    assert samples_until_near(run_with(NEAR * 8, NEAR / 2, NEAR * 2)) == pytest.approx(48), "the first time"
+    assert samples_until_near(run_with(NEAR * 8, NEAR * 4, NEAR * 2)) == math.inf
