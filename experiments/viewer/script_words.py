@@ -41,13 +41,14 @@ def _waiting(s: Summary) -> str:
     seconds = caused.get(culprit, 0.0)
     if seconds < WORTH * s.waits_over * (s.ranks - 1):
         return f"no rank keeps the others waiting ({share_of_time(s)})"
+    time = "of the time after the first step" if s.steps > 1 else "of the time"
     where = _place([one for one in s.waits if one.culprit == culprit], seconds)
     if seconds < MOST * sum(caused.values()):
         mean = units.percent(sum(caused.values()) / s.waits_over / s.ranks)
-        return f"ranks wait for one another {mean} of the time, longest for rank {culprit}, {where}"
+        return f"ranks wait for one another {mean} {time}, longest for rank {culprit}, {where}"
     others = "the others" if s.ranks > 2 else f"rank {1 - culprit}"
     share = units.percent(seconds / s.waits_over / (s.ranks - 1))
-    return f"rank {culprit} makes {others} wait {share} of the time, {where}"
+    return f"rank {culprit} makes {others} wait {share} {time}, {where}"
 
 
 def _place(waits: list[WaitFor], seconds: float) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from cluster.script_summary import PRINTED
 from experiments.wording import units
 
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
 
 NAMED = 4  # ranks that others wait for, in the summary
 WORTH = 0.001  # the least share of the time that ranks wait which is worth a line
+LEAST_SHOWN = 0.0005  # share of the time that is written as more than 0.0 %
+LONGER = 1.25  # times the median from which a rank is said to compute longer than others
 MOST_LOGGED = 6  # names of logged values in the summary
 
 NO_TIME = "nothing in the script took virtual time: it calls no operation of torch"
@@ -37,6 +41,7 @@ def lines(summary: Summary, notes: Sequence[str] = ()) -> list[tuple[str, str]]:
         ("loss", _loss(summary)),
         *_logged(summary),
         ("ranks", share_of_time(summary)),
+        ("", _longest_work(summary)),
         *_waiting(summary),
         ("memory", _memory(summary)),
         ("sent", _sent(summary)),
@@ -75,14 +80,22 @@ def _logged(summary: Summary) -> Iterator[tuple[str, str]]:
 
 
 def share_of_time(summary: Summary) -> str:
-    """Return what ranks spend their time on: "computing 40.1 %, waiting 59.9 % of the time on average"; or ""."""
+    """Return what ranks spend their time on: "computing 40.1 %, waiting 59.9 % of the whole run on average"; or ""."""
     kinds = {"computing": summary.compute, "communicating": summary.communicate, "waiting": summary.wait}
     kinds["idle or blocked"] = summary.idle
     total = summary.seconds or 1.0
-    shares = [
-        f"{name} {units.percent(float(seconds.mean()) / total)}" for name, seconds in kinds.items() if seconds.any()
-    ]
-    return f"{', '.join(shares)} of the time on average" if shares else ""
+    means = {name: float(seconds.mean()) / total for name, seconds in kinds.items()}
+    shares = [f"{name} {units.percent(mean)}" for name, mean in means.items() if mean >= LEAST_SHOWN]
+    return f"{', '.join(shares)} of the whole run on average" if shares else ""
+
+
+def _longest_work(summary: Summary) -> str:
+    """Return which rank computes longest, or "" if none does so for much longer than the others."""
+    longest, usual = int(summary.compute.argmax()), float(np.sort(summary.compute)[(summary.ranks - 1) // 2])
+    if summary.compute[longest] < LONGER * usual or not usual:
+        return ""
+    times = units.number(float(summary.compute[longest]) / usual, 2)
+    return f"rank {longest} computes longest: {times} times as long as the median rank"
 
 
 def _waiting(summary: Summary) -> list[tuple[str, str]]:
@@ -90,16 +103,17 @@ def _waiting(summary: Summary) -> list[tuple[str, str]]:
     if summary.waiting_share < WORTH:
         return []
     most = int(summary.wait.argmax())
-    found = [("waiting", f"rank {most} waits most: {units.percent(summary.waiting_share)} of the time")]
+    found = [("waiting", f"rank {most} waits most: {units.percent(summary.waiting_share)} of the whole run")]
     caused = summary.seconds_by_culprit()
     worth = [wait for wait in summary.waits if wait.mean >= WORTH * summary.waits_over]
     worth.sort(key=lambda wait: (-caused.get(wait.culprit, 0.0), -wait.seconds))  # the network last
     if worth and summary.steps > 1:
-        found.append(("", "after the first step"))
+        found.append(("", "after the first step:"))
     for wait in worth[:NAMED]:
         mean = f"{units.seconds(wait.mean)}{' on average' * (wait.ranks > 1)}"
         who = f"{units.count_with_noun(wait.ranks, 'rank')} wait{'s' * (wait.ranks == 1)}"
-        found.append(("", f"{who} for {culprit(wait)} {place(wait)}: {mean}"))
+        share = f"{units.percent(wait.mean / summary.waits_over)} of the time"
+        found.append(("", f"{who} for {culprit(wait)} {place(wait)}: {mean}, {share}"))
     return found
 
 

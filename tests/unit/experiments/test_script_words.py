@@ -11,7 +11,7 @@ from experiments.cli import progress_bar
 from experiments.runs.progress import Progress
 from experiments.specification.script import ScriptExperiment
 from experiments.viewer import script_words
-from experiments.wording.script_summary import position
+from experiments.wording.script_summary import lines, position
 
 HERE = "line 31 of train.py"
 
@@ -32,10 +32,13 @@ def run(status="finished", **numbers):
 def test_the_sentence_names_the_rank_that_others_wait_for_with_their_share_and_the_line():
     one = WaitFor(2, "all_reduce", HERE, 1.5, 3)
     assert script_words.headline(run(waits=[one])) == (
-        f"A step takes 100 ms; rank 2 makes the others wait 50.0 % of the time, in all_reduce at {HERE}."
+        "A step takes 100 ms; rank 2 makes the others wait 50.0 % of the time after the first step, "
+        f"in all_reduce at {HERE}."
     )
     other = WaitFor(2, "broadcast", "", 0.5, 3)
-    assert f"wait 66.7 % of the time, mostly in all_reduce at {HERE}." in script_words.headline(run(waits=[one, other]))
+    assert f"wait 66.7 % of the time after the first step, mostly in all_reduce at {HERE}." in script_words.headline(
+        run(waits=[one, other])
+    )
 
 
 def test_of_two_ranks_the_one_that_waits_is_named():
@@ -46,7 +49,22 @@ def test_of_two_ranks_the_one_that_waits_is_named():
 def test_if_no_rank_causes_most_of_the_waiting_the_sentence_says_how_much_all_wait():
     waits = [WaitFor(rank, "send", HERE, seconds, 1) for rank, seconds in enumerate((0.4, 0.5, 0.4, 0.4))]
     said = script_words.headline(run(waits=waits, wait=0.425))
-    assert said.endswith(f"ranks wait for one another 42.5 % of the time, longest for rank 1, in send at {HERE}.")
+    assert said.endswith(
+        f"ranks wait for one another 42.5 % of the time after the first step, longest for rank 1, in send at {HERE}."
+    )
+
+
+def test_a_summary_says_which_rank_computes_longest_what_its_waits_cost_and_no_share_of_nothing():
+    one = summary(waits=[WaitFor(2, "all_reduce", HERE, 1.5, 3)], wait=0.5)
+    one = replace(one, compute=np.array([0.1, 0.1, 0.4, 0.1]), idle=np.full(4, 1e-5))
+    said = [text for _, text in lines(one)]
+    assert "rank 2 computes longest: 4 times as long as the median rank" in said
+    assert any(
+        text.endswith(f"for rank 2 in all_reduce at {HERE}: 500 ms on average, 50.0 % of the time") for text in said
+    )
+    assert not any(
+        "idle or blocked" in text or "longest" in text for _, text in lines(replace(one, compute=np.full(4, 0.5)))
+    )
 
 
 @pytest.mark.parametrize(
