@@ -14,6 +14,7 @@ Compiled loops do no bounds checks, so elementwise ones iterate over `length(w, 
 
 import hashlib
 import inspect
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -61,12 +62,14 @@ def on_disk(plain=None, **options):
     return compile
 
 
-def exact(function):
+def exact(function=None, *, plain=None):
     """Return the function compiled, cached on disk until its file or that of a function it calls changes.
 
-    Numba itself checks only the function's own file.
+    Numba itself checks only the function's own file. With `plain` alone, as in `on_disk`, return a decorator.
     """
-    compiled = on_disk(nogil=True, error_model="numpy")(function)
+    if function is None:
+        return partial(exact, plain=plain)
+    compiled = on_disk(plain, nogil=True, error_model="numpy")(function)
     if is_jitted(compiled):  # not under NUMBA_DISABLE_JIT
         until_changed(compiled, function)
     return compiled

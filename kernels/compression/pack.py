@@ -10,6 +10,8 @@ Eight codes fill `width` bytes exactly, so each thread packs eight at a time, in
 Price: 3 operations per code; both are moved once.
 """
 
+import numpy as np
+
 from kernels.compiled import exact, formula
 from kernels.gpu import cuda
 from kernels.launch import THREADS, grid, stream_of
@@ -28,9 +30,9 @@ def price(packed, codes, width):
 
 
 def reference(packed, codes, width):
-    bits = [int(code) >> bit & 1 for code in codes for bit in range(width)]
-    for j in range(len(packed)):
-        packed[j] = sum(bit << k for k, bit in enumerate(bits[8 * j : 8 * j + 8]))
+    bits = codes.astype(np.int64)[:, None] >> np.arange(width) & 1  # (n, width)
+    packed[:] = 0
+    packed[: size(len(codes), width)] = np.packbits(bits.astype(np.uint8), bitorder="little")
 
 
 def eight(packed, codes, group, width):

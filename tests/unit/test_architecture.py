@@ -152,6 +152,11 @@ def test_an_algorithm_imports_the_standard_library_numpy_kernels_parts_and_its_o
             assert first in sys.stdlib_module_names or first in ("numpy", "kernels", "knobs"), (path, module)
 
 
+def test_no_file_needs_numba_to_be_imported():
+    for path in FILES:
+        assert not [module for module, _, top in imports(path) if top and module.split(".")[0] == "numba"], path
+
+
 def test_kernels_get_cuda_through_one_door():
     for path, module in imported("kernels"):
         assert not module.startswith("numba.cuda"), path
