@@ -23,7 +23,7 @@ MODULES = (
 )  # fmt: skip
 NEEDED = (
     "numpy", "numba", "scipy", "greenlet", "pydantic", "click", "rich", "jinja2", "markdown-it-py", "pygments",
-    "pylatexenc", "threadpoolctl", "scikit-learn", "platformdirs",
+    "pylatexenc", "threadpoolctl", "platformdirs",
 )  # fmt: skip
 DATE = 1980, 1, 1, 0, 0, 0  # the same zip for the same seed, whenever it is written
 
