@@ -37,9 +37,9 @@ class Device:
     source: str = ""
     half: float = 0.0  # FLOP/s of products of 16-bit matrices; 0: no faster than in float32
 
-    def seconds(self, flops: float, nbytes: float) -> float:
-        """Return the time of one kernel call, in s."""
-        return self.overhead + max(flops / self.flops, nbytes / self.bandwidth)
+    def seconds(self, flops: float, nbytes: float, itemsize: int = 4) -> float:
+        """Return the time of one kernel call, in s. `itemsize` is that of a matrix product's numbers, in bytes."""
+        return self.overhead + max(flops / self.rate(itemsize), nbytes / self.bandwidth)
 
     def rate(self, itemsize: int) -> float:
         """Return the FLOP/s of products of matrices whose numbers have `itemsize` bytes."""

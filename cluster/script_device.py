@@ -1,6 +1,6 @@
 """What a script's rank computes on: a device, and what torch and Python cost on it.
 
-    operation                 overhead + max(FLOPs / flops, bytes / bandwidth)
+    operation                 overhead + max(FLOPs / flops, bytes / bandwidth)    16-bit products by `half`
     one that does much        overhead + bytes slow / bandwidth                   such as a softmax
     one that returns a view   view
     Python                    call, for each call of a Python function
@@ -31,9 +31,9 @@ class ScriptDevice(Device):
         """True if Python and views take time."""
         return bool(self.view or self.call)
 
-    def of_operation(self, flops: float, nbytes: float, is_slow: bool) -> float:
-        """Return the time of an operation, in s."""
-        return self.seconds(flops, nbytes * self.slow if is_slow else nbytes)
+    def of_operation(self, flops: float, nbytes: float, is_slow: bool, itemsize: int = 4) -> float:
+        """Return the time of an operation, in s; `itemsize` is that of a product's numbers, in bytes."""
+        return self.seconds(flops, nbytes * self.slow if is_slow else nbytes, itemsize)
 
     def of_view(self) -> float:
         """Return the time of an operation that only returns a view, in s."""

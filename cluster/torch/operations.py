@@ -64,6 +64,11 @@ def nbytes(x: Any) -> int:
     return total
 
 
+def itemsize(args: Any) -> int:
+    """Return the bytes of a number of the first tensor among these arguments."""
+    return next((x.element_size() for x in args if isinstance(x, torch.Tensor)), 4)
+
+
 def count_flops(func: Any, known: Operation, args: Any, kwargs: Any, out: Any) -> int:
     """Return the FLOPs of a call of an operation that has a formula for them."""
     assert known.flops

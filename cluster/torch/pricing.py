@@ -20,7 +20,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from cluster.script_device import ScriptDevice, with_free_python
 from cluster.torch.activity import Activity
 from cluster.torch.memory import Activations
-from cluster.torch.operations import Operation, count_flops, nbytes, operation
+from cluster.torch.operations import Operation, count_flops, itemsize, nbytes, operation
 from cluster.torch.python_calls import PythonCalls
 from cluster.torch.streams import current_stream
 
@@ -146,7 +146,8 @@ class Roofline(Pricer, TorchDispatchMode):
         rank.event_log.flops += flops
         if known.is_fresh and torch.is_grad_enabled() and _require_grad(args):
             self.activations.add(out)
-        self._advance(python + device.of_operation(flops, moved, known.is_slow), working=True)
+        size = itemsize(args) if known.flops else 4
+        self._advance(python + device.of_operation(flops, moved, known.is_slow, size), working=True)
         self.poll()
 
     def _advance(self, seconds: float, working: bool = False) -> None:

@@ -103,6 +103,25 @@ def test_an_operation_that_does_much_for_each_number_takes_longer_to_move_it():
     assert seconds(step(torch.neg), slow) == [1.0]
 
 
+def test_a_product_of_16_bit_numbers_takes_the_devices_16_bit_rate_and_half_the_bytes():
+    def product(dtype, autocast=False):
+        def program():
+            x = torch.zeros(10, 10, dtype=dtype)
+            with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+                return timed(lambda: x @ x)
+
+        return program
+
+    fast = replace(FREE, flops=1000.0, half=4000.0)
+    assert seconds(product(torch.float32), fast) == [2.0]
+    for dtype in (torch.bfloat16, torch.float16):
+        assert seconds(product(dtype), fast) == [0.5]
+    casts = 2 * 100 / 1000.0  # the rate of float32, with one FLOP for each four bytes that a cast moves
+    assert seconds(product(torch.float32, autocast=True), fast)[0] == pytest.approx(0.5 + 1.5 * casts)
+    assert seconds(product(torch.float32), replace(FREE, bandwidth=1200.0)) == [1.0]
+    assert seconds(product(torch.bfloat16), replace(FREE, bandwidth=1200.0)) == [0.5]
+
+
 def test_the_price_of_python_is_the_same_in_every_run():
     first, second = (seconds(lambda: timed(training()), CALLS, ranks=2) for _ in range(2))
     assert first == second and first[0] == first[1]
