@@ -37,7 +37,7 @@ class Counter(ScriptDevice):
     operations: list[tuple[float, float, bool]] = field(default_factory=list)
     others: list[int] = field(default_factory=lambda: [0, 0])  # views, calls
 
-    def of_operation(self, flops: float, nbytes: float, is_slow: bool) -> float:
+    def of_operation(self, flops: float, nbytes: float, is_slow: bool, itemsize: int = 4) -> float:
         self.operations.append((flops, nbytes, is_slow))
         return 0.0
 
