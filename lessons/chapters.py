@@ -1,14 +1,14 @@
 """A chapter is a folder with these files.
 
-chapter.toml     what it asks of a reader, and its objectives (lessons.front_matter)
+chapter.toml what it requires of a reader, and its objectives (lessons.front_matter)
 text.md          the text; its first line is the title (lessons.markup: live numbers, figures and code in it)
 
-experiments.py   the figures (lessons.figure); if they are many, a folder experiments/ with a file for each group
+experiments.py   the figures (lessons.figure); if there are many, a folder experiments/ with a file for each group
 golden.json      recorded results of figures and quiz items (lessons.golden)
 quiz.toml        the questions (lessons.quiz); answers.py computes the answers
 exercise.py      one function to write: the template works, but not well enough
 check.py         how solutions are judged (lessons.grading.grader)
-solution.py      one with all marks; levels are cut from it (lessons.grading.levels)
+solution.py a solution with all marks; levels are cut from it (lessons.grading.levels)
 exercise.toml    hints and levels (lessons.grading.sheet)
 lab.md           a sheet for 45 minutes with a class
 """
@@ -74,7 +74,7 @@ class Chapter:
     def minutes(self) -> int:
         """The minutes it takes to read the text without its folds.
 
-        They are 200 words each, and one more for each figure, question, piece of code or movement.
+        A minute is 200 words; each figure, question, piece of code or animation adds one more.
         """
         return _minutes(folds.path(self.text())) if self.has_text else len(self.figures_on_page)
 
@@ -103,7 +103,7 @@ class Chapter:
     def figure_number(self, name: str) -> str:
         """Return the number of a figure, such as "5.2", or "" if it is not on the page.
 
-        `name` is its full name, or the link of a schedule or timeline: these are figures too.
+        `name` is its full name, or the link of a schedule or timeline: these count as figures, too.
         """
         there = markup.numbered_items(self.text(), self.name) if self.has_text else self.figures_on_page
         return f"{self.number}.{there.index(name) + 1}" if name in there else ""
@@ -154,17 +154,15 @@ class Chapter:
     def recompute(self, log: Callable[[str], None] = lambda _: None, only: Collection[str] | None = None) -> Golden:
         """Run and record figures and quiz items in this process; call `log` with the name of each.
 
-        Figures are those of the texts and those that are recorded beside them. With `only`, names of figures that it
-        declares or shows (short or full) and of items, the others stay as they are recorded. ValueError if the chapter
-        has none of a name.
+        Figures are those of the texts, and others that are recorded. With `only`, names of figures that it declares or
+        shows (short or full) and of items, all others keep their records. Raise ValueError if the chapter has nothing
+        of that name.
         """
         wanted = {name if "." in name else f"{self.name}.{name}" for name in only or ()} | {*(only or ())}
         known = {*self.figures, *self.figure_questions, *(item.name for item in self.items)}
         for name in only or ():
             if name not in known and f"{self.name}.{name}" not in known:
-                raise ValueError(
-                    f"{self.name} has no figure and asks no question {name!r}; {', '.join(sorted(known))}."
-                )
+                raise ValueError(f"{self.name} has no figure or question {name!r}; {', '.join(sorted(known))}.")
         figures = {}
         beside = [name for name in self.figure_questions if name in wanted or name in self.golden.figures]
         for name in dict.fromkeys([*self.figures, *beside]):
@@ -197,7 +195,7 @@ class Chapter:
 
 
 def _minutes(text: str) -> int:
-    """Return the minutes that a text takes up to its list of sources, for somebody who computes its predictions."""
+    """Return the minutes that a text takes up to its list of sources, for a reader who computes its predictions."""
     words = len(markup.MARK.sub("", text.partition("\n## Sources")[0]).split())
     asked = len(markup.predictions(text))
     return round(words / WORDS_A_MINUTE) + len(markup.ALONE_IN_TEXT.findall(text)) + (COMPUTE - 1) * asked

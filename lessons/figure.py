@@ -12,8 +12,8 @@
 A figure is a function of `run(**flat values of an experiment) -> Run` that yields rows (or returns a list of them),
 dicts of plain values. It is called with five seeds (`lessons.seeds`): means are drawn and printed, with the spread.
 Each claim is a sentence about the *shape* (which curve is higher, where it bends) with its test, which the rows of
-every seed pass. A figure takes at most 30 s with all seeds. `look` says how rows are drawn, so that what is compared is
-seen; every figure of the book has one.
+every seed pass. A figure takes at most 30 s with all seeds. `look` says how rows are drawn, so that the comparison is
+visible; every figure of the book has one.
 """
 
 import ast
@@ -33,7 +33,9 @@ from lessons.seeds import run_now as run_now
 
 @dataclass(frozen=True)
 class Figure:
-    """`question` for the reader, `source` in the literature, `claims`: sentence -> whether rows show it."""
+    """`question` for the reader, `source` in the literature, `claims`: sentence -> function that returns whether rows
+    show it.
+    """
 
     name: str
     question: str
@@ -57,7 +59,7 @@ def figure(question: str, *, source: str, claims: Mapping[str, Callable[[Rows], 
 def read_statements(folder: Path) -> list[ast.stmt]:
     """Return the statements of a chapter's experiments: of experiments.py, or of the files of the folder experiments/.
 
-    The files are read and not run: their imports take seconds.
+    The files are parsed, not run, because their imports take seconds.
     """
     files = [folder / "experiments.py", *sorted((folder / "experiments").glob("*.py"))]
     return [node for path in files if path.is_file() for node in ast.parse(path.read_text("utf-8")).body]

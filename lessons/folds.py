@@ -4,8 +4,8 @@
     ... paragraphs, formulas, tables, figures, schedules, timelines and code ...
     {{ end fold }}
 
-A fold has no heading, asks no prediction and holds no other fold: the contents list none of it, the text goes on behind
-nothing in it, and one click opens all of it.
+A fold has no heading, no prediction and no other fold: the contents do not list it, nothing in it blocks the text, and
+one click opens all of it.
 """
 
 import re
@@ -51,13 +51,11 @@ def text_in_folds(text: str) -> str:
 def check(text: str, chapter: str) -> None:
     """Raise ValueError if a fold is incomplete or contains something that is not allowed in folds."""
     titles: list[str] = []
-    title = ""  # of the fold that is open
+    title = ""  # of the open fold
     for line in (line for line, code in lines(text) if not code):
         if begins := BEGIN.match(line):
             if title:
-                wrong = (
-                    f"the fold {begins[1]!r} begins inside of {title!r}; end that one first, with {{{{ end fold }}}}"
-                )
+                wrong = f"the fold {begins[1]!r} begins inside {title!r}; end that one first, with {{{{ end fold }}}}"
             elif not begins[1]:
                 wrong = "a fold has no title; say what is in it, as in {{ fold Where the edge is }}"
             elif begins[1] in titles:
@@ -71,11 +69,11 @@ def check(text: str, chapter: str) -> None:
                 continue
             wrong = f"{line.strip()} ends a fold, and none is open; begin it with {{{{ fold TITLE }}}}"
         elif title and (held := [what for what, pattern in OUTSIDE.items() if pattern.match(line)]):
-            wrong = f"the fold {title!r} holds {held[0]}, {line.strip()[:80]!r}; end the fold before it, or take it out"
+            wrong = f"the fold {title!r} holds {held[0]}, {line.strip()[:80]!r}; end the fold before it, or remove it"
         else:
             continue
         raise ValueError(f"{chapter}: {wrong}.")
     if title:
         raise ValueError(f"{chapter}: the fold {title!r} does not end; write {{{{ end fold }}}} on a line of its own.")
     if any(title and not piece.strip() for title, piece in pieces(text)):
-        raise ValueError(f"{chapter}: a fold is empty; write something between its marks, or take them out.")
+        raise ValueError(f"{chapter}: a fold is empty; write something between its marks, or remove them.")

@@ -1,6 +1,6 @@
 """Explain the terms of GLOSSARY.md where a chapter first uses them: a dotted underline shows the meaning.
 
-Not every term is: many of the glossary's words, such as report or place, are everyday words in a text.
+Not every term is explained: many of the glossary's words, such as report or place, are everyday words in a text.
 """
 
 import re
@@ -16,7 +16,7 @@ EXPLAINED = (
     "replica", "re-materialisation", "stage", "staleness", "stash", "straggler", "superstep", "velocity",
     "vertical sync", "weight stashing",
 )  # fmt: skip
-"""Terms that mean in every text what the glossary says."""
+"""Terms that always have the glossary's meaning."""
 TABLES = document("GLOSSARY.md")
 ROW = re.compile(r"(?m)^\| ([^|]+?) \| ([^|]+?) \| [^|]+? \|$")
 NO_PROSE = re.compile(
@@ -63,7 +63,7 @@ class Glossary:
         for other in NO_PROSE.finditer(markdown):
             parts += [self._prose(markdown[place : other.start()]), other[0]]
             place = other.end()
-            if SOURCES.match(other[0]):  # titles of works are not ours to mark
+            if SOURCES.match(other[0]):  # do not mark titles of works
                 self._left.clear()
         return "".join([*parts, self._prose(markdown[place:])])
 

@@ -1,9 +1,9 @@
 """The golden file: the recorded results of a chapter's figures and quiz items, stored next to its text.
 
 Numbers in the text and the first rendering of every figure come from it, so a page appears at once and nothing has to
-run. `lockstep book golden <chapter>` writes the file, with what each seed gave. Quick tests check that every
-recorded seed shows the claims of the figures as they are now, and run a few cheap figures again under one of the seeds;
-slow ones run every figure and item so, and compare.
+run. `lockstep book golden <chapter>` writes the file, with what each seed gave. Quick tests check that every recorded
+seed shows the current claims of the figures, and run a few cheap figures again under one of the seeds; slow tests do so
+for every figure and item, and compare.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from experiments.runs.summary import blas, vectors
 from experiments.viewer.look import Look, Rows, Spread, guess
 from lessons import seeds
 
-CLOSE = 0.05  # of a number, or of the largest in its column, that another run of the same may be off
-BEYOND = 2  # times the range over seeds that it may leave that range: other processors round otherwise, and training
-# amplifies that as it does another seed
+CLOSE = 0.05  # share of a number, or of the largest in its column, by which another run may differ
+BEYOND = 2  # times the range over seeds by which it may leave it: other processors round differently, and training
+# amplifies that as much as another seed
 RUNS = 60  # most links to single runs that a figure keeps
 
 
@@ -105,7 +105,7 @@ class RecordedFigure:
 class Golden:
     """Recorded results: `figures` by full name, and `answers` by quiz item, as (parameters, answer) pairs.
 
-    `samples` has for each of these pairs what each seed answered, in the order of seeds.SEEDS.
+    `samples` has the answer of each seed for each of these pairs, in the order of seeds.SEEDS.
     """
 
     figures: Mapping[str, RecordedFigure]
@@ -148,7 +148,7 @@ def record_figure(name: str, figure, samples: Mapping[int, Rows], runs: Sequence
 def kernels() -> str:
     """Return the matrix kernels and vector instructions in use: "openblas 0.3.31 Haswell, X86_V3".
 
-    Only under the same does training give the same to the last bit.
+    Only with the same ones is training reproducible to the last bit.
     """
     return f"{blas().get('blas_numpy', 'another BLAS')}, {vectors().rpartition(' ')[-1] or 'no vectors'}"
 
@@ -183,7 +183,7 @@ def write(golden: Golden, path: Path) -> None:
 def differences(was: Rows, now: Rows, spread: Spread = (), close: float = CLOSE) -> list[str]:
     """Return the differences between recorded and new rows beyond the tolerance `close`, one sentence each.
 
-    With the `spread` over seeds a number may also be where another seed could have brought it.
+    With the `spread` over seeds, a number may also be anywhere that another seed could have put it.
     """
     if [list(row) for row in was] != [list(row) for row in now]:
         return [f"the record has {len(was)} rows, the new run {len(now)}, or the columns differ."]

@@ -1,7 +1,7 @@
 """Make text from a hand-in safe to show in a terminal, on a page or in a spreadsheet.
 
 Terminals obey escape sequences, terminals and pages obey direction marks, and spreadsheets compute formulas.
-Whatever a student wrote (a message, output, a name) goes through here on its way to a teacher.
+Everything that a student wrote (a message, output, a name) goes through here on its way to a teacher.
 """
 
 import re

@@ -1,13 +1,13 @@
 """The concept inventory: 25 quiz questions whose wrong choices are known misconceptions, asked before and after a
 course.
 
-inventory.toml refers to items of the chapters' quizzes and fixes their parameters. Where an item asks for a number, its
-choices are the recorded answer and those of three wrong formulas. A sitting is what one student answered once:
+inventory.toml refers to items of the chapters' quizzes and fixes their parameters. If an item asks for a number, its
+choices are the recorded answer and those of three wrong formulas. A sitting is one student's answers at one time:
 
     {"lockstep_inventory": 1, "student": "Ada", "when": "before", "seed": 3,
      "answers": {"stragglers.speed_up": "linear", ...}}
 
-`lessons.inventory_report` has the statistics of many.
+`lessons.inventory_report` computes the statistics of many.
 """
 
 import json
@@ -26,7 +26,7 @@ from experiments.wording import units
 from lessons.markup import JINJA
 
 FILE = Path(__file__).parent / "inventory.toml"
-RIGHT = "right"  # key of the right choice where the quiz asks for a number
+RIGHT = "right"  # key of the right choice if the quiz asks for a number
 
 
 class ConceptChoice(BaseModel):

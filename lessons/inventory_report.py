@@ -1,10 +1,10 @@
 """Statistics of the concept inventory, from files of answers: the students' gains, and the quality of each question.
 
-Normalised gain is what was gained of what could be, (after - before) / (max - before). Hake (American Journal of
-Physics 66, 64, 1998, doi:10.1119/1.18809) defines it for the means of a class; a student has one, too, unless all was
-right before. Difficulty of a question is the share of
-sittings with the right answer, discrimination the point-biserial correlation of that with the score on all *other*
-questions: below 0.2 it tells little, below 0 it is likely to be wrong itself.
+Normalised gain is the gain as a share of the possible gain, (after - before) / (max - before). Hake (American Journal
+of Physics 66, 64, 1998, doi:10.1119/1.18809) defines it for the means of a class; a student has one, too, unless all
+answers were right before. The difficulty of a question is the share of sittings with the right answer, its
+discrimination the point-biserial correlation of that with the score on all *other* questions: below 0.2 the question
+says little, below 0 it is probably wrong itself.
 """
 
 from collections import Counter

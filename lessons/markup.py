@@ -1,18 +1,17 @@
 """Markup of a chapter's text: live figures, source code, predictions and numbers in Markdown.
 
-A mark stands in double braces, with a space on each side. Alone in its line:
+A mark is in double braces, with a space on each side. Alone on its line:
 
     {{ waiting_for_everybody }}                    a figure of this chapter; large_batches.warm_up is one of another
     {{ code algorithms.parts.optimizers }}         the current source of a module, class or function
-    {{ predict speed_up }}                         a quiz item, to be answered before the text goes on
+    {{ predict speed_up }}                         a quiz item, to be answered before the text continues
     {{ schedule zb_h1 ranks=4 chunks=8 }}          a schedule that plays (lessons.movement)
     {{ timeline algorithm=easgd workers=8 }}       the timeline of a simulated run
-    {{ fold Where the edge is }}                   what follows is folded (lessons.folds), down to
-    {{ end fold }}
+    {{ fold Where the edge is }}                   folds everything (lessons.folds) down to {{ end fold }}
 
 Inside a line, a reference (lessons.references):
 
-    {{ ref more_machines }}                        "Figure 5.1", linked; the text, or another chapter, shows it
+    {{ ref more_machines }}                        "Figure 5.1", linked; the figure is in this text or another chapter
     {{ chapter staleness }}                        the title of a chapter, linked
 
 or a Jinja expression on values from the rows of figures (lessons.figure.value); the filter f is Python's
@@ -21,7 +20,7 @@ or a Jinja expression on values from the rows of figures (lessons.figure.value);
     {{ value("waiting_for_everybody.step", law="cloud", workers=32) | f(".1f") }}
     {{ (value("tail.seconds", backups=0) / value("tail.seconds", backups=1)) | f(".1f") }}
 
-Formulas keep their braces: {{a}} is no mark.
+Formulas keep their braces: {{a}} is not a mark.
 """
 
 import ast
@@ -54,7 +53,7 @@ JINJA.filters["f"] = format
 
 
 class Text(NamedTuple):
-    """Markdown, numbers inserted."""
+    """Markdown with numbers inserted."""
 
     markdown: str
 
@@ -100,8 +99,8 @@ REFERENCES = {"ref": references.figure, "chapter": references.title}
 def blocks(text: str, chapter: str, golden: Golden, address: Address | None = None, draft: bool = False) -> list[Block]:
     """Return the blocks of this chapter's `text`, in order. Raise ValueError if a mark is invalid.
 
-    With an `address`, references are links, and terms of the glossary are explained by <abbr>: in a fold once more, as
-    it may be opened before the text has come to them. In a draft, numbers of figures that are not recorded yet are "?".
+    With an `address`, references are links, and terms of the glossary are explained by <abbr>, and again in a fold,
+    which may be opened before the text explains them. In a draft, numbers of figures that are not recorded yet are "?".
     """
     found: list[Block] = []
     glossary = Glossary()
@@ -204,7 +203,7 @@ def full_name(name: str, chapter: str) -> str:
 def source(name: str) -> Code:
     """Return the source of "package.module", "package.module.function" or "package.module.Class.method".
 
-    Comments right above belong to it; nothing is imported. ValueError if it does not exist.
+    Comments right above belong to it; nothing is imported. Raise ValueError if it does not exist.
     """
     parts = name.split(".")
     for cut in range(len(parts), 0, -1):
@@ -256,7 +255,7 @@ def _inline(mark: str, chapter: str, golden: Golden, address: Address | None, dr
 def _number(mark: str, chapter: str, golden: Golden) -> str:
     """Return the number that replaces a mark inside a line, as text."""
     if "(" not in mark:
-        raise ValueError(f"{chapter}: the mark {mark[:80]!r} must stand alone in its line.")
+        raise ValueError(f"{chapter}: the mark {mark[:80]!r} must stand alone on its line.")
 
     def from_figure(place: str, **where: Any) -> Any:
         figure, _, column = place.rpartition(".")

@@ -1,6 +1,6 @@
 """Animated parts of a text: a schedule, or the timeline of a simulated run. Data only; pages draw them.
 
-{{ schedule zb_h1 ranks=4 chunks=8 }}                      a plan of experiments.study.schedules, options among the rest
+{{ schedule zb_h1 ranks=4 chunks=8 }}                      a plan of experiments.study.schedules, with its options
 {{ timeline algorithm=sync_sgd workers=8 jitter=cloud }}   flat values of an experiment; simulated, runs in seconds
 """
 

@@ -1,7 +1,7 @@
 """Notation: a letter has one meaning in the formulas of all chapters, except where a chapter says otherwise.
 
-`notation.toml` is the table. A chapter lists the letters that it uses in chapter.toml, and gives in
-`[own]` what it means by others, and by those few that it needs for something else.
+`notation.toml` is the table. A chapter lists the letters that it uses in chapter.toml. In `[own]` it gives the meaning
+of others, and of the few letters of the table that it needs for something else.
 """
 
 import tomllib
@@ -20,7 +20,7 @@ def letters() -> dict[str, str]:
 def table() -> str:
     """Return the notation of the book as a table in Markdown: letter, meaning, and where a chapter differs."""
     differing: dict[str, list[str]] = {}
-    alone: dict[str, tuple[str, int]] = {}  # the first meaning of a letter that the book has none for
+    alone: dict[str, tuple[str, int]] = {}  # the first meaning of a letter that is not in the table
     for one in map(lessons.chapter, lessons.CHAPTERS):
         for letter, meaning in one.front.own.items():
             if letter in letters() or letter in alone:

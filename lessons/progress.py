@@ -4,8 +4,8 @@
      "places": {"stragglers": "what-waiting-costs"},
      "scores": {"stragglers": {"score": 83, "at": "...", "solution": "def server(...", "seed": 5, "digests": [...]}}}
 
-Answers only grow, in order of time; an answer is known by time, question and place. The last of `places` is where the
-reader is. `book/progress.js` merges by the same rules, and a test holds the two to each other.
+Answers are only added, in order of time; an answer is identified by time, question and place. The last of `places` is
+where the reader is. `book/progress.js` merges by the same rules, and a test compares the two.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, FiniteFloat,
 SCRIPT = Path(__file__).parent / "book" / "progress.js"
 KEY = "lockstep-progress"  # in the browser's storage
 LIMIT = 2_000_000  # bytes of a document: a reader who answers ten times a day fills it in two years
-LONGEST = 50_000  # characters of a solution that is kept: a tenth of that is usual
+LONGEST = 50_000  # most characters of a stored solution; a tenth of that is usual
 SURE = ("unsure", "fairly sure", "sure")
 MEANING = {
     (True, 2): "You were sure, and you were right.",
@@ -42,13 +42,13 @@ def instant(value: Any) -> str:
     try:
         time = time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
     except OverflowError:
-        raise ValueError("a time lies between the years 1 and 9999") from None
+        raise ValueError("a time must be between the years 1 and 9999") from None
     return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 Instant = Annotated[str, BeforeValidator(instant)]
 Name = Annotated[str, Field(max_length=100)]
-Words = Annotated[str, Field(max_length=500)]  # that a question draws: a line of code, a sentence
+Words = Annotated[str, Field(max_length=500)]  # characters of a drawn value: a line of code, a sentence
 
 
 class _Part(BaseModel):
@@ -76,7 +76,7 @@ class Answer(_Part):
 class Score(_Part):
     """The best result of an exercise, out of 100, with the solution that earned it unless that is too long to store.
 
-    `seed` is that of its hidden cases; `digests` are of the solution as it was graded, and of its marks.
+    `seed` is that of its hidden cases; `digests` identify the solution as it was graded, and its marks.
     """
 
     score: Annotated[int, Field(ge=0, le=100)]

@@ -31,7 +31,7 @@ from typing import Any
 
 from lessons import seeds
 
-NUMBER = re.compile(r"(?:It is )?[*$]*(\d+(?:\.\d+)?)")  # with which an explanation may begin
+NUMBER = re.compile(r"(?:It is )?[*$]*(\d+(?:\.\d+)?)")  # how an explanation may begin
 FIELD = re.compile(r"\{(\w+)(?::([^{}]*))?\}")
 
 

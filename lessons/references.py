@@ -12,8 +12,8 @@ def figure(name: str, chapter: str, address: Address | None) -> str:
     """Return "Figure 5.2" for the figure of this full name, linked if there are addresses; `chapter` is the one
     referring.
 
-    The number is that of the chapter that shows it: of the referring one, else of the figure's own. ValueError if
-    neither does.
+    The number is that in the chapter that shows it: the referring one, else the figure's own. Raise ValueError if
+    neither shows it.
     """
     for one in dict.fromkeys((chapter, name.partition(".")[0])):
         if number := lessons.chapter(one).figure_number(name):

@@ -1,6 +1,6 @@
 """Questions that come back: which, in what order, and when, given a reader's answers.
 
-`book/progress.js` has the same rules, and a test holds the two to each other.
+`book/progress.js` has the same rules, and a test compares the two.
 """
 
 import itertools
@@ -13,7 +13,13 @@ from typing import Any, NamedTuple
 from lessons.progress import Answer, ReaderProgress, instant
 from lessons.quiz import Item
 
-INTERVALS = (1, 3, 7, 21, 60)  # days until a question comes back, by the days in a row on which it was answered right
+INTERVALS = (
+    1,
+    3,
+    7,
+    21,
+    60,
+)  # days until a question comes back, by how many days in a row it was answered right
 
 
 def valid_answers(progress: ReaderProgress, chapters: Iterable) -> tuple[Answer, ...]:
@@ -50,8 +56,8 @@ class Return(NamedTuple):
 def returns(answers: Sequence[Answer], chapters: Sequence[str]) -> list[Return]:
     """Return all answered questions, most urgent first; `chapters` are in teaching order.
 
-    Wrong ones are due at once; what was right but unsure after a day, and what was known after INTERVALS, or, at
-    first, as soon as a later chapter has been begun.
+    Wrong answers are due at once, right but unsure ones after a day, and known ones after INTERVALS or, the first time,
+    as soon as the reader begins a later chapter.
     """
     histories: dict[tuple[str, str], list[Answer]] = {}
     latest: dict[str, str] = {}  # when each chapter was last worked on

@@ -15,14 +15,15 @@ from experiments.specification.experiment import Experiment
 from experiments.viewer.look import Rows, Spread
 
 SEEDS = range(5)
-APART = 10  # seeds of one figure's own repetitions: less than that
+APART = 10  # a figure's own repetitions have fewer seeds than this
 
 
 class Seeded:
     """Runs experiments with one seed: `run(**flat values of an experiment) -> Run`.
 
-    An experiment that gives no seed has this one, and one that gives s has s + 10 times this one, so that a figure with
-    repetitions of its own repeats others. `run.seed` is for its own dice. `used` says whether anybody asked.
+    An experiment without a seed gets this one, and one with seed s gets s + 10 times this one, so that a figure's own
+    repetitions differ between seeds. `run.seed` is for its own random numbers. `used` is True if any experiment or
+    function used the seed.
     """
 
     def __init__(self, seed: int = SEEDS[0], start: Callable[[Experiment], Run] | None = None):
@@ -54,10 +55,11 @@ def run_now(**values: Any) -> Run:
 def each(
     make: Callable[[Seeded], Any], start: Callable[[Experiment], Run] | None = None, of: Sequence[int] = SEEDS
 ) -> dict[int, Any]:
-    """Return what `make` returns for a Seeded, by seed; only for the first seed if it uses none.
+    """Return what `make` returns for a Seeded, by seed; only for the first seed if it does not use the seed.
 
-    Rows that are the same under the first two, to the last digit, are made no more often: they are bytes, times without
-    jitter, courses without noise, in which no seed shows. (Single answers may agree by chance, and are all made.)
+    Rows that are equal to the last digit under the first two seeds are not computed again: they are bytes, times
+    without jitter, or runs without noise, which do not depend on the seed. (Single answers may agree by chance, so all
+    are computed.)
     """
     made: dict[int, Any] = {}
     for seed in of:

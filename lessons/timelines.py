@@ -1,7 +1,7 @@
 """Recorded timelines of a chapter's texts: timelines.json holds the frame of each, so that no page runs anything.
 
-`lockstep book golden <chapter>` writes the file beside golden.json. A simulated run is deterministic, and what is
-drawn is when, not what was learned, so a test runs each again and compares.
+`lockstep book golden <chapter>` writes the file next to golden.json. A simulated run is deterministic, and the drawing
+shows times, not what was learned, so a test runs each again and compares.
 """
 
 import base64
@@ -13,7 +13,7 @@ from experiments.viewer.canvases import timeline
 from lessons.movement import Timeline
 
 FILE = "timelines.json"
-LARGEST = 60_000  # bytes of one, as it stands in the file
+LARGEST = 60_000  # most bytes of one in the file
 
 
 def read(folder: Path) -> dict[str, bytes]:
@@ -42,7 +42,7 @@ def make_frame(block: Timeline) -> bytes:
 def write(folder: Path, blocks: list[Timeline]) -> None:
     """Run the experiments of all timelines and write the file, if there are any.
 
-    ValueError if one is too long for a text.
+    Raise ValueError if one is too long for a text.
     """
     texts = {}
     for block in blocks:

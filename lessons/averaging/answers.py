@@ -5,7 +5,7 @@ from lessons.figure import column, value
 
 
 def left(run, workers: int) -> float:
-    """Return the loss of the average of so many workers, in percent of one worker's: bias + variance / N."""
+    """Return the loss of the average of `workers` models, in percent of one worker's: bias + variance / N."""
     return 100 * (0.3 + 0.7 / workers)
 
 
@@ -18,7 +18,7 @@ def halfway(run, starts: str) -> str:
 
 
 def seldom(run, period: int, what: str) -> str:
-    """Return what becomes of a quantity if eight workers average every `period` steps instead of every step."""
+    """Return how a quantity changes if eight workers average every `period` steps instead of every step."""
     often, now = (_quantity(meetings.meeting(run, p), what) for p in (1, period))
     return "same" if abs(now / often - 1) < 0.05 else "higher" if now > often else "lower"
 
@@ -30,7 +30,7 @@ def _quantity(done, what: str) -> float:
 
 
 def share(run, workers: int, work: str) -> str:
-    """Return how workers that average compare with one worker, if they share its steps or take as many each."""
+    """Return how workers that average compare with one worker, if they share its steps, or if each takes as many."""
     epochs = 16 if work.startswith("In both") else 16 * workers
     together = keeping_up.sharing(run, "model_averaging", workers, epochs)["held_out_loss"]
     one = keeping_up.sharing(run, "model_averaging", 1)["held_out_loss"]
@@ -46,7 +46,7 @@ BOTH = {"all are late now and then, and one is three times as slow besides": ("e
 
 
 def company(run, late: str) -> str:
-    """Return what becomes of the waiting if eight machines average every 64 steps instead of every step."""
+    """Return how the waiting changes if eight machines average every 64 steps instead of every step."""
     often, seldom = (waiting.speed_up(run, *(waiting.LATE | BOTH)[late], period) for period in (1, 64))
     return "goes" if seldom > 2 * often else "stays" if abs(seldom / often - 1) < 0.05 else "part"
 
@@ -66,7 +66,7 @@ def spring(run, period: int) -> str:
 
 
 def settles(run, often: str) -> str:
-    """Return where the average of two unlike workers converges."""
+    """Return where the average of two workers with different data converges."""
     period = {"in every step": 1, "every 20 steps": 20, "every 200 steps": 200}[often]
     where = float(run(algorithm="local_sgd", period=period, **unlike.UNLIKE).parameters[0])
     return "optimum" if abs(where + 2 / 3) < 0.02 else "middle" if abs(where) < 0.05 else "between"

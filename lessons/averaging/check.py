@@ -53,7 +53,7 @@ def check(solution, seed):
         "points": 2 * workers, "batch": 1, "kinds": workers, "stretch": 1, "apart": 1.0, "steps": 200, "period": 3,
         "learning_rate": 1.5, "precision": "float64", "evaluations": 1, "workers": workers,
     }  # fmt: skip
-    made_up = False  # vectors are needed for this: plain averages need hardly any
+    made_up = False  # this takes vectors: plain averages need hardly any
     with solution.ranks(workers) as ranks, held.measure(*ranks):
         disguise = Disguise(unguessable(dice))
         done = _run(ranks, disguise, averages["steps"], beside=textbook, **averaging, **digits).summary
@@ -66,7 +66,7 @@ def check(solution, seed):
         ):
             told = f"{part:.2f} times {of}; at most {TARGETS[target]} is allowed"
             if silent and mark == together:
-                told = f"they sent {done['bytes']:,} bytes: no rank has what {workers} workers have learned"
+                told = f"they sent {done['bytes']:,} bytes: no rank can have what {workers} workers have learned"
             judged = learned or (mark == together and not silent)
             earned = judged and part <= TARGETS[target]
             made_up |= earned and mark == together

@@ -3,10 +3,10 @@
     theirs    v = T w + shift                what the solution computes with
     ours      w, with gradients T g in theirs
 
-T mixes all weights, and turns pairs of them by angles that are drawn, TURNS times: each number of theirs depends on
-four of ours. In a network that reads images that mixes pixels, neurons and classes, and hides which start was drawn;
-none of the numbers at the start is seen. Someone who knows the images, or a model that reads them, does not know where
-to write it. Methods that treat every direction alike, as SGD, momentum and means do, take the same steps in either.
+T mixes all weights, and rotates pairs of them by random angles, TURNS times: each of their numbers depends on four of
+ours. In a network that reads images this mixes pixels, neurons and classes, and hides the start that was drawn; none of
+its numbers is visible. Knowing the images, or a model that reads them, does not help, since its place is unknown.
+Methods that treat every direction alike, such as SGD, momentum and means, take the same steps in both coordinates.
 `anywhere` also draws, coordinate by coordinate, where to start and where the optimum is.
 """
 

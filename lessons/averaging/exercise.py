@@ -17,7 +17,7 @@ as good as one worker. It is graded
 What you have: `comm.rank`, `comm.size`; `comm.all_reduce(x, op="mean")`, which waits for all ranks and replaces `x` by
 the mean of their `x`; `comm.send(x, rank)`, `comm.recv(rank)`, `comm.recv_any()`, `comm.broadcast(x, src=0)`;
 `task.start()`, the same on every rank; `task.steps(together=True)`; `task.gradient(w)`, once in a step;
-`task.report(w)`, with which rank 0 reports the model it would ship; the last report counts; `s.learning_rate`,
+`task.report(w)`, by which rank 0 reports the model it would ship; the last report counts; `s.learning_rate`,
 `s.period`. Parameters and gradients are NumPy vectors, and messages are arrays. Every rank is a process of its own and
 plays several runs, so ranks share nothing but messages, and state outside of `worker` would leak from run to run. NumPy
 and the standard library may be imported.

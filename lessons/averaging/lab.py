@@ -53,7 +53,7 @@ SLOW_SPRINGS = Assignment(
     {**ONE_SLOW, "algorithm": "easgd"},
     turn={"slow": ("", "8:3")},
     note=("seconds", "share_wait", "held_out_loss"),
-    claims={"with springs hardly anybody waits": lambda rows: max(column(rows, "share_wait")) < 0.1},
+    claims={"with springs hardly any worker waits": lambda rows: max(column(rows, "share_wait")) < 0.1},
 )
 UNLIKE = Assignment(
     {
@@ -72,7 +72,7 @@ UNLIKE = Assignment(
     turn={"period": (1, 50)},
     note=("loss", "held_out_loss"),
     claims={
-        "with many steps between meetings the workers' own loss is lower, and that of all is higher": lambda rows: (
+        "with many steps between meetings the workers' own loss is lower, but that of their mean higher": lambda rows: (
             rows[1]["loss"] < rows[0]["loss"] and rows[1]["held_out_loss"] > 100 * rows[0]["held_out_loss"]
         )
     },

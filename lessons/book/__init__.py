@@ -1,7 +1,7 @@
 """The whole book as static HTML: no server, no network, any browser.
 
     site.py         all pages, their order, and the files next to them
-    chapter.py      a chapter as its template wants it
+    chapter.py a chapter in the form that its template needs
     figures.py      figures, schedules and timelines, as frames for the canvases
     questions.py    questions with all their parameters and answers
     markdown.py     Markdown as HTML
@@ -9,10 +9,10 @@
     search.py       the index of the search
     pdf.py          the book on paper
     templates/      Jinja2
-    assets/         style and scripts of the pages; classic scripts, since a page on a disk may not import modules
+    assets/ style and scripts of the pages; classic scripts, since a page opened from disk may not import modules
     vendor/         KaTeX and fonts, as their makers publish them, with their licences
 
-A page has its data inside of it, and keeps a reader's progress as the workbench does (progress.js).
+A page contains its data, and keeps a reader's progress as the workbench does (progress.js).
 """
 
 from lessons.book.site import build as build

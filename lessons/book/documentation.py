@@ -1,6 +1,6 @@
 """The documentation next to the book, in Markdown: the project's documents, a page per algorithm, and the reference.
 
-Everything is made from what exists: README, CONTRIBUTING, docs/ and the modules. A page is flat in the site:
+Everything is made from existing files: README, CONTRIBUTING, docs/ and the modules. A page is flat in the site:
 docs/decisions/house.md is decisions_house.html, algorithms/averaging/easgd.py is algorithm_easgd.html.
 """
 
@@ -26,7 +26,7 @@ TEXTS = {
     "benchmarks": "tests/benchmarks/RESULTS.md",
     "agents": "AGENTS.md",
 }
-"""Page -> a text of the project outside of docs/."""
+"""Page -> a document of the project outside docs/."""
 REFERENCE = {
     "experiments": ("experiments/__init__.py", "experiments/specification/experiment.py", "experiments/runs/record.py"),
     "cluster": ("cluster/comm.py", "cluster/network.py", "cluster/faults.py"),
@@ -123,15 +123,15 @@ def _algorithm(name: str) -> str:
         _settings(method.Settings),
     ]
     if method.equivalences:
-        exact = {"BIT": "to the bit", "RND": "but for rounding"}
+        exact = {"BIT": "bit for bit", "RND": "except for rounding"}
         told = [f"- {_escaped(one.claim)} ({exact[one.exactness]})" for one in method.equivalences]
-        parts += ["## When it is another algorithm", "\n".join(told)]
+        parts += ["## When it equals another algorithm", "\n".join(told)]
     if cost := costs.every().get(name):
         quantities = [name for name in costs.QUANTITIES if name != "server" or cost.server] + ["approximation"]
         table = [f"| {quantity} | {_escaped(cost.formula_text(quantity))} |" for quantity in quantities]
         parts += ["## What a step costs", "\n".join(["| | |", "|---|---|", *table]), survey.symbols_line()]
     if shown := [*_figures(name)]:
-        parts += ["## Figures with it", "\n".join(shown)]
+        parts += ["## Figures that show it", "\n".join(shown)]
     parts += ["## The file", f"```python\n{(ROOT / path).read_text('utf-8')}```"]
     return "\n\n".join(parts) + "\n"
 

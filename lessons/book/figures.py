@@ -15,7 +15,7 @@ from lessons.golden import RecordedFigure
 from lessons.markup import Schedule, Timeline
 from lessons.references import figure_anchor
 
-TABLED = 40  # rows of a figure with a slider that are printed with its page, which shows one stop of it
+TABLED = 40  # most rows of a figure with a slider that are printed with its page, which shows one stop
 
 
 def template_values(chapter: Chapter, name: str, frames: dict[str, Any], workbench: str) -> dict[str, Any]:
@@ -73,7 +73,7 @@ def _cell(value: Any) -> str:
 def moving(chapter: Chapter, block: Schedule | Timeline, frames: dict[str, Any], workbench: str) -> dict[str, Any]:
     """Return the values that the template needs for a schedule or a timeline, and put its frame into `frames`.
 
-    ValueError if the timeline is not recorded.
+    Raise ValueError if the timeline is not recorded.
     """
     name = f"movement-{chapter.name}-{len(frames) + 1}"
     frame = movement.frame(block) if isinstance(block, Schedule) else timelines.find(chapter.folder, block)

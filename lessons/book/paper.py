@@ -8,7 +8,7 @@ from pathlib import Path
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 PATIENCE = 300  # s
-TIME = 20_000  # ms of the page's own time in which formulas and figures are drawn
+TIME = 20_000  # ms of the page's own time for drawing formulas and figures
 HEADING = re.compile(r'(<h[1-6] id=")')
 FOLD = '<details class="fold"'
 WHOLE = ("figure-", "item-", "fold-")  # anchors that no other chapter has
@@ -18,7 +18,7 @@ LINK = re.compile(r'href="(\w+)\.html(?:#([^"]*))?"')
 def print_book(site: Path, to: Path) -> None:
     """Print the book built in the folder `site` to the PDF `to`.
 
-    ValueError, in one sentence, if there is no Chromium or it fails.
+    Raise ValueError if there is no Chromium or it fails.
     """
     print_page(site / "paper.html", to)
 
@@ -28,10 +28,10 @@ def print_page(page: Path, to: Path) -> None:
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)
     if browser is None:
         raise ValueError(
-            f"--pdf prints with Chromium, and there is none of {', '.join(BROWSERS)}; install one of them."
+            f"--pdf prints with Chromium, but none of {', '.join(BROWSERS)} was found; install one of them."
         )
     to.parent.mkdir(parents=True, exist_ok=True)
-    sandbox = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []  # which root cannot have
+    sandbox = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []  # root cannot have one
     command = [
         browser, "--headless", "--disable-gpu", *sandbox, "--force-device-scale-factor=2", "--no-pdf-header-footer",
         "--generate-pdf-document-outline", f"--virtual-time-budget={TIME}", f"--print-to-pdf={to.resolve()}",

@@ -12,7 +12,7 @@ from lessons.references import fold_anchor
 def sections(chapter: Chapter, blocks: list[markup.Block]) -> list[dict[str, Any]]:
     """Return the sections of a chapter, each with its words and the predictions that keep it closed.
 
-    What is folded is a section of its own: what is found in it leads there.
+    A fold is a separate section, so that results lead to it.
     """
     here = _section(chapter, "", "", [])
     found = [here]

@@ -20,7 +20,7 @@ from lessons.links import link_identifiers
 
 HERE = Path(__file__).parent
 SCRIPTS = ("katex/katex.min.js", "formulas.js", "progress.js", "reader.js")  # of every page, in this order
-AROUND = ("page.js", "terms.js", "search.js")  # behind those of its own
+AROUND = ("page.js", "terms.js", "search.js")  # after its own
 CHAPTER = ("questions.js", "canvases.js", "figures.js", *AROUND)
 MORE = {
     "again": "Again",
@@ -30,7 +30,7 @@ MORE = {
     "bibliography": "Bibliography",
     "algorithms": "Algorithms",
     "documentation": "Documentation",
-}  # pages that are no chapters
+}  # pages that are not chapters
 PAGES = Environment(
     loader=FileSystemLoader(HERE / "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
     lstrip_blocks=True,
@@ -41,7 +41,7 @@ PAGES.globals["SURE"] = progress.SURE
 def build(out: Path, workbench: str = "") -> list[Path]:
     """Write the book into the folder `out` and return its pages; `workbench` is the workbench's address, "" for none.
 
-    What an earlier build left there is replaced. ValueError, in one sentence, if the folder holds anything else.
+    An earlier build there is replaced. Raise ValueError if the folder holds anything else.
     """
     _clear(out)
     _copy_assets(out)
@@ -73,7 +73,7 @@ def build(out: Path, workbench: str = "") -> list[Path]:
 def _texts(workbench: str) -> dict[str, str]:
     """Return the pages other than chapters, in Markdown."""
     letters = (
-        f"# Notation\n\nA letter has one meaning in all chapters, but where a row says otherwise.\n\n{notation.table()}"
+        f"# Notation\n\nA letter has one meaning in all chapters, unless a row says otherwise.\n\n{notation.table()}"
     )
     bibliography = document("docs/bibliography.md").read_text("utf-8")
     methods = survey.markdown(address=chapters.address, workbench=workbench)

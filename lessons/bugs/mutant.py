@@ -1,13 +1,13 @@
 """A mutant: an algorithm module with one mistake, the experiment that shows it, and the questions about it.
 
-A mutant is data of mutants.toml:
+A mutant is an entry of mutants.toml:
 
-    chapter                 the chapter that explains what it needs
+    chapter the chapter that explains the background
     module, old, new        the text to replace, which occurs once in the module, and its replacement
-    at                      texts of the lines that are the right answer, each occurs once in the listing
+    at                      texts of the lines that are the right answer; each occurs once in the listing
     shown                   functions and classes of the module in the listing; by default all roles
     experiment              flat values, without the seed
-    shows, factor           a figure of the run, and the least factor by which it differs
+    shows, factor           a figure of the run, and the smallest factor by which it differs
     curves                  quantities to plot next to the loss
     mechanism, distractors  keys of the file's table `mechanism`
     look, why               what to look at; the explanation
@@ -70,7 +70,7 @@ class Mutant:
 
     @property
     def source(self) -> str:
-        """The mutated module. Raises ValueError unless the text to replace occurs in it exactly once."""
+        """The mutated module. Raise ValueError unless the text to replace occurs in it exactly once."""
         text = inspect.getsource(importlib.import_module(self.module))
         if (found := text.count(self.old)) != 1:
             raise ValueError(f"{self.name}: {self.old!r} occurs {found} times in {self.module}; choose a "

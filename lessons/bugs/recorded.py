@@ -29,15 +29,15 @@ FILE = Path(__file__).parent / "golden.json"
 SIDES = ("healthy", "mutant")
 LOSS = "held-out loss"
 TOLD = ("held_out_loss", "seconds", "bytes", "memory", "staleness_mean", "share_wait")
-SPANS = 12  # of a rank, that a timeline shows at first
-LOGARITHMIC = 30.0  # times as much at the end: then losses are drawn on a logarithmic axis
+SPANS = 12  # spans of a rank that a timeline shows at first
+LOGARITHMIC = 30.0  # ratio of the final losses above which they are drawn on a logarithmic axis
 
 
 @dataclass(frozen=True)
 class Pair:
     """What a healthy run and a mutant's run show: every field maps "healthy" and "mutant" to a value.
 
-    `values` are figures by name, measured quantities among them; `curves` lists of (step, value) by name; `lanes`
+    `values` are figures by name, including measured quantities; `curves` lists of (step, value) by name; `lanes`
     frames of timelines for the browser.
     """
 

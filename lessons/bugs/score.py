@@ -9,9 +9,9 @@ from typing import Any
 from lessons.bugs.mutant import Mutant, mutants
 from lessons.progress import Answer, ReaderProgress, now
 
-BOOK = "bugs"  # in the place of a chapter
+BOOK = "bugs"  # takes the place of a chapter
 ASKED = ("mechanism", "line")
-MOST = len(ASKED)  # points of a mutant
+MOST = len(ASKED)  # points per mutant
 
 
 def answer(mutant: Mutant, asked: str, guess: str | int) -> Answer:

@@ -15,7 +15,7 @@ NAMED = {"10-gigabit Ethernet": "10GbE", "25-gigabit Ethernet": "25GbE", "100-gi
 
 
 def per_weight(run, side: int) -> int:
-    """Return how many times as often a convolution with so large an output uses a weight as a dense layer does."""
+    """Return how many times as often as a dense layer a convolution with an output of this size uses a weight."""
     return side * side
 
 
@@ -31,7 +31,7 @@ def cut(run, network: str, precision: str) -> str:
 
 
 def faster(run, strategy: str) -> str:
-    """Return by how much tensor cores increase the samples per second of VGG-16: "eight", "most" of it, or "two"."""
+    """Return how much tensor cores increase the samples per second of VGG-16: "eight", "most" of it, or "two"."""
     case = "VGG-16, V100, EDR" if "InfiniBand" in strategy else "VGG-16, V100, 10GbE"
     name = "one machine" if strategy == "one machine" else "overlapped"
     times = value(tensor_cores.rows(run), "faster", case=case, strategy=name)
@@ -39,19 +39,19 @@ def faster(run, strategy: str) -> str:
 
 
 def states(run, ranks: int, stage: int) -> float:
-    """Return the gigabytes of the largest GPT-2's states on a rank."""
+    """Return how many gigabytes the states of the largest GPT-2 take on a rank."""
     parameters = sum(layer.parameters for layer in published_models.gpt2_xl())
     return zero_memory.nbytes(parameters, ranks, stage, zero_memory.RECIPES["float32 Adam"]) / 1e9
 
 
 def samples(run, method: str) -> float:
-    """Return how many times as many samples eight workers need as one machine does."""
+    """Return how many times the samples of one machine eight workers need."""
     name = "local SGD, 16" if "16" in method else "doubling"
     return to_the_loss(run, name, network="ideal")[1] / to_the_loss(run, "one machine", network="ideal")[1]
 
 
 def first(run, latency: int) -> str:
-    """Return the strategy that is first at the loss; "every" if it exchanges something in every step."""
+    """Return the strategy that reaches the loss first; "every" if it exchanges something in every step."""
     name = min(TRIED, key=lambda name: to_the_loss(run, name, latency=latency / US)[0])
     return "every" if name in ("doubling", "server") else name
 
@@ -71,5 +71,5 @@ def upgrade(run, bought: str) -> str:
 
 
 def bubble(run, chunks: int) -> float:
-    """Return the speed-up of eight equal stages with so many micro-batches."""
+    """Return the speed-up of eight equal stages with this many micro-batches."""
     return 8 * chunks / (chunks + 7)

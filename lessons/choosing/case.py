@@ -1,4 +1,4 @@
-"""A published model on a cluster of equal devices: what the closed forms and the rehearsal of a strategy start from.
+"""A published model on a cluster of equal devices: the input of closed forms and rehearsals.
 
 A device runs at half of the peak of its data sheet; that is our choice. In "mixed" precision it multiplies matrices on
 its tensor cores, and weights, gradients, activations and all messages have two bytes per number; the update rule keeps
@@ -25,12 +25,12 @@ class Case:
     network: str
     batch: int
     ranks: int = 8
-    latency: float = 1.0  # times that of the network
+    latency: float = 1.0  # multiple of the network's bandwidth
     bandwidth: float = 1.0  # the same
-    speed: float = 1.0  # times that of the device
+    speed: float = 1.0  # multiple of the device's
     precision: str = "float32"  # or "mixed"
     bucket: float = 25e6  # bytes, of the overlapped all-reduce
-    shrink: int = 1000  # times that the rehearsal shrinks vectors and bandwidth, which saves work and changes no time
+    shrink: int = 1000  # factor by which the rehearsal shrinks vectors and bandwidth: less work, the same time
 
     @property
     def name(self) -> str:

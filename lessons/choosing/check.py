@@ -137,7 +137,7 @@ def check(solution, seed):
     too_much = [_exceeded(name, one.sent, case.budget) for case, name, one in zip(cases, chosen, runs, strict=True)]
     over = "; ".join(dict.fromkeys(filter(None, halved + too_much)))
     if all(one is None for one in halved):
-        over = over or "judged only when something that it names sends anything"
+        over = over or "judged only when at least one strategy that it names sends something"
     yield frugal, not over, over or "on every cluster"
     for mark, kinds in zip(near, (("fast", "budget"), ("slow",), ("long", "memory")), strict=True):
         mine = [
@@ -165,10 +165,10 @@ def _choice(attempt, case: HiddenCase, needs: dict | None = None, **limits: floa
 
 
 def _too_large(attempt, case: HiddenCase, favourite: str) -> str:
-    """Return a message if the solution names the same strategy as without limits even where only that one does not fit;
+    """Return a message if the solution names the same strategy as without limits even if only that one does not fit;
     else "".
 
-    So the mark for memory is not earned by a name that fits wherever it is asked for, as "tensor" does.
+    So a name that happens to fit every case, such as "tensor", does not earn the mark for memory.
     """
     most = max(case.arguments()[0]["memory"].values())
     name = _choice(attempt, case, {favourite: 2 * most}, memory=1.5 * most, budget=AMPLE)

@@ -1,8 +1,8 @@
 """Choose.
 
-`choose(model, cluster)` gets a model that is to be trained by eight workers, and the cluster that it is to be trained
-on. Return the name of a strategy. The model is a network with one hidden layer. Each worker takes 16 images per step.
-What counts is the time until the loss on held-out images is 0.3.
+`choose(model, cluster)` gets a model for eight workers to train, and the cluster to train it on. Return the name of a
+strategy. The model is a network with one hidden layer. Each worker takes 16 images per step. What counts is the time
+until the loss on held-out images is 0.3.
 
     "one machine"      one worker trains alone, with 16 images in a step
     "ring"             gradients are summed in every step, around a ring
@@ -20,7 +20,7 @@ What counts is the time until the loss on held-out images is 0.3.
     "gradient"         bytes of a gradient, the same as of the weights
     "outputs"          bytes of the outputs that "tensor" sums
     "steps"            name -> steps to the loss, as measured without a network, each strategy at its own best rate;
-                       a strategy that is not among them is not offered for this model, as "tensor" sometimes is not
+                       a strategy without an entry is not offered for this model; sometimes "tensor" is not
     "memory"           name -> bytes that the fullest worker needs
 
 and so is `cluster`:
@@ -29,14 +29,14 @@ and so is `cluster`:
     "latency"          seconds that a message takes, however short
     "bandwidth"        bytes per second, out of each machine and into each machine
     "memory"           bytes of a worker; a strategy that needs more cannot run
-    "budget"           bytes that may be sent until the loss, by all together
+    "budget"           bytes that all workers together may send until the loss is reached
 
 The choice below processes the most samples per second of all strategies in which workers train together. That is not
 good enough.
 
 What you return is run on the simulated cluster, and so is every other strategy that fits and stays within the budget;
 the best of these is the oracle. There are ten clusters, drawn when grading begins, in any order: some have a fast
-network, some slow messages, some little bandwidth for a long gradient, some little memory, and some a small budget.
+network, some slow messages, some little bandwidth for a large gradient, some little memory, and some a small budget.
 """
 
 TARGETS = {

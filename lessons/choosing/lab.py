@@ -9,7 +9,7 @@ SUMS = Assignment(
     turn={"latency": (2e-5, 1.6e-4, 5.12e-3)},
     note=("seconds", "samples_per_second", "held_out_loss"),
     claims={
-        "latency changes when, and not what": lambda rows: (
+        "latency changes when things happen, not what is computed": lambda rows: (
             max(row["held_out_loss"] for row in rows) - min(row["held_out_loss"] for row in rows) < 1e-6
         ),
         "at 5,120 us a step takes over twenty times as long as at 20": lambda rows: (
@@ -43,7 +43,7 @@ ALONE = Assignment(
         "one machine trains less than 50,000 samples per second": lambda rows: all(
             row["samples_per_second"] < 5e4 for row in rows
         ),
-        "and its loss goes on falling from 48 steps to 192": lambda rows: (
+        "and its loss keeps falling from 48 steps to 192": lambda rows: (
             value(rows, "held_out_loss", steps=192) < value(rows, "held_out_loss", steps=48)
         ),
     },

@@ -1,7 +1,7 @@
 """Rehearse the eight strategies on the simulated cluster: all messages are sent, but nothing is trained.
 
-A rank computes by letting its clock run. Vectors are shorter than they are, and the network is slower by as much, which
-saves work and changes no time. Sums follow one another, as on one stream of a GPU.
+A rank computes by advancing its clock. Vectors are shortened and the network slowed by the same factor, which saves
+work but changes no time. Sums run one after another, as on one stream of a GPU.
 """
 
 from dataclasses import replace
@@ -18,8 +18,8 @@ from lessons.choosing.strategies import PERIOD
 from theory import overlap, schedules
 from theory.published_models import FLOAT32
 
-ROUNDS = 10  # of the server; the second half is timed, when the crowd of the beginning is over
-STEPS = {"local SGD": PERIOD, "server": ROUNDS // 2}  # that a program's time covers; others: one
+ROUNDS = 10  # steps with the server; the second half is timed, after the initial crowding
+STEPS = {"local SGD": PERIOD, "server": ROUNDS // 2}  # steps that a program's time covers; one for all others
 FLOPS = 1e15  # FLOP/s, at which additions take no time
 
 
@@ -58,7 +58,7 @@ def spend(seconds: float) -> None:
 
 
 def vector(c: Case, nbytes: float) -> np.ndarray:
-    """Return an array that stands in for this many bytes."""
+    """Return an array that represents this many bytes."""
     return np.zeros(max(1, round(nbytes / FLOAT32 / c.shrink)), np.float32)
 
 
@@ -130,7 +130,7 @@ def tensor(comm, c):
 
 
 def zero3(comm, c):
-    for layer in c.layers:  # forward: the weights of a layer, from all its shards, when it is reached and no sooner
+    for layer in c.layers:  # forward: the weights of a layer, from all its shards, only when it is reached
         comm.all_gather(vector(c, c.itemsize * layer.parameters / comm.size))
         spend(c.seconds([layer]) / 3)
     for layer in reversed(c.layers):

@@ -10,7 +10,7 @@ def choose(model, cluster):
 
 
 def fits(name, model, cluster):
-    """Tell whether a strategy stays within memory and budget."""
+    """Return whether a strategy stays within memory and budget."""
     sent = model["steps"][name] * traffic(name, model)
     return model["memory"][name] <= cluster["memory"] and sent <= cluster["budget"]
 
@@ -19,7 +19,7 @@ def talk(name, model, cluster):
     """Return the time of communication in a step, in s."""
     n, alpha, beta = model["gradient"], cluster["latency"], 1 / cluster["bandwidth"]
     doubling = ROUNDS * (alpha + n * beta)
-    if name == "server":  # its port carries everybody's gradient in turn, while they compute
+    if name == "server":  # its port carries the workers' gradients in turn, while they compute
         there_and_back = 2 * (alpha + n * beta)
         return max(there_and_back, WORKERS * n * beta - cluster["seconds"])
     return {
@@ -33,7 +33,7 @@ def talk(name, model, cluster):
 
 
 def traffic(name, model):
-    """Return the bytes that all together send in a step."""
+    """Return the bytes that all workers together send in a step."""
     n = model["gradient"]
     doubling = WORKERS * ROUNDS * n
     return {

@@ -1,7 +1,7 @@
 """Eight strategies in closed form: seconds per step and bytes per rank, for a published model on N equal ranks.
 
 b samples per rank and step, t seconds to compute them, n bytes of weights, alpha and beta of the network; ring(n) is an
-all-reduce. A step is the N b samples that data parallelism takes in one, so that steps are alike:
+all-reduce. A step is the N b samples that one step of data parallelism takes, so that steps are comparable:
 
     one machine     N t                                        b samples at a time
     all-reduce      t + ring(n)
@@ -10,7 +10,7 @@ all-reduce. A step is the N b samples that data parallelism takes in one, so tha
     local SGD       t + ring(n) / 16                           a meeting every 16 steps
     1F1B            (N - 1) slowest + all stages + 2 (N - 1) links, N micro-batches of b
     tensor          t + N rings for each sum of each layer     b samples at a time
-    ZeRO-3          t + three times (N - 1) (alpha + n beta / N), layer by layer, nothing fetched ahead
+    ZeRO-3 t + three times (N - 1) (alpha + n beta / N), layer by layer, nothing fetched in advance
 
 Rank memory counts weights, gradients, the state of the update rule (momentum for images, Adam for text) and what
 backward needs.
@@ -72,7 +72,7 @@ def zero3(c: Case) -> float:
 def zero3_with_prefetching(c: Case) -> float:
     """Return the time of a step in which the next layer's weights arrive while a layer computes, in s.
 
-    In backward a layer's gradient leaves meanwhile, too, through the same port.
+    In backward, a layer's gradient leaves through the same port at the same time.
     """
     gather = [c.ring(c.itemsize * layer.parameters) / 2 for layer in c.layers]  # or reduce-scatter
     work = [c.seconds([layer]) / 3 for layer in c.layers]
@@ -97,7 +97,7 @@ CLOSED_FORMS: dict[str, Callable[[Case], float]] = {
 
 def states(c: Case, strategy: str) -> float:
     """Return the bytes of weights, gradients and optimiser state on the training rank that holds most."""
-    if strategy == "server":  # which has the state of the update rule
+    if strategy == "server":  # it has the state of the update rule
         return c.parameters * (c.recipe.weights + c.recipe.gradients)
     if strategy == "1F1B":
         return sum(c.recipe) * max(sum(layer.parameters for layer in stage) for stage in c.stages)

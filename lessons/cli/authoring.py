@@ -48,7 +48,7 @@ def begin(name: str) -> None:
             )
         folder = HOME / name
         if folder.exists():
-            raise ValueError(f"there is {folder} already; choose another name.")
+            raise ValueError(f"{folder} already exists; choose another name.")
         shutil.copytree(TEMPLATE, folder, ignore=shutil.ignore_patterns("__*"))
         for path in folder.iterdir():
             path.write_text(path.read_text("utf-8").replace("lessons.template", f"lessons.{name}"), "utf-8")

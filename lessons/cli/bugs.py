@@ -18,7 +18,7 @@ from lessons.bugs.mutant import Mutant, find, mechanisms, mutants
 from lessons.cli.console import choices, console, markdown, usage_errors
 from lessons.progress import ReaderProgress
 
-POINTS = 9  # of a curve, in the terminal
+POINTS = 9  # columns of a curve in the terminal
 FILE = click.Path(dir_okay=False, path_type=Path)
 
 
@@ -27,7 +27,7 @@ FILE = click.Path(dir_okay=False, path_type=Path)
     "wrong."
 )
 @click.argument("name", required=False)
-@click.option("--seed", type=click.IntRange(0), help="of the order of choices; random by default")
+@click.option("--seed", type=click.IntRange(0), help="seed of the order of choices; random by default")
 @click.option("--save", type=FILE, help="add your answers to this file, for handing in")
 @click.option("--answers", type=click.Path(exists=True, dir_okay=False, path_type=Path),
               help="grade a file of answers, from here or from My work of the textbook")  # fmt: skip
@@ -108,7 +108,7 @@ def _show(mutant: Mutant) -> None:
     pair = recorded.read()[mutant.name]
     settings = ", ".join(f"{name} {value}" for name, value in mutant.experiment.items() if name != "algorithm")
     console.print(f"[bold]{mutant.experiment['algorithm']}[/] with {settings}", highlight=False)
-    console.print("The same experiment twice: as the algorithm is, and with one mistake in its code.\n")
+    console.print("The same experiment twice: with the correct algorithm, and with one mistake in its code.\n")
     table = Table("", *recorded.SIDES, box=None, pad_edge=False)
     for row in pair.table:
         table.add_row(*row)

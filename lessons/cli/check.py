@@ -33,7 +33,7 @@ WRITTEN = click.Path(dir_okay=False, path_type=Path)
 @click.option("--gradescope", type=WRITTEN, help="write Gradescope's results.json")
 @click.option("--otter", type=WRITTEN, help="write the JSON that Otter-Grader reads")
 @click.option("--classroom", type=WRITTEN, help="write the result for GitHub Classroom's reporter, in base64")
-@click.option("--seed", type=click.IntRange(0), help="of the hidden cases; default: random, or that of the CSV")
+@click.option("--seed", type=click.IntRange(0), help="seed of the hidden cases; default: random, or that of the CSV")
 @click.option(
     "--hint", type=click.IntRange(1), help="the next hint on the mark of this number; with FILE, its report notes it"
 )

@@ -15,7 +15,7 @@ from rich.table import Table
 from experiments.cli.console import rich_console
 from lessons.cli import tex
 
-PROSE = 100  # columns of text where there is no edge
+PROSE = 100  # columns of text where there is no terminal
 
 console = rich_console()
 

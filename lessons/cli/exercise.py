@@ -24,7 +24,7 @@ def exercise(name: str, level: int | None) -> None:
 
 
 def show(sheet: Sheet) -> None:
-    """Print what is asked for before anything is handed in: marks and their points, targets, hints, levels."""
+    """Print the requirements before anything is handed in: marks and their points, targets, hints, levels."""
     marks = Table("", "points", "mark", box=None, pad_edge=False)
     for number, (mark, points) in enumerate(sheet.points.items(), 1):
         marks.add_row(str(number), str(points), mark)

@@ -14,7 +14,7 @@ from lessons.cli.console import console
 def try_claims(names: Sequence[str], of: range) -> bool:
     """Try the named chapters and figures (default: all chapters) with the seeds `of`. Return whether all claims held.
 
-    Prints each broken claim as it is found, and all of them again at the end. ValueError if a name is unknown.
+    Print each broken claim as it is found, and all of them again at the end. Raise ValueError if a name is unknown.
     """
     chosen = [trial for name in names or lessons.CHAPTERS for trial in fresh.trials(name)]
     say(f"Seeds {', '.join(map(str, of))}. To try the same again: --fresh {len(of)} --seed {of[0]}\n")

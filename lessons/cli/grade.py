@@ -12,7 +12,9 @@ from lessons.cli.console import console, usage_errors
 @click.option("--gradescope", metavar="CHAPTER", help="the zip from which Gradescope builds an autograder")
 @click.option("--nbgrader", metavar="CHAPTER", help="a notebook for nbgrader's folder `source`")
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="default: CHAPTER.zip or CHAPTER.ipynb")
-@click.option("--seed", type=click.IntRange(0), help="of the hidden cases, the same for all students; default: random")
+@click.option(
+    "--seed", type=click.IntRange(0), help="seed of the hidden cases, the same for all students; default: random"
+)
 def grade(gradescope: str | None, nbgrader: str | None, out: Path | None, seed: int | None) -> None:
     from lessons.grading.seeds import grading_seed
     from lessons.grading.sheet import Sheet

@@ -23,11 +23,11 @@ ITEMS = ("question", "right before", "right after", "discrimination", "misconcep
 @click.option("--before", type=WRITTEN, help="ask, and write the answers to this file, as those before the course")
 @click.option("--after", type=WRITTEN, help="the same after the course")
 @click.option("--student", help="your name; by default that of the file")
-@click.option("--seed", type=click.IntRange(0), help="of the order of questions and choices; random by default")
+@click.option("--seed", type=click.IntRange(0), help="seed of the order of questions and choices; random by default")
 @click.option("--report", "folder", type=click.Path(exists=True, file_okay=False, path_type=Path),
               help="print gains and statistics of the files of answers in this folder")  # fmt: skip
 @click.option("--csv", "to", type=WRITTEN, help="with --report: also write the students to this file, and the "
-              "questions to the same with -items")  # fmt: skip
+              "questions to the same name with -items")  # fmt: skip
 def take(
     before: Path | None, after: Path | None, student: str | None, seed: int | None, folder: Path | None, to: Path | None
 ) -> None:

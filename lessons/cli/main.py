@@ -19,9 +19,10 @@ lockstep book build --out site              write the whole book as static HTML;
 lockstep book golden stragglers             for authors: record figures and quiz answers in the golden file
 lockstep book new momentum                  for authors: start a chapter
 lockstep book survey --costs                the survey section by section; what a step of each method costs
-lockstep book bib --cited-by averaging      BibTeX of what the house cites, or one chapter or module
+lockstep book bib --cited-by averaging      BibTeX of what the project cites, or one chapter or module
 
-Exit codes: 0 success; 1 a claim does not hold, the solution lost marks, or a file is no progress; 2 usage error.
+Exit codes: 0 success; 1 a claim does not hold, the solution lost marks, or a file is not a progress file; 2 usage
+error.
 """
 
 from collections.abc import Sequence

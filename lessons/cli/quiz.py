@@ -13,11 +13,11 @@ from lessons.quiz import Item
 
 @click.command(help="Predict, then compare with the simulator. The same --seed gives the same numbers.")
 @click.argument("name")
-@click.option("--seed", type=click.IntRange(0), help="of the numbers in the questions; random by default")
+@click.option("--seed", type=click.IntRange(0), help="seed of the numbers in the questions; random by default")
 @click.option(
     "--gift",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="write the questions for Moodle instead, as GIFT; numbers are right within each question's tolerance, "
+    help="write the questions for Moodle instead, as GIFT; numbers are accepted within each question's tolerance, "
     f"{100 * Item.within:g} % unless quiz.toml says otherwise, 25 % at most",
 )
 def quiz(name: str, seed: int | None, gift: Path | None) -> None:
@@ -30,7 +30,7 @@ def quiz(name: str, seed: int | None, gift: Path | None) -> None:
             gift.write_text(written(one, seed), "utf-8")
             within = [item.within for item in one.items if not item.choices]
             if within:
-                said = f"Numbers are right within {100 * min(within):g} to {100 * max(within):g} %."
+                said = f"Numbers are accepted within {100 * min(within):g} to {100 * max(within):g} %."
                 console.print(said, highlight=False)
             console.print(f"{len(one.items)} questions, numbers of --seed {seed}: {gift}", highlight=False)
             return

@@ -111,7 +111,7 @@ def run(names: tuple[str, ...], out: Path | None, count: int | None, seed: int |
 
             held = [try_claims(names, fresh.draw(count) if seed is None else range(seed, seed + count))]
         else:
-            refuse("is the first of the seeds of --fresh; add that, or leave it out.", "seed")
+            refuse("is the first seed of --fresh; add --fresh, or remove it.", "seed")
             if not names:
                 raise ValueError("which chapter? Give its name, as in run sgd; `list` prints all names.")
             held = [_run_chapter(one, out) for one in [lessons.chapter(name) for name in names]]

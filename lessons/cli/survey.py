@@ -13,7 +13,7 @@ import lessons
 from experiments.cli.console import refuse
 from lessons.cli.console import console, usage_errors
 
-MOST = 3  # figures of a method that are named
+MOST = 3  # figures that are named per method
 OF_THE_TABLE = ("family", "workers", "batch", "layers", "width", "period", "network", "device")
 
 

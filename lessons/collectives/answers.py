@@ -1,4 +1,4 @@
-"""Answers to the quiz on collectives: closed forms, and sums that are really made."""
+"""Answers to the quiz on collectives: closed forms, and sums that are actually computed."""
 
 from lessons.collectives import experiments
 from lessons.collectives.exchanges import all_reduce, by_one_server, run_exchange, took
@@ -16,12 +16,12 @@ def door(run, workers: int) -> float:
 
 
 def least(run, few: int, many: int) -> float:
-    """Return by how many percent the least that a rank must send grows with the ranks."""
+    """Return by how many percent the least that a rank must send grows with the number of ranks."""
     return 100 * (collective_costs.share(many) / collective_costs.share(few) - 1)
 
 
 def small(run, ranks: int) -> float:
-    """Return how many times as long as eight ranks more of them take for 4 kB by a ring."""
+    """Return how many times as long as eight ranks a larger ring takes for 4 kB."""
     return took(all_reduce, ranks, experiments.SMALL) / took(all_reduce, 8, experiments.SMALL)
 
 
@@ -50,7 +50,7 @@ def training(run, model: str) -> str:
 
 
 def order(run, algorithm: str) -> str:
-    """Return the different numbers in the sum."""
+    """Return the distinct numbers in the sum."""
     name = {"the": "ring", "recursive": "recursive_doubling", "one": "one server"}[algorithm.split()[0]]
     return value(experiments.order_of_sums.rows(run), "1e8 + 1 - 1e8 + 1", algorithm=name)
 

@@ -19,7 +19,7 @@ POINTS = {
     "any number of ranks and of numbers will do": 2,
     "a long vector takes no longer than around a ring": 4,
     "a short vector takes hardly longer than with doubling": 4,
-    "nobody sends more of a long vector than it must": 2,
+    "no rank sends more of a long vector than it must": 2,
 }
 SHORT_RANKS = 32  # enough that every method except doubling is too slow
 
@@ -59,7 +59,7 @@ def check(solution, seed):
 
 
 def _bits(total):
-    return "the same on all" if total.alike else "ranks differ in the last bits: each adds in an order of its own"
+    return "the same on all" if total.alike else "ranks differ in the last bits: each adds in its own order"
 
 
 class Sum:

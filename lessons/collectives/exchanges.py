@@ -1,7 +1,7 @@
 """Ways to give every rank the sum of all ranks' vectors, and the time each takes on the simulated cluster.
 
-Every message is really sent, over 10 GbE (20 us, 1.17 GB/s) if nothing else is said, and all ranks come at once.
-Arithmetic is free here, so that the closed forms of `theory.collective_costs` are exact.
+Every message is actually sent, by default over 10 GbE (20 us, 1.17 GB/s), and all ranks arrive at once. Arithmetic is
+free here, so that the closed forms of `theory.collective_costs` are exact.
 """
 
 import math
@@ -35,7 +35,7 @@ def run_exchange(exchange: Callable, ranks: int, nbytes: int, collective: str = 
 
 
 def took(exchange: Callable, ranks: int, nbytes: int, **where) -> float:
-    """The milliseconds until the last rank is done."""
+    """Return the milliseconds until the last rank is done."""
     return MS * max(run_exchange(exchange, ranks, nbytes, **where).results)
 
 
@@ -44,7 +44,7 @@ def all_reduce(comm, x):
 
 
 def by_one_server(comm, x):
-    """Rank 0 adds up what the others push, and they pull the sum."""
+    """Sum on rank 0 what the others push; they pull the sum."""
     if comm.rank:
         comm.send(x, 0)
         x[:] = comm.recv(0)
@@ -56,7 +56,7 @@ def by_one_server(comm, x):
 
 
 def by_many_servers(comm, x):
-    """One server per worker, each in charge of one piece; the first half of the ranks serves."""
+    """Sum on one server per worker, each in charge of one piece; the first half of the ranks are the servers."""
     half = comm.size // 2
     pieces = [x[share] for share in shares(len(x), half)]
     if comm.rank < half:
@@ -73,7 +73,7 @@ def by_many_servers(comm, x):
 
 
 def by_everybody(comm, x, orders=None):
-    """Every worker is the server of one piece."""
+    """Sum with every worker as the server of one piece."""
     pieces = [x[share] for share in shares(len(x), comm.size)]
     others = [rank for rank in (orders or in_turn)(comm.rank, comm.size) if rank != comm.rank]
     for rank in others:
@@ -87,7 +87,9 @@ def by_everybody(comm, x, orders=None):
 
 
 def by_a_ring_per_gpu(comm, x):
-    """As many rings as a node has ranks, each for its part of the vector. Ring j leaves every node by its rank j."""
+    """Sum with as many rings as a node has ranks, each for its part of the vector. Ring j leaves every node through its
+    rank j.
+    """
     nodes = list(dict.fromkeys(comm.nodes))
     gpus = comm.size // len(nodes)
     parts = []

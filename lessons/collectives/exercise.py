@@ -25,7 +25,7 @@ import numpy as np  # noqa: F401  (you may need it)
 TARGETS = {
     "long": 1.1,  # times what the ring takes for a vector of about a megabyte
     "short": 1.5,  # times what recursive doubling takes for a few numbers
-    "traffic": 1.05,  # times the least bytes that the busiest rank has to send
+    "traffic": 1.05,  # times the fewest bytes that the busiest rank has to send
 }
 
 

@@ -29,7 +29,7 @@ ALPHA, BETA = NETWORK.between.alpha, 1 / NETWORK.between.bandwidth
 
 # what leaves a rank
 
-DIVISIBLE = 4 * 40_320  # bytes of a vector that all numbers of ranks below divide
+DIVISIBLE = 4 * 40_320  # bytes of a vector, divisible by every number of ranks below
 
 
 @figure(
@@ -65,8 +65,9 @@ DIVISIBLE = 4 * 40_320  # bytes of a vector that all numbers of ranks below divi
     ),
 )
 def busiest(run):
-    """Bytes that leave the busiest rank, in vectors; `least` is 2 (P - 1) / P. Every message was sent. The server is a
-    rank more, beside its workers."""
+    """Bytes that leave the busiest rank, in vectors; `least` is 2 (P - 1) / P. Every message was sent. The server is
+    one more rank, in addition to its workers.
+    """
     nbytes = DIVISIBLE
     for ranks in (2, 3, 4, 6, 8, 12, 16, 24, 32):
         ways = {name: (all_reduce, ranks, name) for name in ("recursive_doubling", "halving_doubling", "ring")}
@@ -94,10 +95,10 @@ DRAWN = (*CLOSED, "double_tree")
         "for short vectors the fewest messages win: recursive doubling": lambda rows: (
             quickest(rows[0]) == quickest(rows[1]) == "recursive_doubling"
         ),
-        "where each of 8 ranks serves a piece it is quickest from 50 kB to 4 MB": lambda rows: all(
+        "serving pieces from each of the 8 ranks is fastest from 50 kB to 4 MB": lambda rows: all(
             row["everybody serves"] < row[quickest(row)] for row in rows[2:]
         ),
-        "then, for long ones, the fewest bytes win: halving/doubling, the ring less than 5 % behind": lambda rows: (
+        "for long ones the fewest bytes win: halving/doubling, with the ring less than 5 % behind": lambda rows: (
             quickest(rows[-1]) == "halving_doubling" and rows[-1]["ring"] < 1.05 * rows[-1]["halving_doubling"]
         ),
         "halving/doubling overtakes recursive doubling at 56 kB, where the closed forms cross": lambda rows: (
@@ -110,7 +111,7 @@ DRAWN = (*CLOSED, "double_tree")
         "for a long vector two trees take under 1.25 times the ring's time, one tree over 3 times": lambda rows: (
             rows[-1]["double_tree"] < 1.25 * rows[-1]["ring"] < rows[-1]["tree"] / 2.5
         ),
-        "one of them is within 3 % of the limit of rounds and bytes at either end, and none at 50 kB": lambda rows: (
+        "at either end one of them is within 3 % of the limit of rounds and bytes, and none at 50 kB": lambda rows: (
             all(row[quickest(row)] < 1.03 * row["limit"] for row in (rows[0], rows[-1]))
             and rows[2]["bytes"] < HALVING
             and min(rows[2][name] for name in (*DRAWN, "everybody serves")) > 1.4 * rows[2]["limit"]
@@ -123,7 +124,8 @@ DRAWN = (*CLOSED, "double_tree")
 def message_size(run):
     """Milliseconds of an all-reduce among 8 ranks. Latency dominates on the left, bandwidth on the right. In between,
     the closed forms cross, with one row just before and one just after each crossing. `limit`: no all-reduce in rounds
-    takes less than their latency, nor less than its bytes."""
+    takes less than the latency of its rounds, or than the transfer of its bytes.
+    """
     return [
         {"bytes": nbytes}
         | {name: took(all_reduce, RANKS, nbytes, collective=name) for name in DRAWN}
@@ -140,7 +142,7 @@ def quickest(row):
 # more ranks
 
 SMALL = 4096  # bytes
-ROUNDS = "recursive_doubling", "halving_doubling", "tree", "double_tree"  # whose number is a logarithm
+ROUNDS = "recursive_doubling", "halving_doubling", "tree", "double_tree"  # their number is a logarithm
 
 
 @figure(
@@ -150,7 +152,7 @@ ROUNDS = "recursive_doubling", "halving_doubling", "tree", "double_tree"  # whos
         "from 8 ranks on, doubling the ranks about doubles the time of the ring": lambda rows: all(
             1.9 < b / a < 2.2 for a, b in pairwise(column(rows, "ring")[2:])
         ),
-        "each doubling of the ranks adds one equally long round to recursive doubling": lambda rows: (
+        "each doubling of the ranks adds one round of the same length to recursive doubling": lambda rows: (
             np.ptp(np.diff(column(rows, "recursive_doubling"))) < 1e-9
         ),
         "from 4 ranks on, each doubling adds a constant time to either tree as well": lambda rows: all(
@@ -159,7 +161,7 @@ ROUNDS = "recursive_doubling", "halving_doubling", "tree", "double_tree"  # whos
         "with 128 ranks the ring takes more than 20 times as long as recursive doubling": lambda rows: (
             value(rows, "ring", ranks=128) > 20 * value(rows, "recursive_doubling", ranks=128)
         ),
-        "and over 5 times as long where everybody serves: each rank starts 254 messages": lambda rows: (
+        "and over 5 times as long if every rank serves: each starts 254 messages": lambda rows: (
             value(rows, "everybody serves", ranks=128) > 5 * value(rows, "recursive_doubling", ranks=128)
         ),
     },
@@ -172,8 +174,9 @@ ROUNDS = "recursive_doubling", "halving_doubling", "tree", "double_tree"  # whos
     ),
 )
 def more_ranks(run):
-    """Milliseconds for 4 kB, nearly all of it latency. The number of messages in a row is proportional to the ranks in
-    a ring, and to their logarithm where pairs or trees are made. `limit` is the latency of as many rounds as needed."""
+    """Milliseconds for 4 kB, nearly all of it latency. The number of messages in a row is proportional to the number of
+    ranks in a ring, and to its logarithm with pairs or trees. `limit` is the latency of the fewest rounds possible.
+    """
     return [
         {"ranks": ranks, "ring": took(all_reduce, ranks, SMALL)}
         | {name: took(all_reduce, ranks, SMALL, collective=name) for name in ROUNDS}
@@ -188,7 +191,7 @@ def more_ranks(run):
     source="NVIDIA's NCCL, src/graph/tuning.cc",
     claims={
         "within one node the ring has the lower latency": lambda rows: rows[0]["ring"] < rows[0]["tree"],
-        "from two nodes on the tree has it": lambda rows: all(row["tree"] < row["ring"] for row in rows[1:]),
+        "from two nodes on the tree has": lambda rows: all(row["tree"] < row["ring"] for row in rows[1:]),
         "each doubling of the nodes adds a constant time to the tree, and more and more to the ring": lambda rows: (
             np.ptp(np.diff(column(rows, "tree"))) < 1e-9
             and all(b > 1.5 * a for a, b in pairwise(np.diff(column(rows, "ring"))[1:]))
@@ -221,13 +224,13 @@ MODEL = 1 << 20  # bytes
         "with one server per worker it does not grow at all": lambda rows: (
             max(column(rows, "as many servers")) < 1.001 * min(column(rows, "as many servers"))
         ),
-        "where every worker serves a piece, it is the ring's time less 2N - 4 latencies": lambda rows: all(
+        "if every worker serves a piece, it takes the ring's time less 2N - 4 latencies": lambda rows: all(
             abs(row["ring"] - row["everybody serves"] - MS * (2 * row["workers"] - 4) * ALPHA) < 1e-6 for row in rows
         ),
         "unless all begin with the same server: then contention for its port costs over 40 % more": lambda rows: (
             rows[-1]["all at once"] > 1.4 * rows[-1]["everybody serves"]
         ),
-        "sending every message takes the time of the formulas": lambda rows: all(
+        "with every message sent it takes the time of the formulas": lambda rows: all(
             math.isclose(row[name], row[f"{name}, formula"], rel_tol=1e-9)
             for row in rows
             for name in ("one server", "as many servers", "everybody serves")
@@ -268,7 +271,7 @@ def servers(run):
 GPUS = 8  # ranks of a node
 SHORT, LONG, LONGEST = 1 << 14, 1 << 20, 1 << 26  # bytes
 LENGTHS = {SHORT: "16 kB", LONG: "1 MB", LONGEST: "64 MB"}
-SHRUNK = 64  # times that the longest vector, and the bandwidth for it, are scaled down, which changes no time
+SHRUNK = 64  # the longest vector and its bandwidth are both scaled down by this, which changes no time
 BY_NODES = "recursive_doubling", "halving_doubling", "hierarchical"
 OLD, SHARED, OWN = "10 Gb/s, one port a node", "400 Gb/s, one port a node", "400 Gb/s, a port for each GPU"
 BARS = "ring", *BY_NODES, "a ring per GPU"
@@ -280,20 +283,20 @@ BOXES = {
 
 
 @figure(
-    "Nodes of eight GPUs: what do ports gain, and what does summing within each node first?",
+    "Nodes of eight GPUs: what do more ports gain, and what does summing within each node first?",
     source="Cho et al., arXiv:1708.02188 (an all-reduce that knows the topology); NVIDIA, NCCL (a ring for each NIC)",
     claims={
         "one port of 10 Gb/s: for 16 kB the ring takes over a third longer than the hierarchy": lambda rows: all(
             slower(rows, "ring", box=OLD, nodes=nodes, bytes=SHORT) > 4 / 3 for nodes in (2, 8)
         ),
-        "for 1 MB and more the ring takes over 1.4 times as long between 2 nodes, and is within 10 % between 8": (
+        "from 1 MB on the ring takes over 1.4 times as long between 2 nodes, and is within 10 % between 8": (
             lambda rows: all(
                 slower(rows, "ring", box=OLD, nodes=2, bytes=n) > 1.4
                 and 0.9 < slower(rows, "ring", box=OLD, nodes=8, bytes=n) < 1.1
                 for n in (LONG, LONGEST)
             )
         ),
-        "one port of any kind: recursive doubling passes it 8 times a round, and takes longest from 1 MB": (
+        "one port, fast or slow: recursive doubling passes it 8 times a round, and is slowest from 1 MB on": (
             lambda rows: all(
                 slower(rows, "recursive_doubling", box=box, nodes=nodes, bytes=n) > 4
                 for box in (OLD, SHARED)
@@ -304,10 +307,10 @@ BOXES = {
         "halving/doubling, nearest first, is never over 15 % slower than the hierarchy, with any ports": lambda rows: (
             all(row["halving_doubling"] < 1.15 * row["hierarchical"] for row in rows)
         ),
-        "with 400 Gb/s 1 MB has become short: between 8 nodes the ring takes over twice as long": lambda rows: (
+        "with 400 Gb/s 1 MB is a short vector: between 8 nodes the ring takes over twice as long": lambda rows: (
             slower(rows, "ring", box=SHARED, nodes=8, bytes=LONG) > 2
         ),
-        "a port for each GPU gains nothing for one ring, which leaves a node by one GPU": lambda rows: all(
+        "a port for each GPU gains nothing for one ring, which leaves a node through one GPU": lambda rows: all(
             math.isclose(row["ring"], value(rows, "ring", **{**among(row), "box": SHARED}), rel_tol=1e-3)
             for row in matching(rows, box=OWN)
         ),
@@ -339,10 +342,11 @@ BOXES = {
 )
 def nodes_of_eight(run):
     """Milliseconds of an all-reduce among nodes of 8 GPUs. First as in 2017: a node has one 10 GbE port, and its GPUs
-    reach each other at 8 GB/s. Then with NVLink in the node and 400-gigabit InfiniBand between, through one port, and
-    through one for each GPU, as in a DGX H100. A ring goes through one node after the other; with a port for each GPU
+    reach each other at 8 GB/s. Then with NVLink within a node and 400-gigabit InfiniBand between nodes, through one
+    port, or one for each GPU, as in a DGX H100. A ring goes through one node after the other; with a port for each GPU
     there is also a ring for each, with an eighth of the vector. `leaving`: the fraction of the hierarchical
-    all-reduce's bytes that leaves a node."""
+    all-reduce's bytes that leaves a node.
+    """
     for box, network in BOXES.items():
         for nbytes, size in LENGTHS.items():
             scale = SHRUNK if nbytes == LONGEST else 1
@@ -372,7 +376,7 @@ def slow_down(network, times):
 
 
 def slower(rows, name, **where):
-    """How many times longer than the hierarchical one."""
+    """Return how many times the time of the hierarchical one this takes."""
     return value(rows, name, **where) / value(rows, "hierarchical", **where)
 
 
@@ -389,11 +393,11 @@ PAIRED = "recursive_doubling", "halving_doubling", "tree"
     "Does the order of additions matter?",
     source="Higham, SIAM Journal on Scientific Computing 14(4), 1993",
     claims={
-        "the same four numbers add up to 0 or 1, never to 2, and the ring gives both within one vector": lambda rows: (
+        "the same four numbers add up to 0 or 1, never to 2, and one vector of the ring has both": lambda rows: (
             {digit for row in rows for digit in row["1e8 + 1 - 1e8 + 1"].split()} == {"0", "1"}
             and value(rows, "1e8 + 1 - 1e8 + 1", algorithm="ring") == "0 1"
         ),
-        "those that begin with neighbours add the same pairs, bit for bit; no others agree": lambda rows: all(
+        "all-reduces that begin with neighbours add the same pairs, bit for bit; no others agree": lambda rows: all(
             row["bits of"] == ("recursive_doubling" if row["algorithm"] in PAIRED else row["algorithm"]) for row in rows
         ),
         "pairwise sums, 6 additions deep, lose less than sums around the ring, 63 deep": lambda rows: (
@@ -403,9 +407,10 @@ PAIRED = "recursive_doubling", "halving_doubling", "tree"
     look=Look("algorithm", ("error",), kind="bar", title="mean error of a sum, units in the last place"),
 )
 def order_of_sums(run):
-    """Drawn: 64 ranks with random numbers between 0 and 1; the mean error of the sum, in units in the last place.
+    """In the chart: 64 ranks with random numbers between 0 and 1; the mean error of the sum, in units in the last
+    place.
 
-    In the rows also: four ranks with one number each in float32, where 1e8 + 1 is 1e8; the different sums that the
+    In the table, too: four ranks with one number each in float32, where 1e8 + 1 is 1e8; the distinct sums that the
     vector then holds.
     """
     few = np.array([1e8, 1, -1e8, 1], np.float32)
@@ -429,7 +434,7 @@ def order_of_sums(run):
             "algorithm": name,
             "1e8 + 1 - 1e8 + 1": " ".join(f"{number:g}" for number in found),
             "error": float(np.abs(total - exact).mean() / np.spacing(np.float32(32))),
-            "bits of": first.setdefault(total.tobytes(), name),  # the first that had the same
+            "bits of": first.setdefault(total.tobytes(), name),  # the first with the same sum
         }
 
 
@@ -455,15 +460,16 @@ WORKERS = 16
         "the closed forms predict every step to within 1 %": lambda rows: all(
             abs(row["step"] - row["formula"]) < 0.01 * row["step"] for row in rows
         ),
-        "what is learned differs by rounding alone": lambda rows: all(
+        "the models learned differ by rounding only": lambda rows: all(
             np.ptp(column(rows, "loss", model=model)) < 1e-4 for model in MODELS
         ),
     },
     look=Look("collective", ("step", "formula"), "model", kind="bar", log="y", title="milliseconds of a step"),
 )
 def in_training(run):
-    """Synchronous SGD on digits, 16 workers at 10 GbE, a model of one small hidden layer and one of two large ones.
-    Milliseconds of a step. `formula`: the step on a network that takes no time, and the closed form of the all-reduce.
+    """Synchronous SGD on digits, 16 workers over 10 GbE, a model with one small hidden layer and one with two large
+    ones. Milliseconds of a step. `formula`: the step on a network that takes no time, plus the closed form of the
+    all-reduce.
     """
     for model, hidden in MODELS.items():
         values = {"algorithm": "sync_sgd", "workers": WORKERS, "hidden": hidden, "batch": 16, "steps": 10}

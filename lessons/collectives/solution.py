@@ -1,6 +1,6 @@
 """A solution of the exercise on collectives: a ring for long vectors, recursive doubling for short ones."""
 
-SHORT = 300_000  # bytes; where both take as long among 16 ranks
+SHORT = 300_000  # bytes at which both take equally long among 16 ranks
 
 
 def worker(comm, task, s):
@@ -25,7 +25,7 @@ def ring(comm, x):
 
 def doubling(comm, x):
     active = 1 << (comm.size.bit_length() - 1)
-    partner = comm.rank ^ active  # of one that is too many
+    partner = comm.rank ^ active  # of one rank in excess
     if comm.rank >= active:
         comm.send(x, partner)
         return comm.recv(partner)

@@ -24,7 +24,7 @@ def thrown_away(run, message: str) -> str:
 
 
 def waits(run, large: float) -> float:
-    """Return the first step in which the smaller of two constant gradients is sent, one number a step."""
+    """Return the first step in which the smaller of two constant gradients is sent, if a step sends one number."""
     owed, step = [0.0, 0.0], 0
     while True:
         step += 1
@@ -45,7 +45,7 @@ def which_numbers(run, many: str) -> str:
 
 
 def bits(run, levels: int) -> float:
-    """Return how many times fewer bits QSGD takes than 32 for each number, with a size for 512 numbers."""
+    """Return how many times fewer bits than 32 per number QSGD takes, with one scale for 512 numbers."""
     return 32 / (1 + ceil(log2(levels + 1)) + 32 / 512)
 
 
@@ -55,14 +55,14 @@ def break_even(run, workers: int, share: str) -> float:
 
 
 def noise(run, noise: float, workers: int, gradient: str) -> str:
-    """Return what becomes of the loss on a bowl of curvature 1 at the rate 1/2."""
+    """Return how the loss changes on a bowl of curvature 1 at the rate 1/2."""
     if 0.5**2 + 0.5**2 * noise / workers >= 1:
         return "grows"
     return "falls" if "exact" in gradient else "floor"
 
 
 def sign_rate(run, sent: str) -> str:
-    """Return where the best rate is, as a part of SGD's."""
+    """Return where the best rate is, as a fraction of SGD's."""
     part = 1 / 10 if "sum over ten" in sent else best_rate(run, VOTE if "votes" in sent else SIZES) / best_rate(run)
     return "alike" if 1 / 4 <= part <= 4 else "fiftieth" if part <= 1 / 50 else "tenth"
 
@@ -74,7 +74,7 @@ def best_rate(run, code: str = "none") -> float:
 
 
 def pays(run, bandwidth: float, codec: str) -> str:
-    """Return how many times as fast a step of eight workers is with a codec, as in the figure `when_it_pays`."""
+    """Return how many times as fast a codec makes a step of eight workers, as in the figure `when_it_pays`."""
     name = "bf16" if "bf16" in codec else "power_sgd"
     plain, coded = (
         run(

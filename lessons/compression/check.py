@@ -1,7 +1,7 @@
 """Judge the worker of this chapter's exercise: the content of each message, the error owed afterwards, and the cost.
 
-All that a rank sends passes through a `Ledger` on our side, which computes for itself what the rank owes and where w
-has to be. So nothing is taken from the solution but its messages.
+Everything that a rank sends passes through a `Ledger` on our side, which itself computes what the rank owes and where w
+has to be. So the solution's messages are all that is used from it.
 """
 
 import random
@@ -19,12 +19,12 @@ POINTS = {
     "all ranks take the step that was sent": 3,
     "a message has the largest numbers": 3,
     "what was not sent is owed, and nothing else": 5,
-    "it learns as from whole gradients": 4,
+    "it learns as much as from whole gradients": 4,
     "it sends no more than it must": 2,
     "it takes no longer than it must": 1,
     "where few numbers would take more bytes than all, it sends all": 2,
 }
-CLOSE = {"rtol": 1e-3, "atol": 1e-6}  # orders of adding differ
+CLOSE = {"rtol": 1e-3, "atol": 1e-6}  # orders of addition differ
 OTHERWISE = "judged only when each rank sends a message of k numbers in every step"
 UNTAUGHT = "judged only when all ranks take the step that was sent, in messages of k numbers"
 
@@ -83,9 +83,9 @@ def play(ranks, density, values, beside=None):
 class Ledger:
     """Tracks, step by step, what every rank owes and what w must be, from gradients and messages.
 
-    `absent` says where a step has no exchange, `wrong` which step was not the mean of what was sent, `other` which
-    message had not the largest numbers, `lost` which had not what was owed, `long` which had not k numbers: of each the
-    first, "" as long as there is none.
+    Each field describes the first error of its kind, or is "": `absent` a step without an exchange, `wrong` a step that
+    is not the mean of what was sent, `other` a message without the largest numbers, `lost` one that is not what was
+    owed, `long` one without k numbers.
     """
 
     def __init__(self, size: int, density: float, rate: float):
@@ -108,9 +108,7 @@ class Ledger:
     def finish(self, final, steps: int):
         """Compare each rank's final parameters with those its messages imply."""
         if len(final) < self.size:
-            self.note(
-                "absent", f"training was given up after {self.books[0].reports} steps: its numbers are not finite"
-            )
+            self.note("absent", f"training was stopped after {self.books[0].reports} steps: its numbers are not finite")
             return
         for rank, book in self.books.items():
             if book.step < steps or book.waiting:

@@ -7,21 +7,21 @@ The worker below is correct, but each rank sends its whole gradient.
 
 Make it send little, and let it learn as much in the same steps:
 
-- A rank owes the others whatever it has computed and not sent yet, from step to step: after every gradient it owes so
-  much more, and it owes less by exactly what it sends.
+- A rank owes the others whatever it has computed but not sent yet, from step to step: every gradient adds to what it
+owes, and everything it sends is subtracted.
 - In each step it sends the k numbers of what it owes that are largest in size, with k = max(1, round(s.density * d))
   of d. Such a message is a tuple `(index, values)` of two arrays of length k: the places, all different, and what is
-  owed there. `comm.all_gather(message)` returns the messages of all ranks, in their order.
+  owed there. `comm.all_gather(message)` returns the messages of all ranks, in the order of ranks.
 - Every rank then takes the same step, `s.learning_rate` times the mean of what the ranks have sent: 0 where a rank has
   sent nothing.
 - If messages like that would take more bytes than a ring of whole vectors, a rank sends all that it owes by
-  `comm.all_reduce(x, op="mean")`, which replaces x by the mean of their x. `s.density` tells you which it is.
+  `comm.all_reduce(x, op="mean")`, which replaces x by the mean of their x. `s.density` tells you which case it is.
 
-What you have: `comm.rank`, `comm.size`, and of collectives these two, one of them in each step; `task.start()`, the
+What you have: `comm.rank`, `comm.size`, and these two collectives, one of them in each step; `task.start()`, the
 same on every rank; `task.steps(together=True)`; `task.gradient(w)`, once in each step, which returns `(loss, g)`;
 `task.report(w)`, with which rank 0 reports the new w after each step. Return the last w. Parameters and gradients are
 NumPy vectors of float32. Bytes are counted as they are in memory, so mind the type of your index. Every rank is a
-process of its own and plays several runs, so keep no state outside of `worker`. NumPy and the standard library may be
+process of its own and plays several runs, so keep no state outside `worker`. NumPy and the standard library may be
 imported.
 """
 

@@ -26,7 +26,7 @@ PLAIN = {"learning_rate": 0.2, "steps": STEPS, "evaluations": 1}
         "without it the loss of every biased codec is more than twice as large": lambda rows: all(
             ratio(rows, "loss", codec=codec, feedback=("without", "with feedback")) > 2 for codec in BIASED
         ),
-        "without it the loss of unbiased and nearly exact codecs is less than half as large again": lambda rows: all(
+        "without it the loss of unbiased and nearly exact codecs grows by less than half": lambda rows: all(
             2 / 3 < ratio(rows, "loss", codec=codec, feedback=("without", "with feedback")) < 1.5
             for codec in UNBIASED + EXACT
         ),
@@ -34,8 +34,9 @@ PLAIN = {"learning_rate": 0.2, "steps": STEPS, "evaluations": 1}
     look=Look("codec", ("loss",), "feedback", kind="bar", log="y", title="training loss"),
 )
 def error_feedback(run):
-    """Every codec for the same steps at rate 0.2, with and without error feedback; the loss is that of the last 20
-    mini-batches."""
+    """Every codec for the same steps at rate 0.2, with and without error feedback; the loss of the last 20
+    mini-batches.
+    """
     yield {"codec": "none", "feedback": "without", "loss": run(**PLAIN).summary["loss"]}
     for codec in BIASED + UNBIASED + EXACT:
         for feedback in ("with feedback", "without"):
@@ -86,7 +87,7 @@ def bytes_against_loss(run):
 
 
 def losses(rows, codec):
-    """Of one codec, from many bytes to few."""
+    """Return the losses of one codec, from many bytes to few."""
     return [row["loss"] for row in rows if row["codec"].startswith(codec)]
 
 
@@ -125,7 +126,7 @@ def break_even(run):
 
 
 def by_bytes(rows, bandwidth):
-    """The gains of all codes, the one with most bytes first."""
+    """Return the gains of all codecs, the one with most bytes first."""
     some = [row for row in rows if row["GB/s"] == bandwidth and row["codec"] != "none"]
     return [row["gain"] for row in sorted(some, key=lambda row: row["times fewer"])]
 
@@ -275,7 +276,7 @@ def momentum_correction(run):
             yield {"density": density, "momentum": where, "bytes": s["bytes"], "loss": s["loss"]}
 
 
-# ---- figures of the dense codes of their own go below this line ----
+# ---- below this line: figures of single dense codecs ----
 
 
 @figure(
@@ -332,7 +333,7 @@ def levels(run):
 
 
 def noise(run, s, bucket):
-    """E |q - v|^2 / |v|^2 of a bucket of normal numbers, the mean of a hundred draws."""
+    """Return E |q - v|^2 / |v|^2 of a bucket of normal numbers, the mean of a hundred draws."""
     v, squares = np.random.default_rng(run.seed).standard_normal(bucket), []
     settings, q = qsgd.Settings(levels=s, bucket=bucket, norm="2"), np.empty(bucket)
     codec = qsgd.Codec(settings, ((slice(0, bucket), (bucket,)),), 0, 1, 0)
@@ -391,12 +392,12 @@ def losses_by_rate(run, rates, **values):
 
 
 def best(rows, code):
-    """The rate with the lowest loss."""
+    """Return the rate with the lowest loss."""
     return interior({row["rate"]: row["loss"] for row in rows if row["code"] == code})
 
 
 def lowest(rows, code):
-    """The loss at the best rate."""
+    """Return the loss at the best rate."""
     return value(rows, "loss", code=code, rate=best(rows, code))
 
 
@@ -413,7 +414,7 @@ def lowest(rows, code):
         "with each at its own best rate, the vote ends at less than one and a half times SGD's loss": lambda rows: (
             lowest(rows, "sign") < 1.5 * lowest(rows, "none")
         ),
-        "signs with sizes and error feedback end at less than half of SGD's loss": lambda rows: (
+        "scaled signs with error feedback end at less than half of SGD's loss": lambda rows: (
             lowest(rows, "sign, sizes") < lowest(rows, "none") / 2
         ),
         "they tolerate a rate of 1.6, at which SGD learns nothing": lambda rows: (
@@ -423,11 +424,10 @@ def lowest(rows, code):
     look=Look("rate", ("loss",), "code", log="xy", title="training loss"),
 )
 def sign_rates(run):
-    """The same steps at each code's own rates, a factor of two apart around its best one, and the vote once more at
-    SGD's.
+    """The same steps at each codec's own rates, a factor of two apart around its best, and the vote again at SGD's.
 
-    A majority vote moves every number by the full rate, whatever its gradient. With sizes, no number moves farther in a
-    step than the rate times the mean size of its layer.
+    A majority vote moves every number by the full rate, whatever its gradient. With scales, no number moves farther in
+    a step than the rate times its layer's mean absolute gradient.
     """
     for code, settings in SIGNS.items():
         for rate, loss in losses_by_rate(run, RATES[code], **settings).items():
@@ -444,10 +444,10 @@ OPTIMIZERS = {
     "Does error feedback suit every optimizer?",
     source="Tang et al., 2021, whose abstract says that it does not; on digits the figures are ours",
     claims={
-        "under SGD the largest hundredth ends less than a quarter above whole gradients": lambda rows: (
+        "with SGD the largest hundredth ends less than a quarter above whole gradients": lambda rows: (
             ratio(rows, "loss", optimizer="SGD", sent=("the largest hundredth", "whole gradients")) < 1.25
         ),
-        "under Adam it ends at more than one and a half times their loss": lambda rows: (
+        "with Adam it ends at more than one and a half times their loss": lambda rows: (
             ratio(rows, "loss", optimizer="Adam", sent=("the largest hundredth", "whole gradients")) > 1.5
         ),
         "whole gradients end lower with Adam, the largest hundredth with SGD": lambda rows: (

@@ -6,7 +6,7 @@ from theory.delay import largest_rate
 
 
 def step(run, method: str, modules: int) -> float:
-    """Return the milliseconds of a step of which all forward passes take 3 and all backward passes 6."""
+    """Return the milliseconds of a step whose forward passes take 3 in all, and whose backward passes 6."""
     forward, backward = 3.0, 6.0
     return {
         "DDG, as it was published": forward + backward / modules,
@@ -26,20 +26,20 @@ def batches(run, modules: int) -> float:
 
 
 def replayed(run, modules: int) -> float:
-    """Return how many times as much computing a step of features replay is, of equal modules, as one of SGD.
+    """Return how many times the computation of a step of SGD one of features replay takes, with equal modules.
 
-    A backward is two forwards; the last module repeats none.
+    A backward pass costs two forward passes; the last module repeats none.
     """
     return 1 + (modules - 1) / modules / 3
 
 
 def edge(run, modules: int) -> float:
-    """Return how many times as long as with errors of the first of that many modules a step may be with fresh ones."""
+    """Return how many times as large a step fresh errors allow as those that reach the first of that many modules."""
     return largest_rate(0) / largest_rate(modules - 1)
 
 
 def stacked(run, learns: str) -> str:
-    """Return what becomes of the accuracy of two modules when there are eight."""
+    """Return how the accuracy of two modules changes with eight."""
     method, rates = stacks.STACKED["own loss" if "classifier" in learns else "guesses with labels"]
     two, eight = (stacks.best_of_rates(run, method, rates, modules)[0] for modules in (2, 8))
     return "alike" if eight > two - 0.03 else "little" if eight > two - 0.05 else "loses"
@@ -54,14 +54,14 @@ def angle(run, when: str) -> str:
 
 
 def race(run, method: str) -> str:
-    """Return how the loss of a method ends, compared with that of back-propagation after as many steps."""
+    """Return how the final loss of a method compares with that of back-propagation after as many steps."""
     name = {"old": "old errors", "losses": "own loss", "random": "random errors"}[method.split()[0]]
     ratio = _end(run, name) / _end(run, "back-propagation")
     return "lower" if ratio < 2 / 3 else "alike" if ratio < 4 / 3 else "higher" if ratio < 4 else "hopeless"
 
 
 def control(run, rival: str) -> str:
-    """Return how the loss ends if only the last module is trained, compared with that of a rival."""
+    """Return how the final loss compares with a rival's if only the last module is trained."""
     ratio = _end(run, "frozen") / _end(run, "old errors" if "old" in rival else "back-propagation")
     return "lower" if ratio < 2 / 3 else "alike" if ratio < 3 / 2 else "higher" if ratio < 5 else "guessing"
 

@@ -18,9 +18,9 @@ POINTS = {
     "each module makes its update for every mini-batch": 2,
     "each module learns from every mini-batch, and so does its classifier": 3,
     "the model tells the spirals apart": 3,
-    "no module waits for what comes from above": 4,
+    "no module waits for anything from above": 4,
     "a module keeps the activations of one mini-batch": 2,
-    "nothing travels that need not": 2,
+    "nothing is sent unnecessarily": 2,
 }
 HEAD = 1, 64  # hidden layers of a classifier, neurons in each
 CLOSE = {"rtol": 1e-3, "atol": 1e-6}  # of an error, and of a classifier's weights
@@ -68,8 +68,7 @@ def check(solution, seed):
 
 class Probe:
     """Observes all modules. `blind` describes the first module that went backward with an error that is not the
-    gradient of a loss, `fixed` the first classifier that was given weights it has not learned; each is "" while there
-    is none.
+    gradient of a loss, `fixed` the first classifier with weights that it has not learned; each is "" if there is none.
     """
 
     def __init__(self, modules: int, batches: int):
@@ -80,7 +79,7 @@ class Probe:
 
     @property
     def missing(self) -> str:
-        """Where an update is missing; "" if none is."""
+        """Return where an update is missing; "" if none is."""
         for module, count in enumerate(self.updates):
             if count < self.batches:
                 return f"module {module} made {count} updates for {self.batches} mini-batches"
@@ -189,7 +188,7 @@ class ObservedModule:
 
     def _kept(self, batch, what):
         if batch not in self._flying:
-            raise SolutionError(f"module {self._index} {what} mini-batch {batch}, which is not on its way through it.")
+            raise SolutionError(f"module {self._index} {what} mini-batch {batch}, which is not in flight there.")
         return self._flying[batch]
 
     def _features(self, x, batch):

@@ -17,8 +17,8 @@ module k of `comm.size`. The layers are done for you:
 - `comm.send(x, rank)` does not wait; `comm.recv(rank)` waits for the next message from that rank. A module communicates
   with its neighbours only.
 
-The module below back-propagates. It is correct but slow: while a mini-batch is on its way to the last module and back,
-all modules but one wait. Make it faster, with every module learning. It is graded on
+The module below back-propagates. It is correct but slow: while a mini-batch travels to the last module and back, all
+modules but one wait. Make it faster, with every module learning. It is graded on
 
 - whether each module makes its update for every mini-batch;
 - whether it learns from each: its error is the gradient of a loss, that of its classifier or that of the model, and the

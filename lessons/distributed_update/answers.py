@@ -6,12 +6,12 @@ from theory.zero_memory import RECIPES, nbytes
 
 
 def serial(run, share: int, ranks: int) -> float:
-    """Return how many times as fast a step is of which the update, `share` percent, is not divided."""
+    """Return how many times as fast a step becomes if the update, `share` percent of it, is not divided."""
     return 1 / (share / 100 + (1 - share / 100) / ranks)
 
 
 def wire(run, ranks: int, gathered: str) -> str:
-    """Return what becomes of the bytes when the update is sharded, and this is gathered after it."""
+    """Return how the bytes change when the update is sharded and its result is gathered."""
     whole, sharded = (
         run(
             algorithm=name, update="adam", learning_rate=0.01, workers=ranks, steps=5, evaluations=1, collective="ring"
@@ -24,7 +24,7 @@ def wire(run, ranks: int, gathered: str) -> str:
 
 
 def less(run, stored: str, ranks: int) -> float:
-    """Return by what factor a rank of ZeRO-1 holds less than one that holds everything, without activations."""
+    """Return how many times less than an unsharded rank one of ZeRO-1 holds, without activations."""
     recipe = RECIPES["float32 Adam" if stored.startswith("single") else "mixed Adam"]
     return nbytes(1, ranks, 0, recipe) / nbytes(1, ranks, 1, recipe)
 
@@ -35,7 +35,7 @@ def held(run, millions: int, ranks: int) -> float:
 
 
 def rules(run, rule: str) -> str:
-    """Return whether a rule that is applied to two shards, cut through a layer, gives the model of the whole."""
+    """Return whether a rule applied to two shards, cut through a layer, gives the same model as on the whole."""
     dice = np.random.default_rng(run.seed)
     w, g = dice.normal(size=(2, 12))
     step = {"A": adam, "m": momentum, "S": clipped, "L": lars, "M": muon}[rule[0]]
@@ -47,7 +47,7 @@ def rules(run, rule: str) -> str:
 
 LAYERS = (slice(0, 8), slice(8, 12))
 SHARDS = (slice(0, 6), (slice(0, 6),)), (slice(6, 12), (slice(0, 2), slice(2, 6)))
-"""Of each shard, where it lies, and where the layers are in it."""
+"""For each shard: its position, and the positions of the layers within it."""
 
 
 def adam(w, g, layers):
@@ -65,12 +65,12 @@ def momentum(w, g, layers):
 
 
 def clipped(w, g, layers):
-    """Return the weights after a step along the gradient, clipped to a length of 1."""
+    """Return the weights after a step along the gradient, clipped to norm 1."""
     return w - 0.01 * g / max(1.0, float(np.linalg.norm(g)))
 
 
 def lars(w, g, layers):
-    """Return the weights after a step that is as long in each layer as a share of its weights."""
+    """Return the weights after a step whose norm in each layer is a fraction of that of the layer's weights."""
     return np.concatenate([w[i] - 0.01 * np.linalg.norm(w[i]) / np.linalg.norm(g[i]) * g[i] for i in layers])
 
 
@@ -81,12 +81,12 @@ def muon(w, g, layers):
 
 
 def mean_of_means(run, few: int, many: int) -> float:
-    """Return how many times as much a token of the shorter mini-batch counts as one of the longer."""
+    """Return how many times the weight of a token of the longer mini-batch one of the shorter has."""
     return (1 / few) / (1 / many)
 
 
 def gain(run, gradient: int, exchange: int, accumulate: int) -> float:
-    """Return how many times as fast mini-batches go by with one exchange for several of them."""
+    """Return how many times as fast mini-batches are processed with one exchange for several of them."""
     return (gradient + exchange) / (gradient + exchange / accumulate)
 
 

@@ -1,8 +1,8 @@
 """Judge the worker of this chapter's exercise: each update, the memory a rank needs for it, and the cost.
 
-Adam's moments follow from the gradients, on our side, and with these where each reported model has to be, from the one
-before it. Who takes which step is read off what goes through the collectives: a rank that is sent no mean gradient but
-that of its own piece cannot know other moments.
+On our side, the gradients determine Adam's moments, and these determine each reported model from the previous one. Who
+takes which step is inferred from what goes through the collectives: a rank that is sent only the mean gradient of its
+own piece cannot know other moments.
 """
 
 import random
@@ -17,8 +17,8 @@ from lessons.grading.held import Held
 from lessons.grading.restricted import Restricted
 from lessons.grading.seeds import experiment_seed
 
-SIZES = 250_000, 350_000  # weights: so long that everything else in a process is small
-NEAR = 2e-2  # of the length of an update: where a gradient is nearly zero, rounding may turn a number's step
+SIZES = 250_000, 350_000  # weights: so many that everything else in a process is small
+NEAR = 2e-2  # of the length of an update: where a gradient is nearly zero, rounding may reverse a number's step
 POINTS = {
     "every full update is Adam's, with the mean gradient of its whole batch": 3,
     "each rank takes the steps of its own piece, and of no other": 4,
@@ -95,7 +95,7 @@ class Training(AccumulatedUpdates):
 
     @property
     def textbook(self):
-        """The Run of a worker that does one all-reduce per update."""
+        """Return the Run of a worker that does one all-reduce per update."""
         if not hasattr(self, "_textbook"):
             self._textbook = run_now(**self.values)
         return self._textbook

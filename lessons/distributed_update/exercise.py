@@ -13,13 +13,13 @@ rank keeps more of Adam's moments than it must:
 
 - each rank keeps m and v of its own piece of w, and of no other, and updates that piece only. Then all ranks get
   all new pieces: before the next gradient each of them has the whole new w;
-- the steps need not be a multiple of `s.accumulate`. What is left at the end makes a last update: its g is the mean
-  of the gradients that there are;
+- the steps need not be a multiple of `s.accumulate`. The rest at the end makes a last update: its g is the mean of the
+remaining gradients;
 - the weights need not be a multiple of the ranks, and there may be fewer weights than ranks.
 
-The worker below forgets a last batch that is not full. Otherwise it is correct, and redundant: every rank keeps all
-moments, and takes all of every step. Yours is graded on its updates, on what each rank is sent of gradients and gives
-of new weights, and on memory, bytes and time against TARGETS.
+The worker below forgets a last batch that is not full. Otherwise it is correct, but redundant: every rank keeps all
+moments, and takes every whole step. Yours is graded on its updates, on which gradients each rank receives and which new
+weights it gives, and on memory, bytes and time against TARGETS.
 
 What you have: `comm.rank`, `comm.size`; `comm.reduce_scatter(x, op="mean")`, which returns this rank's piece of the
 mean of all ranks' x, and leaves x as it is; `comm.all_gather(x)`, which returns a list of all ranks' x, by rank;
@@ -36,7 +36,7 @@ import numpy as np
 TARGETS = {
     "memory": 7,  # vectors as long as w that a rank may hold at once
     "traffic": 1.02,  # times the bytes of one all-reduce for each update
-    "time": 1.02,  # times what a worker takes that makes one all-reduce for each update
+    "time": 1.02,  # times what a worker with one all-reduce per update takes
 }
 
 

@@ -15,13 +15,13 @@ STATES = [HELD.index(kind) for kind in ("parameters", "gradients", "optimizer st
     "One batch is divided among more and more ranks: what happens to the time of an update?",
     source="Rajbhandari et al., SC 2020; Sridharan et al., arXiv:1801.08030",
     claims={
-        "where everybody updates everything, the update takes as long on 16 ranks as on one": lambda rows: (
+        "if every rank updates everything, the update takes as long on 16 ranks as on one": lambda rows: (
             abs(rows[-1]["update, everybody"] / rows[0]["update, everybody"] - 1) < 0.05
         ),
         "from eight ranks on it takes longer than the gradient": lambda rows: all(
             row["update, everybody"] > row["gradient"] for row in rows if row["ranks"] >= 8
         ),
-        "where each rank updates its own shard, it takes an Nth of the time, within a fifth": lambda rows: all(
+        "if each rank updates its own shard, it takes an Nth of the time, within a fifth": lambda rows: all(
             abs(row["update, owners"] * row["ranks"] / rows[0]["update, owners"] - 1) < 0.2 for row in rows
         ),
         "and a step on 16 ranks less than two thirds": lambda rows: (
@@ -37,7 +37,8 @@ STATES = [HELD.index(kind) for kind in ("parameters", "gradients", "optimizer st
 )
 def who_updates(run):
     """64 images in every step, divided among the ranks, on a dense model with 167,178 weights, Adam, and a fast network
-    (HDR). The update is done by everybody for all weights (sync_sgd), or by each rank for its shard (zero1)."""
+    (HDR). Every rank updates all weights (sync_sgd), or only its shard (zero1).
+    """
     for ranks in (1, 2, 4, 8, 16):
         row = {"ranks": ranks}
         for who, name in (("everybody", "sync_sgd"), ("owners", "zero1")):
@@ -93,12 +94,12 @@ def distributed_update(run):
     "By what factor does a rank need less memory when the update is sharded?",
     source="Rajbhandari et al., SC 2020, sections 5 and 7",
     claims={
-        "in single precision it is what the formula says, within 2 %": lambda rows: all(
+        "in single precision the formula is met within 2 %": lambda rows: all(
             abs(row["float32, measured"] / row["float32, formula"] - 1) < 0.02 for row in rows
         ),
         "and less than 2, however many ranks there are": lambda rows: all(row["float32, measured"] < 2 for row in rows),
         "in mixed precision it is less than 4": lambda rows: all(row["mixed, formula"] < 4 for row in rows),
-        "eight ranks have three quarters of what there is to gain in single precision, or more": lambda rows: (
+        "eight ranks have at least three quarters of the possible gain in single precision": lambda rows: (
             value(rows, "float32, measured", ranks=8) - 1 > 0.75
         ),
     },
@@ -173,7 +174,7 @@ def gain(rows, network):
         "at the same rate, eight mini-batches per update end more than four times as high as one": lambda rows: (
             rows[-1]["loss, same rate"] > 4 * rows[0]["loss, same rate"]
         ),
-        "at a rate that is multiplied by their number, up to four end less than half as high again": lambda rows: all(
+        "at a rate multiplied by their number, up to four end less than 1.5 times as high as one": lambda rows: all(
             row["loss, scaled rate"] < 1.5 * rows[0]["loss, scaled rate"] for row in rows[:-1]
         ),
         "and eight end higher than one": lambda rows: rows[-1]["loss, scaled rate"] > rows[0]["loss, scaled rate"],

@@ -11,7 +11,7 @@ from lessons.gossip import experiments
 
 
 def latency(run, workers: int) -> float:
-    """Return by how many latencies a step of the ring all-reduce grows when the latency does, over those of D-PSGD."""
+    """Return the number of latencies in a step of the ring all-reduce, as a multiple of D-PSGD's."""
     small = {"workers": workers, "steps": 3, "batch": 16, "learning_rate": 0.2, "evaluations": 1}
     grown = {}
     for method, values in (("sum", {"algorithm": "sync_sgd", "collective": "ring"}), ("mix", {"algorithm": "dpsgd"})):
@@ -33,7 +33,7 @@ def apart(run, graph: str) -> str:
 
 
 def heard(run, workers: int) -> float:
-    """Return the steps of gossip until every worker has something of every other."""
+    """Return the steps of gossip until every worker has received something from every other."""
     known, step = np.eye(workers, dtype=bool), 0
     while not known.all():
         sources = [partners(rank, workers, step, Gossip(rotate=False))[1] for rank in range(workers)]
@@ -42,7 +42,7 @@ def heard(run, workers: int) -> float:
 
 
 def raw(run, graph: str) -> str:
-    """Return what becomes of the distance between neighbours that exchange gradients and never average."""
+    """Return how the distance between neighbours changes if they exchange gradients and never average."""
     name = {"a ring": "ring", "a 4 x 4 torus": "torus", "the complete graph": "complete"}[graph]
     distance = experiments.raw(run, name, 16)["spread"]
     early, middle, late = (float(distance[step]) for step in (80, 160, 240))
@@ -53,7 +53,7 @@ def raw(run, graph: str) -> str:
 
 
 def slow(run, times: int, method: str) -> float:
-    """Return the mean mini-batches per worker when one of eight is slow, in the time that D-PSGD takes for 100."""
+    """Return the mean mini-batches per worker when one of eight is slow, in the time in which D-PSGD takes 100."""
     end = run(algorithm="dpsgd", steps=100, evaluations=1, **experiments.ON_A_RING).summary["seconds"]
     if method.startswith("D"):
         done = run(algorithm="dpsgd", steps=100, evaluations=1, slow=f"7:{times}", **experiments.ON_A_RING)
@@ -63,7 +63,7 @@ def slow(run, times: int, method: str) -> float:
 
 
 def lost(run, method: str) -> str:
-    """Return what becomes of the others when a worker is lost."""
+    """Return what happens to the others when a worker is lost."""
     whole, left = experiments.run_with_loss(run, experiments.PEERS[method.split()[0]])
     if left.status == "failed":
         return "stop"

@@ -15,19 +15,19 @@ from lessons.grading.restricted import Restricted
 from lessons.grading.seeds import experiment_seed, unguessable
 
 POINTS = {
-    "nothing of a model is lost, and nothing is made": 3,
-    "nobody waits for one that is slow": 4,
+    "nothing of a model is lost, and nothing is added": 3,
+    "nobody waits for a slow worker": 4,
     "all soon agree on the mean, whoever is slow": 4,
     "a worker sends one message in a step": 2,
     "a crashed worker does not stop the others": 3,
 }
 NETWORK = "2e-5:1e9:0"  # latency in s and bytes/s; to send a message takes its sender no time
 STEPS = 60  # of a fast worker on images
-ROUNDS = 30  # of a fast worker, in which all are to agree
-MOST = 3  # messages that a worker may leave unread at the end, times the workers: some are on their way
-OTHERWISE = "judged only when every worker sends a half in each step, and takes in all that it is sent"
-CLOSE = 1e-3  # of a parameter, or of 1: what single precision may lose
-LEAST = 0.25  # of what a worker holds and sends in a message, on average; a half is required
+ROUNDS = 30  # steps of a fast worker within which all have to agree
+MOST = 3  # messages that a worker may leave unread at the end, times the workers: some are in flight
+OTHERWISE = "judged only when every worker sends a half in each step, and adds everything that it is sent"
+CLOSE = 1e-3  # share of a parameter, or of 1: the error of single precision
+LEAST = 0.25  # mean share of its x that a worker sends in a message; a half is required
 
 
 def check(solution, seed):
@@ -65,7 +65,7 @@ def check(solution, seed):
         others = [rank for rank in fast if rank != lost]
         steps, left = account.least(others), account.weight(lost) / (workers - 1)
         enough = steps >= STEPS / TARGETS["time"] and left >= TARGETS["weight"]
-        told = f"rank {lost} crashes; the others make {steps} steps where {STEPS} are possible"
+        told = f"rank {lost} crashes; the others take {steps} steps where {STEPS} are possible"
         told = f"{told}; {left:.2f} of their weight is left, but {TARGETS['weight']} is required"
         yield steadfast, not wrong and enough, OTHERWISE if wrong else told
 
@@ -82,7 +82,7 @@ def _run(ranks, account, beside=None, **values):
 
 
 class Account:
-    """What all workers hold, according to their messages. With `dice`, each starts elsewhere and gradients are 0."""
+    """What all workers hold, according to their messages. With `dice`, starts differ and gradients are 0."""
 
     def __init__(self, workers: int, dice: np.random.Generator | None = None):
         self.dice, self.workers = dice, workers
@@ -90,14 +90,14 @@ class Account:
         self.sent, self.steps = [0] * workers, [0] * workers
         # sum over a rank's messages of the share of x that it sent, or of p, whichever is smaller
         self.shares = [0.0] * workers
-        self.unread = np.zeros((workers, workers), int)  # messages of one that another has not received
-        self.flying = [0.0] * workers  # weight that is on its way to each
+        self.unread = np.zeros((workers, workers), int)  # messages not yet received
+        self.flying = [0.0] * workers  # weight in flight to each
 
     def missing(self) -> str:
         """Return which rank does not do what a step requires; "" if all do."""
         for rank in range(self.workers):
             if not self.steps[rank]:
-                return f"rank {rank} has made no step"
+                return f"rank {rank} has taken no step"
             if self.sent[rank] < self.steps[rank] - 1:
                 return f"rank {rank} sent {self.sent[rank]} messages in {self.steps[rank]} steps"
             share = self.shares[rank] / max(1, self.sent[rank])
@@ -132,7 +132,7 @@ class Holding:
         self._like = start
         self.began = start.astype(float) if account.dice is None else account.dice.normal(size=len(start))
         self.x, self.p, self._asked = self.began.copy(), 1.0, 0
-        self._lost, self._news = set(), []  # ranks whose loss was seen; those of them that it has not been told of
+        self._lost, self._news = set(), []  # lost ranks; those that the worker has not been told about
         account.held[comm.rank] = self
 
     @property
@@ -206,7 +206,7 @@ class Holding:
     def _poll(self, tag=0):
         """Poll like a cluster; a rank listed without a message is lost, which the next `recv_any` reports.
 
-        `recv_any` of a cluster tells of a loss when no message is on its way, but to one that is slow some always are.
+        A cluster's `recv_any` reports a loss once no message is in flight, but to a slow worker some always are.
         """
         listed = [rank for rank in self._comm.poll(tag) if rank not in self._lost]
         for rank in {*listed}:

@@ -37,9 +37,9 @@ BOWL = {"workload": "quadratic", "condition": 1, "noise": 1, "start": 0, "batch"
 def one_hop(run):
     """Milliseconds of a step on digits, by the latency of the network; its bandwidth is that of 10 Gb Ethernet.
 
-    `messages in a row`: by how many latencies a step grows when the latency does. The model is small, so latency
-    matters. With a model so large that bandwidth dominates, the all-reduce is as good, since the same number of bytes
-    passes each link. GossipGraD and push-sum send to one worker instead of two, so half as much.
+    `messages in a row`: the number of latencies that a step contains. The model is small, so latency matters. If the
+    model is so large that bandwidth dominates, the all-reduce is just as fast, since the same number of bytes passes
+    each link. GossipGraD and push-sum send to one worker instead of two, so half as much.
     """
     methods = {
         "ring all-reduce": {"algorithm": "sync_sgd", "collective": "ring"},
@@ -72,14 +72,14 @@ def one_hop(run):
             is_rising([row["gap"] for row in rows if row["graph"] != "star"])
             and is_falling([row["apart"] for row in rows if row["graph"] != "star"])
         ),
-        "not so the star: its gap is larger than the ring's, yet its workers are farthest apart": lambda rows: (
+        "except the star: its gap is larger than the ring's, yet its workers are farthest apart": lambda rows: (
             value(rows, "gap", graph="star") > value(rows, "gap", graph="ring")
             and value(rows, "apart", graph="star") == max(column(rows, "apart"))
         ),
         "all distances match the eigenvalues' prediction within a tenth": lambda rows: all(
             abs(row["apart"] / row["theory"] - 1) < 0.1 for row in rows
         ),
-        "the mean of all is equally good on every graph": lambda rows: (
+        "the mean of all workers is equally good on every graph": lambda rows: (
             max(column(rows, "loss of the mean")) < 1.001 * min(column(rows, "loss of the mean"))
         ),
     },
@@ -110,7 +110,9 @@ def disagreement(run):
 
 
 def apart(run, graph, workers=16, rate=0.05, dimension=50):
-    """D-PSGD on a round bowl, and the mean squared distance of its workers from their mean, once it has settled."""
+    """Return a run of D-PSGD on a round bowl, and the mean squared distance of its workers from their mean once
+    settled.
+    """
     steps = 240
     done = run(
         algorithm="dpsgd",
@@ -131,19 +133,19 @@ SEATS = {"two halves": (*range(0, 16, 2), *range(1, 16, 2)), "in turn": tuple(ra
 
 
 @figure(
-    "Where does the mean settle if the workers' data are not alike?",
+    "Where does the mean settle if the workers' data differ?",
     source="Lian et al., NIPS 2017, whose bound grows with the spread between the workers; the fixed point is ours",
     claims={
-        "it settles where the fixed point of the mixing matrix says": lambda rows: all(
+        "it settles at the fixed point that the mixing matrix predicts": lambda rows: all(
             abs(row["settled"] - row["formula"]) < 1e-3 for row in rows
         ),
-        "in two halves, the ring ends over seven times as far off as the complete graph": lambda rows: (
+        "with the kinds in two halves, the ring ends over seven times as far off as the complete graph": lambda rows: (
             off(rows, graph="ring", seats="two halves") > 7 * off(rows, graph="complete", seats="two halves")
         ),
         "the star ends as far off as the ring, though its gap is larger": lambda rows: (
             abs(ratio(rows, "settled", graph=("star", "ring"), seats="two halves") - 1) < 0.05
         ),
-        "with the two kinds in turn, the ring ends nearest of all": lambda rows: (
+        "with the two kinds alternating, the ring ends nearest of all": lambda rows: (
             off(rows, graph="ring", seats="in turn")
             == min(off(rows, graph=row["graph"], seats=row["seats"]) for row in rows)
         ),
@@ -161,9 +163,9 @@ def unlike_neighbours(run):
     """D-PSGD with 16 workers at rate 0.1, without noise: eight in a bowl around -1, and eight in one around +1 that is
     five times as flat. The optimum of all is -2/3.
 
-    `seats`: whether ranks next to each other are mostly of one kind, in two halves, or of both kinds, in turn.
-    formula: the mean of the x that a step leaves where it is, W x - 0.1 h (x - c) = x; and the same at a third of the
-    rate. tracked: the same steps along a mean of all gradients that is gossiped as well.
+    `seats`: whether the two kinds fill one half of the ranks each, or alternate. formula: the mean of the x that a step
+    leaves where it is, W x - 0.1 h (x - c) = x; and the same at a third of the rate. tracked: the same steps along a
+    mean of all gradients, which is gossiped, too.
     """
     kind = np.arange(16) % 2
     h, centres = np.array([1, 0.2])[kind], np.array([-1, 1])[kind]
@@ -188,8 +190,9 @@ def unlike_neighbours(run):
 
 
 def _tracking(comm, task, s):
-    """Train like a worker of D-PSGD, but along y, which starts as the worker's own gradient, is mixed as x is, and
-    takes in how each gradient differs from the last: gradient tracking, DIGing of Nedic, Olshevsky & Shi, 2017."""
+    """Train like a worker of D-PSGD, but along y, which starts as the worker's own gradient, is mixed as x is, and adds
+    how each gradient differs from the last: gradient tracking, DIGing of Nedic, Olshevsky & Shi, 2017.
+    """
     graph = neighbours(s.topology, comm.size, s.edges)
     share = mixing(graph)[comm.rank]
     x, last, y = task.start(), 0.0, 0.0  # (d,) from the first step on
@@ -206,12 +209,12 @@ def _tracking(comm, task, s):
 
 
 def off(rows, **where):
-    """How far from the optimum the mean settles."""
+    """Return how far from the optimum the mean settles."""
     return value(rows, "settled", **where) - rows[0]["optimum"]
 
 
 def _mixings(way, workers):
-    """The mixing matrices of gossip's steps, one after the other, or a ring's, which is always the same."""
+    """Yield the mixing matrix of each step of gossip, or a ring's, which is always the same."""
     step, s = 0, Gossip(rotate=False)
     while True:
         if way == "ring":
@@ -249,7 +252,7 @@ def who_has_heard(run):
 
     `heard of`: the number of weights above zero in a row, the least of all rows. `error`: the largest distance of a
     weight from the fair share 1/N. A gradient that is sent to one partner in one step spreads no further; models are
-    mixed again and again, and so they pass on what they have received.
+    mixed again and again, so they pass on what they have received.
     """
     for way, workers in (("gossip", 6), ("gossip", 8), ("gossip", 12), ("gossip", 16), ("ring", 16)):
         product, rounds = np.eye(workers), (workers - 1).bit_length()
@@ -387,15 +390,15 @@ ON_A_RING = {"hidden": "32", "batch": 16, "workers": 8, "network": "ideal", "lea
         "without one, a slow worker that asks costs little more than its own work": lambda rows: all(
             row["mini-batches"] > 87 for row in rows if row["method"] == "AD-PSGD, slow one asks"
         ),
-        "and at the same time the loss is less than 15 % higher, even with one 100 times slower": lambda rows: (
+        "and at the same time the loss is less than 15 % higher, even if it is 100 times slower": lambda rows: (
             ratio(rows, "loss", method="AD-PSGD, slow one asks", slowed=(100, 1)) < 1.15
         ),
-        "a slow worker that asks holds up no other; one that answers holds up its two neighbours": lambda rows: all(
+        "a slow worker that asks holds up nobody; one that answers holds up its two neighbours": lambda rows: all(
             value(rows, "held up", method="AD-PSGD, slow one asks", slowed=times) == 0
             and value(rows, "held up", method="AD-PSGD, slow one answers", slowed=times) == 2
             for times in (10, 100)
         ),
-        "from 2 times on D-PSGD has over 1.3 times the loss of AD-PSGD, even where the slow one answers": lambda rows: (
+        "if it is twice as slow or more, D-PSGD has over 1.3 times the loss of AD-PSGD in either role": lambda rows: (
             all(
                 ratio(rows, "loss", method=("D-PSGD", "AD-PSGD, slow one answers"), slowed=times) > 1.3
                 for times in (2, 10, 100)
@@ -406,12 +409,12 @@ ON_A_RING = {"hidden": "32", "batch": 16, "workers": 8, "network": "ideal", "lea
 )
 def one_slow_worker(run):
     """Digits on a ring of 8 at rate 0.1, where one worker takes `slowed` times as long for a gradient. The loss of the
-    mean and the mean mini-batches per worker are those at the time that D-PSGD without a slow worker needs for 100
-    steps. `held up` counts the others with fewer than 70 by then.
+    mean and the mean mini-batches per worker are taken at the time that D-PSGD needs for 100 steps without a slow
+    worker. `held up` counts the others with fewer than 70 by then.
 
     The network takes no time here. In D-PSGD a worker can be ahead of the slow one by one step per hop between them,
     four at most. In AD-PSGD every second worker asks and the others answer, in this book between two steps. Its authors
-    answer in a thread, so a slow worker would hold up no other in either role.
+    answer in a thread, so a slow worker would hold up nobody in either role.
     """
     barrier = {
         times: run(algorithm="dpsgd", steps=100, evaluations=100, slow=f"7:{times}", **ON_A_RING)
@@ -442,7 +445,7 @@ def one_slow_worker(run):
 
 
 def count_batches(done, until):
-    """Mini-batches of each worker until then."""
+    """Return the mini-batches of each worker until then."""
     return np.bincount(done.losses["rank"][done.losses["seconds"] <= until], minlength=8)
 
 
@@ -451,7 +454,7 @@ GOES_ON = ("GossipGraD", "push-sum", "AD-PSGD")
 
 @figure(
     "Which methods survive the loss of a worker?",
-    source="Daily et al., 2018; Assran et al., 2019; Lian et al., 2018; that D-PSGD stops is so in this book",
+    source="Daily et al., 2018; Assran et al., 2019; Lian et al., 2018; that D-PSGD stops is true of this book's form",
     claims={
         "an all-reduce stops, and so does D-PSGD with its fixed neighbours": lambda rows: all(
             value(rows, "status", method=method) == "failed" for method in ("synchronous", "D-PSGD")
@@ -459,7 +462,7 @@ GOES_ON = ("GossipGraD", "push-sum", "AD-PSGD")
         "GossipGraD, push-sum and AD-PSGD finish": lambda rows: all(
             value(rows, "status", method=method) == "finished" for method in GOES_ON
         ),
-        "their other workers make all their steps": lambda rows: all(
+        "their other workers take all their steps": lambda rows: all(
             value(rows, "mini-batches", method=method) > 7 * 100 for method in GOES_ON
         ),
         "and end less than a tenth above the loss without a failure": lambda rows: all(
@@ -492,14 +495,14 @@ def a_lost_worker(run):
 
 
 def run_with_loss(run, method):
-    """The run of a method on digits, and the same with worker 2 lost after a third of the time."""
+    """Return the run of a method on digits, and the same with worker 2 lost after a third of the time."""
     small = {"hidden": "32", "batch": 16, "workers": 8, "steps": 100, "learning_rate": 0.2, "evaluations": 100}
     whole = run(**small, **method)
     return whole, run(crash=f"2:{whole.summary['seconds'] / 3:.9f}", **small, **method)
 
 
 def _worst(graph, workers):
-    """The smallest eigenvalue of I + A, A the adjacency matrix."""
+    """Return the smallest eigenvalue of I + A, where A is the adjacency matrix."""
     joined = np.eye(workers)
     for rank, others in enumerate(neighbours(graph, workers)):
         joined[rank, others] = 1
@@ -519,7 +522,7 @@ def _worst(graph, workers):
         "on an odd ring of 9 it still grows by over 3 % per step": lambda rows: (
             value(rows, "growth", graph="ring", workers=9) > 3
         ),
-        "only on the complete graph the replicas stay together": lambda rows: (
+        "only on the complete graph do the replicas stay together": lambda rows: (
             value(rows, "apart", graph="complete", workers=16) < 1e-20
         ),
         "meanwhile the loss of the mean stays below 1 and shows nothing": lambda rows: (
@@ -558,7 +561,7 @@ def never_averaged(run):
 
 
 def raw(run, graph, workers, rate=0.05):
-    """The evaluations of 240 steps in which neighbours exchange gradients and never average, on a round bowl."""
+    """Return the evaluations of 240 steps in which neighbours exchange gradients and never average, on a round bowl."""
     steps = 240
     return run(
         algorithm="nearest_neighbour",

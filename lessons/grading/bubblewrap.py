@@ -20,7 +20,7 @@ SEALED = "--unshare-all", "--die-with-parent", "--as-pid-1", "--cap-drop", "ALL"
 def command(files: Reachable) -> list[str]:
     """Return the command prefix that runs a program with access only to the reachable files that exist.
 
-    A hidden folder is empty but for what is named in it.
+    A hidden folder is empty except for the named files.
     """
     places = [(path, ("--ro-bind-try", path, path)) for path in files.readable]
     places += [(path, ("--tmpfs", path)) for path in files.hidden]

@@ -4,7 +4,7 @@
     kept        pages that belong to this process alone, in memory, swap or huge pages, at each message
 
 A process can hide memory from `resident` by releasing pages of Python's own files and filling their place with vectors.
-What it keeps from one message to the next shows in `kept`. Both are relative to the time before the solution was
+Memory kept from one message to the next shows in `kept`. Both are relative to the time before the solution was
 loaded.
 """
 

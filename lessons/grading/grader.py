@@ -4,7 +4,7 @@
     lockstep book check stragglers my_solution.py
 
 A chapter's `check.py` defines POINTS, the weight of each mark, and `check(solution, seed)`, which yields marks as
-(name, whether it is earned, what was observed). The solution acts in an attempt, a process of its own:
+(name, whether it is earned, what was observed). The solution acts in an attempt, i.e. in its own process:
 
     with solution.attempt() as attempt:
         attempt.call("name", 3, vector)                        # a function of plain values
@@ -13,8 +13,8 @@ A chapter's `check.py` defines POINTS, the weight of each mark, and `check(solut
 Threat model. The solution's process has limits on time, memory, files and output; on Linux it can neither start a
 process nor open a connection, send a signal, write a file, or read the grader's files (`bubblewrap.py` where it works,
 `sandbox.py` everywhere; the report says which). Cluster, data, clock, statistics and all expected results stay in the
-grader's process, and what the solution returns is parsed as plain data. Seeds are drawn when grading begins, and with
-them sizes; every mark is measured in the same runs, so a solution that knows `check.py` cannot tell which of them is
+grader's process, and what the solution returns is parsed as plain data. Seeds, and with them sizes, are drawn when
+grading begins; every mark is measured in the same runs, so a solution that knows `check.py` cannot tell which run is
 judged by what. `patience.py` limits how long the grader waits, and `hosted.Quota` how much it accepts. Not covered:
 systems other than Linux, where only the limits hold. Grade untrusted solutions on a separate machine.
 """
@@ -52,8 +52,8 @@ class GradingReport:
     """The result of grading. `score` is 0 to 100; `error` is why grading ended early, else "".
 
     `sandbox` maps what was protected (sandbox.ALL) to the mechanism that did it; `timelines` maps "yours" and "the
-    textbook's" to who did what when (`timelines.plain`), the latter only once every mark is earned, since it may be the
-    answer. `hints` are the hints that the student took, such as "2.1"; `level` is the level of the start file
+    textbook's" to what each rank did when (`timelines.plain`), the latter only once every mark is earned, since it may
+    be the answer. `hints` are the hints that the student took, such as "2.1"; `level` is the level of the start file
     (`levels.level_of`). `untouched` is True if the file is an unchanged start file: nothing was handed in yet, and
     nothing judged.
     """
@@ -91,9 +91,9 @@ def grade(
 ) -> GradingReport:
     """Grade `source` as a solution of the chapter's exercise. Raise ValueError if the chapter has none.
 
-    An unchanged start file earns nothing, even if it does some things right. A file of level 1 is graded on its
-    predictions in practice, and refused where grades count. `hints` are the hints taken, for the report; those that the
-    file itself names are added.
+    An unchanged start file earns nothing, even if it does some things right. In practice, a file of level 1 is graded
+    on its predictions; where grades count, it is refused. `hints` are the hints taken, for the report; those named in
+    the file are added.
     """
     sheet = Sheet(chapter)
     seed = grading_seed() if seed is None else seed
@@ -114,7 +114,7 @@ def grade(
 
 
 def _untouched(solution: Solution, seed: int) -> Iterator[tuple[str, bool, str]]:
-    raise SolutionError("this is the start file: nothing of yours is in it yet. Change it, and have it graded again.")
+    raise SolutionError("this is the unmodified start file. Edit it, then grade it again.")
     yield
 
 

@@ -1,6 +1,6 @@
 """The peak memory of a solution, as counted by the kernel.
 
-Every run of a check is counted, and sizes are random, so that a solution cannot recognise a run by its size.
+Every run of a check is measured, and sizes are random, so that a solution cannot recognise a run by its size.
 """
 
 import contextlib

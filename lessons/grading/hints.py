@@ -1,4 +1,4 @@
-"""The hints that a student took: those on the command line, stored in the working folder, and those a solution
+"""The hints that a student took: those from the command line, stored in the working folder, and those that a solution
 names.
 """
 
@@ -14,7 +14,7 @@ TOLD = re.compile(r"^# Hints taken: *(\d+\.\d+(?:, *\d+\.\d+)*)\.?\s*$", re.MULT
 
 
 def hints_in_source(source: str) -> list[str]:
-    """Return the hints that a solution names in LINE, which records them in the file that is handed in."""
+    """Return the hints that a solution names in LINE, which records them in the handed-in file."""
     return [name.strip() for line in TOLD.findall(source[:200_000]) for name in line.split(",")]
 
 

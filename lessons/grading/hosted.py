@@ -64,7 +64,7 @@ class HostedRank:
             raise SolutionError("it sent an invalid request.")
         what, number, *given = request
         if not isinstance(what, str):
-            raise SolutionError("comm and task have no such thing.")
+            raise SolutionError("comm and task have nothing of that kind.")
         try:
             thing = self.objects.get(number) if isinstance(number, int) else None
             check(what, tuple(given), getattr(thing, "size", 0), lambda: self.length)
@@ -124,7 +124,7 @@ class HostedRank:
 
     @staticmethod
     def _part(thing: Any, name: str, what: str) -> Any:
-        """Return `thing` if it has `what`; a check may offer only part of a cluster or task."""
+        """Return `thing` if it has `what`, because a check may offer only part of a cluster or task."""
         if not hasattr(thing, what):
             raise SolutionError(f"there is no {name}.{what} in this exercise.")
         return thing
@@ -140,8 +140,8 @@ def _vector(x: Any, what: str) -> np.ndarray:
 def _shared(thing: Any, what: str, *given: Any) -> np.ndarray | None:
     """Read a shared vector, add to it, or store into it. Raise SolutionError if coordinates or values do not fit it.
 
-    A probe may have `write`, which stores numbers over whatever is there, and in place of `vector`, which costs nothing
-    to read, something `blank` like it.
+    A probe may have `write`, which overwrites numbers, and something `blank` of the same shape instead of `vector`,
+    which would cost nothing to read.
     """
     vector = thing.blank if hasattr(thing, "blank") else thing.vector
     if what == "vector":

@@ -2,7 +2,7 @@
 
     1   the textbook's program to read, and questions about a run of it
     2   one line is missing
-    3   one role is missing: a part of the program with a purpose of its own
+    3   one role is missing: a self-contained part of the program
     4   a blank page: the task and the function's first line
 
 For levels 2 and 3, `exercise.toml` gives the beginnings of the statements cut from `solution.py`, and what they do; the
@@ -73,7 +73,7 @@ def solution(sheet: Sheet) -> str:
 
 
 def asks_for_predictions(source: str) -> bool:
-    """Return whether a file that was handed in is of level 1."""
+    """Return whether a handed-in file is of level 1."""
     try:
         return any(isinstance(node, ast.FunctionDef) and node.name == PREDICTIONS for node in ast.parse(source).body)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -81,7 +81,9 @@ def asks_for_predictions(source: str) -> bool:
 
 
 def level_of(source: str) -> int | None:
-    """Return the level a file started from: 1 if it has that level's function, else as in its docstring, or None."""
+    """Return the level that a file started from, or None: 1 if it has that level's function, else the one in its
+    docstring.
+    """
     if asks_for_predictions(source):
         return 1
     said = HEADER.search(source)
@@ -185,13 +187,13 @@ def _cut(sheet: Sheet, level: int) -> tuple[list[tuple[int, int]], str]:
         if len(fits) != 1:
             raise ValueError(f"{sheet.name}, level {level}: {len(fits)} statements begin with {begins!r}; give one.")
         first = fits[0].lineno
-        if places and places[-1][1] == first - 1:  # one hole with the one before
+        if places and places[-1][1] == first - 1:  # merges with the previous hole
             first = places.pop()[0]
         places.append((first, fits[0].end_lineno))
     return places, notes["says"]
 
 
 def _after_docstring(source: str, docstring: str) -> str:
-    """Return a module's source with another docstring."""
+    """Return a module's source with a different docstring."""
     first = ast.parse(source).body[0]
     return f'"""{docstring}"""\n' + "\n".join(source.splitlines()[first.end_lineno :]) + "\n"

@@ -12,7 +12,7 @@ Elsewhere, only the grader's waiting time is known, and `held` is the only limit
 from dataclasses import dataclass
 from pathlib import Path
 
-LOOK = 0.25  # s of waiting between two looks at the clocks
+LOOK = 0.25  # s of waiting between two readings of the clocks
 
 
 class Exhausted(Exception):
@@ -35,15 +35,15 @@ class Patience:
 
     def __init__(self, limits: Limits, process: int):
         self.limits, self.process = limits, process
-        self.waited, self.silent, self.quiet = 0.0, 0.0, 0.0  # since the last look, and since it was last heard of
+        self.waited, self.silent, self.quiet = 0.0, 0.0, 0.0  # since the last reading, and since the last message
         self.clocks = self._clocks()
 
     def heard(self) -> None:
-        """Note that a complete message has arrived."""
+        """Record that a complete message has arrived."""
         self.silent = self.quiet = 0.0
 
     def wait(self, seconds: float) -> None:
-        """Note that the grader has waited this many seconds. Raise Exhausted if a limit is reached."""
+        """Record that the grader has waited this many seconds. Raise Exhausted if a limit is reached."""
         self.waited += seconds
         self.silent += seconds
         if self.waited >= LOOK:

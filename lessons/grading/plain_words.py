@@ -6,7 +6,7 @@ from typing import Any
 
 from experiments.runs.record import Run
 
-GROUPS = 8  # groups of ranks that a sentence names; a group waits for the same ranks
+GROUPS = 8  # groups of ranks that a sentence names; the ranks of a group wait for the same ones
 
 RAGGED = re.compile(r"ValueError: setting an array element with a sequence\..*?inhomogeneous part\.")
 

@@ -18,7 +18,7 @@ SYSTEM = (
     "/etc/ld.so.cache", "/etc/localtime", "/dev/urandom", "/dev/null", "/lib64/ld-linux-x86-64.so.2",
     "/lib/ld-linux-aarch64.so.1",
 )  # fmt: skip
-LIBRARIES = "/lib", "/usr/lib", "/lib64", "/usr/lib64"  # one of them, or a folder in it, has the C library
+LIBRARIES = "/lib", "/usr/lib", "/lib64", "/usr/lib64"  # one of these, or a folder in it, has the C library
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,5 @@
-"""The stubs that a solution gets in the sandbox: every call is a request to the grader, which has the cluster and task.
+"""The stubs that a solution gets in the sandbox: every call is a request to the grader, which holds the cluster and the
+task.
 
 Communicators, shared vectors and handles are numbers on the channel; the objects stay with the grader (`hosted.py`).
 """
@@ -132,7 +133,7 @@ def _place(where: Any) -> Any:
 class RemoteTask(Remote):
     """Stub of `workloads.task.Task`; the check defines what the methods from `forward` to `classify` do.
 
-    So is what `start` makes of places, where an exercise has a rank ask for some numbers only.
+    It also defines `start(places)`, in exercises in which a rank asks for some numbers only.
     """
 
     name = "task"

@@ -1,11 +1,10 @@
 """The sandbox of an untrusted program: kernel-enforced limits on what it can reach and use.
 
     limits         CPU time, memory, files of 0 bytes, few open files, no core dump: everywhere
-    system calls   (seccomp, Linux) only those that computing and reading files need. None of them makes a process,
-                   opens a socket, sends a signal, or opens a file for writing; all others fail as if unknown
+    system calls   (seccomp, Linux) only those that computing and reading files need. None of them creates a process,
+    opens a socket, sends a signal, or opens a file for writing; all others fail as if unknown
     files          (Landlock, Linux) only Python's and NumPy's own files can be read (`reachable.py`), neither ours nor
-                   the reader's. Where `bubblewrap.py` works it does this instead, and takes away network and
-                   processes, too
+    the reader's. Where `bubblewrap.py` works, it does this instead, and hides network and processes, too
 
 A process confines itself, after it has loaded what it needs and before it loads the program; there is no way back.
 `confine` returns which of the three hold, and by which mechanism.
@@ -36,7 +35,7 @@ ALLOWED = {  # numbers on X86 and ARM, from the kernel's tables; -1 where there 
     "rt_sigaction": (13, 134), "rt_sigprocmask": (14, 135), "rt_sigreturn": (15, 139), "sigaltstack": (131, 132),
     "restart_syscall": (219, 128), "membarrier": (324, 283), "exit": (60, 93), "exit_group": (231, 94),
 }  # fmt: skip
-OPENING = {"open": ((2, -1), 1), "openat": ((257, 56), 2)}  # numbers, and which argument has the flags
+OPENING = {"open": ((2, -1), 1), "openat": ((257, 56), 2)}  # numbers, and which argument holds the flags
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 
 
@@ -53,21 +52,21 @@ def limit(cpu: int, memory: int) -> None:
         try:
             resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (value, value))
         except (ValueError, OSError):
-            if name != "AS":  # which macOS refuses
+            if name != "AS":  # macOS refuses this
                 raise
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(1, 9)  # PR_SET_PDEATHSIG: end with the parent
 
 
 def confine(readable: Iterable[str] | None, listed: Iterable[str] = ()) -> dict[str, str]:
-    """Confine this process permanently, and return the mechanism that protects each item of ALL, where there is one.
+    """Confine this process permanently, and return the mechanism that protects each item of ALL, if there is one.
 
-    Only files below `readable` can be read afterwards, and only names below `listed`; None if bubblewrap sees to that.
+    Afterwards only files below `readable` can be read, and only names below `listed`; None if bubblewrap enforces this.
     """
     holds = {LIMITS: "rlimit"} | ({FILES: "bubblewrap"} if readable is None else {})
     if sys.platform == "linux" and platform.machine() in (X86[0], ARM[0]):
         libc = ctypes.CDLL(None, use_errno=True)
-        if libc.prctl(38, 1, 0, 0, 0) == 0:  # PR_SET_NO_NEW_PRIVS, without which neither may be set
+        if libc.prctl(38, 1, 0, 0, 0) == 0:  # PR_SET_NO_NEW_PRIVS, which both require
             holds |= {FILES: "Landlock"} if readable is not None and _landlock(libc, readable, listed) else {}
             holds |= {CALLS: "seccomp"} if _seccomp(libc) else {}
     return holds
@@ -97,7 +96,7 @@ def _landlock(libc, readable: Iterable[str], listed: Iterable[str]) -> bool:
 
 
 def _seccomp(libc) -> bool:
-    """Install a BPF filter on machine, number and flags of every system call; return whether the kernel took it."""
+    """Install a BPF filter on machine, number and flags of every system call; return whether the kernel accepted it."""
     LOAD, EQUAL, ANY_BIT, RETURN = 0x20, 0x15, 0x45, 0x06
     allow, unknown, die = 0x7FFF0000, 0x00050000 | 38, 0x80000000  # 38: ENOSYS
     here = 0 if platform.machine() == X86[0] else 1

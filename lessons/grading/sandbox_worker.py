@@ -2,7 +2,7 @@
 
 It receives its limits, loads NumPy, confines itself (`sandbox.py`), receives the solution's source, and then serves
 requests: call a function, or play ranks of a run whose cluster, data, clock and statistics live in the grader. Expected
-results never enter this process, and the grader treats whatever comes out of it as data.
+results never enter this process, and the grader treats everything that comes out of it as data.
 
 A frame is two lengths, a header in JSON, and the bytes of the arrays that the header refers to.
 """
@@ -121,7 +121,7 @@ def serve(channel: int) -> None:
 
     spec = receive()
     sandbox.limit(spec["cpu"], spec["memory"])
-    np.zeros(2) @ np.zeros(2)  # BLAS loads lazily, and must do so before files are out of reach
+    np.zeros(2) @ np.zeros(2)  # BLAS loads lazily, so make it load before files are out of reach
     sys.path[:] = [place for place in sys.path if place not in spec["unreachable"]]
     send({"sandbox": sandbox.confine(spec["readable"], spec["listed"])})
 
@@ -191,7 +191,7 @@ def _describe(error: BaseException, name: str) -> str:
         return str(error)[:600]
     if isinstance(error, SyntaxError) and error.filename == name:
         text = (error.text or "").strip()
-        said = error.msg.partition(" (detected at line ")[0]  # the line is named already
+        said = error.msg.partition(" (detected at line ")[0]  # the line is already named
         return f"line {error.lineno} is not Python ({said}){f': `{text[:400]}`' if text else ''}"[:600]
     message = str(error) if isinstance(error, Exception) else ""
     return f"{type(error).__name__}{': ' + message[:300] if message else ''}{where}"[:600]

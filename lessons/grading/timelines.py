@@ -1,7 +1,7 @@
 """The timelines of a report: what each rank did when in the solution's run and in the textbook's, as JSON values.
 
-A timeline is {"ranks", "labels", "spans", "messages"}, the last two tables of `tracing.Trace` by column; times have
-six digits. Of a long run the beginning is kept: it shows the pattern.
+A timeline is {"ranks", "labels", "spans", "messages"}, the last two tables of `tracing.Trace` by column; times have six
+digits. Of a long run only the beginning is kept: it shows the pattern.
 """
 
 from typing import Any
@@ -10,7 +10,7 @@ import numpy as np
 
 from tracing import Trace
 
-MOST = 1200  # spans, and as many messages
+MOST = 1200  # most spans, and most messages
 
 Timeline = dict[str, Any]
 

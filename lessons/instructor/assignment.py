@@ -1,4 +1,4 @@
-"""An assignment: the runs of a lab as data: settings, one or two of them varied, and the quantities to note down.
+"""An assignment: the runs of a lab as data, i.e. settings, one or two of them varied, and the quantities to note down.
 
     SELDOM = Assignment(
         {"algorithm": "model_averaging", "workers": 8, "steps": 256, "learning_rate": 0.2},
@@ -25,7 +25,7 @@ from experiments.viewer.look import Rows
 from lessons.figure import Figure, Look
 from lessons.seeds import Seeded
 
-LEARNS = 1.15  # held-out loss on digits, half of what guessing costs: ln 10
+LEARNS = 1.15  # held-out loss on digits: half that of guessing, ln 10
 STOP = "~"  # between the stops of a sweep in a link
 
 
@@ -33,8 +33,8 @@ STOP = "~"  # between the stops of a sweep in a link
 class Assignment:
     """`settings` of an experiment by flat name, the values of varied settings, and summary quantities to note.
 
-    "learns" is noted as 1 where the held-out loss falls below LEARNS. `paired`: first values go together, then second
-    ones; otherwise every value of one goes with every value of the other.
+    "learns" is noted as 1 where the held-out loss falls below LEARNS. `paired`: the first values are combined, then the
+    second ones, and so on; otherwise every value with every other.
     """
 
     settings: Mapping[str, Any]

@@ -1,7 +1,7 @@
 """The zip from which Gradescope builds an autograder; it contains the part of Lockstep that grades.
 
 setup.sh, run_autograder     what Gradescope calls
-requirements.txt             what grading needs, in the versions that are installed here
+requirements.txt             what grading needs, in the versions installed here
 lockstep/                    Lockstep's modules without workbench and tests
 """
 
@@ -31,7 +31,7 @@ DATE = 1980, 1, 1, 0, 0, 0  # the same zip for the same seed, whenever it is wri
 def bundle(chapter: Chapter, to: Path, seed: int) -> None:
     """Write the autograder of the chapter's exercise; all hand-ins are graded on the hidden cases of `seed`.
 
-    ValueError if there is no exercise.
+    Raise ValueError if there is no exercise.
     """
     Sheet(chapter)
     with zipfile.ZipFile(to, "w", zipfile.ZIP_DEFLATED) as archive:

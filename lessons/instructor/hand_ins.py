@@ -5,8 +5,8 @@ smithalice_LATE_12345_67890_averaging_solution.py                   Canvas: one 
 alice/solution.py, alice.py                                         by hand
 alice-lockstep.json                                                 from the page My work, in any of these places
 
-A file of the last kind holds the student's best solution of each exercise, and the score that it claims.
-Two students of one name are told apart by their number; whoever handed in no Python file is listed, too.
+A file of the last kind holds the student's best solution of each exercise, and the score it claims. Two students with
+the same name are distinguished by their numbers; students without a Python file are listed, too.
 """
 
 import re
@@ -20,19 +20,19 @@ from pathlib import Path, PurePath, PurePosixPath
 from lessons import harmless, progress
 from lessons.progress import Score
 
-LARGEST = 1_000_000  # bytes of a file that are read
+LARGEST = 1_000_000  # most bytes read from a file
 MOST = 2_000  # most files, and most students, in a pile
 MOODLE = re.compile(r"^(.+?)_(\d+)_assignsubmission_\w*$")
 CANVAS = re.compile(r"^([^_]+)_(?:LATE_)?(\d+)_\d+_")
 WORK = re.compile(r"lockstep.*\.json$", re.IGNORECASE)
-FOLDER = "(nothing)"  # stands for what an empty folder has
+FOLDER = "(nothing)"  # marks an empty folder
 
 
 @dataclass(frozen=True)
 class HandIn:
     """One student's solution: its text in `source`, or the reason in `trouble` why there is none.
 
-    `claim` is the score that the file says the solution has, None if it says nothing.
+    `claim` is the score that the file gives for the solution, or None.
     """
 
     student: str
@@ -60,7 +60,7 @@ def collect(place: Path, chapter: str) -> list[HandIn]:
     for path, content in _zipped(place) if place.is_file() else _in_folder(place):
         files[path] = content
         read += _read(path)
-        if read > MOST:  # before the rest is read, too
+        if read > MOST:  # even before the rest is read
             raise ValueError(f"{place.name} has more than {MOST:,} files to grade; split it.")
     if not read:
         raise ValueError(f"{place.name} has no Python files, nor files of My work; give a folder or a zip of them.")
@@ -88,7 +88,7 @@ def _named(students: list[tuple[str, str]]) -> list[str]:
     for name, number in students:
         shown = first = harmless.line(f"{name} ({number})" if number and same[name] > 1 else name)
         again = 1
-        while shown in names:  # they differ only in characters that are not shown
+        while shown in names:  # they differ only in invisible characters
             again += 1
             shown = f"{first} ({again})"
         names.append(shown)
@@ -120,14 +120,14 @@ def from_work(name: str, file: str, content: bytes, chapter: str) -> HandIn:
     except ValueError as error:
         return HandIn(name, file, trouble=str(error))
     if not found:
-        return HandIn(name, file, trouble=f"the file has no score of {chapter}: nothing was graded.")
+        return HandIn(name, file, trouble=f"the file has no score for {chapter}: nothing was graded.")
     if not found.solution:
-        return HandIn(name, file, trouble=f"the file says {found.score} of 100, and holds no solution; ask for it.")
+        return HandIn(name, file, trouble=f"the file claims {found.score} of 100, but holds no solution; ask for it.")
     return HandIn(name, file, found.solution, claim=found)
 
 
 def of_work(path: PurePath) -> bool:
-    """Return whether a file has a name that My work gives to files for handing in."""
+    """Return whether a file is named like the hand-ins of My work."""
     return bool(WORK.search(path.name))
 
 
@@ -154,7 +154,8 @@ def _hand_in(name: str, files: dict[PurePosixPath, bytes | None], chapter: str) 
 
 
 def _in_folder(folder: Path) -> Iterator[tuple[PurePosixPath, bytes | None]]:
-    """Yield (path, content) of every file; None for content that is not graded and for links, which lead anywhere."""
+    """Yield (path, content) of every file; None for content that is not graded, and for links, which may lead "
+    "anywhere."""
     for path in sorted(folder.rglob("*")):
         place = PurePosixPath(path.relative_to(folder).as_posix())
         if not _wanted(place):
@@ -182,7 +183,7 @@ def _zipped(file: Path) -> Iterator[tuple[PurePosixPath, bytes | None]]:
                     continue
                 try:
                     with archive.open(entry) as member:
-                        content = member.read(LARGEST + 1)  # whatever the entry says of its size
+                        content = member.read(LARGEST + 1)  # whatever size the entry claims
                     yield path, content if len(content) <= LARGEST else None
                 except (OSError, RuntimeError, NotImplementedError, zipfile.BadZipFile):
                     yield path, None

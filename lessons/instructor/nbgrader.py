@@ -1,9 +1,9 @@
 """A notebook for nbgrader's folder `source`: the exercise is solved in one cell and graded by others.
 
-The student's cell is written to a file, which our grader runs in its sandbox. A cell for each mark ends with the
-points earned, which nbgrader takes for partial credit. What these cells do is between marks that `nbgrader
-generate_assignment` cuts out, and `nbgrader autograde` puts back. nbgrader itself runs all cells of a notebook, also
-those that a student adds, and has no sandbox: run it in a container, as its manual says.
+The student's cell is written to a file, which our grader runs in its sandbox. A cell for each mark ends with the points
+earned, which nbgrader takes for partial credit. The code of these cells is between marks that `nbgrader
+generate_assignment` cuts out, and `nbgrader autograde` puts back. nbgrader itself runs all cells of a notebook,
+including those that a student adds, and has no sandbox: run it in a container, as its manual says.
 """
 
 import json
@@ -20,7 +20,7 @@ FILE = "solution.py"
 def notebook(chapter: Chapter, to: Path, seed: int) -> None:
     """Write the notebook of the chapter's exercise; all hand-ins are graded on the hidden cases of `seed`.
 
-    ValueError if there is no exercise.
+    Raise ValueError if there is no exercise.
     """
     sheet = Sheet(chapter)
     cells = [_cell("markdown", "task", f"# {sheet.title}\n\n{sheet.task_alone.strip()}", locked=True), _solution(sheet)]

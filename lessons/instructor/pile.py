@@ -1,9 +1,9 @@
 """A pile of solutions, graded in parallel, each in its own processes, with one row per solution in a CSV file.
 
 Everybody gets the same hidden cases. Whatever a solution does, and even if it takes its grader with it, the others are
-graded. A row is written when its solution is done; the next time, only what is new or changed is graded. Files of
-level 1 are refused; "level" and "hints" are what a file itself says of them, and "claimed" is the score that it says
-the solution had on the page, on hidden cases of its own.
+graded. A row is written when its solution is done; the next time, only new or changed solutions are graded. Files of
+level 1 are refused. "level" and "hints" are those that the file states, and "claimed" is the score that, according to
+the file, the solution had on the page, on its own hidden cases.
 """
 
 import csv
@@ -37,7 +37,7 @@ def grade(
 ) -> list[dict[str, Any]]:
     """Grade the hand-ins that are not in `to` yet, add their rows, and return all rows in the order of `hand_ins`.
 
-    A row is kept if student, hash and seed are the same. ValueError if `to` is the file of another exercise.
+    A row is kept if student, hash and seed are the same. Raise ValueError if `to` belongs to another exercise.
     """
     points = Sheet(chapter).points
     kept = _kept(to, points, seed)

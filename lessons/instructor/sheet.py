@@ -1,11 +1,11 @@
 """Lab sheets: `lab.md` with its marks filled in, complete for instructors, or as a handout for students.
 
-What stands between `<!-- instructor -->` and `<!-- /instructor -->` is left out of the handout. Marks name an
+Text between `<!-- instructor -->` and `<!-- /instructor -->` is left out of the handout. Marks name an
 assignment of the chapter's `lab.py` (lessons.instructor.assignment):
 
     {{ settings meet_seldom }}     alone in a line: all settings, with links that open the workbench with them
-    {{ table meet_seldom }}        alone in a line: what is to be expected; in the handout an empty table to fill in
-    {{ noted("meet_seldom.seconds", period=1) | f(".2f") }}     a number out of that table, in a sentence
+    {{ table meet_seldom }}        alone in a line: expected results; in the handout an empty table to fill in
+    {{ noted("meet_seldom.seconds", period=1) | f(".2f") }}     a number from that table, in a sentence
 
 Expected numbers are in the chapter's `lab.json`, a golden file, which `lockstep book lab CHAPTER --record` writes.
 """
@@ -30,8 +30,8 @@ APP = "./"  # the workbench, seen from another page of the app
 HERE = "http://localhost:8501/"  # the workbench, seen from a printed page
 UNITS = {"s": ("ms", 1e3), "bytes": ("MB", 1e-6), "share": ("%", 100.0)}
 SEEDS = (
-    "(Expected numbers are means over seeds. A link runs seed 0 alone, and what it gives lies within the range; "
-    "to see the mean of a run, switch *5 seeds* on.)"
+    "(Expected numbers are means over seeds. A link runs only seed 0, whose results lie within the range; to see the "
+    "mean of a run, switch *5 seeds* on.)"
 )
 LABELS = {"learns": "does it learn?", "steps": "steps of a worker"}
 
@@ -39,7 +39,7 @@ LABELS = {"learns": "does it learn?", "steps": "steps of a worker"}
 def sheet(chapter: Chapter, base: str = APP) -> str:
     """Return the instructors' lab sheet, in Markdown, with expected results; "" if the chapter has none.
 
-    `base` is the address of the workbench. ValueError, in one sentence, if a mark is invalid.
+    `base` is the address of the workbench. Raise ValueError if a mark is invalid.
     """
     text = PRIVATE.sub(r"\1", chapter.lab())
     first = next((mark.start() for mark in MARK.finditer(text) if mark[1] == "table"), len(text))

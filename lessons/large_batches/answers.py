@@ -10,7 +10,7 @@ IMAGES = 1437  # digits to train on
 
 
 def same_rate(run, batch: int) -> str:
-    """Return where in the training of the small batch the loss is that of the large one after as many epochs."""
+    """Return where in the small batch's training its loss equals the large one's after the same number of epochs."""
     small, large = (experiments.at_the_same_rate(run, one) for one in (16, batch))
     end, k = len(large), batch / 16
     reached = large[end // 2 :].mean()
@@ -26,7 +26,7 @@ def knee(run, batch: int) -> str:
 
 
 def rate(run, workers: int, rule: str) -> float:
-    """Return the rate of so many times the batch, if it was 0.1."""
+    """Return the rate for `workers` times the batch, if it was 0.1."""
     return 0.1 * (workers if rule == "linear" else sqrt(workers))
 
 
@@ -38,7 +38,7 @@ def start(run) -> str:
 
 
 def rule(run, batch: int) -> str:
-    """Return by which rule the training loss ends lower."""
+    """Return the rule under which the training loss ends lower."""
     losses = {
         key: experiments.train_at_scaled_rate(run, batch, base_batch=experiments.base_batch(kind, batch))[1]
         for key, kind in (("linear", "k times"), ("root", "root of k"))
@@ -47,7 +47,7 @@ def rule(run, batch: int) -> str:
 
 
 def gain(run, critical: int, batch: int) -> float:
-    """Return the percentage of what a step can gain at most that the best step of a batch gains."""
+    """Return what the best step of a batch gains, as a percentage of the most that any step can gain."""
     return 100 / (1 + critical / batch)
 
 
@@ -57,7 +57,7 @@ def fewer(run, critical: int, batch: int) -> float:
 
 
 def updates(run, milestones: str) -> float:
-    """Return the updates of 18 epochs in which the batch of 16 is doubled at each milestone."""
+    """Return the updates of 18 epochs if the batch of 16 is doubled at each milestone."""
     per_epoch = IMAGES // 16
     settings = batch_growth.Settings(schedule="grow", factor=2, milestones=milestones)
     return float(batch_growth.updates(settings, 18 * per_epoch, per_epoch))

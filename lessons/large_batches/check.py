@@ -1,6 +1,6 @@
 """Judge the worker of this chapter's exercise: the direction and the rate of each of its updates, and the cost.
 
-The direction and the rate of an update are read off the models that are reported.
+The direction and the rate of an update are inferred from the reported models.
 """
 
 import random
@@ -14,7 +14,7 @@ from lessons.grading.restricted import Restricted
 from lessons.grading.seeds import experiment_seed
 from lessons.large_batches.exercise import TARGETS
 
-SIZES = 60_000, 90_000  # parameters: so long that everything else in a process is small
+SIZES = 60_000, 90_000  # parameters: so many that everything else in a process is small
 NEAR = 1e-2  # relative error of a rate, and of an update's deviation from its direction
 POINTS = {
     "every full update is along the mean gradient of its whole batch": 4,
@@ -95,14 +95,14 @@ class LargeBatchProbe(AccumulatedUpdates):
         return seen, self.task(comm, task), self.rules.settings
 
     def wrong(self, full: int) -> str:
-        """Return what is wrong with the first full update that is not right; "" if all are."""
+        """Return what is wrong with the first incorrect full update; "" if all are right."""
         return self.count_error(full) or next(filter(None, map(self._wrong, range(full))), "")
 
     def factor_error(self, full: int) -> str:
         """Return a message on the factor by which all full updates are too large or too small; "" if they share none.
 
-        The first rate of a warm-up is that of a single mini-batch, whatever k is. So the rule for the rate is not to
-        blame if this one is off, too: it was no mean that the rates were multiplied with.
+        The first rate of a warm-up is that of a single mini-batch, whatever k is. So if this one is off, too, the rule
+        for the rate is not to blame: the rates were not multiplied with a mean.
         """
         factors = [self._step(t)[0] / self.rules.rate(t, self.parts(t)) for t in range(full)]
         factor = factors[0]

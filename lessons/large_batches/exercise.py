@@ -1,7 +1,7 @@
 """Take a large batch through small memories.
 
 `worker(comm, task, s)` runs on every rank of a simulated cluster. A worker has room for one mini-batch at a time:
-`task.gradient(w)` computes the mean gradient of the next one, once in a step. `s.learning_rate` is the right rate where
+`task.gradient(w)` computes the mean gradient of the next one, once in a step. `s.learning_rate` is the right rate if
 every mini-batch makes an update of its own. Train with larger batches:
 
 - an update is made of `s.accumulate` mini-batches of each worker, all of them at the same w, so of
@@ -12,10 +12,10 @@ every mini-batch makes an update of its own. Train with larger batches:
       k * learning_rate                                                       after them,
       a tenth of that                                                         from update number s.milestone on;
 
-- the steps need not be a multiple of `s.accumulate`. What is left at the end makes a last update, smaller than the
-  others: k is then the number of mini-batches that it has, for its mean and for its rate.
+- the steps need not be a multiple of `s.accumulate`. The rest at the end makes a last update, smaller than the others:
+k is then its number of mini-batches, for its mean and for its rate.
 
-The worker below is correct and has none of this: every step is an update, at a rate for a single mini-batch. It is
+The worker below is correct, but does none of this: every step is an update, at the rate for a single mini-batch. It is
 graded on what each update is, and by its cost: bytes, time, and memory, against TARGETS.
 
 What you have: `comm.rank`, `comm.size`; `comm.all_reduce(x, op="mean")`, which waits for all ranks and replaces `x` by

@@ -18,19 +18,19 @@ NOISE = {"workload": "quadratic", "dimension": 400, "condition": 1, "noise": 4.0
     "What does a batch teach if only the batch grows?",
     source="Goyal et al., 2017, section 2.1",
     claims={
-        "after as many steps the loss hardly depends on the batch": lambda rows: all(
+        "after the same number of steps the loss hardly depends on the batch": lambda rows: all(
             _apart(column(rows, "loss", steps=steps)) < 1.5 for steps in ENDS[1:]
         ),
-        "after as many epochs 256 images a step end more than ten times as high as 16": lambda rows: (
+        "after the same number of epochs 256 images a step end more than ten times as high as 16": lambda rows: (
             column(rows, "loss", batch="256")[-1] > 10 * column(rows, "loss", batch="16")[-1]
         ),
     },
     look=Look("steps", ("loss",), "batch", log="xy", title="training loss"),
 )
 def left_behind(run):
-    """Digits, 20 epochs for each batch, at one rate. The loss is a mean since the point before.
+    """Digits, 20 epochs for each batch, at one rate. The loss is a mean since the previous point.
 
-    Lines end where 20 epochs end: a large batch makes few steps of them.
+    Lines end after 20 epochs: with a large batch these are few steps.
     """
     for batch in (16, 64, 256):
         losses = at_the_same_rate(run, batch)
@@ -47,23 +47,23 @@ def left_behind(run):
             max(column(rows, "speed_up", scaling="strong")) == value(rows, "speed_up", scaling="strong", workers=8)
             and ratio(rows, "speed_up", scaling="strong", workers=(16, 8)) < 0.9
         ),
-        "weak scaling gains with each of them, and with 16 is over five times as fast as strong scaling": lambda rows: (
+        "weak scaling gains with each worker, and with 16 is over five times as fast as strong scaling": lambda rows: (
             is_rising(column(rows, "speed_up", scaling="weak"))
             and ratio(rows, "speed_up", scaling=("weak", "strong"), workers=16) > 5
         ),
-        "strong scaling leaves the held-out loss where it was, within 1 %": lambda rows: (
+        "strong scaling leaves the held-out loss unchanged, within 1 %": lambda rows: (
             _apart(column(rows, "loss", scaling="strong")) < 1.01
         ),
-        "after as many epochs weak scaling to 16 workers leaves it over five times as high": lambda rows: (
+        "after the same number of epochs weak scaling to 16 workers leaves it over five times as high": lambda rows: (
             ratio(rows, "loss", scaling="weak", workers=(16, 1)) > 5
         ),
     },
     look=Look("workers", ("speed_up",), "scaling", log="xy", title="speed-up: samples per second, times one worker's"),
 )
 def two_ways_to_scale(run):
-    """Digits, eight epochs at one rate, workers on EDR InfiniBand. Strong: they divide 64 images. Weak: 64 images each.
+    """Digits, eight epochs at one rate, workers on EDR InfiniBand. Strong: they divide 64 images. Weak: each takes 64.
 
-    In the rows also: milliseconds of a step, and the held-out loss at the end.
+    In the table, too: milliseconds of a step, and the held-out loss at the end.
     """
     workers = (1, 2, 4, 8, 16)
     for name in ("strong", "weak"):
@@ -84,16 +84,16 @@ def two_ways_to_scale(run):
 
 
 @figure(
-    "Are 32 images the same batch, however many workers share them?",
+    "Are 32 images the same batch for any number of workers that share them?",
     source="Ioffe & Szegedy, 2015",
     claims={
-        "with one image each, batch norms lead over a quarter of the path away from one worker's model": lambda rows: (
+        "with one image each, batch norms end over a quarter of the path away from one worker's model": lambda rows: (
             value(rows, "distance", over="own", images=1) > 25
         ),
         "that is more than twice as far as with sixteen images each": lambda rows: (
             ratio(rows, "distance", over="own", images=(1, 16)) > 2
         ),
-        "synchronised, they lead less than a thousandth of a percent away, whatever each worker has": lambda rows: (
+        "synchronised, they end less than a thousandth of a percent away, with any share of the images": lambda rows: (
             max(column(rows, "distance", over="all")) < 1e-3
         ),
         "synchronising takes 32 workers over twice the time of a step": lambda rows: (
@@ -103,10 +103,10 @@ def two_ways_to_scale(run):
     look=Look("images", ("distance",), "over", log="x", title="distance from one worker's model, percent of its path"),
 )
 def parts_of_a_batch(run):
-    """Digits, two batch norms, ten steps of 32 images that 2 to 32 workers share: `images` for each.
+    """Digits, two batch norms, ten steps of 32 images that 2 to 32 workers share, `images` for each.
 
-    A batch norm normalises over a worker's own images, or over those of all. In the rows also: milliseconds of a step,
-    on 10 GbE.
+    A batch norm normalises over a worker's own images, or over those of all workers. In the table, too: milliseconds of
+    a step, on 10 GbE.
     """
     values = {"algorithm": "sync_sgd", "model": "cnn_bn", "channels": 4, "steps": 10, "learning_rate": 0.1}
     start = run(**values, workers=1, batch=32, evaluations=1, worker_override=_start).parameters
@@ -130,10 +130,10 @@ def _start(comm, task, s):
 
 
 @figure(
-    "Should the rate grow as the batch does, or as its root?",
+    "Should the rate grow with the batch, or with its root?",
     source="Krizhevsky, 2014; Hoffer et al., 2017; Goyal et al., 2017",
     claims={
-        "up to 256 images the root has more than twice the training loss of k times": lambda rows: all(
+        "up to 256 images the root rule has more than twice the training loss of k times": lambda rows: all(
             ratio(rows, "loss", rule=("root of k", "k times"), batch=batch) > 2 for batch in (128, 256)
         ),
         "with 1,024 it has less than half the error of k times": lambda rows: (
@@ -146,8 +146,9 @@ def _start(comm, task, s):
     look=Look("batch", ("error",), "rule", log="xy", title="held-out error, percent"),
 )
 def two_rules(run):
-    """Digits, 20 epochs, gradual warm-up over five; the rate is that of 16 images times k or times its root. Error in
-    percent, mean of two seeds. 512 images are left out: there luck decides whether the linear rule trains.
+    """Digits, 20 epochs, gradual warm-up over five; the rate is that of 16 images times k, or times the root of k.
+    Error in percent, mean of two seeds. 512 images are left out: whether the linear rule trains there is a matter of
+    luck.
     """
     for rule in ("k times", "root of k"):
         for batch in (64, 128, 256, 1024):
@@ -159,13 +160,13 @@ def two_rules(run):
     "How long is the best step of a batch?",
     source="McCandlish et al., 2018",
     claims={
-        "the best rate, and what it gains, are near the formula, within 30 %": lambda rows: all(
+        "the best rate, and what it gains, are within 30 % of the formula": lambda rows: all(
             1 / 1.3 < row[name] / row["theory"] < 1.3 for row in rows for name in ("rate", "gain")
         ),
-        "from 1 sample to 4 it grows more than 2.5-fold, from 256 to 1,024 by less than a fifth": lambda rows: (
+        "from 1 sample to 4 the rate grows more than 2.5-fold, from 256 to 1,024 by less than a fifth": lambda rows: (
             ratio(rows, "rate", batch=(4, 1)) > 2.5 and ratio(rows, "rate", batch=(1024, 256)) < 1.2
         ),
-        "at the critical batch a step gains half of what it can": lambda rows: (
+        "at the critical batch a step gains half of the most it can": lambda rows: (
             abs(value(rows, "gain", batch=16) - 0.5) < 0.1
         ),
     },
@@ -174,9 +175,9 @@ def two_rules(run):
 def best_step(run):
     """A bowl of curvature 1 in 400 directions, one step from 1 in each; mean of sixteen batches.
 
-    The loss after a step is a parabola in the rate. It is measured at rates of 0, 1/2 and 1, and these three points say
-    where it is lowest. The noise of a sample is 16 times the squared gradient, so the critical batch is 16. The gain is
-    the share of the loss that is gone; theory is 1 / (1 + 16 / batch) for both.
+    The loss after a step is a parabola in the rate. It is measured at rates of 0, 1/2 and 1; these three points
+    determine where it is lowest. The noise of a sample is 16 times the squared gradient, so the critical batch is 16.
+    The gain is the share of the loss that is gone; theory is 1 / (1 + 16 / batch) for both.
     """
     for batch in (1, 4, 16, 64, 256, 1024):
         (start, half), (_, whole) = (
@@ -200,7 +201,7 @@ def _one_step(run, batch, rate, seed):
         "with k times the rate the error stays within 1.5 points up to 16 times the batch": lambda rows: (
             np.ptp(column(rows, "error", rate="rate k times")[:5]) < 1.5
         ),
-        "beyond that it rises, and with 1,024 to more than ten times": lambda rows: (
+        "beyond that it rises, at 1,024 images to more than ten times": lambda rows: (
             column(rows, "error", rate="rate k times")[5] > max(column(rows, "error", rate="rate k times")[:5])
             and column(rows, "error", rate="rate k times")[6] > 10 * max(column(rows, "error", rate="rate k times")[:5])
         ),
@@ -224,7 +225,7 @@ def linear_scaling(run):
             yield {"rate": rate, "batch": batch, "error": error, "loss": loss}
 
 
-NOTCH = 2**0.5  # from one rate that is tried to the next
+NOTCH = 2**0.5  # from one rate tried to the next
 
 
 @figure(
@@ -234,14 +235,14 @@ NOTCH = 2**0.5  # from one rate that is tried to the next
         "256 images a step learn at over 1.9 times the rate of 4": lambda rows: (
             ratio(rows, "rate", batch=(256, 4)) > 1.9
         ),
-        "from 64 images to all of them the rate moves by one of the steps tried at most": lambda rows: (
+        "from 64 images to all of them the rate changes by at most one of the factors tried": lambda rows: (
             max(late := [row["rate"] for row in rows if row["batch"] >= 64]) / min(late) < 1.01 * NOTCH
         ),
     },
     look=Look("batch", ("rate",), log="xy", title="largest rate at which the loss falls below 1"),
 )
 def longest_step_of_a_batch(run):
-    """Digits, plain SGD, 200 steps; rates up to 3.2, a factor of 1.4 apart. The batch of 1,437 has all images."""
+    """Digits, plain SGD, 200 steps; rates up to 3.2, a factor of 1.4 apart. The batch of 1,437 holds all images."""
     for batch in (4, 16, 64, 256, 1437):
         rate = 3.2
         while rate > 0.1 and not _learns(run, batch, rate):
@@ -250,7 +251,7 @@ def longest_step_of_a_batch(run):
 
 
 def _learns(run, batch, rate):
-    """Tell whether the held-out loss, 2.3 for guessing, is below 1 after 200 steps."""
+    """Return whether the held-out loss, 2.3 for guessing, is below 1 after 200 steps."""
     done = run(algorithm="sgd", workers=1, hidden="32", steps=200, evaluations=2, batch=batch, learning_rate=rate)
     loss = done.summary["held_out_loss"]
     return loss is not None and loss < 1
@@ -273,8 +274,9 @@ LOWEST = {"adam": {16: 0.004, 64: 0.012, 256: 0.024}, "sgd": {16: 0.3, 64: 0.3, 
     look=Look("batch", ("rate",), "rule", log="xy", title="best rate"),
 )
 def best_rate_of_a_batch(run):
-    """Digits, 15 epochs; training loss of the last one, mean of two seeds. Of seven rates, a factor of 1.4 apart, the
-    best is taken, and with its neighbours a parabola through the logarithms of the losses; it is lowest at `rate`."""
+    """Digits, 15 epochs; training loss of the last one, mean of two seeds. Seven rates are tried, a factor of 1.4
+    apart. A parabola through the logarithms of the losses at the best one and its neighbours is lowest at `rate`.
+    """
     for rule, batches in LOWEST.items():
         for batch, lowest in batches.items():
             rates = [lowest * NOTCH**notch for notch in range(7)]
@@ -312,10 +314,10 @@ def warm_up(run):
     """Digits: eight workers with 32 images each, compared with one worker with 16; 20 epochs, warm-up over five. Means
     of six seeds, one for the small batch.
 
-    `worst` is the median over the six of a run's highest mini-batch loss. The order is that of the paper, whose
-    errors on ImageNet are 24.84 % without warm-up, 25.88 with a constant one, 23.74 with a gradual one and 23.60 with
-    the small batch; the jump is rougher here. Some runs diverge for good with every kind of start, most of them with a
-    constant warm-up. It is worse than none under most seeds, but not under all.
+    `worst` is the median over the six of a run's highest mini-batch loss. The order is that of the paper, whose errors
+    on ImageNet are 24.84 % without warm-up, 25.88 with a constant one, 23.74 with a gradual one and 23.60 with the
+    small batch; the jump is rougher here. With every kind of start some runs diverge for good, most often with a
+    constant warm-up, which is worse than none under most seeds, but not under all.
     """
     values = {"algorithm": "large_batch", "base_batch": 16, "learning_rate": 0.02, "milestones": "15", "epochs": 20}
     for kind in ("none", "constant", "gradual"):
@@ -348,7 +350,7 @@ def rmsprop_start(run):
     seeds.
 
     The length of RMSprop's steps depends on its own rate, not on the slope; momentum SGD takes over around epoch 3. The
-    gradual warm-up takes five epochs, as in the paper it comes from: ten steps here.
+    gradual warm-up takes five epochs, as in its paper, which are ten steps here.
     """
     starts = {
         "none": {"algorithm": "large_batch", "warm_up": "none", "milestones": ""},
@@ -379,10 +381,10 @@ def rmsprop_start(run):
         "all three end at less than a hundredth of the loss of their first epoch": lambda rows: all(
             ratio(rows, "loss", schedule=name, epoch=(EPOCHS - 1, 0)) < 1 / 100 for name in ("decay", "hybrid", "grow")
         ),
-        "from decay to larger momentum, each schedule needs fewer updates than the one before": lambda rows: is_falling(
+        "from decay to larger momentum, each schedule needs fewer updates than the last": lambda rows: is_falling(
             [row["updates"] for row in rows if row["epoch"] == EPOCHS - 1]
         ),
-        "growth takes about half the updates, a larger first rate a quarter, more momentum fewer still": lambda rows: (
+        "growth takes about half the updates, a larger first rate a quarter, more momentum even fewer": lambda rows: (
             2 * _updates(rows, "grow") < 1.1 * _updates(rows, "decay")
             and 4 * _updates(rows, "larger_rate") < 1.2 * _updates(rows, "decay")
             and 1.5 * _updates(rows, "larger_momentum") < _updates(rows, "larger_rate")
@@ -397,10 +399,10 @@ def rmsprop_start(run):
 def growing_batch(run):
     """Digits, initial batch 16; at epochs 6, 10 and 14 the noise is halved, in five ways. Mean of two seeds.
 
-    The noise, rate / (batch (1 - momentum)), is the same in all five at any time, so their curves over epochs
-    nearly coincide. The exceptions are the first epochs of the last two, since large steps start badly and a long
-    memory fills slowly, and the epoch after a change, in which a larger batch makes fewer steps. The batch stays below
-    a tenth of the images (`largest`), as the paper advises.
+    The noise, rate / (batch (1 - momentum)), is the same in all five at any time, so their curves over epochs nearly
+    coincide. The exceptions are the first epochs of the last two, since large steps start badly and a long memory fills
+    slowly, and the epoch after a change, in which a larger batch takes fewer steps. The batch stays below a tenth of
+    the images (`largest`), as the paper advises.
     """
     for schedule in ("decay", "hybrid", "grow", "larger_rate", "larger_momentum"):
         done = [
@@ -433,12 +435,12 @@ def train_at_scaled_rate(run, batch, base_batch):
 
 
 def base_batch(rule, batch):
-    """Return the batch of which `batch` is as many times as large as its rate is."""
+    """Return the batch by which `batch` is divided to get the factor of its rate."""
     return 16 if rule == "k times" else round(16 * (batch / 16) ** 0.5)
 
 
 def _apart(losses):
-    """Return the highest of some losses over the lowest."""
+    """Return the highest of these losses divided by the lowest."""
     return max(losses) / min(losses)
 
 

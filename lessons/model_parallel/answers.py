@@ -6,7 +6,7 @@ from lessons.model_parallel.experiments import RANKS, four_steps, step_of_groups
 from theory.zero_memory import RECIPES, nbytes
 
 ACTIVATIONS = {"relu": lambda x: np.maximum(x, 0), "no function at all": lambda x: x}
-SPLITS = {  # numbers that cross for each sample, as multiples of the width and of the units in the middle
+SPLITS = {  # numbers sent for each sample, as multiples of the width and of the units in the middle
     "the first by columns, the second by rows": (2, 0),
     "both by columns": (1, 1),
     "the first by rows, the second by columns": (1, 2),
@@ -15,23 +15,23 @@ MANY = {1: "one", 2: "two", 4: "four", 8: "eight"}
 
 
 def cut(run, ranks: int) -> str:
-    """Return how long a step takes on this many ranks that hold some of the layers each."""
+    """Return how long a step takes on this many ranks, each of which holds some of the layers."""
     one, many = (four_steps(run, workers).trace.seconds() for workers in (1, ranks))
     return "less" if many < 0.9 * one else "as long"
 
 
 def held(run, ranks: int, stage: int) -> float:
-    """Return the bytes of each parameter on a rank with Adam in single precision."""
+    """Return the bytes per parameter that a rank holds with Adam in single precision."""
     return nbytes(1, ranks, stage, RECIPES["float32 Adam"])
 
 
 def machines(run, arithmetic: float, message: float) -> float:
-    """Return over how many machines a layer is computed in the least time; receiving all inputs takes 2 ms."""
+    """Return the number of machines on which a layer is computed fastest; receiving all inputs takes 2 ms."""
     return min(range(1, 100), key=lambda n: arithmetic / n + 2 * (n - 1) / n + message * (n - 1))
 
 
 def phi_first(run, function: str) -> str:
-    """Return whether ranks that have rows of the first matrix may apply the function before they add up."""
+    """Return whether ranks that hold rows of the first matrix may apply the function before they sum."""
     dice, phi = np.random.default_rng(0), ACTIVATIONS[function]
     x, u = dice.normal(size=(8, 6)), dice.normal(size=(6, 10))
     parts = [phi(x[:, half] @ u[half]) for half in (slice(3), slice(3, 6))]
@@ -45,12 +45,12 @@ def split(run, matrices: str, ranks: int) -> float:
 
 
 def node(run, node: int) -> str:
-    """Return over how many ranks every matrix is split in the fastest step, as in `tensor_inside_the_node`."""
+    """Return how many ranks share every matrix in the fastest step, as in `tensor_inside_the_node`."""
     return MANY[min(MANY, key=lambda tensor: step_on_nodes(run, node, tensor).trace.seconds())]
 
 
 def weigh(run, batch: int) -> str:
-    """Return which number of groups of eight ranks sends least, as in `share_model_or_data`."""
+    """Return into how many groups eight ranks should form to send least, as in `share_model_or_data`."""
     sent = {groups: step_of_groups(run, batch, groups).summary["bytes"] for groups in (1, 2, 4, RANKS)}
     best = min(sent, key=sent.get)
     return {1: "model", RANKS: "data"}.get(best, "between")

@@ -1,7 +1,8 @@
 """Judge the worker of this chapter's exercise: what each rank holds, returns and sends, and how long it takes.
 
-The layers around the block are on our side, and so is the block as one rank would train it. Whatever a rank hands over
-is compared with that, so nothing that a solution says of itself counts. A rank is charged for what it has asked for.
+The layers around the block are on our side, and so is the block as one rank would train it. Everything that a rank
+hands over is compared with the latter, so a solution's own claims do not count. A rank is charged for the numbers it
+has requested.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ POINTS = {
     "it takes no longer than it must": 2,
     "it works where units do not divide evenly, and on one rank": 2,
 }
-CLOSE = 1e-3  # of the largest number that is compared; of the largest change that a step makes of the weights
-KINK = 1e-4  # relu is not asked about numbers nearer to 0
+CLOSE = 1e-3  # share of the largest number compared; share of the largest change of a weight in a step
+KINK = 1e-4  # no input of relu is closer to 0
 STEPS = 5
 PARTLY = "judged only when every rank holds its part, and trains it correctly"
 OTHERWISE = "judged only when every rank hands over what it should, and holds its part"
@@ -157,7 +158,7 @@ class WholeStep:
         half, samples = w.size // 2, block.samples
         self.w, u, v = w, w[:half].reshape(block.width, -1), w[half:].reshape(-1, block.width)
         self.x = np.zeros((samples, block.width))
-        while len(near := np.flatnonzero(np.abs(self.x @ u).min(axis=1) < KINK)):  # there the last bit would decide
+        while len(near := np.flatnonzero(np.abs(self.x @ u).min(axis=1) < KINK)):  # the last bit would decide there
             self.x[near] = block.dice.normal(size=(len(near), block.width)).astype(np.float32)
         y = np.maximum(self.x @ u, 0)
         self.z = y @ v

@@ -16,17 +16,17 @@ STATES = [HELD.index(kind) for kind in ("parameters", "gradients", "optimizer st
 
 
 @figure(
-    "What does a rank still hold when state, gradients and parameters are sharded one after the other?",
+    "What does a rank still hold as first state, then gradients, then parameters are sharded?",
     source="Rajbhandari et al., SC 2020, Figure 1",
     claims={
         "with each stage of ZeRO a rank holds less": lambda rows: all(
             column(rows, "kB", ranks=ranks) == sorted(column(rows, "kB", ranks=ranks), reverse=True)
             for ranks in (2, 4, 8)
         ),
-        "up to two copies of the largest layer, it is what the formula says": lambda rows: all(
+        "up to two copies of the largest layer, the formula is met": lambda rows: all(
             -0.01 < row["kB"] - row["formula"] < 2.01 * row["kB of the largest layer"] for row in rows
         ),
-        "at stage 3 each of eight ranks needs less than a sixth of what it had": lambda rows: (
+        "at stage 3 each of eight ranks needs less than a sixth of what it held before": lambda rows: (
             ratio(rows, "kB", ranks=8, stage=(3, 0)) < 1 / 6
         ),
         "only stage 3 costs traffic, half as much again": lambda rows: all(
@@ -41,7 +41,7 @@ STATES = [HELD.index(kind) for kind in ("parameters", "gradients", "optimizer st
     look=Look("ranks", ("kB",), colour="stage", theory=("formula",), title="kB on a rank, without activations"),
 )
 def stages_of_zero(run):
-    """Adam on a deep residual model in float32: parameters, gradients and moments, at the peak of a rank."""
+    """Adam on a deep residual model in float32: a rank's peak of parameters, gradients and moments."""
     for ranks in (2, 4, 8):
         for stage, algorithm in enumerate(("sync_sgd", "zero1", "zero2", "zero3")):
             done = run(
@@ -85,7 +85,7 @@ def share_model_or_data(run):
         for groups in rank_groups.divisors(RANKS):
             done = step_of_groups(run, batch, groups)
             members = RANKS // groups
-            outputs = (members - 1) / members * batch / groups * 10  # logits, gathered once more
+            outputs = (members - 1) / members * batch / groups * 10  # logits, gathered again
             sent = rank_groups.elements_per_rank(512, len(done.parameters), batch, RANKS, groups) + outputs
             yield {
                 "batch of all": batch,
@@ -97,7 +97,7 @@ def share_model_or_data(run):
 
 
 def step_of_groups(run, batch, groups):
-    """Return the run of a step in which so many groups share the batch of all."""
+    """Return the run of a step in which this many groups share the whole batch."""
     return run(
         algorithm="hybrid",
         learning_rate=0.2,
@@ -115,12 +115,12 @@ BATCHES = 8, 32, 128, 512, 1024
 
 
 def least(rows, quantity, batch):
-    """The number of groups with the least of a quantity."""
+    """Return the number of groups with the least of a quantity."""
     return min((row for row in rows if row["batch of all"] == batch), key=lambda row: row[quantity])["groups"]
 
 
 @figure(
-    "Over how many machines does it pay to split one layer?",
+    "Over how many machines is it worth splitting one layer?",
     source="Dean et al., NIPS 2012, sections 3 and 5",
     claims={
         "a fully connected network is fastest on a few machines, and slower again on more": lambda rows: (
@@ -142,7 +142,7 @@ def least(rows, quantity, batch):
 def spread_a_layer(run):
     """Steps of a network with two layers of 512 units, 128 samples, 60 us for each message; a machine is one core."""
     machine = Machine(DEVICES["laptop"].flops, bandwidth=1.17e9, message=6e-5)
-    alone = None  # milliseconds of the first, which has no other machine
+    alone = None  # milliseconds of the first row: a single machine
     for machines in (1, 2, 3, 4, 5, 6, 8, 10):
         done = run(
             algorithm="distbelief",
@@ -170,7 +170,7 @@ def best_place(rows, quantity):
 
 
 @figure(
-    "What is saved if ranks meet once for two layers, and not after each?",
+    "What is saved if ranks sum once for two layers, and not after each?",
     source="Shoeybi et al., arXiv:1909.08053",
     claims={
         "columns, then rows send less than 0.45 times as much": lambda rows: all(
@@ -180,7 +180,7 @@ def best_place(rows, quantity):
         "what both send matches the formulas within 3 %": lambda rows: all(
             abs(row["kB sent"] / row["formula"] - 1) < 0.03 for row in rows
         ),
-        "on 1 GbE they are faster than one rank, and ranks that meet after each layer are slower": lambda rows: all(
+        "on 1 GbE they are faster than one rank, and ranks that sum after each layer are slower": lambda rows: all(
             row["speed-up"] > 1.2 if row["split"] == "columns, then rows" else row["speed-up"] < 0.9 for row in rows
         ),
         "both learn what one rank learns": lambda rows: all(column(rows, "same loss")),
@@ -194,7 +194,7 @@ def one_sum_for_two_layers(run):
     """
     values = {"learning_rate": 0.2, "hidden": "1024,256,1024,256", "network": "1GbE", "steps": 1, "evaluations": 1}
     one = run(algorithm="sgd", batch=SAMPLES, **values)
-    gathered, summed = 2 * (1024 + 256), 4 * 256  # numbers of a sample, once each way; in four sums, each twice as dear
+    gathered, summed = 2 * (1024 + 256), 4 * 256  # numbers of a sample, once each way; in four sums of twice the cost
     for ranks in (2, 4, 8):
         for split, crossing, settings in (
             ("units of each layer", gathered, {"algorithm": "hybrid", "layout": "model"}),
@@ -222,17 +222,17 @@ SAMPLES = 128
             min((row["ms"], row["tensor"]) for row in rows if row["ranks per node"] == node)[1] == node
             for node in (2, 4)
         ),
-        "over twice that many, a step takes more than 1.5 times as long": lambda rows: all(
+        "over twice as many, a step takes more than 1.5 times as long": lambda rows: all(
             value(rows, "ms", tensor=2 * node, **{"ranks per node": node})
             > 1.5 * value(rows, "ms", tensor=node, **{"ranks per node": node})
             for node in (2, 4)
         ),
-        "since about twice as many bytes, or more, pass between the nodes": lambda rows: all(
+        "because at least about twice as many bytes pass between the nodes": lambda rows: all(
             value(rows, "MB between nodes", tensor=2 * node, **{"ranks per node": node})
             > 1.9 * value(rows, "MB between nodes", tensor=node, **{"ranks per node": node})
             for node in (2, 4)
         ),
-        "where all ranks share a node, eight take less than twice as long as one": lambda rows: (
+        "if all ranks share a node, eight take less than twice as long as one": lambda rows: (
             value(rows, "ms", tensor=8, **{"ranks per node": 8})
             < 2 * value(rows, "ms", tensor=1, **{"ranks per node": 8})
         ),
@@ -256,7 +256,7 @@ def tensor_inside_the_node(run):
 
 
 def step_on_nodes(run, node, tensor):
-    """Return the run of a step on nodes of so many ranks, where `tensor` of them split every matrix."""
+    """Return the run of a step on nodes of this many ranks, where `tensor` of them split every matrix."""
     return run(
         algorithm="three_d",
         learning_rate=0.3,
@@ -283,10 +283,10 @@ def step_on_nodes(run, node, tensor):
         "memory: with P ranks the fullest one holds little more than 1/P of the whole": lambda rows: all(
             1 <= row["memory"] * row["ranks"] < 1.06 for row in rows
         ),
-        "but no time: more ranks take longer, and eight 10 to 30 % longer than one": lambda rows: (
+        "but no time is saved: more ranks take longer, and eight 10 to 30 % longer than one": lambda rows: (
             column(rows, "step") == sorted(column(rows, "step")) and 1.1 < rows[-1]["step"] < 1.3
         ),
-        "since one of them computes while all others wait": lambda rows: all(
+        "because one of them computes while all others wait": lambda rows: all(
             0.8 < row["busy"] * row["ranks"] < 1.01 for row in rows
         ),
     },
@@ -296,7 +296,7 @@ def layer_by_layer(run):
     """A residual model of 32 layers, split over ranks on 10 Gb Ethernet; 128 images go forward and their errors back.
 
     `step` and `memory`, that of the fullest rank, are relative to one rank; `busy` is the mean fraction of time that a
-    rank computes. Pipelines begin here: what is missing is a second mini-batch to work on.
+    rank computes. Pipelines start from here: they add a second mini-batch to work on.
     """
     one = ()
     for ranks in (1, 2, 4, 8):
@@ -313,7 +313,7 @@ def layer_by_layer(run):
 
 
 def four_steps(run, ranks):
-    """Return the run of four steps on ranks that have some of the layers each."""
+    """Return the run of four steps on ranks that hold some of the layers each."""
     return run(
         algorithm="layer_wise",
         learning_rate=0.01,
@@ -356,9 +356,10 @@ SHAPES = (1, 1), (2, 1), (4, 1), (8, 1), (1, 2), (1, 4), (1, 8), (2, 2), (4, 2),
 )
 def three_ways(run):
     """A transformer of eight blocks on two nodes of four ranks, 1 Gb Ethernet between them; 64 samples in a step, in
-    eight micro-batches for each replica that has stages. Data x tensor x stages: the number of replicas, of ranks that
+    eight micro-batches for each replica with stages. Data x tensor x stages: the number of replicas, of ranks that
     split each matrix, and of stages; ranks that split a matrix are next to each other. `kB`: what the fullest rank
-    holds."""
+    holds.
+    """
     losses = []
     for tensor, stages in SHAPES:
         done = run(

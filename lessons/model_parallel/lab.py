@@ -27,7 +27,9 @@ WHOLE = Assignment(
     turn={"workers": (2, 4, 8)},
     note=("memory", "bytes", "held_out_loss"),
     claims={
-        "each rank holds the same amount, however many there are": lambda rows: len(set(column(rows, "memory"))) == 1,
+        "each rank holds the same amount, however many ranks there are": lambda rows: (
+            len(set(column(rows, "memory"))) == 1
+        ),
     },
 )
 PIECES = Assignment(
@@ -35,7 +37,7 @@ PIECES = Assignment(
     turn={"workers": (2, 4, 8)},
     note=("memory", "bytes", "held_out_loss"),
     claims={
-        "of eight each holds less than half of what each of two holds": lambda rows: (
+        "each of eight holds less than half of what each of two holds": lambda rows: (
             2 * rows[-1]["memory"] < rows[0]["memory"]
         ),
     },
@@ -46,7 +48,7 @@ WEIGH = Assignment(
     paired=True,
     note=("bytes",),
     claims={
-        "eight samples send least with one group, and 1,024 with eight": lambda rows: (
+        "eight samples send least with one group, 1,024 with eight": lambda rows: (
             min(rows[:4], key=lambda row: row["bytes"])["groups"] == 1
             and min(rows[4:], key=lambda row: row["bytes"])["groups"] == 8
         ),

@@ -9,7 +9,7 @@ PASSES = 10, 20  # ms of a forward and of a backward pass
 
 
 def most(run, sum: int) -> float:
-    """Return how many times as fast a step is at most if `sum` ms of all-reduce overlap with the backward pass."""
+    """Return how many times as fast a step becomes at most if `sum` ms of all-reduce overlap with the backward pass."""
     forward, backward = PASSES
     return (forward + backward + sum) / (forward + max(backward, sum))
 
@@ -42,9 +42,9 @@ def largest(run, delay: int) -> float:
 
 
 def late(run, sum: float) -> str:
-    """Return whether training is over sooner with a delay of one step, at the largest rate that it bears.
+    """Return whether training finishes sooner with a delay of one step, at the largest rate that it tolerates.
 
-    `sum` is the all-reduce's time over computing's. On the bowl, half the rate takes twice the steps.
+    `sum` is the time of the all-reduce divided by that of computing. On the bowl, half the rate takes twice the steps.
     """
     steps, before, after = 100 / largest(run, 1), 1 + sum, max(1, sum)
     ratio = steps * after / before

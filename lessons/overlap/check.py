@@ -1,8 +1,7 @@
 """Judge the plans of this chapter's exercise by running each on the simulated cluster, next to reference plans.
 
-The layers of a run are vectors of the sizes that were drawn, and going back through one takes the seconds that were
-drawn.
-A solution returns nothing but plans, so all that is judged is what the cluster makes of them.
+The layers of a run are vectors of random sizes, and going back through one takes a random time. A solution returns only
+plans, so only their behaviour on the cluster is judged.
 """
 
 import random
@@ -29,7 +28,7 @@ POINTS = {
     "near the best plan where one layer has most of the bytes": 4,
     "near the best plan of 150 layers": 2,
 }
-FLOPS = 1e12  # of the device: adding up gradients takes no time to speak of
+FLOPS = 1e12  # of the device: summing gradients takes practically no time
 STEPS = 2
 US, GB = 1e-6, 1e9
 Plan = list[list[int]]

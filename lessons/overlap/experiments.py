@@ -16,7 +16,7 @@ MS, MB = 1e3, 1e-6
 RUN = {"workers": 4, "steps": 8, "evaluations": 1, "collective": "stream"}  # one sum after the other, as on a GPU
 DEEP = {"model": "residual", "depth": 16, "width": 96, **RUN}
 HEAVY_END = {"model": "cnn", "batch": 128, **RUN}  # most parameters come last
-WHOLE = 1 << 30  # one bucket for everything; slices that cut nothing
+WHOLE = 1 << 30  # one bucket for everything; slices larger than any layer
 
 NONE = {"algorithm": "sync_sgd", "learning_rate": 0.2}
 BACKWARD = {"algorithm": "overlap", "bucket_bytes": 0, "learning_rate": 0.2}
@@ -26,13 +26,13 @@ DELAY = {"algorithm": "delayed", "learning_rate": 0.1}
 
 
 def step(done):
-    """Milliseconds of a step, once the first ones are over."""
+    """Return the milliseconds of a step, once the first ones are over."""
     at = done.losses["seconds"][done.losses["rank"] == 0]
     return MS * (at[-1] - at[-5]) / 4
 
 
 def computing(done):
-    """Milliseconds of a step that a worker computes."""
+    """Return the milliseconds of a step that a worker computes."""
     busy = done.trace.busy()
     return MS * (busy[0, 0] + busy[0, 1]) / done.summary["steps"]
 
@@ -58,9 +58,10 @@ BANDWIDTHS = 3e7, 1e8, 3e8, 1e9, 1.7e9, 3e9, 1e10
     look=Look("sum/compute", ("gain",), log="x", title="times as fast as without overlap"),
 )
 def back_propagation(run):
-    """How many times as fast overlap makes a step of 18 layers on 4 workers, against the time of the all-reduce over
-    that of computing, on networks without latency. At most the shorter of two times can be hidden: that of the
-    all-reduce, and that of back-propagation, two thirds of computing."""
+    """How many times as fast overlap makes a step of 18 layers on 4 workers, against the ratio of the all-reduce's time
+    to computing's, on networks without latency. At most, the shorter of two times can be hidden: that of the
+    all-reduce, or of back-propagation, which is two thirds of computing.
+    """
     for bandwidth in BANDWIDTHS:
         where = DEEP | {"latency": 0.0, "bandwidth": bandwidth}
         alone = run(**NONE, **where)
@@ -101,8 +102,9 @@ BUCKET = 131_072  # bytes
 )
 def small_layers(run):
     """Milliseconds of a step against the latency of a message. A ring of 4 pays it six times per all-reduce, and 18
-    layers make 18 all-reduces. They run one after the other, as on one GPU stream; "at once" is layer by layer with
-    concurrent all-reduces, as with a communicator for each layer."""
+    layers need 18 all-reduces. They run one after the other, as on one GPU stream; "at once" is layer by layer with
+    concurrent all-reduces, as with a communicator for each layer.
+    """
     ways = {
         "no overlap": NONE,
         "by layer": BACKWARD,
@@ -115,7 +117,7 @@ def small_layers(run):
 
 
 def rise(rows, name):
-    """Milliseconds more, from the first row to the last."""
+    """Return the increase from the first row to the last, in milliseconds."""
     return rows[-1][name] - rows[0][name]
 
 
@@ -151,7 +153,7 @@ def best(rows):
 
 
 def valley(values):
-    """Whether they fall and then rise."""
+    """Return whether the values fall and then rise."""
     low = values.index(min(values))
     return values[: low + 1] == sorted(values[: low + 1], reverse=True) and values[low:] == sorted(values[low:])
 
@@ -344,27 +346,27 @@ def every_way(run):
         yield row | {"no overlap": MS * none} | {way: none / s for way, s in zip(WAYS, times, strict=True)}
 
 
-TRANSFORMER = {"blocks": 32, "parameters": 2.5e8}  # of a block: 8 billion in all, each used once for every token
+TRANSFORMER = {"blocks": 32, "parameters": 2.5e8}  # weights of a block: 8 billion in all, each used once per token
 HALF = 2  # bytes of a weight or gradient in mixed precision
-H100, NDR, MANY_GPUS = 400e12, NETWORKS["NDR"].between, 64  # FLOP/s: two fifths of the peak, our choice
+H100, NDR, MANY_GPUS = 400e12, NETWORKS["NDR"].between, 64  # FLOP/s: we assume two fifths of the peak
 HIDDEN = "after backward", "during backward", "early layers first"
 
 
 @figure(
-    "How many tokens does a GPU need, to hide the sum of a transformer's gradients?",
+    "How many tokens does a GPU need to hide the sum of a transformer's gradients?",
     source="the closed forms of theory/overlap.py; FLOPs per byte: Das et al., arXiv:1602.06709",
     claims={
-        "computing grows with the tokens, and the sum does not": lambda rows: all(
+        "computing grows with the tokens, the sum does not": lambda rows: all(
             math.isclose(row["sum"], rows[0]["sum"]) and math.isclose(row["compute"], row["tokens"] * PER_TOKEN)
             for row in rows
         ),
         "with 2,048 tokens the sum takes over twice as long as computing, with 32,768 less than a fifth": lambda rows: (
             value(rows, "sum/compute", tokens=2048) > 2 and value(rows, "sum/compute", tokens=32768) < 1 / 5
         ),
-        "from 8,192 tokens on it hides behind the backward pass, but for 5 % of computing at most": lambda rows: all(
+        "from 8,192 tokens on it hides behind the backward pass, except for at most 5 % of computing": lambda rows: all(
             row["during backward"] < 1.05 for row in rows if row["tokens"] >= 8192
         ),
-        "with 2,048 and less every way takes over 2.5 times as long as computing alone": lambda rows: all(
+        "with 2,048 or fewer every way takes over 2.5 times as long as computing alone": lambda rows: all(
             min(row[way] for way in HIDDEN) > 2.5 for row in rows if row["tokens"] <= 2048
         ),
         "a model with a quarter of the weights needs just as many tokens": lambda rows: all(
@@ -374,8 +376,8 @@ HIDDEN = "after backward", "during backward", "early layers first"
     look=Look("tokens", HIDDEN, log="xy", title="times as long as computing alone"),
 )
 def tokens_per_gpu(run):
-    """A step of data parallelism on 64 H100 at 400 TFLOP/s, each behind 400-gigabit InfiniBand of its own, against the
-    tokens on each: 8 billion weights in 32 equal blocks, gradients of two bytes, a ring. All weights are of dense
+    """A step of data parallelism on 64 H100 at 400 TFLOP/s, each with its own 400-gigabit InfiniBand port, against the
+    tokens on each: 8 billion weights in 32 equal blocks, gradients of two bytes, a ring. All weights belong to dense
     layers, and attention scores are not counted. Closed forms only; such a model needs sharded states, too.
     """
     for tokens in (1024, 2048, 4096, 8192, 16384, 32768, 65536):
@@ -395,7 +397,7 @@ PER_TOKEN = 6 * TRANSFORMER["blocks"] * TRANSFORMER["parameters"] / H100  # s: t
 
 
 def transformer(tokens, parameters):
-    """Return the costs of a step with so many tokens on a GPU and parameters in a block."""
+    """Return the costs of a step with this many tokens on a GPU and parameters in a block."""
     forward = [2 * tokens * parameters / H100] * TRANSFORMER["blocks"]
     line = overlap.Cost(2 * (MANY_GPUS - 1) * NDR.alpha, share(MANY_GPUS) / NDR.bandwidth)
     return overlap.StepCosts(forward, [2 * f for f in forward], [HALF * parameters] * len(forward), line)
@@ -418,7 +420,7 @@ def predicted(run):
     """Milliseconds of a step of 4 workers against the bandwidth of a network without latency; most parameters are in
     the last layers. The formulas use only what the layer-by-layer run shows: how long its layers and its all-reduces
     take."""
-    most, least = 1024, 18_000  # numbers of a slice; bytes of a bucket, which the last two layers fill
+    most, least = 1024, 18_000  # numbers in a slice; bytes in a bucket, which the last two layers fill
     for bandwidth in (1e7, 2e7, 4e7, 8e7):
         where = HEAVY_END | {"latency": 0.0, "bandwidth": bandwidth, "steps": 12}
         by_layer = run(**BACKWARD, **where)
@@ -444,7 +446,7 @@ def predicted(run):
 
 
 def profile(done):
-    """Return the step costs that a run layer by layer shows on rank 0; sizes are the bytes that it sends in a ring."""
+    """Return the step costs that a layer-by-layer run shows on rank 0; sizes are the bytes that it sends in a ring."""
     spans, messages = done.trace.spans, done.trace.messages
     mine = spans["rank"] == 0
     labels = (done.trace.labels[label] for label in spans["label"][mine])
@@ -464,19 +466,19 @@ def profile(done):
     "Which layers of AlexNet should not be replicated?",
     source="Krizhevsky, arXiv:1404.5997; FLOPs per byte: Das et al., arXiv:1602.06709",
     claims={
-        "convolutions are over nine tenths of the computing, dense layers of the sending": lambda rows: (
+        "convolutions do over nine tenths of the computing, dense layers of the sending": lambda rows: (
             part(rows, "compute", "conv") > 0.9 < part(rows, "sum", "fc")
         ),
         "on 10 Gb Ethernet each convolution computes longer than it sends": lambda rows: all(
             row["compute"] > row["sum"] for row in rows if row["layer"].startswith("conv")
         ),
-        "each dense layer sends for more than thirty times as long as it computes": lambda rows: all(
+        "each dense layer sends more than thirty times as long as it computes": lambda rows: all(
             row["sum"] > 30 * row["compute"] for row in rows if row["layer"].startswith("fc")
         ),
         "FLOPs per byte grow with the output positions, not with the parameters": lambda rows: all(
             row["FLOP/byte"] == rows[-1]["FLOP/byte"] * row["positions"] for row in rows
         ),
-        "compute / sum is FLOPs per byte over the FLOPs that the GPU makes while a byte is sent": lambda rows: all(
+        "compute / sum is FLOPs per byte over the FLOPs that the GPU does while a byte is sent": lambda rows: all(
             abs(row["FLOP/byte"] * ETHERNET.bandwidth / GPU.flops * row["sum"] / row["compute"] - 1) < 1e-9
             for row in rows
         ),
@@ -499,7 +501,7 @@ def compute_per_byte(run):
 
 
 def part(rows, quantity, kind):
-    """Return the fraction of a quantity that is in the layers of a kind."""
+    """Return the fraction of a quantity that the layers of a kind have."""
     return sum(row[quantity] for row in rows if row["layer"].startswith(kind)) / sum(column(rows, quantity))
 
 

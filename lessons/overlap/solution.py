@@ -1,14 +1,14 @@
-"""The best plan of the exercise on overlap: of the last k layers, the buckets that are through first, for each k."""
+"""The best plan of the exercise on overlap: for each k, the buckets of the last k layers that finish first."""
 
 
 def plan(layers, network):
     """Return the buckets in the order in which they are sent, each a list of layers."""
     last = len(layers)
-    through, buckets = {last: 0.0}, {last: []}  # of all layers from this one on: when they are summed, and how
+    through, buckets = {last: 0.0}, {last: []}  # for all layers from this one on: when they are summed, and how
     ready = 0.0
     for first in reversed(range(last)):
         ready += layers[first]["backward"]
-        ends = {}  # where the bucket that begins with this layer stops -> when it is through
+        ends = {}  # where the bucket that begins with this layer ends -> when it is done
         for stop in through:
             ends[stop] = max(ready, through[stop]) + all_reduce(layers[first:stop], network)
         stop = min(ends, key=ends.get)

@@ -24,7 +24,7 @@ def late(run, stages: int, stage: int) -> float:
 
 
 def copies(run, stages: int, weights: str) -> float:
-    """Return the memory of all versions on all stages, in models."""
+    """Return the memory of all versions on all stages, in multiples of the model."""
     policy = (lambda batch: max(0, batch - (stages - 1))) if weights == "vertical" else None
     alive = [
         staleness.count(ops, stash=weights != "none", policy=policy)[stage].alive
@@ -34,7 +34,7 @@ def copies(run, stages: int, weights: str) -> float:
 
 
 def follows(run, weights: str) -> str:
-    """Return of which loss an update is the gradient."""
+    """Return the loss whose gradient an update is."""
     tried = {"algorithm": "pipedream", "workers": 4, "learning_rate": 0.1, "batch": 32, "width": 16, "weights": weights}
     far = distance(run, **tried, **EXACT)
     near = [place for place in PLACES if far[place] < 1e-6]
@@ -42,7 +42,7 @@ def follows(run, weights: str) -> str:
 
 
 def worst(run, stages: int) -> str:
-    """Return which weights for the two passes end with the highest loss."""
+    """Return which weights for the two passes give the highest final loss."""
     kinds = {"stash": STASH, "none": NONE, "vertical": VERTICAL}
     losses = {key: loss_after(run, kind, stages) for key, kind in kinds.items()}
     level = max(losses.values()) < 1.05 * min(losses.values())
@@ -50,7 +50,7 @@ def worst(run, stages: int) -> str:
 
 
 def first(run, rates: str) -> str:
-    """Return which method reaches the loss in less time; near its best rate and momentum, some are tried."""
+    """Return which method reaches the loss in less time, each at the best of a few rates and momenta."""
     tried = {
         "pipedream": ("stash", ((0.02, 0.0), (0.04, 0.0), (0.08, 0.0), (0.16, 0.0))),
         "gpipe": ("GPipe", ((0.016, 0.9), (0.032, 0.9), (0.064, 0.9))),
@@ -62,7 +62,7 @@ def first(run, rates: str) -> str:
 
 
 def period(run, seconds: str) -> float:
-    """Return the seconds between mini-batches in a full pipeline with these stage times, a third of each forward."""
+    """Return the seconds between mini-batches in a full pipeline with these stage times, a third of them forward."""
     times = [float(word) for word in seconds.split(", ")]
     costs = {(kind, stage): part * time / 3 for stage, time in enumerate(times) for kind, part in COSTS.items()}
     return _period(lambda count: schedules.lists("pipedream", len(times), count), costs)

@@ -17,7 +17,7 @@ from lessons.grading.seeds import experiment_seed
 from lessons.pipedream.exercise import TARGETS
 
 POINTS = {
-    "every mini-batch goes all the way and back, and each brings its update": 3,
+    "every mini-batch goes all the way and back, and leads to an update": 3,
     "the pipeline is never empty": 4,
     "no gradient is staler than necessary": 2,
     "each backward reads what its forward read": 5,
@@ -99,7 +99,7 @@ class PipelineProbe:
 
     @property
     def missing(self) -> str:
-        """Where an update is missing, "" if none is."""
+        """Return where an update is missing; "" if none is."""
         for stage, count in enumerate(self.updates):
             if count < self.batches:
                 return f"stage {stage} made {count} updates for {self.batches} mini-batches"
@@ -157,7 +157,7 @@ class ObservedLayers:
         (g, version), self.landed = self.landed, None
         newest, seen = self.versions[-1], self.seen
         wanted, w = kernels.copy(newest), np.asarray(w, newest.dtype)
-        kernels.momentum(wanted, self.v, g, self.rate, 0.0)  # as the textbook's, so that it takes as long
+        kernels.momentum(wanted, self.v, g, self.rate, 0.0)  # as in the textbook's, so that it takes equally long
         if w.shape != wanted.shape or not np.allclose(w, wanted, rtol=1e-4, atol=1e-6):
             raise SolutionError(f"update {len(self.versions) - 1} of stage {self.index} is not w - learning_rate * g.")
         seen.delays[self.index] = max(seen.delays[self.index], len(self.versions) - 1 - version)
@@ -175,7 +175,7 @@ class ObservedLayers:
             )
         arrived = self.seen.arrived[self.index]
         brought = next((n for n, message in enumerate(arrived) if np.array_equal(message, sent)), None)
-        if brought is None:  # all stages are one process: it may know what no message has brought
+        if brought is None:  # all stages are one process, which may know more than messages have brought
             raise SolutionError(f"stage {self.index} used mini-batch {batch} before it had received it.")
         arrived.pop(brought)
         return given

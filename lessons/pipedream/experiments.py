@@ -14,9 +14,9 @@ from tracing import COMPUTE, HELD, UPDATE
 from workloads import digits
 
 SMOOTH = "1e9:1e15:0"  # a device that takes time for arithmetic and nothing else
-EXACT = {"network": "ideal", "precision": "float64", "evaluations": 1}  # whose courses rounding does not turn
+EXACT = {"network": "ideal", "precision": "float64", "evaluations": 1}  # runs that rounding does not change
 DEEP = {"depth": 14, "width": 32, "batch": 32, "device": SMOOTH, **EXACT}  # 16 layers
-GUESSING = float(np.log(10))  # the loss of a model that takes every digit for as likely
+GUESSING = float(np.log(10))  # the loss of a model that predicts all digits with equal probability
 
 SYNCHRONOUS = {"algorithm": "gpipe", "update": "momentum"}
 STASH = {"algorithm": "pipedream"}
@@ -33,19 +33,21 @@ TIMED = {"GPipe": SYNCHRONOUS | FOUR, "stash": STASH, "SpecTrain": SPECTRAIN, "2
 
 
 def loss_after(run, how, stages):
-    """The loss at the end of 300 mini-batches with momentum, at the rate that all are given."""
+    """Return the loss at the end of 300 mini-batches with momentum, at the rate that all are given."""
     return tail(run(**how, workers=stages, momentum=0.9, learning_rate=0.003, steps=300, **DEEP))
 
 
 def to_a_loss(run, how, rate, momentum):
-    """(mini-batches, seconds) that four stages take to a loss of 0.5; infinite beyond 400."""
+    """Return the (mini-batches, seconds) that four stages take to a loss of 0.5; infinite beyond 400 mini-batches."""
     done = run(**how, workers=4, momentum=momentum, learning_rate=rate, steps=400, target_loss=0.5, **DEEP)
     steps, seconds = done.summary["steps"], done.summary["seconds"]
     return (steps, seconds) if done.status == "finished" and steps < 400 else (float("inf"), float("inf"))
 
 
 def tail(done, last=60):
-    """The mean loss of the last mini-batches; infinite if the run got away, to twice what guessing gives or more."""
+    """Return the mean loss of the last mini-batches; infinite if the run diverged to at least twice the loss of
+    guessing.
+    """
     loss = float(done.losses["loss"][-last:].mean())
     return loss if done.status == "finished" and loss < 2 * GUESSING else float("inf")
 
@@ -59,7 +61,7 @@ def tail(done, last=60):
             and value(rows, "speed-up", stages=8, pipeline="GPipe") < 4.2
         ),
         "the more stages, the more is gained": lambda rows: is_rising([_gain(rows, n) for n in (2, 4, 8)]),
-        "at a small rate, after as many mini-batches, it has learned as much, up to a few percent": lambda rows: all(
+        "at a small rate, after as many mini-batches, it has learned the same, up to a few percent": lambda rows: all(
             row["loss"] < 1.05 * rows[0]["loss"] < 0.95 * GUESSING for row in rows
         ),
     },
@@ -68,8 +70,8 @@ def tail(done, last=60):
 def never_empty(run):
     """Digits, 32 layers, 100 mini-batches of 32, momentum, a small rate; the network takes no time.
 
-    GPipe cuts each mini-batch in eight, and is empty before the next begins. never emptied: 1F1B without a flush, a
-    mini-batch in one piece, an update after each backward, and every pass on whatever weights there are.
+    GPipe cuts each mini-batch into eight micro-batches, and empties before the next. never emptied: 1F1B without a
+    flush, whole mini-batches, an update after each backward, and every pass on the current weights.
     """
     where = DEEP | {"depth": 30, "momentum": 0.9, "learning_rate": 0.001, "steps": 100}
     ways = {"GPipe": SYNCHRONOUS | {"chunks": 8}, "never emptied": NONE}
@@ -83,7 +85,7 @@ def never_empty(run):
 
 
 def _gain(rows, stages):
-    """How many times as fast it is if it is not emptied."""
+    """Return how many times as fast it is if it is never emptied."""
     streams, flushed = (value(rows, "speed-up", stages=stages, pipeline=p) for p in ("never emptied", "GPipe"))
     return streams / flushed
 
@@ -97,16 +99,16 @@ NETS = {"smooth": RESIDUAL, "ReLU": PLAIN}
     "Whose gradient is an update?",
     source="Harlap et al., 2018, section 3.4, on which weights a mini-batch meets; the measurement is ours",
     claims={
-        "without a stash, an update is the gradient of none of the three weights": lambda rows: all(
+        "without a stash, an update is not the gradient at any of the three weights": lambda rows: all(
             value(rows, place, weights="none") > 0.02 for place in PLACES
         ),
-        "with a stash, it is that of the weights it met, a version of a different age on each stage": lambda rows: (
+        "with a stash, it is the gradient at the weights it met, of a different age on each stage": lambda rows: (
             value(rows, PLACES[0], weights="stash") < 1e-6
         ),
-        "with vertical sync, it is that of one older version of the model": lambda rows: (
+        "with vertical sync, it is the gradient at one older version of the model": lambda rows: (
             value(rows, PLACES[1], weights="vertical sync") < 1e-6
         ),
-        "it is never the gradient of the newest weights": lambda rows: all(row[PLACES[2]] > 0.5 for row in rows),
+        "it is never the gradient at the newest weights": lambda rows: all(row[PLACES[2]] > 0.5 for row in rows),
     },
     look=Look("weights", PLACES, kind="bar", title="distance from the gradient there"),
 )
@@ -149,7 +151,7 @@ STALE = {
         "vertical sync, the tidiest, is the worst: every stage is as stale as the first": lambda rows: (
             max(rows, key=lambda row: row["loss"])["weights"] == "vertical sync"
         ),
-        "in this smooth net stashing the weights of the forward pass makes it now better, now worse": lambda rows: (
+        "in this smooth net stashing the forward pass's weights sometimes helps, sometimes hurts": lambda rows: (
             0.5 < ratio(rows, "loss", weights=("none", "stash"), stages=8) < 2
         ),
         "prediction recovers part of what is lost, and usually most of it": lambda rows: (
@@ -169,8 +171,8 @@ def stale_weights(run):
     """Digits, 16 layers (residual, tanh), 300 mini-batches, momentum 0.9, the same rate for all.
 
     Stage s of S meets every mini-batch S-1-s updates before its gradient is applied; with vertical sync all stages are
-    S-1 updates behind. SpecTrain predicts the weights that there will be when a mini-batch is done; own: when its own
-    gradient is.
+    S-1 updates behind. SpecTrain predicts the weights at the time when a mini-batch is done; own: when its own gradient
+    is.
     """
     synchronous = {n: loss_after(run, SYNCHRONOUS | {"chunks": 1}, n) for n in (2, 4, 8)}
     for weights, how in STALE.items():
@@ -180,7 +182,7 @@ def stale_weights(run):
 
 
 def _lost(rows, weights, stages):
-    """How much higher the loss is than without staleness."""
+    """Return how much higher the loss is than without staleness."""
     where = {"weights": weights, "stages": stages}
     return value(rows, "loss", **where) - value(rows, "synchronous", **where)
 
@@ -210,8 +212,9 @@ TUNED = {  # on how many stages weights are computed, how, and the steps to try
     look=Look("weights", ("loss",), "momentum", kind="bar", title="loss of the last 30 mini-batches"),
 )
 def tidiest_at_best(run):
-    """Digits, eight layers (residual, tanh) in eight stages, 300 mini-batches, each at its own best rate, with each
-    momentum. The weights are computed on one machine."""
+    """Digits, eight layers (residual, tanh) in eight stages, 300 mini-batches, each at its own best rate, for each
+    momentum. The weights are computed on one machine.
+    """
     for weights, (stages, how, steps) in TUNED.items():
         train = partial(_train, run, stages, {"steps": 300, **how})
         for row in at_best(train, steps):
@@ -232,17 +235,17 @@ def _train(run, stages, how, momentum, rate):
             > 2 * _trained(rows, "smooth on 4 stages", "none", "off")
             and _trained(rows, "ReLU on 8 stages", "none", "off") > 0.08
         ),
-        "where it is nearly one, stashing changes the loss by less than a third": lambda rows: all(
+        "where it is nearly a gradient, stashing changes the loss by less than a third": lambda rows: all(
             0.7 < _trained(rows, net, "none") / _trained(rows, net, "stash") < 1.4
             for net in ("smooth on 4 stages", "smooth on 8 stages")
         ),
         "with plain ReLU, four stages learn either way": lambda rows: all(
             _trained(rows, "ReLU on 4 stages", weights) < GUESSING / 2 for weights in ("stash", "none")
         ),
-        "with plain ReLU and eight stages nothing is learned without a stash, and something with it": lambda rows: (
+        "with plain ReLU, eight stages learn nothing without a stash, and something with one": lambda rows: (
             _trained(rows, "ReLU on 8 stages", "stash") < 0.97 * GUESSING < _trained(rows, "ReLU on 8 stages", "none")
         ),
-        "without momentum SpecTrain has nothing to predict by: on smooth nets it does not help": lambda rows: all(
+        "without momentum SpecTrain has no basis for a prediction: on smooth nets it does not help": lambda rows: all(
             _trained(rows, net, "SpecTrain") >= _trained(rows, net, "none")
             for net in ("smooth on 4 stages", "smooth on 8 stages")
         ),
@@ -253,9 +256,9 @@ def where_stashing_matters(run):
     """Digits, 300 mini-batches, without momentum, eight dense layers of 64 (ReLU) or 16 residual ones of 32 (smooth).
 
     A ReLU that was on when the input went forward may be off at the newest weights, and a plain net multiplies the
-    error by every layer's weights on the way back: the products of old activations and new weights are the gradient of
-    nothing. off: how far they are from the gradient at the weights that the forward met, as a multiple of its length.
-    Where a bar is missing, training diverged.
+    error by every layer's weights on the way back: the products of old activations and new weights are not the gradient
+    of anything. off: how far they are from the gradient at the weights that the forward met, as a multiple of its
+    length. Where a bar is missing, training diverged.
     """
     where = {"batch": 32, "momentum": 0.0, "steps": 300, **EXACT}
     for net, layers in NETS.items():
@@ -282,7 +285,7 @@ HOLDS = {
 
 
 @figure(
-    "What does a stage hold, and how old is what it learns from?",
+    "What does a stage hold, and how stale are its gradients?",
     source="Harlap et al., 2018; Narayanan et al., 2021 (2BW); Yang et al., 2021 (PipeMare)",
     claims={
         "stashing holds S-s versions of stage s, vertical sync S of every stage, 2BW two, others one": lambda rows: (
@@ -298,11 +301,11 @@ HOLDS = {
     look=Look("method", ("versions", "micro-batches", "delay"), kind="bar", title="of the first stage"),
 )
 def what_a_stage_holds(run):
-    """Four stages of a model of 24 layers; most bytes that were held at one time, as the run counted them.
+    """Four stages of a model of 24 layers; the most bytes held at one time, as the run counted them.
 
-    versions: weights held, as a multiple of the stage's own; micro-batches: activations, as a multiple of what one
-    leaves; delay: updates between reading weights and changing them. 8 samples are a micro-batch everywhere, and GPipe
-    and 2BW update after eight of them.
+    versions: weights held, as a multiple of the stage's own; micro-batches: activations, as a multiple of those of one;
+    delay: updates between reading weights and changing them. A micro-batch is 8 samples everywhere, and GPipe and 2BW
+    update after eight of them.
     """
     where = DEEP | {"depth": 22, "batch": 8, "workers": 4}
     alone = run(**SYNCHRONOUS, learning_rate=0.1, chunks=1, steps=1, **where).peaks()[:, KEPT]
@@ -322,11 +325,11 @@ def what_a_stage_holds(run):
         "without latency PipeDream beats GPipe with 8 micro-batches by the bubble, 11/8": lambda rows: (
             1.3 < _ahead(rows, 0) < 1.4
         ),
-        "with latency it loses time in every mini-batch, since no more than S are under way": lambda rows: all(
+        "with latency it loses time in every mini-batch, since at most S are in flight": lambda rows: all(
             abs(row["PipeDream"] / row["(f+b) / (f+b + 2c (S-1)/S)"] - 1) < 0.05 for row in rows
         ),
         "GPipe pays for it once a mini-batch, and is ahead in the end": lambda rows: _ahead(rows, 4) < 0.85,
-        "with twice as many under way, PipeMare hides a latency as long as a forward pass": lambda rows: (
+        "with twice as many in flight, PipeMare hides a latency as long as a forward pass": lambda rows: (
             _speed(rows, "PipeMare", 1) > 0.95 > 0.7 > _speed(rows, "PipeDream", 1)
         ),
         "2BW is PipeDream here: updating less often makes it no faster": lambda rows: all(
@@ -343,7 +346,7 @@ def what_a_stage_holds(run):
 def few_on_their_way(run):
     """Four stages; the latency c of a message, in units of a forward pass f of one stage. A backward b takes 2 f.
 
-    Counted in the middle of a run, when the pipelines are full.
+    Measured in the middle of a run, when the pipelines are full.
     """
     where = DEEP | {"depth": 30, "batch": 64, "workers": 4, "learning_rate": 0.001}
     streams = {"PipeDream": STASH, "2BW": TWO_VERSIONS | {"chunks": 8, "batch": 512}, "PipeMare": PIPEMARE}
@@ -360,7 +363,7 @@ def few_on_their_way(run):
 
 
 def _period(done):
-    """Seconds from one update of the first stage, the slowest, to the next, once the pipeline is full."""
+    """Return the seconds from one update of the first stage, the slowest, to the next, once the pipeline is full."""
     at = done.applied["seconds"][done.applied["rank"] == 0]
     first, last = len(at) // 3, len(at) * 5 // 6
     return float(at[last] - at[first]) / (last - first)
@@ -383,15 +386,15 @@ def _best(rows, method, **where):
 
 
 def _faster(rows, **where):
-    """How many times as fast as stashing GPipe is, each at the best of the rates and momenta that match."""
+    """Return how many times as fast as stashing GPipe is, each at the best of the matching rates and momenta."""
     return _best(rows, "stash", **where)["seconds"] / _best(rows, "GPipe", **where)["seconds"]
 
 
 @figure(
-    "Who has learned first?",
+    "Which method learns first?",
     source="Harlap et al., 2018; Chen, Yang & Cheng, 2018; Narayanan et al., 2021; the comparison is ours",
     claims={
-        "at a small rate all need about as many mini-batches, and those that never idle are first": lambda rows: (
+        "at a small rate all need about equally many mini-batches, and those that never idle are first": lambda rows: (
             max(column(rows, "steps", rate=0.002)) < 1.3 * min(column(rows, "steps", rate=0.002))
             and ratio(rows, "seconds", rate=0.002, method=("stash", "GPipe")) < 0.7
         ),
@@ -441,15 +444,15 @@ def who_learns_first(run):
         "a straight pipeline is as slow as its fattest stage, on any network": lambda rows: (
             max(column(rows, "1-1-1")) < 1.5
         ),
-        "giving that stage two machines wins where the network is slow": lambda rows: all(
+        "giving that stage two machines is fastest if the network is slow": lambda rows: all(
             row["2-1"] > 1.15 * max(row["data parallel"], row["1-1-1"])
             for row in rows
             if 1e8 <= row["bandwidth"] <= 1e9
         ),
-        "three machines with the whole model each win where it is fast": lambda rows: (
+        "three machines with the whole model each are fastest if it is fast": lambda rows: (
             rows[-1]["data parallel"] > 1.1 * rows[-1]["2-1"]
         ),
-        "the partitioner knows: from 1-1-1 via 2-1 to data parallelism, the faster the network": lambda rows: (
+        "the partitioner agrees: from 1-1-1 via 2-1 to data parallelism as the network gets faster": lambda rows: (
             [rows[0]["plan"], rows[2]["plan"], rows[-1]["plan"]] == ["1-1-1", "2-1", "3"]
         ),
     },
@@ -464,9 +467,9 @@ def who_learns_first(run):
 def replicas(run):
     """A VGG in miniature: two convolutions that are most of the work, two dense layers that are most of the weights.
 
-    2-1: two machines take turns with the convolutions and sum their few weights; the third has the dense layers.
-    plan: what PipeDream's dynamic program (the form of 2018) makes of the layers' times and sizes on three machines,
-    and planned the speed-up that it expects. Bandwidth in bytes per second, no latency.
+    2-1: two machines take turns with the convolutions and sum their few weights; the third has the dense layers. plan:
+    what PipeDream's dynamic program (the form of 2018) computes from the layers' times and sizes for three machines;
+    planned: the speed-up it expects. Bandwidth in bytes per second, no latency.
     """
     cnn = {"model": "cnn", "channels": 8}
     where = {"network": "ideal", "latency": 0.0, "device": "40e9:1e15:0", "batch": 8, "evaluations": 1, **cnn}

@@ -11,11 +11,12 @@ PLACES = "the weights it met", "one older version", "the newest version"
 
 
 def distance(run: Seeded, batches=range(24, 28), **values) -> dict[str, float]:
-    """The distance of updates from their mini-batch's gradient at each of PLACES, as a fraction of that gradient.
+    """Return the distance of updates from their mini-batch's gradient at each of PLACES, as a fraction of that
+    gradient.
 
-    `values` are those of an experiment with pipedream, without momentum. Mini-batch b met version b-(S-1-s) of stage
-    s; version b-(S-1) is the newest that all stages had when it set out, version b the newest before its update. What
-    a stage has after v updates is what a run of v steps ends with.
+    `values` are those of an experiment with pipedream, without momentum. Mini-batch b met version b-(S-1-s) of stage s;
+    version b-(S-1) is the newest that all stages had when it started, version b the newest before its update. A stage's
+    weights after v updates are the final weights of a run of v steps.
     """
     workload = check(Experiment.of(values | {"seed": run.seed}))
     stages, rate = values["workers"], values["learning_rate"]

@@ -15,7 +15,7 @@ def late(run, stages: int, stage: int) -> float:
 
 
 def kept(run, stages: int, stage: int) -> float:
-    """Return the most mini-batches that have gone forward on a stage and not yet back."""
+    """Return the most mini-batches whose forward, but not yet backward, a stage has done."""
     held, most = 0, 0
     for op in petrowski.schedule(stage, stages, 4 * stages):
         held += {"F": 1, "B": -1}.get(op.kind, 0)
@@ -32,12 +32,12 @@ def deeper(run, stages: int, rates: str) -> str:
 
 
 def edge(run, stages: int) -> float:
-    """Return how many times as large a rate a fresh gradient tolerates as one as late as the first stage's."""
+    """Return how many times larger a rate a fresh gradient tolerates than the first stage's late one."""
     return largest_rate(0) / largest_rate(2 * (stages - 1))
 
 
 def follows(run, stages: int) -> str:
-    """Return of which loss the update of one mini-batch is the gradient, where nobody waits."""
+    """Return the loss whose gradient one mini-batch's update is, if no stage waits."""
     return _gradient_of(experiments.distances(run, stages, 10))
 
 
@@ -54,7 +54,7 @@ def _gradient_of(distances: list[float]) -> str:
 
 
 def divided(run, stages: int, stage: int) -> float:
-    """Return how many times as large the rate of the last stage is at first."""
+    """Return how many times the rate of `stage` that of the last stage is at first."""
     return _delay(pipemare, stages, stage) / _delay(pipemare, stages, stages - 1)
 
 

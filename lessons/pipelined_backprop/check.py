@@ -10,8 +10,8 @@ from lessons.pipelined_backprop.exercise import TARGETS
 
 POINTS = {
     "stages that wait, and one alone, are SGD": 2,
-    "with a stash, each stage is as late as the order says": 5,
-    "without, errors go back through the newest weights": 5,
+    "with a stash, each stage is as late as the order requires": 5,
+    "without one, errors go back through the newest weights": 5,
     "it is right while the pipeline fills, too": 3,
     "each stage has its own rate": 2,
 }
@@ -67,7 +67,7 @@ def check(solution, seed):
 
 
 def weights(case: Chain, late=None, back="", hasty=False) -> list[float]:
-    """Return the weights after the last update or, with `late`, `back` or `hasty`, those that a mistake leads to."""
+    """Return the weights after the last update or, with `late`, `back` or `hasty`, those that a mistake produces."""
     stages = len(case.w)
     due = [case.hops * (stages - 1 - s) for s in range(stages)]
     late, back = due if late is None else late, back or ("met" if case.stash else "newest")
@@ -109,7 +109,7 @@ def _told(case: Chain, found: list[float]) -> str:
         "those of the other order": {"late": [(3 - case.hops) * (last - s) for s in range(last + 1)]},
         "those without a stash: errors go back through the newest weights": {"back": "newest"},
         "those with a stash: errors go back through the weights of the forward": {"back": "met"},
-        "those of errors that go down through weights which this mini-batch has changed already": {"hasty": True},
+        "those of errors that go down through weights that this mini-batch has already changed": {"hasty": True},
         "those of one rate for all stages": {"alike": True},
     }
     for told, how in mistakes.items():

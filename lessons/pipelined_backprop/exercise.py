@@ -8,24 +8,23 @@ made one update for every mini-batch.
 In the pipeline nobody waits:
 
 - on stage s, `hops * (S-1-s)` updates lie between the forward of a mini-batch and its own update, once the pipeline has
-  filled. Two hops are the order of 1993, one is 1F1B; with none each mini-batch comes back before the next sets out.
-  While the pipeline fills there are fewer: nobody is late by more updates than were made.
+  filled. Two hops are the order of 1993, one is 1F1B; with none each mini-batch comes back before the next starts.
+  While the pipeline fills there are fewer: no stage is late by more updates than it has made.
 - the forward of a stage reads its newest weight at that time. With `stash` its backward reads the same weight again;
-  without, the weight that is the newest when the backward comes.
+without it, the newest weight at the time of the backward.
 - the gradient of w[s] is the error at the output of stage s times the input that stage s had on the way there. The
   error at the output of the last stage is y - 1.
 - the rate of a stage is `rate`; if `divided`, it is `rate` over (the delay of a full pipeline on this stage, plus one).
 
 The function below waits: it goes all the way and back with each mini-batch. That is right for no hops, and for one
 stage. Make it right for all. It is graded on the weights that it returns, for chains, orders and mini-batches that you
-do not know, also for fewer mini-batches than stages. Where they are those of a mistake that the grader knows, it says
-which.
+do not know, including fewer mini-batches than stages. If they are those of a known mistake, the grader says which.
 
 Begin with three stages, six mini-batches, and a pencil. NumPy and the standard library may be imported.
 """
 
 TARGETS = {
-    "difference": 1e-9,  # between any weight and that of the pipeline, at most
+    "difference": 1e-9,  # largest difference between a weight and the pipeline's
 }
 
 

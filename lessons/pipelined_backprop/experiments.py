@@ -1,4 +1,4 @@
-"""Pipelined back-propagation: what is gained by never waiting for an error, and what so late an error costs."""
+"""Pipelined back-propagation: what is gained by never waiting for an error, and what a late error costs."""
 
 from math import inf
 
@@ -28,7 +28,7 @@ def loss_after(run, how, stages, rate, momentum=0.9):
 def loss_in_slots(run, stages, rate, last=30, **how):
     """Return the mean of the `last` losses of a pipeline that never waits, as `updates` computes it on one machine.
 
-    It is that of `loss_after`, in a third of the time.
+    This equals `loss_after`, in a third of the time.
     """
     workload = workloads.find("digits").build(digits.Settings(**RESIDUAL), np.dtype("float32"))
     how = {"momentum": 0.9, "steps": SHORT, "batch": 32, "seed": run.seed} | how
@@ -53,10 +53,10 @@ WAYS = {
     "What is gained if no stage ever waits for an error?",
     source="Pétrowski, Dreyfus & Girault, 1993; Chen et al., 2012",
     claims={
-        "a mini-batch at a time, eight machines are no faster than one": lambda rows: (
+        "with one mini-batch at a time, eight machines are no faster than one": lambda rows: (
             max(column(rows, "speed-up", order="waits")) < 1.1
         ),
-        "if nobody waits two, four and eight machines do the work of 1.7, 3.2 and 5 or more": lambda rows: (
+        "if nobody waits, two, four and eight machines do the work of at least 1.7, 3.2 and 5": lambda rows: (
             _speed(rows, "never waits", 2) > 1.7
             and _speed(rows, "never waits", 4) > 3.2
             and _speed(rows, "never waits", 8) > 5
@@ -103,7 +103,7 @@ def at_best(train, steps):
 
 
 def best(rows, **where):
-    """Return the row of the lowest loss among those that match."""
+    """Return the row with the lowest loss among those that match."""
     return min(matching(rows, **where), key=lambda row: row["loss"])
 
 
@@ -124,7 +124,7 @@ TRIED = {
     "What does a deeper pipeline learn, at each rate?",
     source="Chen et al., 2012; the depths and the rates are ours",
     claims={
-        "at the smallest rate that all were given, all have learned as much, within 6 %": lambda rows: all(
+        "at the smallest rate that all were given, all have learned equally much, within 6 %": lambda rows: all(
             max(column(rows, "loss", momentum=m, rate=rate)) < 1.06 * min(column(rows, "loss", momentum=m, rate=rate))
             for m, rate in ((0.0, 0.016), (0.9, 0.0016))
         ),
@@ -164,15 +164,15 @@ def _least(rows, stages):
 
 
 @figure(
-    "How large may a step be, if it is late?",
+    "How large may a step be if its gradient is late?",
     source="Yang et al., 2021 (PipeMare), lemma 1; with momentum by trying",
     claims={
-        "without momentum less than 2 sin(pi / (4 t + 2)) on curvature 1, for every delay t": lambda rows: all(
+        "without momentum it is less than 2 sin(pi / (4 t + 2)) on curvature 1, for every delay t": lambda rows: all(
             abs(row["largest rate"] / row["theory"] - 1) < 0.01 for row in rows if row["momentum"] == 0
         ),
         "that rate falls as one over the delay": lambda rows: 1.9 < _rate(rows, 0, 10) / _rate(rows, 0, 20) < 2.1,
         "without delay, momentum tolerates larger steps": lambda rows: _rate(rows, 0.9, 0) > _rate(rows, 0, 0),
-        "with delay, only far smaller ones: a tenth already at six updates": lambda rows: (
+        "with delay, only far smaller ones: already at six updates a tenth": lambda rows: (
             _rate(rows, 0.9, 6) < _rate(rows, 0, 6) / 10
         ),
     },
@@ -216,7 +216,7 @@ PLAIN = {"model": "mlp", "hidden": ",".join(["48"] * 7), "activation": "tanh"}  
         "on more it is the gradient neither at the weights it met nor at the newest": lambda rows: all(
             row[place] > 0.01 for row in rows if row["stages"] > 1 for place in PLACES
         ),
-        "it is far nearer to that at the weights it met: less than a third as far": lambda rows: all(
+        "it is far nearer to the gradient at the weights it met: less than a third as far": lambda rows: all(
             3 * row[PLACES[0]] < row[PLACES[1]] for row in rows if row["stages"] > 1
         ),
         "the deeper, the farther from that": lambda rows: is_rising(column(rows, PLACES[0])),
@@ -270,13 +270,13 @@ REMEDIES = {  # how it is run, or computed in slots, and the steps to try
         "a rate for each stage ends a tenth below one rate, or more": lambda rows: (
             _with(rows, "a rate each") < 0.9 * _with(rows, "one rate")
         ),
-        "if the rates come back in full, it ends higher than if they stay divided": lambda rows: (
+        "if the rates return to their full value, it ends higher than if they stay divided": lambda rows: (
             _with(rows, "a rate each, at first") > _with(rows, "a rate each")
         ),
         "half as late and with a rate each, it ends a sixth or more below one rate": lambda rows: (
             _with(rows, "half as late, a rate each") < 5 / 6 * _with(rows, "one rate")
         ),
-        "none comes near one machine: all end over twice as high": lambda rows: all(
+        "none comes close to one machine: all end over twice as high": lambda rows: all(
             row["loss"] > 2 * row["one machine"] for row in rows
         ),
         "at its best momentum, each best rate has a worse one on both sides": lambda rows: all(
@@ -291,7 +291,7 @@ def remedies(run):
     momentum.
 
     one rate: Chen's pipeline. half as late: 1F1B without a stash; with one: PipeDream; predicted: SpecTrain. a rate
-    each: PipeMare's order, the rate of a stage divided by its delay; at first: in full again after 60 updates. one
+    each: PipeMare's order, the rate of a stage divided by its delay; at first: undivided again after 60 updates. one
     machine: at its own best rate and momentum.
     """
     alone = min(row["loss"] for row in at_best(lambda m, rate: loss_in_slots(run, 1, rate, momentum=m), TRIED[1]))
@@ -323,7 +323,7 @@ SAME_TIME = {  # how it is timed, on how many stages its weights are computed, h
 
 
 @figure(
-    "Who has learned most after the same time?",
+    "Which method has learned most after the same time?",
     source="Chen et al., 2012; Yang et al., 2021 (PipeMare, T1); the comparison is ours",
     claims={
         "with a momentum of 0.9 eight that never wait end over one and a half times as high as one machine": (
@@ -335,10 +335,10 @@ SAME_TIME = {  # how it is timed, on how many stages its weights are computed, h
         "each at its best rate and momentum, half as late, they end lower than one machine": lambda rows: (
             _after(rows, "half as late") < 0.8 * _after(rows, "one machine")
         ),
-        "half as late and with a rate each, under two thirds of one machine": lambda rows: (
+        "half as late and with a rate each, at under two thirds of one machine's loss": lambda rows: (
             _after(rows, "both") < 2 / 3 * _after(rows, "one machine")
         ),
-        "eight that wait, as GPipe's, end under half as high as those that never do, with one rate": lambda rows: (
+        "eight that wait, as in GPipe, end under half as high as those that never do, with one rate": lambda rows: (
             _after(rows, "GPipe on eight") < 0.5 * _after(rows, "never waits")
         ),
         "and at most a tenth above those with both remedies": lambda rows: (
@@ -351,10 +351,11 @@ SAME_TIME = {  # how it is timed, on how many stages its weights are computed, h
     look=Look("method", ("loss",), "momentum", kind="bar", title="loss of the last 20 mini-batches"),
 )
 def same_time(run):
-    """The network of eight layers, each method at its own best rate, with each momentum. One machine gets 60
-    mini-batches, the others as many as they do meanwhile (in the rows). Those that never wait are Chen's pipeline, or
-    1F1B without a stash if half as late; a rate each: over the delay of the stage plus one. Weights are computed on one
-    machine; GPipe's are those of one machine."""
+    """The network of eight layers, each method at its own best rate, for each momentum. One machine gets 60
+    mini-batches, the others as many as they do in that time (in the table). Those that never wait are Chen's pipeline,
+    or 1F1B without a stash if half as late; a rate each: over the delay of the stage plus one. Weights are computed on
+    one machine; GPipe's are those of one machine.
+    """
     where = {**EIGHT, "learning_rate": 0.001, "steps": 40}
     alone = run(**where, **WAYS["waits"], workers=1).summary["samples_per_second"]
     for method, (timed, stages, how, steps) in SAME_TIME.items():
@@ -374,10 +375,10 @@ def _after(rows, method):
     "What if the last layer alone is as much work as all the others?",
     source="Chen et al., 2012, who measured 1.9 times with two and 3.3 times with four; the sizes are ours",
     claims={
-        "striped, two machines are worth 1.9 and four 3.5, as the paper's were worth 1.9 and 3.3": lambda rows: (
+        "striped, two machines are worth 1.9 and four 3.5; the paper's were worth 1.9 and 3.3": lambda rows: (
             abs(_striped(rows, 2) - 1.9) < 0.05 and abs(_striped(rows, 4) - 3.5) < 0.1
         ),
-        "whole, it is the slowest stage, and a fourth machine gains nothing": lambda rows: (
+        "undivided, it is the slowest stage, and a fourth machine gains nothing": lambda rows: (
             ratio(rows, "speed-up", machines=(8, 3), top="whole") < 1.05
         ),
         "striped, four machines are worth more than three": lambda rows: _striped(rows, 4) > 3,
@@ -388,10 +389,10 @@ def _after(rows, method):
     look=Look("machines", ("speed-up",), "top", theory=("ideal",), title="times as fast as one machine"),
 )
 def stripes(run):
-    """Seven layers of 2,000 neurons and 10,000 classes, as large speech models had them, in a full pipeline.
+    """Seven layers of 2,000 neurons and 10,000 classes, as in large speech models of the time, in a full pipeline.
 
-    The work of a layer is the number of its weights. Striped: the classes are dealt to half of the machines, rounded
-    up, each with stages of its own.
+    The work of a layer is the number of its weights. Striped: the classes are split into half as many stripes as
+    machines, rounded up, each a layer of its own.
     """
     work = [500 * 2000, *[2000 * 2000] * 6, 2000 * 10_000]
     for machines in (1, 2, 3, 4, 6, 8):

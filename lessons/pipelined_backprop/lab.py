@@ -43,7 +43,7 @@ DIVIDED = Assignment(
     turn={"rescale": (0, 10_000_000), "learning_rate": (0.0125, 0.025, 0.05, 0.1, 0.2, 0.4)},
     note=("held_out_loss",),
     claims={
-        "with a rate for each stage the lowest loss is lower, and at twice the rate or more": lambda rows: (
+        "with a rate for each stage the lowest loss is lower, and at no less than twice the rate": lambda rows: (
             _least(rows, 10_000_000)["held_out_loss"] < 0.9 * _least(rows, 0)["held_out_loss"]
             and _least(rows, 10_000_000)["learning_rate"] >= 2 * _least(rows, 0)["learning_rate"]
         ),
@@ -52,5 +52,5 @@ DIVIDED = Assignment(
 
 
 def _least(rows, rescale):
-    """Return the row of the lowest loss."""
+    """Return the row with the lowest loss."""
     return min((row for row in rows if row["rescale"] == rescale), key=lambda row: row["held_out_loss"])

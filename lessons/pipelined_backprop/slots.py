@@ -6,8 +6,8 @@ Stage s goes forward with mini-batch b after update b - hops (S-1-s) of its own,
 
     g_s: activations at met_s, errors through w_s(b)
 
-With two hops it is the order of Pétrowski and Chen, with one 1F1B, with none SGD. With vertical sync every stage reads
-the version that the first one met. Weights are the pipeline's, to rounding.
+Two hops give the order of Pétrowski and Chen, one hop 1F1B, none SGD. With vertical sync every stage reads the version
+that the first one met. Weights are the pipeline's, up to rounding.
 """
 
 from collections import deque
@@ -25,8 +25,8 @@ class Update(NamedTuple):
     samples: tuple
     loss: float
     met: np.ndarray  # weights that its forward read
-    newest: np.ndarray  # weights that its backward reads, without a stash, and that it changes
-    g: np.ndarray  # the gradient that it is taken for
+    newest: np.ndarray  # weights that its backward reads without a stash, and that it changes
+    g: np.ndarray  # the gradient that it is used as
 
 
 def updates(
@@ -36,7 +36,7 @@ def updates(
     """Yield the updates of a pipeline of `stages`.
 
     With a `stash` both passes read what the forward met. `vertical`: all stages are as late as the first. `divided`:
-    the rate of a stage is over its delay plus one.
+    the rate of a stage is divided by its delay plus one.
     """
     parts = workload.split(stages)
     late = [hops * (stages - 1 - (0 if vertical else s)) for s in range(stages)]

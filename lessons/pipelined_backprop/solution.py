@@ -1,4 +1,6 @@
-"""A perfect solution of the exercise on pipelined back-propagation: versions of the weights, and who reads which."""
+"""A perfect solution of the exercise on pipelined back-propagation: versions of the weights, and which pass reads
+which.
+"""
 
 
 def train(w, xs, rate, hops, stash, divided):

@@ -11,7 +11,7 @@ NAMES = {"GPipe": "gpipe", "1F1B": "1f1b"}
 
 
 def cut(run, machines: int) -> str:
-    """Return the speed-up of machines that hold a part of the model each, over one that holds all of it."""
+    """Return the speed-up of machines that hold a part of the model each, relative to one that holds all of it."""
     speed = value(experiments.cut_in_stages.rows(run), "speed", machines=machines)
     return "as one" if abs(speed - 1) < 0.1 else "slower" if speed < 1 else "half" if speed < machines else "all"
 
@@ -33,7 +33,7 @@ def thinnest(run, stages: int, machines: str) -> str:
 
 
 def slowest(run, longer: int) -> float:
-    """Return the speed-up of four stages, one of which has `longer` times as much to do, over one machine."""
+    """Return the speed-up over one machine of four stages, one of which has `longer` times as much to do."""
     costs = {**COSTS, ("F", 2): longer, ("B", 2): 2 * longer}
     alone = 3 * (3 + longer)  # of a micro-batch on one machine
     first, more = (simulate(lists("gpipe", 4, chunks), costs).makespan for chunks in (256, 512))
@@ -58,7 +58,7 @@ def again(run, stages: int, chunks: int) -> float:
 
 
 def latency(run, takes: str) -> str:
-    """Return which schedule is slower, GPipe's or 1F1B's, where a message takes so long."""
+    """Return which schedule is slower if a message takes this long, GPipe's or 1F1B's."""
     over = {"no time": 0, "as long as a forward": 1, "as long as two forwards": 2}[takes]
     gpipe, other = (simulate(lists(name, 4, 16), COSTS, over).makespan for name in NAMES.values())
     return "same" if abs(other / gpipe - 1) < 0.02 else "1f1b" if other > gpipe else "gpipe"

@@ -63,14 +63,14 @@ def check(solution, seed):
 def _lists(attempt, stages: int, chunks: int) -> list[list[Op]]:
     """Return each stage's ops in the solution's order, with an update at the end.
 
-    SolutionError if they are no schedule: an op is missing, out of order, or waits forever.
+    Raise SolutionError if they are not a schedule: an op is missing, out of order, or waits forever.
     """
     lists = []
     for stage in range(stages):
         names = attempt.call("schedule", stage, stages, chunks)
         what = f"schedule({stage}, {stages}, {chunks})"
         if not isinstance(names, list) or len(names) > 3 * chunks:
-            raise SolutionError(f"{what} returned no list of at most {3 * chunks} ops.")
+            raise SolutionError(f"{what} must return a list of at most {3 * chunks} ops.")
         for name in names:
             if not (isinstance(name, str) and OP.fullmatch(name)):
                 raise SolutionError(f"{what} has {str(name)[:40]!r}; ops are F, B, I or W and a number, as in F0.")

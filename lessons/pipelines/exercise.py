@@ -6,10 +6,10 @@ what one stage does with its micro-batches, a list of ops in order:
 - `"F3"`: forward of micro-batch 3. It takes time 1, and can begin when stage - 1 has done its F3.
 - `"B3"`: its backward. It takes 2, and can begin when stage + 1 has done its B3, or its I3.
 - `"I3"` and `"W3"`: the backward in two halves, each of which takes 1. I3 is the gradient of the inputs, for which
-  stage - 1 waits. W3 is that of the weights, for which no stage waits; it can come any time later.
+stage - 1 waits. W3 is that of the weights, for which no stage waits; it can run at any later time.
 
 Times are not in the list: a stage does one op after the other, each as soon as it can. Stages and micro-batches are
-numbered from 0. When every stage is done, all update their weights; so the order changes neither what the model learns
+numbered from 0. When every stage is done, all update their weights, so the order changes neither what the model learns
 nor what is sent. It changes how long the stages are idle, and how much they hold: a stage holds a micro-batch from its
 F to its B, or to its W.
 

@@ -19,13 +19,13 @@ KB = 1024
 
 
 def idle(done):
-    """The share of the time of all ranks in which they do nothing."""
+    """Return the fraction of all ranks' time in which they do nothing."""
     busy = done.trace.busy()
     return 1 - float(busy[:, COMPUTE].sum() + busy[:, UPDATE].sum()) / (len(busy) * done.trace.seconds())
 
 
 def speed(done):
-    """Samples per second."""
+    """Return the samples per second."""
     return done.summary["samples"] / done.trace.seconds()
 
 
@@ -45,7 +45,8 @@ def speed(done):
     look=Look("machines", ("speed",), theory=("ideal",), log="xy", title="times as fast as one machine"),
 )
 def cut_in_stages(run):
-    """Digits, 48 layers, each machine some of them in a row; a mini-batch of 32 goes all the way there and back.
+    """Digits, 48 layers, each machine with some consecutive ones; a mini-batch of 32 passes through all of them and
+    back.
 
     idle: share of the time of all machines; weights: kilobytes on the machine that has most of them. The network takes
     no time.
@@ -90,14 +91,14 @@ def bubble(run):
     "Into how many micro-batches should a mini-batch be cut?",
     source="Huang et al., 2019, on the choice of M; the numbers are ours",
     claims={
-        "the more there are, the less stages are idle": lambda rows: all(
+        "the more micro-batches there are, the less stages are idle": lambda rows: all(
             is_falling(column(rows, "idle", stages=stages)) for stages in (2, 4, 8)
         ),
         "there is a best number, beyond which training gets slower though stages idle less": lambda rows: all(
             1 < _best(rows, stages) < 256 for stages in (2, 4, 8)
         ),
         "it is larger for eight stages than for two": lambda rows: _best(rows, 2) < _best(rows, 8),
-        "even at the best, eight machines do the work of fewer than four": lambda rows: (
+        "even at that number, eight machines do the work of fewer than four": lambda rows: (
             max(column(rows, "speed", stages=8)) < 4
         ),
         "cut into single samples, they are slower than one machine with the whole": lambda rows: (
@@ -107,9 +108,10 @@ def bubble(run):
     look=Look("M", ("speed",), "stages", log="xy", title="times as fast as one machine"),
 )
 def too_thin(run):
-    """256 digits in M micro-batches, 32 layers, 10 Gb Ethernet, and a processor on which every call of a kernel takes a
-    microsecond, however little there is to compute, and every message five. Who sends counts as idle. One machine has
-    them in one piece."""
+    """256 digits in M micro-batches, 32 layers, 10 Gb Ethernet, and a processor on which every kernel call costs a
+    microsecond, however little it computes, and every message five. A rank that sends counts as idle. One machine takes
+    them in one piece.
+    """
     alone = speed(in_pieces(run, 1, 1))
     for stages in (2, 4, 8):
         for chunks in (1, 2, 4, 8, 16, 32, 64, 256):
@@ -119,7 +121,9 @@ def too_thin(run):
 
 
 def in_pieces(run, stages, chunks, **machines):
-    """A mini-batch of 256 in so many pieces, where calls of kernels and messages cost a start."""
+    """Return a run with mini-batches of 256 in this many pieces, where each kernel call and message has a start-up
+    cost.
+    """
     where = {"algorithm": "gpipe", "depth": 30, "width": 64, "batch": 256, "steps": 1, "evaluations": 1}
     return run(**where | machines, workers=stages, chunks=chunks, learning_rate=0.1)
 
@@ -129,28 +133,29 @@ def _best(rows, stages):
 
 
 @figure(
-    "Does the model notice that its mini-batches are cut?",
+    "Does it matter to the model that its mini-batches are cut?",
     source="Huang et al., 2019, section 2.2, on batch norm",
     claims={
-        "no: 32 micro-batches teach it what one does, up to rounding": lambda rows: all(
+        "no: 32 micro-batches teach it the same as one, up to rounding": lambda rows: all(
             abs(row["convolutions"]) < 1e-6 for row in rows
         ),
-        "with batch norm it does notice: a sample has other neighbours": lambda rows: rows[-1]["batch norm"] > 2,
-        "it notices most with the smallest micro-batches, whose statistics are noisiest": lambda rows: (
+        "with batch norm it does: a sample is normalised with others": lambda rows: rows[-1]["batch norm"] > 2,
+        "it matters most for the smallest micro-batches, whose statistics are noisiest": lambda rows: (
             min(column(rows, "batch norm")[4:]) > max(column(rows, "batch norm")[:3])
         ),
     },
     look=Look("M", ("convolutions", "batch norm"), log="x", title="loss, % above that of whole mini-batches"),
 )
 def the_same_model(run):
-    """Digits, mini-batches of 64 in M micro-batches, 40 of them, a small convolutional net in two stages, without batch
-    norm and with it; the mean loss of the last 20."""
+    """Digits, 40 mini-batches of 64 in M micro-batches, a small convolutional net in two stages, with and without batch
+    norm; the mean loss of the last 20.
+    """
     whole = {name: final_loss(run, name, 1) for name in MODELS}
     for chunks in (1, 2, 4, 8, 16, 32):
         row = {"M": chunks}
         for name in MODELS:
             above = 100 * (final_loss(run, name, chunks) / whole[name] - 1)
-            row[name] = round(above, 9) + 0.0  # beyond is rounding, which differs between processors
+            row[name] = round(above, 9) + 0.0  # digits beyond are rounding, which differs between processors
         yield row
 
 
@@ -158,7 +163,7 @@ MODELS = {"convolutions": "cnn", "batch norm": "cnn_bn"}
 
 
 def final_loss(run, name, chunks):
-    """The loss of the last mini-batches of a small net on two stages, trained with mini-batches in so many pieces."""
+    """Return the loss of the last mini-batches of a small net on two stages, each mini-batch in this many pieces."""
     done = run(
         algorithm="gpipe", workers=2, chunks=chunks, batch=64, steps=40, learning_rate=0.1, evaluations=1,
         model=MODELS[name], channels=4, precision="float64",
@@ -173,16 +178,16 @@ FAT = "64,64,64,64,64,128,128,64,64,64,64"  # twelve layers; the seventh is a qu
     "What do uneven stages cost, and what did the authors measure?",
     source="Huang et al., 2019, table 2 (32 micro-batches; 1 is two accelerators without micro-batches)",
     claims={
-        "stages that are alike come within a tenth of K M / (M + K - 1)": lambda rows: all(
+        "equal stages come within a tenth of K M / (M + K - 1)": lambda rows: all(
             0.9 < row["alike"] / row["K M / (M+K-1)"] <= 1.01 for row in rows
         ),
         "so does the paper's Transformer, whose layers are all the same": lambda rows: all(
             0.9 < row["Transformer"] / row["K M / (M+K-1)"] < 1 for row in rows
         ),
-        "where one layer is a quarter of the work, eight machines are worth less than four": lambda rows: (
+        "if one layer is a quarter of the work, eight machines are worth less than four": lambda rows: (
             value(rows, "one fat layer", machines=8) < 4
         ),
-        "as with the paper's AmoebaNet, whose cells are not alike": lambda rows: (
+        "as with the paper's AmoebaNet, whose cells differ": lambda rows: (
             abs(value(rows, "one fat layer", machines=8) / value(rows, "AmoebaNet", machines=8) - 1) < 0.1
         ),
         "a pipeline is as fast as M work / (work + (M-1) slowest) machines without a bubble": lambda rows: all(
@@ -243,16 +248,16 @@ HOW = {
             value(rows, "kB", how="GPipe again", M=32) < value(rows, "kB", how="1F1B", M=32)
             and 1.2 < ratio(rows, "ms", how=("GPipe again", "GPipe"), M=32) < 1.34
         ),
-        "the run counted what the lists of ops say, except for one input": lambda rows: all(
+        "the run agrees with the lists of ops, except for one input": lambda rows: all(
             0 <= row["by the list"] - row["kB"] <= 2 for row in rows
         ),
     },
     look=Look("M", ("kB",), "how", theory=("by the list",), log="xy", title="kB of activations on one stage, at most"),
 )
 def memory(run):
-    """Digits, 48 layers in 4 stages, M micro-batches of 8 samples; the second stage and the most that it ever held.
+    """Digits, 48 layers in 4 stages, M micro-batches of 8 samples; the peak of the second stage.
 
-    again: a stage keeps only its inputs, and goes forward once more before it goes back. ms: of a mini-batch.
+    again: a stage keeps only its inputs, and recomputes the forward before each backward. ms: of a mini-batch.
     """
     where = {"workers": 4, "depth": 46, **DEEP}
     alone = float(run(algorithm="gpipe", chunks=1, batch=8, **where).peaks()[1, ACTIVATIONS])
@@ -291,10 +296,10 @@ def memory(run):
     look=Look("machines", ("layers",), "how", kind="bar", title="layers that fit"),
 )
 def largest_model(run):
-    """Machines with 1 MB each, GPipe with 16 micro-batches of 16 samples, layers of 64: how many fit, by trying.
+    """Machines with 1 MB each, GPipe with 16 micro-batches of 16 samples, layers of 64: how many fit, found by trial.
 
-    kept: a stage keeps what its forward pass computed; again: its inputs only. A machine holds the weights and the
-    gradients of its stage beside that.
+    kept: a stage keeps what its forward pass computed; again: its inputs only. A machine also holds the weights and
+    gradients of its stage.
     """
 
     def fits(depth, machines, recompute):
@@ -329,7 +334,7 @@ ZOO = {
         "9, 9, 4.5, 6, 3, 3, 1.5 and 2 forward passes, next to 24 of work, by the lists of ops": lambda rows: (
             column(rows, "by the list") == [9, 9, 4.5, 6, 3, 3, 1.5, 2]
         ),
-        "training idles as much, give or take 0.7": lambda rows: all(
+        "in training they idle as much, give or take 0.7": lambda rows: all(
             abs(row["idle"] - row["by the list"]) < 0.7 for row in rows
         ),
         "from its first op to its last, a stage of ZB-H2 or ZB-V never idles": lambda rows: all(
@@ -351,18 +356,17 @@ ZOO = {
     look=Look("schedule", ("idle",), kind="bar", theory=("by the list",), title="idle, in units of a forward pass"),
 )
 def zoo(run):
-    """Digits, 96 layers on 4 ranks, a mini-batch in 8 micro-batches; f a forward pass, which is a third of the work.
+    """Digits, 96 layers on 4 ranks, a mini-batch in 8 micro-batches; a forward pass f is a third of the work.
 
-    idle: of a rank in a mini-batch, on average; micro-batches and copies: activations and weights held at most on any
-    rank, in units of what one micro-batch leaves on one and of a quarter of the model; loss: held out, after six
-    mini-batches.
+    idle: time per rank and mini-batch, on average; micro-batches and copies: the most activations and weights that any
+    rank holds, in units of one micro-batch's and of a quarter of the model; loss: held out, after six mini-batches.
     """
     where = {"workers": 4, "batch": 64, "depth": 94, **DEEP}
     alone = run(**where | {"batch": 8}, algorithm="gpipe", chunks=1).peaks().max(axis=0)
     for name, (schedule, how) in ZOO.items():
         done = run(**how, chunks=8, **where)
         planned = study(Plan.of(schedule=schedule, ranks=4, chunks=8))
-        work = 24 / (1 - idle(done))  # of a step, in forward passes: 8 forward, 16 backward, and what is idle
+        work = 24 / (1 - idle(done))  # length of a step in forward passes: 8 forward, 16 backward, and idle time
         held = done.peaks().max(axis=0) / np.maximum(alone, 1)
         taught = run(**how, chunks=8, **where | {"steps": 6, "learning_rate": 0.03})
         yield {
@@ -380,13 +384,13 @@ def zoo(run):
     "What do slow links cost?",
     source="Fan et al., 2021 (DAPPLE), policies PA and PB; the formulas are ours, by counting",
     claims={
-        "GPipe pays the way there and back once: (S-1) (f+b+2c)": lambda rows: all(
+        "GPipe pays for the way there and back once: (S-1) (f+b+2c)": lambda rows: all(
             abs(row["GPipe"] - row["once"]) < 1.5 for row in rows
         ),
-        "1F1B pays in the steady state, too, since only S micro-batches are under way": lambda rows: all(
+        "1F1B pays in the steady state, too, since only S micro-batches are in flight": lambda rows: all(
             abs(row["1F1B"] - row["in the steady state"]) < 1.5 for row in rows
         ),
-        "with twice as many under way it is hidden again, up to a latency of (f+b)/2": lambda rows: all(
+        "with twice as many in flight it is hidden again, up to a latency of (f+b)/2": lambda rows: all(
             (row["1F1B, twice ahead"] < row["once"] + 1.5) == (row["c"] <= 1.5) for row in rows
         ),
     },
@@ -439,11 +443,11 @@ TABLE_5 = """
         "yes: all 44 bubbles agree with the paper's in all four digits": lambda rows: (
             len(rows) == 44 and all(round(row["bubble"], 4) == row["paper"] for row in rows)
         ),
-        "in every row the split backward saves a third of the bubble or more": lambda rows: all(
+        "in every row the split backward saves at least a third of the bubble": lambda rows: all(
             ratio(rows, "bubble", case=case, schedule=("ZB-H1", "1F1B")) < 0.67
             for case in column(rows, "case", schedule="1F1B")
         ),
-        "an order found for these times leaves at most half of what an order by rule does": lambda rows: all(
+        "an order searched for these times leaves at most half the bubble of a rule-based one": lambda rows: all(
             ratio(rows, "bubble", case=case, schedule=("ZB-2p", "ZB-H2")) < 0.5
             for case in column(rows, "case", schedule="1F1B")
         ),
@@ -453,8 +457,8 @@ TABLE_5 = """
 def published_table(run):
     """Language models of 1.5 to 28.3 billion parameters on 8 to 32 GPUs; case: model, stages, micro-batches.
 
-    The authors profiled forward, input gradient, weight gradient and message; these four times and the order of ops is
-    all there is to it. ZB-2p is told the four times, and looks for its order.
+    The authors profiled forward, input gradient, weight gradient and message; the bubble follows from these four times
+    and the order of ops. ZB-2p searches for its order, given the four times.
     """
     for line in TABLE_5.split("\n")[1:-1]:
         model, *numbers = line.split()

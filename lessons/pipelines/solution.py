@@ -8,6 +8,6 @@ def schedule(stage, stages, chunks):
         if chunk + ahead < chunks:
             ops.append(f"F{chunk + ahead}")
         ops.append(f"I{chunk}")
-        if chunk >= stage:  # as far behind as the stages before are ahead
+        if chunk >= stage:  # as far behind as the earlier stages are ahead
             ops.append(f"W{chunk - stage}")
     return ops + [f"W{chunk}" for chunk in range(max(0, chunks - stage), chunks)]

@@ -1,4 +1,4 @@
-"""Answers to the quiz on Sandblaster: of the work queue, of L-BFGS, of closed forms, and of the chapter's runs."""
+"""Answers to the quiz on Sandblaster, from the work queue, L-BFGS, closed forms, and the chapter's runs."""
 
 import heapq
 
@@ -8,7 +8,7 @@ from lessons.sandblaster.experiments import BOWL, DIGITS, LBFGS, loss_after, por
 
 
 def pass_time(run, slowed: int) -> float:
-    """Return when all 64 portions are done that seven workers need 1 s for, and the eighth `slowed` seconds."""
+    """Return when all 64 portions are done if one takes seven of the workers 1 s, and the eighth `slowed` seconds."""
     queue, seconds = WorkQueue(64, every=1, backups=False), [1] * 7 + [slowed]
     busy = [(0, worker) for worker in range(len(seconds))]  # when each is free
     ends = 0
@@ -23,7 +23,7 @@ def pass_time(run, slowed: int) -> float:
 
 
 def price(run, portions: str) -> str:
-    """Return what becomes of a pass of eight equal workers if copies are made near its end."""
+    """Return how a pass of eight equal workers changes if backups are started near its end."""
     values = {
         **LBFGS, "workers": 8, "portion": 23 if "small" in portions else 180, "every": 1, "memory": 0, "steps": 2,
         "hidden": "128,128", "network": "ideal", "evaluations": 2,
@@ -36,12 +36,14 @@ def price(run, portions: str) -> str:
 
 
 def fewer(run, workers: int, hands_in: str) -> float:
-    """Return how many times as many numbers as Sandblaster Downpour moves in a pass of 120 mini-batches or portions."""
+    """Return how many times the numbers that Sandblaster moves Downpour does, in a pass of 120 portions or
+    mini-batches.
+    """
     return 2 * 120 / (workers + 120 / (10 if "ten" in hands_in else 1))
 
 
 def lost(run, every: int, at: int) -> float:
-    """Return how many portions of a worker are pending again that is lost at this portion."""
+    """Return how many portions of a worker become pending again if it is lost at this portion."""
     queue = WorkQueue(64, every=every)
     for _ in range(at - 1):
         queue.assign(0)
@@ -55,7 +57,7 @@ def lost(run, every: int, at: int) -> float:
 
 
 def answers(run, memory: int) -> float:
-    """Return how many dot products the direction from so many pairs takes."""
+    """Return how many dot products the direction takes with this many pairs."""
 
     class Counted:
         dots = 0
@@ -75,7 +77,7 @@ def answers(run, memory: int) -> float:
 
 
 def ahead(run, problem: str, passes: int) -> str:
-    """Return which has the lower loss after so many passes."""
+    """Return which has the lower loss after this many passes."""
     data, small = BOWL if "bowl" in problem else DIGITS
     sgd = run(algorithm="sgd", workers=1, epochs=passes, evaluations=1, **data, **small).summary["held_out_loss"]
     batch = run(**LBFGS, workers=4, memory=10, steps=passes, evaluations=10_000, **data)

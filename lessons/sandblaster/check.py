@@ -1,7 +1,7 @@
 """Judge the coordinator of this chapter's exercise: the terms of each step's sum, and the cost.
 
 Workers are ours, and label each gradient with its step and portion; the coordinator gets it without the label. So we
-know what has arrived at each step's end, and which w it has to lead to.
+know what has arrived at each step's end, and which w must result.
 """
 
 import random
@@ -27,7 +27,7 @@ POINTS = {
 }
 NETWORK = "1e-6:1e11:0"  # latency in s and bytes/s: messages take no time compared with a portion
 STEPS = 6
-CLOSE = 0.01  # of the step that the smallest portion makes: an older gradient differs by more
+CLOSE = 0.01  # of the smallest portion's share of a step: an older gradient differs by more
 OTHERWISE = "judged only when every step has every portion"
 SLOW = "judged only when a slow worker holds nobody up"
 
@@ -74,7 +74,7 @@ def check(solution, seed):
         run(Experiment.of(values), worker_override=textbook.program(partial(_textbook, portions=portions)))
         attempt.run(survivor.program(attempt.role("coordinator")), **values)
         fast, told = _compared(survivor, textbook)
-        stopped = survivor.missing(STEPS) or ("" if wrong else survivor.wrong)  # a wrong sum has lost its mark already
+        stopped = survivor.missing(STEPS) or ("" if wrong else survivor.wrong)  # a wrong sum has already lost its mark
         earned = not absent and not stopped and fast
         yield steadfast, earned, OTHERWISE if absent else stopped or f"two workers lost; {told}"
 
@@ -124,9 +124,9 @@ def _textbook(comm, task, s, portions):
 class Handing:
     """A proxy between a coordinator and its workers, and the workers themselves.
 
-    `absent` names the first step that was reported without all of its portions, `wrong` the first that had them and is
-    not their sum: "" if there is none. `computed` counts portions, `fetched` counts how often w was sent to a worker in
-    a step, and `seconds` is when the last step was taken.
+    `absent` names the first step that was reported without all of its portions, `wrong` the first that had them but is
+    not their sum; each is "" if there is none. `computed` counts portions, `fetched` counts how often w was sent to a
+    worker in a step, and `seconds` is when the last step was taken.
     """
 
     def __init__(self, workers: int, portions: int):

@@ -10,7 +10,7 @@ LBFGS = {"algorithm": "sandblaster", "learning_rate": 1.0}
 
 
 def portions_computed(done):
-    """How many portions were computed, those in vain among them."""
+    """Return how many portions were computed, including those in vain."""
     label = list(done.trace.labels).index("portion")
     return int((done.trace.spans["label"] == label).sum())
 
@@ -33,7 +33,7 @@ def portions_computed(done):
         "with backups it costs less than half a pass": lambda rows: (
             ratio(rows, "milliseconds", slowed=(30, 1), shares="eight each, backups") < 1.5
         ),
-        "for less than a quarter more work": lambda rows: all(
+        "at less than a quarter more work": lambda rows: all(
             1 < row["work"] < 1.25 if "backups" in row["shares"] else row["work"] == 1 for row in rows
         ),
         "if all are equally fast, one share each is fastest": lambda rows: (
@@ -44,11 +44,10 @@ def portions_computed(done):
 )
 def shares_of_a_batch(run):
     """Digits, 8 workers, one of them `slowed` times slower; the time of one pass over all images, on a network that
-    takes none. `work`: portions computed, relative to the portions of the batch.
+    takes no time. `work`: portions computed, relative to the portions of the batch.
 
-    A small portion has 23 images here. Its gradient is as long as that of a large one, and has to be added up as well,
-    and so few images use a processor less well than many at once. That is what small portions cost even if no worker is
-    slow.
+    A small portion has 23 images here. Its gradient is as long as that of a large one, and has to be summed as well,
+    and so few images use a processor less efficiently. That is what small portions cost even if no worker is slow.
     """
     workers, ways = 8, {"one each": (1, False), "eight each": (8, False), "eight each, backups": (8, True)}
     for slowed in (1, 3, 30):
@@ -95,18 +94,18 @@ def shares_of_a_batch(run):
         "portions of 45, a quarter of a share, are then the fastest": lambda rows: (
             value(rows, "backups", images=45, slowed=30) == min(row["backups"] for row in rows if row["slowed"] == 30)
         ),
-        "if all are equally fast, copies of a whole share cost a quarter of the time at least": lambda rows: (
+        "if all are equally fast, copies of a whole share cost at least a quarter of the time": lambda rows: (
             value(rows, "backups", images=180, slowed=1) > 1.25 * value(rows, "no backups", images=180, slowed=1)
         ),
     },
     look=Look("images", ("no backups", "backups"), "slowed", log="xy", title="milliseconds of a pass"),
 )
 def size_of_a_portion(run):
-    """Digits, 8 workers, one of them `slowed` times slower, and portions of 180 images, which is an equal share, down
-    to 6; the time of one pass over all images, on a network that takes none.
+    """Digits, 8 workers, one of them `slowed` times slower, and portions of 180 images, an equal share, down to 6; the
+    time of one pass over all images, on a network that takes no time.
 
-    However few images a portion has, its gradient is as long as the model, and has to be added up. A worker that is
-    beaten to a portion finishes it all the same, and is late for the next pass: so copies of large portions cost time.
+    However few images a portion has, its gradient is as long as the model, and has to be summed. A worker whose portion
+    another finishes first still completes it, and is late for the next pass, so copies of large portions cost time.
     """
     for slowed in (1, 30):
         for images in SIZES:
@@ -129,7 +128,7 @@ def size_of_a_portion(run):
         "Downpour's bytes hardly depend on the number of workers": lambda rows: (
             max(column(rows, "megabytes", method="Downpour")) < 1.15 * min(column(rows, "megabytes", method="Downpour"))
         ),
-        "Sandblaster's, if a worker hands in every 16 portions, grow with it": lambda rows: is_rising(
+        "Sandblaster's, if a worker hands in its sum every 16 portions, grow with it": lambda rows: is_rising(
             column(rows, "megabytes", method="Sandblaster, every 16")
         ),
         "with 4 workers they are less than a tenth of Downpour's": lambda rows: (
@@ -212,9 +211,9 @@ def what_is_lost(run):
 
 @figure(
     "How many past steps should L-BFGS remember?",
-    source="Liu & Nocedal, 1989; that scalars are waited for is so in every sharded L-BFGS",
+    source="Liu & Nocedal, 1989; every sharded L-BFGS waits for scalars",
     claims={
-        "a memory of three steps cuts the loss to less than half, one of ten to less than a quarter": lambda rows: (
+        "a memory of three steps more than halves the loss, one of ten cuts it to less than a quarter": lambda rows: (
             ratio(rows, "f after 40 steps", memory=(3, 0)) < 1 / 2
             and ratio(rows, "f after 40 steps", memory=(10, 0)) < 1 / 4
         ),
@@ -224,7 +223,7 @@ def what_is_lost(run):
         "and with a memory the line search needs over 20 % fewer passes": lambda rows: (
             max(column(rows, "passes")[1:]) < 0.8 * rows[0]["passes"]
         ),
-        "each step remembered takes about four more commands of the coordinator": lambda rows: (
+        "each step remembered takes about four more commands from the coordinator": lambda rows: (
             3.5 < (rows[-1]["commands"] - rows[0]["commands"]) / 10 < 5.5
         ),
         "so on a network a memory of ten takes over 1.3 times as long, though fewer bytes move": lambda rows: (
@@ -264,17 +263,19 @@ BOWL = (
 
 
 def loss_after(done, passes):
-    """Return the held-out loss of a Sandblaster run when so many passes over the data have been made."""
+    """Return the held-out loss of a Sandblaster run after this many passes over the data."""
     return _after(done, _batch_passes(done), passes)
 
 
 def _after(done, passes_per_step, wanted):
-    """The held-out loss when so many passes over the data have been made."""
+    """Return the held-out loss after this many passes over the data."""
     return float(done.evaluations["loss"][int(np.searchsorted(passes_per_step, wanted, side="right")) - 1])
 
 
 def _batch_passes(done):
-    """Passes before each evaluation of a Sandblaster run: one at the start, and then those that each step needed."""
+    """Return the passes before each evaluation of a Sandblaster run: one at the start, then those that each step
+    needed.
+    """
     label = list(done.trace.labels).index("portion")
     began = np.sort(done.trace.spans["start"][done.trace.spans["label"] == label])
     per_pass = done.experiment.workers * 4  # portions, by default
@@ -304,7 +305,7 @@ def per_pass(run):
     """Held-out loss on digits, and loss above the optimum on a narrow noisy bowl, after a number of passes over the
     data.
 
-    SGD makes 90 steps of 16 images in a pass over digits; L-BFGS makes one on all images, or fewer where the line
+    SGD takes 90 steps of 16 images in a pass over digits; L-BFGS takes one on all images, or fewer where the line
     search rejects a step. Digits do not need the exact optimum of the training loss, and the many small steps win. On
     the bowl precision counts, and they win only at first. SGD's rate is 0.3 throughout.
     """
@@ -322,11 +323,11 @@ def per_pass(run):
             }
 
 
-HEAVY = 300  # times as long as its FLOPs take: a gradient of a large model, compared with which messages are short
+HEAVY = 300  # times as long as its FLOPs take: like the gradient of a large model, next to which messages are short
 
 
 def _seconds(run, workers, servers, loss, **values):
-    """Until the held-out loss has come down to this; infinite if it never does."""
+    """Return the seconds until the held-out loss is at most this; infinite if it never is."""
     slow = ",".join(f"{servers + worker}:{HEAVY}" for worker in range(workers))
     done = run(
         workers=workers, slow=slow, jitter="cloud", network="EDR", hidden="32", batch=16, evaluations=120, **values
@@ -335,7 +336,7 @@ def _seconds(run, workers, servers, loss, **values):
     return min(tried["seconds"][tried["loss"] <= loss], default=np.inf)
 
 
-WAYS = {  # algorithm, rates to try for so many workers, other settings
+WAYS = {  # algorithm, rates to try by number of workers, other settings
     "SGD": ("sgd", {1: (0.3, 0.5)}, {}),
     "Downpour": ("downpour", {4: (0.1, 0.2), 64: (0.01, 0.03)}, {"update": "sgd"}),
     "Downpour, Adagrad": ("downpour", {4: (0.02, 0.05), 64: (0.01, 0.02)}, {"update": "adagrad"}),
@@ -382,10 +383,10 @@ def few_and_many(run):
     rates, Sandblaster at 1.
 
     Many machines are 200 replicas for Downpour and 2,000 for Sandblaster in the paper. Here they are 64 for both, a
-    gradient takes 300 times as long as its FLOPs would, and the network is fast. Which of them is fastest with many is
-    not settled here: in the paper it is Downpour with Adagrad, here it depends on the seed. Downpour gains less from
-    many replicas than in the paper: 64 times 16 images are most of this data set, and 63 gradients of others come in
-    between. Sandblaster gains as long as there are images left to split.
+    gradient takes 300 times as long as its FLOPs would, and the network is fast. This figure does not settle which of
+    them is fastest with many machines: in the paper it is Downpour with Adagrad, here it depends on the seed. Downpour
+    gains less from many replicas than in the paper: 64 times 16 images are most of this data set, and 63 gradients of
+    other replicas arrive in between. Sandblaster gains as long as there are images left to split.
     """
     return [
         {"method": method, "workers": workers, "seconds": to_a_half(run, method, workers)}

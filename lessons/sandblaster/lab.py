@@ -51,7 +51,7 @@ HANDED_IN = Assignment(
         "the more rarely a worker hands in, the more is computed again": lambda rows: is_rising(
             column(rows, "samples")
         ),
-        "and less is sent": lambda rows: ratio(rows, "bytes", every=(1, 16)) > 4,
+        "and the less is sent": lambda rows: ratio(rows, "bytes", every=(1, 16)) > 4,
     },
 )
 STEPS = (4, 8, 16, 32)

@@ -14,7 +14,7 @@ ENOUGH = 80  # passes
 
 
 def passes(run, batch: int) -> float:
-    """Return how many passes the whole gradient needs for the held-out loss that small batches have after one."""
+    """Return how many passes whole gradients need to reach the held-out loss of small batches after one."""
     values = {"algorithm": "sgd", "workers": 1, "hidden": "32", "evaluations": 10_000}
     goal = run(batch=batch, epochs=1, learning_rate=experiments.BATCHES[batch][1], **values).summary["held_out_loss"]
     rate = experiments.BATCHES[IMAGES][1]
@@ -29,7 +29,7 @@ def longest(run, method: str, curvature: float) -> float:
 
 
 def stall(run, rate: float, batch: int) -> float:
-    """Return by which factor the floor falls from a rate of 0.2 and single samples, at a curvature of 1."""
+    """Return the factor by which the floor falls from a rate of 0.2 and single samples, at a curvature of 1."""
     return _floor(0.2) / _floor(rate) * batch
 
 
@@ -38,7 +38,7 @@ def _floor(rate: float) -> float:
 
 
 def guess(run, scale: str) -> float:
-    """Return by which factor the loss falls from 1,000 steps to 16,000 at rates c / t, where the curvature is 1."""
+    """Return the factor by which the loss falls from 1,000 steps to 16,000 at rates c / t, if the curvature is 1."""
     square, losses = 1.0, []
     for t in range(1, 16_001):
         rate = SHARES[scale] / t
@@ -48,7 +48,7 @@ def guess(run, scale: str) -> float:
 
 
 def averaged(run, ships: str) -> str:
-    """Return what a rate twenty times as large does to the loss of what is shipped."""
+    """Return what a rate twenty times as large does to the loss of the model that is shipped."""
     values = {"algorithm": "polyak", "after": 500} if "mean" in ships else {"algorithm": "sgd"}
     low, high = (
         run(learning_rate=rate, steps=2500, evaluations=2, **values, **NOISY).summary["held_out_loss"]
@@ -58,7 +58,7 @@ def averaged(run, ships: str) -> str:
 
 
 def valley(run, narrower: int, rule: str) -> float:
-    """Return how many times as many steps a valley costs that was of condition 100 and is so much narrower."""
+    """Return how many times the steps of a valley of condition 100 one takes that is `narrower` times as narrow."""
 
     def steps(condition: float) -> float:
         root = condition if rule == "SGD" else condition**0.5
@@ -68,7 +68,7 @@ def valley(run, narrower: int, rule: str) -> float:
 
 
 def turned(run, rule: str) -> str:
-    """Return how many times as many steps a rule needs in a valley that is turned."""
+    """Return how many times the steps a rule needs if the valley is turned."""
     dice = np.random.default_rng(run.seed)
     start, rotation = dice.standard_normal(20), np.linalg.qr(dice.standard_normal((20, 20)))[0]
     along, across = (
@@ -79,7 +79,7 @@ def turned(run, rule: str) -> str:
 
 
 def lifted(run, momentum: float) -> float:
-    """Return how many times as high the floor is with momentum, at a rate of 0.05 and a curvature of 1."""
+    """Return how many times higher the floor is with momentum, at a rate of 0.05 and a curvature of 1."""
     return (1 + momentum) / (1 - momentum) * (2 - 0.05) / (2 * (1 + momentum) - 0.05)
 
 

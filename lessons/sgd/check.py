@@ -21,7 +21,7 @@ PATIENCE = 4  # times the gradients of heavy ball, after which a valley is given
 NOISY = 1000  # gradients
 BURN_IN = 300  # steps of SGD before averaging begins
 FAR = 1000  # times as far away
-NUMBERS = 20  # that may be remembered in addition to vectors
+NUMBERS = 20  # numbers that may be remembered in addition to vectors
 ASKED_AGAIN = 0.05  # share of steps repeated by a process that has not seen the others
 GROWTH = 500  # most growth of a process, kB
 OTHERWISE = "judged only when it ships as good a model in noise as averaged SGD"
@@ -43,7 +43,7 @@ def check(solution, seed):
         if there <= TARGETS["valley"] < worst:
             told += f" for what you ship (the weights of the gradients took {there:.2f} times)"
         yield down, worst <= TARGETS["valley"], f"{told}; at most {TARGETS['valley']} is allowed"
-        settled = False  # in noise, for which a mean of models is needed, and so memory
+        settled = False  # in noise, which requires a mean of models, and so memory
         for mark, far in ((noisy, 1), (distant, FAR)):
             bowl = Bowl(unguessable(dice), dice.randint(15, 25), dice.uniform(0.5, 2), far)
             part = steps.loss(bowl, NOISY) / bowl.loss_of_average(NOISY)
@@ -64,7 +64,7 @@ class Bowl:
     """A quadratic of which the solution sees only gradients, with random rotation and optimum.
 
     The largest curvature is 1 and the smallest 1 / condition. A gradient has noise of this standard deviation along
-    each axis, times its curvature, and the same noise whoever asks. `away` is how far off the start is.
+    each axis, times its curvature, the same for everyone. `away` is how far off the start is.
     """
 
     def __init__(self, seed: int, condition: float, noise: float = 0.0, away: float = 1.0):
@@ -114,9 +114,9 @@ class Bowl:
 class Steps:
     """Calls the solution's step in two processes alternately, and sometimes repeats it in a third.
 
-    The third process has seen few of the earlier steps. It repeats some steps, chosen at random, and those
-    whose model is judged. `hidden` says where it returned something else, "" if nowhere. Steps also records the largest
-    memory, and when the weights arrived in the last valley.
+    The third process has seen few of the earlier steps. It repeats some steps, chosen at random, and those whose model
+    is judged. `hidden` says where its result differed, or is "". Steps also records the largest memory, and when the
+    weights arrived in the last valley.
     """
 
     def __init__(self, turns, third, dice: random.Random):
@@ -202,5 +202,7 @@ def _numbers(memory: list) -> int:
         elif isinstance(thing, float) or (isinstance(thing, int) and abs(thing) < 2**63):
             count += 1
         else:
-            raise SolutionError(f"the memory has a {type(thing).__name__}; it is for vectors, and numbers of 64 bits.")
+            raise SolutionError(
+                f"the memory has a {type(thing).__name__}; it may hold only vectors, and numbers of 64 bits."
+            )
     return count

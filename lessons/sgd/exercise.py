@@ -18,10 +18,10 @@ noise. Write one step, with one set of constants, for all of these:
 - memory: at most three vectors as long as `w`, and up to twenty numbers.
 
 All losses are quadratics in 60 to 100 weights. Their curvatures lie between 0.01 and 1, and the largest is 1. Valleys
-without noise have a condition number from 75 to 100. All are turned at random: no weight is a direction of the valley.
+without noise have a condition number from 75 to 100. All are rotated at random: no weight is a direction of the valley.
 You are not told where the optimum is, nor how much noise there is.
 
-Everything that you need later must be in `memory`: two processes take turns at calling your function, and share no
+Everything that you need later must be in `memory`: two processes take turns calling your function, and share no
 variables. Now and then a third process repeats a step, and must get the same result from the same `w`, `g` and
 `memory`. NumPy and the standard library may be imported.
 """

@@ -17,7 +17,7 @@ PASSES = 1, 2, 4, 8, 16
 
 
 @figure(
-    "What is a step on the whole gradient worth?",
+    "What is a step along the whole gradient worth?",
     source="Bottou & Bousquet, NIPS 2007; Bottou, Curtis & Nocedal, 2018",
     claims={
         "after two passes, batches of 16 have a lower loss than whole gradients after sixteen": lambda rows: (
@@ -28,7 +28,7 @@ PASSES = 1, 2, 4, 8, 16
             for passes in PASSES[:4]
             for batch in (16, 128)
         ),
-        "of the rates that were tried the middle one is best, for each batch": lambda rows: all(
+        "of the rates tried, the middle one is best for each batch": lambda rows: all(
             row["rate"] == BATCHES[row["batch"]][1] for row in rows
         ),
     },
@@ -36,7 +36,7 @@ PASSES = 1, 2, 4, 8, 16
 )
 def one_step_or_many(run):
     """Digits; held-out loss after a number of passes over the images. Each batch has the best of three rates, a factor
-    of four apart; the last one, of 1,437 images, is all there are, and makes one step in a pass."""
+    of four apart; the last one, of 1,437 images, is the whole data set, and takes one step per pass."""
     for batch, rates in BATCHES.items():
         tried = {
             rate: run(
@@ -88,7 +88,7 @@ def longest_step(run):
 
 
 def falls(run, algorithm, rate, mu):
-    """Tell whether the loss is lower after 400 steps on a bowl without noise."""
+    """Return whether the loss is lower after 400 steps on a bowl without noise."""
     loss = run(
         algorithm=algorithm, workers=1, batch=1, steps=400, evaluations=2, precision="float64", learning_rate=rate,
         momentum=mu, workload="quadratic", dimension=2, condition=2, points=64,
@@ -139,10 +139,10 @@ COURSES = {"1": (1.0, 0.0), "0.1": (0.1, 0.0), "0.01": (0.01, 0.0), FALLS: (1.0,
             value(rows, "loss", steps=steps, rate=FALLS) == min(column(rows, "loss", steps=steps))
             for steps in (8, 16, 32, 64, 128, 256)
         ),
-        "the falling rate's loss goes on falling, though the squares of its rates add up to infinity": lambda rows: (
+        "the falling rate's loss keeps falling, though the squares of its rates add up to infinity": lambda rows: (
             ratio(rows, "loss", rate=FALLS, steps=(STEPS, STEPS // 8)) < 0.6
         ),
-        "all the way the loss is what theory expects, within 60 % at each point and 12 % on average": lambda rows: (
+        "the loss follows theory all the way, within 60 % at each point and 12 % on average": lambda rows: (
             max(misses(rows)) < 0.6 and np.mean(misses(rows)) < 0.12
         ),
     },
@@ -162,12 +162,12 @@ def where_it_stalls(run):
 
 
 def misses(rows):
-    """Return how far each loss is from what theory expects, as a share of it."""
+    """Return the relative distance of each loss from what theory expects."""
     return [abs(row["loss"] / row["theory"] - 1) for row in rows]
 
 
 def first(rows, steps):
-    """Return the constant rate whose loss is lowest after so many steps."""
+    """Return the constant rate whose loss is lowest after this many steps."""
     return min((row for row in rows if row["steps"] == steps and row["rate"] != FALLS), key=lambda row: row["loss"])[
         "rate"
     ]
@@ -184,10 +184,10 @@ HALF = 1250  # of 2,500 steps
         "the mean ends within a quarter of the same loss at every rate": lambda rows: (
             max(column(rows, "mean")) < 1.25 * min(column(rows, "mean"))
         ),
-        "1 / t is about as good at one guess, a half": lambda rows: (
+        "1 / t is about as good at a single guess, a half": lambda rows: (
             0.75 < value(rows, "1 / t", guess=0.5) / value(rows, "mean", guess=0.5) < 1.2
         ),
-        "a quarter of that leaves it over eight times as high, and eight times it over three times": lambda rows: (
+        "a quarter of that guess ends over eight times as high, eight times the guess over three times": lambda rows: (
             ratio(rows, "1 / t", guess=(0.125, 0.5)) > 8 and ratio(rows, "1 / t", guess=(4, 0.5)) > 3
         ),
         "theory is met within a third": lambda rows: all(
@@ -199,9 +199,10 @@ HALF = 1250  # of 2,500 steps
     ),
 )
 def wrong_curvature(run):
-    """The noisy bowl, 2,500 steps. One rate falls as guess / t, divided by the smallest curvature; theory advises a
-    guess of little more than a half. Beside it is the mean of the models of the second half, at a constant rate of a
-    quarter of the guess. No rate is above 1."""
+    """The noisy bowl, 2,500 steps. One rate falls as guess / t, divided by the smallest curvature; theory recommends a
+    guess slightly above a half. The other curve is the mean of the second half's models, at a constant rate of a
+    quarter of the guess. No rate is above 1.
+    """
     for guess in GUESSES:
 
         def falling(comm, task, s, guess=guess):
@@ -225,12 +226,12 @@ def wrong_curvature(run):
 
 
 def tame(guess, t):
-    """Return the rate 1 / t for the smallest curvature, by so much too large, and 1 at most."""
+    """Return the rate `guess` / t, divided by the smallest curvature, and 1 at most."""
     return min(1.0, guess / (FLAT * t))
 
 
 def mean_of(rate, models):
-    """Return the loss above the optimum of the mean of so many settled models in a row."""
+    """Return the loss above the optimum of the mean of this many consecutive models, once settled."""
     left = 1 - rate * CURVATURES  # correlation of a model with the next
     variance = rate * CURVATURES * NOISY["noise"] ** 2 / (2 - rate * CURVATURES)
     mean = variance / models * ((1 + left) / (1 - left) - 2 * left * (1 - left**models) / (models * (1 - left) ** 2))
@@ -302,7 +303,7 @@ RULES = ("sgd", "momentum", "nesterov", "adagrad", "adam")
         "from condition 100 to 1,000 SGD loses more than three quarters of its progress": lambda rows: (
             ratio(rows, "progress", rule="sgd", condition=(1000, 100)) < 0.25
         ),
-        "in every valley Nesterov makes over 1.5 times SGD's progress, and heavy ball more still": lambda rows: all(
+        "in every valley Nesterov makes over 1.5 times SGD's progress, and heavy ball even more": lambda rows: all(
             value(rows, "progress", rule="momentum", condition=narrow)
             > value(rows, "progress", rule="nesterov", condition=narrow)
             > 1.5 * value(rows, "progress", rule="sgd", condition=narrow)
@@ -318,7 +319,7 @@ def rules_on_a_bowl(run):
     """A noise-free bowl whose valley gets narrower and narrower; progress is the number of powers of ten by which the
     loss falls in 400 steps.
 
-    SGD and both kinds of momentum use the rates that theory gives as best for each bowl. Each adaptive rule uses one
+    SGD and both kinds of momentum use the rates that are best in theory for each bowl. Each adaptive rule uses one
     rate for all; the axes of this bowl are the coordinates, the case that adaptive rules are made for.
     """
     for condition in (10, 100, 1000):
@@ -345,7 +346,7 @@ TURNED = {
     "momentum": (4 / (1 + 1 / 10) ** 2,),
     "adagrad": (0.125, 0.5, 2.0, 8.0, 32.0),
     "adam": (0.05, 0.3, 1.8, 10.8),
-}  # rates that are tried; those of the first two are the best in theory
+}  # rates tried; those of the first two are the best in theory
 LOWER = 1e-6  # of the loss at the start
 MOST = 800  # steps
 
@@ -372,7 +373,7 @@ MOST = 800  # steps
 )
 def turned_valley(run):
     """A bowl of condition 100 without noise, from a random start; its axes are the coordinates, or they are turned by a
-    random rotation. SGD and heavy ball have the rates that theory gives as best; AdaGrad has the best of
+    random rotation. SGD and heavy ball have the rates that are best in theory; AdaGrad has the best of
     five rates and Adam of four, a factor of four or six apart."""
     dice = np.random.default_rng(run.seed)
     start, rotation = dice.standard_normal(20), np.linalg.qr(dice.standard_normal((20, 20)))[0]
@@ -382,12 +383,12 @@ def turned_valley(run):
             tried = {rate: steps_down(run, rule, rate, start, axes) for rate in rates}
             row[name] = min(tried.values())
             if rule == "adam":
-                interior(tried)  # AdaGrad hardly minds: however large its rate, the first steps divide it away
+                interior(tried)  # AdaGrad is hardly affected: however large its rate, the first steps divide it away
         yield row
 
 
 def steps_down(run, rule, rate, start, rotation):
-    """Return how many steps a rule takes until the loss is a millionth; infinite if that does not happen."""
+    """Return how many steps a rule takes until the loss is a millionth; infinite if it never is."""
     worker = algorithms.find(rule).worker
 
     def play(comm, task, s):
@@ -431,17 +432,15 @@ METHODS = {
 
 
 @figure(
-    "When is it good that every weight has a rate of its own?",
+    "When does it help to give every weight its own rate?",
     source="Duchi, Hazan & Singer, 2011",
     claims={
-        "where features are rare AdaGrad ends lowest, and where they are alike none ends a tenth lower": lambda rows: (
-            all(
-                min(column(rows, "loss", features=features))
-                >= share * value(rows, "loss", features=features, rule="adagrad")
-                for features, share in (("as words are", 1), ("equally frequent", 0.9))
-            )
+        "where features are rare AdaGrad ends lowest; where all are equal none ends a tenth lower": lambda rows: all(
+            min(column(rows, "loss", features=features))
+            >= share * value(rows, "loss", features=features, rule="adagrad")
+            for features, share in (("as words are", 1), ("equally frequent", 0.9))
         ),
-        "where features are as frequent as words, either SGD ends over 1.25 times as high": lambda rows: all(
+        "where features are as frequent as words, either form of SGD ends over 1.25 times as high": lambda rows: all(
             ratio(rows, "loss", features="as words are", rule=(rule, "adagrad")) > 1.25
             for rule in ("sgd", "sgd, falling rate")
         ),
@@ -450,8 +449,9 @@ METHODS = {
 )
 def rare_features(run):
     """Logistic regression on rows with 16 of 1,000 features, two passes in batches of four. Either all features are
-    equally frequent, or they are so as words are, the tenth a tenth as frequent as the first. Each rule has the best of
-    four or five rates, a factor of two apart, for each."""
+    equally frequent, or as frequent as words, the tenth a tenth as frequent as the first. Each rule has the best of
+    four or five rates, a factor of two apart, for each.
+    """
     for features, skew in SKEWS.items():
         for rule, (algorithm, values, rates) in METHODS.items():
             tried = {

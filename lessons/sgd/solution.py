@@ -5,7 +5,7 @@ import numpy as np
 ROOT = 0.1  # of the smallest curvature; the largest is 1
 RATE = 4 / (1 + ROOT) ** 2
 MOMENTUM = ((1 - ROOT) / (1 + ROOT)) ** 2
-ARRIVED = 150  # steps after which what is left is noise, from wherever training began
+ARRIVED = 150  # steps after which only noise is left, wherever training began
 
 
 def step(w, g, memory):

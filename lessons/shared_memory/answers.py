@@ -4,7 +4,7 @@ from lessons.shared_memory import experiments
 
 
 def lock(run, threads: int, held: float) -> float:
-    """Return how many times as fast as one threads are that hold a lock for `held` per cent of a step."""
+    """Return the speed-up of threads that hold a lock for `held` per cent of a step."""
     return min(threads, 100 / held)
 
 
@@ -19,24 +19,26 @@ def conflict(run, features: int, threads: int) -> float:
 
 
 def lost(run, threads: int, nanoseconds: int) -> float:
-    """Return the percentage of additions lost with 8 of 1,000 features, 12 ns from load to store, and steps so long."""
+    """Return the percentage of additions lost with 8 of 1,000 features, 12 ns from load to store, and steps of this
+    length.
+    """
     return 100 * (threads - 1) * 8 / 1000 * 12 / nanoseconds
 
 
 def notice(run, kind: str) -> str:
-    """Return how far sixteen threads are behind one at a small rate, in the range that the chapter measured."""
+    """Return how far sixteen threads are behind one at a small rate, as a range that the chapter measured."""
     one, many = (experiments.gap(run, kind.partition(":")[0], threads, 0.25) for threads in (1, 16))
     behind = many / one - 1
     return "same" if behind < 0.05 else "some" if behind < 1 else "lost"
 
 
 def descent(run, lost: int) -> float:
-    """Return how many times as many samples are needed for the same descent if so many per cent are lost."""
+    """Return how many times the samples the same descent needs if `lost` per cent of the additions are lost."""
     return 1 / (1 - lost / 100)
 
 
 def gathered(run, features: int, gathered: int) -> float:
-    """Return the coordinates written for a sample with eight features, if so many are gathered."""
+    """Return the coordinates written for a sample with eight features, if this many samples are gathered."""
     return features * (1 - (1 - 8 / features) ** gathered) / gathered
 
 
@@ -55,7 +57,7 @@ def which(run, features: int, asked: str) -> str:
         return "svrg"  # at a constant rate the others stall
     most_lost, oldest = next(limits for begins, limits in LIMITS.items() if asked.startswith(begins))
     others, gather, plain = 15, 64, 15 * 8 / features / 10
-    known = {  # writes for a sample, whether threads wait, additions lost (those of gathering at most), and age
+    known = {  # writes per sample, whether threads wait, additions lost (for gathering an upper bound), and age
         "lock": (8, True, 0.0, others),
         "hogwild": (8, False, plain, others),
         "gather": (gathered(run, features, gather), False, plain, others * gather),

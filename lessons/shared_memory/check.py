@@ -1,7 +1,7 @@
 """Judge the thread of this chapter's exercise by observing the memory: who read what when, and which writes were lost.
 
 Threads see each other's work only in the memory: messages carry nothing, and the rows are drawn when grading begins,
-since a thread that knew them could work out what the others do.
+because a thread that knew them could work out what the others do.
 """
 
 import random
@@ -109,8 +109,8 @@ class WatchedMemory:
     def send(self, x, dst, tag=0):
         if x is not None:  # messages are free here: with contents, they would replace the shared memory
             raise SolutionError(
-                f"thread {self.rank} sent {describe_value(x)}; a message carries nothing here, "
-                f"as in comm.send(None, {dst}): what threads tell each other is in w."
+                f"thread {self.rank} sent {describe_value(x)}; messages are empty here, as in comm.send(None, {dst}): "
+                "threads share everything through w."
             )
         self._comm.send(None, dst, tag)
 
@@ -130,14 +130,14 @@ class WatchedVector:
         self.inner, self._seen = inner, seen
         d = len(inner.vector)
         self._known, self._versions = np.full(d, np.nan), np.zeros(d, np.int64)
-        self.blank = np.zeros(d)  # like it, in place of `vector`
+        self.blank = np.zeros(d)  # of the same shape, in place of `vector`
         seen.added[rank] = self._added = np.zeros(d)
         if seen.versions is None:
             seen.versions = np.zeros(d, np.int64)
 
     def read(self, where=None):
         place = places(where)
-        self.inner.vector  # noqa: B018  the others do what they do before this moment
+        self.inner.vector  # noqa: B018 the others act first, up to this moment
         self._versions[place] = self._seen.versions[place]
         self._known[place] = self.inner.vector[place]
         return self.inner.read(where)

@@ -1,12 +1,12 @@
 """Closed forms for threads that share a vector: how often samples collide, what is lost, and when a lock saturates.
 
-Of `Samples` with k of d features, feature v is in a sample with probability p_v. A step takes T, in the mean, and its
-time is exponential, so that the others write n times meanwhile with probability (1 - q) q^n, with mean N - 1:
+Of `Samples` with k of d features, feature v is in a sample with probability p_v. A step takes T on average, and its
+time is exponential, so that meanwhile the others write n times with probability (1 - q) q^n, with mean N - 1:
 
     conflict    1 - 1 / (1 + (N - 1) p)      the chance that n others, each with chance p, have written a coordinate
     lost        (N - 1) p r / T              two times from load to store, r each, that overlap
 
-A core stores in order, so r grows with the cache lines that a sample touches up to that of v.
+A core stores in order, so r grows with the number of cache lines that a sample touches up to that of v.
 """
 
 from dataclasses import dataclass
@@ -39,9 +39,9 @@ class SparseRows:
         return float(p @ (1 - 1 / (1 + (threads - 1) * p)) / p.sum())
 
     def lost_fraction(self, threads: int, step: float) -> float:
-        """Return the fraction of additions that are lost where a step takes `step` seconds."""
+        """Return the fraction of additions that are lost if a step takes `step` seconds."""
         p = self.present
-        lines = [1 - np.prod(1 - part) for part in np.split(p, range(NUMBERS, len(p), NUMBERS))]  # touched by a row
+        lines = [1 - np.prod(1 - part) for part in np.split(p, range(NUMBERS, len(p), NUMBERS))]  # lines of a row
         before = np.repeat(np.cumsum(lines) - lines, NUMBERS)[: len(p)]  # the mean number of lines before that of v
         window = TAKEN * (1 + before)
         return (threads - 1) * float(p**2 @ window / p.sum()) / step

@@ -3,7 +3,7 @@
 `thread(comm, task, s)` runs on every core of a simulated computer, `comm.size` of them. All share one vector w of d
 weights, which starts at zero.
 
-- `shared = comm.shared(task.start())` returns it. Every thread calls that once.
+- `shared = comm.shared(task.start())` returns it. Every thread calls this once.
 - `shared.read()` returns a copy of all of w, and `shared.read(v)` a copy of the coordinates v, an array of integers.
 - `shared.write(values, v)` overwrites these coordinates, and `shared.write(values)` all of them. Reading and writing
   take time, more for more coordinates, and the other threads continue meanwhile. There is no atomic addition, only a
@@ -24,7 +24,7 @@ The thread below works on its own. With several threads its result is badly wron
 - the coordinates that are written, compared with writing those of every sample once;
 - the objective, compared with that of the thread below, alone on the same data; if it is far off, nothing else counts;
 - the time, compared with that of the thread below, alone, which reads and writes all of w for each sample: four threads
-  can be more than four times as fast. Waiting is allowed, if it costs no time.
+  can be more than four times as fast. Waiting is allowed if it costs no time.
 
 NumPy and the standard library may be imported. Every thread is its own process.
 """

@@ -1,7 +1,7 @@
 """Shared memory: threads that update one vector without locks, where they interfere, and where they do not.
 
-All figures come from the simulated cluster, where every read and every write has its time, so that the writes in
-between can be counted; on real threads the same code runs at full speed, and nothing is counted.
+All figures come from the simulated cluster, where every read and every write has its time, so the writes in between can
+be counted. On real threads the same code runs at full speed, and nothing is counted.
 """
 
 from math import inf
@@ -16,12 +16,12 @@ ROWS = {"workload": "sparse", "nonzeros": 8, "evaluations": 2, "epochs": 1, "ste
 
 
 def shares(done):
-    """Of the coordinates written: the part that another had written since the look, and the part that was lost."""
+    """Return the fractions of the coordinates written that another thread wrote since the read, and that were lost."""
     return {name: float(done.measurements(name)["value"].mean()) for name in ("conflicts", "lost")}
 
 
 def per_second(done):
-    """Samples a second of all threads together, each timed until its own last step."""
+    """Return the samples per second of all threads together, each timed until its own last step."""
     losses = done.losses
     return sum(
         losses["samples"][losses["rank"] == rank].max() / losses["seconds"][losses["rank"] == rank].max()
@@ -36,7 +36,7 @@ def per_second(done):
         "without a lock sixteen threads take at least thirteen times as many samples a second as one": lambda rows: (
             value(rows, "speed-up", threads=16, lock="none") > 13
         ),
-        "with one lock for all no number of threads is a quarter faster than one": lambda rows: (
+        "with one lock for all, no number of threads is even a quarter faster than one": lambda rows: (
             max(column(rows, "speed-up", lock="one for all")) < 1.25
         ),
         "the closed form is met within a fifth": lambda rows: all(
@@ -46,11 +46,11 @@ def per_second(done):
     look=Look("threads", ("speed-up",), "lock", theory=("at most",), log="xy", title="speed-up, in samples a second"),
 )
 def speed_up(run):
-    """Rows with eight of 2,000 features, and as many samples for 1 to 16 threads: once with a lock that a thread holds
-    while it reads, and while it writes, and once without.
+    """Rows with eight of 2,000 features, the same number of samples for 1 to 16 threads: once with a lock that a thread
+    holds while it reads and while it writes, and once without.
 
-    `at most`: N threads are N times as fast, and a lock lets through one step in the time for which it is held. That
-    cores share memory bandwidth is not simulated, nor what it costs to take a lock.
+    `at most`: N threads are N times as fast, and a lock lets through one step in the time for which it is held. Neither
+    shared memory bandwidth nor the cost of taking a lock is simulated.
     """
     rows, law = [], SparseRows(2000)
     for lock in ("none", "one for all"):
@@ -67,7 +67,7 @@ def speed_up(run):
 
 
 @figure(
-    "How sparse must samples be for threads not to meet?",
+    "How sparse must samples be for threads not to collide?",
     source="Niu, Recht, Re & Wright, 2011; the closed form is elementary",
     claims={
         "with four times the features a write conflicts about a quarter as often": lambda rows: all(
@@ -131,10 +131,10 @@ def conflicts_against_sparsity(run):
     ),
 )
 def conflicts_against_workers(run):
-    """Rows with eight of 200 features, and as many samples for 2 to 16 threads.
+    """Rows with eight of 200 features, the same number of samples for 2 to 16 threads.
 
-    An addition is lost only if two writes to one coordinate overlap themselves: both threads have loaded the old value
-    before one of them stores.
+    An addition is lost only if two writes to one coordinate overlap: both threads have loaded the old value before
+    either stores.
     """
     for threads in (2, 4, 8, 16):
         done = run(algorithm="hogwild", workers=threads, features=200, rows=1024, batch=64, **ROWS)
@@ -150,7 +150,7 @@ def conflicts_against_workers(run):
 
 KINDS = {
     "sparse": {"features": 400, "nonzeros": 8},
-    "dense": {"features": 8, "nonzeros": 40},  # so many draws of eight that hardly any is missing
+    "dense": {"features": 8, "nonzeros": 40},  # enough draws of eight that hardly any is missing
 }
 SMALL, RATES = 0.25, (0.25, 1.0, 4.0)
 
@@ -176,8 +176,8 @@ def nobody_notices(run):
     """Sixteen threads, compared with one on the same 512 samples: how many times as far above its minimum the objective
     ends. Sparse rows have eight of 400 features, and dense ones all of eight features.
 
-    The best rate is that of three, and lies inside of them, for one thread and for sixteen. On dense rows the noise of
-    single samples decides there, so only the small rate is shown.
+    The best rate is the middle one of three, for one thread and for sixteen. On dense rows the noise of single samples
+    dominates there, so only the small rate is shown.
     """
     for kind, rates in (("sparse", RATES), ("dense", (SMALL,))):
         one = {rate: gap(run, kind, 1, rate) for rate in rates}
@@ -190,7 +190,7 @@ def nobody_notices(run):
 
 
 def gap(run, kind, threads, rate, atomic=False):
-    """How far the objective is above its minimum after one pass."""
+    """Return how far the objective is above its minimum after one pass."""
     values = ROWS | KINDS[kind] | {"learning_rate": rate, "l2": 1e-3, "judged": "gap"}
     done = run(algorithm="hogwild", workers=threads, atomic=atomic, rows=512, batch=32, **values)
     return done.summary["held_out_loss"]
@@ -206,7 +206,7 @@ def gap(run, kind, threads, rate, atomic=False):
         "atomic additions lose nothing": lambda rows: all(
             row["not lost"] == 1 for row in rows if row["additions"] == "atomic"
         ),
-        "without them, the more threads, the more is lost": lambda rows: is_falling(
+        "without atomics, the more threads, the more is lost": lambda rows: is_falling(
             column(rows, "not lost", additions="plain")
         ),
     },
@@ -217,10 +217,10 @@ def lost_additions(run):
     gradients are as good as fresh ones.
 
     `descent` is how far all threads together descend, relative to one thread on the same number of samples. Lost
-    additions do not mislead; they are steps not made: a smaller rate at the full price.
+    additions do not mislead; they are steps not taken: a smaller rate at the full price.
 
-    How much is lost is the simulator's: real threads lose cache lines, from a twentieth as much to
-    four times as much. That it grows with the threads does not depend on it.
+    How much is lost depends on the simulator: real threads lose cache lines, from a twentieth as much to four times as
+    much. That the loss grows with the threads does not.
     """
     bowl = {"workload": "quadratic", "dimension": 1000, "condition": 1, "points": 512, "precision": "float64"}
     for additions in ("plain", "atomic"):
@@ -252,7 +252,7 @@ def lost_additions(run):
 def written_per_row(run):
     """Rows with eight of 4,000 features without skew, and of 200 with it; 1 to 64 rows are gathered for one write.
 
-    A coordinate that several of the gathered rows have is written once.
+    A coordinate that several of the gathered rows share is written once.
     """
     for skew, features in ((0.0, 4000), (1.0, 200)):
         for per_write in (1, 8, 64):
@@ -285,8 +285,9 @@ def samples_per_write(run):
     """Four threads, rows that mostly share the same few features; until the objective is within 0.03 of its minimum, on
     average over two runs.
 
-    Each at the rate of four that takes the fewest samples, and so the least time; it lies inside of them. The simulated
-    clock does not charge for a coordinate that another core has just written, which is the cost that the paper avoids.
+    Each at whichever of four rates takes the fewest samples, and so the least time; never the smallest or largest. The
+    simulated clock charges nothing for a coordinate that another core has just written, the very cost that the paper
+    avoids.
     """
     rows = []
     for per_write, rates in GATHERING.items():
@@ -347,10 +348,10 @@ def gap_per_pass(run):
     for every three samples.
 
     The noise of single samples does not vanish at the optimum, so at a constant rate the model keeps moving around it.
-    It is shapes that are compared: other rates move the lines, and one of a constant rate still bends.
+    Compare the shapes: other rates move the lines, but that of a constant rate still bends.
     """
     for method, values in TO_THE_OPTIMUM.items():
-        gradients = 5 / 3 if method == "AsySVRG" else 1  # for a look at a sample, each of which counts as one
+        gradients = 5 / 3 if method == "AsySVRG" else 1  # per read of a sample, each of which counts as one
         tried = run(
             workers=4, batch=8, steps=None, epochs=20 / gradients, evaluations=6, precision="float64",
             workload="sparse", network="ideal", rows=192, features=64, nonzeros=8, l2=1e-2, judged="gap", **values,

@@ -9,7 +9,7 @@ from lessons.staleness.experiments.momentum import MOMENTA, fit, progress
 
 
 def shared_out(run, workers: int, rate: float) -> str:
-    """Return what becomes of the model if many workers compute the gradients of one."""
+    """Return how the model changes if many workers compute the gradients of one."""
     alone, many = (
         end_loss(run(algorithm="asgd", workers=n, learning_rate=rate, steps=1536 // n, **DIGITS)) for n in (1, workers)
     )
@@ -48,7 +48,7 @@ def best_bound(run, times: str) -> str:
 
 
 def divided(run, workers: int, rule: str) -> str:
-    """Return what 100 gradients of each worker are worth, divided by their staleness or whole."""
+    """Return what 100 gradients of each worker are worth, with or without division by their staleness."""
     algorithm = "dynsgd" if rule.startswith("divides") else "asgd"
     values = {"algorithm": algorithm, "learning_rate": float(rule.split()[-1]), **DIGITS}
     many, one, all_in_turn = (

@@ -17,11 +17,11 @@ HEAVY = 300  # times the cost of one number: the server takes no time compared w
 
 @cache
 def mean_course(seed: int, workers: int, rate: float, jitter: str, updates: int, clusters: int) -> np.ndarray:
-    """The server's w before and after each update, (updates + 1,), on f(w) = w^2 / 2 from 1: mean over clusters.
+    """Return the server's w before and after each update, (updates + 1,), on f(w) = w^2 / 2 from 1: mean over clusters.
 
-    Each cluster has random times of its own, and each seed has other clusters. Each worker has more steps to make than
-    the updates take, so that nobody is missing before the end. The figure and the quiz ask for the same ones: each is
-    computed once, and may not be written to.
+    Each cluster has its own random times, and each seed has different clusters. Each worker has more steps to take than
+    the updates need, so that nobody is missing before the end. The figure and the quiz request the same results: each
+    is computed once, and is read-only.
     """
     bowl = quadratic.build(quadratic.Settings(dimension=1, points=workers), np.float64)
     s = asgd.Settings(learning_rate=rate)

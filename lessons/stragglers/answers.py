@@ -12,9 +12,9 @@ def speed_up(run, workers: int) -> float:
 def dearest(run, workers: int) -> str:
     """Return which cluster has the longer mean step; a gradient takes 1 s on average on both.
 
-    Times are uniform on 0.5 to 1.5 s on one; on the other, one in a hundred is ten times as long as the rest.
+    On one, times are uniform from 0.5 to 1.5 s; on the other, one in a hundred is ten times as long as the rest.
     """
-    restless = 0.5 + workers / (workers + 1)  # the mean of the largest of so many
+    restless = 0.5 + workers / (workers + 1)  # the mean of the largest of this many
     usual = 1 / (0.99 + 0.01 * 10)
     rarely_late = usual * (1 + 9 * (1 - 0.99**workers))
     return "restless" if restless > rarely_late else "rarely late"

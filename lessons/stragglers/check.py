@@ -18,8 +18,8 @@ from lessons.stragglers.experiments import BOWL, slow
 from tracing import COMPUTE, WAIT
 
 SERVER = 0
-SIZES = 100_000, 160_000  # parameters: so long that everything else in a process is small
-FAST = "1e-5:1e12:0"  # latency in s and bytes/s: vectors travel in no time, as short ones do elsewhere
+SIZES = 100_000, 160_000  # parameters: so many that everything else in a process is small
+FAST = "1e-5:1e12:0"  # latency in s and bytes/s: vectors take no time, as short ones do elsewhere
 POINTS = {
     "every update is the mean of the first gradients of its step": 4,
     "it takes no longer than it must": 3,
@@ -69,8 +69,8 @@ def check(solution, seed):
 
 
 def crashes(trace, dice):
-    """Return the setting `crash` that makes two workers crash at once: one whose gradient was counted and who is idle,
-    and one who is computing.
+    """Return the setting `crash` that makes two workers crash at once: one whose gradient was counted and that is idle,
+    and one that is computing.
 
     `trace` is of the same server without crashes: until the first, a run with them is the same.
     """
@@ -78,7 +78,7 @@ def crashes(trace, dice):
     worker, third = rank != SERVER, trace.seconds() / 3
     waits = np.flatnonzero(worker & (kind == WAIT) & (start > third) & (end < 2 * third))
     waits = waits[np.argsort(end[waits] - start[waits])]
-    wait = dice.choice(waits[-8:])  # of the longest: the gradient has arrived, and the step is not at its end
+    wait = dice.choice(waits[-8:])  # in the middle of the longest: the gradient has arrived, but the step has not ended
     at = (start[wait] + end[wait]) / 2
     computing = rank[worker & (kind == COMPUTE) & (start < at) & (at < end)]
     others = computing if len(computing) else np.unique(rank[worker & (rank != rank[wait])])

@@ -10,7 +10,7 @@ The server below is correct but slow: in every step it waits for all workers. Ma
   the newest parameters;
 - a late gradient, of older parameters, is dropped, and its worker gets the newest ones at once;
 - no worker is left waiting when training is over;
-- a worker may crash. `comm.recv_any()` then returns `(its rank, None)`, once. As long as enough are left, go on.
+- a worker may crash. `comm.recv_any()` then returns `(its rank, None)`, once. As long as enough are left, continue.
 
 What you have: `comm.size`, `comm.send(x, rank)`, `comm.recv_any()`, which returns the next message as `(rank, x)`;
 `task.start()`, `task.steps()`, and `task.report(w)`, called once after each update; `s.learning_rate`,

@@ -1,11 +1,11 @@
-"""Stragglers: what waiting for the slowest costs, what not waiting costs, and how many workers are worth while."""
+"""Stragglers: what waiting for the slowest costs, what not waiting costs, and how many workers are worthwhile."""
 
 import numpy as np
 
 from lessons.figure import Look, column, figure, is_falling, is_rising, ratio, value
 from theory import order_statistics
 
-HEAVY = 300  # times as long as its few numbers take: a gradient of a large model, beside which all else takes no time
+HEAVY = 300  # times as long as its few numbers take: a large model's gradient, next to which all else takes no time
 BOWL = {"workload": "quadratic", "batch": 1, "network": "ideal"}
 BACKUPS = (0, 1, 2, 4, 8)
 CLOUDS = {"quiet": "none", "cloud": "cloud", "noisy cloud": "noisy cloud"}
@@ -18,7 +18,7 @@ LAWS = {
 
 
 def slow(workers, many=0):
-    """The setting `slow` that makes every worker's gradient heavy, and three times that on the last `many` workers."""
+    """Return the setting `slow` that makes all workers' gradients heavy, on the last `many` three times as heavy."""
     return ",".join(f"{rank}:{HEAVY * (3 if rank > workers - many else 1)}" for rank in range(1, workers + 1))
 
 
@@ -44,9 +44,9 @@ def slow(workers, many=0):
 def more_machines(run):
     """Synchronous SGD over a server on digits, 32 images per worker, 10 Gb Ethernet.
 
-    Every gradient is made as slow as that of a large model, so that messages hardly count. On average each machine is
-    as fast as the others. In the cloud its time varies a little from step to step; in the noisy cloud one step in a
-    hundred takes four times as long besides. 100 % would be N times the images in the time of one machine.
+    Every gradient is made as slow as that of a large model, so that messages hardly count. On average all machines are
+    equally fast. In the cloud their times vary a little from step to step; in the noisy cloud, in addition, one step in
+    a hundred takes four times as long. 100 % would be N times the images in the time of one machine.
     """
     for cluster, jitter in CLOUDS.items():
         for workers in SIZES:
@@ -62,7 +62,7 @@ def more_machines(run):
 
 
 def _step(run, workers, backups, steps, jitter):
-    """The mean time of a step, in times of an undisturbed gradient."""
+    """Return the mean time of a step, in units of an undisturbed gradient."""
     values = {"algorithm": "backup", "learning_rate": 0.2, "dimension": 4, "points": 256, "evaluations": 2, **BOWL}
     alone = run(**values, workers=1, slow=slow(1), steps=10).evaluations["seconds"][-1] / 10
     done = run(**values, workers=workers, backups=backups, slow=slow(workers), steps=steps, jitter=jitter)
@@ -73,7 +73,7 @@ def _step(run, workers, backups, steps, jitter):
     "What does it cost to wait for everybody?",
     source="Chen et al., 2016; order statistics",
     claims={
-        "the mean step is as long as theory says the slowest of N takes, to within a tenth": lambda rows: all(
+        "the mean step takes as long as theory predicts for the slowest of N, to within a tenth": lambda rows: all(
             abs(row["step"] / row["theory"] - 1) < 0.1 for row in rows
         ),
         "under every law, more workers make a longer step": lambda rows: all(
@@ -94,7 +94,7 @@ def waiting_for_everybody(run):
     """Synchronous SGD over a server, on a network that takes no time, so that computing alone does.
 
     A step is measured in units of one gradient; the speed-up is the number of gradients that arrive in that time. All
-    laws have a mean of 1: what costs is not how slow workers are, but how differently slow.
+    laws have a mean of 1: the cost comes not from how slow workers are, but from how much they vary.
     """
     for law, slowest in LAWS.items():
         for workers in (2, 8, 32):
@@ -107,13 +107,13 @@ def waiting_for_everybody(run):
     "How much time do backup workers save?",
     source="Chen et al., 2016; order statistics; that stragglers finish is our addition to the formula",
     claims={
-        "one backup of 25 workers takes more than a fifth off the step": lambda rows: (
+        "one backup among 25 workers cuts the step by more than a fifth": lambda rows: (
             ratio(rows, "step", backups=(1, 0)) < 0.8
         ),
-        "each further backup takes off less": lambda rows: (
+        "each further backup saves less": lambda rows: (
             np.diff(np.diff(column(rows, "step")) / np.diff(column(rows, "backups"))) > 0
         ).all(),
-        "the step is as long as theory says, if stragglers finish what they began": lambda rows: all(
+        "the step is as long as theory predicts if stragglers finish what they began": lambda rows: all(
             abs(row["step"] / row["stragglers finish"] - 1) < 0.05 for row in rows
         ),
         "the step is longer than H(N) - H(b), the formula if all workers begin every step together": lambda rows: all(
@@ -165,10 +165,8 @@ def _best(rows, cluster):
         "that one backup saves more than half the time": lambda rows: (
             ratio(rows, "seconds", cluster="one slow machine", backups=(1, 0)) < 1 / 2
         ),
-        "where any machine may be late now and then, a few backups are best": lambda rows: (
-            1 <= _best(rows, "noisy") <= 4
-        ),
-        "every backup adds steps to the training, and half of all machines is too many": lambda rows: all(
+        "if any machine may be late now and then, a few backups are best": lambda rows: 1 <= _best(rows, "noisy") <= 4,
+        "every backup adds steps to the training, and half of all machines are too many": lambda rows: all(
             is_rising(column(rows, "steps", cluster=cluster))
             and value(rows, "seconds", cluster=cluster, backups=8) > value(rows, "seconds", cluster=cluster, backups=1)
             for cluster in CLUSTERS
@@ -189,7 +187,7 @@ def backups_against_the_tail(run):
 
 
 def to_a_tenth(run, cluster, backups, machines=16):
-    """(steps, seconds) until the loss is a tenth, if so many of the machines are not waited for."""
+    """Return (steps, seconds) until the loss is a tenth, if this many of the machines are not waited for."""
     jitter, many = (CLUSTERS | {"two slow machines": ("hpc", 2), "eight slow machines": ("hpc", 8)})[cluster]
     share = (machines - backups) / machines
     done = run(
@@ -211,7 +209,7 @@ def to_a_tenth(run, cluster, backups, machines=16):
 
 
 def _until(done, loss):
-    """(steps, seconds) until the held-out loss is at most this; infinite if it never is."""
+    """Return (steps, seconds) until the held-out loss is at most this; infinite if it never is."""
     tried = done.evaluations
     reached = np.flatnonzero(tried["loss"] <= loss)
     if not len(reached):
@@ -220,7 +218,7 @@ def _until(done, loss):
 
 
 @figure(
-    "What do four of a hundred save?",
+    "What do four backups among a hundred machines save?",
     source="Chen et al., 2016, whose best setting was 4 of 100",
     claims={
         "four backups of a hundred save more than a third of the time to the loss": lambda rows: (
@@ -243,7 +241,7 @@ def _until(done, loss):
 def a_hundred_machines(run):
     """100 machines in the noisy cloud on a noisy bowl, until the loss is a tenth of what it was.
 
-    The learning rate shrinks with the gradients per step, as in the figure before. Everything is relative to waiting
+    The learning rate shrinks with the gradients per step, as in the previous figure. Everything is relative to waiting
     for all hundred.
     """
     machines, made = 100, {}
@@ -267,7 +265,7 @@ def a_hundred_machines(run):
         "to more than three times what it was": lambda rows: (
             column(rows, "noise scale")[-1] > 3 * column(rows, "noise scale")[0]
         ),
-        "since the true gradient fades faster than the noise in it": lambda rows: (
+        "because the true gradient fades faster than its noise": lambda rows: (
             rows[-1]["signal"] / rows[0]["signal"] < rows[-1]["noise"] / rows[0]["noise"] < 1
         ),
     },

@@ -35,7 +35,7 @@ ALWAYS_ONE = Assignment(
 )
 BACKUPS = (0, 1, 2, 4, 8)
 DO_WITHOUT = Assignment(
-    {  # the rate goes down with the share that is waited for, as the noise of their mean goes up
+    {  # the rate falls with the share that is waited for, because their mean gets noisier
         **BOWL,
         "algorithm": "backup",
         "workers": 16,
@@ -55,7 +55,7 @@ DO_WITHOUT = Assignment(
         "after the same time one or two backups have the best model": lambda rows: (
             min(column(rows, "held_out_loss")[1:3]) == min(column(rows, "held_out_loss"))
         ),
-        "and eight of 16 a worse one than none, though they take half as many steps again": lambda rows: (
+        "and eight of 16 a worse one than none, though they take 1.5 times as many steps": lambda rows: (
             rows[-1]["held_out_loss"] > rows[0]["held_out_loss"] and rows[-1]["updates"] > 1.5 * rows[0]["updates"]
         ),
     },

@@ -76,10 +76,10 @@ def surveyed_algorithms() -> set[str]:
 def table(model: Stack, cluster: Cluster = Cluster()) -> list[Row]:
     """Return a row for each algorithm: cost formulas, their values in FLOPs, bytes and updates, and where it is shown.
 
-    `memory` is that of the worker that holds most, `server` that of such a server, "" where there is none.
-    Values are of a step of all workers with `cluster.samples` samples in all, whoever has which of them; None where
-    there is no formula, and then the formula is the reason why not.
-    `computing` and `sending` are seconds if all devices are at their peak, and all ports busy without a pause.
+    `memory` is that of the worker that holds most, `server` that of the server that holds most, or "". Values are for a
+    step of all workers with `cluster.samples` samples in total, however divided. Without a formula, the value is None
+    and the formula states why there is none. `computing` and `sending` are seconds if all devices run at their peak,
+    and all ports are always busy.
     """
     found = []
     for name, of in costs.every().items():
@@ -110,7 +110,7 @@ def table(model: Stack, cluster: Cluster = Cluster()) -> list[Row]:
 
 
 def the_step(model: Stack, cluster: Cluster) -> str:
-    """Return a sentence on what is priced: the same work for every method."""
+    """Return a sentence on the work that is priced, which is the same for every method."""
     return (
         f"A step takes {cluster.samples:,} samples: {cluster.batch} for each of {cluster.workers} workers, or all "
         f"together where workers share samples. The model has {model.parameters:,} parameters."

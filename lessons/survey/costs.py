@@ -1,7 +1,7 @@
 """The costs of every method in the catalogue, as symbolic formulas and as numbers for a model and a cluster.
 
-Formulas stand in algorithms/catalogue.toml and are proven against runs (tests/contract/test_costs.py). Settings that a
-formula names are those of the module, unless the reader gives others.
+Formulas are in algorithms/catalogue.toml and are tested against runs (tests/contract/test_costs.py). Settings in a
+formula are those of the module, unless the reader gives others.
 """
 
 import math

@@ -55,9 +55,9 @@ class Survey:
     title: str
     venue: str
     result: str  # what its abstract says
-    figure: str  # that has its shape, in full; "" if none does
-    instead: str  # why not, or in what the figure differs
-    parts: str  # what its sections are
+    figure: str  # full name of the figure with its shape, or ""
+    instead: str  # why there is none, or how the figure differs
+    parts: str  # what its sections are called
     methods: tuple[Method, ...]
 
 
@@ -122,7 +122,9 @@ def _names(node: ast.stmt) -> list[str]:
 
 
 def _words(node: ast.AST, defined: dict[str, ast.stmt], seen: frozenset[str] = frozenset()) -> set[str]:
-    """Return the strings in a function and in all it refers to, except column names and values of other settings."""
+    """Return the strings in a function and in everything it refers to, except column names and values of other
+    settings.
+    """
     words: set[str] = set()
     for statement in node.body if isinstance(node, ast.FunctionDef) else [node]:
         others = {id(value) for part in ast.walk(statement) for value in _other_values(part)}

@@ -1,6 +1,6 @@
-"""Averaging: what workers gain and lose that train on their own and meet only now and then.
+"""Averaging: what workers gain and lose if they train on their own and meet only now and then.
 
-The figures stand in the files of this folder, one group of questions each; here is what they share.
+Each file of this folder holds the figures of one group of questions; what they share is here.
 """
 
 from math import inf
@@ -12,6 +12,6 @@ NO_NETWORK = {"network": "ideal", "device": "1e9:1e15:0"}  # only gradients take
 
 
 def at_best(tried):
-    """The lowest held-out loss of runs by rate; ValueError if it is that of the smallest or the largest rate."""
+    """The lowest held-out loss of the runs by rate. Raise ValueError if the smallest or the largest rate gives it."""
     losses = {rate: done.summary["held_out_loss"] for rate, done in tried.items()}
     return losses[interior({rate: inf if loss is None else loss for rate, loss in losses.items()})]  # None: diverged

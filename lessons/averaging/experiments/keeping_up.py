@@ -23,10 +23,10 @@ from lessons.figure import Look, column, figure, is_rising, ratio, value
     look=Look("workers", ("loss",), "method", log="xy", title="held-out loss"),
 )
 def more_workers(run):
-    """Digits, 16 epochs whatever the number of workers, meetings every two mini-batches of 16 images.
+    """Digits, 16 epochs for any number of workers, a meeting every two mini-batches of 16 images.
 
-    The images are shared, so each of N workers takes an N-th of the steps, and an average moves as far as one of them.
-    The filter takes about N blocks to fill and has 40 of them with 16 workers; with fewer blocks it would bend, too.
+    The images are shared, so each of N workers takes 1/N of the steps, and an average moves only as far as one worker.
+    The filter takes about N blocks to fill. With 16 workers there are 40 blocks; with fewer, its curve would rise, too.
     """
     methods = {"model averaging": "model_averaging", "BMUF": "bmuf"}
     for workers in (1, 2, 4, 8, 16):
@@ -41,7 +41,7 @@ def more_workers(run):
 
 
 def sharing(run, algorithm, workers, epochs=16):
-    """What becomes of 16 epochs that so many workers share."""
+    """Return the results of 16 epochs that this many workers share."""
     values = {"batch": 16, "epochs": epochs, "period": 2, "learning_rate": 0.06, "evaluations": 2, **SMALL}
     return run(algorithm=algorithm, workers=workers, **values).summary
 
@@ -72,12 +72,11 @@ RATES = (0.06, 0.125, 0.25, 0.5, 1.0, 2.0)
 def best_rate(run):
     """Digits, six epochs: one worker with all the images, or eight that share them and meet every four steps.
 
-    Averages move an eighth as far per image; a larger rate would make up for that if the loss were nowhere steep.
-    Block momentum leaves the steps as short as they are and makes more of their mean. With the smallest rates it is
-    late: its filter has 17 blocks, and takes about eight to fill. A loss counts as infinite where training
-    diverges: it ends more than twice as high as with a smaller rate, and how high, the last bit decides. At a
-    rate of 1 one worker diverges under four seeds of five. A point is missing where training diverges under one seed
-    or more.
+    Per image, averages move an eighth as far. A larger rate would make up for that if the loss were nowhere steep.
+    Block momentum leaves the steps as short as they are and amplifies their mean. At the smallest rates it lags: its
+    filter takes about eight blocks to fill, and there are only 17. Training counts as diverged, and its loss as
+    infinite, if it ends more than twice as high as at a smaller rate: how high depends on the last bit. At a rate of 1
+    one worker diverges under four seeds of five. A point is missing where training diverges under one seed or more.
     """
     methods = {
         "one worker": {"algorithm": "sgd", "workers": 1},
@@ -110,11 +109,11 @@ TURNED = {1: (0.125, 0.25, 0.5, 1.0, 2.0), 8: (0.5, 1.0, 2.0, 4.0)}  # rates tri
     look=Look("workers", ("loss",), "gradient", kind="bar"),
 )
 def natural_gradient_and_averaging(run):
-    """Digits, 12 epochs of all workers together, an average every ten steps; held-out loss at the best rate.
+    """Digits, 12 epochs shared by all workers, an average every ten steps; held-out loss at the best rate.
 
-    The more workers, the fewer steps has each, so each likes a larger rate; N times as large it would have to be to
-    move as far per image as one. Plain SGD does not tolerate such rates where the loss is steep, and steepness is what
-    the Fisher matrices remove.
+    The more workers, the fewer steps each takes, and the larger its best rate: to move as far per image as one worker,
+    N workers would need N times the rate. Plain SGD does not tolerate such rates where the loss is steep, and steepness
+    is what the Fisher matrices remove.
     """
     for gradient, smoothing in (("natural", 4.0), ("plain", 1e12)):
         for workers, rates in TURNED.items():

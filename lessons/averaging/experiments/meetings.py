@@ -1,4 +1,4 @@
-"""How rarely workers may meet, and when to begin with that."""
+"""How rarely workers may meet, and from when on."""
 
 from lessons.figure import Look, column, figure, is_rising, ratio, value
 
@@ -10,7 +10,7 @@ from lessons.figure import Look, column, figure, is_rising, ratio, value
         "the bytes fall as the period grows": lambda rows: all(
             abs(row["megabytes"] * row["period"] / rows[0]["megabytes"] - 1) < 0.02 for row in rows
         ),
-        "on a slow network nearly all of the time is saved with them": lambda rows: (
+        "on a slow network nearly all of the time is saved, too": lambda rows: (
             ratio(rows, "seconds", period=(256, 1)) < 0.25
         ),
         "the replicas are farther apart when they meet": lambda rows: is_rising(column(rows, "spread")),
@@ -23,13 +23,13 @@ from lessons.figure import Look, column, figure, is_rising, ratio, value
             max(column(rows, "held-out loss")) < 1.05 * value(rows, "held-out loss", period=1)
         ),
     },
-    look=Look("period", ("time", "loss"), log="x", title="as a fraction of that with a meeting in every step"),
+    look=Look("period", ("time", "loss"), log="x", title="relative to a meeting in every step"),
 )
 def local_period(run):
     """Digits, eight workers with 16 images each, 256 steps; 1 Gb Ethernet.
 
     spread: squared distance of the replicas from their mean when they meet. The training loss is that of the replicas,
-    each on its own next mini-batch, in the last 32 steps. Drawn are the seconds and the held-out loss.
+    each on its own next mini-batch, over the last 32 steps. The chart shows the seconds and the held-out loss.
     """
     rows = []
     for period in (1, 4, 16, 64, 256):
@@ -52,16 +52,16 @@ def local_period(run):
 
 
 def meeting(run, period):
-    """The Run of eight workers who meet every `period` steps."""
+    """Return the Run of eight workers that meet every `period` steps."""
     values = {"batch": 16, "steps": 256, "learning_rate": 0.2, "network": "1GbE", "evaluations": 2, "hidden": "64"}
     return run(algorithm="local_sgd", workers=8, period=period, **values)
 
 
 @figure(
-    "When should workers begin to meet seldom?",
+    "When should workers begin to meet rarely?",
     source="Lin, Stich, Patel & Jaggi, 2020, post-local SGD",
     claims={
-        "meeting seldom from the start begins worst": lambda rows: (
+        "meeting rarely from the start begins worst": lambda rows: (
             ratio(rows, "after 20 steps", meets=("seldom", "always")) > 1.1
         ),
         "post-local begins as if they always met, to the bit": lambda rows: (
@@ -70,7 +70,7 @@ def meeting(run, period):
         "in the end all three are level on held-out images": lambda rows: (
             max(column(rows, "held-out loss")) < 1.1 * min(column(rows, "held-out loss"))
         ),
-        "post-local sends less than half as much as those who always meet": lambda rows: (
+        "post-local sends less than half as much as always meeting": lambda rows: (
             ratio(rows, "megabytes", meets=("seldom later", "always")) < 0.5
         ),
     },
@@ -79,7 +79,7 @@ def meeting(run, period):
 def post_local(run):
     """Digits, 16 workers with 16 images each, 200 steps at a large rate; the switch comes after twelve epochs.
 
-    `after 20 steps` is the mean loss of the steps 20 to 29. The paper's gain on test images, for batches
+    `after 20 steps` is the mean loss of steps 20 to 29. The paper's gain on test images, for batches
     too large to generalise, is not seen here: these images are learned well by all three.
     """
     ways = {"always": {"period": 1}, "seldom": {"period": 64}, "seldom later": {"period": 64, "switch": 12}}

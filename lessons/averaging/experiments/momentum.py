@@ -14,14 +14,14 @@ BLOCKS = {
 
 
 @figure(
-    "Are the forms of block momentum in use the same?",
+    "Are the forms of block momentum that are in use equivalent?",
     source="Chen & Huo, 2016; CNTK's and fairseq's code",
     claims={
         "down a slope, 16 workers get 16 times as far as averages in both forms of the paper": lambda rows: all(
             abs(value(rows, "gain", form=form) - 16) < 0.1 for form in ("classical", "nesterov")
         ),
         "and 31 times in the form of the code": lambda rows: abs(value(rows, "gain", form="nesterov_code") - 31) < 0.2,
-        "so it overshoots an optimum farther than the form that it is meant to be": lambda rows: (
+        "so it overshoots an optimum farther than the form it is meant to implement": lambda rows: (
             ratio(rows, "overshoot", form=("nesterov_code", "nesterov")) > 1.5
         ),
         "Nesterov's form overshoots least": lambda rows: (
@@ -33,8 +33,8 @@ BLOCKS = {
 def block_forms(run):
     """A bowl of one coordinate and no noise, 16 workers, block momentum 15/16.
 
-    gain: on its flank, with a rate so small that it looks like a slope. overshoot: with a larger rate, how far the
-    model gets to the other side of the optimum, as a part of where it began.
+    gain: on the bowl's flank, at a rate so small that it looks like a slope. overshoot: at a larger rate, how far the
+    model goes beyond the optimum, as a fraction of its distance at the start.
     """
     for form in ("classical", "nesterov", "nesterov_code"):
         distance = _distances(run(form=form, period=5, learning_rate=0.02, steps=200, **BLOCKS))
@@ -48,14 +48,14 @@ def block_forms(run):
 
 
 def gain(run, **values):
-    """How many times as far as model averaging block momentum gets down a slope, once its filter is full."""
+    """Return how many times as far down a slope as model averaging block momentum gets, once its filter is full."""
     rate = 1e-7
     before, after = _distances(run(period=1, learning_rate=rate, steps=170, **BLOCKS, **values))[[-31, -1]]
     return float((before - after) / (30 * rate))
 
 
 def _distances(done):
-    """From the optimum at 0, after every block."""
+    """Return the distances from the optimum at 0, after every block."""
     return np.sqrt(2 * done.evaluations["loss"])
 
 
@@ -66,7 +66,7 @@ def _distances(done):
         "down a narrow valley both get farther than local SGD": lambda rows: all(
             ratio(rows, "progress", method=(method, "local SGD"), rate=1.0) > 1.2 for method in ("SlowMo", "DiLoCo")
         ),
-        "and farther than a larger rate could take it, with which it is about to diverge": lambda rows: all(
+        "and farther than a larger rate could take it, at which it is about to diverge": lambda rows: all(
             value(rows, "progress", method=method, rate=1.0) > value(rows, "progress", method="local SGD", rate=1.95)
             for method in ("SlowMo", "DiLoCo")
         ),
@@ -76,8 +76,8 @@ def _distances(done):
 def outer_momentum(run):
     """A narrow bowl without noise, four workers, a meeting every 10 steps; progress is in powers of ten of the loss.
 
-    Local steps must be short enough for the steepest direction: rate 2 is the limit. A momentum between meetings looks
-    at ten steps together, in which the steep directions have come to rest, and speeds up what is left.
+    Local steps must be short enough for the steepest direction: rate 2 is the limit. A momentum between meetings sees
+    ten steps at once. By then the steep directions have settled, and it speeds up the others.
     """
     bowl = {"workload": "quadratic", "condition": 1000, "dimension": 20, "points": 64, "precision": "float64"}
     methods = (
@@ -93,7 +93,7 @@ def outer_momentum(run):
 
 
 def lowest(rows, outer):
-    """The loss at the best inner rate."""
+    """Return the loss at the best inner rate."""
     losses = {row["rate"]: row["loss"] for row in rows if row["outer"] == outer}
     return losses[interior(losses)]
 
@@ -105,7 +105,7 @@ def lowest(rows, outer):
         "with a timid inner rate it is far ahead": lambda rows: (
             ratio(rows, "loss", outer=("Nesterov", "average"), rate=0.001) < 0.6
         ),
-        "with each at its own best rate, it ends over one and a half times as high as the plain average": lambda rows: (
+        "each at its own best rate, it ends at over 1.5 times the loss of the plain average": lambda rows: (
             lowest(rows, "Nesterov") > 1.5 * lowest(rows, "average")
         ),
         "in accuracy the two best are level within three hundredths": lambda rows: (
@@ -117,9 +117,9 @@ def lowest(rows, outer):
 def diloco_rates(run):
     """Digits, eight workers with 16 images each, Adam inside, a meeting every 32 of 256 steps.
 
-    An outer rate of 0.7 with momentum 0.9 is, in the long run, a step seven times as long. Where the inner rate is
-    too small that is what is missing; here a larger inner rate does better. The paper's gains are on language models
-    that are not learned in eight meetings.
+    An outer rate of 0.7 with momentum 0.9 is, in the long run, a step seven times as long. It makes up for an inner
+    rate that is too small; here a larger inner rate does better. The paper's gains are on language models that are not
+    learned in eight meetings.
     """
     for rate in (0.001, 0.005, 0.01, 0.02, 0.04, 0.08, 0.16):
         for outer, algorithm, more in (("average", "local_sgd", {"update": "adam"}), ("Nesterov", "diloco", {})):

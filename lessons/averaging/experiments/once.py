@@ -14,13 +14,13 @@ NOISY = {
 
 
 @figure(
-    "Can models that were trained apart be averaged at the end?",
+    "Can models that were trained separately be averaged at the end?",
     source="Zinkevich, Weimer, Smola & Li, 2010",
     claims={
         "the loss is what theory says, bias + variance / N, to within a sixth": lambda rows: all(
             abs(row["loss"] / row["theory"] - 1) < 1 / 6 for row in rows
         ),
-        "ten workers remove most of the variance, and ten times as many little more": lambda rows: (
+        "ten workers remove most of the variance, and a hundred only a little more": lambda rows: (
             value(rows, "loss", workers=1) - value(rows, "loss", workers=10)
             > 5 * (value(rows, "loss", workers=10) - value(rows, "loss", workers=100))
         ),
@@ -34,7 +34,7 @@ def one_average(run):
     """A bowl of 400 coordinates, 20 noisy steps of every worker alone, one average at the end.
 
     The bias is how far even a worker without noise would still have to go; only more steps help against that. The
-    paper's picture, on e-mail spam, has the same shape: much is gained from 1 to 10 machines, from 10 to 100 little.
+    paper's curve, on e-mail spam, has the same shape: going from 1 to 10 machines gains much, from 10 to 100 little.
     """
     steps, rate, noise = (NOISY[name] for name in ("steps", "learning_rate", "noise"))
     h = np.geomspace(1, 1 / NOISY["condition"], NOISY["dimension"])
@@ -48,12 +48,12 @@ def one_average(run):
 
 
 def once_averaged(run, workers):
-    """The loss of the average of so many workers, each of them alone in the noisy bowl until the end."""
+    """Return the loss of the average of this many workers, each of them alone in the noisy bowl until the end."""
     return run(algorithm="one_shot", workers=workers, **NOISY).summary["held_out_loss"]
 
 
 @figure(
-    "Does it matter for an average where the networks began?",
+    "Does an average depend on where the networks began?",
     source="Zinkevich et al., 2010, on convex problems; the barrier is ours",
     claims={
         "between networks with one start the loss is nowhere higher than at the worse end": lambda rows: (
@@ -71,8 +71,8 @@ def once_averaged(run, workers):
 def two_starts(run):
     """Digits; held-out loss along the line from one trained network to another, which saw other images.
 
-    Hidden neurons can be numbered in any order. Networks from two starts have usually chosen two; their mean mixes
-    neurons that have nothing to do with each other.
+    Hidden neurons can be numbered in any order. Networks from two starts have usually chosen different orders, and
+    their mean mixes unrelated neurons.
     """
     digits = workloads.find("digits")
     problem = digits.build(digits.Settings(**SMALL))
@@ -125,7 +125,7 @@ def _saved(rows, steps):
 
 
 def _alone(comm, task, s):
-    """Train like a worker of one-shot averaging that averages with nobody; ship what the first of them has."""
+    """Train like a worker of one-shot averaging, but average with nobody; the first worker's model is the result."""
     w = task.start()  # (d,)
     for _ in task.steps():
         kernels.sgd(w, task.gradient(w)[1], s.learning_rate)

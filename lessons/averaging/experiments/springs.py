@@ -20,20 +20,20 @@ MEAN = {"AGN": {"algorithm": "agn"}}
             value(rows, "loss", method="EAMSGD", period=period) < 1.2 * min(column(rows, "loss", period=period))
             for period in PERIODS
         ),
-        "without it they are about level with Downpour if visits come in every step": lambda rows: (
+        "without it they are about level with Downpour if replicas visit in every step": lambda rows: (
             1 / 1.6 < ratio(rows, "loss", method=("Downpour", "EASGD"), period=1) < 1.6
         ),
-        "and far ahead of it if they come in every 16th step, or more rarely": lambda rows: (
+        "and far ahead of it if they visit in every 16th step, or more rarely": lambda rows: (
             min(
                 ratio(rows, "loss", method=("Downpour", "EASGD"), period=16),
                 ratio(rows, "loss", method=("Downpour", "EASGD"), period=64),
             )
             > 2
         ),
-        "with one in 16 or 64 Downpour ends at more than twice the loss": lambda rows: all(
+        "with a visit in every 16th or 64th step Downpour ends at more than twice the loss": lambda rows: all(
             ratio(rows, "loss", method="Downpour", period=(period, 1)) > 2 for period in (16, 64)
         ),
-        "up to 16 elastic averaging has lost far less": lambda rows: all(
+        "up to every 16th step elastic averaging has lost far less": lambda rows: all(
             ratio(rows, "loss", method=method, period=(16, 1))
             < ratio(rows, "loss", method="Downpour", period=(16, 1)) / 2
             for method in ("EASGD", "EAMSGD")
@@ -42,12 +42,12 @@ MEAN = {"AGN": {"algorithm": "agn"}}
     look=Look("period", ("loss",), "method", log="xy", title="held-out loss of the centre"),
 )
 def elastic_period(run):
-    """Digits, four replicas with 16 images each and unequal steps, 256 steps each; loss of the server's model.
+    """Digits, four replicas of unequal speed, 256 steps of 16 images each; loss of the server's model.
 
-    Each method has the best of several rates at each period. A Downpour push is the sum of all gradients since the
-    last one, taken along a path that the other three know nothing of: the longer the sums, the smaller the rate has to
-    be. A spring never pulls farther than to where the replicas are. The paper's test error even improves with the
-    period; on these few images it does not.
+    Each method has the best of several rates at each period. A Downpour push is the sum of all gradients since the last
+    one, taken along a path that ignores the other three: the longer the sums, the smaller the rate has to be. A spring
+    never pulls the centre beyond the replicas. The paper's test error even improves with the period; on these few
+    images it does not.
     """
     for period in PERIODS:
         for method in VISITORS:
@@ -64,7 +64,7 @@ def rates(method, period):
 def visiting(run, method, period, workers=4):
     """(held-out loss at the best rate, bytes) of replicas that visit a server every `period` steps.
 
-    They compute 1,024 gradients in all.
+    The replicas compute 1,024 gradients in all.
     """
     often = {"n_push": period, "n_fetch": period} if method == "Downpour" else {"period": period}
     values = {"batch": 16, "steps": 1024 // workers, "jitter": "cloud", "evaluations": 2, **SMALL, **often}
@@ -74,7 +74,7 @@ def visiting(run, method, period, workers=4):
 
 
 @figure(
-    "Should a visitor hand in the mean of its steps, or be tied by a spring?",
+    "Should a replica push the mean of its steps, or be tied by a spring?",
     source="Hermans, Spanakis & Moeckel, 2017, on AGN and asynchronous EASGD",
     claims={
         "with two or four workers the spring ends far lower": lambda rows: all(
@@ -101,8 +101,8 @@ def visiting(run, method, period, workers=4):
 def mean_or_spring(run):
     """Digits, 1,024 gradients of 16 images in all, a visit in every 16th step, each method at its best rate.
 
-    These are 64 visits, whoever makes them, and a visit of AGN moves the server by one step, the mean of 16. A spring
-    of 0.9 / N is the slacker the more replicas there are, and the centre follows them at a greater distance.
+    That makes 64 visits in all. A visit of AGN moves the server by one step, the mean of 16. The more replicas there
+    are, the slacker a spring of 0.9 / N, and the farther the centre trails behind them.
     """
     return [
         {"workers": workers, "method": method, "loss": visiting(run, method, 16, workers)[0]}

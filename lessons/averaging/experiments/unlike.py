@@ -1,4 +1,4 @@
-"""Workers whose data are not alike."""
+"""Workers whose data differ."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ UNLIKE = {
 
 
 @figure(
-    "What if the workers' data are not alike?",
+    "What if the workers' data differ?",
     source="Stich, 2019; Karimireddy et al., 2020; the fixed point is ours, see local_sgd",
     claims={
         "it settles where the formula says": lambda rows: all(
@@ -24,10 +24,10 @@ UNLIKE = {
         "every worker's own loss falls with the period, while the loss of their average rises": lambda rows: (
             is_falling(column(rows, "workers' loss")) and is_rising(column(rows, "loss"))
         ),
-        "with SCAFFOLD's correction they settle at the optimum, however seldom they meet": lambda rows: all(
+        "with SCAFFOLD's correction they settle at the optimum, however rarely they meet": lambda rows: all(
             abs(row["corrected"] - row["optimum"]) < 1e-3 for row in rows
         ),
-        "springs settle farther off still, and miss the optimum even with a visit in every step": lambda rows: all(
+        "springs settle even farther off, and miss the optimum even with a visit in every step": lambda rows: all(
             row["elastic"] > row["settled"] + 0.03 for row in rows
         ),
     },
@@ -42,9 +42,9 @@ UNLIKE = {
 def unlike_shards(run):
     """Two workers, each in a bowl of its own: curvatures 1 and 0.2, centres -1 and 1. Nothing is random.
 
-    The optimum of both together is -2/3, near the steeper one's centre. In a long stretch of local steps both arrive
-    at their own centres, and the average forgets who had the better reason. elastic: the centre of EASGD, whose
-    springs let both stay apart for good. corrected: SCAFFOLD, with all workers in each meeting.
+    The optimum of both together is -2/3, near the steeper one's centre. In a long stretch of local steps both reach
+    their own centres, and the average forgets which bowl was steeper. elastic: the centre of EASGD, whose springs let
+    the two stay apart forever. corrected: SCAFFOLD, with all workers in each meeting.
     """
     rate, h, centres = UNLIKE["learning_rate"], np.array([1, 0.2]), np.array([-1, 1])
     for period in (1, 5, 20, 50):
@@ -66,7 +66,7 @@ def unlike_shards(run):
 
 
 def _scaffold(comm, task, s):
-    """Train like a worker of local SGD, with each step corrected by what its last stretch shows of its own slope.
+    """Train like a worker of local SGD, with each step corrected by its own mean slope in the last stretch.
 
     SCAFFOLD by Karimireddy et al., 2020, its second choice of c_i; `own` is c_i, and `common` their mean c.
     """
@@ -86,7 +86,7 @@ def _scaffold(comm, task, s):
 
 
 @figure(
-    "Does a smaller rate lead unlike workers to the optimum?",
+    "Does a smaller rate lead workers with different data to the optimum?",
     source="Stich, 2019; the fixed point is ours, see local_sgd",
     claims={
         "the smaller the rate, the nearer to the optimum they settle": lambda rows: is_falling(
@@ -108,7 +108,7 @@ def _scaffold(comm, task, s):
     ),
 )
 def unlike_shards_by_rate(run):
-    """The two bowls again, with a meeting every 50 steps and as many more steps as the rate is smaller."""
+    """The two bowls again, with a meeting every 50 steps, and more steps in proportion as the rate falls."""
     h, centres, period = np.array([1, 0.2]), np.array([-1, 1]), 50
     for rate in (0.1, 0.01, 0.001):
         steps = round(UNLIKE["steps"] * UNLIKE["learning_rate"] / rate)

@@ -1,4 +1,4 @@
-"""What becomes of the waiting, and who is first."""
+"""How much waiting is left, and which method is first."""
 
 import numpy as np
 
@@ -26,10 +26,10 @@ LATE = {"all are late now and then": ("exponential", 1), "one is always late": (
     look=Look("period", ("speed-up",), "late", theory=("theory",), log="x", title="times as fast as one machine"),
 )
 def waiting_to_meet(run):
-    """Eight workers on a network that takes no time, so that there is nothing but gradients, and waiting.
+    """Eight workers on a network that takes no time, so only gradients and waiting remain.
 
-    A gradient takes an exponential time; or always the same, but three times as long on one machine. The last of eight
-    sums of H exponential times is less late, compared with H, the larger H is.
+    A gradient's time is exponential, or constant but three times as long on one machine. The larger H, the less the
+    last of eight sums of H exponential times is late, relative to H.
     """
     dice = np.random.default_rng(run.seed)
     for late, (_, slowest) in LATE.items():
@@ -44,7 +44,7 @@ def waiting_to_meet(run):
 
 
 def speed_up(run, jitter, slowest, period):
-    """How many times as much as one machine eight do that meet so often."""
+    """Return how many times the work of one machine eight do that meet every `period` steps."""
     bowl = {"workload": "quadratic", "dimension": 20, "points": 512, "learning_rate": 0.2, "batch": 64}
     bowl |= {"evaluations": 1, **NO_NETWORK}
     values = {"period": period, "steps": 768, "jitter": jitter, "slow": f"7:{slowest}"}
@@ -78,8 +78,8 @@ CLUSTERS = {"quiet": ("none", 1), "noisy cloud": ("noisy cloud", 1), "one slow m
 def who_is_first(run):
     """Digits, eight workers with 16 images each, a meeting or a visit every 16 steps; messages take no time.
 
-    The slow machine takes three times as long for every gradient. Those who visit take its share of the work upon
-    them; those who meet wait.
+    The slow machine takes three times as long for every gradient. With visits the other workers take over its share of
+    the work; at meetings they wait.
     """
     for cluster, (jitter, slowest) in CLUSTERS.items():
         for method, algorithm, last in (("local SGD", "local_sgd", 7), ("EASGD", "easgd", 8)):
@@ -88,7 +88,7 @@ def who_is_first(run):
 
 
 def to_a_loss(run, algorithm, jitter, slow, loss=0.3):
-    """Seconds until the held-out loss is this; infinite if it never is."""
+    """Return the seconds until the held-out loss reaches this value; infinite if it never does."""
     done = run(
         algorithm=algorithm, workers=8, batch=16, steps=480, period=16, learning_rate=0.2, jitter=jitter, slow=slow,
         evaluations=1000, **SMALL, **NO_NETWORK,

@@ -1,6 +1,6 @@
 """Choosing a strategy: what a step costs, whether it fits, and how many steps it takes.
 
-The figures stand in the files of this folder, one group of questions each; here is what they share.
+Each file of this folder holds the figures of one group of questions; what they share is here.
 """
 
 from lessons.choosing.case import Case

@@ -10,7 +10,7 @@ from lessons.figure import Look, figure, ratio, value
 from theory import collective_costs
 from theory.published_models import FLOAT32
 
-WORKERS, TARGET = 8, 0.3  # held-out loss, in the mean of the last WINDOW samples
+WORKERS, TARGET = 8, 0.3  # held-out loss, averaged over the last WINDOW samples
 WINDOW = 512
 DIGITS = {
     "workload": "digits", "hidden": "64", "batch": 16, "workers": WORKERS, "device": "1e9:1e15:0", "evaluations": 1000,
@@ -32,14 +32,14 @@ RATES = {
 
 
 def to_the_loss(run, strategy, rate=None, **where):
-    """(seconds, samples) until the held-out loss reaches TARGET for good, and samples per second; else infinite."""
+    """Return (seconds, samples) until the mean loss reaches TARGET, infinite if never, and samples per second."""
     done = run(**{**DIGITS, **SMALL[strategy], "learning_rate": rate or RATES[strategy], **where})
     per_second = done.summary["samples_per_second"]
     seconds = arrival(done)
     return seconds, seconds * per_second, per_second
 
 
-REPEATED = 3  # a single run reaches the loss at one meeting or the next, which is a fifth of its time
+REPEATED = 3  # a single run reaches the loss at one meeting or the next, and a period is a fifth of its time
 
 
 def on_average(run, strategy, rate=None, **where):
@@ -48,7 +48,7 @@ def on_average(run, strategy, rate=None, **where):
 
 
 def arrival(done):
-    """Return the seconds until the mean held-out loss of the last WINDOW samples is TARGET; infinite if it never is.
+    """Return the seconds until the mean held-out loss of the last WINDOW samples reaches TARGET; infinite if never.
 
     One small batch may dip below it long before the next ones do.
     """
@@ -67,7 +67,7 @@ FACTORS = (0.5, 1, 2)
     "How many samples does each strategy need, at its own best rate?",
     source="Zhang & Re (DimmWitted), PVLDB 7(12), 2014: statistical and hardware efficiency",
     claims={
-        "every strategy has nearly its best rate: half or twice that rate saves under a tenth": lambda rows: all(
+        "every strategy's rate is nearly its best: half or twice that rate saves under a tenth": lambda rows: all(
             min(_others(rows, name)) > 0.9 * value(rows, "samples", strategy=name, factor=1) for name in TRIED
         ),
         "one machine needs less than half of the samples that eight need together": lambda rows: all(
@@ -78,7 +78,7 @@ FACTORS = (0.5, 1, 2)
         "stale gradients need less than 1.4 times the samples of the sum, at an eighth of its rate": lambda rows: (
             _against_sums(rows, "server") < 1.4 and 8 * RATES["server"] == RATES["doubling"]
         ),
-        "meeting every fourth step takes more than the sum, every 16 over 1.2 times as many": lambda rows: (
+        "meeting every fourth step takes more samples than the sum, every 16 over 1.2 times as many": lambda rows: (
             _against_sums(rows, "local SGD, 4") > 1 and _against_sums(rows, "local SGD, 16") > 1.2
         ),
     },
@@ -87,7 +87,7 @@ FACTORS = (0.5, 1, 2)
 def own_best(run):
     """Digits, eight workers with 16 images each per step, one hidden layer of 64; the network takes no time. Samples
     that all workers need together until the mean loss of the last 512 is reached, at half, once and twice the rate that
-    is best for each, on average over three runs. A point is missing where one of the runs does not reach it.
+    is best for each; means of three runs. A point is missing where one of the runs does not reach it.
     """
     for strategy in TRIED:
         for factor in FACTORS:
@@ -107,14 +107,14 @@ def _against_sums(rows, name):
     return ratio(rows, "samples", strategy=(name, "doubling"), factor=1)
 
 
-LATENCIES = (20, 160, 640, 5120)  # us, of a message, in all
+LATENCIES = (20, 160, 640, 5120)  # us, of a whole message
 
 
 @figure(
     "Which strategy reaches the loss first, and what if the latency grows?",
     source="the product of steps and seconds as in Hadjis et al. (Omnivore), arXiv:1606.04487",
     claims={
-        "at 20 us meeting every 16 steps is not first, with more samples per second than sums": lambda rows: (
+        "at 20 us meeting every 16 steps is not first, though it trains more samples a second than sums": lambda rows: (
             min(_ms(rows, name, 20) for name in ("doubling", "server", "local SGD, 4")) < _ms(rows, "local SGD, 16", 20)
             and _sps(rows, "local SGD, 16", 20) > 1.15 * _sps(rows, "doubling", 20)
         ),
@@ -124,7 +124,7 @@ LATENCIES = (20, 160, 640, 5120)  # us, of a message, in all
         "at 640 us meeting every 16 steps is ahead of meeting more often": lambda rows: (
             _ms(rows, "local SGD, 16", 640) < min(_ms(rows, n, 640) for n in ("doubling", "server", "local SGD, 4"))
         ),
-        "at 5,120 us one machine is ahead of eight, whatever they do": lambda rows: all(
+        "at 5,120 us one machine is ahead of eight, with any strategy": lambda rows: all(
             _ms(rows, "one machine", 5120) < 0.8 * _ms(rows, name, 5120) for name in TRIED if name != "one machine"
         ),
         "meeting every 16 steps trains the most samples per second at every latency": lambda rows: all(

@@ -46,7 +46,7 @@ CASE = DenseCase("dense layers", "V100", "1GbE", BATCH, bucket=2 * FLOAT32 * (WI
         "all three send the same bytes as ours, within 1 %": lambda rows: all(
             abs(_torch_to_ours(rows, SENT, name) - 1) < 0.01 for name in LIBRARY
         ),
-        "and hold the same bytes of weights, gradients and Adam's numbers, within 1 %": lambda rows: all(
+        "and hold the same bytes of weights, gradients and Adam's moments, within 1 %": lambda rows: all(
             abs(_torch_to_ours(rows, STATES, name) - 1) < 0.01 for name in LIBRARY
         ),
         "DDP and the pipeline take the same time, within 5 %": lambda rows: all(
@@ -55,10 +55,10 @@ CASE = DenseCase("dense layers", "V100", "1GbE", BATCH, bucket=2 * FLOAT32 * (WI
         "FSDP2 fetches the next layer while it computes, which saves over a fifth of our ZeRO-3's time": lambda rows: (
             _torch_to_ours(rows, TIME, "ZeRO-3") < 0.8
         ),
-        "as much as a formula with prefetching says, within 5 %": lambda rows: (
+        "as much as a formula with prefetching predicts, within 5 %": lambda rows: (
             abs(_torch_to_ours(rows, TIME, "ZeRO-3", "formula") - 1) < 0.05
         ),
-        "the pipeline's formula is wrong for torch's, too: links are slower than stages": lambda rows: (
+        "the pipeline's formula fails for torch's, too: links are slower than stages": lambda rows: (
             _torch_to_ours(rows, TIME, "1F1B", "formula") > 1.2
         ),
     },
@@ -74,9 +74,9 @@ CASE = DenseCase("dense layers", "V100", "1GbE", BATCH, bucket=2 * FLOAT32 * (WI
 )
 def torch_beside_ours(run):
     """Eight dense layers of 128, 256 samples on each of eight ranks, Adam, over 1 GbE. Torch's programs are run on
-    simulated machines: gradients are computed, time is virtual. Ours send the messages and train nothing. On both a
-    rank computes at 20 GFLOP/s, and all else that a kernel costs is free. Torch's steps include the update, and
-    leave out the error of the first layer's inputs, which nobody needs.
+    simulated machines: gradients are computed, time is virtual. Ours send the messages and train nothing. In both, a
+    rank computes at 20 GFLOP/s, and nothing else about a kernel takes time. Torch's steps include the update, and skip
+    the gradient of the first layer's inputs, which nobody needs.
     """
     # with torch, which takes seconds to import
     from cluster.torch import simulate

@@ -1,4 +1,4 @@
-"""Replicas: of which layers, and how many."""
+"""Replicas: which layers to replicate, and how often."""
 
 import math
 from dataclasses import replace
@@ -26,10 +26,10 @@ RANKS = 8
             _speed_ups(rows, "10GbE")[1] > 2.5 * MEASURED["data parallel"]
             and 1.05 < _speed_ups(rows, "10GbE")[0] / MEASURED["7-1"] < 1.15
         ),
-        "and from 25 gigabits on it gets eight replicas": lambda rows: (
+        "and from 25 gigabits on it gets eight replicas of everything": lambda rows: (
             _plans(rows, "float32") == ["7-1", "7-1", *3 * "8"]
         ),
-        "with tensor cores it keeps the 7-1 over 25 gigabits, over 3 times as fast as eight replicas": lambda rows: (
+        "with tensor cores it keeps the 7-1 even at 25 gigabits, over 3 times as fast as eight replicas": lambda rows: (
             _plans(rows, "mixed")[1:] == ["7-1", "7-1", "8", "8"]
             and _speed_ups(rows, "25GbE", "mixed")[0] > 3 * _speed_ups(rows, "25GbE", "mixed")[1]
         ),
@@ -47,9 +47,9 @@ RANKS = 8
     ),
 )
 def where_to_cut(run):
-    """Eight V100 with 32 images each, from 1 GbE to 400-gigabit InfiniBand: PipeDream's partitioner, on profiles that
-    were computed and not measured. Replicas of a stage sum their gradients around a ring while they compute, and the
-    pipeline is never emptied. `plan`: replicas of each stage.
+    """Eight V100 with 32 images each, from 1 GbE to 400-gigabit InfiniBand: PipeDream's partitioner, on computed, not
+    measured, profiles. Replicas of a stage sum their gradients around a ring while they compute, and the pipeline is
+    never emptied. `plan`: replicas of each stage.
     """
     for precision, words in PRECISIONS.items():
         for model in PLANNED:
@@ -93,7 +93,7 @@ SLICE = 8e6  # bytes
     "Up to how many nodes does data parallelism scale?",
     source="Sridharan et al. (MLSL), arXiv:1801.08030, 2018; Shi et al. (MG-WFBP), INFOCOM 2019",
     claims={
-        "summing during backward gains up to 1.4 times and more over summing after it": lambda rows: all(
+        "summing during backward is up to 1.4 times as fast, or more, as summing after it": lambda rows: all(
             max(r["during backward"] / r["after backward"] for r in rows if r["model"] == m) > 1.4 for m in PLANNED
         ),
         "sending early layers first gains another fifth for VGG-16 on 32 nodes and more": lambda rows: all(
@@ -120,7 +120,7 @@ SLICE = 8e6  # bytes
     ),
 )
 def many_nodes(run):
-    """Samples per second as a share of so many single machines, V100 with 32 images each over 25 GbE, in closed form.
+    """Samples per second as a share of perfect scaling, for V100 with 32 images each over 25 GbE, in closed form.
     All-reduces are by halving and doubling: one after backward; buckets of 25 MB during backward; or slices of 8 MB
     for which the next forward pass waits layer by layer, and those of early layers go first."""
     for model in PLANNED:

@@ -1,4 +1,4 @@
-"""The seconds of a step: on paper, and with every message sent; and on GPUs with tensor cores."""
+"""The seconds of a step: on paper, with every message sent, and on GPUs with tensor cores."""
 
 from dataclasses import replace
 
@@ -25,7 +25,7 @@ from lessons.figure import Look, figure, matching, value
             for row in rows
             if row["strategy"] == "1F1B" and "10GbE" in row["case"]
         ),
-        "meeting every 16 steps trains the most samples per second in four cases of six, or within 2 % of it": (
+        "meeting every 16 steps trains the most samples per second in four cases of six, or is within 2 % of it": (
             lambda rows: (
                 sum(_fastest(rows, case) == "local SGD" for case in CASES) >= 4
                 and all(_speeds(rows, case)["local SGD"] > 0.98 * max(_speeds(rows, case).values()) for case in CASES)
@@ -44,11 +44,11 @@ from lessons.figure import Look, figure, matching, value
 )
 def on_paper(run):
     """Samples per second of eight devices, each a node of its own: by the formulas, and with every message sent on the
-    simulated cluster. ZeRO-3 fetches each layer when it gets there, none ahead. Whether they fit the memory is another
-    question.
+    simulated cluster. ZeRO-3 fetches each layer when it gets there, none in advance. Whether they fit into memory is
+    another question.
 
-    The pipeline's formula lets links work while stages do. Where a link takes longer than a stage, what comes back
-    waits for what goes out, and the formula does not know.
+    The pipeline's formula lets links work while stages do. Where a link takes longer than a stage, gradients coming
+    back wait for activations going out, which the formula ignores.
     """
     return [
         {
@@ -86,13 +86,13 @@ SLOW, FAST = "VGG-16, V100, 10GbE", "GPT-2 XL, H100, NVLink"
             _worth(rows, "ResNet-50, V100, 10GbE", "overlapped", "float32") > 4
             and 1 < _worth(rows, "ResNet-50, V100, 10GbE", "overlapped", "mixed") < 1.25
         ),
-        "one machine becomes 8 times as fast on a V100, and a busy server exactly twice: half of the bytes": (
+        "one machine becomes 8 times as fast on a V100, and a busy server exactly twice: half the bytes": (
             lambda rows: (
                 7.9 < value(rows, "faster", case=SLOW, strategy="one machine") < 8
                 and abs(value(rows, "faster", case=SLOW, strategy="server") - 2) < 1e-9
             )
         ),
-        "meeting every 16 steps is the fastest everywhere, and eight are worth over five everywhere": lambda rows: all(
+        "meeting every 16 steps is fastest everywhere, with eight machines worth over five": lambda rows: all(
             row["mixed precision"] == max(r["mixed precision"] for r in matching(rows, case=row["case"]))
             and row["mixed precision"] > 5
             for row in matching(rows, strategy="local SGD")
@@ -122,9 +122,9 @@ SLOW, FAST = "VGG-16, V100, 10GbE", "GPT-2 XL, H100, NVLink"
     ),
 )
 def tensor_cores(run):
-    """The eight devices of before, against one of them, by the formulas. In single precision without tensor cores; and
-    in mixed precision, where tensor cores multiply and each number of a message has two bytes: the averages of local
-    SGD, too. `faster`: samples per second in mixed precision, over those in single precision.
+    """The eight devices from before, compared with one of them, by the formulas: in single precision without tensor
+    cores, and in mixed precision, where tensor cores multiply and each number of a message takes two bytes, even in the
+    averages of local SGD. `faster`: samples per second in mixed precision, divided by those in single precision.
     """
     for name, case in CASES.items():
         cases = {words: replace(case, precision=precision) for precision, words in PRECISIONS.items()}

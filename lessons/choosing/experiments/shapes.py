@@ -1,4 +1,4 @@
-"""What a model's shapes tell before anything is run: weights, work, and whether it fits."""
+"""What a model's shapes tell us before anything is run: weights, work, and whether it fits."""
 
 import math
 
@@ -48,7 +48,7 @@ PARTS = {
 def weights_and_work(run):
     """Percent of the weights and of the multiplications, by parts of three published models, counted from their shapes.
 
-    What data parallelism sends is the weights; what hides it is the work.
+    Data parallelism sends the weights, and hides that behind the work.
     """
     for part, (model, begins) in PARTS.items():
         layers = published_models.MODELS[model]()
@@ -72,7 +72,7 @@ def weights_and_work(run):
             for row in rows
             if row["strategy"] in ("1F1B", "tensor", "ZeRO-3")
         ),
-        "the fastest does not fit; the pipeline is the fastest that does, if ZeRO-3 fetches none ahead": lambda rows: (
+        "the fastest does not fit; the fastest that does is the pipeline, if ZeRO-3 fetches none ahead": lambda rows: (
             max(rows, key=lambda row: row["speed"])["strategy"] == "local SGD"
             and max((r for r in rows if _fits(r)), key=lambda row: row["speed"])["strategy"] == "1F1B"
         ),
@@ -89,9 +89,9 @@ def weights_and_work(run):
     ),
 )
 def does_it_fit(run):
-    """GB on the fullest of eight V100 with 16 GB that train the largest GPT-2 by Adam, a sequence of 1,024 tokens each,
-    in single precision. States: weights, gradients, and what Adam keeps. Nothing is computed again in backward. The
-    pipeline holds up to eight micro-batches in flight; the server's own memory is not drawn.
+    """GB on the fullest of eight V100 with 16 GB that train the largest GPT-2 with Adam, a sequence of 1,024 tokens
+    each, in single precision. States: weights, gradients, and what Adam keeps. Nothing is recomputed in backward.
+    The pipeline holds up to eight micro-batches in flight; the server's own memory is not shown.
     """
     case = CASES[LARGE]
     return [

@@ -28,7 +28,7 @@ TRIED = {1: OLD_RATES[2:], 4: OLD_RATES[2:], 8: OLD_RATES[:5]}
         "at 0.05 four modules are as good as one, within a tenth": lambda rows: (
             abs(ratio(rows, "loss", modules=(4, 1), rate=0.05) - 1) < 0.1
         ),
-        "of four the best rate has a worse one on each side, of eight it has two worse ones below it": lambda rows: (
+        "the best rate of four has a worse one on each side, that of eight two worse ones below it": lambda rows: (
             min(TRIED[4]) < _best(rows, 4)["rate"] < max(TRIED[4]) and TRIED[8][1] < _best(rows, 8)["rate"]
         ),
     },
@@ -50,7 +50,7 @@ def old_errors(run):
 
 
 def _best(rows, modules):
-    """Return the row of the lowest loss with that many modules."""
+    """Return the row with the lowest loss for that many modules."""
     return min((row for row in rows if row["modules"] == modules), key=lambda row: row["loss"])
 
 

@@ -23,7 +23,7 @@ def _seconds(done, steps):
 
 
 def _theory(method, p):
-    """Seconds of a step from those of the passes of each module."""
+    """Return the seconds of a step, given those of each module's passes."""
     f, g = p["F"], p["B"]
     whole, beside = f.sum(), p["guess"] + p["lesson"] + p["classify"]
     mine = p["guess"] + g
@@ -72,7 +72,7 @@ def a_step(run):
     `theory` adds up the passes. F and B are a forward and a backward pass through all modules; f, g, r and m are the
     forward pass, the backward pass, the replay and the auxiliary network of the slowest module. A step takes F + B with
     back-propagation, F + g with DDG and DFA, and F + r + g with features replay; without their barriers f + g and f + r
-    + g; and f + g + m if modules learn from what they have. (DFA is direct feedback alignment.)
+    + g; and f + g + m if modules learn from targets of their own. (DFA is direct feedback alignment.)
     """
     steps = 20
     for modules in (2, 4, 8):
@@ -88,7 +88,7 @@ def a_step(run):
     "What must a module keep while it waits?",
     source="Huo et al., NeurIPS 2018; the bytes are counted here",
     claims={
-        "with back-propagation all ranks together keep the same activations, however many they are": lambda rows: (
+        "with back-propagation all ranks together keep the same activations, for any number of them": lambda rows: (
             max(column(rows, "activations", method="back-propagation"))
             < 1.01 * min(column(rows, "activations", method="back-propagation"))
         ),

@@ -3,7 +3,7 @@
 from lessons.decoupled.experiments import WIDE, at_best, lately
 from lessons.figure import Look, figure, value
 
-FROZEN = {"algorithm": "greedy", "frozen": 3}  # the control: of four modules only the last one is trained
+FROZEN = {"algorithm": "greedy", "frozen": 3}  # the control: only the last of four modules is trained
 RACE = {  # with rates to try, or the method whose weights these are, bit for bit
     "frozen": (FROZEN, (0.8, 1.6, 3.2, 6.4, 12.8)),
     "back-propagation": ({"algorithm": "layer_wise"}, (0.05, 0.1, 0.2, 0.4, 0.8)),
@@ -19,7 +19,7 @@ RACING = {"workers": 4, "steps": 100, "evaluations": 10, **WIDE}
 
 
 @figure(
-    "Who has learned most by when?",
+    "Which method has learned most, and by when?",
     source="Huo et al., 2018; Jaderberg et al., 2017; Belilovsky et al., 2020; Nokland, 2016; Huang et al., 2019",
     claims={
         "after as many steps own losses and random errors end at most 1.5 times as high as true ones": lambda rows: all(
@@ -35,7 +35,7 @@ RACING = {"workers": 4, "steps": 100, "evaluations": 10, **WIDE}
             _took(rows, "frozen") < 0.5 * _took(rows, method) for method in RACE if method != "frozen"
         ),
         "old errors end higher than true ones": lambda rows: _end(rows, "old errors") > _end(rows, "back-propagation"),
-        "the pipeline is where back-propagation is, in under 0.7 times the time": lambda rows: (
+        "the pipeline learns the same as back-propagation, in under 0.7 times the time": lambda rows: (
             abs(_end(rows, "pipeline") / _end(rows, "back-propagation") - 1) < 0.01
             and _took(rows, "pipeline") < 0.7 * _took(rows, "back-propagation")
         ),

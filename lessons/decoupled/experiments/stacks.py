@@ -1,4 +1,4 @@
-"""How accurate modules become if there are more of them, and if their layers are convolutions."""
+"""How accurate models become with more modules, and if their layers are convolutions."""
 
 from lessons.decoupled.experiments import WIDE, at_best, lately
 from lessons.figure import Look, figure, value
@@ -24,11 +24,11 @@ STACKED = {
             value(rows, "accuracy", learning="guesses with labels", modules=8)
             < value(rows, "accuracy", learning="guesses with labels", modules=2) - 0.03
         ),
-        "frozen, eight modules of which only the last is trained end over 5 points above guesses": lambda rows: (
+        "frozen, where only the last of eight modules is trained, ends over 5 points above guesses": lambda rows: (
             value(rows, "accuracy", learning="frozen", modules=8)
             > value(rows, "accuracy", learning="guesses with labels", modules=8) + 0.05
         ),
-        "frozen, even the last of eight, which is linear, is less than 6 points below back-propagation": lambda rows: (
+        "even so, with a linear last module, frozen is less than 6 points below back-propagation": lambda rows: (
             value(rows, "accuracy", learning="frozen", modules=8)
             > value(rows, "back-propagation", learning="frozen", modules=8) - 0.06
         ),
@@ -41,7 +41,7 @@ STACKED = {
             for row in rows
             if row["learning"] != "guesses"
         ),
-        "losses of their own do not add up: eight modules are less than 5 points below two": lambda rows: (
+        "own losses do not accumulate errors: eight modules are less than 5 points below two": lambda rows: (
             value(rows, "accuracy", learning="own loss", modules=8)
             > value(rows, "accuracy", learning="own loss", modules=2) - 0.05
         ),
@@ -61,7 +61,7 @@ def stacked_guesses(run):
 
 
 def best_of_rates(run, method, rates, modules) -> tuple[float, float]:
-    """Return (held-out accuracy, rate) of that many modules at the best of these rates."""
+    """Return (held-out accuracy, rate) for that many modules at the best of these rates."""
     if method is FROZEN:
         method = method | {"frozen": modules - 1}
     rate, done = at_best(run, rates, workers=modules, steps=80, evaluations=1, **WIDE, **method)
@@ -84,7 +84,7 @@ ON_IMAGES = {
         "with random errors over 5 points are lost": lambda rows: (
             value(rows, "accuracy", method="random errors") < value(rows, "accuracy", method="back-propagation") - 0.05
         ),
-        "random errors gain nothing that counts: less than 5 points over frozen convolutions": lambda rows: (
+        "random errors gain next to nothing: less than 5 points over frozen convolutions": lambda rows: (
             value(rows, "accuracy", method="random errors") < value(rows, "accuracy", method="frozen") + 0.05
         ),
         "with losses of their own they end over 4 points above frozen": lambda rows: (

@@ -1,32 +1,32 @@
-"""Staleness: what it costs that a gradient is old when it arrives, and the ways to live with it.
+"""Staleness: what it costs that a gradient is old when it arrives, and ways to live with it.
 
-The figures stand in the files of this folder, one group of questions each; here is what they share.
+Each file of this folder holds the figures of one group of questions; what they share is here.
 """
 
 import numpy as np
 
-HEAVY = 300  # times as long as its few numbers take: a gradient of a large model, beside which the server takes no time
+HEAVY = 300  # times as long as its few numbers take: a large model's gradient, next to which the server takes no time
 BOWL = {"workload": "quadratic", "batch": 1, "network": "ideal", "precision": "float64", "evaluations": 2, "points": 64}
 DIGITS = {"hidden": "32", "batch": 16, "jitter": "cloud", "evaluations": 2}  # 2,410 parameters
-GUESSING = float(np.log(10))  # the loss of a model that takes every digit for as likely
+GUESSING = float(np.log(10))  # the loss of a model that predicts all digits with equal probability
 NOTHING = 0.65 * GUESSING  # a model that has learned little or nothing
 LEARNED = 0.5  # a loss that a model only has when it can read
 TIMES = {"all alike": "none", "nearly alike": "cloud", "heavy tail": "pareto", "exponential": "exponential"}
 
 
 def slow(workers, slowest=1):
-    """The setting `slow` for heavy gradients, the last worker's `slowest` times as heavy; rank 0 is the server."""
+    """Return the setting `slow` for heavy gradients, the last worker's `slowest` times that; rank 0 is the server."""
     factors = HEAVY * np.linspace(1 / slowest, 1, workers)
     return ",".join(f"{worker}:{factor:g}" for worker, factor in enumerate(factors, 1))
 
 
 def time_of(run, gradients, dimension):
-    """The time of so many undisturbed heavy gradients, one after the other, in a bowl."""
+    """Return the time of this many undisturbed heavy gradients, one after the other, in a bowl."""
     done = run(algorithm="asgd", workers=1, learning_rate=0.05, steps=10, slow=slow(1), dimension=dimension, **BOWL)
     return gradients / 10 * float(done.evaluations["seconds"][-1])
 
 
 def end_loss(done):
-    """The held-out loss in the end; infinite if the run diverged."""
+    """Return the final held-out loss; infinite if the run diverged."""
     loss = done.summary["held_out_loss"]
     return float("inf") if loss is None else loss

@@ -5,13 +5,13 @@ from lessons.staleness.experiments import BOWL, TIMES, slow, time_of
 
 
 @figure(
-    "Which ages do gradients have?",
+    "How are the ages of gradients distributed?",
     source="Mitliagkas et al., 2016, for exponential times",
     claims={
         "if times are exponential, ages are geometric: the youngest is the most frequent": lambda rows: all(
             abs(row["share"] - row["geometric"]) < 0.015 for row in rows if row["times"] == "exponential"
         ),
-        "if times are nearly alike, almost all are near N-1": lambda rows: (
+        "if times are nearly equal, almost all ages are near N-1": lambda rows: (
             sum(row["share"] for row in rows if row["times"] == "nearly alike" and 5 <= row["age"] <= 9) > 0.9
         ),
         "a heavy tail, too, leaves most of them near N-1": lambda rows: (
@@ -21,7 +21,7 @@ from lessons.staleness.experiments import BOWL, TIMES, slow, time_of
     look=Look("age", ("share",), slider="times", theory=("geometric",), title="share of all gradients"),
 )
 def ages(run):
-    """Asynchronous SGD in a bowl with 8 workers; age is how many updates others made since the worker looked.
+    """Asynchronous SGD in a bowl with 8 workers; age is how many updates others made since the worker's fetch.
 
     The mean is 7 in all three. If all take exactly the same time, every age is 7.
     """
@@ -63,11 +63,11 @@ def ages(run):
     look=Look("times", ("mean", "oldest"), "workers+slowest", kind="bar", log="y", title="updates in between"),
 )
 def how_old(run):
-    """Asynchronous SGD in a bowl; the server counts the updates between a worker's look and its push.
+    """Asynchronous SGD in a bowl; the server counts the updates between a worker's fetch and its push.
 
-    slowest: how many times as long as the fastest worker the slowest one takes. Fast workers push often, and young
-    gradients, slow ones seldom, and old ones. A worker that makes the share r of all pushes sees (1 - r) / r others go
-    by between two of its own, and r (1 - r) / r, summed over all workers, is N-1.
+    slowest: how many times as long as the fastest worker the slowest one takes. Fast workers push young gradients
+    often, slow ones old gradients rarely. Between two of its own pushes, a worker that makes the share r of all pushes
+    sees (1 - r) / r others, and r (1 - r) / r, summed over all workers, is N-1.
     """
     for workers in (4, 16):
         seconds = time_of(run, 6000 / workers, 1)

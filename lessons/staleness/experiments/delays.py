@@ -13,7 +13,7 @@ CURVATURES = 200
 
 
 def try_rates(run, workers, highest, lowest, **where):
-    """Asynchronous SGD with all rates between these two at once, on a bowl without noise.
+    """Run asynchronous SGD with all rates between these two at once, on a bowl without noise.
 
     Rate r on curvature h is rate r h on curvature 1, so one bowl with many curvatures tries them all with one rate and
     the same delays.
@@ -23,7 +23,9 @@ def try_rates(run, workers, highest, lowest, **where):
 
 
 def critical_rate(done):
-    """The rate, of all that were tried, above which parameters grow. ValueError if none does, or all do."""
+    """Return the rate, of all those tried, above which parameters grow. Raise ValueError if they grow at none, or at
+    all.
+    """
     grown = int((np.abs(done.parameters) > 1).sum())
     if grown in (0, CURVATURES):
         raise ValueError(f"{grown} of {CURVATURES} curvatures are unstable; try other rates.")
@@ -35,7 +37,7 @@ def critical_rate(done):
     "What does an old gradient do?",
     source="the theory of linear recursions with a delay",
     claims={
-        "alone, w goes straight down": lambda rows: is_falling(column(rows, "w", workers=1)),
+        "with one worker, w goes straight down": lambda rows: is_falling(column(rows, "w", workers=1)),
         "with four workers it oscillates, and comes to rest": lambda rows: (
             min(column(rows, "w", workers=4)) < -0.3 and abs(column(rows, "w", workers=4)[-1]) < 0.1
         ),
@@ -46,7 +48,9 @@ def critical_rate(done):
     look=Look("update", ("w",), slider="workers"),
 )
 def overshoot(run):
-    """The bowl w^2/2 from w = 1 at rate 0.3; workers are all alike and take turns, so a gradient is N-1 updates old."""
+    """The bowl w^2/2 from w = 1 at rate 0.3; all workers are equally fast and take turns, so a gradient is N-1 updates
+    old.
+    """
     return [
         {"workers": workers, "update": update, "w": float(w)}
         for workers in (1, 4, 8)
@@ -55,7 +59,7 @@ def overshoot(run):
 
 
 @figure(
-    "How large may the rate be, if gradients are old?",
+    "How large may the rate be if gradients are old?",
     source="the theory of linear recursions with a delay",
     claims={
         "2 sin(pi / (2 (2 s + 1))) on curvature 1, for every staleness s": lambda rows: all(
@@ -70,7 +74,7 @@ def overshoot(run):
     look=Look("workers", ("critical rate",), theory=("theory",), log="xy"),
 )
 def critical_delay(run):
-    """A bowl without noise and workers that are all alike, a round robin: every gradient is s = N-1 updates old.
+    """A bowl without noise and workers of equal speed, a round robin: every gradient is s = N-1 updates old.
 
     Found by trying 200 rates between 1.25 / N and 2.5 / N.
     """
@@ -84,14 +88,14 @@ def critical_delay(run):
     "Is the mean staleness all that matters?",
     source="Mitliagkas et al., 2016; the critical rates are ours",
     claims={
-        "no: the mean is the same, and the more unlike the times, the higher the critical rate": lambda rows: all(
+        "no: at the same mean, the more the times vary, the higher the critical rate": lambda rows: all(
             is_rising(column(rows, "critical rate", workers=n)) for n in (4, 16)
         ),
         "with exponential times more than twice that of a round robin for 4 workers, three times for 16": lambda rows: (
             ratio(rows, "critical rate", times=("exponential", "all alike"), workers=4) > 2
             and ratio(rows, "critical rate", times=("exponential", "all alike"), workers=16) > 3
         ),
-        "the oldest does not matter: heavy tails have ones as old as exponential times": lambda rows: (
+        "the oldest do not matter: with heavy tails they are as old as with exponential times": lambda rows: (
             ratio(rows, "oldest", times=("heavy tail", "exponential"), workers=16) > 1 / 2
             and ratio(rows, "critical rate", times=("heavy tail", "exponential"), workers=16) < 1 / 2
         ),
@@ -102,8 +106,8 @@ def critical_delay(run):
 def equal_means(run):
     """Critical rates on curvature 1, as before, for times that differ from step to step; young: less than N/2 old.
 
-    In a round robin the whole answer to a step comes at once, and too late. Where ages are mixed the young gradients
-    have begun to brake before the old ones push on.
+    In a round robin the whole response to a step comes at once, and too late. Where ages are mixed, young gradients
+    begin to brake before the old ones keep pushing.
     """
     for workers in (4, 16):
         seconds = time_of(run, 200, CURVATURES)

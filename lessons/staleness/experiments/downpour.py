@@ -10,7 +10,7 @@ BOLDER = (0.01, 0.04, 0.08, 0.16)
     "What do Adagrad and a warm start do for Downpour?",
     source="Dean et al., 2012, section 4.1",
     claims={
-        "a warm start takes some of Adagrad's loss away at a bold rate, a quarter at twice that": lambda rows: (
+        "a warm start lowers Adagrad's loss somewhat at a bold rate, by a quarter at twice that": lambda rows: (
             ratio(rows, "loss", update="adagrad", rate=0.04, warm=(128, 0)) < 0.95
             and ratio(rows, "loss", update="adagrad", rate=0.08, warm=(128, 0)) < 3 / 4
         ),
@@ -28,7 +28,7 @@ BOLDER = (0.01, 0.04, 0.08, 0.16)
         "with too small a rate it is ahead": lambda rows: all(
             ratio(rows, "loss", update=("adagrad", "sgd"), rate=0.01, warm=warm) < 0.95 for warm in (0, 128)
         ),
-        "with too large a rate and a warm start it ends below guessing's loss, and SGD above half of it": lambda rows: (
+        "with too large a rate and a warm start it ends below guessing's loss, SGD above half of it": lambda rows: (
             value(rows, "loss", update="adagrad", rate=0.16, warm=128) < GUESSING
             and value(rows, "loss", update="sgd", rate=0.16, warm=128) > GUESSING / 2
         ),
@@ -36,11 +36,11 @@ BOLDER = (0.01, 0.04, 0.08, 0.16)
     look=Look("rate", ("loss",), "update+warm", log="xy", title="training loss"),
 )
 def warm_adagrad(run):
-    """Digits, 16 replicas with 128 steps of 16 images each; `warm` is how many the first one makes alone.
+    """Digits, 16 replicas with 128 steps of 16 images each; `warm` is how many the first one takes alone.
 
-    Early gradients are the longest, and sixteen stale ones at once go far astray. Adagrad begins with steps as long as
-    the rate in every weight and shortens them as gradients add up, most where they are large. The paper could use ten
-    times the rate with it, which is not seen on so small a network.
+    Early gradients are the longest, and sixteen stale ones at once go far astray. Adagrad begins with steps of the
+    length of the rate in every weight and shortens them as gradients add up, most where they are large. In the paper it
+    allowed ten times the rate, which does not show on so small a network.
     """
     for update in ("sgd", "adagrad"):
         for rate in BOLDER:
@@ -51,25 +51,25 @@ def warm_adagrad(run):
 
 
 @figure(
-    "What should a worker that has taken several steps by itself commit?",
+    "What should a worker commit that has taken several steps by itself?",
     source="Hermans, Spanakis & Moeckel, 2017; Hermans, 2017, chapters 3 and 4",
     claims={
-        "not their sum: four workers can after every step, sixteen cannot after several": lambda rows: (
+        "not their sum: four workers can do so after every step, sixteen cannot after several": lambda rows: (
             value(rows, "Downpour: the sum", workers=4, period=1) < LEARNED
             and min(column(rows, "Downpour: the sum", workers=16)[1:]) > 3 * LEARNED
         ),
-        "nor four, if they make many steps": lambda rows: (
+        "nor can four after many steps": lambda rows: (
             value(rows, "Downpour: the sum", workers=4, period=16) > GUESSING / 2
         ),
-        "where the sum of several fails the mean ends lower": lambda rows: all(
+        "where the sum of several fails, the mean ends lower": lambda rows: all(
             row["AGN: the mean"] < 0.9 * row["Downpour: the sum"]
             for row in rows
             if row["Downpour: the sum"] > LEARNED and row["period"] > 1
         ),
-        "where many workers commit every step it takes the distance that weights have moved meanwhile": lambda rows: (
+        "if many workers commit every step, only dividing by how far the weights have moved works": lambda rows: (
             value(rows, "ADAG: by distance", workers=16, period=1) < LEARNED
         ),
-        "that costs little with four workers, or after many steps": lambda rows: all(
+        "which costs little with four workers, or after many steps": lambda rows: all(
             row["ADAG: by distance"] < 1.5 * row["AGN: the mean"]
             for row in rows
             if row["workers"] == 4 or row["period"] == 16
@@ -86,9 +86,9 @@ def warm_adagrad(run):
 def commits(run):
     """Digits, a commit every `period` steps at rate 0.1; 2,048 gradients of 16 images in all.
 
-    Where the sum holds it is faster: the mean of many steps is only one step. Many workers that commit every step are
-    the corner of Hermans' thesis: there the mean, too, fails under most seeds; at twice the rate dividing by distance
-    is not enough either.
+    Where the sum works it is faster: the mean of many steps is only one step. Hermans' thesis is about many workers
+    that commit every step: there the mean, too, fails under most seeds, and at twice the rate even dividing by distance
+    is not enough.
     """
     methods = {"Downpour: the sum": "downpour", "AGN: the mean": "agn", "ADAG: by distance": "adag"}
     for workers in (4, 16):

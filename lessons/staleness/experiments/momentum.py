@@ -11,27 +11,27 @@ from lessons.staleness.experiments import BOWL, TIMES, end_loss, slow
     "Does asynchrony beget momentum?",
     source="Mitliagkas, Zhang, Hadjis & Ré, 2016, theorem 3",
     claims={
-        "with exponential times the mean course is that of a momentum 1 - 1/N": lambda rows: all(
+        "with exponential times the mean path is that of a momentum 1 - 1/N": lambda rows: all(
             abs(row["momentum"] - (1 - 1 / row["workers"])) < 0.03 for row in rows if row["times"] == "exponential"
         ),
         "and of a rate of about lr/N": lambda rows: all(
             abs(row["N rate / lr"] - 1) < 0.3 for row in rows if row["times"] == "exponential"
         ),
-        "that recursion tells where it goes": lambda rows: all(
+        "that recursion predicts the path": lambda rows: all(
             row["off by"] < 0.1 for row in rows if row["times"] == "exponential"
         ),
         "in a round robin it does not": lambda rows: all(
             row["off by"] > 0.2 and row["N rate / lr"] > 1.4 for row in rows if row["times"] == "all alike"
         ),
     },
-    look=Look("workers", ("momentum",), "times", theory=("1 - 1/N",), title="momentum of the mean course"),
+    look=Look("workers", ("momentum",), "times", theory=("1 - 1/N",), title="momentum of the mean path"),
 )
 def begets_momentum(run):
     """The bowl w^2/2 from w = 1 at rate 1.2/N: asynchronous SGD, the mean of 200 clusters.
 
-    Fitted by least squares is w(t+1) - w(t) = momentum (w(t) - w(t-1)) - rate w(t), over 16 updates. off by: the
-    largest distance to what the theorem's own momentum and rate predict. A fixed delay can be fitted, too, but by other
-    numbers, and it swings wider.
+    The fit, by least squares over 16 updates, is w(t+1) - w(t) = momentum (w(t) - w(t-1)) - rate w(t). off by: the
+    largest distance from what the theorem's own momentum and rate predict. A fixed delay can be fitted, too, but with
+    other numbers, and it swings wider.
     """
     for times, clusters in (("exponential", 200), ("all alike", 1)):
         for workers in (2, 4, 8):
@@ -53,7 +53,7 @@ def begets_momentum(run):
 
 
 def fit(w):
-    """(momentum, rate) of the recursion w(t+1) - w(t) = momentum (w(t) - w(t-1)) - rate w(t) that is nearest to w."""
+    """Return (momentum, rate) of w(t+1) - w(t) = momentum (w(t) - w(t-1)) - rate w(t), fitted to w."""
     steps = np.diff(w)
     return np.linalg.lstsq(np.stack([steps[:-1], -w[1:-1]], 1), steps[1:], rcond=None)[0]
 
@@ -65,27 +65,27 @@ MOMENTA = (0.0, 0.2, 0.4, 0.6, 0.8, 0.95)
     "How much momentum should a server add?",
     source="Mitliagkas, Zhang, Hadjis & Ré, 2016",
     claims={
-        "the more workers the less: most for one, less for two, hardly any or less than none for eight": lambda rows: (
+        "the more workers, the less: most for one, less for two, hardly any or a negative one for eight": lambda rows: (
             _favourite(rows, 1)["added"] > _favourite(rows, 2)["added"] > _favourite(rows, 8)["added"] < 0.1
         ),
         "one worker gets less than half as far without it": lambda rows: (
             value(rows, "progress", workers=1, added=0.0) < 0.5 * _favourite(rows, 1)["progress"]
         ),
-        "eight need none: with a little less than they beget they get nearly as far as with the best": lambda rows: (
+        "eight need none: with slightly less than they beget they get nearly as far as with the best": lambda rows: (
             value(rows, "progress", workers=8, **{"in all": 0.8}) > 0.8 * _favourite(rows, 8)["progress"]
         ),
-        "0.6 in all, with what asynchrony begets, takes any of them two thirds as far as the best": lambda rows: all(
+        "0.6 in all, including what asynchrony begets, takes any two thirds as far as the best": lambda rows: all(
             value(rows, "progress", workers=n, **{"in all": 0.6}) > 2 / 3 * _favourite(rows, n)["progress"]
             for n in (1, 2, 4, 8)
         ),
     },
-    look=Look("added", ("progress",), "workers", log="y", title="powers of ten that the loss falls by"),
+    look=Look("added", ("progress",), "workers", log="y", title="powers of ten by which the loss falls"),
 )
 def negative_momentum(run):
-    """A bowl 20 times as steep one way as the other, exponential times; 160 updates, each time with the best rate.
+    """A bowl 20 times as steep one way as the other, exponential times; 160 updates, each at its best rate.
 
-    Progress is in powers of ten of the loss, the mean of four clusters that differ in their times. Of the momentum in
-    all, N workers beget 1 - 1/N; the server adds the rest. For eight the summit is flat, and where exactly it lies
+    Progress is in powers of ten of the loss, the mean of four clusters that differ in their times. Of the total
+    momentum, N workers beget 1 - 1/N; the server adds the rest. For eight the peak is flat, and its exact position
     differs from seed to seed.
     """
     for workers in (1, 2, 4, 8):
@@ -95,7 +95,9 @@ def negative_momentum(run):
 
 
 def progress(run, workers, momentum):
-    """By how many powers of ten the loss falls in 160 updates with this momentum in all, at the best of five rates."""
+    """Return by how many powers of ten the loss falls in 160 updates with this total momentum, at the best of five
+    rates.
+    """
     bowl = BOWL | {"dimension": 20, "condition": 20, "jitter": "exponential"}
     where = {"workers": workers, "steps": 160 // workers, "slow": slow(workers), **bowl}
     clusters = range(4 if workers > 1 else 1)  # a worker alone waits for nobody, whatever its times
@@ -110,7 +112,7 @@ def progress(run, workers, momentum):
 
 
 def _fallen(done):
-    """The powers of ten that the loss has fallen by."""
+    """Return the powers of ten by which the loss has fallen."""
     return np.log10(done.evaluations["loss"][0] / end_loss(done))
 
 

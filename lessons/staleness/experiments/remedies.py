@@ -16,7 +16,7 @@ from lessons.staleness.experiments import DIGITS, GUESSING, end_loss
         "if it divides each step by its age it can": lambda rows: all(
             row["loss"] < 1.3 * rows[0]["loss"] for row in rows if row["method"] != "asynchronous SGD"
         ),
-        "a step of all workers then does little more than one of one worker did": lambda rows: all(
+        "a step of all workers then does little more than one worker's step did": lambda rows: all(
             row["loss"] > 0.45 * rows[0]["loss"] for row in rows if row["method"] != "asynchronous SGD"
         ),
     },
@@ -25,8 +25,8 @@ from lessons.staleness.experiments import DIGITS, GUESSING, end_loss
 def staleness_aware(run):
     """Digits, 100 steps of 16 images by each worker, all at the rate that suits a single one, 0.4.
 
-    N gradients, each at 1/N of the rate, are about one step of a batch N times as large: nobody waits, but as many
-    steps are needed as with synchronous SGD.
+    N gradients, each at 1/N of the rate, are about one step of a batch N times as large: nobody waits, but it takes as
+    many steps as synchronous SGD.
     """
     methods = {"asynchronous SGD": "asgd", "softsync, divided": "softsync", "DynSGD": "dynsgd"}
     for method, algorithm in methods.items():
@@ -43,7 +43,7 @@ FORMS = ("constant", "adaptive")
     "Can a late gradient be brought up to date?",
     source="Zheng et al., 2017",
     claims={
-        "with a lam of 1 the adaptive form does no harm, and as a rule makes a part of it good": lambda rows: (
+        "with a lam of 1 the adaptive form does no harm, and usually repairs part of the damage": lambda rows: (
             value(rows, "loss", form="adaptive", lam=1) < 1.1 * value(rows, "loss", form="constant", lam=0)
         ),
         "a lam that is far too large is more than three times as bad as none": lambda rows: (
@@ -57,10 +57,10 @@ FORMS = ("constant", "adaptive")
     look=Look("lam", ("loss",), "form", kind="bar", log="y", title="held-out loss"),
 )
 def compensated(run):
-    """Digits, 8 workers at 0.15, nearly as much as asynchronous SGD can stand; 768 updates, the median of 7 seeds.
+    """Digits, 8 workers at 0.15, nearly as much as asynchronous SGD tolerates; 768 updates, the median of 7 seeds.
 
-    lam 0 is asynchronous SGD. Well below that rate there is nothing to be won here. The mean gradient of 16 images is
-    short, and so is its square, which stands in for the curvature: the constant lam has to be larger than the paper's
+    lam 0 is asynchronous SGD. Well below that rate there is nothing to gain here. The mean gradient of 16 images is
+    short, and so is its square, which approximates the curvature: the constant lam has to be larger than the paper's
     0.04. Worse than guessing counts as guessing. `no delay` is one worker.
     """
     yield {"form": "no delay", "lam": 0, "loss": _median_loss(run, algorithm="sgd", workers=1, steps=768)}

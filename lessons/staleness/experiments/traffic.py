@@ -7,10 +7,10 @@ from lessons.figure import Look, column, figure, value
 
 
 @figure(
-    "How many workers does a server feed?",
+    "How many workers can a server feed?",
     source="Patarasuk & Yuan, 2009, for the ring; the limit is arithmetic",
     claims={
-        "one server no more than its link carries": lambda rows: (
+        "one server feeds no more than its link carries": lambda rows: (
             abs(value(rows, "one server", workers=64) / rows[0]["limit of one"] - 1) < 0.05
         ),
         "four servers four times as many": lambda rows: (
@@ -19,7 +19,7 @@ from lessons.figure import Look, column, figure, value
         "far below the limit one is enough": lambda rows: (
             value(rows, "one server", workers=4) > 0.9 * value(rows, "four servers", workers=4)
         ),
-        "a ring goes on growing, though less and less": lambda rows: (
+        "a ring keeps growing, though less and less": lambda rows: (
             1.2 * value(rows, "ring", workers=32)
             < value(rows, "ring", workers=64)
             < 1.6 * value(rows, "ring", workers=32)
@@ -36,9 +36,9 @@ from lessons.figure import Look, column, figure, value
 def server_bottleneck(run):
     """Downpour, and synchronous SGD over a ring; gradients in the time T of one gradient. A model has M bytes.
 
-    A push and a fetch move M bytes each, and links here are full duplex, B bytes a second each way: S servers feed
-    S B T / M workers, half as many if pushes and fetches share the link. In a ring a link carries 2 M in a step,
-    however many there are; but a step is 2 (N-1) messages, whose latency is what bends it.
+    A push and a fetch move M bytes each, and links here are full duplex, B bytes a second each way: S servers feed S B
+    T / M workers, half as many if pushes and fetches share the link. In a ring a link carries 2 M in a step, for any
+    number of workers; but a step is 2 (N-1) messages, and their latency bends the curve.
     """
     parameters, batch = 4000, 64
     bowl = {"workload": "quadratic", "dimension": parameters, "batch": batch, "latency": 1e-6, "learning_rate": 0.01}
@@ -66,7 +66,7 @@ def server_bottleneck(run):
     "When is a gradient's recipe shorter than the gradient?",
     source="Chilimbi, Suzue, Apacible & Kalyanaraman, 2014",
     claims={
-        "a push is as short as arithmetic says": lambda rows: all(row["numbers"] == row["theory"] for row in rows),
+        "a push is as short as arithmetic predicts": lambda rows: all(row["numbers"] == row["theory"] for row in rows),
         "below k = m n / (m + n), 32 in the first layer, factors are shorter": lambda rows: all(
             row["numbers"] < 0.75 * row["gradient"] for row in rows if row["batch"] <= 16
         ),

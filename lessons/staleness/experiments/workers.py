@@ -25,8 +25,8 @@ from lessons.staleness.experiments import DIGITS, GUESSING, LEARNED, NOTHING, en
 def nobody_waits(run):
     """Digits on a noisy cloud, 100 gradients of 16 images by each worker, at a timid rate; messages take no time.
 
-    Synchronous SGD makes a step of N gradients, asynchronous SGD N steps. Gradients are counted up to where four fifths
-    of them have come: in the end machines stop one after the other.
+    Synchronous SGD takes a step of N gradients, asynchronous SGD N steps. Gradients are counted until four fifths of
+    them have arrived: near the end machines stop one after the other.
     """
     cloud = DIGITS | {"jitter": "noisy cloud", "network": "ideal", "learning_rate": 0.025}
     alone = _pace(run(algorithm="asgd", workers=1, slow=slow(1), steps=2000, **cloud))
@@ -37,7 +37,7 @@ def nobody_waits(run):
 
 
 def _pace(done):
-    """Gradients a second, while most workers are busy."""
+    """Return the gradients per second while most workers are busy."""
     most = len(done.losses["seconds"]) * 4 // 5
     return most / float(np.sort(done.losses["seconds"])[most - 1])
 
@@ -69,8 +69,8 @@ def _most(rows, rate):
 def too_many_workers(run):
     """Digits; the same 1,536 gradients of 16 images, made by one worker or shared among many. Guessing costs 2.3.
 
-    Up to a limit staleness hardly matters. Beyond it the first steps, where the loss is steepest, throw the network
-    to where no neuron answers, and no later gradient brings it back.
+    Up to a limit staleness hardly matters. Beyond it the first steps, where the loss is steepest, throw the network to
+    where no neuron is active, and no later gradient brings it back.
     """
     for rate in RATES:
         for workers in (1, 2, 8, 32):
@@ -85,7 +85,7 @@ def too_many_workers(run):
         "training continues, and says who was lost": lambda rows: all(
             row["status"] == "finished" and row["lost"] for row in rows
         ),
-        "at (N-1)/N of its former rate of updates": lambda rows: all(
+        "at (N-1)/N of its former update rate": lambda rows: all(
             abs(row["kept"] - (1 - 1 / row["workers"])) < 0.03 for row in rows
         ),
         "and the loss keeps falling": lambda rows: all(row["loss in the end"] < 0.9 * row["loss then"] for row in rows),
@@ -93,7 +93,7 @@ def too_many_workers(run):
     look=Look("workers", ("kept",), "method", kind="bar", title="updates a second, as a fraction of those before"),
 )
 def lost_worker(run):
-    """Digits; worker 2 is lost half way. kept: updates a second after that, as a part of those before."""
+    """Digits; worker 2 is lost halfway. kept: updates per second after that, as a fraction of those before."""
     for method, algorithm, more in (
         ("asynchronous SGD", "asgd", {"learning_rate": 0.05}),
         ("Downpour", "downpour", {"update": "sgd", "learning_rate": 0.05}),

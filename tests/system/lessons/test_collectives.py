@@ -46,7 +46,7 @@ def marks(source):
 def test_whole_vectors_around_a_ring_sum_up_but_in_an_order_of_each_ranks_own():
     earned, told, _ = marks(WHOLE_VECTORS)
     assert earned == [True, False, False, False, False, False]
-    assert "each adds in an order of its own" in told[BITS] and "times what the ring takes" in told[LONG]
+    assert "each adds in its own order" in told[BITS] and "times what the ring takes" in told[LONG]
 
 
 @pytest.mark.slow

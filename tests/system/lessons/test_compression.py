@@ -12,7 +12,7 @@ STEP, CHOSEN, KEPT, LEARNED, SENT, TIME, DENSE = [
     "all ranks take the step that was sent",
     "a message has the largest numbers",
     "what was not sent is owed, and nothing else",
-    "it learns as from whole gradients",
+    "it learns as much as from whole gradients",
     "it sends no more than it must",
     "it takes no longer than it must",
     "where few numbers would take more bytes than all, it sends all",

@@ -14,9 +14,9 @@ UPDATED, LEARNED, APART, WAITS, KEPT, SENT = [
     "each module makes its update for every mini-batch",
     "each module learns from every mini-batch, and so does its classifier",
     "the model tells the spirals apart",
-    "no module waits for what comes from above",
+    "no module waits for anything from above",
     "a module keeps the activations of one mini-batch",
-    "nothing travels that need not",
+    "nothing is sent unnecessarily",
 ]
 COST = [WAITS, KEPT, SENT]
 

@@ -283,7 +283,7 @@ def test_a_file_to_begin_with_earns_nothing_as_it_was_given_and_is_told_so(sheet
         for as_it_is in (given, f"# Hints taken: 2.1\n{given}\n\n# by Ada\n"):
             report = grade(lessons.chapter(sheet.name), as_it_is, seed=1)
             assert (report.score, report.judged_marks, report.timelines) == (0, (), {})
-            assert report.error.startswith("this is the start file: nothing of yours is in it yet.")
+            assert report.error.startswith("this is the unmodified start file. Edit it")
 
 
 @each

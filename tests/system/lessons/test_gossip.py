@@ -10,8 +10,8 @@ from tests.system.lessons.near_misses import begun, lost, solution
 
 CHAPTER = lessons.chapter("gossip")
 RIGHT, WAITS, AGREED, SENT, CRASH = [
-    "nothing of a model is lost, and nothing is made",
-    "nobody waits for one that is slow",
+    "nothing of a model is lost, and nothing is added",
+    "nobody waits for a slow worker",
     "all soon agree on the mean, whoever is slow",
     "a worker sends one message in a step",
     "a crashed worker does not stop the others",

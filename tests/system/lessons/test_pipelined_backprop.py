@@ -19,8 +19,8 @@ CHAPTER = lessons.chapter("pipelined_backprop")
 TEMPLATE = begun("pipelined_backprop")
 SGD, STASH, NEWEST, FILLS, RATES = [
     "stages that wait, and one alone, are SGD",
-    "with a stash, each stage is as late as the order says",
-    "without, errors go back through the newest weights",
+    "with a stash, each stage is as late as the order requires",
+    "without one, errors go back through the newest weights",
     "it is right while the pipeline fills, too",
     "each stage has its own rate",
 ]
@@ -74,7 +74,7 @@ def train(w, xs, rate, hops, stash, divided):
     return w
 """
     said = told(hasty)
-    assert set(said) == {SGD, STASH, NEWEST, FILLS, RATES} and "which this mini-batch has changed already" in said[SGD]
+    assert set(said) == {SGD, STASH, NEWEST, FILLS, RATES} and "that this mini-batch has already changed" in said[SGD]
 
 
 @pytest.mark.parametrize("body", ["return list(w)", "return [0.0] * len(w)", "return [float('nan')] * len(w)"])

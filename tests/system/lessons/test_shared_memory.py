@@ -125,7 +125,7 @@ def thread(comm, task, s):
 @pytest.mark.parametrize("message", ["g", "float(g[0])", "tuple(g)"])
 def test_threads_that_tell_each_other_anything_by_messages_are_refused(message):
     report = grade(CHAPTER, MESSAGES.format(message=message), seed=5)
-    assert report.score == 0 and "a message carries nothing here" in report.error
+    assert report.score == 0 and "messages are empty here" in report.error
 
 
 def test_rows_are_those_of_no_other_grading():
