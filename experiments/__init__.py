@@ -1,12 +1,12 @@
 """Experiments: an Experiment specifies a run, `run` executes it, a Run holds everything that was recorded.
 
-Experiment (frozen, validated, one JSON, one URL, one command line) -> run() -> Run -> store, compare, export.
+Experiment (frozen, validated; as JSON, URL or command line) -> run() -> Run -> store, compare, export.
 
-    specification/  what to run: the experiment, its faults, the catalogue of what there is to choose from
+    specification/  what to run: the experiment, its faults, the catalogue of choices
     wording/        how numbers, experiments, ranks and places are written
     runs/           records of runs: figures, evaluations, causes of waits, files, folders
     execution/      how a run is made, and what is checked before
-    jobs/           runs and other work in processes of their own
+    jobs/           runs and other work, each in its own process
     measure/        this machine: kernels, messages, the layers of a model
     study/          schedules, partitions and rates
     learning/       a run replayed, to see what it learned

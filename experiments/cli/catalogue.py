@@ -48,7 +48,7 @@ def list_command(as_json: bool) -> None:
 
 
 def title_and_idea(entry: Entry) -> str:
-    """Return the idea of `entry`, after its title unless the idea repeats the title."""
+    """Return the idea of `entry`, preceded by its title unless the idea repeats it."""
     words, idea = re.findall(r"[\w-]+", entry.title.lower()), entry.idea.lower()
     named = idea.startswith(tuple(words)) and all(word in idea for word in words)
     return entry.idea if named else f"{capital(entry.title)}. {entry.idea}"

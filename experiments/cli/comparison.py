@@ -19,7 +19,7 @@ from experiments.wording.units import DIVERGED
 HEADS = {**show.HEADS, "bytes": "traffic", "flops": "computed"}
 NONE = "none"  # shown for a run without slow, pause or crash
 SHORT = 8  # characters of a run's name
-ALIKE = ("status", "samples", "updates", "steps")  # moved below a table in which all rows have the same
+ALIKE = ("status", "samples", "updates", "steps")  # moved below the table if all rows have the same value
 
 
 def side_by_side(

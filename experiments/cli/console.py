@@ -35,7 +35,7 @@ def width() -> int:
 
 
 def write_utf8() -> None:
-    """Write UTF-8 to pipes and files too; on Windows they default to a code page that lacks some of our characters."""
+    """Write UTF-8 to pipes and files, too; on Windows they default to a code page that lacks some of our characters."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and stream.encoding.lower().replace("-", "") != "utf8":
             stream.reconfigure(encoding="utf-8")

@@ -11,7 +11,7 @@ from experiments.runs import store
 @click.option("--move", is_flag=True, help="move them to where runs are stored")
 @runs_option
 def kept_command(move: bool, runs: str) -> int:
-    """List runs that were kept in the temporary folder because the folder of runs was full or not writable."""
+    """List runs that were saved in the temporary folder because the folder of runs was full or not writable."""
     folders, code = store.elsewhere(), 0
     for folder in folders:
         try:

@@ -1,4 +1,4 @@
-"""Repeat the stored run of a script, for `replay`: whether it is the same, or where it differs and why it may."""
+"""Repeat the stored run of a script, for `replay`: report whether it is the same, or where and why it differs."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from experiments.runs.script_verdict import difference
 
 
 def replay(folder: Path) -> int:
-    """Run the script of this folder again, print what differs, and return the exit code. Raise ValueError if it cannot
-    be the same twice.
+    """Run the script of this folder again, print what differs, and return the exit code. Raise ValueError if it is not
+    repeatable.
     """
     before = store.load_script(folder)
     if not before.experiment.is_repeatable:

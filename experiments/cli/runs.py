@@ -1,4 +1,4 @@
-"""`runs`: list stored runs, newest first: what each is, when it was made, and how it ended."""
+"""`runs`: list stored runs, newest first: what was run and when, and how it ended."""
 
 import json
 from datetime import datetime
@@ -19,7 +19,7 @@ from experiments.wording import units
 from experiments.wording.units import DIVERGED
 
 MOST = 20  # runs listed by default
-LEAST = 24  # columns that are left for what a run is; on a narrower terminal the table continues below
+LEAST = 24  # columns reserved for what was run; on a narrower terminal the table continues below
 
 
 @click.command("runs", short_help="List stored runs, newest first.")
@@ -67,13 +67,13 @@ def _experiment(one: RunHeader) -> dict[str, Any]:
 
 
 def _script(one: ScriptHeader) -> dict[str, Any]:
-    """Return which script it was, and the settings of its machines that are not at their defaults."""
+    """Return the script's name, and the settings of its machines that are not at their defaults."""
     e = ScriptExperiment(source="", **one.experiment)
     return {"script": e.name, **e.changes(), "step_seconds": one.summary["step_seconds"]}
 
 
 def _told(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row in words, without what is usual: seed 0, a simulated cluster, this year, a run that finished."""
+    """Return a row in words, without the usual values: seed 0, a simulated cluster, this year, a run that finished."""
     what, ended = [], [row["status"]] * (row["status"] != "finished")
     if "algorithm" in row:
         what = [row["algorithm"], units.count_with_noun(row["workers"], "worker"), *ended]
@@ -90,7 +90,7 @@ def _told(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _fit(rows: list[dict[str, Any]], wide: int) -> list[dict[str, Any]]:
-    """Return the rows with what each run is cut, so that the table fits into `wide` columns if it can."""
+    """Return the rows with each run's description shortened, so that the table fits into `wide` columns if possible."""
     others = [name for name in rows[0] if name != "what"]
     room = wide - sum(2 + max(len(show.head(name)), *(len(show.cell(row, name)) for row in rows)) for name in others)
     if room < LEAST:

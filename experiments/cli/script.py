@@ -28,7 +28,7 @@ OUTPUTS = ("all", "first", "none")
 
 
 class ScriptCommand(click.Command):
-    """A command whose own options may stand anywhere; those of the script come after `--`."""
+    """A command whose own options may appear anywhere; those of the script come after `--`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
@@ -53,15 +53,13 @@ class ScriptCommand(click.Command):
 @click.option("--pause", default="", metavar="TEXT", help="ranks that stop for a while, as rank:from-to in seconds")
 @click.option("--crash", default="", metavar="TEXT", help="ranks that crash, as rank:second")
 @click.option("--jitter", default="none", metavar="TEXT", help=f"variation of compute times: {', '.join(JITTERS)}")
-@click.option("--seed", default=0, type=click.IntRange(0), metavar="INT", help="of the jitter [default 0]")
+@click.option("--seed", default=0, type=click.IntRange(0), metavar="INT", help="seed of the jitter [default 0]")
 @click.option(
     "--eager", default="0", metavar="SIZE", help="sends up to this size do not wait for their receiver [default 0]"
 )
+@click.option("--clock", default="roofline", metavar="TEXT", help="roofline: repeatable; measured: this machine's time")
 @click.option(
-    "--clock", default="roofline", metavar="TEXT", help="roofline: repeatable; measured: the time of this machine"
-)
-@click.option(
-    "--steps", type=click.IntRange(1), metavar="INT", help="stop each rank after so many steps of its optimizer"
+    "--steps", type=click.IntRange(1), metavar="INT", help="stop each rank after this many steps of its optimizer"
 )
 @click.option("--output", default="all", type=click.Choice(OUTPUTS), help="whose output to print [default all]")
 @click.option("--trace", metavar="FILE", help="write the timeline for ui.perfetto.dev")
@@ -70,7 +68,7 @@ class ScriptCommand(click.Command):
 def script_command(
     path: str, arguments: tuple[str, ...], as_json: bool, trace: str | None, runs: str, **given: Any
 ) -> int:
-    """Run a script for torchrun on simulated machines, unmodified: its numbers are real, its time is virtual.
+    """Run an unmodified torchrun script on simulated machines: its numbers are real, its time is virtual.
 
     DistributedDataParallel, FSDP2, pipelining, tensor parallelism and plain collectives run on the CPU of this machine,
     whatever backend the script names. The summary says how long a step takes and who waits for whom. The run is stored:
@@ -85,7 +83,7 @@ def script_command(
     experiment = ScriptExperiment.read(path, arguments, **given)
     if trace and not Path(trace).resolve().parent.is_dir():
         raise ValueError(
-            f"--trace: there is no folder {Path(trace).resolve().parent}; make it, or choose another file."
+            f"--trace: there is no folder {Path(trace).resolve().parent}; create it, or choose another file."
         )
     check_writable(runs)
     run = run_script(experiment, "none" if as_json else output)

@@ -23,12 +23,12 @@ FIGURES = {
     "sent": units.size,
     "loss": units.loss,
 }
-"""The function that writes each figure."""
+"""The function that formats each figure."""
 HEADS = {"step_seconds": "time per step", "waiting": "longest waiting", "sent": "sent per step", "loss": "last loss"}
 
 
 def side_by_side(runs: Sequence[ScriptRun], folders: Sequence[Path], as_json: bool) -> str:
-    """Return a table of the runs that fits the terminal, and how each later one differs from the first; or JSON."""
+    """Return a table of the runs that fits the terminal, and how each later run differs from the first; or JSON."""
     names = [folder.name for folder in folders] if as_json else short_names(folders)
     rows = [{"run": name, **_settings(run, runs), **_figures(run)} for name, run in zip(names, runs, strict=True)]
     verdicts = [verdict(runs[0], run) for run in runs[1:]]

@@ -46,7 +46,7 @@ WRITTEN = {
     "bytes": size,
     "flops": flops,
 }
-"""The function that writes a column of numbers, where `number` does not."""
+"""The function that formats a column of numbers, if it is not `number`."""
 FOUR_DIGITS = partial(units.number, digits=4)
 WEIGHTS = "a hash of the final model: equal hashes mean equal bits; compare shows whether runs differ only by rounding"
 GATHERS = ("zero3",)  # algorithms that gather a layer's parameters only while computing it

@@ -25,7 +25,7 @@ SCRIPT = """\
 {asked}
 
 export PYTHONPATH={root}${{PYTHONPATH:+:$PYTHONPATH}} {one_thread}
-# A task is a rank; rank 0 is met on the first node. The others go on without a lost rank, if they can.
+# A task is a rank; ranks meet on the first node. If one is lost, the others continue if they can.
 srun --kill-on-bad-exit=0 {command}
 """
 LIMIT = re.compile(r"\d+(:\d+){0,2}|\d+-\d+(:\d+){0,2}")  # sbatch(1): minutes, or days, hours, minutes, seconds

@@ -108,7 +108,7 @@ def conclusion(search: Search, best: int) -> str:
 
 
 def write_table(names: list[str] | None, wanted: list[str] | None) -> int:
-    """Search the best rates of these algorithms and parts of the table (default: all), and write them into it."""
+    """Search for the best rates of these algorithms and parts of the table (default: all), and write them into it."""
     import algorithms
     from algorithms import rates
     from experiments.execution.run import workload_of

@@ -18,6 +18,6 @@ def check(experiment: Experiment, workload: Workload) -> None:
     if not workload.synchronises:
         why = "PyTorch computes its batch norms" if workload.over_batch else "it has no batch norm"
         raise ValueError(
-            f"sync_batch_norm: the model of {experiment.workload} cannot be synchronised, since {why}; use the model "
+            f"sync_batch_norm: the model of {experiment.workload} cannot be synchronised, because {why}; use the model "
             "cnn_bn of digits or mnist, or leave it out."
         )

@@ -1,4 +1,4 @@
-"""Memory: the least a run needs, and what this machine has free."""
+"""Memory: the least that a run needs, and how much this machine has free."""
 
 import contextlib
 from pathlib import Path
@@ -20,15 +20,15 @@ def check(experiment: Experiment, workload: Workload) -> None:
             f"a model of {workload.parameters:,} parameters with {experiment.workers} "
             f"worker{'s' * (experiment.workers != 1)} needs at least {units.size(least)} of memory here, and "
             f"{units.size(max(free, 0))} are free; use a smaller model or fewer workers. "
-            "`lockstep memory` says what a model takes without training it."
+            "`lockstep memory` shows what a model takes without training it."
         )
 
 
 def bytes_needed(experiment: Experiment, workload: Workload) -> int:
     """Return the least number of bytes a run needs: its workers' models plus FIXED.
 
-    Those are the first and the last model, a gradient, and what is evaluated; one worker takes ten models in all, and
-    four workers of synchronous SGD thirteen. Batches, activations and optimizers are not counted.
+    These are the first and the last model, a gradient, and the model being evaluated. In fact one worker takes ten
+    models, and four workers of synchronous SGD thirteen. Batches, activations and optimizers are not counted.
     """
     whole = experiment.workers / experiment.method.split(experiment.workers, experiment.knobs).parameters
     return int((FIXED + whole) * workload.parameters * np.dtype(experiment.precision).itemsize)

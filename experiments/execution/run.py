@@ -1,7 +1,7 @@
 """Turn an Experiment into a Run.
 
-A mistake of the reader's is found before the first rank starts and raised as a ValueError of one sentence. What goes
-wrong later ends the run, and the Run has everything that was recorded until then.
+A user's mistake is found before the first rank starts and raised as a ValueError. A failure after that ends the run,
+and the Run holds everything recorded until then.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ def run(
 
     `on_progress(progress)` is called a few times a second; `stop`, an Event or a function, ends the run early with
     status "cancelled". On the simulated cluster `worker_override(comm, task, s)` trains in place of the algorithm's own
-    worker. A rank of a real cluster gives up when it has waited `timeout` seconds for another. Raises ValueError, in
-    one sentence, if the experiment cannot run like this.
+    worker. A rank of a real cluster gives up when it has waited `timeout` seconds for another. Raise ValueError if the
+    experiment cannot run like this.
     """
     began = _clock()
     asked = Conditions.of(experiment)
@@ -72,8 +72,8 @@ def replay(
 ) -> tuple[Run, list[Model]]:
     """Run `experiment` on the simulated cluster with `worker_override(comm, task, s)` on every rank.
 
-    Return its record, and the models that were evaluated, one for each row of `Run.evaluations`. Raises ValueError as
-    `run` does, and for a real cluster, on which no run happens twice.
+    Return its record, and the models that were evaluated, one for each row of `Run.evaluations`. Raise ValueError as
+    `run` does, and for a real cluster, whose runs are not repeatable.
     """
     if experiment.cluster != "simulated":
         raise ValueError(f"a run on {experiment.cluster} cannot be replayed; choose the simulated cluster.")
@@ -86,8 +86,8 @@ def replay(
 def join(experiment: Experiment, timeout: float = TIMEOUT) -> Run | None:
     """Run `experiment` as one of the ranks of a launcher; return the record on rank 0, None elsewhere.
 
-    A rank gives up when it has waited `timeout` seconds for another. Raises ClusterError on a rank that rank 0 cannot
-    hear, OSError, in a sentence, if the ranks do not meet.
+    A rank gives up when it has waited `timeout` seconds for another. Raise ClusterError on a rank that rank 0 cannot
+    hear, and OSError if the ranks cannot connect.
     """
     from cluster.real import torchrun
 
@@ -111,7 +111,7 @@ def _clock() -> float:
 
 
 def _admitted(experiment: Experiment, asked: Conditions):
-    """Return the workload of an experiment that can run here. Stop requests are not checked until it is built."""
+    """Return the workload of an experiment that can run here. Stop requests are ignored until it is built."""
     with signals.interrupt_at_once():
         workload = check(experiment, asked=asked)
     room.check(experiment, workload)
@@ -127,7 +127,7 @@ def _observer(experiment: Experiment, workload, on_progress: Callable[[Progress]
 def check(experiment: Experiment, here: bool = True, asked: Conditions | None = None):
     """Return the workload, built. Raise ValueError if the experiment cannot run, with `here` on this machine.
 
-    `asked` are its conditions, where the caller has read them already.
+    `asked` are its conditions, if the caller has already read them.
     """
     workload = workload_of(experiment)
     if here and experiment.cluster != "simulated":
@@ -186,8 +186,8 @@ def train(
 def warm_up(experiment: Experiment, place: str = "cpu") -> None:
     """Load the algorithm, data and kernels for `place` on a real rank before its clock starts.
 
-    Which kernels an algorithm calls is seen by a step of the whole experiment on the simulated cluster, unless that
-    would take long.
+    To find out which kernels an algorithm calls, one step of the whole experiment runs on the simulated cluster, unless
+    that would take long.
     """
     from cluster import simulated
 
@@ -206,10 +206,10 @@ def warm_up(experiment: Experiment, place: str = "cpu") -> None:
 
 
 def gather(experiment: Experiment, outcome: Outcome, began: float) -> Run:
-    """Return the Run that this outcome of `experiment` is; `began` is when `_clock` said it began.
+    """Return the Run of this outcome of `experiment`; `began` is the value of `_clock` at its start.
 
-    Raises the ValueError of a rank that refused before any had trained, or that ran out of memory at any step: the
-    experiment cannot run like this.
+    Re-raise the ValueError of a rank that refused before any rank had trained, or that ran out of memory at any step:
+    the experiment cannot run like this.
     """
     return _gathered(experiment, outcome, began)[0]
 
@@ -352,10 +352,10 @@ def _batch(experiment: Experiment, workload) -> int:
 
 
 def _status(outcome: Outcome, trace: Trace, experiment: Experiment) -> tuple[str, str, tuple[int, float] | None]:
-    """Return ("finished" | "diverged" | "failed" | "cancelled", why, the loss that ended it as (rank, seconds)).
+    """Return ("finished" | "diverged" | "failed" | "cancelled", the reason, (rank, seconds) of the loss that ended it).
 
-    Where a method needs every rank's part of the model, a run has failed even if a rank was lost only at the very end,
-    when no other waited for it. It has also failed if no worker is left, though servers may have ended normally.
+    If a method needs every rank's part of the model, a run has failed even if a rank was lost only at the very end,
+    when no other waited for it. It has also failed if no worker is left, even if servers ended normally.
     """
     error, method, lost = outcome.error, experiment.method, trace.lost_ranks()
     if error is None and ending.workers(experiment) <= lost.keys():

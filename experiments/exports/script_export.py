@@ -81,4 +81,4 @@ FORMATS: dict[str, Callable[[ScriptRun], str]] = {
     "timeline": timeline,
     "json": settings,
 }
-"""The function that makes each file of text."""
+"""The function that makes each text file."""

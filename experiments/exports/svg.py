@@ -31,7 +31,7 @@ def svg(named: Mapping[str, Picture], heading: str = "") -> str:
 
 
 def document(width: int, height: int, title: str, body: str, before: str = "") -> str:
-    """Return an SVG file's text: `body` on white, and `before` the white what the file defines."""
+    """Return an SVG file's text: `body` on white, preceded by the definitions `before`."""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
         f'font-family="\'Source Sans Pro\', system-ui, sans-serif" role="img"><title>{escape(title)}</title>{before}'

@@ -1,1 +1,1 @@
-"""Runs and other work in processes of their own, for many readers at once."""
+"""Runs and other work, each in its own process, for many readers at once."""

@@ -1,7 +1,6 @@
 """A child's output pipe, in a form that a selector can wait for.
 
-On POSIX that is the pipe itself. A selector of Windows takes nothing but sockets: there a thread copies the pipe into
-one of its own.
+On POSIX that is the pipe itself. On Windows a selector accepts only sockets, so a thread copies the pipe into a socket.
 """
 
 import contextlib
@@ -11,7 +10,7 @@ from threading import Thread
 from typing import IO
 
 CHUNK = 1 << 16  # bytes of one read
-AFTERWARDS = 5.0  # s that the copy of a process's last words may take
+AFTERWARDS = 5.0  # s that copying a process's last words may take
 SELECTABLE = os.name != "nt"
 
 
@@ -46,13 +45,13 @@ class ChildOutput:
     def close(self) -> None:
         """Close the reader's end."""
         if self._copy is None:
-            self._pipe.close()  # else the thread does, which may be reading
+            self._pipe.close()  # otherwise the thread closes it, since it may be reading
         else:
             self._copy.close()
 
 
 def _copied(pipe: IO[bytes], to: socket.socket) -> None:
-    """Forward everything from the pipe, until the reader is gone."""
+    """Forward everything from the pipe until the reader is gone."""
     with pipe, to, contextlib.suppress(OSError):
         while chunk := os.read(pipe.fileno(), CHUNK):
             to.sendall(chunk)

@@ -25,16 +25,16 @@ class JobState:
     """The state of a job.
 
     curve has seconds, step, samples, loss; tried has seconds, loss, accuracy (see experiments.runs.progress.Progress).
-    `folder` is the stored run: of every finished job (one that diverged is finished, and has a `message`), and of a
-    failed or cancelled one that had something to store.
+    `folder` is the stored run. Every finished job has one (a diverged job counts as finished, and has a `message`), and
+    so does a failed or cancelled one that had something to store.
     """
 
     status: Status
     place: int = 0  # in the queue, from 1; 0 when not waiting
     fraction: float = 0.0
     seconds: float = 0.0  # of the run's own clock
-    phase: str = ""  # what a real cluster does before that clock starts, or that kernels are being compiled
-    message: str = ""  # one sentence: why it failed, or what to know about it
+    phase: str = ""  # what a real cluster does before that clock starts, or a note that kernels are being compiled
+    message: str = ""  # one sentence: why it failed, or what is worth knowing about it
     curve: dict[str, np.ndarray] = field(default_factory=dict)
     tried: dict[str, np.ndarray] = field(default_factory=dict)
     folder: Path | None = None
@@ -48,15 +48,15 @@ class JobState:
 class Job:
     """A job, queued, running or ended.
 
-    `ending` is why its process is being ended, "" while it is not, and `ended_by` who ends it: a limit that it exceeds,
-    a reader who does not want it any more, or the pool, which closes.
+    `ending` says why its process is being ended, or "". `ended_by` says who ends it: a limit that it exceeds, a reader
+    who no longer wants it, or the pool, which is closing.
     """
 
     name: str
     work: Experiment | JobSpec
     state: JobState
     owners: set[str] = field(default_factory=set)
-    version: str = ""  # of the source it was asked of
+    version: str = ""  # version of the source when it was requested
     length: float = FOREVER  # see experiments.jobs.turns.length
     child: Child = field(init=False, repr=False)  # once it runs
     deadline: float = FOREVER

@@ -1,7 +1,8 @@
 """The memory of a job, including every process it started.
 
-Linux alone bounds the addresses of one process, and a real cluster is many: so their sum is looked at again and again.
-A page that several processes share counts once, divided among them (PSS): ranks are forked, and have torch in common.
+Linux limits the address space of one process, but a real cluster consists of many, so their sum is checked
+periodically. A page that several processes share counts once, divided among them (PSS): ranks are forked and share
+torch.
 """
 
 import contextlib
@@ -10,8 +11,8 @@ from collections.abc import Collection
 from pathlib import Path
 
 PROC = Path("/proc")
-WATCHED = (PROC / "self" / "smaps_rollup").exists()  # elsewhere there is no such sum, and no such limit
-EVERY = 1.0  # s between two looks
+WATCHED = (PROC / "self" / "smaps_rollup").exists()  # elsewhere there is no such sum, so no such limit
+EVERY = 1.0  # s between two checks
 
 
 def excess(most: int) -> str:
@@ -33,7 +34,7 @@ def groups(leaders: Collection[int]) -> dict[int, list[int]]:
 
 def memory_used(processes: Collection[int], enough: int) -> int:
     """Return the bytes of memory these processes use together; if below `enough`, a quick overestimate."""
-    resident = sum(_resident(pid) for pid in processes)  # shared pages once for each
+    resident = sum(_resident(pid) for pid in processes)  # counts shared pages once per process
     return resident if resident <= enough else sum(_proportional(pid) for pid in processes)
 
 

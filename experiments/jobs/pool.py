@@ -6,9 +6,9 @@
     pool.cancel(job, owner)
 
 One thread owns the processes: it starts them, reads their status, enforces their limits, and reaps them. A prewarmed
-pool starts the next process before there is a job for it. Other threads only ask and read. A job that crashes, runs
-away or exhausts the memory ends in a state with a sentence; nothing it does reaches this process. A new job of an owner
-replaces the owner's old one; a job that has lost its last owner is killed with all that it started. Readers take turns
+pool starts the next process before there is a job for it. Other threads only make requests and read states. A job that
+crashes, runs away or exhausts the memory ends in a state that says so; it cannot affect this process. An owner's new
+job replaces the old one; a job that has lost its last owner is killed together with its descendants. Readers take turns
 (see experiments.jobs.turns).
 """
 
@@ -37,19 +37,20 @@ from experiments.specification.experiment import Experiment
 from kernels import compiling
 
 COMMAND = (sys.executable, "-u", "-m", "experiments.jobs.worker")
-KEPT = 1000  # jobs whose end is remembered
-POLITE = 60.0  # s that a stopped job has to store what it recorded; a busy machine took more than 10
+KEPT = 1000  # finished jobs that are remembered
+POLITE = 60.0  # s for a stopped job to store what it recorded; a busy machine took more than 10
 UNSTORED = "what was recorded could not be stored in time"
 
 
 class Pool:
-    """Run `slots` jobs at a time (default: one fewer than cores), with at most `queue` waiting, fairly among readers.
+    """Run `slots` jobs at a time (default: one fewer than cores), with at most `queue` waiting, shared fairly among
+    readers.
 
-    Each job has `wall` seconds, and on POSIX `cpu` seconds of processor time and `memory` bytes in a process; on Linux
-    these are the bytes of all its processes together, but for ranks on GPUs. A run that reaches a limit of time stops
-    and keeps what it recorded; one that does not stop within POLITE seconds is killed, and so is any other job. The
-    lease of an owner ends `lease` seconds after it was last renewed, or `grace` seconds after its release. To have
-    several jobs at once, an owner submits them as "ada", "ada/study" and so on, which are released together.
+    Each job may use `wall` seconds, and on POSIX `cpu` seconds of CPU time and `memory` bytes per process; on Linux the
+    limit applies to all its processes together, except for ranks on GPUs. A run that reaches a time limit stops and
+    keeps what it recorded; if it does not stop within POLITE seconds, it is killed, as is any other job. An owner's
+    lease ends `lease` seconds after its last renewal, or `grace` seconds after its release. To run several jobs at
+    once, an owner submits them as "ada", "ada/study" and so on, which are released together.
     """
 
     def __init__(
@@ -70,14 +71,14 @@ class Pool:
         self.limits, self.command = {"cpu": cpu, "memory": memory}, tuple(command)
         self._lock = threading.RLock()
         self._jobs: dict[str, Job] = {}
-        self._queue: list[Job] = []  # in the order they were asked for
-        self._turns, self._look = turns.Turns(), 0.0  # and when memory is next looked at
+        self._queue: list[Job] = []  # in the order they were requested
+        self._turns, self._look = turns.Turns(), 0.0  # and when memory is checked next
         self._running: list[Job] = []
-        self._owners: dict[str, float] = {}  # owner -> monotonic time at which it is gone
+        self._owners: dict[str, float] = {}  # owner -> monotonic time at which its lease ends
         self._closing = False
         self._selector = selectors.DefaultSelector()
         self._spare = Spare(self.command, self._selector)
-        self._bell, self._ring = socket.socketpair()  # since a selector of Windows takes no pipe
+        self._bell, self._ring = socket.socketpair()  # because a selector on Windows accepts no pipe
         for end in (self._bell, self._ring):
             end.setblocking(False)
         self._selector.register(self._bell, selectors.EVENT_READ, lambda bell: bell.recv(4096))
@@ -90,9 +91,9 @@ class Pool:
     def submit(self, owner: str, work: Experiment | JobSpec) -> str:
         """Submit `work` for `owner`, unless its result is stored; return the job's id, which is the work's key.
 
-        The owner's other job, if there is one, is given up. In a full queue, a job of the reader who has most in it
-        makes way. ValueError in one sentence if that is this reader, or nobody has more than one; or if an experiment
-        names files of this machine: it may have come from anywhere.
+        The owner's other job, if any, is given up. If the queue is full, a job of the reader with most jobs makes way.
+        Raise ValueError if that is this reader, if nobody has more than one, or if an experiment names files of this
+        machine, since it may have come from anywhere.
         """
         if isinstance(work, Experiment) and work.files:
             raise ValueError(
@@ -123,10 +124,10 @@ class Pool:
         return name
 
     def reattach(self, owner: str, work: Experiment | JobSpec) -> str | None:
-        """Give `owner` the job of `work` that a released owner left behind, as when a page is reloaded.
+        """Give `owner` the job of `work` that a released owner left behind, for example when a page is reloaded.
 
-        Return the job's id; None if there is no such job. Nothing is started. A job that has ended counts too, as long
-        as the grace of the one who had it lasts.
+        Return the job's id, or None if there is no such job. Nothing is started. A job that has ended counts, too,
+        during the grace period of its previous owner.
         """
         with self._lock:
             job, now = self._jobs.get(work.key()), time.monotonic()
@@ -156,7 +157,7 @@ class Pool:
             return known.state
 
     def cancel(self, job: str, owner: str | None = None) -> bool:
-        """Release `job` for `owner`. Without other owners, or without `owner`, the job stops and keeps what it
+        """Release `job` for `owner`. Without other owners, or if `owner` is None, the job stops and keeps what it
         recorded.
 
         Return whether it stops, or has ended; False if another owner still waits for it.
@@ -202,7 +203,7 @@ class Pool:
         self._thread.join()
 
     def _wake(self) -> None:
-        with contextlib.suppress(OSError):  # the bell rings already, or the thread has ended
+        with contextlib.suppress(OSError):  # the thread has been woken already, or has ended
             self._ring.send(b".")
 
     # done by the pool's own thread
@@ -247,7 +248,7 @@ class Pool:
         else:
             spec |= {"experiment": json.loads(job.work.json()), "wall": self.wall, "polite": POLITE}
             if job.work.cluster != "simulated":
-                spec["memory"] = None  # torch, and more so CUDA, reserve addresses far beyond what they use
+                spec["memory"] = None  # torch, and even more so CUDA, reserve far more address space than they use
         try:
             job.child = self._spare.take(job.version) or Child(self.command, self._selector)
         except OSError as error:
@@ -282,7 +283,7 @@ class Pool:
                 with self._lock:
                     self._kill(watched[leader], memory.excess(most), "limit")
         now = time.monotonic()
-        self._look = now + max(memory.EVERY, 4 * (now - began))  # to look closely at gigabytes takes a second
+        self._look = now + max(memory.EVERY, 4 * (now - began))  # a close look at gigabytes takes a second
 
     def _patience(self) -> float:
         """Return the seconds until the next deadline."""
@@ -302,10 +303,9 @@ class Pool:
     # with the lock held, by any thread
 
     def _make_room(self, reader: str) -> None:
-        """If the queue is full, drop a job of the reader who has the most in it. Raise ValueError if there is none to
-        drop.
+        """If the queue is full, drop a job of the reader who has most in it. Raise ValueError if there is none to drop.
 
-        A job for which a slot is free does not fill the queue, though the pool's thread may not have started it yet.
+        A job for which a slot is free does not count as queued, even if the pool's thread has not started it yet.
         """
         free = max(0, self.slots - len(self._running))
         waiting = self._turns.order(self._queue, self._running)[free:]
@@ -315,7 +315,7 @@ class Pool:
         if job is None:
             mine = sum(reader in job.readers for job in waiting)
             raise ValueError(
-                f"{len(waiting)} runs are waiting and no more can, {mine} of them yours; try again in a minute."
+                f"the queue is full: {len(waiting)} runs are waiting, {mine} of them yours; try again in a minute."
             )
         self._drop(job, "the queue was full, and other readers had fewer jobs in it; try again in a minute")
 

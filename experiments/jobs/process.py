@@ -1,7 +1,7 @@
 """A job's process, seen from its parent.
 
-It is started in a process group of its own, so that all it starts can be ended with it; its pipes and its end are
-events of a selector. Used only by the thread that owns it, except for `ask`.
+It is started in its own process group, so that it can be ended together with its descendants; its pipes and its end are
+events of a selector. Only the thread that owns it may use it, except for `ask`.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ TAIL = 8_000  # bytes of stderr that are kept
 
 
 class Child:
-    """A process of `command` that waits for the spec `begin` sends. Raises OSError if it cannot be started."""
+    """A process of `command` that waits for the spec that `begin` sends. Raise OSError if it cannot be started."""
 
     def __init__(self, command: Sequence[str], selector: selectors.BaseSelector):
         path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
@@ -45,7 +45,7 @@ class Child:
         for output, read in self.outputs.items():
             selector.register(output, selectors.EVENT_READ, read)
         self.pidfd = None
-        if hasattr(os, "pidfd_open"):  # its end is an event; elsewhere `has_exited` has to be asked again and again
+        if hasattr(os, "pidfd_open"):  # its end is an event; elsewhere `has_exited` has to be polled
             with contextlib.suppress(OSError):
                 self.pidfd = os.pidfd_open(self.process.pid)
                 selector.register(self.pidfd, selectors.EVENT_READ, lambda _: 0)
@@ -58,12 +58,12 @@ class Child:
             self.stdin.close()
 
     def ask(self) -> None:
-        """Ask the process to stop. On Windows, which has no such signal, it ends at once and keeps nothing."""
+        """Ask the process to stop. On Windows, which has no such signal, it ends at once and saves nothing."""
         with contextlib.suppress(OSError):
             os.kill(self.process.pid, signal.SIGTERM)
 
     def kill(self) -> None:
-        """Kill the process and its descendants; without process groups its ranks notice that it is gone."""
+        """Kill the process and its descendants; where there are no process groups, its ranks notice that it is gone."""
         with contextlib.suppress(OSError):
             if hasattr(os, "killpg"):
                 os.killpg(self.process.pid, signal.SIGKILL)
@@ -105,7 +105,7 @@ class Child:
         chunk = self._chunk(output)
         *lines, self.unread = (self.unread + chunk).split(b"\n")
         for line in lines:
-            with contextlib.suppress(ValueError, TypeError, KeyError, AttributeError):  # no line of ours
+            with contextlib.suppress(ValueError, TypeError, KeyError, AttributeError):  # not one of our lines
                 self.heard(json.loads(line))
         if len(self.unread) > MAX_LINE:
             self.unread, self.flooded = b"", True

@@ -1,8 +1,8 @@
 """A reader's script on simulated machines, in a process of the pool.
 
-The script is executed, with the rights of the user who started the workbench: so only where that user has set
-$LOCKSTEP_SCRIPTS. The job checks it again, since a page is not all that can submit one. It runs in an empty folder,
-which is removed afterwards.
+The script is executed with the rights of the user who started the workbench, and therefore only if that user has set
+$LOCKSTEP_SCRIPTS. The job checks this again, because not only pages can submit one. It runs in an empty folder, which
+is removed afterwards.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from installation import document
 if TYPE_CHECKING:
     from cluster.event_log import EventLog
 
-real_time = time.monotonic  # that of scripts is virtual
+real_time = time.monotonic  # a script's time is virtual
 SETTING = "LOCKSTEP_SCRIPTS"
 MOST_BYTES = 200_000  # of a script
 MOST_LINES = 1_000_000  # that a script may print
 KEPT_LINES = 20_000  # of its output
-LONGEST = 480.0  # s of real time: less than the pool allows, so that what was recorded is stored
+LONGEST = 480.0  # s of real time: less than the pool allows, so that the recording is stored
 EXAMPLES = {
     "ddp.py": "DistributedDataParallel",
     "fsdp2.py": "FSDP2",
@@ -60,12 +60,12 @@ def example(name: str) -> str:
 
 
 def job_spec(source: str, file: str, settings: dict[str, Any]) -> JobSpec:
-    """Return the job that runs the script `source`, which was called `file`; `settings` are a ScriptExperiment's.
+    """Return the job that runs the script `source`, from a file called `file`; `settings` are a ScriptExperiment's.
 
-    Raise ValueError in one sentence if there is no script, it is too long, or a setting is invalid.
+    Raise ValueError if there is no script, it is too long, or a setting is invalid.
     """
     if not source.strip():
-        raise ValueError(f"{file} is empty; write or upload a script, or begin with an example.")
+        raise ValueError(f"{file} is empty; write or upload a script, or start from an example.")
     try:
         size = len(source.encode())
     except UnicodeEncodeError:
@@ -79,8 +79,8 @@ def job_spec(source: str, file: str, settings: dict[str, Any]) -> JobSpec:
 def perform(values: dict[str, Any], root: Path, progress: Callable[..., None]) -> Path:
     """Run the script (see experiments.jobs.spec), and return the folder of its run, up to where it stopped.
 
-    SIGTERM ends the script: KeyboardInterrupt if it has not begun. Raise ValueError if scripts are not allowed here, or
-    if this one is not Python.
+    SIGTERM ends the script, with KeyboardInterrupt if it has not begun. Raise ValueError if scripts are not allowed
+    here, or if this one is not Python.
     """
     if not is_allowed():
         raise ValueError(
@@ -91,7 +91,9 @@ def perform(values: dict[str, Any], root: Path, progress: Callable[..., None]) -
     if stored := store.find_stored_run(experiment, source_version(), root):
         return stored
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-        Path(experiment.path).write_text(experiment.source, "utf-8")  # for its tracebacks, and if it reads itself
+        Path(experiment.path).write_text(
+            experiment.source, "utf-8"
+        )  # for tracebacks, and for scripts that read themselves
         return store.save(_shorten(_run(experiment, progress)), root)
 
 
@@ -132,7 +134,7 @@ def _shorten(run: ScriptRun) -> ScriptRun:
 
 
 def _progress(logs: list[EventLog], seconds: float, steps: int | None) -> tuple[float, str]:
-    """Return the fraction that is done, 0 if that is unknown, and a phrase: "step 3, 1.2 ms of virtual time"."""
+    """Return the fraction done, 0 if unknown, and a phrase: "step 3, 1.2 ms of virtual time"."""
     step, loss, fraction = script.measure_progress(logs, steps)
     phrase = position(step, seconds)
     if math.isfinite(loss):

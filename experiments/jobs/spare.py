@@ -14,12 +14,12 @@ class Spare:
     def __init__(self, command: Sequence[str], selector: selectors.BaseSelector):
         self.command, self.selector, self.wanted = tuple(command), selector, False
         self._child: Child | None = None
-        self._version = ""  # of the source that it has loaded
+        self._version = ""  # version of the source that it has loaded
 
     def prepare(self, free: bool) -> None:
         """Start the spare process if it is wanted and missing, and a core is `free` for its imports."""
         if self._child and self._child.has_exited():
-            self.wanted = False  # another would end like it; jobs are started when they come
+            self.wanted = False  # another would end the same way; jobs are started on demand
             self.dismiss()
         if self.wanted and free and not self._child:
             with contextlib.suppress(OSError):

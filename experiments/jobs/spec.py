@@ -1,10 +1,10 @@
-"""A job spec: work in a process of the pool that is not a run; its result is a folder among the runs.
+"""A job spec: work other than a run for a process of the pool; its result is a folder among the runs.
 
     JobSpec("study", {"schedule": "1f1b", "ranks": 64})
 
 The module of its kind has `perform(values, root, progress) -> Path`: it does the job, calls progress(part) or
-progress(part, phase) now and then, and returns where the result lies. A job takes plain values and makes files, so the
-process that asked for it has nothing else in its memory.
+progress(part, phase) now and then, and returns where the result is. A job takes plain values and makes files, so the
+process that requested it needs no other memory.
 """
 
 import errno
@@ -31,9 +31,9 @@ KINDS = {
     "script": "experiments.jobs.script",
     "upload": "experiments.jobs.upload",
 }
-"""Kinds of jobs, and the modules with the function `perform` that does them."""
+"""Kinds of jobs, and the modules whose function `perform` does them."""
 MANY_THREADS = ("script",)
-"""Kinds with a thread for each rank, each of which reserves address space that it never uses."""
+"""Kinds that run a thread per rank, each of which reserves address space that it never uses."""
 
 
 @dataclass(frozen=True)

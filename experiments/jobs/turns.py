@@ -1,14 +1,14 @@
-"""Decides whose job is next, so that ten tabs of one reader do not hold up a class.
+"""Decide whose job is next, so that one reader's ten tabs do not hold up a class.
 
     round 3   ada's first, bob's first, cy's first    those who run nothing, the short ones first
     round 4   ada's second, bob's second              then their next, and so on
 
-A reader has one turn in a round. Within a round short jobs go before long ones, so a long one waits for at most one job
-of every other reader, however many short ones they ask for. Who has a job running comes after those who have none.
+A reader has one turn per round. Within a round short jobs go before long ones, so a long one waits for at most one job
+of every other reader, however many short ones they request. Readers with a running job come after those without one.
 
 An owner is "reader", "reader:tab" or either with "/place", and a reader is "browser@address" or a plain name (see
-app.session). The reader is what all tabs of a browser share. A browser can call itself anything, an address cannot, but
-a class may share one: so turns are a reader's, and an address counts only where the queue is full.
+app.session). All tabs of a browser share one reader. A browser can give itself any name; an address cannot be faked,
+but a class may share one. So turns go by reader, and the address matters only when the queue is full.
 """
 
 import math
@@ -21,7 +21,7 @@ from experiments.specification.experiment import Experiment
 
 
 class Waiting(Protocol):
-    """A job, with what decides its turn. Several readers may wait for the same job."""
+    """A job, with the facts that decide its turn. Several readers may wait for the same job."""
 
     length: float
 
@@ -50,15 +50,15 @@ def length(work: Experiment | JobSpec) -> float:
 
 
 class Turns:
-    """The rounds so far. Not thread-safe: the owner has to lock."""
+    """The rounds so far. Not thread-safe: the caller must hold a lock."""
 
     def __init__(self) -> None:
         self.round = 0
         self.served: dict[str, int] = {}  # the last round in which a reader had a turn, if it is not over
 
     def order(self, waiting: Sequence[J], running: Iterable[Waiting] = ()) -> list[J]:
-        """Return the jobs in the order of their turns; they are given in the order they were submitted."""
-        before = Counter(name for job in running for name in job.readers)  # jobs that this reader has before it
+        """Return the jobs in the order of their turns; the argument has them in the order of submission."""
+        before = Counter(name for job in running for name in job.readers)  # jobs that this reader submitted before it
         queued: Counter[str] = Counter()
         turns = {}
         for serial, job in enumerate(waiting):
@@ -81,10 +81,11 @@ class Turns:
 def job_to_drop(waiting: Sequence[J], asking: str) -> J | None:
     """Return the job that gives up its place in a full queue to `asking`; None if that reader already has a fair share.
 
-    It is the last one of the reader who has most, unless `asking` would then have as many. If everybody has one, and
-    `asking` none, it is the last one of the address with most: one that appears as a hundred readers keeps nobody out.
+    It is the last job of the reader who has most, unless `asking` would then have as many. If everybody has one and
+    `asking` has none, it is the last job of the address with most: an address that poses as a hundred readers keeps
+    nobody out.
     """
-    own = [job for job in waiting if len(job.readers) == 1]  # what others wait for, too, stays
+    own = [job for job in waiting if len(job.readers) == 1]  # a job that others also wait for stays
     whose = [next(iter(job.readers)) for job in own]
     mine = sum(asking in job.readers for job in waiting)
     if (job := _last_of_most(own, whose, mine)) or mine:

@@ -1,11 +1,11 @@
 """Uploads: runs, tables and networks of unknown origin, checked in a separate process and written again.
 
-    put, job_spec    in the web process: the bytes into files, unread, and the job for them
+    put, job_spec in the web process: write the bytes to files, unread, and make the job for them
     perform          in the pool, under its limits: unpack, check, and write anew what was understood
 
-Nothing in an uploaded run or table is executed, no name in it becomes a path, and nothing is kept as it came: a run is
-read as `run_files.py` reads one, checked for what a run can be, and written again. Its folder is named KEY-uploadHASH,
-so that it is found among the runs, and never taken for one that was made here.
+Nothing in an uploaded run or table is executed, no name in it becomes a path, and nothing is kept in its original form:
+a run is read as `run_files.py` reads one, checked for consistency, and written again. Its folder is named
+KEY-uploadHASH, so that it is listed among the runs, but never mistaken for one made here.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ from experiments.runs.summary import summarise
 from tracing import Trace
 from workloads import file_formats, own_module
 
-MOST_BYTES = 10_000_000  # of one file as it comes, and of all together
+MOST_BYTES = 10_000_000  # bytes of one file as it comes, and of all together
 MOST_UNPACKED = 100_000_000  # of a run when it is unpacked
 MOST_FILES = 40  # in a zip
 MOST_ROWS = 1_000_000  # of one table
@@ -62,7 +62,7 @@ def job_spec(kind: str, files: Sequence[tuple[str, bytes]]) -> JobSpec:
 
 
 def put(root: str | Path, files: Sequence[tuple[str, bytes]]) -> None:
-    """Write the bytes of an upload, unread, where the job finds them. Raise OSError if that fails."""
+    """Write the bytes of an upload, unread, to where the job finds them. Raise OSError if that fails."""
     place = _waiting(Path(root))
     place.mkdir(parents=True, exist_ok=True)
     for old in place.iterdir():
@@ -175,7 +175,7 @@ def _sorted(columns: dict[str, np.ndarray], by: str) -> dict[str, np.ndarray]:
 def _read(folder: Path) -> Run:
     try:
         return store.load(folder)
-    except ValueError as error:  # it names our folder, which the reader does not know
+    except ValueError as error:  # it names our folder, which means nothing to the reader
         raise ValueError(str(error).replace(f"{folder}/", "").replace(str(folder), "this upload")) from None
 
 

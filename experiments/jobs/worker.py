@@ -4,14 +4,14 @@ stdin    one JSON object: experiment or job_spec, root (folder of runs), parent 
          and for an experiment wall (s) and polite (s, for storing what it has when it reaches wall or cpu)
 stdout   one JSON object per line:
          {"kind": "progress", "fraction", "seconds", "loss", "curve": {...}, "tried": {...}, "phase"}
-         {"kind": "phase", "phase"}                           it waits for something before it goes on
+         {"kind": "phase", "phase"}                           it waits for something before it continues
          {"kind": "result", "status", "error", "folder"}      the run is stored, whatever its status; the folder is ""
                                                               if it was stopped before its first step
          {"kind": "error", "error"}                           nothing was stored; the sentence says why
 
 SIGTERM asks it to stop: what was recorded is stored and reported as a result with status "cancelled". A run that
-reaches a limit of time stops in the same way, and says which.
-With `early` it is started before there is work for it, does once what is slow the first time, and waits for its spec.
+reaches a time limit stops in the same way, and says which limit. With `early` it is started before there is work for
+it, warms up everything that is slow the first time, and waits for its spec.
 """
 
 import atexit
@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 UNBEGUN = "stopped before it began"
-LOOK = 1.0  # s between two looks at how much time a run has used
+LOOK = 1.0  # s between two checks of how much time a run has used
 NICE = 5  # a job yields to the process that serves the pages
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
@@ -41,7 +41,7 @@ def limit(spec: dict[str, Any]) -> None:
     if sys.platform == "linux":
         import ctypes
 
-        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: the parent's end is ours
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: end with the parent
         if spec.get("parent") not in (None, os.getppid()):
             sys.exit(1)  # it ended before we could ask
     with contextlib.suppress(ImportError, OSError, ValueError):
@@ -65,7 +65,7 @@ class StatusWriter:
         os.dup2(2, 1)
 
     def __call__(self, kind: str, **values: Any) -> None:
-        self.out.write(json.dumps({"kind": kind, **values}) + "\n")  # in one piece: threads may write at once
+        self.out.write(json.dumps({"kind": kind, **values}) + "\n")  # in one piece, because several threads may write
         self.out.flush()
 
     def progress(self, progress: Any) -> None:
@@ -94,9 +94,10 @@ def telling(report: StatusWriter) -> contextlib.AbstractContextManager:
 
 @contextlib.contextmanager
 def within_bound(spec: dict[str, Any]) -> Iterator[None]:
-    """Mark what is stored within as cached, if results are bounded. Raise ValueError if there is no room left.
+    """Within this context, mark results as cached if their total size is bounded. Raise ValueError if there is no room
+    left.
 
-    What this machine's hardware was found to be stays: other results depend on it.
+    Measurements of this machine's hardware are never removed: other results depend on them.
     """
     from experiments.runs import cached, sealed
 
@@ -121,7 +122,7 @@ def rehearse() -> None:
 def watch(spec: dict[str, Any], stop: threading.Event) -> list[str]:
     """Set `stop` when this process reaches a time limit; the returned list then says which one.
 
-    What it recorded would be lost if the pool or the kernel ended it, which they do somewhat later.
+    The pool or the kernel would kill it somewhat later, and what it recorded would be lost.
     """
     reached: list[str] = []
     end = time.monotonic() + spec["wall"]
@@ -140,7 +141,7 @@ def watch(spec: dict[str, Any], stop: threading.Event) -> list[str]:
 
 
 def perform(spec: dict[str, Any], report: StatusWriter) -> None:
-    """Run the experiment or do the job of the spec, store the result and report its place."""
+    """Run the experiment or do the job of the spec, store the result and report where it is."""
     if "job_spec" in spec:
         from experiments.jobs.spec import JobSpec
 
@@ -180,7 +181,7 @@ def main() -> int:
             limit({})
             with telling(report):
                 rehearse()
-        if not (text := sys.stdin.read()):  # the pool has ended, or needs no process any more
+        if not (text := sys.stdin.read()):  # the pool has ended, or no longer needs this process
             return 0
         spec = json.loads(text)
         limit(spec)
@@ -211,4 +212,4 @@ if __name__ == "__main__":
     code = main()
     atexit._run_exitfuncs()
     sys.stderr.flush()
-    os._exit(code)  # to take all modules down takes as long as a small run
+    os._exit(code)  # tearing all modules down takes as long as a small run

@@ -1,10 +1,10 @@
 """How a run learned: the path of its models, the loss around it, and the classes it separates.
 
-trajectory.py   a task that also notes the models that pass through it; the path of a run, from its replay
+trajectory.py   a task that also records the models that pass through it; the path of a run, from its replay
 plane.py        the plane of the path's two main directions, and the loss on it
-boundary.py     the classes of a grid of points, as the reported models tell them apart
+boundary.py     the classes that the reported models assign to a grid of points
 replay.py       all of it for a stored run, as a job of the pool
 
-Nothing is recorded during a run: it is replayed when a reader asks for these pictures, and a replay that does not end
-with the run's digest shows nothing.
+Nothing is recorded during a run: it is replayed when a reader asks for these pictures. If the replay does not end with
+the run's digest, nothing is shown.
 """

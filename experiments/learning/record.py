@@ -45,15 +45,15 @@ class Learning:
 
     points      (n, 2) places on the plane
     who         (r,) the rank of each row, or `ranks` for the model that would be shipped; sorted by seconds
-    seconds     (r,) from when on it is there
-    place       (r,) which of the points that is; equal places are equal models, bit for bit
+    seconds     (r,) the time from which it is there
+    place       (r,) index of its point; equal places are equal models, bit for bit
     arrows      (k, 2) points that stale updates lead from and to, `applied` (k,) when
     shares      of the squared distances from the final model, what each direction of the plane holds
     ground      the loss on the plane; all NaN if that would take too long
-    every       one gradient of so many of a rank is in the path
+    every       the path has one in this many gradients of a rank
     assembled   whether ranks report parts of the model, so that its path is that of the evaluated models
-    blown       s after which the loss stays above BLOWN times the first, and the next move of each may leave the
-                picture; infinite if there is no such time
+    blown       s after which the loss stays above BLOWN times the first and the next moves may leave the picture;
+    infinite if it never does
     """
 
     ranks: int
@@ -86,7 +86,7 @@ def spec(run: Run) -> JobSpec:
             "this run ended early, but a replay would train past that point; let a run finish to see how it learns."
         )
     if e.files:
-        raise ValueError(f"the experiment uses a {e.files[0]}, which pages do not run; use the command line.")
+        raise ValueError(f"the experiment uses a {e.files[0]}, which cannot run on a page; use the command line.")
     return JobSpec("learning", {"experiment": e.json(), "digest": run.summary["digest"], "format": FORMAT})
 
 

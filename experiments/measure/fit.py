@@ -5,13 +5,13 @@ Two real processes measure at the same time, because they share cores and memory
     kernels     seconds = overhead + max(FLOPs / flops, bytes / bandwidth)       each after all others, as in a step
     message     seconds = latency + bytes / bandwidth                            to and fro between the two
     ring        a reduce-scatter and an all-gather: the same link both ways at once
-    all-reduce  as this cluster does it best: latency and bandwidth of its own, where the vector is large
-    scripts     of torch.distributed have a device and a network of their own: `script_fit.py`
+    all-reduce  this cluster's fastest: it has its own latency and bandwidth for large vectors
+    scripts of torch.distributed have their own device and network: see `script_fit.py`
 
-The constants minimise the sum of squared logarithms of the ratios measured over predicted: a kernel that is twice too
-slow counts as much as one that is twice too fast. The fit is made for large layers and messages above 1 MB: only they
-determine rates and bandwidth. Small layers, whose numbers stay in a cache, are predicted too slow in memory and too
-fast in arithmetic. On one machine, a rank's CPU copies what it sends and receives: this CPU time per byte is the extra
+The constants minimise the sum of squared logarithms of the ratios measured over predicted: a kernel predicted twice too
+slow counts as much as one predicted twice too fast. The fit is made for large layers and messages above 1 MB: only they
+determine rates and bandwidth. For small layers, whose numbers stay in a cache, memory is predicted too slow and
+arithmetic too fast. On one machine, a rank's CPU copies what it sends and receives: this CPU time per byte is the extra
 time of a ring over messages in one direction.
 """
 
@@ -39,7 +39,7 @@ LARGE = 1e6  # bytes moved by a kernel, above which the overhead of its call is 
 MESSAGES = (8, 4_096, 65_536, 1 << 20, 1 << 22, 1 << 24)  # bytes
 WAYS = ("message", "ring", "all-reduce")
 SUMS = (1 << 20, 1 << 22, 1 << 24)  # bytes of a ring or all-reduce
-TIME = 0.3  # s for the rounds of a size; the median counts, since in the fastest the other process stood still
+TIME = 0.3  # s for the rounds of one size; the median counts, since in the fastest round the other process was idle
 FEW, MANY = 7, 300  # rounds
 
 Row = tuple[str, float, float, float]

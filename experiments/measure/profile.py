@@ -16,7 +16,7 @@ import kernels
 from cluster.devices import Bill, Device
 from theory.profile import Profile
 
-WARM_UP = 3  # passes that do not count, in which kernels load and buffers are allocated
+WARM_UP = 3  # warm-up passes, in which kernels load and buffers are allocated
 PASSES = 100
 
 
@@ -42,7 +42,7 @@ def price_profile(workload, batch: tuple, device: Device) -> Profile:
 
 
 def _medians(rows: Iterable[list[float]]) -> list[float]:
-    return [round(median(times), 9) for times in zip(*rows, strict=True)]  # a clock has no finer resolution
+    return [round(median(times), 9) for times in zip(*rows, strict=True)]  # the resolution of a clock
 
 
 class Layers:

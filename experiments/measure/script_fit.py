@@ -1,10 +1,10 @@
 """Fit what scripts of torch.distributed cost on this machine: a device with the price of Python, and gloo's network.
 
-Two real processes run the programs of `script_programs`, each by itself but at the same time, and then exchange
-messages. The device is fitted to their steps: how often each step computes, views and calls Python is counted on the
-simulated cluster, so what is fitted is what is predicted. Six numbers explain all programs. The network has the latency
+Two real processes run the programs of `script_programs`, independently but at the same time, and then exchange
+messages. The device is fitted to their steps: the operations, views and Python calls of each step are counted on the
+simulated cluster, so the fit matches what is predicted. Six numbers describe all programs. The network has the latency
 and bandwidth of messages, and those of rings as its `sum`: on one machine, gloo's collectives take longer than their
-messages, and their threads take the processor's time from what computes meanwhile.
+messages, and their threads compete with computation for the CPU.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LIMITS = ((1e8, 1e15), (1e8, 1e14), (1e-7, 1e-3), (1e-7, 1e-3), (1e-8, 1e-4), (1
 
 
 def fit_device(works: dict[str, StepWork], took: dict[str, float]) -> ScriptDevice:
-    """Return the device on which the steps of all programs take about as long as they took, in s."""
+    """Return the device on which the steps of all programs take about as long as measured, in s."""
     from scipy.optimize import least_squares
 
     start, bounds = np.log([60e9, 15e9, 2e-6, 2e-6, 5e-7, 4.0]), tuple(np.log(np.array(LIMITS).T))
@@ -67,7 +67,7 @@ def _line(nbytes: Any, took: Any) -> tuple[float, float]:
 
 
 class ScriptFit(NamedTuple):
-    """A device and a network as text, and (program, s measured, s by the device) of each program."""
+    """A device and a network as text, and (program, s measured, s predicted) of each program."""
 
     device: str
     network: str

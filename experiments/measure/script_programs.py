@@ -1,7 +1,7 @@
-"""Programs of torch whose steps say what operations, views and calls of Python cost on a machine.
+"""Torch programs whose steps reveal what operations, views and Python calls cost on a machine.
 
-Each runs on one rank alone and returns its step, which takes milliseconds. FSDP2 shards among one rank, so its Python
-runs and nothing is sent.
+Each runs on a single rank and returns its step, which takes milliseconds. FSDP2 shards over one rank, so its Python
+runs, but nothing is sent.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def blocks(count: int, width: int) -> nn.Sequential:
 
 
 def train(model: nn.Module, optimizer: torch.optim.Optimizer, x: torch.Tensor) -> Step:
-    """Return a step that makes the model's output small."""
+    """Return a step that trains the model towards an output of zero."""
 
     def step() -> None:
         optimizer.zero_grad()
@@ -107,7 +107,7 @@ def recurrent() -> Step:
 
 
 def shard_and_train(model: nn.Module, parts: list[nn.Module], x: torch.Tensor) -> Step:
-    """Return a step with FSDP2 among one rank."""
+    """Return a step with FSDP2 over one rank."""
     groups = [dist.new_group([rank]) for rank in range(dist.get_world_size())]
     mesh = DeviceMesh.from_group(groups[dist.get_rank()], "cpu")
     for part in (*parts, model):

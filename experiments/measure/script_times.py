@@ -8,7 +8,7 @@ from statistics import quantiles
 from time import perf_counter
 from typing import Any
 
-STEPS, ROUNDS, WARM_UP = 8, 3, 3  # each program's steps in a round; the rounds go through all programs
+STEPS, ROUNDS, WARM_UP = 8, 3, 3  # steps of each program per round; a round goes through all programs
 NUMBERS = (1, 4_096, 65_536, 1 << 18, 1 << 20)  # of float32 in an exchange
 EXCHANGES, FEWER = 60, 12  # of each size below and from LARGE
 LARGE = 1 << 18
@@ -62,13 +62,13 @@ def _exchanges() -> list[tuple[str, float, float]]:
             for _ in range(FEWER if count >= LARGE else EXCHANGES):
                 dist.barrier()
                 took.append(once() or 0.0 if what == "overlapped" else _timed(once))
-            usual = quantiles(took, n=4)[0]  # a wait for a core, which other work causes, makes some ten times as long
+            usual = quantiles(took, n=4)[0]  # waiting for a core makes some of them ten times as long
             rows.append((what, 4.0 * count, usual / (2 if what == "message" else 1)))
     return rows
 
 
 def _overlapped(x: Any) -> Callable[[], float]:
-    """Return a function that computes during an all-reduce of x, and returns by how much longer that takes, in s."""
+    """Return a function that computes during an all-reduce of x and returns how much longer that takes, in s."""
     import torch
     import torch.distributed as dist
 

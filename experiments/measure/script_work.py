@@ -1,4 +1,4 @@
-"""What a step of a program does, counted on a simulated rank: operations, views, calls of Python."""
+"""What a step of a program does, counted on a simulated rank: operations, views and Python calls."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WARM_UP = 3  # steps
 
 
 class StepWork(NamedTuple):
-    """What a step does: (FLOPs, bytes, is slow) of each operation, and the numbers of views and calls of Python."""
+    """What a step does: (FLOPs, bytes, is slow) of each operation, and the numbers of views and Python calls."""
 
     operations: np.ndarray
     views: int
@@ -32,7 +32,7 @@ class StepWork(NamedTuple):
 
 @dataclass(frozen=True)
 class Counter(ScriptDevice):
-    """A device on which nothing takes time, and which notes the work."""
+    """A device on which nothing takes time, and which records the work."""
 
     operations: list[tuple[float, float, bool]] = field(default_factory=list)
     others: list[int] = field(default_factory=lambda: [0, 0])  # views, calls
@@ -50,7 +50,7 @@ class Counter(ScriptDevice):
         return 0.0
 
     def take(self) -> StepWork:
-        """Return the work since the last time."""
+        """Return the work since the last call."""
         work = StepWork(np.array(self.operations, float).reshape(-1, 3), *self.others)
         self.operations.clear()
         self.others[:] = 0, 0
@@ -70,7 +70,7 @@ def count_work(program: Callable[[], Callable[[], object]]) -> StepWork:
         step = program()
         for _ in range(WARM_UP):
             step()
-        time.time()  # here a rank is charged for the Python before
+        time.time()  # charges the rank for the Python executed before
         counter.take()
         step()
         time.time()

@@ -1,4 +1,4 @@
-"""Compare two runs: whether they are the same training, bit for bit or up to rounding, or where they part.
+"""Compare two runs: whether they are the same training, bit for bit or up to rounding, or where they first differ.
 
 The runs may be of different experiments, such as one worker with a batch of 64 and four with 16 each. A hash of the
 model tells only whether its bits are equal. So the training losses are compared, each over the same samples in both
@@ -91,8 +91,8 @@ def verdict(found: Agreement) -> str:
     if found.verdict == "grown":
         return (
             f"the same, to rounding, for {found.samples:,} samples; then the difference grows to {found.apart:.0%} of "
-            "the loss. Either training amplified rounding, which --precision float64 makes a billion times smaller, or "
-            "their settings differ by little"
+            "the loss. Either training amplified rounding, which --precision float64 makes a billion times smaller, "
+            "or their settings differ slightly"
         )
     if not found.samples:
         return "not the same training: they part at the first update"

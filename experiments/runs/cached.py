@@ -1,9 +1,10 @@
-"""Cached results of a server's readers, within a bound in bytes; results that somebody kept always stay.
+"""Cached results of a server's readers, within a bound in bytes; results that somebody keeps are never removed.
 
-    runs/<name>/cached      nobody has kept this result; the file's date is that of its last use
+    runs/<name>/cached      nobody has kept this result; the file's date is its last use
 
-Only the pool puts that file there, and only under a bound. It goes when somebody pins, shares, downloads or names the
-run. So a run of the command line, or one that somebody kept, is never removed, and neither is what was there before.
+Only the pool creates that file, and only if there is a bound. It is deleted when somebody pins, shares, downloads or
+names the run. So runs of the command line, runs that somebody kept and runs from before there was a bound are never
+removed.
 """
 
 import contextlib
@@ -18,8 +19,8 @@ from experiments.runs import sealed
 
 VARIABLE = "LOCKSTEP_RUNS_BYTES"
 NUMBER = re.compile(r"\d+(\.\d+)?(e\d+)?")
-EVERY = 60.0  # s between two looks at what is there: with thousands of folders one takes a second
-LOOKED, FULL = ".looked", ".full"  # files whose dates say when that was, and that what was kept exceeds the bound
+EVERY = 60.0  # s between two scans of the folder: with thousands of runs one takes a second
+LOOKED, FULL = ".looked", ".full"  # files whose dates record the last scan, and that kept results exceed the bound
 
 
 def bound() -> float:
@@ -37,14 +38,14 @@ def keep(folder: Path) -> None:
 
 def use(folder: Path) -> None:
     """Mark the result in `folder` as used, so that others are removed first."""
-    with contextlib.suppress(OSError):  # it is kept, or of a folder that others own
+    with contextlib.suppress(OSError):  # it is kept, or in a folder that others own
         os.utime(folder / sealed.CACHED)
 
 
 def make_room(root: Path) -> None:
     """Remove cached results below `root` until all results fit the bound; check at most every EVERY seconds.
 
-    ValueError, in a sentence, if those that have to stay exceed it.
+    Raise ValueError if those that have to stay exceed it.
     """
     most, now = bound(), time.time()
     if most == float("inf") or not root.is_dir():

@@ -27,7 +27,7 @@ def compare(runs: Sequence[Run]) -> list[dict[str, Any]]:
 def over_seeds(runs: Sequence[Run]) -> list[dict[str, Any]]:
     """Return one row per group of runs that differ only in their seed: settings, seeds, status, SeedFigures.
 
-    ValueError if a seed is there twice on the simulated cluster, where that is one run and no sample of two.
+    Raise ValueError if a seed occurs twice on the simulated cluster, where that is the same run, not a second sample.
     """
     together = [[runs[place] for place in places] for places in differ_in_seed([run.experiment for run in runs])]
     for some in together:
@@ -51,7 +51,7 @@ def over_seeds(runs: Sequence[Run]) -> list[dict[str, Any]]:
 def differing(runs: Sequence[Run]) -> list[tuple[dict[str, Any], dict[str, Any]]]:
     """Return each run's settings that differ: those that all runs have, and those that only some have.
 
-    None is the value of a setting that the run does not have, AUTO of one that its algorithm chooses by the others.
+    The value is None for a setting that the run does not have, AUTO for one that its algorithm derives from others.
     """
     settings = [_chosen(run.experiment) for run in runs]
     names = list(dict.fromkeys(name for row in settings for name in row))

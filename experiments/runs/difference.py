@@ -29,20 +29,20 @@ ARITHMETIC = {
 def difference(a: Run, b: Run, tolerance: float = 0.0) -> str:
     """Return a sentence on where two runs of one experiment first differ; "" if they are bitwise identical.
 
-    With a `tolerance` numbers that were learned may differ by this share of the largest in their column; everything
-    else has to be the same bits all the same, except the summary, which such numbers are in. Sentences are not
-    compared, which another version of the code may word differently, nor are environments and how long the runs took.
+    With a `tolerance`, learned numbers may differ by this share of the largest in their column; everything else must
+    still be bitwise identical, except the summary, which contains such numbers. Sentences are not compared, because
+    another version of the code may word them differently; nor are environments and wall times.
     """
     if a.status != b.status:
         return f"one is {a.status}, the other {b.status}"
     if a.trace.labels != b.trace.labels or a.quantities != b.quantities:
-        return "they call the spans of their timeline, or what was measured, by other names"
+        return "the spans of their timelines, or their measured quantities, have different names"
     others = _tables(b)
     for table, columns in _tables(a).items():
         for column, one in columns.items():
             other = others[table][column]
             if len(one) != len(other):
-                return f"{table}: {len(one)} rows against {len(other)}"
+                return f"{table}: {len(one)} rows instead of {len(other)}"
             unequal = _unequal(one, other, tolerance if column in LEARNED.get(table, ()) else 0.0)
             if len(unequal):
                 row = unequal[0]
@@ -51,7 +51,7 @@ def difference(a: Run, b: Run, tolerance: float = 0.0) -> str:
         return "only one has final parameters"
     if a.parameters is not None and b.parameters is not None:
         if a.parameters.shape != b.parameters.shape or a.parameters.dtype != b.parameters.dtype:
-            return "the final parameters have another shape or type"
+            return "the final parameters differ in shape or type"
         unequal = _unequal(a.parameters, b.parameters, tolerance)
         if len(unequal):
             most = float(np.abs(a.parameters - b.parameters).max())
@@ -63,7 +63,9 @@ def difference(a: Run, b: Run, tolerance: float = 0.0) -> str:
 
 
 def largest(a: Run, b: Run) -> float:
-    """Return the largest difference in what two runs with equal tables learned, as a share of the column's largest."""
+    """Return the largest difference between the learned numbers of two runs with equal tables, as a share of the
+    column's largest.
+    """
     pairs = [(getattr(a, table)[column], getattr(b, table)[column]) for table in LEARNED for column in LEARNED[table]]
     if a.parameters is not None and b.parameters is not None:
         pairs.append((a.parameters, b.parameters))

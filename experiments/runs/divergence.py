@@ -50,7 +50,7 @@ def cause(e: Experiment) -> Cause:
             "largest stable learning rate falls like one over their age; use fewer workers or a smaller learning rate",
             {"workers": begun["workers"]},
         )
-    if changed:  # and the rate is no larger than it begins with, so that it is no cause
+    if changed:  # and the rate is at most the default, so it is not the cause
         own = [name for name in changed if name in e.settings] or changed
         told = [f"{name} is {_said(_value(e, name))} instead of {_said(begun[name])}" for name in own[:FEW]]
         back = "try the default" if len(own) == 1 else "take these back one by one"
@@ -75,7 +75,7 @@ def _may_matter(e: Experiment, name: str, default: Any) -> bool:
 
 
 def _begun(e: Experiment) -> dict[str, Any]:
-    """Return the value that each setting begins with, by flat name."""
+    """Return the default of each setting, by flat name."""
     start = Experiment(algorithm=e.algorithm, compression=e.compression, workload=e.workload, cluster=e.cluster)
     rate = default_rate(e.algorithm, e.workload, e.data, e.workers)
     first = starting_point(e.algorithm, e.workload)

@@ -6,7 +6,7 @@ from experiments.specification.experiment import Experiment
 from experiments.wording import naming, units
 from experiments.wording.sentences import join_words
 
-PLANNED = 0.999  # tolerance of the time at which a rank is lost: older runs have it rounded
+PLANNED = 0.999  # tolerance of the time at which a rank is lost: in older runs it is rounded
 
 
 def workers(e: Experiment) -> set[int]:
@@ -63,7 +63,7 @@ def _waiting(e: Experiment, lost: set[int]) -> str:
     if any(rank < e.servers for rank in lost):
         return f"the workers wait for {it}"
     if e.method.shares_samples:
-        return "each step needs every rank, as each holds a part of the model"
+        return "each step needs every rank, because each holds a part of the model"
     family = "" if e.servers else algorithms.family(e.algorithm)  # with a server, ranks depend on fewer others
     return {
         "synchronous": "each step needs a gradient of every worker",

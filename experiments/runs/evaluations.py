@@ -1,8 +1,8 @@
 """Evaluate the reported models on held-out data, outside the run's clock.
 
-Ranks report the model they would ship, or their part of it. The reports with one index are one model: parts are joined,
-and several reports of one part (replicas, gossip) are averaged, with their spread, the mean square of their distance
-from that average. A rank that ended early is left out of later models as long as the others still have every part.
+Ranks report the model they would ship, or their part of it. Reports with the same index form one model: parts are
+joined, and several reports of one part (replicas, gossip) are averaged; their spread is the mean square of their
+distance from that average. A rank that ended early is left out of later models if the others still have every part.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,9 +27,9 @@ class Model(NamedTuple):
 
 
 def complete(event_logs: Sequence[EventLog], over: bool) -> list[int]:
-    """Return the indices at which every rank that reports, and has not ended before, has a report.
+    """Return the indices for which every reporting rank has a report, unless it had ended before.
 
-    While the run is not `over` no rank is taken to have ended.
+    Unless the run is `over`, no rank is assumed to have ended.
     """
     kept = [{row[0] for row in j.reports} for j in event_logs if j.reports]
     if not kept:
@@ -66,8 +66,8 @@ def assemble(event_logs: Sequence[EventLog], index: int, parameters: int) -> Mod
 def final(event_logs: Sequence[EventLog], results: Sequence, parameters: int) -> np.ndarray | None:
     """Return the final model: what the reporting ranks returned, or reported last; None if none was reported.
 
-    A rank returns its parts one after the other, and after them what another rank reports for it, if anything. Ranks
-    that returned nothing, because they were lost, are left out if the others have every part.
+    A rank returns its parts one after the other, followed by any parts that another rank reports for it. Ranks that
+    returned nothing, because they were lost, are left out if the others have every part.
     """
     returned, reported = [], []
     for event_log, result in zip(event_logs, results, strict=True):
@@ -122,13 +122,13 @@ class Axes:
     """Converts a time of the run to steps, samples and bytes."""
 
     def __init__(self, losses: dict[str, np.ndarray], messages: dict[str, np.ndarray]):
-        """Take `losses` sorted by seconds, `messages` by sent."""
+        """`losses` are sorted by seconds, `messages` by sent."""
         self.seconds, self.sent = losses["seconds"], messages["sent"]
         self.ranks = max(1, len(np.unique(losses["rank"])))
         per_rank = np.lexsort([losses["samples"], losses["rank"]])
         before = np.diff(losses["samples"][per_rank], prepend=0)
         first = np.diff(losses["rank"][per_rank], prepend=-1) != 0
-        new = np.empty(len(per_rank), np.int64)  # samples of each row alone
+        new = np.empty(len(per_rank), np.int64)  # samples of each single row
         new[per_rank] = np.where(first, losses["samples"][per_rank], before)
         self.samples = np.concatenate([[0], np.cumsum(new)])
         self.bytes = np.concatenate([[0], np.cumsum(messages["bytes"])])

@@ -118,7 +118,7 @@ LAST = ("loss", "held_out_loss")
 def messages(run: Run) -> int | None:
     """Return the number of messages a run sent, or None if nothing counted them.
 
-    Of a collective that the cluster does as it does best, the trace has no single messages.
+    The trace has no single messages of a collective that the cluster does in its own way.
     """
     fused = run.experiment.collective in ("fast", "stream") and run.trace.messages["collective"].any()
     return None if fused else run.summary.get("messages")

@@ -1,6 +1,6 @@
-"""Runs of older versions: find in their sentences the facts that have fields in run.json today.
+"""Runs of older versions: extract from their sentences the facts that now have fields in run.json.
 
-The sentences below stand in files; those of today may be reworded without a change here.
+The sentences below are those in stored files; today's may be reworded without a change here.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from experiments.runs.run_files import RunHeader
 
 ADDED = {"fatal_loss", "gpus"}
-"""The fields of run.json that hold this today."""
+"""The fields of run.json that hold these facts today."""
 
 
 def complete(record: RunHeader) -> RunHeader:

@@ -55,7 +55,7 @@ def _numpy(column) -> np.ndarray:
     """Return a NumPy view of an Arrow array without empty cells."""
     import pyarrow as pa
 
-    if pa.types.is_boolean(column.type):  # a bit each, for which DLPack has no word
+    if pa.types.is_boolean(column.type):  # one bit each, a type that DLPack does not have
         return np.from_dlpack(column.cast(pa.uint8())).view(bool)
     return np.from_dlpack(column)
 

@@ -1,9 +1,9 @@
 """Compare a predicted with a measured run: where they first differ, and by how much overall.
 
 Both are divided by step and kind of span, in seconds of all ranks together. They part in the first step in which a kind
-takes more than a tenth longer, or less, than predicted, and in that step in the kind that differs by most seconds. What
-is small beside its step does not count: twice a microsecond of waiting changes nothing. Neither do spans before the
-first step and those of servers, which take no steps; the totals have them.
+takes over a tenth more, or less, time than predicted; of several kinds, the one that differs most in seconds counts.
+Differences that are small compared with their step are ignored: twice a microsecond of waiting is irrelevant. Spans
+before the first step and those of servers, which take no steps, are only in the totals.
 """
 
 from typing import NamedTuple
@@ -12,8 +12,8 @@ import numpy as np
 
 from tracing import KINDS, Trace
 
-APART = 0.1  # of the longer of the two: by more than that they differ
-HEARD = 0.01  # of the longer of the two steps: a difference below that is none
+APART = 0.1  # share of the longer of the two: a larger difference counts
+HEARD = 0.01  # share of the longer of the two steps: a smaller difference is ignored
 
 
 class Total(NamedTuple):
@@ -31,7 +31,7 @@ class Total(NamedTuple):
 class Parting(NamedTuple):
     """The step, from 0, and the kind of span at which the runs part, in s over all ranks.
 
-    `steps` is in how many of the `compared` steps that kind differs as much.
+    `steps` is the number of the `compared` steps in which that kind differs as much.
     """
 
     step: int

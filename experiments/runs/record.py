@@ -27,22 +27,22 @@ class Run(Holdings):
     """The record of one run.
 
     losses       columns of tracing.LOSSES: rank, step, samples, seconds, loss; one row per mini-batch
-    evaluations  columns seconds, step, samples, bytes, loss, accuracy, spread: the reported model on held-out data,
-                 and how far the replicas that it is the mean of are apart
+    evaluations  columns seconds, step, samples, bytes, loss, accuracy, spread: the reported model on held-out data;
+    spread is how far apart the replicas are of which it is the mean
     applied      columns of tracing.APPLIED: rank, seconds, staleness
-    measures     columns of tracing.MEASURES, quantity indexing `quantities`: what the method measured itself
-    memory       columns of tracing.MEMORY, kind indexing tracing.HELD: what ranks hold, from when on
-    flops        by rank, what its kernels computed; empty if it was not counted
-    updates      of the model that would be shipped; None if they were not counted
+    measures     columns of tracing.MEASURES, quantity indexing `quantities`: what the method itself measured
+    memory       columns of tracing.MEMORY, kind indexing tracing.HELD: what ranks hold, and since when
+    flops        FLOPs of each rank's kernels; empty if not counted
+    updates      updates of the model that would be shipped; None if not counted
     summary      plain values for people: what the command line prints and run.json keeps
     status       "finished", "diverged", "failed" or "cancelled"; `error` says why in one sentence
     fatal_loss   (rank, seconds) of the loss that ended the run, None if none did
     waits        what ranks waited for when the run ended in a deadlock; is not stored
-    gpus         how many GPUs the ranks had, 0 if they computed on the CPU since there was none for each; None in a run
-                 that asked for none
+    gpus         how many GPUs the ranks had, 0 if they computed on the CPU for lack of GPUs; None if the run asked for
+    none
     parameters   the final model, (d,), None if the run ended before there was one
-    held_out_samples   how many samples accuracy is a share of, 0 without accuracy
-    target_variance    variance of a regression's held-out numbers, None without one
+    held_out_samples   the number of samples behind accuracy, 0 without accuracy
+    target_variance    variance of a regression's held-out numbers, None otherwise
     """
 
     experiment: Experiment
@@ -93,7 +93,7 @@ class Run(Holdings):
         return causes(self.trace)
 
     def standard_error(self, accuracy: Any) -> Any:
-        """Return the standard error of an accuracy, or of an array of them: sqrt(p (1 - p) / n) of n held-out samples.
+        """Return the standard error of an accuracy, or of an array of them: sqrt(p (1 - p) / n) for n held-out samples.
 
         NaN where n or p is not known.
         """

@@ -85,7 +85,7 @@ AS_THEY_ARE = (
     *("status", "summary", "environment", "held_out_samples", "target_variance"),
     *("updates", "fatal_loss", "gpus"),
 )
-"""The fields of a Run that run.json has as they are."""
+"""The fields of a Run that run.json contains unchanged."""
 
 
 def write(run: Run, folder: Path) -> None:
@@ -117,7 +117,7 @@ def header(path: Path) -> RunHeader:
 
 
 def read(path: Path) -> Run:
-    """Read all files of a run folder; any error means they are damaged."""
+    """Read all files of a run folder; any error means that they are damaged."""
     record = older.complete(header(path))
     experiment = Experiment.from_json(json.dumps(record.experiment))
     tables: dict[str, Any] = {table: read_table(path, table, columns) for table, columns in TABLES.items()}
@@ -153,7 +153,9 @@ def _parameters(file: Path) -> np.ndarray | None:
         return None
     if file.stat().st_size > MAX_PARAMETERS:
         raise ValueError(f"parameters.npy has {file.stat().st_size} bytes; at most {MAX_PARAMETERS} are read.")
-    w = np.lib.format.open_memmap(file, mode="r")  # no pickles, and no more than the file has, whatever its header says
+    w = np.lib.format.open_memmap(
+        file, mode="r"
+    )  # no pickles, and never more than the file's size, whatever its header says
     if w.ndim != 1 or w.dtype not in (np.float32, np.float64):
         raise ValueError(f"parameters.npy has shape {w.shape} and type {w.dtype}; expected one vector of floats.")
     return np.array(w)

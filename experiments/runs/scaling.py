@@ -16,7 +16,7 @@ from workloads.budget import RECENT
 
 
 class Scaling(NamedTuple):
-    """Figures of one run, or the means over seeds; None where one is not known, as of a loss that was not reached."""
+    """Figures of one run, or the means over seeds; None where unknown, for example if the loss was not reached."""
 
     step_seconds: float | None
     speed_up: float | None
@@ -38,8 +38,8 @@ def scaling(
 ) -> list[Scaling] | None:
     """Return the figures of each group of runs that differ only in their seed; None unless `axes` has workers.
 
-    `axes` are the settings that were varied. Runs are compared with that of the fewest workers among those that have
-    the same values of the others. The speed-up is a ratio of `rate(run)`, the mean over seeds.
+    `axes` are the settings that were varied. Runs are compared with the one with the fewest workers among those with
+    the same values of the other settings. The speed-up is a ratio of `rate(run)`, the mean over seeds.
     """
     if "workers" not in axes:
         return None
@@ -63,7 +63,7 @@ def global_batch(experiment: Experiment) -> int:
 
 
 def batch_per_worker(experiment: Experiment, samples: int) -> int:
-    """Return a worker's batch if a step of all has `samples`. Raise ValueError if they do not divide evenly."""
+    """Return a worker's batch if a step of all workers has `samples`. Raise ValueError if they do not divide evenly."""
     shares = experiment.method.data_shards(experiment.workers, experiment.knobs)
     if samples % shares == 0:
         return samples // shares

@@ -19,18 +19,18 @@ from pathlib import Path
 
 try:
     import fcntl
-except ImportError:  # Windows: what a process left there half-written stays
+except ImportError:  # Windows: what a process left half-written stays
     fcntl = None  # type: ignore[assignment]
 
 SUMS = "SHA256SUMS"
-PART = ".part-"  # begins the names of hidden folders
-CACHED = "cached"  # a file of results that nobody has kept (see cached.py)
-_cached = False  # whether what this process seals is such a result
+PART = ".part-"  # names of hidden folders begin with it
+CACHED = "cached"  # a file in results that nobody has kept (see cached.py)
+_cached = False  # whether this process seals such results
 
 
 @contextlib.contextmanager
 def as_cached() -> Iterator[None]:
-    """Mark what this process seals within as results that nobody has kept."""
+    """Within this context, mark what this process seals as results that nobody has kept."""
     global _cached
     _cached = True
     try:
@@ -43,7 +43,7 @@ def as_cached() -> Iterator[None]:
 def under_way(root: Path) -> Iterator[Path]:
     """Yield a new hidden folder below `root`, and remove it at the end if it still has that name.
 
-    What processes that have ended left here is removed as well. OSError if `root` cannot be written to.
+    Leftovers of processes that have ended are removed as well. Raise OSError if `root` cannot be written to.
     """
     root.mkdir(parents=True, exist_ok=True)
     _sweep(root)
@@ -114,7 +114,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 # A folder under way is locked by the process that writes it: the system unlocks it when that process ends, however it
-# ends. An age would not do, since the clock by which files are dated can be set.
+# ends. The age of a file would not do, because the clock that dates files can be changed.
 
 
 def _begun(root: Path) -> tuple[Path, int | None]:

@@ -46,7 +46,7 @@ def with_seeds(experiment: Experiment, count: int) -> list[Experiment]:
 def pair_by_seed(one: Sequence[Run], other: Sequence[Run]) -> list[tuple[Run, Run]]:
     """Return pairs of runs with the same seed from both; at least one pair.
 
-    Where no seed is in both, these are the first of each.
+    If they have no seed in common, these are the first of each.
     """
     by_seed = {run.experiment.seed: run for run in other}
     pairs = [(run, by_seed[run.experiment.seed]) for run in one if run.experiment.seed in by_seed]

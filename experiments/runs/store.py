@@ -2,11 +2,10 @@
 
     runs/<key>-<code>/      key: the experiment's, code: the version of the source that ran it
 
-A folder is written under a hidden name and renamed at the end (see sealed.py), so that no reader sees half a run. On
-the simulated cluster the name determines the content: the same experiment and source give the same run, and saving it
-again changes nothing. Other runs of the same experiment get -2, -3 and so on. What is in a folder, and how it is
-checked, is in experiments.runs.run_files for runs of experiments, and in experiments.runs.script_files for those of
-scripts.
+A folder is written under a hidden name and renamed at the end (see sealed.py), so that nobody reads half a run. On the
+simulated cluster the name determines the content: the same experiment and source give the same run, and saving it again
+changes nothing. Other runs of the same experiment get -2, -3 and so on. experiments.runs.run_files defines the contents
+of a folder and their checks for experiments, experiments.runs.script_files for scripts.
 """
 
 import contextlib
@@ -32,7 +31,7 @@ from installation import home as home
 
 AnyRun = TypeVar("AnyRun", Run, ScriptRun)
 
-ELSEWHERE = "lockstep-runs-"  # begins the folders in the temporary one, of runs for which there was no room
+ELSEWHERE = "lockstep-runs-"  # prefix of run folders in the temporary folder, for runs that had no room
 
 
 def name(one: Experiment | ScriptExperiment, code: str) -> str:
@@ -53,7 +52,7 @@ def save(run: Run | ScriptRun, root: str | Path) -> Path:
 
 
 def save_somewhere(run: Run | ScriptRun, root: str | Path) -> tuple[Path, str]:
-    """Save below `root`, or otherwise in a new temporary folder; return (folder, a sentence about that or "")."""
+    """Save below `root`, or if that fails in a new temporary folder; return (folder, a sentence about that or "")."""
     try:
         return save(run, root), ""
     except OSError as error:
@@ -106,7 +105,7 @@ def _read(path: Path, file: str, read: Callable[[Path], AnyRun]) -> AnyRun:
     except ValidationError as error:
         problem = error.errors()[0]
         where = ".".join(map(str, problem["loc"][:2]))
-        if not where:  # it is no JSON, of whatever version
+        if not where:  # it is not JSON at all
             raise ValueError(f"{path}/{file} is damaged: {problem['msg']}.") from None
         raise ValueError(f"{path}/{file} is not of this version: {where}: {problem['msg']}.") from None
     except Exception as error:  # the files of an upload may be wrong in any way
@@ -114,7 +113,7 @@ def _read(path: Path, file: str, read: Callable[[Path], AnyRun]) -> AnyRun:
 
 
 def header(path: str | Path) -> RunHeader | ScriptHeader:
-    """Read only what stands first in a run folder. Raise ValueError or OSError if that fails."""
+    """Read only the header of a run folder. Raise ValueError or OSError if that fails."""
     return script_files.header(Path(path)) if is_script(path) else run_files.header(Path(path))
 
 
@@ -135,8 +134,8 @@ def experiment(path: str | Path) -> Experiment:
 def find(text: str, root: str | Path) -> Path:
     """Return the folder that `text` names: a path, a folder's name, or the beginning of one.
 
-    Of several runs of one experiment that begin so it is the latest, unless one has exactly this name. ValueError in
-    one sentence if there is none, or if several experiments begin so.
+    If several runs of one experiment match, return the latest, unless one has exactly this name. Raise ValueError if
+    there is none, or if several experiments match.
     """
     path = Path(text)
     if text and _is_run(path):
@@ -144,7 +143,7 @@ def find(text: str, root: str | Path) -> Path:
     matching = [folder for folder in recent(root) if folder.name.startswith(text)] if text else []
     if not matching:
         known = ", ".join(folder.name for folder in recent(root)[:3])
-        here = Path("runs").resolve()  # where runs were kept once
+        here = Path("runs").resolve()  # where runs used to be stored
         if text and here != Path(root).resolve() and any(folder.name.startswith(text) for folder in recent(here)):
             raise ValueError(f"there is no run {text[:80]!r} in {root}, but one in {here}; add --runs {here}.")
         there = f"the latest are {known}; `lockstep runs` lists them" if known else "it is empty"
@@ -187,7 +186,7 @@ def _is_run(path: Path) -> bool:
 def _has(path: Path, file: str) -> bool:
     try:
         return (path / file).is_file()
-    except (OSError, ValueError):  # no path at all: too long, or with a zero in it
+    except (OSError, ValueError):  # not a path: too long, or with a null character in it
         return False
 
 

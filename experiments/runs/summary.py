@@ -82,8 +82,8 @@ def summarise(run: Run, wall: float, per_epoch: int | None = None) -> dict[str, 
 def digest(run: Run) -> str:
     """Return 16 hexadecimal digits of the whole run: equal if two runs are bitwise identical and equally fast.
 
-    It has losses and evaluations with their times on the run's clock, so a faster network changes it. What was learned,
-    the model at the end alone, is `weights` of the summary.
+    It covers losses and evaluations with their times on the run's clock, so a faster network changes it. The hash of
+    the final model alone is `weights` in the summary.
     """
     parameters = np.zeros(0) if run.parameters is None else run.parameters
     return _hash(parameters, *run.losses.values(), *run.evaluations.values())
@@ -92,8 +92,8 @@ def digest(run: Run) -> str:
 def digest_to_rounding(run: Run) -> str:
     """Return the mean training loss of each quarter of the run and the last held-out loss, to four digits.
 
-    For eyes, since a hash of rounded numbers has edges: rounding moves a last digit by one, or more where training
-    amplifies it.
+    Compare these by eye, since a hash of rounded numbers would be brittle: rounding changes the last digit by one, or
+    by more where training amplifies it.
     """
     quarters = [part for part in np.array_split(run.losses["loss"], 4) if len(part)]
     held_out = run.evaluations["loss"][-1:]
@@ -119,7 +119,7 @@ def environment() -> dict[str, Any]:
 
 def blas() -> dict[str, str]:
     """Return library, version and kernels of each BLAS that this process has loaded, by the package that brought it:
-    {"blas_scipy": "openblas 0.3.30 Haswell"}; "blas" is one that came with none of them. Without threadpoolctl, {}.
+    {"blas_scipy": "openblas 0.3.30 Haswell"}; "blas" is one that no package brought. Without threadpoolctl, {}.
     """
     try:
         from threadpoolctl import threadpool_info

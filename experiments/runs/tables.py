@@ -44,7 +44,9 @@ class FirstRun(NamedTuple):
 
 
 def take(files: Sequence[tuple[str, bytes]]) -> Path:
-    """Store the table in these files, (name, content) each, and return its file; ValueError if they hold no table."""
+    """Store the table in these files, (name, content) each, and return its file. Raise ValueError if they hold no
+    table.
+    """
     name, content = files[0]
     packed = content[:2] == b"\x1f\x8b"
     if packed and PACKED_TEXT.search(name):
@@ -63,10 +65,10 @@ def take(files: Sequence[tuple[str, bytes]]) -> Path:
 
 
 def first_run(name: str, label: str = "", regression: bool | None = None, missing: Missing = "refuse") -> FirstRun:
-    """Return a first run on the table of this name. Its batch, and if need be its number of workers, are small enough
+    """Return a first run on the table of this name. Its batch and, if necessary, its number of workers are small enough
     for every worker to have a full batch. Without a `label`, one is chosen; without `regression`, the label is
-    estimated as a number unless it looks like a class. ValueError if nothing can be predicted, and Gaps if numbers are
-    missing and `missing` does not say what to do.
+    estimated as a number unless it looks like a class. Raise ValueError if nothing can be predicted, and Gaps if
+    numbers are missing and `missing` does not say what to do.
     """
     table = load(name)
     label, because = (label, "") if label else table_samples.choose(table)

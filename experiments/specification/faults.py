@@ -1,4 +1,4 @@
-"""Fault settings: which ranks are slow, pause or get lost, parsed once from the text of a link or a command line.
+"""Fault settings: which ranks are slow, pause or are lost, parsed once from the text of a link or a command line.
 
     LostRanks.read("3:0.4").by_rank         {3: (0.4, inf)}
 
@@ -67,6 +67,6 @@ class PausedRanks(FaultSetting):
 
 
 class LostRanks(FaultSetting):
-    """Ranks that get lost, with the times of loss and return (s, s; inf for never): "3:0.4" or "3:0.4-0.6"."""
+    """Ranks that are lost, with the times of loss and return (s, s; inf for never): "3:0.4" or "3:0.4-0.6"."""
 
     name, parse, spell = "crash", staticmethod(parse_crash), staticmethod(spell_crash)

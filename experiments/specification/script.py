@@ -39,17 +39,17 @@ RANGES = {
 
 @dataclass(frozen=True)
 class ScriptExperiment:
-    """A script, its arguments and its machines. Raise ValueError for the first setting that is invalid.
+    """A script, its arguments and its machines. Raise ValueError for the first invalid setting.
 
     source      the text of the script
-    path        where it lies: the modules of its folder can be imported, and its name stands in messages
+    path        its file: modules of its folder can be imported, and messages name it
     arguments   the script's own
     per_node    ranks on a node
     slow, pause, crash   "5:4", "1:0.5-0.8", "3:0.4", as for experiments; ranks cannot restart
     seed        of the jitter
     eager       bytes up to which a send does not wait for its receiver
     clock       "roofline", or "measured", which is not repeatable
-    steps       of its optimizer after which a rank ends; None for no limit
+    steps       steps of its optimizer after which a rank ends; None for no limit
     """
 
     source: str
@@ -71,7 +71,7 @@ class ScriptExperiment:
     cluster: ClassVar[str] = "simulated"
     servers: ClassVar[int] = 0
     rank_memory: ClassVar[None] = None
-    """What an Experiment may choose, and a script may not."""
+    """Values that an Experiment may choose, but a script may not."""
 
     def __post_init__(self):
         equal = {  # equal settings have equal texts
@@ -115,7 +115,7 @@ class ScriptExperiment:
     def is_repeatable(self) -> bool:
         """True if the same experiment gives the same run, bit for bit.
 
-        On a device with a price for Python, runs of DTensor, FSDP2 for example, differ by a few calls.
+        On a device with a price for Python, runs with DTensor, such as FSDP2, differ by a few calls.
         """
         return self.clock != "measured" and not parse_script_device(self.device).is_measured
 
@@ -148,7 +148,7 @@ class ScriptExperiment:
         return {"ranks": self.ranks, **given}
 
     def command(self) -> str:
-        """Return the command line that runs the script again, as its file is at that time."""
+        """Return the command line that runs the script again, in the current state of its file."""
         words = ["lockstep", "script", self.path]
         for name, value in self.changes().items():
             words += [f"--{name.replace('_', '-')}", str(value)]

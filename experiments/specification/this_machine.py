@@ -24,10 +24,10 @@ class Fit(BaseModel):
     kernels   name, FLOPs, bytes, s measured, s by the device
     messages  what ("message" or "all-reduce"), bytes, s measured, s by the network
     script_device, script_network   the same for scripts of torch.distributed; see `cluster.script_device`
-    programs  name, s measured, s by the device, of the programs to which they were fitted
-    starved   share of the time in which a process that measured kernels wanted a core and had none
-    spread    from the lower to the upper quartile of the rounds of a large kernel, over their median, the typical one
-    anyway    use it however busy the machine was
+    programs  name, s measured, s by the device, for the programs to which they were fitted
+    starved   share of the time in which a process that measured kernels waited for a core
+    spread    quartile range of the rounds of a large kernel, divided by their median, for the typical kernel
+    anyway    use it even if the machine was busy
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -38,10 +38,10 @@ class Fit(BaseModel):
     moment: str
     kernels: tuple[tuple[str, float, float, float, float], ...] = ()
     messages: tuple[tuple[str, float, float, float], ...] = ()
-    script_device: str = ""  # a fit without these passes, but for scripts
+    script_device: str = ""  # a fit without these is accepted, except for scripts
     script_network: str = ""
     programs: tuple[tuple[str, float, float], ...] = ()
-    starved: float = 0.0  # a fit without this figure passes
+    starved: float = 0.0  # a fit without this figure is accepted
     spread: float = 0.0
     anyway: bool = False
 

@@ -56,7 +56,7 @@ def all_reduces(ranks: int, nbytes: float, network: Network) -> list[AllReduceCo
     if not 2 <= ranks <= MOST:
         raise ValueError(f"{ranks:,} ranks cannot be simulated; use 2 to {MOST:,}.")
     if not 0 < nbytes < math.inf:
-        raise ValueError(f"{nbytes:g} is not a size of a vector in bytes; give a number above 0, for example 4e9.")
+        raise ValueError(f"{nbytes:g} is not a vector's size in bytes; give a number above 0, for example 4e9.")
     return sorted((_cost(name, ranks, nbytes, network) for name in ALL_REDUCE), key=lambda cost: cost.seconds)
 
 

@@ -26,7 +26,7 @@ PAIRS = (
     *((workload, "") for workload in ("sparse", "quadratic", "text")),
 )
 START = -3  # 0.1
-# workers; 6 is not a power of two, so gossip has other partners, and backup workers are another share
+# workers; 6 is not a power of two, so gossip pairs workers differently, and backup workers are a different share
 MORE = (6, 8, 16)
 LEARNED = 0.75  # share of the way from the initial to the lowest loss that a rate has to reach
 NEAR = 0.8  # share of that way that the best rate has to reach, or the line gets a note
@@ -101,7 +101,7 @@ def experiment_of(name: str, workload: str, model: str, workers: int = FEW) -> E
 
 
 def line(experiment: Experiment, seeds: Sequence[int] = SEEDS) -> Rate:
-    """Return the line of an experiment at its defaults: its best rate, and those that fewer and more workers bear."""
+    """Return the line of an experiment at its defaults: its best rate, and that of fewer and of more workers."""
     search = Search(experiment, seeds)
     best = search.best(START)
     loss = search.loss(best)

@@ -43,12 +43,12 @@ def opening(trace: Trace) -> Window | None:
 def curves(run: ScriptRun) -> dict[str, Picture]:
     """Return pictures, by name, of the losses that backward() was called on and of what the script logged.
 
-    They are drawn over the steps of the optimizer or, where none takes a step, one value after the other.
+    They are drawn over the steps of the optimizer or, if there are none, one value after the other.
     """
     over = "steps done" if run.summary.steps else "values before"
     named = {}
     if losses := run.summary.losses:
-        named["Loss (that backward is called on)"] = _picture(losses, "loss", over)
+        named["Loss (passed to backward)"] = _picture(losses, "loss", over)
     for name, by_step in run.summary.logged.items():
         named[capital(name)] = _picture(by_step, name, over)
     return named

@@ -1,4 +1,4 @@
-"""A run of a script in a sentence: what a step takes and who makes others wait, and what changed since another run."""
+"""A script's run in a sentence: how long a step takes, who makes others wait, and what changed since another run."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from experiments.wording import naming, units
 from experiments.wording.script_summary import NO_TIME, place, share_of_time
 from experiments.wording.sentences import capital, join_words
 
-WORTH = 0.03  # share of the others' time from which a rank is said to make them wait
-MOST = 0.5  # share of the waiting for ranks from which one rank is named for it
+WORTH = 0.03  # share of the others' time from which a rank is reported to make them wait
+MOST = 0.5  # share of the waiting from which a single rank is named as its cause
 LABELS = {
     "ranks": "ranks", "network": "network", "per_node": "ranks per node", "device": "device", "steps": "steps",
     "pause": "pauses", "crash": "crashes", "jitter": "jitter", "seed": "seed", "eager": "eager size", "clock": "clock",

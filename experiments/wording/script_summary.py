@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from experiments.specification.script import ScriptExperiment
 
 NAMED = 4  # ranks that others wait for, in the summary
-WORTH = 0.001  # the least share of the time that ranks wait which is worth a line
-LEAST_SHOWN = 0.0005  # share of the time that is written as more than 0.0 %
-LONGER = 1.25  # times the median from which a rank is said to compute longer than others
+WORTH = 0.001  # smallest share of the ranks' waiting time that gets a line
+LEAST_SHOWN = 0.0005  # smallest share of the time that is not shown as 0.0 %
+LONGER = 1.25  # times the median at which a rank counts as computing longer than the others
 MOST_LOGGED = 6  # names of logged values in the summary
 
 NO_TIME = "nothing in the script took virtual time: it calls no operation of torch"
@@ -118,7 +118,7 @@ def _waiting(summary: Summary) -> list[tuple[str, str]]:
 
 
 def culprit(wait: WaitFor) -> str:
-    """Return for whom ranks waited: "rank 5", or "the network"."""
+    """Return what ranks waited for: "rank 5", or "the network"."""
     return f"rank {wait.culprit}" if wait.culprit >= 0 else "the network"
 
 

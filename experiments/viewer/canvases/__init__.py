@@ -3,13 +3,13 @@
     curve.py, figure.py        pack a frame, one message of bytes (column_codec.py), for the canvas of curves and bars:
     curve.*, curve/, marks.js  the curves of runs, a figure of the textbook
     timeline.py, schedule.py   the same for the canvas of lanes: a run's timeline, a schedule of a pipeline
-    timeline.*, lanes/*.js     what it has and is shown; what it does, a class for each side of it, mixed into one
-    why.js                     its waits: for whom or for what each was
-    keyboard.js                a rank of it that is chosen by keys
-    topology.py, topology.js   its machines, with its messages on the wires between them
+    timeline.*, lanes/*.js     its data and state; its behaviour, one class per aspect, mixed into one
+    why.js                     its waits: what each waited for
+    keyboard.js                choosing a rank with the keyboard
+    topology.py, topology.js   its machines, with messages on the wires between them
     landscape.*, landscape/    how a run learned: its path over the loss, and the boundaries of its classes
     ground.js                  the ground of that path
-    canvas.*, pen.js, page.js  what all need; what a page without Streamlit needs
+    canvas.*, pen.js, page.js  shared by all; for pages without Streamlit
     svg.js, save.js            the same picture as a file: SVG, PNG, a film
 
 Each canvas is one function, `mount(element, bytes, events)`: it draws `bytes` in `element`, which has the canvas's HTML

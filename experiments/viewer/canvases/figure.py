@@ -79,7 +79,7 @@ def frame(rows: Rows, look: Look | None, spread: Spread, description: str, of: s
 
 
 def _named(rows: Rows, look: Look) -> bool:
-    """True if the places along x are names, as for bars, and not numbers."""
+    """True if the values along x are names, as for bars, and not numbers."""
     return look.kind == "bar" or any(isinstance(row[look.x], str) for row in rows)
 
 

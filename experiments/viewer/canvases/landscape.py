@@ -116,11 +116,11 @@ def describe(run: Run, learning: Learning) -> str:
     ]
     if np.isnan(learning.ground).all():
         said = [
-            "Computing the loss of such a large model all over the plane would take too long: only the path is drawn."
+            "For a model this large, computing the loss all over the plane would take too long: only the path is drawn."
         ]
     workers = len(set(learning.who.tolist()) - {learning.ranks})
     if workers:
-        fanned = " Dots in one place are spread around it so that all can be seen." if workers > 1 else ""
+        fanned = " Dots at the same point are spread around it so that all can be seen." if workers > 1 else ""
         said.append(f"A numbered dot is a worker at the model where it computes its gradient.{fanned}")
     if learning.assembled:
         said.append("Ranks hold parts of the model: the diamond is the whole model, each time it was evaluated.")

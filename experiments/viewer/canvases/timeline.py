@@ -22,8 +22,8 @@ from experiments.viewer.story import Chip, Flag, Window, aftermath, end_times, s
 from experiments.wording import units
 from tracing import COMMUNICATE, COMPUTE, IDLE, KINDS, Trace, sort_rows
 
-SPANS, MESSAGES = 50_000, 20_000  # most that are sent at once
-CELLS = 2_000_000  # of the table of shares
+SPANS, MESSAGES = 50_000, 20_000  # most spans that are sent at once
+CELLS = 2_000_000  # columns of the table of shares
 WAITED = COMMUNICATE  # the first of KINDS that is not work
 
 
@@ -170,7 +170,7 @@ def stack_traces(traces: Sequence[Trace]) -> Trace:
 
 
 def _joined(traces: Sequence[Trace], lanes: int, lane: Callable[[int, np.ndarray], np.ndarray]) -> Trace:
-    """Return all traces as one with so many lanes; lane(number, ranks) are those of the ranks of a trace."""
+    """Return all traces as one with this many lanes; lane(number, ranks) gives the lanes of a trace's ranks."""
     labels = tuple(dict.fromkeys(label for trace in traces for label in trace.labels))
     sides = []
     for number, trace in enumerate(traces):

@@ -742,6 +742,6 @@ def test_workers_that_stand_on_the_model_are_said_to_and_words_stand_beside_a_pi
     page = drawn("landscape", landscape.frame(done, replay.learn(e, done.summary["digest"]), "it"))
     page.set_viewport_size({"width": 1600, "height": 900})
     expect(page.locator(".status")).to_contain_text("on this plane all workers stand where the model does.")
-    expect(page.locator(".about")).to_contain_text("Dots in one place are spread around it")
+    expect(page.locator(".about")).to_contain_text("Dots at the same point are spread around it")
     stage, words = (page.locator(one).bounding_box() for one in (".stage", ".about"))
     assert words["x"] > stage["x"] + stage["width"] and words["y"] < stage["y"] + stage["height"]

@@ -25,7 +25,7 @@ def test_equal_records_have_no_difference_and_every_other_has_one(small_run):
     for other, part in (
         (replace(small_run, status="failed"), "failed"),
         (replace(small_run, losses=changed(small_run.losses, "loss", 2)), "losses: loss in row 2"),
-        (replace(small_run, losses={k: v[:-1] for k, v in small_run.losses.items()}), "losses: 24 rows against 23"),
+        (replace(small_run, losses={k: v[:-1] for k, v in small_run.losses.items()}), "losses: 24 rows instead of 23"),
         (replace(small_run, evaluations=changed(small_run.evaluations, "seconds")), "evaluations: seconds"),
         (replace(small_run, trace=replace(small_run.trace, spans=changed(small_run.trace.spans, "step"))), "spans"),
         (
@@ -33,11 +33,11 @@ def test_equal_records_have_no_difference_and_every_other_has_one(small_run):
             "messages",
         ),
         (replace(small_run, parameters=w), "1 of"),
-        (replace(small_run, parameters=w[:-1]), "another shape"),
+        (replace(small_run, parameters=w[:-1]), "differ in shape"),
         (replace(small_run, parameters=None), "only one"),
         *((replace(small_run, summary={**small_run.summary, name: 0}), f"summary: {name} is") for name in TOLD),
-        (replace(small_run, quantities=("speed",)), "by other names"),
-        (replace(small_run, trace=replace(small_run.trace, labels=("x",) * 99)), "by other names"),
+        (replace(small_run, quantities=("speed",)), "different names"),
+        (replace(small_run, trace=replace(small_run.trace, labels=("x",) * 99)), "different names"),
         (replace(small_run, held_out_samples=1), "held out: samples"),
     ):
         assert part in difference(small_run, other)
