@@ -11,7 +11,7 @@ HELP = ("-h", "--help", "--version")
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Open the workbench, or run the command that the first word names; return the exit code."""
+    """Open the workbench, or run the command named by the first word; return the exit code."""
     words = sys.argv[1:] if words is None else list(words)
     if not words or (words[0].startswith("-") and words[0] not in HELP):
         from app.browser import serve

@@ -1,4 +1,4 @@
-"""The commands of `lockstep`: those of `experiments.cli`, the textbook's, and torchrun.
+"""The commands of `lockstep`: those of `experiments.cli`, those of the textbook, and torchrun.
 
 lockstep                                        the workbench; options are Streamlit's
 lockstep run easgd --workers 8

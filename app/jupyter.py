@@ -1,6 +1,6 @@
 """The workbench in JupyterHub, JupyterLab and Binder: a tile in the launcher, and a page under `/lockstep/`.
 
-jupyter-server-proxy finds it where both are installed, starts it for each user, and passes requests and WebSockets on.
+If both are installed, jupyter-server-proxy finds it, starts it for each user, and forwards requests and WebSockets.
 """
 
 import sys
@@ -13,7 +13,7 @@ def server() -> dict[str, Any]:
     options = {"address": "127.0.0.1", "port": "{port}", "headless": "true", "baseUrlPath": "{base_url}lockstep"}
     return {
         "command": [sys.executable, "-m", "app", *(w for k, v in options.items() for w in (f"--server.{k}", v))],
-        "absolute_url": True,  # requests keep their path, which the base path is part of
+        "absolute_url": True,  # requests keep their path, which includes the base path
         "timeout": 120,  # s
         "launcher_entry": {"title": "Lockstep", "icon_path": str(Path(__file__).with_name("logo.svg"))},
     }

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-if str(HERE.parent) not in sys.path:  # Streamlit puts app/ there, and not the root
+if str(HERE.parent) not in sys.path:  # Streamlit puts app/ there instead of the root
     sys.path.insert(0, str(HERE.parent))
 
 import streamlit as st  # noqa: E402
@@ -21,7 +21,7 @@ from app.browser.assets import AssetsMiddleware  # noqa: E402
 from app.browser.opening import OpeningMiddleware  # noqa: E402
 from app.embed.embedding import EmbedMiddleware  # noqa: E402
 
-LATER = 3.0  # s that the first page has the machine to itself, before a process is made ready for the next run
+LATER = 3.0  # s for which the first page has the machine to itself, before a process is prepared for the next run
 
 
 def prepare() -> None:
@@ -35,13 +35,13 @@ def prepare() -> None:
     from app.workbench import workbench  # noqa: F401
     from experiments.specification.experiment import Experiment
 
-    Image.preinit()  # Streamlit looks at the page's icon with it
+    Image.preinit()  # Streamlit needs it for the page's icon
     find_question(Experiment())  # imports the algorithms of all questions
     feasible.refusal(Experiment())  # builds its workload
     folder = session.pool().state(session.pool().submit("the first reader", Experiment())).folder
     if folder:
         session.timeline_frame(str(folder), None, True)
-    gc.freeze()  # what is imported stays; Streamlit has all else looked through whenever a reader's script has ended
+    gc.freeze()  # or every collection, which Streamlit triggers after each script run, would scan all imports
     time.sleep(LATER)
     from app import survey, upload  # noqa: F401
     from app.kernel_pages import kernels  # noqa: F401
@@ -54,7 +54,7 @@ def prepare() -> None:
 
 
 def welcome() -> None:
-    """Open a browser if there is a screen. Streamlit leaves that to apps."""
+    """Open a browser if there is a screen, which Streamlit leaves to apps."""
     if not st.get_option("server.headless"):
         webbrowser.open(f"http://localhost:{st.get_option('server.port')}/{st.get_option('server.baseUrlPath')}")
 

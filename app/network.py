@@ -47,7 +47,7 @@ def _choose_all_reduce() -> JobSpec:
     name = st.selectbox("Network", NETWORKS, index=[*NETWORKS].index("HDR"), key="network_preset", **BOUND)
     per_node = st.segmented_control(
         "Ranks per node", [1, 2, 4, 8, 16], default=8, required=True, key="network_per_node", **BOUND,
-        help="Ranks of a node share its NICs, and reach each other over the link within it.",
+        help="Ranks of a node share its NICs, and communicate over the node's internal link.",
     )  # fmt: skip
     nics = st.segmented_control(
         "NICs per node", [n for n in (1, 2, 4, 8) if n <= per_node], key="network_nics", **BOUND,

@@ -8,7 +8,7 @@ import streamlit as st
 
 from app.browser import kinds
 
-drawn = kinds.show()  # before what follows is imported, so that the browser has something to do meanwhile
+drawn = kinds.show()  # before the imports below, so that the browser can already start loading
 from app.browser import presentation  # noqa: E402
 from app.settings import chosen  # noqa: E402
 from app.textbook import origin  # noqa: E402

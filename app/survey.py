@@ -25,7 +25,7 @@ WIDTHS = {
     },
     "formulas": {"method": 125, "computation": 200, "communication": 250, "memory": 245, "staleness": 105},
 }
-"""The columns and their widths in px, by what the table shows. All of them fit a page 1366 px wide."""
+"""The columns and their widths in px, by what the table shows. All fit a page 1366 px wide."""
 TITLES = {
     "method": "Method", "computation": "Computation", "communication": "Communication", "memory": "Memory",
     "staleness": "Staleness", "sending": "Time to send", "computing": "Time to compute", "family": "Family",
@@ -68,7 +68,7 @@ def _choose() -> tuple[survey.Stack, survey.Cluster]:
         [8, 16, 32, 64, 128, 256],
         32,
         key="survey_samples",
-        help="Where workers share samples, they share those of all.",
+        help="If workers share samples, they share the total of all workers.",
         **BOUND,
     )
     period = st.select_slider(

@@ -1,4 +1,4 @@
-"""The page for what is your own: a run from elsewhere, a table to train on and, on your own machine, a network or a
+"""The page for your own material: a run from elsewhere, a table to train on and, on your own machine, a network or a
 script.
 """
 
@@ -37,7 +37,7 @@ _tried = st.cache_resource(tables.first_run, max_entries=16, show_spinner=False)
 
 
 def page() -> None:
-    """Show the page: the reader's script where scripts are run, and the files that the reader brings."""
+    """Show the page: the reader's script if scripts are allowed, and the reader's files."""
     with st.sidebar:
         executed = [NETWORK] * bool(upload.modules_folder()) + [SCRIPT] * script.is_allowed()
         st.markdown(BROUGHT + f", except for {' and '.join(executed)}" * bool(executed) + ".")
@@ -147,7 +147,7 @@ def _table(name: str) -> None:
     left, right = st.columns([2, 3], gap="medium", vertical_alignment="bottom")
     with left:
         names = [*table.names[::-1]][:1000]
-        label = st.selectbox("What is to be predicted", names, key=f"label-{name}")
+        label = st.selectbox("What to predict", names, key=f"label-{name}")
         estimated = label not in table.words and st.toggle(
             "Estimate it as a number", tables.is_estimated(table, label), key=f"regression-{name}-{label}",
             help="Regression by squared error. When off, each distinct value is a class.",
@@ -156,7 +156,7 @@ def _table(name: str) -> None:
     if first:
         with right:
             heads = ["share of rows", label] if estimated else [label, "rows"]
-            heads[1] += " of it" * (heads[0] == heads[1])  # two columns of a table have two names
+            heads[1] += " of it" * (heads[0] == heads[1])  # no two columns of a table may share a name
             columns = dict(zip(heads, zip(*first.target, strict=True), strict=True))
             st.dataframe(frame(columns), hide_index=True, height=min(180, ROW * (len(first.target) + 1)))
     st.dataframe(frame(_preview(table)), hide_index=True)
@@ -170,7 +170,7 @@ def _first_run(name: str, label: str, estimated: bool) -> tables.FirstRun | None
         first = _tried(name, label, estimated, missing)
     except tables.Gaps as error:
         st.warning(escape_markdown(str(error)), icon=":material/healing:")
-        ways = {"rows": f"Leave out {units.count(error.rows)} row{'s' * (error.rows != 1)}", "mean": "Take the mean"}
+        ways = {"rows": f"Leave out {units.count(error.rows)} row{'s' * (error.rows != 1)}", "mean": "Use the mean"}
         with st.container(horizontal=True):
             for way, words in ways.items():
                 st.button(words, key=f"missing-{way}", on_click=_repair, args=(name, way), icon=":material/healing:")
@@ -220,7 +220,7 @@ def _module() -> None:
     )
     st.download_button(
         "example.py", upload.EXAMPLE, "example.py", "text/x-python", key="example", icon=":material/download:",
-        on_click="ignore", help="A network and its data in twelve lines, to begin with.",
+        on_click="ignore", help="A network and its data in twelve lines, to start from.",
     )  # fmt: skip
     given = st.file_uploader("A Python file", key="module_file", max_upload_size=1)
     if given:

@@ -1,8 +1,8 @@
 """The browser and Streamlit: what the workbench adds to a page, and all code that depends on Streamlit's internals.
 
-Whatever Streamlit may change without saying so - private modules, test ids, classes of its elements, names of its
-scripts, its cookie, the way it listens - is mentioned in this room only. Each file says what it relies on and what is
-lost without it; after an update of Streamlit, read the heads of these files and run `pytest tests/system/app`.
+Everything that Streamlit may change without notice (private modules, test ids, classes of its elements, names of its
+scripts, its cookie, the way it listens) is used only in this room. Each file says what it relies on and what is lost
+without it. After an update of Streamlit, read these docstrings and run `pytest tests/system/app`.
 
     opening assets server           what comes first, and how soon; opening.js answer.js help.js printing.js
     kinds looks                     elements and looks; style.css

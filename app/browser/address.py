@@ -1,8 +1,8 @@
-"""Keep choices in the page's address under short names, where Streamlit would write the labels on the screen.
+"""Keep choices in the page's address under short names; Streamlit itself would write the labels on the screen.
 
-A widget that is bound to the address (`bind="query-params"`) writes there what `format_func` makes of its value, and
-reads nothing else; `schedule_a=1f1b` would become `schedule_a=1F1B+·+1f1b`, and links that have the name would be lost.
-It also forgets what was chosen once the reader has been on another page.
+A widget that is bound to the address (`bind="query-params"`) writes and reads only the result of `format_func`:
+`schedule_a=1f1b` would become `schedule_a=1F1B+·+1f1b`, and links with the name would break. It also forgets the choice
+once the reader has visited another page.
 """
 
 from collections.abc import Callable, Iterable
@@ -14,8 +14,8 @@ import streamlit as st
 def keep(key: str, options: Iterable, default: Any, label: Callable[[Any], str] = str) -> None:
     """Load a choice from the address at first, and keep the address up to date from then on.
 
-    Called before the widget of that key, whose value is in the session by then. The default is not in the address.
-    Older addresses have the `label` of an option.
+    Call it before the widget with this key is drawn; the widget's value is then in the session. A default is left out
+    of the address. Older addresses have the `label` of an option.
     """
     state, asked = st.session_state, st.query_params.get(key)
     if key not in state:
@@ -28,7 +28,7 @@ def keep(key: str, options: Iterable, default: Any, label: Callable[[Any], str] 
 def hold(key: str, default: Any, read: Callable[[str], Any]) -> None:
     """Bind a typed value or a switch to the page's address; `read` converts the text, or raises ValueError.
 
-    The default stands for what cannot be read.
+    Text that cannot be read counts as the default.
     """
     state, asked = st.session_state, st.query_params.get(key)
     if key not in state:
@@ -61,7 +61,7 @@ def number(low: float, high: float) -> Callable[[str], float]:
 
 
 def _refuse(text: str) -> Any:
-    raise ValueError(f"{text!r} is not among the values of this setting.")
+    raise ValueError(f"{text!r} is not a value of this setting.")
 
 
 def _say(key: str, default: Any) -> None:

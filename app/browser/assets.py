@@ -1,11 +1,11 @@
-"""Serve Streamlit's own scripts, styles and fonts, of which a first visit fetches hundreds.
+"""Serve Streamlit's own scripts, styles and fonts; a first visit fetches hundreds of them.
 
-Streamlit reads each file in several turns of a pool of threads while other threads import what the page needs, and a
+Streamlit reads each file in several steps on a thread pool while other threads import what the page needs, and a
 browser learns only from the page's elements which scripts draw them. This middleware answers from memory, and the
-page's first HTML names the scripts of our parts, so that they come while the server is still at work on the page.
+page's first HTML names the scripts of our parts, so that they load while the server is still working on the page.
 
-Relies on the folder `static/` of the package, on its index.html, and on the names of scripts in it. Without them the
-first page is later; a name in PARTS that is gone asks for nothing.
+Relies on the package's folder `static/`, its index.html, and the names of the scripts in it. Without them the first
+page appears later; a name in PARTS that no longer exists is ignored.
 """
 
 import re
@@ -19,7 +19,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 SERVED = Path(streamlit.__file__).parent / "static"
 FILES = {path.relative_to(SERVED).as_posix(): path for path in (SERVED / "static").rglob("*.*")}
-FOR_EVER = {"cache-control": "public, immutable, max-age=31536000"}  # as Streamlit says: names hold a hash of content
+FOR_EVER = {
+    "cache-control": "public, immutable, max-age=31536000"
+}  # as in Streamlit: names contain a hash of the content
 PARTS = ("BidiComponent", "Button", "ButtonGroup", "Checkbox", "DownloadButton", "Html", "MenuButton", "Metric")
 PARTS += ("Progress", "Selectbox", "Slider", "rehype-raw")
 """Scripts that draw the first page."""
@@ -35,7 +37,7 @@ class AssetsMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["method"] == "GET":
-            name = "static/" + scope["path"].rpartition("/static/")[2]  # whatever path the workbench is served under
+            name = "static/" + scope["path"].rpartition("/static/")[2]  # under whatever path the workbench is served
             if name in FILES:
                 return await _response(name)(scope, receive, send)
         return await self.app(scope, receive, send)

@@ -1,8 +1,8 @@
 """What Streamlit's page lacks: a browser-history entry per run, and a side bar that closes by itself on a phone.
 
-And the answer to a question of the menu in sight. Relies on the run's context, which knows whether the page is drawn
-because of the browser's history, and on the class of an entry in the navigation. Without the first, going back changes
-the address and not the page.
+It also scrolls the answer to a question from the menu into view. Relies on the run's context, which knows whether the
+page is drawn because of the browser's history, and on the class of a navigation entry. Without the first, going back
+changes the address, but not the page.
 """
 
 from streamlit.navigation.page import StreamlitPage
@@ -18,7 +18,7 @@ _mount = script("chrome")
 def show(run: str = "", answer: int = 0) -> None:
     """Mount the script at the end of the page; `run` is the name of the run in the address, if any.
 
-    The page is scrolled to the answer of a question once, whose number `answer` is.
+    The page is scrolled once to the answer of the question with the number `answer`.
     """
     _mount(data={"run": run, "apart": PAGE, "answer": answer}, key="chrome")
 

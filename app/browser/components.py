@@ -1,7 +1,7 @@
 """Mount the canvases of experiments/viewer/canvases/ on a Streamlit page, and read what they report back.
 
-A canvas reports by setting a value of its component's state: the window of a timeline whose single spans are wanted,
-the rank that was clicked. What comes from a browser is checked here.
+A canvas reports by setting a value of its component's state: the window of a timeline for which it requests single
+spans, or the rank that was clicked. Everything that comes from a browser is validated here.
 """
 
 import json

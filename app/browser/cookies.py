@@ -1,7 +1,7 @@
 """Identify readers: which tabs belong to one browser.
 
-Relies on the cookie `_streamlit_xsrf`, by which Streamlit knows a browser's requests from forged ones, and on its form.
-Without it every tab is a reader of its own, so that one with ten tabs gets ten turns in the queue.
+Relies on the cookie `_streamlit_xsrf`, by which Streamlit distinguishes a browser's requests from forged ones, and on
+its format. Without it every tab counts as a reader, so that one reader with ten tabs gets ten turns in the queue.
 """
 
 import hashlib
@@ -14,8 +14,8 @@ COOKIE = "_streamlit_xsrf"
 def reader(cookies: Mapping[str, str], address: str | None) -> str:
     """Return the id that all tabs of a browser share: "browser@address".
 
-    All browsers at one address that keep no cookies are one reader. The address is None on this machine itself; behind
-    a proxy it is what the proxy says, if the server trusts it (FORWARDED_ALLOW_IPS).
+    All browsers at one address that keep no cookies count as one reader. The address is None on this machine itself;
+    behind a proxy it is the one that the proxy reports, if the server trusts the proxy (FORWARDED_ALLOW_IPS).
     """
     place = hashlib.sha256(f"{address}".encode()).hexdigest()[:16] if address else ""
     return f"{browser(cookies)}@{place}"
@@ -24,7 +24,7 @@ def reader(cookies: Mapping[str, str], address: str | None) -> str:
 def browser(cookies: Mapping[str, str]) -> str:
     """Return the id in a browser's cookie, which its tabs share; "" if the browser keeps no cookies.
 
-    The cookie has the form of Tornado's: a mask, new for every answer, and the browser's token masked by it.
+    The cookie has Tornado's format: a mask, new in every response, and the browser's token, masked with it.
     """
     try:
         mask, masked = (bytes.fromhex(part) for part in cookies.get(COOKIE, "").split("|")[1:3])

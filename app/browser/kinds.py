@@ -1,11 +1,11 @@
 """Draw one hidden element of each kind at start-up, so that the browser loads its code before it is needed.
 
-The browser loads the script of a kind when it first draws one, and React keeps a place for it until then. While such
-places are there it waits for half a second before it puts anything in one (`FALLBACK_THROTTLE_MS`), the buttons that
-came first too. So all kinds are drawn while the server is still at work on the page.
+The browser loads the script of a kind when it first draws one, and React shows a placeholder until then. While there
+are placeholders, React waits for half a second before it fills any (`FALLBACK_THROTTLE_MS`), even those of buttons that
+are ready. So all kinds are drawn while the server is still working on the page.
 
-Relies on Streamlit drawing with React, and loading the script of a kind with its first element. Without that these are
-ten hidden elements for nothing.
+Relies on Streamlit drawing with React, and loading the script of a kind with its first element. Otherwise these ten
+hidden elements are useless.
 """
 
 import streamlit as st
@@ -17,7 +17,7 @@ def show() -> DeltaGenerator:
     place = st.empty()
     if "drawn_first" not in st.session_state:
         st.session_state.drawn_first = True
-        with place.container(key="first-kinds"):  # hidden, since after a reconnection there is no curtain before it
+        with place.container(key="first-kinds"):  # hidden, because after a reconnection no curtain covers it
             st.button("button", icon=":material/play_arrow:", help="help")
             st.download_button("download", "")
             st.html("<i></i>")

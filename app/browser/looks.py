@@ -12,7 +12,7 @@ font-size: 1.05rem; line-height: 1.3; height: 2.2rem; letter-spacing: -0.01em }
 
 
 def shrink_figures() -> None:
-    """Let figures with a ±, or with a number of runs, take no more room than those without."""
+    """Make figures with a ±, or with a number of runs, as narrow as those without."""
     st.html(SMALLER)
 
 

@@ -1,12 +1,12 @@
 """Extend the page's first HTML with its style, a curtain that opens once the page is complete, and a quick answer.
 
-It also asks for the scripts of the page's parts, see assets.py.
+It also preloads the scripts of the page's parts, see assets.py.
 
-Streamlit can bring a style sheet only with the elements of a page, after some of them have been seen without it. This
-middleware writes all of it to the end of the HTML that Streamlit serves: before any script of it has run, and behind
-its head, where Streamlit's own rules come in later and would win over equal ones.
+Streamlit can add a style sheet only as an element of the page, after other elements have been visible without it. This
+middleware appends it to the HTML that Streamlit serves: it applies before any script has run, and it follows the head,
+to which Streamlit later adds rules of its own that would override equal ones.
 
-Relies on the page being one HTML file with a `</body>`. Without it a page has neither our style nor the curtain.
+Relies on the page being one HTML file with a `</body>`. Otherwise a page has neither our style nor the curtain.
 """
 
 from pathlib import Path
@@ -23,11 +23,11 @@ CURTAIN = """<div class="curtain" role="status" aria-label="Lockstep is opening"
 <p>Train one model on many machines, and see what happens</p><div>
 <i></i><i></i><i></i><i></i></div></div>"""
 OF_THE_FILE = (b"if-none-match", b"if-modified-since", b"range", b"accept-encoding")
-"""Request headers that refer to Streamlit's own file, which is not what we send."""
+"""Request headers that refer to Streamlit's own file, not to the one that we send."""
 
 
 class OpeningMiddleware:
-    """Middleware that extends every HTML page, and passes all else on unchanged."""
+    """Middleware that extends every HTML page, and passes everything else on unchanged."""
 
     def __init__(self, app: ASGIApp):
         self.app = app

@@ -1,6 +1,7 @@
 """Scripts of the page: components that draw nothing but may report to the session.
 
-`st.components.v2` is public. What the scripts themselves look for on the page is not: see the head of each.
+`st.components.v2` is public. What the scripts themselves look for on the page is not: see the comment at the top of
+each.
 """
 
 from collections.abc import Callable

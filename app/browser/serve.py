@@ -1,6 +1,6 @@
 """Start Streamlit in place of the current program, so that signals reach the server.
 
-start.py uses it before anything is installed, and `lockstep` once all is. Standard library only.
+start.py uses it before anything is installed, `lockstep` afterwards. Standard library only.
 """
 
 import os
@@ -34,5 +34,5 @@ def follow(command: Sequence[str], environment: Mapping[str, str]) -> int:
         while True:
             try:
                 return child.wait()
-            except KeyboardInterrupt:  # of the whole terminal, the child's too, which ends when it is done
+            except KeyboardInterrupt:  # of the whole terminal, so the child gets it, too, and ends when it is done
                 continue

@@ -9,8 +9,8 @@ import streamlit as st
 def answer_at_once(loop: asyncio.AbstractEventLoop) -> None:
     """Send data at once instead of waiting up to 40 ms for earlier data to be acknowledged (TCP_NODELAY).
 
-    Relies on Streamlit passing a socket of its own to `loop.create_server`. asyncio asks for TCP_NODELAY where it made
-    the socket itself; those of connections are as the listening one is. Without it answers are late, and no more.
+    Relies on Streamlit passing its own socket to `loop.create_server`. asyncio sets TCP_NODELAY only on sockets it
+    created itself; connections inherit the option from the listening socket. Without it answers are merely late.
     """
     listen = loop.create_server
 
@@ -23,8 +23,8 @@ def answer_at_once(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def skip_the_prompt_check() -> None:
-    """Keep Streamlit's first element from searching every module's source to find out if it runs in a prompt.
+    """Keep Streamlit's first element from searching every module's source to find out whether it runs in a prompt.
 
-    Relies on `st.delta_generator._use_warning_has_been_displayed`. Without it the first page is later.
+    Relies on `st.delta_generator._use_warning_has_been_displayed`. Without it the first page appears later.
     """
     st.delta_generator._use_warning_has_been_displayed = True

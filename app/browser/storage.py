@@ -22,10 +22,10 @@ def storage(
 ):
     """Save `document` in the browser's local storage and, while the text of `chapter` is shown, the reader's position.
 
-    `opened` names what is read; when the reader goes on to something else, that begins at its top.
-    `on_news` is called when the browser has something to tell: `browser_message()` returns it. With `forget`, what is
-    kept is deleted instead. `resets` counts how often the session began anew: what it knew before is not kept again.
-    `returning` has the anchor of a figure to which the reader goes back, and a number that makes it once.
+    `opened` identifies what is being read; anything else that the reader opens starts at its top. `on_news` is called
+    when the browser has a message, which `browser_message()` returns. With `forget`, the stored document is deleted
+    instead. `resets` counts how often the session was reset, so that its earlier state is not stored again. `returning`
+    has the anchor of a figure to which the reader returns, and a number that makes this happen only once.
     """
     data = {"document": document.text(), "chapter": chapter, "opened": opened}
     data |= {"forget": forget, "resets": resets, "returning": returning}
@@ -33,6 +33,6 @@ def storage(
 
 
 def browser_message() -> dict:
-    """Return the browser's message: kept (the stored JSON), forgotten, or lasting=False if it stores nothing."""
+    """Return the browser's message: kept (the stored JSON), forgotten, or lasting=False if it cannot store anything."""
     news = (st.session_state.get(KEY) or {}).get("news")
     return news if isinstance(news, dict) else {}

@@ -29,7 +29,7 @@ def escape_markdown(text: str) -> str:
 def flowing(text: str) -> str:
     """Return the text of a file with each paragraph on one line, so that it wraps where it is shown.
 
-    What is indented keeps its lines, and what begins with a word and a colon, as "Source:", begins one.
+    Indented text keeps its lines, and a word followed by a colon, such as "Source:", starts a new line.
     """
     lines = [""]
     for line in text.split("\n"):

@@ -1,14 +1,14 @@
 """Charts of recorded runs. No other package of the app uses the plotting library.
 
-What the first page shows is drawn by the browser itself, from plain data: curves on a canvas, bars as a table. The rest
-are Plotly figures, built from float32 arrays and without a theme: Streamlit puts its own, light or dark, under them.
-Axes are in units that people read; the arrays stay in SI.
+The browser itself draws the first page from plain data: curves on a canvas, bars as a table. The rest are Plotly
+figures, built from float32 arrays and without a theme: Streamlit applies its own, light or dark. Axes have readable
+units; the arrays stay in SI units.
 
     frame.py      what all of them share        progress.py   how runs compare
     ranks.py      who sent what to whom         roofline.py   how fast kernels are
     sweep.py      what a setting does
 
-Curves of runs and bars of ranks are described in experiments/viewer/, since reports have them too.
+Curves of runs and bars of ranks are described in experiments/viewer/, because reports have them, too.
 """
 
 from app.charts.frame import CONFIG

@@ -59,7 +59,7 @@ def settle(pair: Hashable | None) -> None:
 
 
 def is_settled_for(pair: Hashable) -> bool:
-    """Return True if this pair of runs is why curves are plotted against time."""
+    """Return True if this pair of runs is the reason why curves are plotted against time."""
     return st.session_state.get("axis_for") == pair
 
 
@@ -72,8 +72,9 @@ def initial_zoom(axis: str) -> tuple[float, float] | None:
 def _turn() -> int:
     """Return the axis switch's serial number, which changes whenever the page, not the reader, chooses the axis.
 
-    The browser asks for each frame of a run under way, and says then where its switches stand. It may not have heard
-    of the new axis yet, and would bring the old one back: so what it says of a switch that is gone does nothing.
+    The browser requests each frame of a run in progress, and reports the positions of its switches with it. It may not
+    have received the new axis yet, and would restore the old one, so reports about a switch that no longer exists are
+    ignored.
     """
     state = st.session_state
     turn, axis = state.get("axis_turn", (0, state.axis))

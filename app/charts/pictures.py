@@ -27,7 +27,7 @@ from experiments.wording.units import DIVERGED
 from tracing import HELD
 
 TABS = ("Where the time goes", "Who sends to whom", "Staleness", "Memory", "Rank by rank")
-HEAD = 38  # px of the headings of both charts, so that they stand in one line
+HEAD = 38  # px of the headings of both charts, so that they line up
 
 
 def loss_and_accuracy(shown: list[Shown], more=lambda: None) -> None:
@@ -91,9 +91,7 @@ def against(title: str, more=lambda: None) -> tuple[str, bool]:
 def details(one: Shown, shown: list[Shown], before: Shown | None = None) -> None:
     """Show where the time and the bytes of run `one` went, and the staleness of updates in all runs."""
     run = one.run
-    time, traffic, stale, memory, ranks = st.tabs(
-        TABS, key="tab", on_change="rerun"
-    )  # what is not looked at is not drawn
+    time, traffic, stale, memory, ranks = st.tabs(TABS, key="tab", on_change="rerun")  # a closed tab is not drawn
     with time:
         if time.open:
             bars(charts.shares, [one, *filter(None, [before])], timeline.shares(run))
@@ -157,7 +155,7 @@ def _traffic(run: Run | ScriptRun) -> str:
     if len(links) == 1:
         busy = f"The busiest link is from {links[0]}: {size}."
     else:
-        many = f"All {len(links)} links that are used" if len(links) == len(used) else f"The {len(links)} busiest links"
+        many = f"All {len(links)} links in use" if len(links) == len(used) else f"The {len(links)} busiest links"
         busy = f"{many} carry the same: {size} each."
     sends, receives = (_first(table.sum(axis=axis), names, verb) for axis, verb in ((1, "send"), (0, "receive")))
     return f"**{units.size(table.sum())}**{of}, payload only. {busy} {capital(sends)}; {receives}."

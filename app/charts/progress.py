@@ -13,7 +13,7 @@ from experiments.wording import units
 def scalings(shown: list[Shown], loss: float | None) -> dict[str, list[Scaling]]:
     """Return the scaling of runs with increasing numbers of workers, by what the speed-up measures, in words.
 
-    In the time to a held-out `loss`, too, unless one of them had it from the start.
+    Includes the time to a held-out `loss`, unless a run had it from the start.
     """
     runs, target = [one.runs for one in shown], shown[0].run.experiment.target_loss
     by = "samples per second" if target is None else f"time to a loss of {target:g}"
@@ -37,7 +37,7 @@ def step_time(shown: list[Shown], workers: tuple[int, ...], loss: float | None) 
 def speed_up(shown: list[Shown], workers: tuple[int, ...], loss: float | None) -> go.Figure:
     """Draw the speed-up over the fewest workers: in samples/s, and in the time to a held-out `loss`.
 
-    With a target loss, in the time to it instead of samples/s.
+    With a target loss, the time to it replaces samples/s.
     """
     figure = go.Figure()
     figure.add_scatter(

@@ -16,7 +16,7 @@ from experiments.wording import units
 from tracing import HELD
 
 NUMBERED = 16  # ranks up to which the cells of a matrix have room for numbers
-LINKS = 300  # of a graph of ranks; what moves less is not drawn
+LINKS = 300  # most links of a graph of ranks; those with fewer bytes are not drawn
 WIDEST = 8  # px of a link
 
 
@@ -72,7 +72,7 @@ def topology(shown: Sequence[AnyShown]) -> go.Figure:
             hoverinfo="skip",
         )  # fmt: skip
     beside = [_beside(*ends) for ends in zip(x[a], y[a], x[b], y[b], strict=True)]
-    figure.add_scatter(  # where the pointer finds a link, and its bytes stand if there are few
+    figure.add_scatter(  # where the pointer finds a link, and its bytes are written if there are few
         x=((x[a] + x[b]) / 2).astype(np.float32), y=((y[a] + y[b]) / 2).astype(np.float32),
         mode="markers+text" if len(a) <= 12 else "markers",
         text=[_aside(where, units.size(size)) for where, size in zip(beside, moved, strict=True)],
@@ -101,7 +101,7 @@ def topology(shown: Sequence[AnyShown]) -> go.Figure:
 def _beside(x0: float, y0: float, x1: float, y1: float) -> str:
     """Return the side of a link's midpoint on which its label does not overlap it."""
     along, up = x1 - x0, y1 - y0
-    if min(abs(along), abs(up)) < 0.2 * max(abs(along), abs(up)):  # it stands, or lies
+    if min(abs(along), abs(up)) < 0.2 * max(abs(along), abs(up)):  # vertical, or horizontal
         return "middle right" if abs(along) < abs(up) else "top center"
     return "top right" if along * up < 0 else "bottom right"
 

@@ -15,7 +15,7 @@ def training(plan: Plan) -> str:
         return ""
     try:
         experiment = Experiment.of({"algorithm": algorithm, "workers": plan.ranks, "chunks": plan.chunks})
-    except ValueError:  # as many stages as that, or micro-batches: no model here has them
+    except ValueError:  # no model here has that many stages or micro-batches
         return ""
     return f"[Train with this schedule](./?{experiment.query()})"
 

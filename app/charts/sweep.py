@@ -15,7 +15,7 @@ from experiments.viewer.pictures import HEIGHT, Picture, Shown, panel
 from experiments.wording import units
 from experiments.wording.units import DIVERGED
 
-TALL = 350  # px: as two rows of small pictures
+TALL = 350  # px: the height of two rows of small pictures
 
 
 def overlaid(shown: list[Shown], axis: str, log: bool, most: float, top: float) -> Picture:
@@ -52,7 +52,7 @@ def outcome(shown: list[Shown], names: tuple[str, ...], figure: str, title: str,
 
 @dataclass(frozen=True)
 class Combinations:
-    """Runs over the values of two settings: by (column, row), each run or the reason there is none yet."""
+    """Runs over the values of two settings: by (column, row), each run or the reason why there is none yet."""
 
     across: str
     down: str

@@ -5,8 +5,8 @@ from experiments.specification.catalogue import ALGORITHMS, WORKLOADS
 from experiments.specification.experiment import Experiment
 from experiments.wording import naming, units
 
-COUNTED = ("workers", "steps", "epochs")  # settings whose name is what they count
-TOLD = 4  # changes that a line names
+COUNTED = ("workers", "steps", "epochs")  # settings named after what they count
+TOLD = 4  # changes that a line lists
 
 
 def between(was: Experiment, now: Experiment) -> list[str]:
@@ -20,7 +20,7 @@ def between(was: Experiment, now: Experiment) -> list[str]:
     differing = [n for n in after if n in before and before[n] != after[n] and n not in ("algorithm", "workload")]
     if not switched:
         return [_change(was, now, n) for n in differing]
-    # of its other settings those are changes that it does not begin with, and those that both have
+    # of its other settings, only those that are not at their defaults, or that both have
     own = [n for n in now.flat() if n in after and n not in ("algorithm", "workload") and after[n] != before.get(n)]
     other = (*own, "learning_rate", *(now.data if was.workload != now.workload else ()))
     both = [_change(was, now, n) for n in differing if n not in other]

@@ -14,11 +14,11 @@ from experiments.wording import units
 from experiments.wording.sentences import capital, join_words
 from tracing import COMPUTE, KINDS
 
-BEFORE = "the run before"
-ALIKE = 0.005  # share by which two figures may differ and still be called the same
-SEEN = 0.01  # share of the highest loss by which two curves may differ and still look like one
-WORTH_NAMING = 0.1  # share of the time that a slower pipeline takes more, from which a kind of span is named for it
-SAME_WORK = 0.05  # share by which FLOPs may differ and still be called nearly the same
+BEFORE = "the previous run"
+ALIKE = 0.005  # share by which two figures may differ and still count as equal
+SEEN = 0.01  # share of the highest loss by which two curves may differ and still look the same
+WORTH_NAMING = 0.1  # share of a slower pipeline's extra time from which a kind of span is named as its cause
+SAME_WORK = 0.05  # share by which FLOPs may differ and still count as nearly the same
 VERBS = {
     "compute": "computes",
     "update": "updates for",
@@ -26,7 +26,7 @@ VERBS = {
     "wait": "waits",
     "idle": "is idle for",
 }
-WORTH = 1.2  # times more or less from which traffic is worth saying
+WORTH = 1.2  # ratio, or its inverse, from which traffic is mentioned
 
 
 def between(before: Run, now: Run, other: str = BEFORE) -> str:
@@ -66,7 +66,7 @@ def over_seeds(heats: Sequence[tuple[Run, Run]]) -> str:
     """Describe how the second runs of these pairs differ from the first, as `between` does; the runs of a pair share a
     seed.
 
-    It is in the mean, and in how many seeds: "over 5 seeds 1.5 to 1.8 times as fast. Held-out loss ...".
+    It gives means, and in how many seeds they hold: "over 5 seeds 1.5 to 1.8 times as fast. Held-out loss ...".
     """
     if any("diverged" in (before.status, now.status) for before, now in heats):
         gone = [sum(one.status == "diverged" for one in side) for side in zip(*heats, strict=True)]
@@ -137,8 +137,8 @@ def _clock(was: dict, has: dict) -> str:
 def _dearer(before: Run, now: Run) -> str:
     """Describe what the pipeline's ranks spend more time on than those of the previous run; "" if it is no slower.
 
-    A schedule that fills the bubble may still lose: each of its passes pays the device's time per call, and each of its
-    messages the network's latency.
+    A schedule that fills the bubble may still be slower: each of its passes costs the device's time per call, and each
+    of its messages the network's latency.
     """
     pipelines = all(run.experiment.method.plan for run in (before, now))
     if not pipelines or before.trace.ranks != now.trace.ranks or before.summary["samples"] != now.summary["samples"]:
@@ -187,7 +187,7 @@ def _ending(before: Run, now: Run, other: str) -> str:
     """Describe which of the two diverged."""
     if before.status == now.status:
         return f"diverges, as {other} did"
-    return f"diverges, and {other} did not" if now.status == "diverged" else f"does not diverge, and {other} did"
+    return f"diverges, but {other} did not" if now.status == "diverged" else f"does not diverge, but {other} did"
 
 
 def _ratio(was: float | None, has: float | None) -> float:

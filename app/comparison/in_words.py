@@ -56,7 +56,7 @@ def beside(pinned: Shown, now: Shown) -> None:
 
 def _covered(before: Run, now: Run) -> str:
     """Return a sentence if one curve hides the other, "" if both are visible."""
-    same = before.summary.get("digest") == now.summary.get("digest")  # which has been said
+    same = before.summary.get("digest") == now.summary.get("digest")  # already mentioned
     if same or axis.now() != "step" or not learned_alike(before, now):
         return ""
     way = "; choose *time* to see both" * only_the_clock(before, now)

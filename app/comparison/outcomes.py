@@ -90,7 +90,7 @@ def draw_map(
             opened(run.experiment)
 
     components.heat_map(table, clicked, "map")
-    st.caption("A cell opens its run.")
+    st.caption("Click a cell to open its run.")
     for message in dict.fromkeys(state.message for state in states if state.folder is None and not state.active):
         st.caption(f":material/block: {sentence(message)}")
 

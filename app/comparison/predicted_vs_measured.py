@@ -17,9 +17,9 @@ from experiments.viewer.html_table import html_table
 from experiments.wording import naming, units
 from experiments.wording.place import place
 
-OWN_CORES = 4  # ranks that are measured as fast as this machine computes; more would wait for each other's cores
-LEAST = 0.01  # of all ranks' time, below which a kind of span has no ratio: it would be one of two trifles
-EMULATED = 8  # ranks that are measured where they emulate a device, and sleep for most of the time
+OWN_CORES = 4  # ranks measured at this machine's own speed; more would compete for cores
+LEAST = 0.01  # share of all ranks' time below which a kind of span has no ratio, which would be meaningless
+EMULATED = 8  # ranks measured if they emulate a device, and so sleep most of the time
 UNFITTED = (
     "To predict this run, measure this machine first: choose *Fit to this machine* under *Cluster* on the left, or "
     "run `lockstep fit`. A run that emulates both a network and a device needs no fit."
@@ -29,8 +29,9 @@ UNFITTED = (
 def counterpart(e: Experiment) -> Experiment | None:
     """Return the simulated counterpart of a real experiment, or the real one of a simulated experiment.
 
-    What is a real cluster's own is predicted with what was fitted to this machine. None if there is no counterpart:
-    this machine was not fitted while it was quiet, real processes cannot obey, or there would be too many of them.
+    A real cluster's own network and device are predicted with the fit of this machine. Return None if there is no
+    counterpart: there is no fit from a quiet machine, real processes cannot obey the settings, or there would be too
+    many of them.
     """
     fit = this_machine.trusted_fit()
     if e.cluster == "processes":
@@ -66,7 +67,7 @@ def show(run: Run, folder: str, of: str = "") -> None:
             kwargs={"counterpart": e.key()},
         )  # fmt: skip
         return
-    if made := background.fetch(other, "The other run is under way.", "counterpart"):
+    if made := background.fetch(other, "The other run is in progress.", "counterpart"):
         st.fragment(_beside)(run, session.load(str(made)), f"{folder} {made}")
 
 
@@ -80,7 +81,7 @@ def _beside(run: Run, other: Run, name: str) -> None:
     )
     places = escape_markdown(place(measured.experiment, measured.gpus)), escape_markdown(place(predicted.experiment))
     st.caption("Measured: {}. Predicted: {}.".format(*places))
-    for note in other.notes:  # those of the run on the page stand above it
+    for note in other.notes:  # those of the run on the page are above it
         st.caption(f":material/info: {sentence(naming.readable(other.experiment, note))}")
     st.markdown(f"{told} {describe_first_difference(parting(predicted.trace, measured.trace))}")
     _totals(measured, predicted)

@@ -29,7 +29,7 @@ def offer(before: Shown | None, pair: list[Shown]) -> None:
     if not pair and before is None:
         return
     full = before is not None and not pair and len(pins.names()) >= pins.MOST
-    with_whom = "the pinned run" if pair else "the run before"
+    with_whom = "the pinned run" if pair else "the previous run"
     if st.button(
         "Race", key="race", icon=":material/sports_score:", disabled=full,
         help="Unpin a run first." if full else f"This run and {with_whom} on one clock, up to the same loss.",
@@ -76,7 +76,7 @@ def _head(pair: list[Shown]) -> float:
     """Draw the heading with the adjustable finish line next to it; return the finish."""
     default = _finish(pair)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium", key="race-head"):
-        heading("Race", "The race ends at this held-out loss. Default: the highest final loss, which all runs reach.")
+        heading("Race", "The race ends at this held-out loss. Default: the highest final loss, which both runs reach.")
         address.hold("goal", None, address.number(0.0, sys.float_info.max))
         st.number_input(
             "Finish line: held-out loss", min_value=0.0, value=None, key="goal", format="%.4g", width=220,

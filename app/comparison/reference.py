@@ -1,8 +1,8 @@
 """The runs on the page, and the references that they are compared with.
 
-A reference is the run before, a ghost behind the curves, or a pinned run. Only this module decides which it is. Each
-view of a comparison takes the run on the page and its reference, or all that are shown, and knows no other view: curves
-(charts/pictures.py), in_words.py, race.py, table.py.
+A reference is the previous run, a ghost behind the curves, or a pinned run. Only this module decides which. Each view
+of a comparison takes the run on the page and its reference, or all runs shown, and does not know the other views:
+curves (charts/pictures.py), in_words.py, race.py, table.py.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -20,8 +20,8 @@ from experiments.runs.seeds import differ_in_seed
 from experiments.specification.experiment import Experiment
 from experiments.wording import naming
 
-IN_TITLE = ("algorithm", "compression")  # what the name of a method says
-ABSENT = (None, "", "none")  # values that need no words next to another run that has one
+IN_TITLE = ("algorithm", "compression")  # settings that the name of a method contains
+ABSENT = (None, "", "none")  # values that need no mention next to a run with another value
 
 
 def load_pinned_runs() -> tuple[list[tuple[str, Run]], list[str]]:
@@ -39,7 +39,7 @@ def load_pinned_runs() -> tuple[list[tuple[str, Run]], list[str]]:
 def name_runs(these: list[tuple[str, Run]], leader: str = "", colours: Mapping[str, int] | None = None) -> list[Shown]:
     """Return the runs, each with a colour (default: this session's) and a name that shows how it differs.
 
-    Those that differ only in their seed are one, represented by the run called `leader` where it is among them.
+    Runs that differ only in their seed are merged into one, represented by the run called `leader` if it is among them.
     """
     together = groups(these, leader)
     if colours is None:
@@ -62,7 +62,7 @@ def name_runs(these: list[tuple[str, Run]], leader: str = "", colours: Mapping[s
 def groups(these: list[tuple[str, Run]], leader: str) -> list[list[tuple[str, Run]]]:
     """Group the runs that differ only in their seed; the one called `leader` comes first in its group.
 
-    Uploads stand alone, and so do runs of one seed on a real cluster, which are no sample of seeds.
+    Uploads are never grouped, nor are runs with the same seed on a real cluster, which are not a sample of seeds.
     """
     together = []
     for places in differ_in_seed([run.experiment for _, run in these]):

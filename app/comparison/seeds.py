@@ -19,7 +19,7 @@ def choose(run: Run) -> None:
     real = run.experiment.cluster != "simulated"
     address.toggle(
         f"{SEEDS} seeds", "seeds", disabled=real,
-        help="On the simulated cluster only." if real else
+        help="Available on the simulated cluster only." if real else
         f"Repeat every run on the page with {SEEDS} seeds; show the mean and a band of one standard deviation.",
     )  # fmt: skip
 

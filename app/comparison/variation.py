@@ -11,8 +11,8 @@ from experiments.specification.experiment import Experiment
 
 COMMON = ("workers", "batch", "latency")
 DELAYS = (0.0, 1e-5, 1e-4, 1e-3, 1e-2)  # s, for a latency that was left to the preset
-MOST = 64  # workers of a sweep, unless the run on the page has more: a run with more takes a minute here
-STOP, STOPS = "~", 16  # between the stops that a link asks for, and how many it may
+MOST = 64  # most workers of a sweep, unless the run on the page has more: larger runs take a minute here
+STOP, STOPS = "~", 16  # between the stops that a link requests, and the most it may request
 
 
 def axes(e: Experiment) -> list[str]:
@@ -22,7 +22,7 @@ def axes(e: Experiment) -> list[str]:
 
 
 def of(e: Experiment, axis: str, strong: bool = False) -> tuple[list, str]:
-    """Return the values of a sweep, and the reason that it ends where it does."""
+    """Return the values of a sweep, and the reason why it ends where it does."""
     if axis == "workers":
         return worker_stops(e, strong)
     return values(control_of(e, axis), _value(e, axis)), ""
@@ -36,7 +36,7 @@ def worker_stops(e: Experiment, strong: bool = False) -> tuple[list[int], str]:
     beyond = [n for n in stops if refused[n] and n > max(able, default=0)]
     if beyond:
         return able, f"With {beyond[0]} workers the run is impossible: {refused[beyond[0]]}"
-    return able, f"To {max(able, default=0)} workers: larger runs would take too long here."
+    return able, f"Up to {max(able, default=0)} workers: larger runs would take too long here."
 
 
 def values(one: Control, now: Any) -> list:
@@ -64,7 +64,7 @@ def sweep_in_address(e: Experiment) -> tuple[str, list]:
         try:
             stops.append(_value(e.change(**{axis: word}), axis))
         except ValueError:
-            stops.append(word)  # the run says what is wrong with it
+            stops.append(word)  # the run reports what is wrong with it
     return axis, stops
 
 

@@ -1,6 +1,6 @@
 """A single picture of the experiment or schedule that a query names, as a small page without a session.
 
-A run that is not stored is made by the pool first, and the page waits for it. A line below the picture links to the
+If the run is not stored, the pool makes it first, and the page waits for it. A line below the picture links to the
 workbench with the same query.
 """
 
@@ -22,9 +22,9 @@ from experiments.viewer.canvases import curve, schedule, timeline
 from experiments.viewer.saved import heading, labels_of_several
 
 KINDS = ("timeline", "curves", "race", "schedule")
-PATIENCE = 20.0  # s in which a run may be made before the page says that it is under way
-AGAIN = 2  # s after which that page asks again
-SPANS = 20_000  # single ones of a timeline
+PATIENCE = 20.0  # s after which the page reports that the run is still in progress
+AGAIN = 2  # s after which that page reloads
+SPANS = 20_000  # most single spans of a timeline
 PLAN = {
     "schedule_a": "schedule", "ranks": "ranks", "micro_batches": "chunks", "cost_f": "forward", "cost_i": "inputs",
     "cost_w": "weights", "link_takes": "latency", "other_costs": "costs", "own_schedule": "own",
@@ -67,7 +67,7 @@ def _runs(kind: str, pairs: list[tuple[str, str]]) -> tuple[str, str, dict]:
         drawn, told = pictures.loss(shown, axis, log), "Loss."
         if goal is not None:
             told = race.verdict(pair, goal)
-            drawn = race.picture(pair, goal) if axis == "seconds" else drawn  # the finish lies across them
+            drawn = race.picture(pair, goal) if axis == "seconds" else drawn  # the finish line crosses them
             parts.append(f"<p>{escape(told)}</p>")
         frames["loss"] = ("curve", curve.frame(drawn, told, "", labels_of_several(shown, "loss")))
         parts.append(f"<div><h2>Loss</h2>{place('loss')}</div>")

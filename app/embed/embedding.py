@@ -1,7 +1,7 @@
 """Answer an address with `embed=timeline` (or curves, race, schedule) with that picture and nothing else.
 
-For slides and for frames in other people's pages. Streamlit has no part in it. This module is imported before the
-server listens; it imports what draws a picture when the first one is asked for.
+For slides and for frames in other people's pages. Streamlit is not involved. This module is imported before the server
+listens; the code that draws pictures is imported with the first request.
 """
 
 from urllib.parse import parse_qsl
@@ -10,7 +10,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import HTMLResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-STREAMLIT = ("", "true", "false")  # which it understands itself
+STREAMLIT = ("", "true", "false")  # parameters that Streamlit itself handles
 
 
 class EmbedMiddleware:

@@ -46,7 +46,7 @@ def show_answer(run: Run) -> None:
     if question := find_question(run.experiment):
         choice = st.session_state.get("chosen_question")
         gone = choice.unpinned if choice and choice.key == run.experiment.key() else 0
-        made_way = f" {gone} pinned run{'s' * (gone != 1)} made way for this comparison." if gone else ""
+        made_way = f" {gone} pinned run{'s' * (gone != 1)} replaced for this comparison." if gone else ""
         with st.container(key="answer"):
             st.info(f"**{question.asks}** {question.finds}{made_way}", icon=":material/psychology_alt:")
 

@@ -1,7 +1,7 @@
 """Introductory tasks for newcomers: each asks for a prediction, runs an experiment and explains the result.
 
-What a card says afterwards is computed from its run and the one it is compared with; which prediction is right is
-checked against the same runs by `test_questions.py`.
+A card's explanation is computed from its run and the one it is compared with; `test_questions.py` checks the right
+prediction against the same runs.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from tracing import KINDS
 class Card(NamedTuple):
     """`question` names the two runs; `options` are two predictions, and `right` is the index of the correct one.
 
-    `says(now, before)` is what the run found, in one or two sentences.
+    `says(now, before)` returns the finding in one or two sentences.
     """
 
     title: str

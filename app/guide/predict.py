@@ -19,7 +19,7 @@ QUESTIONS = {
 }
 """The question and its answers, from less to more, by name in the summary."""
 
-SAME = 0.05  # of the other run's figure, within which both are called the same
+SAME = 0.05  # share of the other run's figure within which both count as equal
 
 
 def offer(wanted: Experiment) -> None:
@@ -27,7 +27,7 @@ def offer(wanted: Experiment) -> None:
     found = reference.of_the_next()
     if found is None or not (changed := changes.between(found[1].experiment, wanted)):
         return
-    which = "the pinned run" if pins.names() else "the run that is shown"
+    which = "the pinned run" if pins.names() else "the run shown"
     with st.container(gap="xsmall", key="predict"):
         st.caption(
             f"Predict (optional): compared with {which}, {escape_markdown(', '.join(changed[:3]))}, this run has"
@@ -71,8 +71,8 @@ def verdict(name: str, answer: str, before: float | None, after: float | None) -
     badge = (
         ":green-badge[:material/check: as predicted]" if right else ":orange-badge[:material/close: not as predicted]"
     )
-    told = f"{question}: {is_so}" if right else f"{question}: {is_so}, and you said {answer}"
-    return f"{badge} {told}. {_words(name, after)}, against {_words(name, before)} of the other run."
+    told = f"{question}: {is_so}" if right else f"{question}: {is_so}, you predicted {answer}"
+    return f"{badge} {told}. {_words(name, after)}, compared with {_words(name, before)} in the other run."
 
 
 def outcome(run: Run, name: str) -> float | None:

@@ -1,6 +1,6 @@
 """Questions that a student would ask, each with the run that answers it and a reference run.
 
-The finding of a question is a fact about these two runs: `test_questions.py` makes both, and checks every sentence
+The finding of a question is a fact about these two runs: `test_questions.py` makes both and checks every sentence
 against their figures.
 """
 
@@ -14,7 +14,7 @@ class Question(NamedTuple):
     """`query` is the experiment that answers it, `against` its reference, both as queries; "" is the default
     experiment.
 
-    `axis` is what the curves are drawn against, so that the difference is seen.
+    `axis` is the x axis of the curves on which the difference is visible.
     """
 
     asks: str
@@ -65,7 +65,7 @@ QUESTIONS = (
     Question(
         "Must workers talk after every step?",
         "algorithm=local_sgd&period=10",
-        "Local SGD averages the models after every ten steps: a tenth of the bytes, less than half of the time, and at "
+        "Local SGD averages the models after every ten steps: a tenth of the bytes, less than half the time, and at "
         "the same learning rate an accuracy within one point.",
         "bytes",
     ),

@@ -11,14 +11,14 @@ from experiments.runs.record import Run
 from experiments.specification.experiment import Experiment
 from tracing import IDLE
 
-LANES = 430  # px of the lanes of four machines, of what they say, and of the cards below them
+LANES = 430  # px of the lanes of four machines, of their explanation, and of the cards below
 IDLING = ", hatched while it is **idle**"
-HEARD = ("tour", "axis", "log", "at_once", "embed", "embed_options")  # parameters of an address that chooses nothing
+HEARD = ("tour", "axis", "log", "at_once", "embed", "embed_options")  # parameters that choose no experiment
 
 
 def settle() -> None:
     """At the start of a session, show the first screen if the address sets nothing."""
-    st.session_state.linked = st.query_params.get("welcome") == "true"  # by one who has it on the page
+    st.session_state.linked = st.query_params.get("welcome") == "true"  # by a reader who already sees it
     st.session_state.welcome = st.session_state.linked or not {*st.query_params} - {*HEARD}
 
 
@@ -89,8 +89,8 @@ def _cards(run: Run) -> bool:
     )
     if asked is not None:
         _ask(CARDS[asked])
-        return told is not None  # it has been said
-    place = st.empty()  # also without a finding, or the cards would be there twice until the page is drawn
+        return told is not None  # it was explained before
+    place = st.empty()  # even without a finding; otherwise the cards would appear twice until the page is drawn
     if told:
         with place:
             _say(told, run, done[CARDS.index(told)])

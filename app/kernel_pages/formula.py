@@ -1,7 +1,7 @@
 r"""Convert plain-text formulas in docstrings to TeX: `w <- w - lr g / (sqrt(s) + eps)` gets a fraction and a root.
 
 The notation is that of our docstrings: juxtaposition is a product, `a / b c` is (a / b) c, `x_i` and `x[i]` have an
-index, `s(z)` is a function, `|v|` is a norm, `sum over i of` is a sum. Where more is said in words it cannot be set,
+index, `s(z)` is a function, `|v|` is a norm, `sum over i of` is a sum. A formula with other words cannot be typeset,
 and stays plain text.
 """
 
@@ -91,9 +91,9 @@ class _Line:
 
     def atom(self) -> str:
         one = self.tokens.pop(0)
-        if one == "(":  # a group, or what a function is of
+        if one == "(":  # a group, or a function's argument
             return self.enclose(r"\left(", ")", r"\right)")
-        if one[1:] == "(":  # of a function of one letter, `s(z)`; a product has a space, `a (w - z)`
+        if one[1:] == "(":  # a function's name is one letter, `s(z)`; a product has a space, `a (w - z)`
             return self.enclose(rf"{one[0]}\left(", ")", r"\right)")
         if one == "|":
             return self.enclose(r"\lVert ", "|", r"\rVert ")
@@ -139,7 +139,7 @@ def _named(word: str) -> str:
     if not found:
         raise Unset(word)
     d, stem, number, prime, index = found.groups(default="")
-    if word in ("lr", "rate"):  # the textbook calls it so
+    if word in ("lr", "rate"):  # as in the textbook
         return r"\eta"
     if d + stem in GREEK or d + stem in NAMES or len(d + stem) == 1:
         d, stem = "", d + stem
@@ -151,6 +151,6 @@ def _named(word: str) -> str:
 
 
 def _bare(text: str) -> str:
-    """Remove the brackets around a whole expression, which a fraction's line makes unnecessary."""
+    """Remove the brackets around a whole expression: a fraction bar makes them unnecessary."""
     inner = text.removeprefix(r"\left(").removesuffix(r"\right)")
     return inner if text == rf"\left({inner}\right)" and r"\right)" not in inner.partition(r"\left(")[0] else text

@@ -26,10 +26,10 @@ from experiments.wording import units
 
 INTRODUCTION = (
     "Training spends its time in a few loops like this one. Here is one: its formula, the same loop for a CPU "
-    "and for a GPU, and what it took on this machine. **A first question:** is it held up by arithmetic or by memory? "
+    "and for a GPU, and what it took on this machine. **A first question:** is it limited by arithmetic or by memory? "
     "Guess from the formula, then look at *Measured here*; *One block, thread by thread* shows who reads what."
 )
-UNSTEADY = 1.2  # times that the roof of one measurement may be that of another, on a machine that is not disturbed
+UNSTEADY = 1.2  # largest ratio of the roofs of two measurements on an undisturbed machine
 SAID = {
     "numpy": ("NumPy", "the reference on one thread"),
     "cpu": ("Numba", "the CPU implementation on one thread"),
@@ -105,7 +105,7 @@ def _theory(theory: str) -> None:
     st.code(flowing(theory), language=None, wrap_lines=True)
 
 
-# the source, cut in its parts without being loaded
+# the source, split into parts without importing it
 
 
 @dataclass(frozen=True)
@@ -228,7 +228,7 @@ def _table(row: Row, report: Report) -> None:
 
 
 def _roof(row: Row, peaks: Peaks) -> str:
-    """Describe what bounds a call on the CPU, and where its working set lies."""
+    """Describe what bounds a call on the CPU, and which memory level holds its working set."""
     bandwidth, level = peaks.bandwidth(row.working_set), peaks.level(row.working_set)
     place = f"{units.size(row.working_set)}{level and f', in {level}'}"
     if row.intensity * bandwidth > peaks.flops:

@@ -18,7 +18,7 @@ MEANING = {
     WAIT: "at the barrier",
     "elsewhere": "waits: diverged",
 }
-STRIPS = 8  # segments of memory that are drawn of an array
+STRIPS = 8  # most segments of an array that are drawn
 
 
 @st.fragment

@@ -1,1 +1,1 @@
-"""A reader's own torch.distributed script: what it runs on, and what its run shows."""
+"""A reader's own torch.distributed script: its machines, and the results of its run."""

@@ -1,4 +1,4 @@
-"""The controls of a script: its text, and the machines that it runs on."""
+"""The controls of a script: its text, and the machines it runs on."""
 
 from collections.abc import Callable
 from importlib.util import decode_source
@@ -12,7 +12,7 @@ from experiments.specification.script import ScriptExperiment
 
 FIRST = "ddp.py"  # of the examples
 UNNAMED = "script.py"
-MOST_RANKS = 256  # on the page; a process with more takes minutes
+MOST_RANKS = 256  # most ranks on the page; a process with more takes minutes
 PER_NODE = (1, 2, 4, 8)
 MOST_FACTOR, FACTOR = 100.0, 4.0  # of a slow rank
 KEPT = {"persist_state": "session"}
@@ -36,7 +36,7 @@ def begin(shown: ScriptExperiment | None) -> None:
 
 
 def choose(run: Callable[[], None]) -> None:
-    """Draw the controls, with a button that calls run(); `settings` returns what they say."""
+    """Draw the controls, with a button that calls run(); `settings` returns their values."""
     left, right = st.columns([3, 2], gap="medium")
     with left, st.container(key="script"):
         _choose_text()
@@ -62,7 +62,7 @@ def settings() -> dict[str, Any]:
 def _choose_text() -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.selectbox(
-            "Begin with an example", [*script.EXAMPLES], key="script_example", index=None,
+            "Start from an example", [*script.EXAMPLES], key="script_example", index=None,
             format_func=lambda name: f"{name}: {script.EXAMPLES[name]}", placeholder="Choose one of four",
             on_change=_take_example,
         )  # fmt: skip
@@ -71,14 +71,14 @@ def _choose_text() -> None:
     st.text_area(
         st.session_state.script_file, key="script_text", height=330, max_chars=script.MOST_BYTES, **KEPT,
         on_change=_name_anew,
-        help="A script for torchrun, as it is. It runs on this machine, with your rights.",
+        help="An unmodified torchrun script. It runs on this machine, with your rights.",
     )  # fmt: skip
 
 
 def _choose_machines() -> None:
     left, right = st.columns(2)
     left.number_input(
-        "Ranks", 1, MOST_RANKS, key="script_ranks", **KEPT, help="Simulated processes, as torchrun starts them."
+        "Ranks", 1, MOST_RANKS, key="script_ranks", **KEPT, help="Simulated processes, one per rank, as under torchrun."
     )
     right.number_input(
         "Steps", 1, 1_000_000, key="script_steps", placeholder="all", **KEPT,
@@ -90,11 +90,11 @@ def _choose_machines() -> None:
     left, right = st.columns(2)
     slow = left.number_input(
         "Slow rank", 0, MOST_RANKS - 1, key="script_slow", placeholder="none", **KEPT,
-        help="Number of a rank whose computing takes longer. Leave it empty for none.",
+        help="Number of the rank that computes more slowly. Leave it empty for none.",
     )  # fmt: skip
     right.number_input(
         "Times slower", 1.0, MOST_FACTOR, step=1.0, format="%g", key="script_factor", disabled=slow is None, **KEPT,
-        help="The factor by which the slow rank's computing takes longer.",
+        help="The factor by which computing takes longer on the slow rank.",
     )  # fmt: skip
     st.segmented_control(
         "Ranks per node", PER_NODE, key="script_per_node", required=True, **KEPT,
@@ -109,7 +109,7 @@ def _take_example() -> None:
 
 
 def _name_anew() -> None:
-    """Drop an example's name once its first line is gone: another script has been pasted over it."""
+    """Drop an example's name once its first line is gone, i.e. once another script has been pasted over it."""
     state = st.session_state
     if state.script_file in script.EXAMPLES and not state.get("script_upload"):
         first = script.example(state.script_file).partition("\n")[0]
@@ -125,7 +125,7 @@ def _take_upload() -> None:
 
 
 def _decode(source: bytes) -> str:
-    """Return the text of a Python file, with a replacement for what is not in the encoding it declares."""
+    """Return the text of a Python file; bytes that are invalid in its declared encoding are replaced."""
     try:
         return decode_source(source)
     except (UnicodeDecodeError, SyntaxError):

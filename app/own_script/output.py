@@ -5,8 +5,8 @@ import streamlit as st
 from experiments.runs.script_run import ScriptRun
 from experiments.wording import units
 
-MOST = 400  # lines that are shown: the first and the last half
-FEW, HIGHEST = 16, 400  # lines that are shown at once, and px of more of them
+MOST = 400  # most lines shown: half from the start, half from the end
+FEW, HIGHEST = 16, 400  # lines shown in full height, and px of the box if there are more
 EVERY = "all ranks"
 
 

@@ -1,4 +1,4 @@
-"""Run a torch.distributed script on simulated machines, where the owner of this machine allows that."""
+"""Run a torch.distributed script on simulated machines, if the owner of this machine allows it."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ OFF = (
 
 
 def is_wanted() -> bool:
-    """True if scripts are run here, or the address names the stored run of one."""
+    """True if scripts are allowed here, or the address names a script's stored run."""
     return script.is_allowed() or bool(st.query_params.get(PLACE))
 
 
@@ -33,7 +33,7 @@ def show() -> None:
         controls.begin(run.experiment if run else None)
         controls.choose(_start)
         if (finished := _follow()) is None:
-            return  # the result of the script before is not that of this one
+            return  # the result on the page is the previous script's
         name = finished or name
     else:
         st.caption(OFF)
@@ -41,7 +41,7 @@ def show() -> None:
         return
     if (run := result.find(name)) is None:
         st.warning(
-            "There is no such run of this version here; run the script again.",
+            "This version of Lockstep has no such run here; run the script again.",
             icon=":material/folder_off:",
         )
         return
@@ -50,10 +50,10 @@ def show() -> None:
 
 
 def _start() -> None:
-    """Make the settings of the controls the work to run."""
+    """Turn the controls' settings into the work to run."""
     state = st.session_state
     state.script_trouble, state.script_work = "", None
-    state.pop(f"{session.owner()}/{PLACE}", None)  # also the same work once more
+    state.pop(f"{session.owner()}/{PLACE}", None)  # even if it is the same work again
     try:
         state.script_work = script.job_spec(state.script_text, state.script_file, controls.settings())
     except ValueError as error:
@@ -61,7 +61,7 @@ def _start() -> None:
 
 
 def _follow() -> str | None:
-    """Show how the work is going. Return the name of its run once that is stored, else "", and None if it has none."""
+    """Show the work's progress. Return the name of its run once stored, "" until then, and None if there is none."""
     state = st.session_state
     if trouble := state.get("script_trouble"):
         st.error(sentence(trouble), icon=":material/block:")

@@ -1,4 +1,4 @@
-"""The run of a script: what happened in a sentence, its timeline, losses, waits, memory, traffic and output."""
+"""A script's run: a sentence on what happened, its timeline, losses, waits, memory, traffic and output."""
 
 from collections.abc import Callable
 from functools import partial
@@ -56,7 +56,9 @@ def show(run: ScriptRun, name: str, before: ScriptRun | None) -> None:
     if before and before is not run:
         changed = ", ".join(script_words.changes(before.experiment, run.experiment)) or "once more"
         told = " ".join(map(sentence, _verdict(name, before.digest, run, before)))
-        st.markdown(f":material/history: **{capital(escape_markdown(changed))}**, compared with the run before. {told}")
+        st.markdown(
+            f":material/history: **{capital(escape_markdown(changed))}**, compared with the previous run. {told}"
+        )
     for note in run.notes[:NOTES]:
         st.caption(f":material/info: {sentence(note)}")
     if not run.summary.seconds:
@@ -79,7 +81,7 @@ def _verdict(name: str, before: str, _run: ScriptRun, _before: ScriptRun) -> lis
 def _ending(run: ScriptRun) -> None:
     """Show why the run ended early, if it did, with the script's own traceback."""
     if run.status == "cancelled":
-        st.warning(f"{sentence(run.error)} What was recorded until then is shown.", icon=":material/stop_circle:")
+        st.warning(f"{sentence(run.error)} The part recorded until then is shown.", icon=":material/stop_circle:")
     elif run.error:
         st.error(sentence(run.error), icon=":material/error:")
     if run.traceback:
@@ -93,9 +95,12 @@ def _figures(run: ScriptRun) -> None:
     told = {
         "Time of a step": (units.seconds(s.step_seconds), "Median over steps, in virtual time.") if s.steps else None,
         "Virtual time": (units.seconds(s.seconds), f"Of the whole run, {units.count_with_noun(s.steps, 'step')}."),
-        "Waiting": (units.percent(float(s.wait.mean()) / s.seconds), "For what others send, on average over ranks."),
+        "Waiting": (
+            units.percent(float(s.wait.mean()) / s.seconds),
+            "Waiting for other ranks' messages, averaged over ranks.",
+        ),
         "Sent by a rank": (units.size(float(s.sent.max())), "By the rank that sends most."),
-        "Memory": (units.size(float(held.max())), "Of the rank that holds most, with the peak of its activations.")
+        "Memory": (units.size(float(held.max())), "On the rank that holds most, including the peak of its activations.")
         if held.any()
         else None,
         "Loss": (units.loss(losses[-1]), "In the last step.") if losses else None,
@@ -119,7 +124,7 @@ def _curves(run: ScriptRun) -> None:
     curves = script_pictures.curves(run)
     if not curves:
         return
-    heading("Losses", "Means over the ranks that have them.")
+    heading("Losses", "Means over the ranks that report them.")
     places = st.columns(max(2, min(len(curves), ACROSS)), gap="medium")
     for number, (name, picture) in enumerate(curves.items()):
         with places[number % len(places)]:

@@ -13,7 +13,7 @@ from experiments.wording import units
 
 TABS = ("Per rank", "Idle slots", "Critical path", "As text", "Source")
 ROWS = 500  # idle slots in the table
-SHOWN_OPS = 400  # of a critical path, and of a schedule as text per rank
+SHOWN_OPS = 400  # of a critical path, and per rank of a schedule as text
 
 
 def show(studies: list[Study]) -> None:
@@ -61,8 +61,7 @@ def _path(done: Study) -> None:
     rows = rows[done.ops["start"][rows].argsort(kind="stable")]
     words = [f"{done.op(row)} on rank {done.ops['rank'][row]}" for row in rows[:SHOWN_OPS]]
     st.markdown(
-        "Ops that follow each other without slack, from start to end: with their links they take as long as the "
-        "makespan."
+        "Ops that follow each other without slack, from start to end: with their links they add up to the makespan."
     )
     st.code(" → ".join(words) + (" → …" if len(rows) > SHOWN_OPS else ""), language=None, wrap_lines=True)
 
@@ -79,7 +78,7 @@ def _text(done: Study) -> None:
 
 def _source(done: Study) -> None:
     if done.plan.schedule == study.OWN:
-        st.markdown("This one is yours.")
+        st.markdown("This is your schedule.")
         return
     path = Path(study.module(done.plan.schedule).__file__)
     with st.container(key=f"source-code-{done.plan.schedule}"):

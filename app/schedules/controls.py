@@ -9,7 +9,7 @@ from experiments.study.schedules import Plan
 from experiments.wording.sentences import capital
 
 NOTHING = "nothing"
-COSTS = 1000  # letters of costs of ops
+COSTS = 1000  # most letters of the costs
 CHOICES = {"PA": "few (PA)", "PB": "twice as many (PB)"}
 IGNORED = "Not used with your own schedule: its lines determine the numbers of ranks and micro-batches."
 

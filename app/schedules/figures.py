@@ -31,7 +31,7 @@ FIGURES = (
         figure,
         "likewise, counting only those whose activations are in memory: kept until W, recomputed by R",
     ),
-    ("copies", "Weights held", figure, "most on one rank: versions that are still read, and stages held twice"),
+    ("copies", "Weights held", figure, "most on one rank: versions still needed, and stages held twice"),
     ("versions", "Versions alive", figure, "most of one stage: the newest, and those that a backward will still read"),
     ("delay", "Delay", figure, "most updates between the weights a gradient's forward read and its own update"),
     ("path_ops", "Ops on the critical path", figure, "outlined: none of them can take longer unnoticed"),
@@ -55,7 +55,7 @@ def compare_schedules(one: Study, other: Study) -> str:
         (one.summary[name], other.summary[name]) for name in ("bubble_of_total", "makespan", "in_flight")
     )
     if units.percent(idle) == units.percent(now_idle):
-        said = [f"{b} waits as much as {a}: ranks are idle for {units.percent(idle)} of the time in both."]
+        said = [f"{b} is idle as much as {a}: ranks are idle for {units.percent(idle)} of the time in both."]
     else:
         word = "less" if now_idle < idle else "more"
         said = [f"{b} waits {word} than {a}: ranks are idle for {units.percent(now_idle)} of the time instead of "
@@ -72,7 +72,7 @@ def unlike(studies: dict[str, Study]) -> str:
     own, other = sorted(studies.values(), key=lambda done: done.plan.schedule != study.OWN)
     mine, its = (size_label(done.summary["ranks"], done.chunks, " and ") for done in (own, other))
     return (
-        f"They do not do the same work, so they cannot be compared: your own schedule has {mine}, {other.plan.title} "
+        f"They do different work, so they cannot be compared: your own schedule has {mine}, {other.plan.title} "
         f"has {its}. To compare them, set Ranks to {own.summary['ranks']} and Micro-batches to {own.chunks}."
     )
 

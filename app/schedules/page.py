@@ -18,7 +18,7 @@ from experiments.study.schedules import Plan, Study
 from experiments.study.unfinished import partial_schedule
 from experiments.viewer.canvases import schedule
 
-LINES = 64  # of your own schedule that are shown where something is wrong
+LINES = 64  # most lines shown of an invalid schedule
 INTRODUCTION = (
     "What each rank does when, without a model: a row is a rank of a pipeline, a box is one micro-batch on its way "
     "forward (F) or backward (B), and a gap is the bubble, in which the rank waits. Choose a schedule, change the "
@@ -26,7 +26,7 @@ INTRODUCTION = (
     "pass of micro-batch 0 on stage 2."
 )
 FIRST = (
-    "**A first question.** GPipe does all forward passes first, 1F1B starts going backward as soon as it can. "
+    "**A first question.** GPipe does all forward passes first, 1F1B starts backward passes as soon as it can. "
     "Does it wait less?"
 )
 
@@ -69,7 +69,7 @@ def page() -> None:
 def _introduce():
     """Introduce the page and ask a first question; return the place for the answer if two schedules are compared."""
     if st.session_state.schedule_b != controls.NOTHING:
-        return st.container()  # no more words before the pictures of both
+        return st.container()  # no further text above the two pictures
     st.markdown(INTRODUCTION)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(FIRST, width="content")

@@ -1,7 +1,7 @@
 """The partitioner: cuts a model into the stages of the schedule on the page, by the times of its layers.
 
-What comes of it are costs of stages, for which the page of schedules has a field: so the schedule of a model that was
-cut well, or badly, is drawn and measured like any other.
+The result are costs of stages, for which the schedules page has a field, so the schedule of a well or badly cut model
+is drawn and measured like any other.
 """
 
 import streamlit as st
@@ -16,9 +16,9 @@ from experiments.viewer.html_table import Html, html_table
 from experiments.wording import units
 
 EXAMPLE = Experiment.of({"algorithm": "gpipe", "workload": "text"})  # whose layers take unequal times
-FREE = 1e15  # bytes/s of links that take no time; the page has a time of its own for them
+FREE = 1e15  # bytes/s of links that take no time; the page has its own setting for their time
 LONGEST = 20_000  # characters of a profile
-WIDEST = 160  # px of the slowest stage
+WIDEST = 160  # px of the slowest stage's bar
 BAR = '<i style="display: inline-block; width: {}px; height: 12px; background: {}"></i>'
 METHODS = {
     "min_max": "The slowest stage is as fast as possible",
@@ -60,7 +60,7 @@ def _cut(study: Study) -> None:
     st.html(_table(profile, found))
     slowest = units.number(found.period / (found.alone / stages))
     bound = (
-        f" However many micro-batches there are, and without a bubble, {stages} ranks are at most "
+        f" Even with many micro-batches and no bubble, {stages} ranks are at most "
         f"{units.number(found.speed_up)} times as fast as one."
     )
     alone = len({*zip(study.ops["rank"].tolist(), study.ops["stage"].tolist(), strict=True)}) == stages
@@ -73,7 +73,7 @@ def _cut(study: Study) -> None:
             "take as long as with even stages. I and W each count as half a backward pass.",
         )  # fmt: skip
         st.button(
-            "Even stages again", key="even-stages", on_click=state.update, args=({"other_costs": ""},),
+            "Back to even stages", key="even-stages", on_click=state.update, args=({"other_costs": ""},),
             disabled=not state.get("other_costs"),
         )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Background jobs: the pool does work that is too much for this process, while the page waits."""
+"""Background jobs: the pool does work that is too heavy for this process, while the page waits."""
 
 from pathlib import Path
 
@@ -11,15 +11,15 @@ from experiments.jobs.spec import JobSpec
 from experiments.specification.experiment import Experiment
 from experiments.wording.sentences import capital
 
-EVERY = 0.5  # s between two looks
-SOON = 3.5  # s in which a run that another is compared with may come; in a long queue that one goes without
+EVERY = 0.5  # s between two checks
+SOON = 3.5  # s to wait for the run that another is compared with; in a long queue the other is shown without it
 
 
 def fetch(work: JobSpec | Experiment, waiting: str, place: str, on_request: bool = False) -> Path | None:
     """Return the folder of the work's result, or None while it is running or if it failed; the page shows which.
 
     `place` names what the page wants it for: the next work for the same place replaces this. Work `on_request` was
-    started with a button of the page: it can be stopped, and that button tries again.
+    started by a button on the page: it can be stopped, and the button tries again.
     """
     owner, now = f"{session.owner()}/{place}", ask(work, place)
     if now.active:

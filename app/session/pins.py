@@ -1,8 +1,8 @@
 """Pinned runs, which stay on the page for comparison.
 
-They are in its address, in the order in which they were pinned, as names of folders, or as queries that are still to be
-made; each with its colour where that is not the first free one, `pin=NAME,NAME~3` or `pin=QUERY&colour=3`. `colour`
-beside them is that of the run on the page.
+The address lists them in the order in which they were pinned, as names of folders, or as queries of runs still to be
+made; each with its colour unless that is the first free one: `pin=NAME,NAME~3` or `pin=QUERY&colour=3`. `colour` by
+itself is that of the run on the page.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -13,7 +13,7 @@ import streamlit as st
 
 from app.session import session
 
-MOST = 4  # runs next to the one that is shown
+MOST = 4  # runs next to the one shown
 
 
 def names() -> list[str]:
@@ -57,7 +57,7 @@ def pinned_colours() -> list[tuple[str, str]]:
 def colours(runs: Iterable[str]) -> dict[str, int]:
     """Return the colour of each run on the page, which stays the same after a reload and in a shared link.
 
-    A pinned one has that of its pin, another one that of the address or the first that is free.
+    A pinned run has the colour of its pin, any other that of the address or the first free one.
     """
     pins, given = _pins(), {}
     for name in runs:

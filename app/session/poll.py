@@ -1,7 +1,6 @@
 """Polls: how many sessions of this server gave each answer to a question, since it started.
 
-Only counts are kept: that a session has answered is known to that session alone. The questions that were asked most
-recently are remembered.
+Only counts are kept: only the session itself knows that it has answered. Only the most recent questions are remembered.
 """
 
 import threading
@@ -10,8 +9,8 @@ from collections.abc import Hashable
 
 import streamlit as st
 
-QUESTIONS = 2000  # that are remembered
-FEW = 2  # answers, below which counts would show readers nothing but their own
+QUESTIONS = 2000  # questions that are remembered
+FEW = 2  # answers below which counts would show readers only their own
 
 
 class Poll:

@@ -23,10 +23,10 @@ from experiments.wording import naming, units
 from experiments.wording.sentences import capital
 
 ROOT = store.home().resolve()
-PATIENCE = 0.35  # s in which a run may end, or begin its curve, before a page shows that it is under way
+PATIENCE = 0.35  # s for a run to end, or start its curve, before a page shows it as in progress
 POLITE = 10.0  # s that a page waits for a stopped run to store its results; after that it counts as still running
-REPLAY = "learning"  # the place of a replay, which makes way for a run
-SHORT = 300_000  # samples to train on, up to which a run begins without being asked: seconds of the default's
+REPLAY = "learning"  # the place of a replay, which is replaced by a run
+SHORT = 300_000  # samples up to which a run starts by itself: seconds of the default experiment
 NAME = re.compile(r"[0-9a-f]{16}-\w{1,16}(-\d{1,6})?")  # of a run's folder
 
 
@@ -49,7 +49,7 @@ def _presence(name: str) -> str:
     return name
 
 
-# one run at a time per reader: session_state.job is under way, session_state.shown is the folder on the page
+# one run at a time per reader: session_state.job is in progress, session_state.shown is the folder on the page
 
 
 def start(experiment: Experiment) -> None:
@@ -102,11 +102,12 @@ def reattach(experiment: Experiment) -> None:
 def await_first_curve() -> None:
     """Wait up to PATIENCE until a new run ends or begins its curve; if it ended, show it.
 
-    So the page need not show a wait. It is called when the controls have been sent, which the browser draws meanwhile.
+    This way the page need not show a wait. Call it after the controls have been sent, which the browser draws
+    meanwhile.
     """
     state = st.session_state
     if state.pop("job_is_new", False) and state.get("job"):
-        with contextlib.suppress(ValueError):  # the pool has no such job any more, which under_way says
+        with contextlib.suppress(ValueError):  # the pool no longer has this job, which under_way reports
             wait(state.job, PATIENCE, or_curve=True)
     under_way()
 
@@ -119,7 +120,7 @@ def stop() -> None:
             wait(state.job, POLITE)
         else:
             state.unstored, state.job = pool().state(state.job), None
-            state.notice = "the run continues for another reader who asked for it too; press Run to follow it again."
+            state.notice = "the run continues for another reader who requested it, too; press Run to follow it again."
 
 
 def under_way() -> JobState | None:
@@ -194,12 +195,12 @@ def run_on_page() -> Run | None:
 
 def keep(name: str) -> None:
     """Mark the stored run of this name as kept, because somebody pinned, shared, downloaded or named it."""
-    with contextlib.suppress(OSError):  # others own the folder; then it is none that is removed
+    with contextlib.suppress(OSError):  # others own the folder, so it is never removed
         cached.keep(ROOT / name)
 
 
 def show_named(name: str) -> Experiment:
-    """Show the stored run of this name, as `?run=` does; return its experiment. Raise ValueError without one."""
+    """Show the stored run of this name, as `?run=` does; return its experiment. Raise ValueError if there is none."""
     if not NAME.fullmatch(name) or find(name) is None:
         raise ValueError(f"there is no run {name[:40]!r} on this machine; it may be in another runs folder.")
     keep(name)

@@ -1,8 +1,8 @@
 """Links to exactly what is on the page, which recreate it on another machine.
 
-It has the experiment's own query, how the reader looks at it (axis, source, sweep, what the timeline and the curves
-are zoomed to, the wait that is explained, the critical path, the first screen), and the pinned runs, each as the query
-that makes it again, with their colours. What cannot be made again from a query stays the name of its folder.
+A link has the experiment's own query, the reader's view of it (axis, source, sweep, the zoom of timeline and curves,
+the selected wait, the critical path, the first screen), and the pinned runs with their colours, each as the query that
+repeats it. A run that a query cannot repeat is given by its folder's name.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from experiments.jobs.upload import is_uploaded
 from experiments.specification.experiment import PAGE, Experiment
 from experiments.viewer.canvases.timeline import View
 
-PINS = ("pin", "keep")  # of which links have queries, and addresses the names of folders
+PINS = ("pin", "keep")  # in links these are queries, in addresses names of folders
 APART = ("run", "size", "embed", "embed_options", "view", "why", "zoom", "critical", "welcome", "from", "at_once")
 """Parameters that are this reader's own, or reported by the browser."""
 BETWEEN = "~"  # numbers of a view
@@ -64,7 +64,7 @@ def view(e: Experiment) -> View:
     if first == e:
         return asked
     for name in ("view", "why", "zoom", "critical"):
-        st.query_params.pop(name, None)  # or a reload would have it of another run
+        st.query_params.pop(name, None)  # otherwise a reload would apply it to another run
     return View()
 
 
@@ -81,7 +81,7 @@ def _pins() -> list[tuple[str, str]]:
 
 
 def receive() -> list[str]:
-    """Run and pin the queries that a link pins; return a sentence for each one that cannot run."""
+    """Run and pin the queries that a link pins; return a sentence for each that cannot run."""
     made, active, wrong = {}, {}, []
     for query in pins.queries():
         try:

@@ -10,7 +10,7 @@ from experiments.execution.admission import REFUSED
 from experiments.specification.catalogue import ALGORITHMS, COMPRESSIONS, FAMILIES
 from experiments.specification.experiment import Experiment, coding_settings, settings_of
 
-FIRST = 2  # of an algorithm's settings, before the others are folded away
+FIRST = 2  # settings of an algorithm that are shown before the others are folded away
 EXACTNESS = {"BIT": "bit for bit", "RND": "to rounding"}
 LATE = {
     "delay": ("Gradients late by a fixed lag", "delayed"),
@@ -49,7 +49,7 @@ def _family() -> None:
         told = [f"- {escape_markdown(one.claim)}: {EXACTNESS[one.exactness]}" for one in claims]
         st.markdown(
             f":small[Special case:] :green-badge[:material/equal: {escape_markdown(claims[0].claim)}]",
-            help="What it becomes in special cases, as tests verify:\n\n" + "\n".join(told),
+            help="What it equals in special cases, verified by tests:\n\n" + "\n".join(told),
         )
 
 

@@ -1,4 +1,4 @@
-"""The best learning rate: shown below the learning rate, the one with which the experiment ends at the lowest loss."""
+"""The best learning rate, shown below the learning rate: the one with the lowest final loss."""
 
 import streamlit as st
 

@@ -1,7 +1,7 @@
 """The settings that the widgets show, stored in the session under the experiment's own flat names.
 
-So the page's address is the experiment's own query, the same that the command line prints and reads. A choice of
-algorithm, workload or cluster brings its own defaults with it.
+The page's address is therefore the experiment's own query, the one that the command line prints and reads. Choosing an
+algorithm, workload or cluster applies its own defaults.
 """
 
 from typing import Any
@@ -27,7 +27,7 @@ from experiments.specification.experiment import (
 def read_address(again: bool = False) -> str:
     """Load the settings from the page's address; return a sentence if they are invalid, else "".
 
-    It is read once per session, and `again` when the reader has gone back or forward.
+    It is read once per session, and `again` after the reader has gone back or forward.
     """
     if "algorithm" in st.session_state and not again:
         return ""
@@ -100,10 +100,10 @@ SET_THE_RATE = ("model", "regression")
 def settle(field: str) -> None:
     """Reset the settings of a newly chosen algorithm, compression, workload, model or loss to their defaults.
 
-    A workload's settings stay with another algorithm, unless they are only what the one before began with; so do
-    workers and steps, unless this one begins with its own; and so does a compression, unless it has nothing to compress
-    there. A pipeline that follows another one cuts a mini-batch into as many micro-batches, if it can. The learning
-    rate is that of all three together.
+    A new algorithm keeps the workload's settings, except those that were merely the previous algorithm's defaults; it
+    keeps workers and steps, unless it has its own defaults for them, and the compression, unless there is nothing to
+    compress. A pipeline that replaces another one cuts a mini-batch into as many micro-batches, if it can. The learning
+    rate is looked up for the new combination.
     """
     state = st.session_state
     if field == "compression":
@@ -145,7 +145,7 @@ def beginning_rate() -> float:
 def settle_cluster(before: str) -> None:
     """After a change of cluster from `before`, set network and device to the new cluster's defaults.
 
-    What was chosen stays, and is then emulated; but what was fitted to this machine is a real cluster's own.
+    Other choices stay, and are then emulated; a network or device fitted to this machine becomes a real cluster's own.
     """
     state, fit = st.session_state, this_machine.load()
     for name in REAL_DEFAULTS:

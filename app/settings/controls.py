@@ -1,7 +1,7 @@
 """The widgets of an experiment, derived from the fields of Experiment and of all its Settings.
 
-A field's type and bounds choose the widget, its unit the way values are written, its description the help. Nothing
-here knows an algorithm by name. widgets.py puts them on the page, chosen.py keeps their values.
+A field's type and bounds determine the widget, its unit how values are written, its description the help. No code here
+depends on a particular algorithm. widgets.py puts them on the page, chosen.py keeps their values.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ MORE = ("per_node", "nics", "rank_memory", "bandwidth", "collective", "slow", "p
 BUDGET = ("steps", "seed")
 MORE_BUDGET = ("epochs", "seconds", "target_loss", "evaluations", "precision", "sync_batch_norm")
 
-FEW = 3  # words that are offered side by side; more are a list
-SHORT = 40  # whole numbers up to which a slider has them all
+FEW = 3  # most words offered side by side; more become a list
+SHORT = 40  # most whole numbers for which a slider has all of them
 BOUNDS = ("ge", "gt", "le", "lt")
 
 
@@ -206,7 +206,7 @@ def reaching(one: Control, value: float) -> Control:
 def owners(algorithm: str, compression: str, workload: str) -> dict[str, type[Knobs]]:
     """Return the class that declares each setting, by flat name. Classes that share a name share one knob.
 
-    Settings that name files of the machine are left out: a reader of this page need not be its owner.
+    Settings that name files of the machine are left out, because a reader of this page need not be its owner.
     """
     own = {name: Experiment for name in Experiment.model_fields if name not in NESTED}
     kinds = reversed(settings_of(algorithm, compression, workload))

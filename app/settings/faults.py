@@ -12,8 +12,8 @@ from experiments.wording import units
 from experiments.wording.rank_names import rank_names
 
 FACTORS = (1, 1.5, 2, 3, 5, 10, 20, 50, 100)
-NAMED = 8  # ranks that are offered by name; more are numbers
-FEW = 40  # ranks that are offered one by one; of more, one is picked from a list
+NAMED = 8  # most ranks offered by name; more are numbered
+FEW = 40  # most ranks offered one by one; with more, one is picked from a list
 MS = 1e-3  # s
 
 
@@ -90,22 +90,22 @@ def _form(experiment: Experiment, rank: int) -> None:
     returns = able and experiment.restartable and rank >= experiment.servers
     stuck = _unlosable(experiment.cluster)
     if st.toggle(
-        "Is lost" if returns else "Is lost, for good", crash is not None, key="fault-lost",
+        "Is lost" if returns else "Fails for good", crash is not None, key="fault-lost",
         disabled=bool(stuck) and crash is None, help=f"Not on this cluster: {stuck}" if stuck else None,
     ):  # fmt: skip
         left, right = st.columns(2)
         with left:
             _time("at, ms", "fault-at", lost)
-        if returns and st.toggle("Comes back, having forgotten everything", back < math.inf, key="fault-returns"):
+        if returns and st.toggle("Restarts without its memory", back < math.inf, key="fault-returns"):
             with right:
                 _time("away for, ms", "fault-away", back - lost if back < math.inf else at / 2)
     st.caption(f"Times are on the run's own clock; the run on the page took {units.seconds(2 * at)}.")
     with st.container(horizontal=True):
         done = [
-            st.button("Run with it", type="primary", key="fault-run", on_click=_run, args=(experiment, rank)),
+            st.button("Run with these faults", type="primary", key="fault-run", on_click=_run, args=(experiment, rank)),
             st.button("No fault", key="fault-none", on_click=_write, args=(experiment, rank, 1.0, (), None)),
         ]
-        if not st.session_state.get("at_once"):  # or it would run it, too
+        if not st.session_state.get("at_once"):  # otherwise it would run, too
             done.append(st.button("Apply", key="fault-apply", on_click=_apply, args=(experiment, rank)))
     if any(done):
         st.rerun()

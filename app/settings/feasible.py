@@ -1,4 +1,4 @@
-"""Whether an experiment can run, found out beforehand, and the nearest one that can."""
+"""Check beforehand whether an experiment can run, and find the nearest one that can."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from experiments.execution.run import check
 from experiments.specification.experiment import OWN, Experiment
 
 MOST_NUMBERS = 1_000_000  # of the data, and
-MOST_OPS = 10_000  # of a pipeline's plan, that the server makes itself, in a tenth of a second
+MOST_OPS = 10_000  # of a pipeline's plan that the server makes itself, in a tenth of a second
 MENDED = ("workers", "batch", "chunks", "stages", "replicas", "per_node", "nics", "slow", "pause", "crash")
 """Settings that may be changed to make an experiment runnable, in the order in which they are tried."""
 
@@ -54,7 +54,7 @@ def refusal(experiment: Experiment) -> str:
 
 
 def _reason(experiment: Experiment) -> Reason:
-    emulated = experiment.cluster != "simulated" and experiment.device != OWN  # which is checked by computing
+    emulated = experiment.cluster != "simulated" and experiment.device != OWN  # checking that means computing
     try:
         if experiment.files or emulated or not is_light(experiment):
             return Reason()
@@ -66,7 +66,8 @@ def _reason(experiment: Experiment) -> Reason:
 def is_light(experiment: Experiment) -> bool:
     """Return True if the experiment is small enough for the server itself to build the workload and plan the pipeline.
 
-    What is larger is built and checked where it runs, in a process of the pool. ValueError if there is no such table.
+    A larger one is built and checked where it runs, in a process of the pool. Raise ValueError if there is no such
+    table.
     """
     return experiment.numbers <= MOST_NUMBERS and _has_short_plan(experiment)
 
@@ -101,7 +102,7 @@ def mend(
 ) -> Mend | None:
     """Return the smallest change of a single setting that makes these flat values runnable, or None.
 
-    Settings that were `changed` last are tried first; of a number, what is nearest to it.
+    Settings that were `changed` last are tried first, and numbers in order of distance.
     """
     remedies = why(values).remedies
     names = dict.fromkeys([*(name for name in changed if name in MENDED), *MENDED])

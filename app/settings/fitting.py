@@ -1,4 +1,6 @@
-"""Fit to this machine, offered to readers who work on it: sets the simulated cluster's constants to measured ones."""
+""" "Fit to this machine", offered only to readers on this machine: sets the simulated cluster's constants to measured
+ones.
+"""
 
 from datetime import datetime
 
@@ -13,7 +15,7 @@ LOCAL = ("127.0.0.1", "localhost", "::1")
 
 
 def is_allowed() -> bool:
-    """Return True if this server serves only its own machine: a class must not measure a shared host."""
+    """Return True if this server serves only its own machine, because a class must not measure a shared host."""
     return st.get_option("server.address") in LOCAL
 
 

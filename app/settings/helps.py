@@ -1,4 +1,4 @@
-"""The workbench's help on a setting: the line of its declaration, then the effect of raising it or switching it on."""
+"""The workbench's help on a setting: its declared description, then the effect of raising it or switching it on."""
 
 import tomllib
 from functools import cache

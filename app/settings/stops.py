@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-FARTHEST = 64  # times the default is as far as a slider goes; links and the command line go to the bound
+FARTHEST = 64  # times the default is where a slider ends; links and the command line allow values up to the bound
 NEAR_ONE = (0.0, 0.5, 0.9, 0.95, 0.99, 0.995, 0.999, 0.9999)  # where a share that must stay below 1 stops
 _BINARY = [2**n for n in range(13)] + [3 * 2**n for n in range(12)]
 _DECIMAL = [m * 10**n for n in range(7) for m in (1, 2, 5)]

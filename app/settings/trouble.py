@@ -12,10 +12,10 @@ WORDS = {CALM: "None", "slow": "One slow worker", "jitter": "Jitter", "pause": "
 """The label of each chip, by the setting of an experiment that it sets."""
 
 SLOWER = 4  # times
-UNTIL = 1.5  # times the moment at which a pause begins: when it ends
+UNTIL = 1.5  # the end of a pause, as a multiple of its start
 JITTER = "cloud"
 QUIET = ("", "none")
-MIDDLE = 0.04  # s: half of a run of the default experiment, where none is on the page
+MIDDLE = 0.04  # s: half of the default experiment's run, if none is on the page
 
 
 def choose(cluster: str) -> None:
@@ -32,8 +32,8 @@ def choose(cluster: str) -> None:
 
 def _help(refused: dict[str, str]) -> str:
     lines = [
-        f"Faults to inject. A slow worker computes {SLOWER} times longer, jitter makes every step of every worker "
-        f"take a random time, a pause stops a worker for a while, and a lost worker fails halfway through the run.",
+        f"Faults to inject. A slow worker takes {SLOWER} times as long to compute, jitter randomises the time of every "
+        "step, a pause stops a worker for a while, and a lost worker fails halfway through the run.",
         "Click a worker's name in the timeline to choose how much, and when.",
         *(f"Not on this cluster: {WORDS[name].lower()}, since {why}" for name, why in refused.items() if name in WORDS),
     ]

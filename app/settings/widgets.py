@@ -25,7 +25,8 @@ MEANING = {
 def draw(one: Control, refused: str = "", on_change=None) -> None:
     """Draw the widget of `one` if it is in force. Its value is stored in the session, under its name.
 
-    `refused` says why the cluster cannot obey it: it is disabled, unless it has a value that must be taken back.
+    `refused` says why the cluster cannot obey it; the widget is then disabled, unless it has a value that must be
+    reset.
     """
     if not in_force(one.owner, one.name, st.session_state) or (one.name == "batch" and chosen.algorithm().whole_batch):
         return
@@ -76,7 +77,7 @@ def _typed(one: Control, value: float) -> float | int:
 def _offered(one: Control, value: Any) -> tuple:
     """Return the options of a list, plus a value that came with a link; network and device also offer this machine's.
 
-    A real cluster has its own, the simulated one what was fitted.
+    A real cluster offers its own, the simulated one the fitted ones.
     """
     first, fit = (), None
     if one.name in REAL_DEFAULTS:

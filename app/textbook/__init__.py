@@ -1,1 +1,1 @@
-"""The textbook: a chapter with its figures, questions and exercise. All computation is left to the pool."""
+"""The textbook: a chapter with its figures, questions and exercise. The pool does all computation."""

@@ -70,6 +70,6 @@ def _count(due: list[returning.Return], coming: list[returning.Return]) -> str:
         worst = sum(one.urgency == 0 for one in due)
         told = f"**{len(due)}** {'question is' if len(due) == 1 else 'questions are'} due"
         which = f"all {worst}" if worst == len(due) > 1 else "it" if worst == len(due) else f"{worst} of them"
-        return f"{told}; you were sure of {which}, and wrong." if worst else f"{told}."
+        return f"{told}; you were sure of {which}, but wrong." if worst else f"{told}."
     day = datetime.fromisoformat(min(one.at for one in coming))
     return f"Nothing is due. The next question comes back on {day.day} {day:%B}."

@@ -64,7 +64,7 @@ def _ask(test: dict) -> None:
             test["given"].append(memory.document().of(name, asked, "again")[-1])
             test["ended"] = progress.now()
             st.rerun()
-    st.button("Give up the test", key="end-exam", type="tertiary", on_click=_end)
+    st.button("Quit the test", key="end-exam", type="tertiary", on_click=_end)
 
 
 def _result(test: dict) -> None:

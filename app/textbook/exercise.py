@@ -12,7 +12,7 @@ from lessons.grading.seeds import grading_seed
 from lessons.grading.sheet import STEPS, Sheet
 
 HOW = {"file": "Upload a file", "here": "Write it here"}
-LONGEST = 1_000_000  # characters of a solution that is written on the page, as an uploaded file has at most 1 MB
+LONGEST = 1_000_000  # most characters of a solution written on the page; an uploaded file has at most 1 MB
 
 
 def show(chapter: Chapter) -> None:
@@ -32,7 +32,7 @@ def show(chapter: Chapter) -> None:
         work = job_specs.grading_spec(chapter.name, text, name, seed, hints)
         if folder := background.fetch(work, "Grading in a separate process.", key):
             report = job_specs.read(folder)
-            practice = report.get("level") == 1 or report.get("untouched")  # what counts nowhere
+            practice = report.get("level") == 1 or report.get("untouched")  # counts nowhere
             if not practice and memory.grade(report, text):
                 st.rerun()  # so that the browser keeps it
             grading_report.show(report, key)
@@ -70,7 +70,7 @@ def _hints(sheet: Sheet, number: int) -> None:
 
 def _begin(sheet: Sheet, key: str) -> None:
     """Show the start file, and offer the start file of each level."""
-    st.markdown("## A file to begin with", anchors=False)
+    st.markdown("## A file to start from", anchors=False)
     with st.expander(f"{sheet.name}_solution.py: it runs, but does not pass"):
         st.code(sheet.source, language="python", wrap_lines=True)
     files = {0: (f"{sheet.name}_solution.py", sheet.source)}
@@ -101,8 +101,8 @@ def _given(sheet: Sheet, key: str) -> bool:
         return st.file_uploader("Your solution", type="py", key=f"given-{key}", max_upload_size=1) is not None
     written = st.text_area(
         "Your solution", sheet.program, key=f"typed-{key}", height=480, max_chars=LONGEST, persist_state="session",
-        help="It starts as the file above, without the task. It is graded like an uploaded file, but lost when the "
-        "page reloads: keep a copy.",
+        help="The editor starts with the file above, without the task. Your text is graded like an uploaded file, but "
+        "lost when the page reloads: keep a copy.",
     )  # fmt: skip
     return bool(written.strip())
 

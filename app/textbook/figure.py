@@ -19,7 +19,7 @@ from lessons import job_specs, references
 from lessons.golden import RecordedFigure
 
 WAITING = "Running its experiments; until they finish, the published figure is shown."
-PROGRESS = 340  # px of how far they are
+PROGRESS = 340  # px of the progress display
 
 
 def head(name: str, number: str, question: str) -> None:
@@ -32,7 +32,7 @@ def show(recorded: RecordedFigure, where: str, number: str = "") -> None:
     """Draw a figure, with its number on the page, as recorded in the golden file or as just run."""
     state, key = st.session_state, f"{where}-{recorded.name}"
     with st.container(border=True, key=f"figure-{key}"):
-        drawn = st.container()  # last, since what is run below decides what is drawn
+        drawn = st.container()  # last, because the run below decides what is drawn
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             if state.get(f"again-{key}"):
                 spec, place = job_specs.figure_spec(recorded.name), st.empty()
@@ -96,7 +96,7 @@ def _to_workbench(recorded: RecordedFigure, key: str) -> None:
 def _labels(queries: tuple[str, ...]) -> dict[str, str]:
     """Return a name for each run: the settings in which it differs, and a number if several have the same name.
 
-    A menu opens by its words, so that of two with the same words one could not be chosen.
+    A menu identifies entries by their labels, so of two equal ones only one could be chosen.
     """
     flats = [dict(parse_qsl(query, keep_blank_values=True)) for query in queries]
     names = dict.fromkeys(name for flat in flats for name in flat)

@@ -9,7 +9,7 @@ import lessons
 from lessons import instructor
 from lessons.instructor import hub
 
-DELAY = 1.0  # s that a wrong password takes, of all readers together: guesses come one at a time
+DELAY = 1.0  # s that a wrong password takes, for all readers together, so guesses come one at a time
 
 
 @st.cache_resource(show_spinner=False)

@@ -29,5 +29,5 @@ def show(chapter: Chapter) -> None:
         "Handout to print", lambda: sheet.page(chapter, address), f"{chapter.name}_handout.html", "text/html",
         key=f"handout-{chapter.name}", on_click="ignore", icon=":material/print:",
     )  # fmt: skip
-    if setting.needs_password() and not instructor.is_visible():  # a reload begins a session without the password
+    if setting.needs_password() and not instructor.is_visible():  # a reload starts a session without the password
         st.caption("Do you teach this class? [Expected results, by password](instructors).")

@@ -62,13 +62,14 @@ def grade(report: dict, solution: str) -> bool:
 def forget() -> None:
     """Forget everything, here and in the browser."""
     _reset()
-    st.session_state.forgetting = True  # until the browser says that it has
+    st.session_state.forgetting = True  # until the browser confirms it
 
 
 def keep(chapter: str, opened: str) -> None:
     """Synchronise progress with the browser's local storage.
 
-    `chapter` is the one whose text is read, or ""; `opened` names what is on the page, and begins at its top.
+    `chapter` is the one whose text is being read, or ""; `opened` identifies what is on the page, and scrolls it to its
+    top.
     """
     state = st.session_state
     forgetting, resets, returning = state.get("forgetting", False), state.get("resets", 0), state.get("returning")

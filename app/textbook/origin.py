@@ -1,6 +1,6 @@
 """The place in the book from which a run or a schedule was opened, and the button that leads back to it.
 
-The address has it as `from`: what the textbook's own address has, and behind a # the anchor of the figure.
+The address has it as `from`: the query of the textbook's own address, then # and the figure's anchor.
 """
 
 from urllib.parse import parse_qsl, quote, urlencode
@@ -38,7 +38,7 @@ def back(textbook: chrome.Entry) -> None:
     chapter, state = lessons.chapter(there["chapter"]), st.session_state
     label = f"Back to the chapter: {chapter.number}. {escape_markdown(chapter.title())}"
     if st.button(label, key="back-to-chapter", icon=":material/arrow_back:", type="tertiary"):
-        for name in ADDRESS:  # the page reads them from its address where the session has none
+        for name in ADDRESS:  # the page reads them from its address if the session has none
             state.pop(name, None)
         memory.go_back(anchor)
         st.switch_page(textbook, query_params=there)

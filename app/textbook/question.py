@@ -73,7 +73,7 @@ def draw(item: Item, parameters: dict, key: str, place: str) -> Given | None:
     if not any(sent):
         return None
     if guess is None:
-        st.caption("Choose an answer first." if item.choices else "Write a number first.")
+        st.caption("Choose an answer first." if item.choices else "Enter a number first.")
         return None
     return Given(guess, sent.index(True))
 

@@ -82,7 +82,7 @@ def _more(chapter: Chapter) -> None:
     if not more:
         return
     st.markdown("## More figures")
-    st.caption("They belong to this chapter, and its text does not show them.")
+    st.caption("These figures belong to this chapter, but its text does not show them.")
     for name in more:
         with st.expander(
             escape_markdown(chapter.figure_questions[name]), key=f"more-{name}", on_change="rerun"
@@ -103,7 +103,7 @@ def _heads(text: str) -> list[str]:
 
 
 def _contents(heads: list[str], opened: int) -> str:
-    """Return the section headings: links as far as the text is open, and a lock before the others."""
+    """Return the section headings: links as far as the text is open, and the others with a lock."""
     links = [f"- [{head}](#{references.heading_anchor(head)})" for head in heads[:opened]]
     closed = [f"- :material/lock: {head}" for head in heads[opened:]]
     return "\n".join(links + closed + ["\n:small[Locked sections open with your predictions.]"] * bool(closed))
@@ -112,7 +112,7 @@ def _contents(heads: list[str], opened: int) -> str:
 def block(chapter: Chapter, part: markup.Block, place: str, seen: Counter) -> None:
     """Show a block of a text or of a lab sheet (`place`), except questions; `seen` counts the blocks above it.
 
-    What a text has once more is another place, since nothing on a page may have the name of something else.
+    A block that occurs twice in a text gets two names, because names on a page must be unique.
     """
     whole, name = place, _name(part)
     seen[name] += 1
@@ -120,7 +120,7 @@ def block(chapter: Chapter, part: markup.Block, place: str, seen: Counter) -> No
         place = f"{place}-{seen[name]}"
     match part:
         case markup.Text(markdown):
-            st.markdown(markdown, unsafe_allow_html=True)  # our own text, in which a test finds no tag but <abbr>
+            st.markdown(markdown, unsafe_allow_html=True)  # our own text; a test checks that <abbr> is its only tag
         case markup.Code(_, path, line, source):
             with st.container(key=f"source-code-{place}-{part.name}", gap="xxsmall"):
                 st.caption(f"{path}, line {line}")
@@ -142,7 +142,7 @@ def block(chapter: Chapter, part: markup.Block, place: str, seen: Counter) -> No
 
 
 def _name(part: markup.Block) -> tuple[str, str]:
-    """Return what a block shows, whatever its caption: the kind, and the name within that kind."""
+    """Return what a block shows, apart from its caption: the kind, and the name within that kind."""
     match part:
         case markup.Schedule():
             shown = part.plan.key()

@@ -17,7 +17,7 @@ def show(chapter: Chapter) -> None:
     with st.container(key="work-table"):
         st.markdown(_table())
     st.caption("It is stored in this browser, and nowhere else.")
-    st.markdown("## Take it along", anchors=False)
+    st.markdown("## Take it with you", anchors=False)
     st.download_button(
         "Download my progress", memory.document().text(), "lockstep-progress.json", "application/json",
         key="take-progress", on_click="ignore", icon=":material/download:",
@@ -36,11 +36,13 @@ def show(chapter: Chapter) -> None:
         key="hand-in", on_click="ignore", icon=":material/assignment_turned_in:", disabled=not name,
     )  # fmt: skip
     st.caption(
-        "It has your name, your answers, and of each exercise your best solution with its score. Send it to your "
+        "It contains your name, your answers, and your best solution of each exercise with its score. Send it to your "
         "instructor, who will grade it again."
     )
     with st.popover("Forget everything", icon=":material/delete:"):
-        st.markdown("Answers, places and scores in this browser are deleted. A file that you downloaded stays.")
+        st.markdown(
+            "This deletes all answers, places and scores in this browser. Files that you have downloaded remain."
+        )
         st.button("Yes, forget everything", key="forget-all", on_click=memory.forget)
 
 

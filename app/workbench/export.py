@@ -25,10 +25,10 @@ _view = script("view")
 def share(e: Experiment, name: str) -> None:
     """Offer the link to the current page, and the command line, each with a button that copies it.
 
-    The run called `name` is kept, since links may be to what it shows.
+    The run called `name` is kept, because links may refer to it.
     """
     with st.popover("Share", icon=":material/link:", key="share", on_change="rerun") as popover:
-        if not popover.open:  # the link is that of the view at the moment of opening
+        if not popover.open:  # the link describes the view at the moment of opening
             return
         session.keep(name)
         reported = (st.session_state.get("view") or {}).get("view")
@@ -83,7 +83,7 @@ def downloads(run: Run, name: str) -> None:
 
 
 def _learned(run: Run) -> record.Learning | None:
-    """Return the path of the run's models if the run was already replayed; a page computes nothing."""
+    """Return the path of the run's models if the run was already replayed; a page does not compute it."""
     return export.learning(run, session.ROOT, patience=-1.0)
 
 

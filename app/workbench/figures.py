@@ -36,7 +36,7 @@ def show(one: Shown) -> None:
     names = choose_figures(ABOVE, run.experiment)
     told = [name for name in names if name != "staleness_mean" or run.summary.get(name) is not None]
     grid = _grid(len(told))
-    for name in told:  # a method without a shared model has none that could be old
+    for name in told:  # without a shared model there is no staleness
         value, help = run.summary.get(name), FIGURES[name][2]
         if name == "accuracy" and run.summary.get("accuracy_error") and not one.others:
             help += f" Behind the ±: its standard error, from {run.held_out_samples:,} held-out samples."

@@ -14,7 +14,7 @@ from experiments.runs.record import Run
 from experiments.viewer.canvases import landscape
 from experiments.wording import units
 
-LONG = 10.0  # s of a run that is replayed only when a reader says so
+LONG = 10.0  # s above which a run is replayed only on request
 HELP = (
     "Replays the run and records its models: where each worker computes its gradient, and the model that would be "
     "shipped. The slider and the timeline share one clock."
@@ -33,7 +33,7 @@ def show(run: Run, folder: str, of: str = "") -> None:
 
 
 def _pictures(run: Run, folder: str, job: JobSpec) -> None:
-    known = st.session_state.setdefault("learned", {})  # what was looked up is not looked up again
+    known = st.session_state.setdefault("learned", {})  # do not look it up again
     if folder not in known:
         known[folder] = job.find_result(session.ROOT)
     learned = known[folder]
@@ -44,7 +44,7 @@ def _pictures(run: Run, folder: str, job: JobSpec) -> None:
         )  # fmt: skip
         return
     asked = run.summary["wall_seconds"] > LONG or components.is_in_view(st.session_state.get("landscape"), folder)
-    place = st.container()  # what tells how far the replay is comes below, and moves no picture
+    place = st.container()  # the replay's progress is shown below, so that no picture moves
     if learned is None and asked:
         learned = known[folder] = background.fetch(job, "Replaying the run.", session.REPLAY)
     with place:

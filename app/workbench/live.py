@@ -24,7 +24,7 @@ EVERY = 0.5  # s between two frames
 def show(led: bool = False) -> None:
     """Show the page while a run is in progress: above the run that is already on the page, or alone.
 
-    `led`: the timeline of the run on the page stands above already.
+    `led`: the timeline of the run on the page is already drawn above.
     """
     folder, asked = st.session_state.get("shown"), st.session_state.asked
     if folder:
@@ -119,13 +119,13 @@ def _words(now: JobState) -> str:
 def _panel(now: JobState, quantity: str, others: list[Shown] = (), line: LineStyle = palette.RUNS[0]) -> bytes:
     """Draw a canvas: training and held-out loss, or held-out accuracy, against step, samples or time."""
     state = st.session_state
-    axis = "seconds" if state.axis == "bytes" else state.axis  # what was sent is only counted at the end
+    axis = "seconds" if state.axis == "bytes" else state.axis  # bytes are only counted at the end
     x, along = now.curve.get(axis, np.zeros(0)), now.curve.get("seconds", np.zeros(0))
     tried = now.tried.get("seconds", np.zeros(0))
     tried_x = np.interp(tried, along, x) if len(x) else np.zeros(0)
     y = now.tried.get(quantity, np.zeros(0))[: len(tried_x)] * (100 if quantity == "accuracy" else 1)
     most = float(x[-1]) if len(x) else 0.0
-    if now.fraction > 0:  # the axis is what has been reached, doubled whenever it is full, up to the whole run
+    if now.fraction > 0:  # the axis doubles whenever it is full, up to the whole run
         most = most / now.fraction / 2 ** np.floor(np.log2(1 / now.fraction))
     most = max(most, charts.reach(others, axis)[0] if others else 0.0) or 1.0
     scale = charts.unit(axis, most)[0]

@@ -13,7 +13,7 @@ from experiments.runs.record import Run
 from experiments.specification.experiment import Experiment
 from experiments.wording import naming, units
 
-NOTES = 4  # remarks of a run before the others are folded away
+NOTES = 4  # remarks shown before the others are folded away
 
 
 def show(run: Run, missing: list[str]) -> None:
@@ -21,12 +21,12 @@ def show(run: Run, missing: list[str]) -> None:
     if run.status == "diverged":
         _diverged(run)
     elif run.status == "failed" and (planned := ending.explain_planned_loss(run)):
-        st.info(f"{planned} What was recorded until then is shown.", icon=":material/power_off:")
+        st.info(f"{planned} The part recorded until then is shown.", icon=":material/power_off:")
     elif run.status == "failed":
-        st.error(f"**Failed.** {why} What was recorded until then is shown.", icon=":material/error:")
+        st.error(f"**Failed.** {why} The part recorded until then is shown.", icon=":material/error:")
     elif run.status == "cancelled":
         step = units.count(run.summary["steps"])
-        told = f"**Stopped at step {step}.** {why} What was recorded until then is shown."
+        told = f"**Stopped at step {step}.** {why} The part recorded until then is shown."
         st.warning(told, icon=":material/stop_circle:")
     if more := st.session_state.get("remark", "").removeprefix(run.error).strip():
         st.warning(sentence(more), icon=":material/folder_off:")

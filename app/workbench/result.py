@@ -39,8 +39,8 @@ def show(
 ) -> None:
     """Show the run in `folder`; `wanted` is the experiment currently set in the controls, which may differ from it.
 
-    While another run is `under_way` this one stays in its place: its curves as a ghost, the rest dimmed.
-    `led`: its timeline stands above already; `told`: so does what it finds.
+    While another run is `under_way`, this one stays in place: its curves as a ghost, the rest dimmed. `led`: its
+    timeline is already drawn above; `told`: so is its finding.
     """
     try:
         run = session.load(folder)
@@ -54,7 +54,7 @@ def show(
     top = under_way or Finished(run, folder, wanted, before, missing, told)
     with st.container(key="head"):
         top.head()
-    with st.container():  # one element however much is in it: what follows keeps its place, and the reader his zoom
+    with st.container():  # always one element: what follows keeps its place, and the reader's zoom stays
         top.line()
         words = st.container()
     row = st.container()
@@ -101,7 +101,7 @@ class Finished:
 
     def line(self) -> None:
         if self.changed:
-            looks.fade("figures", opacity=0.5)  # they are of other settings than those that are chosen
+            looks.fade("figures", opacity=0.5)  # they belong to settings other than the chosen ones
             if not feasible.refusal(self.wanted):
                 predict.offer(self.wanted)
         predict.show_verdict(self.run)
@@ -122,15 +122,15 @@ def _beside_the_source(run: Run):
 
 
 def _rest(folder: str, own: Shown, shown: Sequence[Shown], before: Shown | None, finished: bool) -> None:
-    """Draw what is below the timeline; what needs computing only for a `finished` run with the page to itself."""
+    """Draw what is below the timeline; parts that need computation only for a `finished` run alone on the page."""
     run = own.run
     each = [replace(one, name=f"{one.name}, seed {one.run.experiment.seed}") if one.others else one for one in shown]
     this = next(one for one in each if one.folder == own.folder)
-    of = this.name if len(shown) > 1 else ""  # it is about one run, and there are several
+    of = this.name if len(shown) > 1 else ""  # it is about one run, but there are several
     if finished:
         learn.show(run, folder, of)
     if any(one.run.quantities for one in shown):
-        heading("What the method measured", "What this algorithm, and no other, records of itself in each step.")
+        heading("What the method measured", "Quantities that only this algorithm records, in each step.")
         st.fragment(pictures.draw_measurements)(each)
     if finished:
         predicted_vs_measured.show(run, folder, of)

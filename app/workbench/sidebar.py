@@ -16,7 +16,7 @@ from experiments.specification.experiment import Experiment
 FEW = ("algorithm", "workload", "table", "net", "workers", "network", "slow", "jitter", "pause", "crash")
 """Settings of the first controls, and those that every run's title shows."""
 
-SAID = 3  # settings behind the switch that are told while it is off
+SAID = 3  # hidden settings that are named while the switch is off
 
 
 AT_ONCE = (
@@ -59,7 +59,7 @@ def choose() -> tuple[Experiment | None, str]:
             st.markdown(f":small[:material/hourglass_empty: {waits}]")
         shown = session.run_on_page()
         for note in experiment.notes if experiment and not refusal else ():
-            if not shown or note not in shown.notes:  # else the page says it above the run's figures
+            if not shown or note not in shown.notes:  # otherwise the page says it above the run's figures
                 st.markdown(f":small[:material/info: {escape_markdown(note)}]")
     if opened:
         with rate_place:
@@ -81,7 +81,7 @@ def beyond(experiment: Experiment) -> list[str]:
 def _algorithm() -> None:
     """Draw the choice of algorithm, and the idea of the chosen one."""
     state = st.session_state
-    if state.get("family") not in (None, ALGORITHMS[state.algorithm].family):  # a link or a lesson brought another one
+    if state.get("family") not in (None, ALGORITHMS[state.algorithm].family):  # a link or a lesson chose another one
         state.family = None
     family = state.get("family")
     names = [name for name, entry in ALGORITHMS.items() if family in (None, entry.family)]

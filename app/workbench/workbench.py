@@ -127,7 +127,7 @@ def _known(experiment: Experiment) -> Experiment:
 def _return() -> None:
     """Show the run in the address, after the browser's Back or Forward."""
     state = st.session_state
-    if chosen.read_address(again=True):  # it was no address of ours
+    if chosen.read_address(again=True):  # it was not one of our addresses
         return
     state.complaint = ""
     experiment = chosen.experiment()
@@ -136,7 +136,7 @@ def _return() -> None:
 
 
 def _way_out() -> str:
-    """Explain how a reader can add the missing data; the error itself addresses the server's owner."""
+    """Explain how a reader can add the missing data; the error itself is for the server's owner."""
     state = st.session_state
     if state.get("workload") == "table" and not state.get("table"):
         return " Upload one on [Your own](own): *Train on it* brings you back here with it."

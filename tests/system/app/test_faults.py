@@ -88,7 +88,7 @@ def test_who_cannot_come_back_is_not_offered_to(page, stored, algorithm, rank):
     opened = click(page(experiment.query()), rank)
     opened.toggle("fault-lost").set_value(True).run()
     assert "fault-returns" not in [toggle.key for toggle in opened.toggle]
-    assert opened.toggle("fault-lost").label == "Is lost, for good"
+    assert opened.toggle("fault-lost").label == "Fails for good"
 
 
 def test_hundreds_of_ranks_are_picked_from_a_list(page, stored):
@@ -105,7 +105,7 @@ def test_real_ranks_are_slowed_and_paused_and_lost_where_that_can_be(page, store
     stored(experiment)
     opened = click(page(experiment.query()), 2)
     lost = opened.toggle("fault-lost")
-    assert lost.label == "Is lost, for good" and lost.disabled is not losable
+    assert lost.label == "Fails for good" and lost.disabled is not losable
     assert losable or "a thread cannot crash" in lost.help
     opened.select_slider("fault-slow").set_value(3)
     opened.toggle("fault-pauses").set_value(True)

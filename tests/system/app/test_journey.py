@@ -338,7 +338,7 @@ def test_the_run_before_stays_as_a_ghost_says_the_difference_and_is_raced(tab, a
     difference = page.locator(".st-key-before")
     expect(difference).to_contain_text(re.compile(r"workers 4 → 8: [\d.]+ times as long for 2 times as many"))
     result(page)
-    expect(page.locator(".st-key-loss .stage")).to_have_attribute("aria-label", re.compile("the run before ends at"))
+    expect(page.locator(".st-key-loss .stage")).to_have_attribute("aria-label", re.compile("the previous run ends at"))
 
     page.get_by_role("button", name="Race", exact=True).click()
     verdict = page.locator(".st-key-loss .verdict")
@@ -565,7 +565,7 @@ def test_real_processes_obey_what_is_chosen_and_are_predicted(tab, tmp_path, mon
         page.locator(".st-key-rank").get_by_text("worker 1", exact=True).click()
         dialog = page.get_by_role("dialog")
         move(dialog.get_by_role("slider"), "× 3")
-        dialog.get_by_role("button", name="Run with it").click()
+        dialog.get_by_role("button", name="Run with these faults").click()
         expect(page.get_by_text("real processes, emulating 1GbE, worker 1 (3× slower)")).to_be_visible()
         result(page)
         expect(page.locator(".timeline .stage")).to_have_attribute("aria-label", re.compile(r"of 2 ranks .*\d % wait"))

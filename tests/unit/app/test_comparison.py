@@ -87,10 +87,10 @@ def test_less_traffic_is_said():
 def test_of_a_divergence_no_loss_is_said():
     fine, gone = ran(), ran(learning_rate=1000.0, steps=200)
     assert gone.status == "diverged"
-    assert difference.between(fine, gone) == "diverges, and the run before did not"
-    assert difference.between(gone, fine, "the pinned one") == "does not diverge, and the pinned one did"
+    assert difference.between(fine, gone) == "diverges, but the previous run did not"
+    assert difference.between(gone, fine, "the pinned one") == "does not diverge, but the pinned one did"
     assert (
-        difference.between(gone, gone.__class__(**{**vars(gone), "summary": {}})) == "diverges, as the run before did"
+        difference.between(gone, gone.__class__(**{**vars(gone), "summary": {}})) == "diverges, as the previous run did"
     )
 
 
